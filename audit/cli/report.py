@@ -30,6 +30,9 @@ def report(
         typer.Option("--defense", "--defence", metavar="FOLDER", help=HELP["report.defenses"], show_default=False),
     ] = None,
     dpia: Annotated[bool, typer.Option("--dpia", help=HELP["report.dpia"])] = False,
+    previous: Annotated[
+        Path | None, typer.Option("--previous", metavar="RECORD", help=HELP["report.previous"], show_default=False)
+    ] = None,
     model_card: Annotated[bool, typer.Option("--model-card", help=HELP["report.model_card"])] = False,
 ) -> None:
     """Draw the HTML and PDF report of a record again, held against a policy. Exits 0 when they were written.
@@ -39,7 +42,7 @@ def report(
     from audit.workflows.report import Report, model_card_of, report_records
 
     if model_card:
-        if len(record_paths) != 1 or reveal or evidence or defenses or dpia:
+        if len(record_paths) != 1 or reveal or evidence or defenses or dpia or previous:
             raise UsageError("--model-card is of one record, and draws no report", "draw that in a call of its own")
         card, path = model_card_of(record_paths[0], policy, out)
         if path is None:
@@ -48,7 +51,9 @@ def report(
             console.say(f"Paste from {path}")
         return
     with console.Reporter():
-        written = report_records(record_paths, policy, out, reveal, defenses or (), evidence, dpia=dpia)
+        written = report_records(
+            record_paths, policy, out, reveal, defenses or (), evidence, dpia=dpia, previous=previous
+        )
     console.warn(*written.warnings)
     if isinstance(written, Report):
         console.show_verdict(written.verdict, written.folder, written.record, decides_exit=False)

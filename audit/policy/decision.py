@@ -109,8 +109,9 @@ class Counts:
     @property
     def sentence(self) -> str:
         """The counts in words, the worst first: "2 of 8 limits met, 4 not tested, 2 not applicable"."""
-        named = {"waived": "violated and waived", "not_tested": "not tested", "inapplicable": "not applicable"}
+        named = {"violated": "exceeded", "waived": "exceeded and waived"}
         order = ("violated", "undecided", "waived", "met", "not_tested", "inapplicable")
+        named |= {"not_tested": "not tested", "inapplicable": "not applicable"}
         found = [(count, named.get(name, name)) for name in order if (count := getattr(self, name))]
         first, *others = found or [(0, "met")]
         rest = "".join(f", {count} {words}" for count, words in others)

@@ -32,24 +32,23 @@ def deciding_outcome(verdict: Verdict) -> Overall:
     return min(verdict.overall, verdict.text, key=worst.index)
 
 
+EXTRACTING = ("reconstruction", "memorisation", "attribute_inference", "canaries")
+"""Attacks that give values back; the others recognise documents, companies or kinds of values."""
+
+
 def headline(record: AuditRecord, verdict: Verdict) -> str:
-    """Return the answer in a sentence that names what leaks: the model, or the redacted text itself."""
-    outcome, name = deciding_outcome(verdict), f"the policy “{verdict.policy}”"
+    """Return the answer in a sentence: what an attacker can do, or what the limits say."""
+    outcome, words = deciding_outcome(verdict), LABELS["headlines"]
     if verdict.contradicted is not None:
-        return "The guarantee that this model’s training claims is false."
+        return words["contradicted"]
     own = verdict.overall if record.target.is_model else None
-    text = verdict.overall if own is None else verdict.text if verdict.text_counts else None
-    worst = [subject for subject, one in (("model", own), ("redacted text itself", text)) if one == outcome]
-    subject = " and the ".join(worst) if outcome in ("violated", "waived") and worst[1:] else worst[0]
-    if outcome in ("violated", "waived"):
-        accepted = f"; {_name_waivers(verdict)}" if outcome == "waived" else ""
-        return f"The {subject} {'give' if worst[1:] else 'gives'} away more than {name} allows{accepted}."
-    if outcome == "undecided":
-        asked = f"whether {name} is met" if record.target.is_model else f"whether the redacted text meets {name}"
-        return f"This audit cannot say {asked}."
-    if record.target.is_model:
-        return f"The limits of {name} that were tested are met."
-    return f"The redacted text meets the limits of {name} on text."
+    subject = "model" if own == outcome else "text"
+    if outcome not in ("violated", "waived"):
+        return words[f"{outcome} {subject}"].format(policy=verdict.policy)
+    over = {one.limit.attack for one in verdict.decisions if one.outcome in ("violated", "waived")}
+    kind = "text" if subject == "text" else "extracting" if over & {*EXTRACTING} else "recognising"
+    accepted = f" {sentence_case(_name_waivers(verdict))}." if outcome == "waived" else ""
+    return f"{words[f'violated {kind}']}{accepted}"
 
 
 def _name_waivers(verdict: Verdict) -> str:
@@ -57,29 +56,29 @@ def _name_waivers(verdict: Verdict) -> str:
     waivers = list(dict.fromkeys(item.waiver for item in verdict.decisions if item.waiver is not None))
     named = dict.fromkeys((waiver.owner, waiver.role, waiver.expires) for waiver in waivers)
     who = [f"{owner} ({role}) accepts this until {numbers.day(str(day))}" for owner, role, day in named]
-    return f"as the waiver states, {' and '.join(who)}"
+    return f"the waiver states: {' and '.join(who)}"
 
 
 def explanation(record: AuditRecord, verdict: Verdict) -> str:
     """Say what follows from the answer, and what it does not say."""
     outcome = deciding_outcome(verdict)
     if verdict.contradicted is not None:
-        words = f"{verdict.contradicted}. Nobody should rely on the guarantee, and the model is not fit to be deployed"
-        return f"{sentence_case(words)} as it is."
+        return f"{sentence_case(verdict.contradicted)}. Nobody should rely on the guarantee."
     if outcome == "undecided":
         return _explain_undecided(verdict)
     told = LABELS["explanations"]
     if outcome == "violated" != verdict.overall and record.target.is_model:
         return told["violated by text"]
-    return told.get(outcome if record.target.is_model else f"{outcome} without a model", told[outcome])
+    words = told.get(outcome if record.target.is_model else f"{outcome} without a model", told[outcome])
+    return words.format(policy=verdict.policy)
 
 
 def _explain_undecided(verdict: Verdict) -> str:
     reason = verdict.reason.replace(verdict.counts.sentence, "").strip(" :,;")
     told = f"{sentence_case(reason)}. " if reason else ""
     if verdict.exit_code == 0:
-        return f"{told}Undecided is not passed: the policy lets it through with a warning, and someone answers for it."
-    return f"{told}Undecided is not passed: do what would decide it, and scan again."
+        return f"{told}Undecided is not a pass. The policy lets it through with a warning."
+    return f"{told}Undecided is not a pass. Take the first action below and scan again."
 
 
 def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:

@@ -1,48 +1,69 @@
-"""The answer of an audit, for page one: may the model be deployed, and what leaks."""
+"""Page one: the answer of an audit, one row for each question, what remains, and who decides."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-from markupsafe import Markup
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from audit.attacks import text_of
+from audit.attacks.text import ACCESS_LABELS, CATEGORY_LABELS
 from audit.errors import printable
-from audit.policy import Decision, Outcome, Overall, Policy, Verdict
+from audit.measurements import Estimate, Histogram
+from audit.policy import Decision, Outcome, Overall, Verdict
 from audit.record import AuditRecord, Result
 from audit.report import numbers
 from audit.report.answer import LABELS, deciding_outcome, explanation, headline
 from audit.report.leaks import findings_outside
-from audit.report.templates import AttackMacros, ResultIndex
+from audit.report.tables import OUTCOME_LABELS, DecisionRow, decision_row
+from audit.report.templates import AttackMacros
 
 WORST_FIRST: tuple[Outcome, ...] = ("violated", "waived", "undecided", "passed", "not run", "inapplicable")
 LEAK_ORDER = ("violated", "waived", "undecided", "", "passed", "not run", "inapplicable")
 """Of attacks by the worst outcome of their limits, on page one; empty: none limits it."""
-MOST_LEAKS = 4
-"""Attacks that page one describes, the worst first; the pages behind it describe the others."""
+MOST_ROWS = 5
+"""Questions that page one shows, the worst first; the pages behind it hold the others."""
+MOST_CONSEQUENCES = 2
+MOST_KINDS = 4
 LONGEST_TITLE = 64
 """Signs of a title: two lines of page one."""
-ANSWERS = LABELS["answers"]
-OUTCOME_WORDS = LABELS["attack_outcomes"]
+RETURNED = "returned"
+"""The histogram of documents by how many of their values came back, and the first word of counts by kind."""
+STAMPS = LABELS["stamps"]
+CONSEQUENCES = LABELS["consequences"]
 
 
 @dataclass(frozen=True)
-class Leak:
-    """What one attack found, in a sentence with count and interval.
+class Question:
+    """One row of page one: what an attacker tries, what the attack reached, and the limit that decides.
 
     Attributes:
-        outcome: the worst of its limits; empty where none limits it.
-        words: the outcome in words.
-        in_full: whether the sentence is that of the attack's template; else it is the number that decides, alone.
+        outcome: the worst of the attack's limits; empty where none limits it.
+        word: the outcome in one word.
+        trained, unseen: what the attack reached on training and on unseen documents; empty where it counts nothing.
+        reached: the number that the limit is about, its interval and the limit, in words.
+        row: the limit that decides; None where nothing was measured for it.
+        note: why the numbers decide nothing, or that they are about the text; often empty.
     """
 
-    attack: str
     title: str
+    question: str
     outcome: str
-    words: str
-    sentence: Markup
-    in_full: bool
+    word: str
+    trained: str
+    unseen: str
+    reached: str
+    row: DecisionRow | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Risk:
+    """The box on residual risk: who is affected, who attacks, and the kinds of values that came back most."""
+
+    who: str
+    attacker: str
+    kinds: str
 
 
 @dataclass(frozen=True)
@@ -50,46 +71,62 @@ class DecisionView:
     """Page one.
 
     Attributes:
+        number: of the report; it follows from model, data set, policy and the time of the scan.
         title: of the report: the name of what was audited, never what its owner states.
         outcome: that the answer rests on: of the model, or of the text where it is worse and the policy counts it.
-        stamp: the outcome as it is stamped.
+        stamp: what the outcome asks for, as it is stamped.
+        word: the verdict as commands and records name it.
+        headline: the answer in a sentence.
+        consequences: what the attacks reached, in documents and values.
         explanation: sentences under the headline.
         counts: of the limits on the model, by what became of them.
-        leaks: the worst first, as many as the page holds.
-        more_leaks: how many it does not hold.
+        questions: the worst first, as many as the page holds.
+        more_questions: how many it does not hold.
+        not_tested: titles of attacks that could be run and were not.
+        risk: what remains, in short.
     """
 
+    number: str
     title: str
-    question: str
-    answer: str
     outcome: Overall
     stamp: str
+    word: str
     headline: str
+    consequences: tuple[str, ...]
     explanation: str
     counts: str
-    leaks: tuple[Leak, ...]
-    more_leaks: int
+    questions: tuple[Question, ...]
+    more_questions: int
+    not_tested: tuple[str, ...]
+    risk: Risk
 
 
-def decision_view(
-    record: AuditRecord, verdict: Verdict, policy: Policy, texts: Mapping[str, AttackMacros]
-) -> DecisionView:
-    """Answer the question of page one from the verdict; `texts` are of every attack that the record names."""
-    outcome, leaks, name = deciding_outcome(verdict), _list_leaks(record, verdict, texts), printable(record.subject)
-    subject = "this model be deployed" if record.target.is_model else "redacted copies of these documents be shared"
-    # What passes names what was not examined; elsewhere the open limits say it.
-    counted = verdict.reason if verdict.overall in ("passed", "waived") else verdict.counts.sentence
+def decision_view(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]) -> DecisionView:
+    """Lay out page one; `texts` are of every attack that the record names."""
+    outcome, name = deciding_outcome(verdict), printable(record.subject)
+    questions = [_question(record, verdict, result) for result in record.completed.values()]
+    questions.sort(key=lambda one: LEAK_ORDER.index(one.outcome))
+    untested = {one.limit.attack for one in verdict.decisions if one.outcome == "not run"} | {*record.battery}
     return DecisionView(
+        number=_report_number(record, verdict),
         title=name if len(name) <= LONGEST_TITLE else f"{name[: LONGEST_TITLE - 1]}…",
-        question=f"May {subject} as the policy “{policy.name}” asks?",
-        answer=ANSWERS[outcome],
         outcome=outcome,
-        stamp=verdict.stamp if outcome == verdict.overall else outcome.upper(),
+        stamp=STAMPS[outcome if record.target.is_model else f"{outcome} without a model"],
+        word=verdict.stamp if outcome == verdict.overall else outcome.upper(),
         headline=headline(record, verdict),
+        consequences=tuple(_consequences(record, verdict))[:MOST_CONSEQUENCES],
         explanation=explanation(record, verdict),
-        counts=f"{counted}{findings_outside(record, verdict)}",
-        leaks=tuple(leaks[:MOST_LEAKS]),
-        more_leaks=max(0, len(leaks) - MOST_LEAKS),
+        # What passes names what was not tested; elsewhere the open limits say it.
+        counts=(verdict.reason if verdict.overall in ("passed", "waived") else verdict.counts.sentence)
+        + findings_outside(record, verdict),
+        questions=tuple(questions[:MOST_ROWS]),
+        more_questions=max(0, len(questions) - MOST_ROWS),
+        not_tested=tuple(
+            texts[attack].title
+            for attack in texts
+            if attack in untested and attack not in record.completed and _could_run(record, attack)
+        ),
+        risk=_risk(record, verdict),
     )
 
 
@@ -99,38 +136,175 @@ def outcome_of(attack: str, decisions: Sequence[Decision]) -> str:
     return next((outcome for outcome in WORST_FIRST if outcome in own), "")
 
 
-def _list_leaks(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]) -> list[Leak]:
-    found = []
-    for result in record.completed.values():
-        text, outcome = texts[result.attack], outcome_of(result.attack, verdict.decisions)
-        told = text.leak(ResultIndex(result, text.report.all_labels, verdict))
-        decisive = _deciding_number(result, verdict, told)
-        sentence = decisive or told
-        if result.confounded is not None and outcome not in ("violated", "waived"):
-            refused = Markup("<strong>Nothing can be decided on these numbers:</strong> {}. ")
-            sentence = refused.format(result.confounded) + sentence
-        words = OUTCOME_WORDS.get(outcome, OUTCOME_WORDS[""])
-        if result.about_text and record.target.is_model:
-            words = f"{words}; a finding about the text, whatever the model"
-        found.append(Leak(result.attack, text.title, outcome, words, sentence, not decisive))
-    return sorted(found, key=lambda leak: LEAK_ORDER.index(leak.outcome))
+def _report_number(record: AuditRecord, verdict: Verdict) -> str:
+    """Make a number that the same record and policy always get."""
+    policy = verdict.identity.sha256 if verdict.identity is not None else None
+    named = [record.target.sha256, record.corpus.sha256, str(policy or verdict.policy), record.timing.finished]
+    return f"DA-{record.timing.finished[:10]}-{hashlib.sha256(' '.join(named).encode()).hexdigest()[:6]}"
 
 
-def _deciding_number(result: Result, verdict: Verdict, told: Markup) -> Markup:
-    """Return the number that decides an attack's worst limit, with the limit; empty where `told` holds it already."""
+def _could_run(record: AuditRecord, attack: str) -> bool:
+    ended = [one for one in (*record.attacks, *record.left_out) if one.attack == attack]
+    return not any(one.status == "inapplicable" or (one.reason and one.reason.kind == "model") for one in ended)
+
+
+def _question(record: AuditRecord, verdict: Verdict, result: Result) -> Question:
+    text, outcome = text_of(result.attack), outcome_of(result.attack, verdict.decisions)
+    deciding = _deciding(result, verdict)
+    row = None if deciding is None else decision_row(deciding, text)
+    trained, unseen = _sides(result, deciding)
+    note = ""
+    if result.confounded is not None and outcome not in ("violated", "waived"):
+        note = f"Nothing can be decided on these numbers: {result.confounded}."
+    else:
+        note = _about_text(record, result)
+    return Question(
+        title=text.title or result.attack,
+        question=text.short_question or text.title or result.attack,
+        outcome=outcome,
+        word=OUTCOME_LABELS.get(outcome, LABELS["notes"]["no limit"]),
+        trained=trained,
+        unseen=unseen,
+        reached="" if deciding is None else _reached(deciding),
+        row=row,
+        note=note,
+    )
+
+
+def _about_text(record: AuditRecord, result: Result) -> str:
+    """Say that a finding is about the text, and how much text lies under the bars of page images."""
+    counts = {count.name: count.value for count in result.counts}
+    under, seen = (counts.get(name, 0) for name in ("text under the box", "looked at under the box"))
+    notes = [LABELS["notes"]["about text"]] if result.about_text and record.target.is_model else []
+    if under:
+        notes.append(LABELS["notes"]["under the box"].format(under=under, seen=seen))
+    return " ".join(notes)
+
+
+def _deciding(result: Result, verdict: Verdict) -> Decision | None:
+    """Return the first of the attack's worst limits for which there is a number."""
     own = [one for one in verdict.decisions if one.limit.attack == result.attack and one.measured is not None]
-    worst = min(own, key=lambda one: WORST_FIRST.index(one.outcome), default=None)
-    if worst is None or worst.measured is None or worst.cause == "confounded":
-        return Markup()
-    report, measured = text_of(result.attack), worst.measured
-    form = report.metric(worst.limit.metric).form
-    bound = worst.limit.max if worst.limit.max is not None else worst.limit.min or 0.0
-    words = told.striptags().replace(numbers.NBSP, " ")
-    between = [numbers.between(measured, form), numbers.between_of_hundred(measured, "share")]
-    if measured.name == worst.limit.metric or any(one.replace(numbers.NBSP, " ") in words for one in between):
-        return Markup()
-    value = f"{numbers.show(measured.value, form)} ({numbers.interval(measured, form)})"
-    guessing = f", guessing gives {numbers.show(0.5, form)}" if measured.is_area else ""
-    limit = f"{'at most' if worst.limit.max is not None else 'at least'} {numbers.limit_text(bound, form)}"
-    what = report.label(measured.name).replace(": ", ", ")
-    return Markup("<strong>{}</strong>, the limit is {}{} ({}).").format(value, limit, guessing, what)
+    return min(own, key=lambda one: WORST_FIRST.index(one.outcome), default=None)
+
+
+def _reached(decision: Decision) -> str:
+    """Write the number of a limit, its interval and the limit; an area as the share of pairs told apart rightly."""
+    measured, limit = decision.measured, decision.limit
+    assert measured is not None
+    form = "share" if measured.is_area else text_of(limit.attack).metric(limit.metric).form
+    bound = limit.max if limit.max is not None else limit.min or 0.0
+    low, value, high = measured.low, measured.value, measured.high
+    if form in ("share", "points"):
+        low, value, high = (min(1.0, max(-1.0, one)) for one in (low, value, high))
+    clipped = replace(measured, low=low, value=value, high=high)
+    digits = numbers.distinct_digits(clipped, bound, form)
+    word = "limit" if limit.max is not None else "at least"
+    between = numbers.between(clipped, form, digits).replace(" to ", "–")
+    return f"{numbers.show(value, form, digits)} ({between}); {word} {numbers.limit_text(bound, form)}"
+
+
+def _sides(result: Result, deciding: Decision | None) -> tuple[str, str]:
+    """Write what the attack reached on training and on unseen documents, by the method that decides."""
+    if deciding is not None and deciding.measured is not None and deciding.measured.is_area:
+        value = min(1.0, deciding.measured.value)
+        return f"{numbers.show(value, 'share')} of pairs", f"{numbers.show(0.5, 'share')} by guessing"
+    found = [_count_of(one) for one in _counted(result, deciding)]
+    return (*found, "", "")[0], (*found, "", "")[1]
+
+
+def _counted(result: Result, deciding: Decision | None) -> list[Estimate]:
+    """Return the shares that the consequence counts: training documents first."""
+    by_name = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
+    measured = None if deciding is None else deciding.measured
+    method = "" if deciding is None or measured is None else measured.name.removeprefix(deciding.limit.metric)
+    named = text_of(result.attack).consequence_of
+    return [
+        by_name[own]
+        for name in named
+        for own in [name + method if name + method in by_name else name]
+        if own in by_name
+    ]
+
+
+def _count_of(item: Estimate) -> str:
+    if numbers.exact_count(item) is None:
+        return (
+            f"{numbers.show(item.value, 'number')} of {item.n:,}"
+            if item.value > 1
+            else numbers.show(item.value, "share")
+        )
+    return f"{numbers.reached(item)} ({numbers.show(item.value, 'share')})"
+
+
+def _consequences(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
+    """Say what the attacks reached, those over a limit first: in documents where they were counted, else in values."""
+    ordered = sorted(
+        record.completed.values(), key=lambda one: LEAK_ORDER.index(outcome_of(one.attack, verdict.decisions))
+    )
+    for result in ordered:
+        outcome = outcome_of(result.attack, verdict.decisions)
+        if result.confounded is not None and outcome not in ("violated", "waived"):
+            continue
+        documents = next((one for one in result.histograms if one.name == RETURNED), None)
+        if documents is not None and {"member", "held-out"} <= {*documents.counts}:
+            yield CONSEQUENCES[RETURNED].format(**_documents(documents))
+            continue
+        counted = _counted(result, _deciding(result, verdict))
+        counts = [numbers.exact_count(one) for one in counted]
+        if len(counted) == 2 and None not in counts:
+            (member, heldout), (hits, others) = counted, counts
+            yield text_of(result.attack).consequence.format(
+                n_member=hits, of_member=member.n, n_heldout=others, of_heldout=heldout.n
+            )
+
+
+def _documents(histogram: Histogram) -> dict[str, int]:
+    """Count the documents of both sides, and those that gave back at least one value."""
+    sides = {"member": histogram.counts["member"], "heldout": histogram.counts["held-out"]}
+    return {
+        key: value
+        for side, counts in sides.items()
+        for key, value in ((f"n_{side}", sum(counts[1:])), (f"of_{side}", sum(counts)))
+    }
+
+
+def _risk(record: AuditRecord, verdict: Verdict) -> Risk:
+    members, providers = record.corpus.documents.get("member", 0), record.corpus.providers
+    held = (
+        f"{members:,} training documents"
+        if record.target.is_model
+        else f"{sum(record.corpus.documents.values()):,} documents"
+    )
+    who = f"{held} from {providers:,} companies, as declared" if providers else f"{held}, as declared"
+    leaking = [
+        text_of(one.attack).threat
+        for one in record.completed.values()
+        if outcome_of(one.attack, verdict.decisions) in ("violated", "waived")
+    ] or [text_of(attack).threat for attack in record.completed]
+    access = dict.fromkeys(ACCESS_LABELS[one.access] for one in leaking if one is not None)
+    attacker = f"someone who has {' or '.join(access)}" if access else "not tested"
+    return Risk(who, attacker, _kinds(record))
+
+
+def _kinds(record: AuditRecord) -> str:
+    """Name the kinds of values that came back most, with their number; else the kinds that were tried."""
+    came_back = {
+        count.name.partition(": ")[2]: count.value
+        for result in record.completed.values()
+        for count in result.counts
+        if count.name.startswith(f"{RETURNED}: ") and count.value
+    }
+    counted = [one for result in record.completed.values() for one in result.histograms if one.name == RETURNED]
+    if came_back:
+        worst = sorted(came_back.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_KINDS]
+        return ", ".join(f"{CATEGORY_LABELS.get(kind, kind)} ({value:,})" for kind, value in worst)
+    tried = dict.fromkeys(
+        CATEGORY_LABELS.get(one.category, one.category)
+        for result in record.completed.values()
+        for one in result.coverage
+        if one.category in CATEGORY_LABELS and one.attacked
+    )
+    if not tried:
+        return "not tested by kind"
+    nothing = counted and not any(sum(one.counts.get("member", ())[1:]) for one in counted)
+    return f"{'none came back; ' if nothing else ''}tested: {', '.join(tried)}"

@@ -22,6 +22,7 @@ from audit.policy import Policy, Verdict
 from audit.progress import observer
 from audit.record import AuditRecord, dumps
 from audit.report.answer import UTILITY
+from audit.report.changes import Changes
 from audit.report.comparison import Comparison
 from audit.report.html import render, report_context
 
@@ -198,6 +199,8 @@ def write(
     out: Path,
     comparisons: Sequence[Comparison] = (),
     written: bytes | None = None,
+    changes: Changes | None = None,
+    paths: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
     """Write decision report (PDF), annex (HTML) and every measurement (CSV) into `out`, each whole or not at all.
 
@@ -211,6 +214,8 @@ def write(
         out: the folder of the files.
         comparisons: what countermeasures were measured to do to this model; it stands beside the remedies.
         written: the record's file, which another version may have written; None: the record as this one writes it.
+        changes: since the last audit; None: no earlier record was given.
+        paths: what stands for MODEL_DIR and DATA_DIR in commands; None: the names stay.
 
     Returns:
         Warnings, one line each: why there is no PDF, and what to install.
@@ -221,7 +226,7 @@ def write(
     """
     observer().stage(f"drawing {HTML_NAME}")
     try:
-        context = report_context(record, verdict, policy, comparisons)
+        context = report_context(record, verdict, policy, comparisons, changes, paths)
         annex, decision = render("report.html", context), render("decision.html", context)
         write_atomically(out / CSV_NAME, measurements_csv(record).encode())
         write_atomically(out / HTML_NAME, annex.encode())

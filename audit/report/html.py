@@ -6,7 +6,6 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -22,6 +21,7 @@ from audit.policy.limits import CANARIES, EPSILON, contradiction
 from audit.record import AuditRecord, Result
 from audit.report import tables
 from audit.report.answer import LABELS, UTILITY, decides_most, findings
+from audit.report.changes import Changes
 from audit.report.comparison import Comparison
 from audit.report.coverage import legal_view
 from audit.report.decision import LEAK_ORDER, decision_view, outcome_of
@@ -71,7 +71,12 @@ class CompletedView:
 
 
 def report_context(
-    record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Sequence[Comparison] = ()
+    record: AuditRecord,
+    verdict: Verdict,
+    policy: Policy,
+    comparisons: Sequence[Comparison] = (),
+    changes: Changes | None = None,
+    paths: Mapping[str, str] | None = None,
 ) -> Context:
     """Prepare what both reports of a record show.
 
@@ -80,6 +85,8 @@ def report_context(
         verdict: of `policy.evaluate` on them.
         policy: the policy it was held against.
         comparisons: what countermeasures were measured to do to this model.
+        changes: since the last audit; None: no earlier record was given.
+        paths: what stands for MODEL_DIR and DATA_DIR in commands; None: the names stay.
 
     Raises:
         RenderError: a template or `defenses.toml` is missing or broken.
@@ -91,7 +98,7 @@ def report_context(
         titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
         views = _completed_views(record, verdict, texts)
         in_part = [*tried_in_part(record)]
-        decision, undecided = decision_view(record, verdict, policy, texts), verdict.overall == "undecided"
+        decision, undecided = decision_view(record, verdict, texts), verdict.overall == "undecided"
         return {
             "record": record,
             "verdict": verdict,
@@ -109,11 +116,13 @@ def report_context(
             "limits": tables.limit_tables(titled, {view.result.attack for view in views}),
             "rows": rows,
             "outcome_labels": tables.OUTCOME_LABELS,
+            "outcomes": {name: outcome_of(name, verdict.decisions) for name in texts},
+            "changes": changes,
             "found": [*findings(record, verdict)] if undecided else [],
             "decides_most": decides_most(record, verdict) if undecided else "",
             "views": views,
-            "brief": _findings_in_brief(views, {leak.attack for leak in decision.leaks if leak.in_full}, verdict),
-            "recommendations": recommend(record, verdict, comparisons),
+            "brief": _findings_in_brief(views, verdict),
+            "recommendations": recommend(record, verdict, comparisons, paths),
             "most_planned": MOST_PLANNED,
             "guarantee": guarantee_view(record),
             "utility": tables.measurement_table(record.utility, UTILITY),
@@ -167,9 +176,9 @@ def html(
 
 
 def _findings_in_brief(
-    views: Sequence[CompletedView], in_full: AbstractSet[str], verdict: Verdict
+    views: Sequence[CompletedView], verdict: Verdict
 ) -> list[tuple[CompletedView, Markup, DrawnFigure | None]]:
-    """List the findings in the order of page one, without the sentences that page one prints in full."""
+    """List the findings in the order of page one."""
     told = [(view, outcome_of(view.result.attack, verdict.decisions)) for view in views]
     brief: list[tuple[CompletedView, Markup, DrawnFigure | None]] = []
     drawn = 0
@@ -178,9 +187,8 @@ def _findings_in_brief(
         clear = next((one for one in view.figures if isinstance(one.spec, HistogramFigure)), None)
         figure = clear if outcome in ("violated", "waived") and drawn < MOST_FIGURES else None
         drawn += figure is not None
-        text = view.more if view.result.attack in in_full else Markup(" ").join([view.leak, view.more])
-        if text or figure:
-            brief.append((view, text, None if figure is None else replace(figure, number=drawn)))
+        text = Markup(" ").join([view.leak, view.more])
+        brief.append((view, text, None if figure is None else replace(figure, number=drawn)))
     return brief
 
 

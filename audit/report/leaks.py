@@ -13,7 +13,7 @@ from audit.policy import Verdict
 from audit.policy.checks import p_explained
 from audit.policy.decision import Baseline
 from audit.record import AuditRecord, Result
-from audit.report.answer import LABELS, finding_sentence
+from audit.report.answer import EXTRACTING, LABELS, finding_sentence
 from audit.report.numbers import duration, show
 from audit.stats.p_values import holm
 
@@ -21,7 +21,6 @@ LEVEL = 0.025
 """One-sided level at which a measurement counts as a leak by itself: that of a two-sided interval of 95 %."""
 FAMILY = 0.01
 """Level of all measurements of a record together, by Holm's rule: at 0.05 one clean scan in 20 is accused."""
-EXTRACTING = ("reconstruction", "memorisation", "attribute_inference", "canaries")
 RECOGNISING = ("membership",)
 
 
@@ -184,8 +183,6 @@ def _describe_finding(result: Result, metric: str, strongest: Estimate, shown: s
     return finding_sentence(result.attack, told)
 
 
-SHOWN = 2
-"""Signs that the sentence gives with their number; others are only counted."""
 _SPLITS = {
     "member": ("member documents", "declared as trained on"),
     "heldout": ("held-out documents", "declared as never seen"),
@@ -221,9 +218,7 @@ def plausibility(record: AuditRecord, verdict: Verdict) -> Plausibility | None:
         return None
     signs = [leak for leak in leaks(record, FAMILY) if not leak.about_text and leak.confounded is None]
     if signs:
-        told = "; ".join(leak.sentence for leak in signs[:SHOWN])
-        more = f"; and {len(signs) - SHOWN} more" if len(signs) > SHOWN else ""
-        return Plausibility("signs", LABELS["declared"]["signs"].format(signs=f"{told}{more}"))
+        return Plausibility("signs", LABELS["declared"]["signs"])
     if not any(result.confounded is None for result in record.completed.values()):
         return Plausibility("unmeasured", LABELS["declared"]["unmeasured"])
     if gap := untested(verdict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,7 @@ class Recommendation:
         findings: those that it answers; never empty.
         measured: in sentences, what it was measured to do to this model.
         expected: in sentences, its effect on other models.
+        effect: the same in one sentence for page one; that none was measured, where none was.
         verdict: whether it can change the verdict, in one sentence.
         command: what measures it on this model; empty where no command does.
         rank: the smallest first.
@@ -66,6 +67,7 @@ class Recommendation:
     findings: tuple[Finding, ...]
     measured: tuple[str, ...]
     expected: tuple[str, ...]
+    effect: str
     verdict: str
     command: str
     rank: tuple[int, ...] = field(repr=False, default=())
@@ -98,7 +100,10 @@ def state_of(decision: Decision) -> FindingState | None:
 
 
 def recommend(
-    record: AuditRecord, verdict: Verdict, comparisons: Sequence[Comparison] = ()
+    record: AuditRecord,
+    verdict: Verdict,
+    comparisons: Sequence[Comparison] = (),
+    paths: Mapping[str, str] | None = None,
 ) -> tuple[Recommendation, ...]:
     """List the remedies that answer a finding, ranked for this scan.
 
@@ -110,6 +115,7 @@ def recommend(
         record: the measurements.
         verdict: on them.
         comparisons: what countermeasures were measured to do to this model.
+        paths: what stands for `PARTS` in commands.
 
     Raises:
         RenderError: `policies/defenses.toml` cannot be read.
@@ -123,7 +129,8 @@ def recommend(
         if answered:
             own = [one for one in comparisons if one.name in remedy.measured_by]
             chosen.append(_recommendation(remedy, answered, own, record, verdict))
-    return tuple(sorted(chosen, key=lambda item: item.rank))
+    named = (replace(item, command=with_paths(item.command, paths or {})) for item in chosen)
+    return tuple(sorted(named, key=lambda item: item.rank))
 
 
 def _recommendation(
@@ -151,6 +158,7 @@ def _recommendation(
         findings=found,
         measured=tuple(effect_sentence(one, found) for one in comparisons),
         expected=() if comparisons else tuple(_describe_evidence(one) for one in evidence),
+        effect=_short_effect(remedy, comparisons, evidence) if violated else "",
         verdict=words,
         command=command.format(policy=policy, budget=record.budget, seed=record.seed),
         rank=(state, costly, remedy.beside_only, prospect, -len(violated), EFFORTS.index(remedy.effort)),
@@ -172,6 +180,25 @@ def _prospect(
     if not remedy.lifts:
         return PROSPECTS["cannot"], 4
     return (PROSPECTS["elsewhere"], 1) if evidence else (PROSPECTS["unknown"], 2)
+
+
+def _short_effect(remedy: Remedy, comparisons: Sequence[Comparison], evidence: Sequence[Evidence]) -> str:
+    """Say in one sentence what the remedy does to the leak, and what it costs."""
+    if comparisons:
+        before, after = (LABELS["verdicts"][getattr(comparisons[0], f"verdict_{side}")] for side in ("before", "after"))
+        return f"Measured on this model: {before} → {after}."
+    if evidence:
+        found = evidence[0]
+        cost = _relative_change(1.0, 1.0 - _published_loss(found), "usefulness")
+        cut = _relative_change(found.before, found.after, "leak")
+        return f"Measured on another model: {cut}{f', {cost}' if found.useful else ''}."
+    return LABELS["effects"]["unmeasured" if remedy.lifts else "cannot"]
+
+
+def _relative_change(before: float, after: float, what: str) -> str:
+    """Say by how many per cent something fell or rose."""
+    change = 100 * (after - before) / before if before else 0.0
+    return f"{what} {'down' if change <= 0 else 'up'} {abs(change):.0f} %"
 
 
 def _count_met_limits(violated: Sequence[Decision], comparison: Comparison) -> int:
@@ -256,6 +283,14 @@ PARTS = ("MODEL_DIR", "DATA_DIR", "POLICY.toml")
 """Names in commands that stand for paths of the machine."""
 
 
+def with_paths(command: str, paths: Mapping[str, str]) -> str:
+    """Put paths in place of the names in a command, quoted for a shell."""
+    for name, path in paths.items():
+        quoted = shlex.quote(path).replace("\\", r"\\")
+        command = re.sub(rf"\b{re.escape(name)}\b", quoted, command)
+    return command
+
+
 def first_action(record: AuditRecord, verdict: Verdict, paths: Mapping[str, str] | None = None) -> Action | None:
     """Find what to do first: what decides most where the verdict is open, else the first of the report's plan.
 
@@ -274,8 +309,6 @@ def first_action(record: AuditRecord, verdict: Verdict, paths: Mapping[str, str]
         if not planned:
             return None
         text, command = f"{planned[0].remedy.name}.", planned[0].command
-    for name, path in (paths or {}).items():
-        quoted = shlex.quote(path).replace("\\", r"\\")
-        text, command = (re.sub(rf"\b{re.escape(name)}\b", quoted, one) for one in (text, command))
+    text, command = (with_paths(one, paths or {}) for one in (text, command))
     left = [name for name in PARTS if name in command and name not in (paths or {})]
     return Action(f"{text} Put your own paths in place of {' and '.join(left)}." if left else text, command)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from audit.attacks import TEXTS, text_of
-from audit.policy import Decision, Policy, Verdict
+from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
-from audit.report import numbers
 from audit.report.answer import LABELS
 from audit.report.coverage import CoverageRow, coverage, why_not_run
 from audit.report.leaks import tried_in_part
@@ -105,50 +105,17 @@ def residual_risk(record: AuditRecord, verdict: Verdict, policy: Policy) -> tupl
 
 
 def _limits(verdict: Verdict, policy: Policy) -> Iterator[str]:
-    """Yield a paragraph on the limits of each outcome that leaves something."""
+    """Yield a paragraph on the limits of each outcome that leaves something: their attacks, and how many of each."""
     met = sum(one.outcome == "passed" for one in verdict.decisions)
     counted = "One limit is" if met == 1 else f"{met} limits are"
-    described = {"violated": _measured, "waived": _accepted, "undecided": _reach, "passed": _reach}
-    groups: dict[str, dict[str, dict[str, None]]] = {}
+    groups: dict[str, Counter[str]] = {}
     for one in verdict.decisions:
-        if one.outcome in described:
-            name = "violated by text" if one.outcome == "violated" and one.about_text else one.outcome
-            text = text_of(one.limit.attack)
-            label = f"{text.label(one.limit.metric)} ({described[one.outcome](one)})"
-            groups.setdefault(name, {}).setdefault(text.title or one.limit.attack, {})[label] = None
+        name = "violated by text" if one.outcome == "violated" and one.about_text else one.outcome
+        if name in REMAINS:
+            groups.setdefault(name, Counter())[text_of(one.limit.attack).title or one.limit.attack] += 1
     for head in sorted(groups, key=[*REMAINS].index):
-        listed = (f"{title}: {', '.join(labels)}" for title, labels in groups[head].items())
-        yield f"{REMAINS[head].format(counted=counted, policy=policy.name)}: {'; '.join(listed)}."
-
-
-def _measured(decision: Decision) -> str:
-    """Return the number that a limit was held against, with its interval."""
-    item = decision.measured
-    if item is None:
-        return "no number"
-    form = text_of(decision.limit.attack).metric(decision.limit.metric).form
-    return f"{numbers.show(item.value, form)}, {numbers.interval(item, form)}".replace(numbers.NBSP, " ")
-
-
-def _accepted(decision: Decision) -> str:
-    """Return the number over a limit, and who accepts it."""
-    by = decision.waiver
-    assert by is not None
-    return (
-        f"{_measured(decision)}; accepted by {by.owner}, {by.role}, until {by.expires}; instead of mending it: "
-        f"{by.measure} (quoted from the waiver)"
-    )
-
-
-def _reach(decision: Decision) -> str:
-    """Return the end of the interval that lies nearer to the limit, or beyond it."""
-    item = decision.measured
-    if item is None:
-        return "no number"
-    form = text_of(decision.limit.attack).metric(decision.limit.metric).form
-    low, high = numbers.ends(item, form)
-    reach = f"up to {high}" if decision.limit.max is not None else f"down to {low}"
-    return f"{reach} {numbers.UNIT_LABELS[form]}".strip()
+        listed = "; ".join(f"{title} ({n} {'limit' if n == 1 else 'limits'})" for title, n in groups[head].items())
+        yield REMAINS[head].format(counted=counted, policy=policy.name, listed=listed)
 
 
 def _join_unique(items: Iterable[str]) -> str:
@@ -156,10 +123,8 @@ def _join_unique(items: Iterable[str]) -> str:
 
 
 def _not_examined(rows: tuple[CoverageRow, ...]) -> str:
-    gaps = _join_unique(
-        f"{tried.title} ({tried.note})" for row in rows for tried in row.tried if tried.state == "not tested"
-    )
-    return f"Not examined, so that nothing is known of it: {gaps}." if gaps else ""
+    gaps = _join_unique(tried.title for row in rows for tried in row.tried if tried.state == "not tested")
+    return REMAINS["not tested"].format(listed=gaps) if gaps else ""
 
 
 def _declared(record: AuditRecord) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from audit.record import AuditRecord, file_of
 from audit.record import read as read_record
 from audit.report import comparison as measured
 from audit.report import markdown
+from audit.report.changes import Changes, compare
 from audit.report.comparison import Comparison
 from audit.report.files import remove_stale, write
 from audit.report.revealed import NAME, write_revealed
@@ -65,6 +66,7 @@ def report_records(
     defenses: Sequence[Path] = (),
     evidence: Path | None = None,
     dpia: bool = False,
+    previous: Path | None = None,
 ) -> Report | Trend:
     """Draw the report of a record again, or the trend of several, held against a policy.
 
@@ -76,20 +78,12 @@ def report_records(
         defenses: what `docaudit defend` wrote: the measured effects join the plan of the report.
         evidence: its folder; None: `evidence/` beside the record.
         dpia: also write the text for a data-protection impact assessment.
+        previous: the record of the last audit, or its folder: the report lists what changed since.
 
     Raises:
         DocauditError: a record or the policy cannot be read, the records make no trend, or the folder takes no files.
     """
-    if evidence is not None and not reveal:
-        raise UsageError("--evidence is where --reveal finds the values", "add --reveal")
-    if evidence is not None and not evidence.is_dir():
-        raise UsageError(f"--evidence {evidence}: no folder", "name the one that was given to docaudit scan")
-    if len(paths) > 1 and (out is None or reveal):
-        problem = "a trend of several records needs --out" if out is None else "a trend has no values to reveal"
-        raise UsageError(problem, "docaudit report RECORD RECORD ... --out FOLDER")
-    if len(paths) > 1 and (defenses or dpia):
-        problem = "a trend of several records has no plan for countermeasures to join"
-        raise UsageError(problem if defenses else "an impact assessment is of one model", "give one record")
+    _check_call(len(paths) > 1, out, reveal, bool(defenses), evidence, dpia, previous)
     if out is not None:
         check_folder("--out", out)
     read = [read_record(path) for path in paths]
@@ -107,12 +101,41 @@ def report_records(
     if reveal and private.is_dir():
         protect(private)
     written = file_of(paths[0]).read_bytes()
-    warnings = write_report(read[0], verdicts[0], chosen, folder, private if reveal else None, comparisons, written)
+    changes = None
+    if previous is not None:
+        before = read_record(previous)
+        changes = compare(before, policies.evaluate(before, chosen, policies.today()), read[0], verdicts[0])
+    shown = private if reveal else None
+    warnings = write_report(read[0], verdicts[0], chosen, folder, shown, comparisons, written, changes)
     assessment = folder / markdown.DPIA_NAME if dpia else None
     if assessment is not None:
         write_atomically(assessment, markdown.dpia(read[0], verdicts[0], chosen, comparisons).encode())
     revealed = private / NAME if reveal and (private / NAME).exists() else None
     return Report(folder, read[0], verdicts[0], warnings, revealed, assessment)
+
+
+def _check_call(
+    several: bool,
+    out: Path | None,
+    reveal: bool,
+    defenses: bool,
+    evidence: Path | None,
+    dpia: bool,
+    previous: Path | None,
+) -> None:
+    """Refuse options of `report_records` that do not go together."""
+    if evidence is not None and not reveal:
+        raise UsageError("--evidence is where --reveal finds the values", "add --reveal")
+    if evidence is not None and not evidence.is_dir():
+        raise UsageError(f"--evidence {evidence}: no folder", "name the one that was given to docaudit scan")
+    if several and (out is None or reveal):
+        problem = "a trend of several records needs --out" if out is None else "a trend has no values to reveal"
+        raise UsageError(problem, "docaudit report RECORD RECORD ... --out FOLDER")
+    if several and (defenses or dpia):
+        problem = "a trend of several records has no plan for countermeasures to join"
+        raise UsageError(problem if defenses else "an impact assessment is of one model", "give one record")
+    if several and previous is not None:
+        raise UsageError("--previous compares one record with an earlier one", "give one record")
 
 
 def model_card_of(path: Path, policy: str, out: Path | None) -> tuple[str, Path | None]:
@@ -149,12 +172,14 @@ def write_report(
     reveal_from: Path | None = None,
     comparisons: Sequence[Comparison] = (),
     written: bytes | None = None,
+    changes: Changes | None = None,
+    paths: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Draw the reports, with the evidence in `reveal_from` if given; return as warnings what could not be drawn."""
     if reveal_from is not None:
         remove_stale(reveal_from / NAME)
     try:
-        warnings = list(write(record, verdict, policy, out, comparisons, written))
+        warnings = list(write(record, verdict, policy, out, comparisons, written, changes, paths))
         if reveal_from is not None:
             write_revealed(record, verdict, policy, out, reveal_from)
     except RenderError as error:

@@ -87,7 +87,8 @@ def audit_checkpoint(opened: ScanSetup, policy: Policy, progress: Progress) -> S
         record = run_scan(opened, progress, policy)
         verdict = policies.evaluate(record, policy, policies.today())
         try:
-            warnings = write_report(record, verdict, policy, out)
+            paths = {"MODEL_DIR": str(options.model_dir), "DATA_DIR": str(options.data_dir)}
+            warnings = write_report(record, verdict, policy, out, paths=paths)
         except EngineError as error:
             warnings = error.lines
         finally:

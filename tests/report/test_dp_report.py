@@ -73,7 +73,7 @@ def test_planted_secrets_contradict_a_guarantee_that_they_exceed():
     assert verdict.overall == "violated"
     assert verdict.reason.startswith(verdict.contradicted)
     assert "The guarantee is false." in section(examples.contradicted())
-    assert "The guarantee that this model’s training claims is false." in html(
+    assert "The training of this model claims a privacy guarantee that does not hold." in html(
         *without_drawings(examples.contradicted())
     )
 

@@ -179,9 +179,9 @@ def test_every_metric_that_a_shipped_policy_limits_is_listed_where_another_does_
 @pytest.mark.parametrize(
     ("make", "state", "said"),
     [
-        (wrong_documents, "none", "No sign that the model saw"),
-        (examples.passed, "open", "it was not examined which documents it was trained on (membership was not decided)"),
-        (examples.violated, "signs", "Values restored because of training"),
+        (wrong_documents, "none", "No measurement confirms this declaration"),
+        (examples.passed, "open", "it did not examine which documents it was trained on (membership was not decided)"),
+        (examples.violated, "signs", "consistent with this declaration"),
         (examples.skipped, "unmeasured", ""),
     ],
 )

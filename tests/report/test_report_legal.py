@@ -128,4 +128,4 @@ def test_the_chapter_holds_every_clause() -> None:
 
 def test_residual_risk_always_ends_with_what_nobody_can_exclude() -> None:
     for make in (*examples.CASES.values(), *CHAPTERS.values()):
-        assert "A better attack" in residual_risk(*make())[-1]
+        assert "A better or a later attack" in residual_risk(*make())[-1]

@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 from numpy.random import Generator
 
-from audit.arrays import Floats
+from audit.arrays import Bools
 from audit.attacks import blind_baseline, text_of
 from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.fields import REASONS, Field, Length, withheld
@@ -98,15 +98,16 @@ def measure_fields(
     table = table_of("usual")
     usual = [outcome for field, outcome in zip(fields, outcomes, strict=True) if field.length == "usual"]
     kinds = KindsCheck(APART)
+    returned, kinds_returned = _returned(table.group("unique"))
     measurements = run_jobs("reconstruction: intervals", jobs(table, streams, kinds), progress)
     test_kinds({length: table_of(length) for length in _LENGTHS}, table, streams, kinds)
     blind = blind_baseline.by_split(case.corpus, (field.document for field in fields), progress)
     result = Result(
         "reconstruction",
         measurements=tuple(measurements),
-        counts=_counts(offered, fields, table),
+        counts=(*_counts(offered, fields, table), *kinds_returned),
         diagnostics=_diagnostics(usual),
-        histograms=(_hamming_histogram(table), _returned_histogram(table.group("unique"))),
+        histograms=(_hamming_histogram(table), returned),
         methods=methods_of((*LIMITED, VALUES, DOCUMENTS)),
         coverage=coverage(offered, fields, seen, withheld(case.corpus)),
         checks=(*check_heldout(measurements), *kinds.check()),
@@ -227,9 +228,8 @@ def _gain(name: str, table: FieldTable, method: str, rng: Generator) -> Measurem
     if (few := _unresolved(name, [table], MIN_CLUSTERS)) is not None:
         return few
     attack, baseline = (table.exact[named(player, method)] for player in PLAYERS)
-    gained: Floats = np.maximum(attack - baseline, 0.0)
-    lost: Floats = np.maximum(baseline - attack, 0.0)
-    return estimate(name, net(gained, lost, table.cluster, rng), "fields", 0.0, "public model")
+    interval = net(np.maximum(attack - baseline, 0.0), np.maximum(baseline - attack, 0.0), table.cluster, rng)
+    return estimate(name, interval, "fields", 0.0, "public model")
 
 
 def _reference_controls(table: FieldTable, blind: Blind, streams: Streams) -> tuple[Control, ...]:
@@ -246,9 +246,7 @@ def _reference_controls(table: FieldTable, blind: Blind, streams: Streams) -> tu
 
 def check_heldout(measurements: Sequence[Measurement]) -> tuple[Check, ...]:
     """Test whether the model gives held-out values back: then held-out documents are no control."""
-    names = {named(GAIN, method) for method in METHODS}
-    found = [one for one in measurements if isinstance(one, Estimate) and one.name in names]
-    if not found:
+    if not (found := [one for one in measurements if isinstance(one, Estimate) and one.name.startswith(GAIN)]):
         return ()
     most = max(found, key=lambda estimate: estimate.low)
     p_value = min(1.0, len(found) * min(estimate.p_above(TRAINED_ON) for estimate in found))
@@ -285,11 +283,13 @@ def _hamming_histogram(table: FieldTable) -> Histogram:
     return Histogram("hamming", "normalised Hamming distance", HAMMING_EDGES, counts)
 
 
-def _returned_histogram(unique: FieldTable) -> Histogram:
-    """Count documents by how many of their own values any method rebuilds."""
-    sides = {label: unique.split(split) for split, label in LABELS.items()}
-    hits = {label: [rows.exact[named("attack", one)] > 0 for one in METHODS] for label, rows in sides.items()}
-    return count_returned({label: (np.any(hits[label], axis=0), rows.cluster) for label, rows in sides.items()})
+def _returned(unique: FieldTable) -> tuple[Histogram, tuple[Count, ...]]:
+    """Count documents by how many of their own values any method rebuilds, and these values of members by kind."""
+    hits: Bools = np.any([unique.exact[named("attack", one)] > 0 for one in METHODS], axis=0)
+    sides = {label: unique.member == (split == "member") for split, label in LABELS.items()}
+    kinds = Counter(unique.category[hits & unique.member].tolist())
+    counts = (Count(f"returned: {kind}", n, "training values that came back") for kind, n in sorted(kinds.items()))
+    return count_returned({label: (hits[own], unique.cluster[own]) for label, own in sides.items()}), tuple(counts)
 
 
 def _counts(offered: Mapping[FieldKind, int], fields: Sequence[Field], table: FieldTable) -> tuple[Count, ...]:

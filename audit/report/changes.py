@@ -1,0 +1,88 @@
+"""What changed since the last audit, limit by limit, for the decision report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from audit.attacks import text_of
+from audit.policy import Decision, Verdict
+from audit.record import AuditRecord
+from audit.report import numbers
+from audit.report.answer import LABELS
+from audit.report.tables import OUTCOME_LABELS
+
+VERDICTS = LABELS["verdicts"]
+COMPARED = ("model", "data set", "budget", "seed")
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """One limit in both audits; an empty side has no number."""
+
+    title: str
+    label: str
+    before: str
+    before_outcome: str
+    after: str
+    outcome: str
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Two audits under the same policy.
+
+    Attributes:
+        date: when the earlier scan ended.
+        before, after: both verdicts in words.
+        differs: what is not the same in both scans, so that numbers are not strictly comparable.
+        rows: limits whose result or number changed.
+        same: how many limits changed neither.
+    """
+
+    date: str
+    before: str
+    after: str
+    differs: tuple[str, ...]
+    rows: tuple[ChangeRow, ...]
+    same: int
+
+
+def compare(previous: AuditRecord, earlier: Verdict, record: AuditRecord, verdict: Verdict) -> Changes:
+    """Compare an audit with an earlier one; both verdicts are of the same policy."""
+    old = {(one.limit.attack, one.limit.metric): one for one in earlier.decisions}
+    rows = [_row(old[key], one) for one in verdict.decisions if (key := (one.limit.attack, one.limit.metric)) in old]
+    changed = [row for row in rows if (row.before, row.before_outcome) != (row.after, row.outcome)]
+    sides = zip(COMPARED, _identity(previous), _identity(record), strict=True)
+    return Changes(
+        date=previous.timing.finished,
+        before=VERDICTS[earlier.overall],
+        after=VERDICTS[verdict.overall],
+        differs=tuple(name for name, one, other in sides if one != other),
+        rows=tuple(changed),
+        same=len(rows) - len(changed),
+    )
+
+
+def _identity(record: AuditRecord) -> Sequence[object]:
+    return record.target.sha256, record.corpus.sha256, (record.budget, record.share, record.bounds), record.seed
+
+
+def _row(old: Decision, new: Decision) -> ChangeRow:
+    text = text_of(new.limit.attack)
+    return ChangeRow(
+        title=text.title or new.limit.attack,
+        label=text.label(new.limit.metric),
+        before=_number(old),
+        before_outcome=OUTCOME_LABELS[old.outcome],
+        after=_number(new),
+        outcome=OUTCOME_LABELS[new.outcome],
+    )
+
+
+def _number(decision: Decision) -> str:
+    item = decision.measured
+    if item is None:
+        return ""
+    form = text_of(decision.limit.attack).metric(decision.limit.metric).form
+    return f"{numbers.show(item.value, form)} ({numbers.interval(item, form)})"
