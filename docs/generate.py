@@ -241,8 +241,11 @@ def _grouped(results: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     joined: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (task, marks), families in rows.items():
         joined.setdefault((", ".join(families), marks), []).append(TASKS[task])
-    cells = (["; ".join(tasks), families, *marks] for (families, marks), tasks in joined.items())
-    yield from _table(("task", "families", *HEADS), cells)
+    cells = (
+        ["; ".join(tasks), ", ".join(head for head, mark in zip(HEADS, marks, strict=True) if mark == "yes"), families]
+        for (families, marks), tasks in joined.items()
+    )
+    yield from _table(("task", "attacks", "families"), cells)
 
 
 def _models() -> Iterator[str]:
