@@ -8,6 +8,7 @@ it prints the lengths of their sentences.
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -37,7 +38,7 @@ INLINE = re.compile(r"a|abbr|b|br|cite|dfn|em|i|kbd|mark|q|small|span|strong|su[
 SKIPPED = {"pre", "script", "style", "svg"}
 SPOKEN = ("alt", "aria-label", "placeholder", "title")
 FEWEST_WORDS = 4
-"""A string inside a template's expression is prose from this many words on (ours)."""
+"""A string inside an expression is prose from this many words on (ours)."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ def passages(path: Path, rules: Rules) -> list[Passage]:
     source = path.read_text(encoding="utf-8")
     if path.suffix == ".toml":
         found = list(toml_passages(source, rules.skipped_keys))
+    elif path.suffix == ".py":
+        found = list(python_passages(ast.parse(source)))
     else:
         read = {".html": html_passages, ".md": markdown_passages}.get(path.suffix, text_passages)
         pieces, strings = split_jinja(source) if "templates" in path.parts else ([Passage(1, source)], [])
@@ -215,6 +218,22 @@ def toml_strings(value: Any, key: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list):
         for one in value:
             yield from toml_strings(one, key)
+
+
+def python_passages(tree: ast.Module) -> Iterator[Passage]:
+    """Read the strings of Python code that hold some words, such as errors; docstrings are for developers."""
+    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            pieces = [str(one.value) if isinstance(one, ast.Constant) else FILLER for one in node.values]
+            text = "".join(pieces)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (parts | documented):
+            text = node.value
+        else:
+            continue
+        if len(text.split()) >= FEWEST_WORDS:
+            yield Passage(node.lineno, text)
 
 
 # Sentences and rules.
