@@ -123,7 +123,7 @@ def test_a_leak_that_its_limit_accepts_is_a_leak_all_the_same() -> None:
     assert "; 1 met limit leaves a measured leak" in headline(record, verdict)
     for text in (html(*case), dpia(record, verdict, policy)):
         assert "Within the limits of this policy, and yet a leak" in text.replace("\n", " ")
-        assert "No countermeasure is called for" not in text
+        assert "No countermeasure is needed" not in text
         assert "Evidence for the resistance" not in text
     assert {item.findings[0].state for item in recommend(record, verdict)} == {"outside"}
 

@@ -62,7 +62,7 @@ def lost(before: float, after: float) -> Effect:
 
 def test_the_cost_in_usefulness_is_printed_beside_the_effect_by_every_measure() -> None:
     effects = ranked()["differential-privacy"].expected
-    assert "cost in usefulness there: hidden words guessed correctly 0.66 → 0.57" in effects[0].replace("\u00a0", " ")
+    assert "cost in usefulness there: hidden words predicted 0.66 → 0.57" in effects[0].replace("\u00a0", " ")
     (excess,) = (one for one in remedy("differential-privacy").evidence if one.metric == "excess")
     assert [one.measure for one in excess.useful] == ["entity F1", "intent accuracy"]
     assert effects[0].startswith("Measured by docaudit on receipts")
@@ -76,8 +76,8 @@ def remedy(name: str) -> Remedy:
 MEASURES = {
     "entity_f1": "entity F1",
     "intent_accuracy": "intent accuracy",
-    "masked_token_accuracy": "hidden words guessed correctly",
-    "anls": "held-out ANLS",
+    "masked_token_accuracy": "hidden words predicted",
+    "anls": "ANLS on unseen documents",
 }
 SECTIONS = {
     "receipts": "receipts, epsilon 8",
