@@ -1,8 +1,9 @@
 """Draw the pictures that README and the manual show, from a scan of a sample: `python docs/draw.py SCAN`.
 
 SCAN is what `docaudit scan sample_models/receipts/model sample_models/receipts/data --budget quick` wrote. It gives
-`pictures/sample-report.pdf`, `pictures/page-one.png`, which names the PDF by its SHA-256, and `pictures/terminal.svg`,
-the last screen of `docaudit gate` on that record. Systems without pseudo-terminals cannot draw the last one.
+`pictures/sample-report.pdf`, `pictures/page-one.png`, which names the PDF by its SHA-256, `pictures/page-one-parts.png`
+with a number at each part, and `pictures/terminal.svg`, the last screen of `docaudit gate` on that record. Windows
+has no pseudo-terminals for the last one.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ import tempfile
 import termios
 from pathlib import Path
 
+import pypdfium2
 from build import page_one
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 from PIL.PngImagePlugin import PngInfo
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
@@ -34,6 +36,9 @@ PICTURES = DOCS / "pictures"
 LINES, COLUMNS = 24, 80
 NAME = "docaudit-report"
 COMMAND = f"docaudit gate {NAME}"
+DPI = 100
+PARTS = ("DO NOT", "What an attacker gets", "Not tested", "Residual risk", "What to do", "Decision")
+"""The texts of page one that get a number, in the order of docs/reading-the-report.md."""
 DRAWN_FROM = "drawn-from"
 """The text of the PNG that holds the SHA-256 of its PDF."""
 
@@ -46,9 +51,29 @@ def main() -> None:
     shutil.copyfile(scan / "report.pdf", report)
     info = PngInfo()
     info.add_text(DRAWN_FROM, hashlib.sha256(report.read_bytes()).hexdigest())
-    picture = Image.open(io.BytesIO(page_one(report, 100)))
-    picture.convert("P", palette=Image.Palette.ADAPTIVE).save(PICTURES / "page-one.png", pnginfo=info, optimize=True)
+    picture = Image.open(io.BytesIO(page_one(report, DPI)))
+    for name, drawn in {"page-one": picture, "page-one-parts": numbered(picture, report)}.items():
+        small = drawn.convert("P", palette=Image.Palette.ADAPTIVE)
+        small.save(PICTURES / f"{name}.png", pnginfo=info, optimize=True)
     (PICTURES / "terminal.svg").write_text(svg(on_a_terminal(scan)), encoding="utf-8")
+
+
+def numbered(picture: Image.Image, report: Path) -> Image.Image:
+    """Draw a number beside each of `PARTS`, left of its text or in the margin."""
+    picture = picture.copy()
+    page = pypdfium2.PdfDocument(report)[0]
+    text, scale = page.get_textpage(), DPI / 72
+    pen, font = ImageDraw.Draw(picture), ImageFont.load_default(17)
+    for number, part in enumerate(PARTS, start=1):
+        found = text.search(part, match_case=True).get_next()
+        if found is None:
+            sys.exit(f"page one has no {part!r}: mend PARTS and docs/reading-the-report.md")
+        left, bottom, _, top = text.get_charbox(found[0])
+        x = (left if left > page.get_width() / 2 else 46) * scale - 20
+        y = (page.get_height() - (top + bottom) / 2) * scale
+        pen.ellipse((x - 13, y - 13, x + 13, y + 13), fill="#b3501a", outline="white", width=2)
+        pen.text((x, y), str(number), fill="white", font=font, anchor="mm")
+    return picture
 
 
 def on_a_terminal(scan: Path) -> str:
