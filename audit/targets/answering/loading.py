@@ -118,7 +118,7 @@ def load_answering(
     if family is None:
         raise TargetError(
             f"{folder}: {folder.config.get('model_type')!r} is no model that answers questions",
-            "README lists the models that docaudit audits",
+            "docs/model-types.md lists the models that docaudit audits",
         )
     if task == "question-answering" and prompt is not None and "{question}" not in prompt:
         raise TargetError("the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml")

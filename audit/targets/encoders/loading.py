@@ -220,7 +220,7 @@ def _checked(labels: tuple[str, ...], outside: str | None, head: HeadName, where
     return canonical(labels, outside)
 
 
-KNOWN = "README lists the models that docaudit audits"
+KNOWN = "docs/model-types.md lists the models that docaudit audits"
 
 
 def unknown_hint(kind: str) -> str:
