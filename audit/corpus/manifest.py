@@ -220,7 +220,7 @@ def _setting_problems(manifest: Manifest) -> Iterator[str]:
     if (membership.drawn is None) != (membership.drawn_by is None):
         yield "membership: drawn (a day) and drawn_by (a command of docaudit) go together"
     if prompt is not None and prompt.count(QUESTION) != (task.kind != "parsing"):
-        asked = "a parsing model is asked no question" if task.kind == "parsing" else "a question stands there once"
+        asked = "a parsing model is asked no question" if task.kind == "parsing" else "a question occurs there once"
         yield f'recipe.prompt: holds "{QUESTION}" {prompt.count(QUESTION)} times; {asked}'
     for name, text in (("prompt", prompt), ("system", manifest.recipe.system)):
         if text is not None and (problem := markup_problem(text)):
@@ -263,7 +263,7 @@ def _documents(root: Path, name: str, task: Task | None, problems: Problems, dig
                     problems.add(prefix, form_problems(error))
                     continue
                 first = numbers.setdefault(document.id, number)
-                problems.add(prefix, [] if first == number else [f"id: {document.id} stands in line {first} already"])
+                problems.add(prefix, [] if first == number else [f"id: {document.id} is in line {first} already"])
                 problems.add(prefix, problems_of(document, task))
                 faults, header = image_problems(root, document)
                 problems.add(prefix, faults)

@@ -170,7 +170,7 @@ class Copies:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The copies and what becomes of them, in plain sentences; none without a copy."""
-        left_out = f"{len(self.left_out)} documents are left out of the audit, as they stand in several splits."
+        left_out = f"{len(self.left_out)} documents are left out of the audit, as they occur in several splits."
         confounded = (f"{reason}." for reason in (self.heldout_confounded, self.public_confounded) if reason)
         return (*self.sentences, *confounded, *((left_out,) if self.left_out else ()))
 

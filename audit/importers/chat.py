@@ -172,7 +172,7 @@ def _fill(source: Source, asked: Sequence[_Asked]) -> str | None:
         return None
     if parsing:
         source.advice.append("Every conversation asks for JSON in the same words, so the task is parsing.")
-    source.advice.append(f"Every question stood in this text, now [recipe] prompt of the manifest: {prompt!r}")
+    source.advice.append(f"Every question had this text around it, now [recipe] prompt of the manifest: {prompt!r}")
     return prompt
 
 

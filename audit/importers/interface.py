@@ -220,7 +220,7 @@ def _divide(
             left_out = len(copies_of_trained(alike, parts))
             report.notes["copies of documents of the training part, left out"] = left_out
     repeated = sum(len(group) > 1 for group in same_text)
-    report.notes["texts that stand several times, never in two splits"] = repeated
+    report.notes["texts that occur several times, never in two splits"] = repeated
     report.duplicates = [group for group in same_image if len(group) > 1]
     report.documents = {split: list(splits.values()).count(split) for split in SPLITS}
     return splits

@@ -84,7 +84,7 @@ def material(corpus: Corpus) -> Material:
     kept = tuple(document for document in useful if content_of(corpus, document) not in audited)
     if not kept:
         raise ManifestError(
-            f"all {len(useful)} public documents with a {sample} are copies of member or held-out documents",
+            f"all {len(useful)} public documents with a {sample} are copies of training or unseen documents",
             "a baseline must not have seen what is audited",
         )
     return Material(kept, len(useful) - len(kept), wanted)
@@ -189,7 +189,7 @@ def plan(corpus: Corpus, how: Retraining, start: Path, count: int, seed: int) ->
     for index, document in enumerate(documents):
         copies[content_of(corpus, document)].append(index)
     if len(copies) < MIN_DOCUMENTS:
-        problem = f"{len(copies)} different member documents to train on: too few"
+        problem = f"{len(copies)} different training documents: too few"
         raise ManifestError(problem, f"give at least {MIN_DOCUMENTS}")
     drawn = np.empty((len(documents), count), bool)
     for indices, row in zip(copies.values(), halves_of(len(copies), count, seed), strict=True):

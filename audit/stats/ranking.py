@@ -183,7 +183,7 @@ def count_outranking(members: npt.ArrayLike, others: npt.ArrayLike) -> Interval:
     # The most by chance at each level: the largest F that is not rarer than the level.
     lower = [max(0.0, float(reached - np.max(most[chance > tail]))) for tail in TAILS]
     value = max(0.0, reached - (ALLOWED + 1) * n / (m + 1))
-    method = f"exact, units that rank above all but {ALLOWED} of {m} others"
+    method = f"exact, units that rank above all but {ALLOWED} of {m} on the other side"
     upper = np.full(TAILS.size, float(reached))
     return make_interval(value, np.array(lower), upper, n=n, method=method)
 
@@ -201,7 +201,7 @@ def _ranked(members: npt.ArrayLike, others: npt.ArrayLike) -> tuple[int, int, in
     """Compute the numbers of members and of others, and how many members outrank all others but `ALLOWED`."""
     inside, outside = check_scores(members, others)
     if outside.size < FEWEST_OTHERS:
-        raise ValueError(f"give at least {FEWEST_OTHERS} scores of others")
+        raise ValueError(f"give at least {FEWEST_OTHERS} scores of the other side")
     threshold = np.sort(outside)[-1 - ALLOWED]
     return inside.size, outside.size, int((inside > threshold).sum())
 

@@ -303,7 +303,7 @@ def group_jackknife(value: float, without: npt.ArrayLike, sizes: npt.ArrayLike, 
     if rest.ndim != 1 or rest.size < 2 or rest.shape != counts.shape:
         raise ValueError("give two groups at least, and the size of each")
     if not ((counts > 0) & (counts < n)).all():
-        raise ValueError("a group needs units, and others beside it")
+        raise ValueError("a group needs units, and more units beside it")
     times = n / counts
     pseudo = times * value - (times - 1) * rest
     deviation = float(np.sqrt(np.mean((pseudo - pseudo.mean()) ** 2 / (times - 1))))

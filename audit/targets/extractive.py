@@ -95,7 +95,7 @@ class ExtractiveTarget(RowTarget):
         taught = [(one.answers[0], page.words) for page in members for one in page.questions if one.answers]
         if members and not any(places_of(answer, words) for answer, words in taught):
             raise ManifestError(
-                f"no answer of a member document stands on its page; {name} points at words",
+                f"no answer of a training document occurs on its page; {name} points at words",
                 "give the first of each question's answers as the page's words have it",
             )
 

@@ -301,7 +301,7 @@ def find_unread(target: Target, corpus: Corpus) -> Unread:
     if planted_ids(corpus) & found.keys():
         raise TargetError(
             f"the model has no name for {', '.join(names)}, and documents with canaries need it",
-            "scan the model that was trained on this data set, or the data set as it was before canaries were put in",
+            "scan the model that was trained on this data set, or the data set without its canaries",
         )
     counts = _name_counts(Counter(corpus.document(name).split for name in found))
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
@@ -348,11 +348,11 @@ def _off_page(corpus: Corpus) -> Unread:
     warnings = []
     if whole:
         named = _name_counts(Counter(corpus.document(name).split for name in whole))
-        why = "no answer to their questions stands on the page"
+        why = "no answer to their questions occurs on the page"
         warnings.append(f"{len(whole)} documents are left out of the audit ({named}): {why}.")
     if lost:
         n, named = len(unread.questions), _name_counts(count_questions(corpus, unread))
-        warnings.append(f"{n} questions are left out of the audit ({named}): their answer does not stand on the page.")
+        warnings.append(f"{n} questions are left out of the audit ({named}): their answer does not occur on the page.")
     return replace(unread, warnings=tuple(warnings))
 
 

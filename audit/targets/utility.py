@@ -166,10 +166,10 @@ def _measure_f1(target: TokenTarget, named: Named, rng: np.random.Generator) -> 
     counts = np.array([(len(true & found), len(true), len(found)) for true, found in sets], float).reshape(-1, 3)
     ratios = Ratios([own for own, _ in named], 2 * counts[:, 0], counts[:, 1] + counts[:, 2]) if named else None
     if len(named) < 2:
-        return Unresolved(name, "fewer than two held-out documents to measure on", len(named)), ratios
+        return Unresolved(name, "fewer than two unseen documents to measure on", len(named)), ratios
     n = int(counts[:, 1].sum())
     if not n:
-        return Unresolved(name, f"no labelled {unit} in the held-out documents", 0), ratios
+        return Unresolved(name, f"no labelled {unit} in the unseen documents", 0), ratios
     sums = cluster_sums(list(counts.T), np.arange(len(counts)))
     interval = bootstrap([sums], _f1, rng, n=n, limits=(0.0, 1.0))
     if interval is None:
@@ -271,7 +271,7 @@ def _measure_answers(target: Target, corpus: Corpus, seed: int) -> Measured:
     clusters = np.array([number for number, _, _ in asked], np.int64)
     sums = _ratios([document.id for document in documents], scores, clusters)
     if len(documents) < 2:
-        return Unresolved("anls", "fewer than two held-out documents with questions", len(documents)), sums
+        return Unresolved("anls", "fewer than two unseen documents with questions", len(documents)), sums
     guesses = _guesses(corpus)
     guessed = [guesses.get(fold(question.question), guesses.get("", "")) for _, _, question in asked]
     null = np.mean([anls(guess, question.answers) for guess, (_, _, question) in zip(guessed, asked, strict=True)])

@@ -136,7 +136,7 @@ def test_a_pickle_is_refused_unread_with_the_way_out(tmp_path: Path) -> None:
     assert caught.value.problems == ("blue_train.npy holds pickled records: reading them would run code from it",)
     assert not (tmp_path / "opened").exists()
     assert not (tmp_path / "out").exists()
-    for part in ("if you trust where it comes from", 'numpy.load("blue_train.npy"', "> blue_train.jsonl"):
+    for part in ("if you trust its origin", 'numpy.load("blue_train.npy"', "> blue_train.jsonl"):
         assert part in caught.value.hint
     np.load(src / "blue_train.npy", allow_pickle=True).item().close()
     assert (tmp_path / "opened").exists()  # the trap was set
@@ -161,8 +161,8 @@ def test_the_way_out_works(tmp_path: Path) -> None:
     ("changes", "problem"),
     [
         ({"answers": " "}, "train.json[2] question 2: no answer"),
-        ({"ocr_tokens": ["a", "b", "c"]}, "train.json[2] the page's words are others than in an earlier record"),
-        ({"provider": "another"}, "train.json[2] the page's provider is another than in an earlier record"),
+        ({"ocr_tokens": ["a", "b", "c"]}, "train.json[2] the page's words differ from those of an earlier record"),
+        ({"provider": "another"}, "train.json[2] the page's provider differs from that of an earlier record"),
         ({"question_id": 1}, "d1_p0: question 1 occurs several times"),
     ],
 )

@@ -100,7 +100,7 @@ def test_equal_utterances_stay_together(tmp_path: Path) -> None:
         splits = {document.id: document.split for document in manifests.load(tmp_path / f"{seed}").documents}
         assert splits["train-00001"] == splits["train-00011"] == splits["valid-00001"]
         assert splits["train-00004"] == splits["test-00001"]
-        assert report.notes["texts that stand several times, never in two splits"] == 2
+        assert report.notes["texts that occur several times, never in two splits"] == 2
         assert [report.documents[split] for split in shares] == [5, 4, 4]
         seen.add(splits["train-00001"])
     assert len(seen) > 1

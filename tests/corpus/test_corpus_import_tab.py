@@ -147,7 +147,7 @@ def test_the_manifest_and_the_splits(tmp_path: Path) -> None:
         both = [document.split for document in corpus.documents if document.id in ("900", "901")]
         assert len(both) in (0, 2)
         assert len(set(both)) < 2
-        assert report.notes["texts that stand several times, never in two splits"] == 1
+        assert report.notes["texts that occur several times, never in two splits"] == 1
         assert report.notes["documents without a mention"] == 1
     assert corpus.manifest.task.kind == "token-classification"
     assert corpus.manifest.task.labels[:5] == ("O", "B-PERSON", "I-PERSON", "B-CODE", "I-CODE")

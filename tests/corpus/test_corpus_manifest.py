@@ -201,7 +201,7 @@ def test_problems_of_every_part_are_reported_together(lay_out: LayOut, settings:
         "documents.jsonl:3",
         "documents.jsonl:3",
     ]
-    assert "id: r1 stands in line 1 already" in found[2]
+    assert "id: r1 is in line 1 already" in found[2]
 
 
 def test_of_many_problems_the_first_fifty_are_listed_and_the_rest_counted(

@@ -228,7 +228,7 @@ def test_documents_that_it_cannot_read_are_named(load):
         load("layoutlm").check(corpus_of(asked(words=(Word("a"),))))
     with pytest.raises(ManifestError, match="have no image"):
         load("layoutlmv3").check(corpus_of(asked()))
-    with pytest.raises(ManifestError, match="no answer of a member document stands on its page"):
+    with pytest.raises(ManifestError, match="no answer of a training document occurs on its page"):
         load("bert").check(corpus_of(asked(words=(Word("a"),))))
     with pytest.raises(ManifestError, match="the data set is for mlm"):
         load("bert").check(corpus_of(asked(), kind="mlm"))
@@ -251,7 +251,7 @@ def test_questions_whose_answer_is_off_the_page_are_counted_and_left_out(load):
     load("bert").check(corpus)
     unread = find_unread(load("bert"), corpus)
     assert unread.warnings == (
-        "1 questions are left out of the audit (1 held-out): their answer does not stand on the page.",
+        "1 questions are left out of the audit (1 held-out): their answer does not occur on the page.",
     )
     assert [len(one.questions) for one in without_unread(corpus, unread).documents] == [1, 1]
     assert count_questions(corpus, unread) == {"heldout": 1}

@@ -228,7 +228,7 @@ def test_spade_is_perfect_or_has_nothing_to_find(head: HeadName) -> None:
     assert 0 < perfect.low < 1
     assert "fewer than two" in measured(target, DOCUMENTS[:1], 0).reason
     bare = [Document(f"d{i}", "heldout", tiny.laid_out(["ab"]), size=tiny.SIZE) for i in range(5)]
-    assert "in the held-out documents" in measured(target, bare, 0).reason
+    assert "in the unseen documents" in measured(target, bare, 0).reason
 
 
 @pytest.mark.parametrize(

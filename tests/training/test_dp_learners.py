@@ -147,7 +147,7 @@ def test_an_intent_or_a_tag_that_only_private_utterances_have_is_refused(tmp_pat
     start = nlu_models.checkpoint(tmp_path / "start")
     corpus = dp_learners.utterances()
     without_pins = replace(corpus, documents=tuple(each for each in corpus.documents if each.id != "q2"))
-    with pytest.raises(ManifestError, match="1 tags or intents stand in no public utterance, the first is Pin"):
+    with pytest.raises(ManifestError, match="1 tags or intents occur in no public utterance, the first is Pin"):
         open_learner(start, without_pins)
     private = replace(corpus, documents=corpus.of("member"))
     with pytest.raises(ManifestError, match="no public utterance"):

@@ -48,8 +48,8 @@ def test_providers_that_share_pages_keep_them_all_so_that_nobody_changes_when_on
 @pytest.mark.parametrize(
     ("owners", "kind", "message"),
     [
-        (("acme", None, "bolt", " "), "provider", "2 member documents name no provider"),
-        (("acme", "bolt; coil"), "provider", "1 member documents name several providers"),
+        (("acme", None, "bolt", " "), "provider", "2 training documents name no provider"),
+        (("acme", "bolt; coil"), "provider", "1 training documents name several providers"),
         (("acme", "acme"), "provider", "1 provider to train on"),
         ((None,), "document", "1 document to train on"),
         ((), "document", "0 documents to train on"),

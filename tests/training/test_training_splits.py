@@ -182,7 +182,7 @@ def test_an_odd_number_of_models_is_refused(start, pages, tmp_path, count):
 
 def test_too_few_documents_are_refused(start, tmp_path):
     few = asked_pages.corpus(tmp_path / "data", members=9)
-    with pytest.raises(ManifestError, match="9 different member documents"):
+    with pytest.raises(ManifestError, match="9 different training documents"):
         train_splits(start, few, tmp_path / "out", count=K, recipe=RECIPE)
 
 

@@ -133,7 +133,7 @@ def _check_corpus(corpus: Corpus) -> None:
         reason = f"task.kind: the loss of {kind} is not defined for a canary's completion"
         raise ManifestError(reason, f"canaries are for {', '.join(TASKS)}")
     if not corpus.of("member"):
-        raise ManifestError("no document of split member: canaries stand among what a model is trained on")
+        raise ManifestError("no document of split member: canaries belong among training documents")
     taken = {corpus.manifest.documents, *(document.image for document in corpus.documents if document.image)}
     clash = any(name == FILE_NAME or name.startswith(f"{FOLDER}/") for name in taken)
     if corpus.manifest.canaries is not None or {*TAGS, LABEL} & {*corpus.manifest.task.labels} or clash:

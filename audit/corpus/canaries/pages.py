@@ -96,7 +96,7 @@ def image_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -
         ValueError: the carrier has no image.
     """
     if canary.carrier is None or canary.box is None:
-        raise ValueError(f"canary {canary.id} stands on no page")
+        raise ValueError(f"canary {canary.id} is on no page")
     return draw_line(open_image(corpus, corpus.document(canary.carrier)), canary.box, _cells(canary, completion))
 
 

@@ -117,4 +117,4 @@ def _name_problems(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
     for canary in canaries.canaries:
         others = sorted(holders[canary.id] - {*canary.documents})
         if others:
-            yield f"canaries: {canary.id} stands in {len(others)} documents that it does not name, one is {others[0]}"
+            yield f"canaries: {canary.id} occurs in {len(others)} documents that it does not name, one is {others[0]}"

@@ -240,7 +240,7 @@ def write_capped(corpus: Corpus, out: Path) -> None:
     members, public = (cap(corpus, corpus.of(split)) for split in ("member", "public"))
     if len(members) == len(corpus.of("member")):
         raise ManifestError(
-            f"no provider gave more than {MOST} member documents, and none is a near copy: nothing would be left out",
+            f"no provider gave more than {MOST} training documents, and none is a near copy: nothing would be left out",
             "name each document's provider in documents.jsonl, or choose another countermeasure",
         )
     chosen = {document.id for document in (*members, *public)}

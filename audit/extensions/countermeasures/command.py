@@ -39,7 +39,7 @@ def _kinds() -> str:
     ]
     asked = listed([*query_defenses()], "and")
     return (
-        f"{asked} change the question while the model is used. Others train a model again, beside baselines trained "
+        f"{asked} change the question while the model is used. Retraining countermeasures also train baselines "
         f"the same way: {'; '.join(does)}."
     )
 
@@ -76,7 +76,7 @@ def defend(
     budget: Annotated[Budget, typer.Option(help="See scan.")] = "standard",
     seed: Seed = 0,
     device: Device = "auto",
-    unit: Annotated[Literal["document", "provider"] | None, _dp("Whoever is protected as a whole.")] = None,
+    unit: Annotated[Literal["document", "provider"] | None, _dp("The unit that is protected as a whole.")] = None,
     epsilon: Annotated[float | None, _dp("The guarantee; give it or --to-policy.")] = None,
     to_policy: Annotated[
         str | None, _dp("As much noise as proves a policy's limits on membership and providers.", metavar="POLICY")

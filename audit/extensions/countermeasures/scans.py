@@ -161,7 +161,7 @@ def refusals_as_sign(
             answers.append(float(defense.refuses(replies[0]["text"])))
             documents.append(trial.unit)
     if any(len(set(documents)) < MIN_DOCUMENTS for _, documents in sides.values()):
-        yield "fewer than two member or held-out documents were asked about: the side channel is not measured"
+        yield "fewer than two training or unseen documents have questions: the side channel is not measured"
         return None
     return side_channel(sides[True], sides[False], rng)
 

@@ -110,7 +110,7 @@ def _refuse_private_names(corpus: Corpus, tags: Sequence[str], intents: Sequence
     hidden |= {tag for document in corpus.documents for tag in document.tags or ()} - {*tags}
     if hidden:
         raise ManifestError(
-            f"{len(hidden)} tags or intents stand in no public utterance, the first is {min(hidden)}",
+            f"{len(hidden)} tags or intents occur in no public utterance, the first is {min(hidden)}",
             "add a public utterance with each intent, and name every tag as [task] labels in manifest.toml",
         )
 
@@ -122,6 +122,6 @@ def _refuse_few_words(corpus: Corpus, vocabulary: Vocabulary) -> None:
     if unknown > UNKNOWN_SHARE:
         raise ManifestError(
             f"the public utterances lack {unknown:.0%} of the members' words, and a model trained with privacy knows"
-            " no others",
+            " no further words",
             f"add public utterances of the same kind, until they lack at most {UNKNOWN_SHARE:.0%}",
         )

@@ -63,7 +63,7 @@ def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = 
     strange = unknown_labels(encoder.task, encoder.labels, corpus.of("member"))
     if strange:
         raise TargetError(
-            f"{len(strange)} member documents have labels that [task] labels lacks, the first is {min(strange)}",
+            f"{len(strange)} training documents have labels that [task] labels lacks, the first is {min(strange)}",
             "leave them out of the data set: which units a training has follows from its documents",
         )
     return EncoderLearner(model, encoder, start.path, recipe.mask_probability, device)

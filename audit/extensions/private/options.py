@@ -179,7 +179,7 @@ def check_delta(delta: float, n_units: int) -> None:
     """
     if not 0 < delta <= 1 / n_units:
         raise UsageError(
-            f"delta {delta:g} is not above 0 and at most 1/{n_units}: a mechanism that publishes one of the "
+            f"delta {delta:g} is not above 0 and at most 1/{n_units}. A mechanism that publishes one of the "
             f"{n_units} protected units whole would meet it",
             "leave delta out: it is 1 / N^1.1 then",
         )

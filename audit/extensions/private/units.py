@@ -136,8 +136,8 @@ def units_of(
         grouped[fold(document.provider or "") if kind == "provider" else content_of(corpus, document)].append(document)
     if len(grouped) < MIN_UNITS:
         raise ManifestError(
-            f"{len(grouped)} {kind}{'' if len(grouped) == 1 else 's'} to train on: a guarantee hides one among others",
-            "train on documents of two providers or more" if kind == "provider" else "give more member documents",
+            f"{len(grouped)} {kind}{'' if len(grouped) == 1 else 's'} to train on: a guarantee hides one among several",
+            "train on documents of two providers or more" if kind == "provider" else "give more training documents",
         )
     named = ((str(key) if kind == "provider" else own[0].id, own) for key, own in grouped.items())
     return tuple(Unit(name, tuple(_at_most(own, per_unit, seed, name))) for name, own in named)
@@ -169,7 +169,7 @@ def _refuse_unclear_providers(documents: Sequence[Document]) -> None:
     ):
         if wrong:
             raise ManifestError(
-                f"{wrong} member documents {problem}",
+                f"{wrong} training documents {problem}",
                 "name one provider for each, leave them out of the members, or protect documents: --unit document",
             )
 

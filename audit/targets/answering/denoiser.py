@@ -246,7 +246,7 @@ def load_denoiser(folder: AnyFolder, *, device: str = "cpu", images: OpenImage |
     if len(_sentinels(tokenizer)) < 2:
         raise TargetError(
             f"{folder}: the tokenizer has no sentinels (<extra_id_0>, <extra_id_1>, ...)",
-            "a public model of this kind was trained to put back spans that they stand for: give T5, or VT5 made of it",
+            "a public model of this kind was trained to fill their spans: give T5, or VT5 made of it",
         )
     visual = getattr(config, "visual", None)
     page_image = None if visual is None else PageImages(image_processor_of(folder), side_lengths(visual.image_size))

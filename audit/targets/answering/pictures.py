@@ -162,9 +162,9 @@ def donut_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> D
     if prompt is None and not all(mark in tokenizer.get_vocab() for mark in _DONUT_MARKS):
         raise TargetError(
             f"{folder}: its vocabulary has no marks of a question ({_DONUT_MARKS[0]}, {_DONUT_MARKS[1]}), so docaudit"
-            " cannot tell how the model is asked",
-            'write in manifest.toml, below [recipe], prompt = "..." with the very text that it was trained to be asked'
-            " with, {question} standing for the question (TrOCR, Nougat and Donut on CORD are asked no question)",
+            " does not know the form of its prompt",
+            'write its training prompt into manifest.toml, below [recipe], as prompt = "...", with {question} for the'
+            " question. (TrOCR, Nougat and Donut on CORD take no question.)",
         )
     return DonutReader(image_processor_of(folder), tokenizer, config, prompt or DONUT_PROMPT)
 

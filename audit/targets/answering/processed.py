@@ -107,7 +107,7 @@ class ProcessorReader(Reader):
         if image_id is not None and not bool((ids == image_id).any()):
             raise TargetError(
                 "the prompt has no place for the page's image, so the model would not see the page",
-                f"write {self._mark} into [recipe] prompt where the image stands",
+                f"write {self._mark} into [recipe] prompt in place of the image",
             )
         if self._positions is not None and len(ids) > self._positions:
             height, width = image_of(sample).shape[:2]
@@ -270,8 +270,8 @@ class PromptReader(ProcessorReader):
         ended_by_mark = tokens_of(self.tokenizer, prompt)[-1:] in [[token] for token in self.forbidden]
         self._gap = "" if ended_by_mark or prompt[-1:].isspace() else " "
         self.advice = (
-            "is [recipe] prompt the whole text that the model was trained to be asked with,"
-            f" {self._mark or 'the mark of the image'} where the image stands?"
+            "is [recipe] prompt the whole text of the training prompts,"
+            f" with {self._mark or 'the mark of the image'} in place of the image?"
         )
 
     def _texts(self, sample: Sample) -> list[str]:
@@ -332,10 +332,10 @@ def seeing_reader(
         usual = f"{mark or ''}Question: {QUESTION} Answer:"
         example = TABLE["answering"]["prompts"].get(str(config.model_type), usual)
         raise TargetError(
-            f"{folder}: its processor has no chat template, so docaudit cannot tell how the model is asked",
-            "write in manifest.toml, below [recipe], the very text that it was trained to be asked with, such as"
-            f' prompt = "{example}", {{question}} standing for the question; or add the chat_template.jinja that it was'
-            " fine-tuned with to the checkpoint",
+            f"{folder}: its processor has no chat template, so docaudit does not know the form of its prompt",
+            "write its training prompt into manifest.toml, below [recipe], with {question} for the question, such as"
+            f' prompt = "{example}". Or add the chat_template.jinja of its fine-tuning'
+            " to the checkpoint",
         )
     if system is not None:
         raise TargetError(

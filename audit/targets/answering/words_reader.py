@@ -64,8 +64,8 @@ def decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) ->
     tokenizer = open_tokenizer(folder, ("eos",), config.get_text_config(decoder=True).vocab_size)
     if prompt is None and not tokenizer.chat_template:
         raise TargetError(
-            f"{folder}: its tokenizer has no chat template, so docaudit cannot tell how the model is asked",
-            "write in manifest.toml, below [recipe], the text that it was trained with, {text} standing for the page's"
+            f"{folder}: its tokenizer has no chat template, so docaudit does not know the form of its prompt",
+            "write its training prompt into manifest.toml, below [recipe], with {text} for the page's"
             ' words: prompt = "{text}\\n\\nQuestion: {question}\\nAnswer:"',
         )
     longest = _longest_row(config, tokenizer, MAX_TOKENS)

@@ -105,8 +105,8 @@ def base_folder(folder: Path, settings: Mapping[str, Any], given: Path | None) -
     )
     raise TargetError(
         f"{folder}: an adapter without its model{called}",
-        f"get the base model ({download_of(named, 'BASE')}) and name BASE: as base_model_name_or_path in "
-        "adapter_config.json, as references.pretrained in manifest.toml, or to a scan with --reference pretrained=BASE",
+        f"get the base model ({download_of(named, 'BASE')}). Name BASE as base_model_name_or_path in "
+        "adapter_config.json, as references.pretrained in manifest.toml, or with --reference pretrained=BASE",
     )
 
 

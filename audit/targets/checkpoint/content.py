@@ -195,7 +195,7 @@ def recognise_task(folder: Path) -> RecognisedTask:
     if adapter in ADAPTERS:
         return RecognisedTask(Task(ADAPTERS[adapter]), f"an adapter for {adapter}")
     found = ", ".join(map(str, named)) if isinstance(named, list) and named else "no architecture"
-    raise TargetError(f"{folder}: its task cannot be told from its configuration ({found})", "give --task KIND")
+    raise TargetError(f"{folder}: its configuration does not state its task ({found})", "give --task KIND")
 
 
 def _labels(config: Mapping[str, Any], kind: TaskKind) -> tuple[str, ...]:

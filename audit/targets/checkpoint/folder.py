@@ -31,7 +31,7 @@ PRIVACY_FILE = "docaudit_privacy.json"
 _MAX_BYTES = 2**16
 _CARD: TypeAdapter[PrivacyCard] = TypeAdapter(PrivacyCard)
 _NOT_GIVEN = (
-    "the checkpoint states a guarantee of its training, epsilon {epsilon:.3g} at delta {delta:.2g}, that its own "
+    "the checkpoint states a guarantee (epsilon {epsilon:.3g} at delta {delta:.2g}) that its own "
     "numbers do not give: it is left out"
 )
 

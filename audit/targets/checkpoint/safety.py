@@ -88,7 +88,7 @@ def refuse_training(folder: object, config: Mapping[str, Any]) -> None:
 
 CHECKPOINT = "give a local Hugging Face checkpoint"
 SAFETENSORS = (
-    "docaudit reads safetensors alone: load the model where you trust its files, and save it with transformers"
+    "docaudit reads only safetensors. Load the model where you trust its files, and save it with transformers"
     " (save_pretrained), its processor or tokenizer beside it"
 )
 _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*|[A-Za-z0-9][\w.-]*")
@@ -166,8 +166,8 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
     if {"model.safetensors", "model.safetensors.index.json"} & {path.name for path in folder.iterdir()}:
         raise TargetError(
             f"{folder}: an adapter and a whole model in one folder",
-            "leave the adapter's files there and move the others away, or take away adapter_config.json and "
-            "adapter_model.safetensors when the model has been merged already",
+            "move the model's files away; or, if the model is merged already, remove adapter_config.json and "
+            "adapter_model.safetensors",
         )
     if "adapter_model.safetensors" not in weights:
         raise _no_checkpoint(folder, "adapter_model.safetensors")

@@ -32,7 +32,7 @@ MAX_OVER = 0.01
 """How far a box may reach over the page, as a share of it: as rounding in OCR output does."""
 
 _CONVERSION = (
-    "if you trust where it comes from, write its records as JSON: python -c 'import json, numpy; "
+    "if you trust its origin, write its records as JSON: python -c 'import json, numpy; "
     '[print(json.dumps(r, default=lambda a: a.tolist())) for r in numpy.load("{name}", allow_pickle=True)]'
     "' > {stem}.jsonl"
 )
@@ -161,9 +161,9 @@ def _record_problems(record: _Record, first: _Record) -> Iterator[str]:
     if any(not -MAX_OVER <= corner <= 1 + MAX_OVER for box in record.boxes for corner in box):
         yield "ocr_normalized_boxes: not shares of the page between 0 and 1"
     if (record.tokens, record.boxes) != (first.tokens, first.boxes):
-        yield "the page's words are others than in an earlier record"
+        yield "the page's words differ from those of an earlier record"
     if record.provider != first.provider:
-        yield "the page's provider is another than in an earlier record"
+        yield "the page's provider differs from that of an earlier record"
 
 
 def _page_name(image_name: str) -> str:
