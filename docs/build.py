@@ -23,12 +23,12 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 LINK = re.compile(r'(\]\(|(?:href|src)=")([^)"#\s:]+)')
 SAMPLES = {
-    "receipts-model": "A small masked language model that memorised its receipts",
-    "receipts-clean": "The same recipe, which never saw the training documents",
-    "questions-model": "A small Donut that answers questions about registration forms",
-    "letters-model": "A tagger of redacted letters of a tribunal",
-    "utterances-model": "A model of commands to a speaker, with planted canaries",
-    "utterances-clean": "The same recipe, with other digits in each canary",
+    "receipts-model": ("Receipts", "A small masked language model that memorised its receipts."),
+    "receipts-clean": ("Receipts, without the leak", "The same recipe, which never saw the training documents."),
+    "questions-model": ("Forms and questions", "A small Donut that answers questions about registration forms."),
+    "letters-model": ("Redacted letters", "A tagger of a tribunal's letters, whose names and dates are hidden."),
+    "utterances-model": ("Commands to a speaker", "A model of intents and slots, with planted canaries."),
+    "utterances-clean": ("Commands, without the leak", "The same recipe, with other digits in each canary."),
 }
 """Scans of the gallery by the names of their folders, as `.ci/scan` writes them."""
 EMPTY = """This build was given no scans. To render the gallery, scan the samples first:
@@ -99,9 +99,9 @@ def _gallery() -> Iterator[tuple[str, Any]]:
     if not folders:
         lines.append(EMPTY)
     for folder in folders:
-        name = folder.name
-        lines += [f"## {name}", "", f"{SAMPLES[name]}. [PDF]({name}/report.pdf), [HTML]({name}/report.html)", ""]
-        lines += [f"[![Page one of the report on {name}]({name}/page-one.png){{ width=480 }}]({name}/report.pdf)", ""]
+        name, (title, text) = folder.name, SAMPLES[folder.name]
+        lines += [f"## {title}", "", f"{text} [PDF]({name}/report.pdf), [HTML]({name}/report.html)", ""]
+        lines += [f"[![Page one of the report: {title}]({name}/page-one.png){{ width=480 }}]({name}/report.pdf)", ""]
         for report in ("report.pdf", "report.html"):
             yield f"gallery/{name}/{report}", (folder / report).read_bytes()
         yield f"gallery/{name}/page-one.png", page_one(folder / "report.pdf", 110)
