@@ -26,7 +26,8 @@ from audit.report.comparison import Comparison
 from audit.report.coverage import legal_view
 from audit.report.decision import LEAK_ORDER, decision_view, outcome_of
 from audit.report.figures import DrawnFigure, draw, unspecified
-from audit.report.leaks import attacked_of_training, documents_used, plausibility, tried_in_part, unlimited, within
+from audit.report.leaks import documents_used, plausibility, tried_in_part, unlimited, within
+from audit.report.pictures import changes_of
 from audit.report.recommend import recommend
 from audit.report.residual import residual_risk, unexamined
 from audit.report.templates import AttackMacros, ResultIndex, environment, in_one_line, template_errors
@@ -56,7 +57,7 @@ class CompletedView:
     """A completed attack as text.
 
     Attributes:
-        parts: title, text, figures and tables of each.
+        parts: title, text, figures and tables of each; one that other attacks share is folded.
     """
 
     result: Result
@@ -97,7 +98,7 @@ def report_context(
         rows = [tables.decision_row(decision, texts[decision.limit.attack].report) for decision in verdict.decisions]
         titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
         views = _completed_views(record, verdict, texts)
-        in_part = [*tried_in_part(record)]
+        recommendations = recommend(record, verdict, comparisons, paths)
         decision, undecided = decision_view(record, verdict, texts), verdict.overall == "undecided"
         return {
             "record": record,
@@ -110,8 +111,7 @@ def report_context(
             "most_outside": MOST_OUTSIDE,
             "declared": plausibility(record, verdict),
             "used": [*documents_used(record)],
-            "in_part": " ".join(in_part),
-            "attacked": "; ".join(attacked_of_training(record)) if in_part else "",
+            "in_part": " ".join(tried_in_part(record)),
             "unexamined": unexamined(record, verdict),
             "limits": tables.limit_tables(titled, {view.result.attack for view in views}),
             "rows": rows,
@@ -122,7 +122,8 @@ def report_context(
             "decides_most": decides_most(record, verdict) if undecided else "",
             "views": views,
             "brief": _findings_in_brief(views, verdict),
-            "recommendations": recommend(record, verdict, comparisons, paths),
+            "recommendations": recommendations,
+            "effects": changes_of(recommendations, comparisons, verdict),
             "most_planned": MOST_PLANNED,
             "guarantee": guarantee_view(record),
             "utility": tables.measurement_table(record.utility, UTILITY),
@@ -209,8 +210,9 @@ def _completed_view(result: Result, verdict: Verdict, text: AttackMacros, drawn:
     index = ResultIndex(result, report.all_labels, verdict)
     parts = []
     for spec in report.parts:
-        part = {
+        part: dict[str, Any] = {
             "title": spec.title,
+            "folded": bool(spec.template),
             "text": in_one_line(text.text(spec, index)),
             "figures": draw(spec.figures, result, drawn),
             "tables": tables.compact_tables(spec.tables, index, report),

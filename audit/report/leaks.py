@@ -255,17 +255,6 @@ def tried_in_part(record: AuditRecord) -> Iterator[str]:
         yield f"Documents were tried as far as {duration(bounds.seconds)} allowed."
 
 
-def attacked_of_training(record: AuditRecord) -> Iterator[str]:
-    """Count, for each attack, the documents of training that it used and the values that it attacked in them."""
-    for result in record.completed.values():
-        used = [count.value for count in result.counts if count.name == _SPLITS["member"][0]]
-        parts = [f"{count:,} of {record.corpus.documents.get('member', 0):,}" for count in used]
-        inside = [one for one in result.coverage if one.category == "all" and one.unit != "documents"]
-        parts += [f"{one.attacked:,} of {one.total:,} {one.unit}" for one in inside]
-        if parts:
-            yield f"{text_of(result.attack).title or result.attack}, {', '.join(parts)}"
-
-
 MOST_LISTED = 4
 """Findings outside the policy that are listed, the worst first; the others are counted."""
 ACCEPTED = "Within the limits of this policy, and yet a leak"

@@ -257,7 +257,6 @@ class CompactTable:
     columns: tuple[str, ...]
     rows: tuple[CompactRow, ...]
     gaps: tuple[str, ...]
-    methods: tuple[str, ...]
 
 
 def cell(item: Estimate | Unresolved | None, report: AttackText, counted: bool = False) -> TableCell:
@@ -297,7 +296,6 @@ def _compact_table(spec: TableSpec, index: ResultIndex, report: AttackText) -> C
         columns=tuple(column.label for column in spec.columns),
         rows=tuple(replace(row, units="") for row in rows) if common else tuple(rows),
         gaps=tuple(dict.fromkeys(gap(item) for item in measured if isinstance(item, Unresolved))),
-        methods=tuple(dict.fromkeys(item.method for item in measured if isinstance(item, Estimate))),
     )
 
 

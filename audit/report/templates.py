@@ -114,6 +114,8 @@ GENERIC = "attacks/_generic.html"
 LARGE = 0.25
 """Share or area beyond its null from which "nothing was found" misleads, where the interval reaches there."""
 _SPACE = re.compile(r"[ \n]+")
+_SENTENCE = re.compile(r"(?<=[a-z%)][.?])(?=(?:<strong>)?[A-Z0-9“])")
+"""The end of a sentence that lacks the space behind it, as where a line of a template ends with a tag."""
 
 
 class ResultIndex:
@@ -218,4 +220,4 @@ class AttackMacros:
 
 def in_one_line(text: str) -> Markup:
     """Join the lines of a template, without a space at the end: that would break lines badly."""
-    return Markup(_SPACE.sub(" ", text)).strip()
+    return Markup(_SENTENCE.sub(" ", _SPACE.sub(" ", text))).strip()

@@ -126,7 +126,7 @@ def test_both_files_are_written(tmp_path: Path) -> None:
     record = answers.leaky()[0]
     assert page.write(record, [(one, record) for one in ALL], tmp_path, {}) == []
     text = " ".join(texts(tmp_path / "defences.pdf"))
-    for words in ("Blocked", "−40 points", "no proof"):
+    for words in ("Blocked", "−40 points", "does not prove"):
         assert words in text
     assert failures(tmp_path / "defences.pdf") == []
     assert (tmp_path / "defences.html").exists()

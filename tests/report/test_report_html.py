@@ -55,7 +55,7 @@ def test_the_annex_says_what_it_said(make: Callable[[], Case]) -> None:
     page = html(*case).partition('id="method"')[0]
     check_text(f"annex-{make.__name__}", page)
     text = Seen(page).text
-    assert ("What was found all the same" in text) == (verdict.overall == "undecided")
+    assert ("Findings despite open limits" in text) == (verdict.overall == "undecided")
     if verdict.overall == "undecided":
         assert all(
             " ".join(line.split()) in text for line in (*findings(record, verdict), decides_most(record, verdict))
