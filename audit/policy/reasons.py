@@ -19,7 +19,7 @@ MORE = "audit more documents"
 MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 MORE_OF_THEM = "attack more of what the documents hold: --budget full"
 STATE_RULE = TEXTS["state_rule"].format(more=MORE)
-ALL = "scan all documents: no --documents, no --time, --budget standard"
+ALL = "rerun without --documents, --time or --budget quick"
 TOO_FEW = "blind check is too weak"
 """In the reason of a comparison that a blind check over so few documents cannot vouch for."""
 LOWER_ONLY = "no leak over the limit is confirmed; only the lower bound is held against it"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from audit.attacks import TEXTS, text_of
 from audit.attacks.text import AttackText, Metric, sentence_case
+from audit.errors import listed
 from audit.measurements import Estimate
 from audit.policy import Decision, Overall, Verdict
 from audit.policy.checks import AGAIN, bounded
@@ -152,27 +153,24 @@ def decides_most(record: AuditRecord, verdict: Verdict) -> str:
         return ""
     left = [one for one in undecided if one.remedy == ALL]
     if left:
-        return f"{_to_decide(len(left), len(undecided))}: scan all documents{_how_to_scan_all(record, left)}."
+        return f"{_to_decide(len(left), len(undecided))}: {_rerun(record) or ALL}."
     remedies = Counter(one.remedy for one in undecided if one.remedy)
     (remedy, count), *_ = [*remedies.most_common(1), ("", 0)]
     if not remedy:
         return ""
     told = "" if remedy != AGAIN else f"{next(one.reason for one in undecided if one.remedy == AGAIN)}; "
-    more_there = _how_to_scan_all(record, undecided) if remedy.endswith(MORE) else ""
-    return f"{_to_decide(count, len(undecided))}: {told}{remedy}{more_there}."
+    there = sum(record.corpus.documents.get(split, 0) for split in ("member", "heldout"))
+    rerun = _rerun(record) if remedy.endswith(MORE) else ""
+    more = f" (the data set holds {there:,}: {rerun})" if rerun else ""
+    return f"{_to_decide(count, len(undecided))}: {told}{remedy}{more}."
 
 
 def _to_decide(count: int, all_of: int) -> str:
     return f"To decide {count} of {all_of} undecided {'limit' if all_of == 1 else 'limits'}"
 
 
-def _how_to_scan_all(record: AuditRecord, left: Sequence[Decision]) -> str:
-    """Say with which options a scan tries all documents; empty where it tried all."""
-    there = sum(record.corpus.documents.get(split, 0) for split in ("member", "heldout"))
-    options = [
-        *(["with --budget standard"] if record.share < 1 else ()),
-        *(["without --documents and --time"] if bounded(record) else ()),
-    ]
-    if not options:
-        return ""
-    return f"; the data set holds {there:,}, all of which a scan {', '.join(options)} tries"
+def _rerun(record: AuditRecord) -> str:
+    """Say without which options a scan tries all documents; empty where it tried all."""
+    options = [f"--budget {record.budget}"] if record.share < 1 else []
+    options += ["--documents", "--time"] if bounded(record) else []
+    return f"rerun without {listed(options, 'and')}" if options else ""

@@ -311,4 +311,4 @@ def first_action(record: AuditRecord, verdict: Verdict, paths: Mapping[str, str]
         text, command = f"{planned[0].remedy.name}.", planned[0].command
     text, command = (with_paths(one, paths or {}) for one in (text, command))
     left = [name for name in PARTS if name in command and name not in (paths or {})]
-    return Action(f"{text} Put your own paths in place of {' and '.join(left)}." if left else text, command)
+    return Action(f"{text.removesuffix('.')} (put in your {' and '.join(left)})." if left else text, command)

@@ -1,6 +1,6 @@
 """Output to a terminal: progress, verdicts, tables, errors. The only package that imports rich."""
 
-from audit.cli.console.tables import SHOWN_DIGITS, format_estimate, show_subject, show_sweep, show_table, show_verdict
+from audit.cli.console.tables import format_estimate, show_sweep, show_table
 from audit.cli.console.terminal import (
     Reporter,
     duration,
@@ -14,6 +14,7 @@ from audit.cli.console.terminal import (
     width,
     write,
 )
+from audit.cli.console.verdict import SHOWN_DIGITS, show_subject, show_verdict
 
 __all__ = [
     "SHOWN_DIGITS",

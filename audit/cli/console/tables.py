@@ -1,4 +1,4 @@
-"""Tables on a terminal: a verdict, a sweep, and any other; no name is broken."""
+"""Tables on a terminal, that of a sweep among them; no name is broken."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from audit.cli.console.terminal import fold_line, make_console, print_line, say, show_commands
+from audit.cli.console.terminal import fold_line, make_console, print_line
 from audit.errors import printable
 
 if TYPE_CHECKING:
     from audit.measurements import Estimate
-    from audit.policy import Decision, Verdict
+    from audit.policy import Verdict
     from audit.record import AuditRecord
     from audit.report.leaks import NoteKind
 
@@ -27,15 +27,21 @@ SENTENCE = 24
 
 
 def show_table(
-    title: str, columns: Sequence[str], rows: Sequence[Row], styles: Mapping[str, str] | None = None
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Row],
+    styles: Mapping[str, str] | None = None,
+    *,
+    spaced: bool = True,
 ) -> bool:
-    """Print a table; whole numbers stand to the right.
+    """Print a table; whole numbers are aligned to the right.
 
     Args:
         title: above the table; empty for none.
         columns: their headings.
         rows: a cell may be a tuple of texts, a line each.
         styles: of cells, by their text.
+        spaced: print an empty line below.
 
     Returns:
         Whether the columns fit. If not, each row was printed as a few lines.
@@ -75,7 +81,8 @@ def show_table(
             console.print(Text(fold_line(f"{indent}  {'; '.join(filter(None, parts))}", console.width)), soft_wrap=True)
     if fits:
         console.print(table)
-    console.print()
+    if spaced:
+        console.print()
     return fits
 
 
@@ -85,143 +92,7 @@ def _cell_text(cell: object) -> str:
 
 _STYLES = tomllib.loads((Path(__file__).parent / "styles.toml").read_text(encoding="utf-8"))
 STYLES: Mapping[str, str] = _STYLES["outcomes"]
-_NOTE_STYLES: Mapping[NoteKind, str] = _STYLES["notes"]
-SHOWN_DIGITS = 12
-"""Of a sha256."""
-COLUMNS = ("metric", "limit", "measured, 95 % interval", "n", "outcome")
-
-
-def show_subject(record: AuditRecord) -> None:
-    """Print what a record is about: the model or data set, when it was scanned, and the policy that it declares."""
-    target, corpus, policy = record.target, record.corpus, record.policy
-    model = f"model {target.name} (sha256 {target.sha256[:SHOWN_DIGITS]}), " if target.is_model else "no model, "
-    declared = "no policy" if policy is None else f"policy {policy.name} (sha256 {policy.sha256[:SHOWN_DIGITS]})"
-    say(
-        f"Record of {model}data set {corpus.name} (sha256 {corpus.sha256[:SHOWN_DIGITS]}), scanned "
-        f"{record.timing.started}, which declares {declared}"
-    )
-
-
-def show_verdict(
-    verdict: Verdict,
-    out: Path | None = None,
-    record: AuditRecord | None = None,
-    *,
-    decides_exit: bool = True,
-    paths: Mapping[str, str] | None = None,
-) -> None:
-    """Print the verdict, its meaning, the first action, every limit, all that qualifies it, and where the reports are.
-
-    `decides_exit` is False for a command whose exit code is not the verdict's; `paths` are those of `first_action`.
-    """
-    make_console().print()
-    _show_answer(verdict, record, decides_exit=decides_exit, paths=paths)
-    make_console().print()
-    rows: list[Row] = []
-    for attack, own in _by_attack(verdict).items():
-        rows += [attack, *map(_limit_row, own)]
-    if rows:
-        show_table("", COLUMNS, rows, STYLES)
-    if left_out := inapplicable_limits(verdict):
-        print_line(left_out, STYLES["inapplicable"])
-    for (attack, reason, remedy), metrics in _open_reasons(verdict).items():
-        helps = f"; to decide it: {remedy}" if remedy else ""
-        print_line(f"  {attack} {', '.join(metrics)}: {reason}{helps}", "yellow")
-    if record is not None:
-        _show_notes(record, verdict)
-    if out is not None:
-        written = [name for name in ("report.pdf", "report.html", "record.json") if (out / name).exists()]
-        print_line(f"Read {', '.join(str(out / name) for name in written)}")
-
-
-def _show_answer(
-    verdict: Verdict, record: AuditRecord | None, *, decides_exit: bool, paths: Mapping[str, str] | None
-) -> None:
-    """Print the stamp with the counts, what that means in a plain sentence, and what to do first."""
-    from audit.report import leaks
-
-    style = STYLES[verdict.overall]
-    reason = verdict.reason if record is None else leaks.headline(record, verdict)
-    code = f", exit code {verdict.exit_code}" if decides_exit else ""
-    print_line(f"{reason}  (policy {verdict.policy}{code})", lead=f"[{style}]{verdict.stamp}[/]  ")
-    if verdict.text is not None:
-        print_line(
-            f"what the text itself gives away, whatever the model: {verdict.text_reason}",
-            lead=f"[{STYLES[verdict.text]}]{verdict.text.upper()}[/]  ",
-        )
-    if record is None:
-        return
-    from audit.report.answer import explanation, headline
-    from audit.report.recommend import first_action
-
-    print_line(f"{headline(record, verdict)} {explanation(record, verdict)}")
-    step = first_action(record, verdict, paths)
-    if step is not None:
-        print_line(step.text, lead="[bold]First:[/] ")
-        if step.command:
-            show_commands("", [step.command], indent=len("First: "))
-
-
-def _by_attack(verdict: Verdict) -> dict[str, list[Decision]]:
-    """Group the limits that apply by attack, in the policy's order."""
-    found: dict[str, list[Decision]] = {}
-    for decision in verdict.decisions:
-        if decision.outcome != "inapplicable":
-            found.setdefault(decision.limit.attack, []).append(decision)
-    return found
-
-
-def inapplicable_limits(verdict: Verdict) -> str:
-    """Name the limits that do not apply, and why, in one line; empty where all apply."""
-    left_out: dict[tuple[str, str], list[str]] = {}
-    for one in verdict.decisions:
-        if one.outcome == "inapplicable":
-            left_out.setdefault((one.limit.attack, one.reason), []).append(one.limit.metric)
-    count = sum(map(len, left_out.values()))
-    if not count:
-        return ""
-    named = "; ".join(f"{attack} {', '.join(metrics)} ({why})" for (attack, why), metrics in left_out.items())
-    return f"{count} {'limit does' if count == 1 else 'limits do'} not apply to this task: {named}"
-
-
-def _show_notes(record: AuditRecord, verdict: Verdict) -> None:
-    """Print all that qualifies a verdict."""
-    from audit.report.leaks import notes
-
-    for note in notes(record, verdict):
-        print_line(note.text, _NOTE_STYLES[note.kind])
-    if record.target.is_model and record.corpus.draw:
-        said = f"{record.corpus.draw}: this holds for a model that was trained on its members after that"
-        print_line(said[0].upper() + said[1:])
-    if record.timing.origin:
-        print_line(f"{record.timing.origin}.")
-    if verdict.overall == "undecided":
-        from audit.report.answer import findings
-
-        if lines := [*findings(record, verdict)]:
-            print_line("What was found all the same", "bold")
-        for line in lines:
-            print_line(f"  {line}")
-
-
-def _open_reasons(verdict: Verdict) -> dict[tuple[str, str, str], list[str]]:
-    """Group the metrics of undecided limits by attack, reason and remedy."""
-    metrics: dict[tuple[str, str, str], list[str]] = {}
-    for decision in verdict.decisions:
-        if decision.outcome not in ("passed", "violated", "inapplicable"):
-            key = (decision.limit.attack, decision.reason, decision.remedy)
-            metrics.setdefault(key, []).append(decision.limit.metric)
-    return metrics
-
-
-def _limit_row(decision: Decision) -> tuple[object, ...]:
-    limit, measured = decision.limit, decision.measured
-    bound = f"<= {limit.max:g}" if limit.max is not None else f">= {limit.min:g}"
-    other = "" if measured is None or measured.name == limit.metric else measured.name
-    # The method alone: the metric stands above it.
-    named = (limit.metric, f"  by {other.removeprefix(f'{limit.metric}.')}") if other else limit.metric
-    cells = ("-", "-") if measured is None else (format_estimate(measured), str(measured.n))
-    return named, bound, *cells, decision.outcome
+NOTE_STYLES: Mapping[NoteKind, str] = _STYLES["notes"]
 
 
 def format_estimate(estimate: Estimate) -> str:
