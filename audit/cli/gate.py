@@ -9,7 +9,7 @@ import typer
 
 from audit.cli import console
 from audit.cli.options import HELP, DataOfRecord, ModelOfRecord, PolicyName
-from audit.cli.verdicts import Formats, Quiet, choose, clearing, show
+from audit.cli.verdicts import Detail, Formats, choose, clearing, show
 from audit.errors import UsageError
 
 
@@ -27,15 +27,15 @@ def gate(
         Path | None, typer.Option(metavar="OLD", help=HELP["gate.baseline"], show_default=False)
     ] = None,
     formats: Formats = None,
-    quiet: Quiet = False,
+    verbose: Detail = None,
 ) -> None:
     """Hold a record against a policy; the exit code is the verdict. Needs no model and no GPU.
 
     With --model and --data a record of anything else is refused: their files are hashed, and nothing is run.
     """
-    from audit.workflows.gate import UNSIGNED, check_signature, gate_record, mark_pass, warn_unscanned
+    from audit.workflows.gate import UNSIGNED, check_signature, gate_record, mark_pass, paths_of, warn_unscanned
 
-    outputs = choose(formats, quiet=quiet)
+    outputs, quiet = choose(formats, quiet=verbose is False), verbose is False
     with clearing(outputs, record_path, Path(policy), *([baseline] if baseline else [])):
         with console.Reporter(quiet=quiet) as progress:
             signed = UNSIGNED if pub is None else check_signature(record_path, pub)
@@ -54,8 +54,9 @@ def gate(
         def in_words() -> None:
             console.show_subject(record)
             given = {"MODEL_DIR": model, "DATA_DIR": data, "POLICY.toml": policy}
-            paths = {name: str(path) for name, path in given.items() if path is not None}
-            console.show_verdict(verdict, record=record, paths=paths)
+            paths = paths_of(record_path, record) | {name: str(path) for name, path in given.items() if path}
+            folder = record_path if record_path.is_dir() else record_path.parent
+            console.show_verdict(verdict, folder, record, paths=paths, verbose=bool(verbose))
 
         code = show(outputs, record, verdict, in_words, policy, data)
     raise typer.Exit(code)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from audit.attacks import text_of
 from audit.cli import console
 from audit.cli.options import (
     HELP,
@@ -25,11 +26,12 @@ from audit.cli.options import (
     named_paths,
     seconds_of,
 )
+from audit.cli.verdicts import Verbose
 from audit.errors import UsageError
 from audit.files import check_file, write_atomically
 
 if TYPE_CHECKING:
-    from audit.workflows.plan import Cost, LimitPlan, Plan
+    from audit.workflows.plan import Cost, LimitPlan, Outlook, Plan, Resolution
 
 LONG_SECONDS = 2 * 3600.0
 """Trials that take longer are advised to be run elsewhere."""
@@ -51,12 +53,12 @@ def plan(
     documents: Documents = None,
     time: Time = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP["plan.out"])] = None,
+    verbose: Verbose = False,
 ) -> None:
-    """Say before any model runs which limits a data set can decide, what it is too small for, and what a scan costs.
+    """Show which limits a data set can decide, how many documents it needs, and how long a scan takes.
 
-    Describes the documents to check that those in training and those kept aside do not differ in themselves (the blind
-    check), which opens their page images. Exits 0 whatever the data set can decide. Times are those of the trials,
-    without training reference models.
+    Also checks that training and unseen documents do not differ without any model (the blind check). Times leave out
+    the training of reference models. Exits 0 whatever the data set can decide.
     """
     from audit.workflows.options import ScanOptions
     from audit.workflows.planning import plan_audit
@@ -78,12 +80,64 @@ def plan(
             raise UsageError(f"--out {out}: no file can be written there", "name a file in a folder that there is")
     with console.Reporter() as progress:
         for planned in progress.follow(plan_audit(options, policy, progress)):
-            console.show_table(*limits_table(planned))
-            console.say(*LEGEND, "", *reasons(planned), "")
-            console.show_table(*costs_table(planned))
-            console.say(conclusion(planned))
+            if verbose:
+                console.show_table(*limits_table(planned))
+                console.say(*LEGEND, "", *reasons(planned), "")
+                console.show_table(*costs_table(planned))
+            console.show_table(*attacks_table(planned), spaced=False)
+            console.say(SIDES, "", conclusion(planned, detailed=verbose))
             if out is not None:
                 write_atomically(out, as_json(planned))
+
+
+DECIDABLE: dict[Outlook, str] = {
+    "decides": "yes",
+    "inapplicable": "not applicable",
+    "no plan": "not planned",
+    "too small": "too small",
+    "lacks": "incomplete",
+    "cannot pass": "no reference",
+    "blind check too weak": "groups may differ",
+    "confounded": "groups differ",
+}
+"""Whether limits can be decided, in words, the best first."""
+
+
+def attacks_table(plan: Plan) -> Table:
+    """Tabulate for each attack what the data set has, what it needs, and whether its limits can be decided."""
+    seconds = {cost.attack: cost.seconds for cost in plan.costs}
+    columns = ("question", "you have", "you need", "passes", "decidable", "time")
+    rows: list[tuple[Cell, ...]] = []
+    for attack in dict.fromkeys(limit.attack for limit in plan.limits):
+        limits = [limit for limit in plan.limits if limit.attack == attack]
+        sized = [limit.resolution for limit in limits if limit.resolution is not None]
+        ahead = [limit.outcome for limit in limits if limit.outcome != "no plan"] or ["no plan"]
+        text, time = text_of(attack), seconds.get(attack)
+        rows.append(
+            (
+                text.short_question or text.title or attack,
+                _sides(sized[0].members, sized[0].others) if sized else "-",
+                _needed(sized),
+                f"{100 * min(one.pass_power for one in sized):.0f} %" if sized else "-",
+                DECIDABLE[max(ahead, key=[*DECIDABLE].index)],
+                "-" if time is None else console.duration(time),
+            )
+        )
+    if plan.total_seconds is None:
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    return f"{plan.corpus}, policy {plan.policy}, budget {plan.budget}", columns, rows
+
+
+def _sides(members: int, others: int) -> str:
+    return f"{members} + {others}" if others else f"{members}"
+
+
+def _needed(sized: Sequence[Resolution]) -> str:
+    """Say how many units limits need on the sides that they compare."""
+    needed = [one.needed for one in sized if one.needed is not None]
+    if not needed or len(needed) < len(sized):
+        return "-"
+    return _sides(max(needed), max(needed) if sized[0].others else 0)
 
 
 def limits_table(plan: Plan) -> Table:
@@ -110,8 +164,8 @@ def _limit_row(limit: LimitPlan) -> tuple[Cell, ...]:
     )
 
 
-LEGEND = HELP["plan.legend"].splitlines()
-"""The columns of `limits_table`, a line each."""
+SIDES, LEGEND = HELP["plan.sides"], HELP["plan.legend"].splitlines()
+"""The columns of `attacks_table`, and of `limits_table`, a line each."""
 
 
 def reasons(plan: Plan) -> Iterator[str]:
@@ -141,11 +195,11 @@ def _cost_time(cost: Cost) -> str:
     return cost.inapplicable or cost.lacks or cost.untimed
 
 
-def conclusion(plan: Plan) -> str:
-    """Sum up what a data set can decide, what it lacks, how often a leak-free model passes, and what to do."""
+def conclusion(plan: Plan, *, detailed: bool = True) -> str:
+    """Sum up what a data set can decide and how often a leak-free model passes; `detailed`: limit by limit."""
     from audit.report.templates import render_text
 
-    return render_text("plan.txt", plan=plan, long_seconds=LONG_SECONDS)
+    return render_text("plan.txt", plan=plan, long_seconds=LONG_SECONDS, detailed=detailed)
 
 
 def as_json(plan: Plan) -> bytes:

@@ -9,6 +9,7 @@ import typer
 
 from audit.cli import console
 from audit.cli.options import HELP, DataOfRecord, ModelOfRecord, PolicyName
+from audit.cli.verdicts import Verbose
 from audit.errors import UsageError
 
 
@@ -34,6 +35,7 @@ def report(
         Path | None, typer.Option("--previous", metavar="RECORD", help=HELP["report.previous"], show_default=False)
     ] = None,
     model_card: Annotated[bool, typer.Option("--model-card", help=HELP["report.model_card"])] = False,
+    verbose: Verbose = False,
 ) -> None:
     """Draw the HTML and PDF report of a record again, held against a policy. Exits 0 when they were written.
 
@@ -56,7 +58,7 @@ def report(
         )
     console.warn(*written.warnings)
     if isinstance(written, Report):
-        console.show_verdict(written.verdict, written.folder, written.record, decides_exit=False)
+        console.show_verdict(written.verdict, written.folder, written.record, decides_exit=False, verbose=verbose)
         if written.revealed is not None:
             console.say(f"With the values, for you alone: {written.revealed}")
         if written.dpia is not None:

@@ -23,7 +23,7 @@ from audit.cli.options import (
     named_paths,
     seconds_of,
 )
-from audit.cli.verdicts import Formats, Outputs, Quiet, choose, clearing, show
+from audit.cli.verdicts import Detail, Formats, Outputs, choose, clearing, show
 from audit.errors import UsageError, listed
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def scan(
         typer.Option(metavar="FILE", help=HELP["scan.attack_parameters"], show_default="those of the budget"),
     ] = None,
     formats: Formats = None,
-    quiet: Quiet = False,
+    verbose: Detail = None,
 ) -> None:
     """Attack a model, hold the result against a policy, and write the report."""
     from audit.workflows.gate import load_policy
@@ -96,6 +96,7 @@ def scan(
     model_dir, data_dir = _split_folders(folders, checkpoints, no_model)
     if checkpoints is not None and formats:
         raise UsageError("--format is of one verdict, and --checkpoints reaches many", "gate each record with it")
+    quiet = verbose is False
     outputs, chosen = choose(formats, quiet=quiet), load_policy(policy)
     check_folders(out, evidence)
     options = ScanOptions(
@@ -120,15 +121,15 @@ def scan(
     )
     if checkpoints is None:
         with clearing(outputs):
-            code = _scan_one(options, chosen, policy, outputs, quiet=quiet)
+            code = _scan_one(options, chosen, policy, outputs, verbose=verbose)
     else:
         code = _scan_all(checkpoints, options, chosen, quiet=quiet)
     raise typer.Exit(code)
 
 
-def _scan_one(options: ScanOptions, policy: Policy, policy_name: str, outputs: Outputs, *, quiet: bool) -> int:
+def _scan_one(options: ScanOptions, policy: Policy, policy_name: str, outputs: Outputs, *, verbose: bool | None) -> int:
     """Scan a checkpoint, and return the exit code."""
-    with console.Reporter(quiet=quiet) as progress:
+    with console.Reporter(quiet=verbose is False) as progress:
         # Before torch and the model are loaded, which takes seconds.
         progress.stage("opening the model and the data set")
         from audit.workflows.scan import audit_checkpoint
@@ -138,9 +139,8 @@ def _scan_one(options: ScanOptions, policy: Policy, policy_name: str, outputs: O
     console.warn(*result.warnings)
 
     def in_words() -> None:
-        paths = {"MODEL_DIR": options.model_dir, "DATA_DIR": options.data_dir, "POLICY.toml": policy_name}
-        given = {name: str(path) for name, path in paths.items() if path != Path()}
-        console.show_verdict(result.verdict, options.out, result.record, paths=given)
+        paths = {**options.paths, "POLICY.toml": policy_name}
+        console.show_verdict(result.verdict, options.out, result.record, paths=paths, verbose=bool(verbose))
 
     return show(outputs, result.record, result.verdict, in_words, policy_name, options.data_dir)
 

@@ -9,20 +9,23 @@ import typer
 
 from audit.cli import console
 from audit.cli.options import HELP
+from audit.cli.verdicts import Verbose
 from audit.files import check_folder
 
 FILES = {
-    "report.pdf": "the decision report, to pass on; page one says it all",
-    "report.html": "everything that was measured, to search in a browser",
-    "record.json": "every measurement; docaudit gate holds it against another policy",
+    "report.pdf": "the decision report, to pass on",
+    "report.html": "every number, to search in a browser",
+    "record.json": "the record, for docaudit gate and other policies",
 }
 
 
-def demo(out: Annotated[Path, typer.Option(help=HELP["demo.out"])] = Path("docaudit-demo")) -> None:
-    """Scan a small model that leaks, which comes with docaudit, and write its report: about a minute, no network.
+def demo(
+    out: Annotated[Path, typer.Option(help=HELP["demo.out"])] = Path("docaudit-demo"), verbose: Verbose = False
+) -> None:
+    """Scan a small model that leaks and write its report. This takes about a minute and no network.
 
-    The same command goes on where it was interrupted, and shows what is done already. The exit code is 0 although the
-    sample leaks.
+    Model and documents come with docaudit. The same command continues an interrupted demo. The exit code is 0 although
+    the model leaks.
     """
     check_folder("--out", out)
     from audit.workflows import start as demonstration
@@ -41,24 +44,24 @@ def demo(out: Annotated[Path, typer.Option(help=HELP["demo.out"])] = Path("docau
             result = audit_checkpoint(opened, load_policy("default"), progress)
         console.warn(*opened.warnings, *result.warnings)
         record, verdict = result.record, result.verdict
-    console.show_verdict(verdict, None, record, decides_exit=False)
-    console.say("", "What was done and found", *(f"  {line}" for line in demonstration.describe(record)))
-    console.say("", "Files to open")
-    console.say(*(f"  {out / name}: {why}" for name, why in FILES.items() if (out / name).exists()))
+    console.say("", *demonstration.describe(record, verbose=verbose), "")
+    console.say(*(f"{out / name}: {why}" for name, why in FILES.items() if (out / name).exists()))
     if not (out / "report.pdf").exists():
-        console.say("  not written: report.pdf; the warning above says what is missing (docaudit doctor)")
-    console.say("")
-    console.show_commands(
-        "Next, for a model of your own",
-        ["docaudit import --help", "docaudit scan MODEL_DIR DATA_DIR --documents 20 --budget quick --out first-look"],
-    )
-    console.say(f"  In a pipeline, docaudit scan would have ended with exit code {verdict.exit_code} here.")
+        console.say("report.pdf was not written; the warning above says what is missing (docaudit doctor)")
+    paths = {
+        "MODEL_DIR": out / demonstration.SAMPLE / demonstration.MODEL,
+        "DATA_DIR": out / demonstration.SAMPLE / "data",
+    }
+    ending = ["Your own model: docaudit import --help, then docaudit scan MODEL_DIR DATA_DIR"]
+    ending.append(f"In a pipeline, docaudit scan would have ended with exit code {verdict.exit_code}.")
+    given = {name: str(path) for name, path in paths.items()}
+    console.show_verdict(verdict, out, record, decides_exit=False, paths=given, verbose=verbose, ending=ending)
 
 
 def doctor() -> None:
-    """Say what this machine can do, and for all that is missing what one does without and the command that mends it.
+    """Check this machine and print the fix for anything missing.
 
-    It names versions, sizes and devices, no folders and no names of people: its output can be passed on.
+    The output names versions, sizes and devices, but no folders and no people. You can pass it on.
     """
     from audit.workflows.start import examine
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from audit.attacks import TEXTS, text_of
 from audit.attacks.text import AttackText, Metric, sentence_case
 from audit.errors import listed
 from audit.measurements import Estimate
-from audit.policy import Decision, Overall, Verdict
+from audit.policy import Overall, Verdict
 from audit.policy.checks import AGAIN, bounded
 from audit.policy.reasons import ALL, MORE
 from audit.record import AuditRecord, Result

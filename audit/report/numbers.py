@@ -86,7 +86,10 @@ def ends(estimate: Estimate, form: Form, digits: int = 2) -> tuple[str, str]:
 
     No end that differs from a value that is printed exactly is printed like it. Ends of an area have two decimals at
     least and are rounded outwards: there the last digit is the difference between telling surely and telling well.
+    Ends of shares and differences are cut at what is possible: a method may give more than 100 points.
     """
+    if form in ("share", "points"):
+        estimate = replace(estimate, low=max(-1.0, estimate.low), high=min(1.0, estimate.high))
     low, value, high = (_decimals_in_form(item, form, digits) for item in (estimate.low, estimate.value, estimate.high))
     outwards = form == "number" and estimate.is_area
     least = AREA_DECIMALS if outwards else 0
@@ -122,9 +125,8 @@ def between(estimate: Estimate, form: Form, digits: int = 2) -> str:
 
 
 def between_of_hundred(estimate: Estimate, form: Form) -> str:
-    """Write an interval for words that say "of every 100", cut at what there can be."""
-    low, value, high = (min(1.0, max(-1.0, item)) for item in (estimate.low, estimate.value, estimate.high))
-    return between(replace(estimate, low=low, value=value, high=high), form)
+    """Write an interval for words that say "of every 100"."""
+    return between(estimate, form)
 
 
 def exact_count(estimate: Estimate) -> int | None:

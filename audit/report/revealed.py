@@ -53,9 +53,10 @@ def write_revealed(
     return path
 
 
-def write_owner(record: AuditRecord, evidence: Path) -> None:
-    """Write the identity of the scan that the evidence belongs to."""
-    write_atomically(evidence / OWNER, json.dumps(_scan_identity(record)).encode(), mode=0o600)
+def write_owner(record: AuditRecord, evidence: Path, paths: Mapping[str, str]) -> None:
+    """Write the identity of the scan that the evidence belongs to, and the paths that it was given."""
+    content = {**_scan_identity(record), "paths": dict(paths)}
+    write_atomically(evidence / OWNER, json.dumps(content).encode(), mode=0o600)
 
 
 def _scan_identity(record: AuditRecord) -> dict[str, str | float]:
@@ -67,9 +68,10 @@ def _scan_identity(record: AuditRecord) -> dict[str, str | float]:
 def _refuse_another_scan(record: AuditRecord, evidence: Path) -> None:
     """Refuse evidence that names another scan; a folder that names none is accepted."""
     try:
-        found = json.loads((evidence / OWNER).read_bytes())
-    except (OSError, ValueError):
+        found = {**json.loads((evidence / OWNER).read_bytes())}
+    except (OSError, ValueError, TypeError):
         return
+    found.pop("paths", None)
     if found != _scan_identity(record):
         raise RenderError(f"{evidence}: the evidence of another scan than this record's", "name the folder of its own")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -10,7 +11,7 @@ from audit import policy as policies
 from audit import record as records
 from audit.attacks import TEXTS, known_metrics
 from audit.errors import RecordError, UsageError
-from audit.files import digest_of_files, read_file
+from audit.files import EVIDENCE, digest_of_files, read_file
 from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import AuditRecord
 
@@ -104,6 +105,21 @@ def gate_record(
         return record, verdict
     # A pipeline that takes a model on would take this one on unaudited.
     return record, replace(verdict, overall="undecided", exit_code=EXIT_CODES["undecided"], reason=UNAUDITED)
+
+
+def paths_of(path: Path, record: AuditRecord) -> dict[str, str]:
+    """Return where the model and the data of a scan lie, as its private evidence says and while they are there.
+
+    Args:
+        path: of the record, or of its folder; the evidence lies beside it.
+        record: that scan's.
+    """
+    try:
+        found = json.loads(read_file(records.file_of(path).parent / EVIDENCE / "scan.json"))
+        own = (found["model"], found["data"]) == (record.target.sha256, record.corpus.sha256)
+        return {name: one for name, one in found["paths"].items() if own and Path(one).is_dir()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
 
 
 def check_signature(path: Path, public: Path) -> str:

@@ -63,6 +63,12 @@ class ScanOptions:
         """The folder for what only the owner may see."""
         return self.evidence_dir or self.out / EVIDENCE
 
+    @property
+    def paths(self) -> dict[str, str]:
+        """The folders of model and data as they were given, by their names in commands; see `first_action`."""
+        named = {"MODEL_DIR": self.model_dir, "DATA_DIR": self.data_dir}
+        return {name: str(path) for name, path in named.items() if path != Path()}
+
     def below(self, *parts: str) -> ScanOptions:
         """Return the same scan in a folder below `out`; its evidence goes below `evidence_dir` where there is one."""
         evidence = None if self.evidence_dir is None else self.evidence_dir.joinpath(*parts)

@@ -122,6 +122,11 @@ class LimitPlan:
     blockers: tuple[Blocker, ...] = ()
     about_text: bool = False
 
+    @property
+    def excused(self) -> bool:
+        """Whether a scan cannot measure it for want of data, and the policy does without it."""
+        return self.reason.endswith(WITHOUT)
+
 
 @dataclass(frozen=True)
 class Joint:
@@ -171,10 +176,20 @@ class Plan:
         return sum(timed) if timed else None
 
     @property
+    def too_small(self) -> dict[str, int]:
+        """Return how many units a side the limits need for which the data set is too small, by the unit."""
+        found: dict[str, int] = {}
+        for limit in self.limits:
+            own = limit.resolution
+            if own is not None and own.needed is not None and limit.outcome == "too small" and not limit.excused:
+                found[own.unit] = max(own.needed, found.get(own.unit, 0))
+        return found
+
+    @property
     def joint(self) -> Joint:
         """Estimate the chance that a model which leaks nothing passes all limits on models."""
         own = [limit for limit in self.limits if not limit.about_text]
-        resolved = tuple(limit for limit in own if limit.resolution is not None)
+        resolved = tuple(limit for limit in own if limit.resolution is not None and not limit.excused)
         chances = [limit.resolution.pass_power for limit in resolved if limit.resolution is not None]
         return Joint(resolved, joint_chance(chances), tuple(limit for limit in own if _blocked(limit)))
 
@@ -225,12 +240,12 @@ def plan_limits(
 
 def _hold_demands(policy: Policy, task: str, limits: tuple[LimitPlan, ...]) -> tuple[LimitPlan, ...]:
     """Require what a demand of the policy needs, although the policy would do without it."""
-    excused = {one.attack for one in limits if one.reason.endswith(WITHOUT)}
+    excused = {one.attack for one in limits if one.excused}
     asked = {one.attack for one in limits if not one.about_text and one.outcome != "inapplicable"} - excused
     needed = {attack: demand.sentence for demand, attack in unanswered(policy, task, asked, excused) if attack}
     return tuple(
         replace(one, required=True, reason=f"{one.reason.removesuffix(WITHOUT)}; {needed[one.attack]}")
-        if one.attack in needed and one.reason.endswith(WITHOUT)
+        if one.attack in needed and one.excused
         else one
         for one in limits
     )
@@ -254,7 +269,8 @@ def _plan_limit(
         blockers += (("cannot pass", "the policy permits no such gap"),)
     outcome: Outlook = blockers[0][0] if blockers else "decides"
     reason = "; ".join(why for _, why in blockers)
-    if outcome == "lacks" and not limit.required and (cost.by_data or cost.lacks is None):
+    lacks = any(blocker == "lacks" for blocker, _ in blockers)
+    if lacks and not limit.required and (cost.by_data or cost.lacks is None):
         reason += WITHOUT
     about_text = units is not None and units.about_text
     return LimitPlan(
@@ -365,6 +381,8 @@ def joint_chance(chances: Iterable[float]) -> float:
 
 def _blocked(limit: LimitPlan) -> bool:
     """Return whether no model can pass the limit on this data set."""
+    if limit.excused:
+        return False
     if limit.outcome == "lacks":
         return limit.required or limit.resolution is not None
     hopeless = ("confounded", "lacks", "cannot pass", "blind check too weak")

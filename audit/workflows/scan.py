@@ -171,7 +171,7 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
         policy=declared,
         audit=opened.corpus.manifest.audit,
     )
-    write_owner(record, options.evidence)
+    write_owner(record, options.evidence, options.paths)
     return settle(record, () if policy is None else policy.limits)
 
 

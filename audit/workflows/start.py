@@ -306,11 +306,13 @@ def _files() -> Iterator[tuple[str, bytes]]:
     yield "data/manifest.toml", tomli_w.dumps(manifest).encode()
 
 
-def describe(record: AuditRecord) -> Iterator[str]:
-    """Say what was done, and in a line for each attack the worst that it found."""
+def describe(record: AuditRecord, *, verbose: bool = True) -> Iterator[str]:
+    """Say what was done, and if `verbose` in a line for each attack the worst that it found."""
     ran = [*record.completed]
     members, seconds = record.corpus.documents["member"], record.timing.seconds
     yield _TEXTS["demo"].format(members=members, attacks=len(ran), seconds=seconds)
+    if not verbose:
+        return
     worst: dict[str, str] = {}
     for leak in leaks(record):
         worst.setdefault(leak.attack, leak.sentence)

@@ -165,7 +165,7 @@ def _summary_row(decision: Decision, *, named: bool) -> tuple[str, str, str]:
 
     limit, measured = decision.limit, decision.measured
     text = text_of(limit.attack)
-    label = text.title if named else f"  {text.label(limit.metric)}"
+    label = text.short_question or text.title if named else f"  {text.label(limit.metric)}"
     value = "not measured" if measured is None else _value(decision, measured)
     if measured is not None and decision.outcome == "undecided":
         value += _interval(decision, measured)
@@ -235,7 +235,7 @@ def _limit_row(decision: Decision, outcome: str) -> tuple[object, ...]:
     from audit.attacks import text_of
 
     text, limit, measured = text_of(decision.limit.attack), decision.limit, decision.measured
-    label = f"{text.label(measured.name if measured is not None else limit.metric)} [{limit.metric}]"
+    label = f"{text.label(limit.metric)} [{limit.metric}]"
     if measured is None:
         return label, _bound(decision), "-", "-", outcome
     value = f"{_value(decision, measured)}{_interval(decision, measured)}"
@@ -246,7 +246,9 @@ def _show_notes(record: AuditRecord, verdict: Verdict, *, all_of_them: bool) -> 
     """Print what qualifies a verdict; of one that is exceeded only what no summary line says."""
     from audit.report.leaks import notes
 
-    kinds = {"another policy", "baseline", "waiver"} | ({"outside", "declared"} if verdict.overall != "violated" else set())
+    kinds = {"another policy", "baseline", "waiver"} | (
+        {"outside", "declared"} if verdict.overall != "violated" else set()
+    )
     for note in notes(record, verdict):
         if all_of_them or note.kind in kinds:
             print_line(note.text, NOTE_STYLES[note.kind])
