@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
+from audit.attacks import text_of
 from audit.cli import console
 from audit.cli.options import HELP, Assigned, DataDir, References, Seed, named_paths, note_unstated_assignment
+from audit.cli.verdicts import Verbose
 from audit.corpus.documents import Task, TaskKind
 from audit.errors import TargetError, UsageError, listed
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from audit.workflows.references import InspectedModel
 
 
+READY = "can be fed"
+"""An attack that nothing keeps from running."""
 MAX_TODO = 8
 """Lines of what is still to be filled in."""
 
@@ -161,8 +165,12 @@ def inspect(
     model: Annotated[Path | None, typer.Option(help=HELP["inspect.model"])] = None,
     reference: References = None,
     as_json: Annotated[bool, typer.Option("--json", help=HELP["inspect.as_json"])] = False,
+    verbose: Verbose = False,
 ) -> None:
-    """Check a data set and say what is in it and which attacks it can feed; with a model, all that a scan refuses."""
+    """Check a data set, count what it holds, and show which attacks can run on it.
+
+    With --model it also checks the model as a scan does.
+    """
     from audit.corpus import manifest
     from audit.corpus.summary import summarise
 
@@ -173,7 +181,7 @@ def inspect(
         manifest.check_references(corpus)
         summary = summarise(corpus)
     if not as_json:
-        _show_summary(summary)
+        _show_summary(summary, verbose=verbose)
     with console.Reporter() as progress:
         progress.stage("looking at the attacks" if model is None else "opening the model")
         inspected = None
@@ -187,11 +195,19 @@ def inspect(
         content = {"schema": 1, "data": asdict(summary), "attacks": dict(attacks)}
         typer.echo(json.dumps(content | {"model": None if inspected is None else asdict(inspected)}, indent=2))
         return
-    given = "data set" if inspected is None else "data set and model"
-    console.show_table("Attacks", ("attack", f"with this {given}"), attacks)
     if inspected is not None:
         console.warn(*(line for line in inspected.warnings if line not in summary.warnings))
-        console.show_table("Trials with this model", ("attack", "split", "trials"), inspected.trials)
+    titles = {name: text_of(name).title or name for name, _ in attacks}
+    ready = [titles[name] for name, why in attacks if why == READY]
+    more = "" if verbose else " (-v shows more)"
+    console.say(f"{len(ready)} of {len(attacks)} attacks can run{more}{': ' if ready else '.'}{'; '.join(ready)}")
+    if len(ready) < len(attacks):
+        console.say("Cannot run on this data set:")
+    console.say(*(f"  {titles[name]}: {why}" for name, why in attacks if why != READY))
+    if inspected is not None:
+        if verbose:
+            console.say("")
+            console.show_table("Trials with this model", ("attack", "split", "trials"), inspected.trials)
         console.say(*inspected.lacking)
 
 
@@ -207,30 +223,36 @@ def _attack_applicability(corpus: Corpus, model: InspectedModel | None) -> Itera
         # References of a model may be given beside the manifest: what they lack is listed with it.
         kinds = ("model", "data", "missing") if model is None else ("data",)
         barred = None if model is None else model.inapplicable.get(attack.name)
-        yield attack.name, barred or why(attack, Case(NoModel(corpus), corpus), *kinds) or "can be fed"
+        yield attack.name, barred or why(attack, Case(NoModel(corpus), corpus), *kinds) or READY
 
 
-def _show_summary(summary: Summary) -> None:
-    """Print the counts of a data set; warnings last."""
+def _show_summary(summary: Summary, *, verbose: bool) -> None:
+    """Print the counts of a data set, without those that are zero unless `verbose`; warnings last."""
     from audit.corpus.documents import SPLITS
 
     drawn = f", drawn by {summary.drawn}" if summary.drawn else ""
-    console.say(
-        f"{summary.name}: {summary.task}, membership assigned {summary.assigned}{drawn}, sha256 {summary.sha256[:16]}"
-    )
-    console.say("")
-    rows = [(name, *(own[split] for split in SPLITS)) for name, own in summary.counts.items()]
-    console.show_table("Documents", ("", *SPLITS), rows)
-    if summary.categories:
-        fields = [
+    digest = f", sha256 {summary.sha256[:16]}" if verbose else ""
+    console.say(f"{summary.name}: {summary.task}, membership assigned {summary.assigned}{drawn}{digest}", "")
+    rows = [
+        (name, *(own[split] for split in SPLITS))
+        for name, own in summary.counts.items()
+        if verbose or name == "documents" or (any(own.values()) and own != summary.counts["documents"])
+    ]
+    if not verbose:
+        fields = [sum(own.attacked[split] for own in summary.categories.values()) for split in SPLITS]
+        rows.append((f"fields to attack, of {len(summary.categories)} kinds", *fields))
+    console.show_table("", ("", "training (member)", "unseen (heldout)", "public"), rows, spaced=verbose)
+    if summary.categories and verbose:
+        marked = [
             (name, *(f"{own.attacked[split]} of {own.fields[split]}" for split in SPLITS), own.values, own.unique)
             for name, own in summary.categories.items()
         ]
-        console.show_table("Fields marked for attack, of all", ("category", *SPLITS, "values", "unique"), fields)
-    asked = summary.asked_providers
-    console.say(
-        f"providers with held-out documents: {asked.n_in} in, {asked.n_out} out; in without one: {asked.unasked}"
-    )
+        console.show_table("Fields marked for attack, of all", ("category", *SPLITS, "values", "unique"), marked)
+    if verbose:
+        asked = summary.asked_providers
+        console.say(
+            f"providers with held-out documents: {asked.n_in} in, {asked.n_out} out; in without one: {asked.unasked}"
+        )
     canaries = summary.canaries
     if canaries is not None:
         console.say(

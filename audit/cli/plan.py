@@ -106,12 +106,12 @@ DECIDABLE: dict[Outlook, str] = {
 def attacks_table(plan: Plan) -> Table:
     """Tabulate for each attack what the data set has, what it needs, and whether its limits can be decided."""
     seconds = {cost.attack: cost.seconds for cost in plan.costs}
-    columns = ("question", "you have", "you need", "passes", "decidable", "time")
+    columns: tuple[str, ...] = ("question", "you have", "you need", "passes", "decidable", "time")
     rows: list[tuple[Cell, ...]] = []
     for attack in dict.fromkeys(limit.attack for limit in plan.limits):
         limits = [limit for limit in plan.limits if limit.attack == attack]
         sized = [limit.resolution for limit in limits if limit.resolution is not None]
-        ahead = [limit.outcome for limit in limits if limit.outcome != "no plan"] or ["no plan"]
+        ahead: list[Outlook] = [limit.outcome for limit in limits if limit.outcome != "no plan"]
         text, time = text_of(attack), seconds.get(attack)
         rows.append(
             (
@@ -119,7 +119,7 @@ def attacks_table(plan: Plan) -> Table:
                 _sides(sized[0].members, sized[0].others) if sized else "-",
                 _needed(sized),
                 f"{100 * min(one.pass_power for one in sized):.0f} %" if sized else "-",
-                DECIDABLE[max(ahead, key=[*DECIDABLE].index)],
+                DECIDABLE[max(ahead, key=[*DECIDABLE].index, default="no plan")],
                 "-" if time is None else console.duration(time),
             )
         )

@@ -48,12 +48,12 @@ def demo(
     console.say(*(f"{out / name}: {why}" for name, why in FILES.items() if (out / name).exists()))
     if not (out / "report.pdf").exists():
         console.say("report.pdf was not written; the warning above says what is missing (docaudit doctor)")
+    console.say(f"In a pipeline, docaudit scan would have ended with exit code {verdict.exit_code} here.")
     paths = {
         "MODEL_DIR": out / demonstration.SAMPLE / demonstration.MODEL,
         "DATA_DIR": out / demonstration.SAMPLE / "data",
     }
     ending = ["Your own model: docaudit import --help, then docaudit scan MODEL_DIR DATA_DIR"]
-    ending.append(f"In a pipeline, docaudit scan would have ended with exit code {verdict.exit_code}.")
     given = {name: str(path) for name, path in paths.items()}
     console.show_verdict(verdict, out, record, decides_exit=False, paths=given, verbose=verbose, ending=ending)
 

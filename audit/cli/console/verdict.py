@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from audit.attacks import text_of
 from audit.cli.console.tables import NOTE_STYLES, STYLES, Row, show_table
 from audit.cli.console.terminal import fold_line, make_console, print_line, say, show_commands
 from audit.errors import printable
+from audit.report import numbers
+from audit.report.answer import LABELS, explanation, findings, headline
 
 if TYPE_CHECKING:
     from audit.measurements import Estimate
@@ -54,35 +57,18 @@ def show_verdict(
         verbose: print every limit, note and reason above the summary.
         ending: lines above the verdict.
     """
+    from audit.report import leaks
+    from audit.report.recommend import first_action
+
     make_console().print()
     if verbose:
         _show_details(verdict, record)
     elif record is not None:
-        _show_notes(record, verdict, all_of_them=False)
-    _show_summary(verdict, out, record, decides_exit=decides_exit, paths=paths, verbose=verbose, ending=ending)
-
-
-def _show_summary(
-    verdict: Verdict,
-    out: Path | None,
-    record: AuditRecord | None,
-    *,
-    decides_exit: bool,
-    paths: Mapping[str, str] | None,
-    verbose: bool,
-    ending: Sequence[str],
-) -> None:
-    """Print the last lines; limits get those that the rest leaves."""
-    from audit.report import leaks
-    from audit.report.answer import LABELS
-    from audit.report.recommend import first_action
-
+        _show_notes(record, verdict, verbose=False)
     words = LABELS["outcomes"]
+    outcome = "violated" if any(one.outcome == "violated" for one in verdict.decisions) else verdict.overall
+    own = [one for one in verdict.decisions if one.outcome == outcome != "passed"]
     counted, _, rest = verdict.counts.sentence.partition(", ")
-    step = None if record is None else first_action(record, verdict, paths)
-    command = [step.command] if step is not None and step.command else []
-    read = [] if out is None else [out / name for name in ("report.pdf", "report.html", "record.json")]
-    closing = [*ending, *(f"Report: {path}" for path in [path for path in read if path.exists()][:1])]
     code = f", exit code {verdict.exit_code}" if decides_exit else ""
     reason = verdict.reason if record is None else leaks.headline(record, verdict)
     stamp = words["violated"].upper() if verdict.overall == "violated" else verdict.stamp
@@ -90,18 +76,30 @@ def _show_summary(
     if verdict.text is not None:
         lines.insert(0, (words[verdict.text].upper(), verdict.text, f"the redacted text itself: {verdict.text_reason}"))
     lead = "Next: " if verdict.overall == "passed" else "Fix: "
-    fix = "" if step is None else f"{lead}{step.text}"
-    texts = [*filter(None, [fix]), *(f"  {one}" for one in command), *closing, *(f"{a}  {b}" for a, _, b in lines)]
-    left_out = _show_worst(verdict, SUMMARY_LINES - 1 - sum(map(_height, texts)))
-    others = [*([f"{left_out} more {words['violated'].lower()}"] if left_out else []), *([rest] if rest else [])]
-    if others:
-        print_line(f"Also {', '.join(others)}{'' if verbose else ' (-v shows all)'}.")
-    if step is not None:
-        print_line(step.text, lead=f"[bold]{lead}[/]")
+    step = None if record is None else first_action(record, verdict, paths)
+    fix = [] if step is None else [step.text]
+    command = [step.command] if step is not None and step.command else []
+    read = [] if out is None else [out / name for name in ("report.pdf", "report.html", "record.json")]
+    closing = [*ending, *(f"Report: {path}" for path in [path for path in read if path.exists()][:1])]
+
+    def others(left_out: int) -> str:
+        named = [*([f"{left_out} more {words[outcome].lower()}"] if left_out else []), *([rest] if rest else [])]
+        return f"{'Also' if verbose else '-v shows'} {', '.join(named)}." if named else ""
+
+    texts = [
+        *(lead + one for one in fix),
+        *(f"  {one}" for one in command),
+        *closing,
+        *(f"{a}  {b}" for a, _, b in lines),
+    ]
+    left_out = _show_worst(own, SUMMARY_LINES - sum(map(_height, [others(10), *texts])))
+    say(*filter(None, [others(left_out)]))
+    for text in fix:
+        print_line(text, lead=f"[bold]{lead}[/]")
     show_commands("", command)
     say(*closing)
-    for stamp, outcome, text in lines:
-        print_line(text, lead=f"[{STYLES[outcome]}]{stamp}[/]  ")
+    for stamp, kind, text in lines:
+        print_line(text, lead=f"[{STYLES[kind]}]{stamp}[/]  ")
 
 
 def _shortened(reason: str, verdict: Verdict, counted: str) -> str:
@@ -119,16 +117,12 @@ def _height(text: str) -> int:
     return fold_line(printable(text), make_console(interrupts=False).width).count("\n") + 1
 
 
-def _show_worst(verdict: Verdict, room: int) -> int:
-    """Print the limits that decide the verdict, the first of each attack before others, as far as the lines reach.
+def _show_worst(own: Sequence[Decision], room: int) -> int:
+    """Print limits of one outcome, the first of each attack before others, as far as the lines reach.
 
     Returns:
         How many are left out.
     """
-    from audit.report.answer import LABELS
-
-    outcome = "violated" if any(one.outcome == "violated" for one in verdict.decisions) else verdict.overall
-    own = [one for one in verdict.decisions if one.outcome == outcome != "passed"]
     if not own:
         return 0
     first = [*{one.limit.attack: one for one in reversed(own)}.values()][::-1]
@@ -143,14 +137,12 @@ def _show_worst(verdict: Verdict, room: int) -> int:
         if room >= 0 or not shown:
             shown.append(one)
     rows = [row for one in own for other, row in cells if one is other and one in shown]
-    show_table("", (LABELS["outcomes"][outcome], "measured", "limit"), rows, spaced=False)
+    show_table("", (LABELS["outcomes"][own[0].outcome], "measured", "limit"), rows, spaced=False)
     return len(own) - len(shown)
 
 
 def _excess(decision: Decision) -> float:
     """Return how much of the way from the limit to the largest possible value was measured."""
-    from audit.attacks import text_of
-
     measured, bound = decision.measured, decision.limit.max
     if measured is None or bound is None:
         return 0.0
@@ -161,8 +153,6 @@ def _excess(decision: Decision) -> float:
 
 def _summary_row(decision: Decision, *, named: bool) -> tuple[str, str, str]:
     """Name a limit by the question of its attack, or where another row has that, by its own label."""
-    from audit.attacks import text_of
-
     limit, measured = decision.limit, decision.measured
     text = text_of(limit.attack)
     label = text.short_question or text.title if named else f"  {text.label(limit.metric)}"
@@ -174,9 +164,6 @@ def _summary_row(decision: Decision, *, named: bool) -> tuple[str, str, str]:
 
 def _value(decision: Decision, measured: Estimate) -> str:
     """Write a value with its unit, an area with its name."""
-    from audit.attacks import text_of
-    from audit.report import numbers
-
     metric = text_of(decision.limit.attack).metric(decision.limit.metric)
     bound = decision.limit.max if decision.limit.max is not None else decision.limit.min or 0.0
     shown = numbers.show(measured.value, metric.form, numbers.distinct_digits(measured, bound, metric.form))
@@ -185,16 +172,10 @@ def _value(decision: Decision, measured: Estimate) -> str:
 
 
 def _interval(decision: Decision, measured: Estimate) -> str:
-    from audit.attacks import text_of
-    from audit.report import numbers
-
     return f" ({numbers.between(measured, text_of(decision.limit.attack).metric(decision.limit.metric).form)})"
 
 
 def _bound(decision: Decision) -> str:
-    from audit.attacks import text_of
-    from audit.report import numbers
-
     limit = decision.limit
     form = text_of(limit.attack).metric(limit.metric).form
     text = numbers.limit_number if form == "points" else numbers.limit_text
@@ -204,9 +185,6 @@ def _bound(decision: Decision) -> str:
 
 def _show_details(verdict: Verdict, record: AuditRecord | None) -> None:
     """Print the answer in sentences, every limit, why some are open, and all notes."""
-    from audit.attacks import text_of
-    from audit.report.answer import LABELS, explanation, headline
-
     words = LABELS["outcomes"]
     if record is not None:
         print_line(f"{headline(record, verdict)} {explanation(record, verdict)}")
@@ -227,13 +205,11 @@ def _show_details(verdict: Verdict, record: AuditRecord | None) -> None:
     for (word, named, reason, remedy), metrics in open_.items():
         print_line(f"{word}: {named} {', '.join(metrics)}: {reason}{f'. Fix: {remedy}' if remedy else ''}", "yellow")
     if record is not None:
-        _show_notes(record, verdict, all_of_them=True)
+        _show_notes(record, verdict, verbose=True)
     make_console().print()
 
 
 def _limit_row(decision: Decision, outcome: str) -> tuple[object, ...]:
-    from audit.attacks import text_of
-
     text, limit, measured = text_of(decision.limit.attack), decision.limit, decision.measured
     label = f"{text.label(limit.metric)} [{limit.metric}]"
     if measured is None:
@@ -242,27 +218,19 @@ def _limit_row(decision: Decision, outcome: str) -> tuple[object, ...]:
     return label, _bound(decision), value, measured.n, outcome
 
 
-def _show_notes(record: AuditRecord, verdict: Verdict, *, all_of_them: bool) -> None:
+def _show_notes(record: AuditRecord, verdict: Verdict, *, verbose: bool) -> None:
     """Print what qualifies a verdict; of one that is exceeded only what no summary line says."""
     from audit.report.leaks import notes
 
-    kinds = {"another policy", "baseline", "waiver"} | (
-        {"outside", "declared"} if verdict.overall != "violated" else set()
-    )
+    hidden = {"policy", "outside", "declared"} if verdict.overall == "violated" else {"policy"}
     for note in notes(record, verdict):
-        if all_of_them or note.kind in kinds:
+        if verbose or note.kind not in hidden:
             print_line(note.text, NOTE_STYLES[note.kind])
-    if not all_of_them and verdict.overall == "violated":
-        return
     if record.target.is_model and record.corpus.draw:
         said = f"{record.corpus.draw}: this holds for a model that was trained on its members after that"
         print_line(said[0].upper() + said[1:])
     if record.timing.origin:
         print_line(f"{record.timing.origin}.")
-    if verdict.overall == "undecided":
-        from audit.report.answer import findings
-
-        if lines := [*findings(record, verdict)]:
-            print_line("Findings so far", "bold")
-        for line in lines:
-            print_line(f"  {line}")
+    if verbose and verdict.overall == "undecided" and (lines := [*findings(record, verdict)]):
+        print_line("Findings so far", "bold")
+        say(*(f"  {line}" for line in lines))
