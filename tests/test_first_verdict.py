@@ -129,7 +129,7 @@ def test_a_plan_takes_the_same_bounds(data, checkpoints, tmp_path):
     assert docaudit("plan", data, "--time", "1h").exit_code == 2
 
 
-# What was found all the same
+# Findings so far
 
 
 @pytest.mark.parametrize("made", [example_records.wide, example_records.unresolved, example_records.weak])
@@ -143,11 +143,12 @@ def test_an_undecided_verdict_says_what_was_found_and_what_would_decide_most(mad
     step = decides_most(record, verdict)
     assert step.endswith(".")
     assert "undecided" in step
-    console.show_verdict(verdict, None, record)
+    console.show_verdict(verdict, None, record, verbose=True)
     printed = capsys.readouterr().out
-    shown = printed[printed.index("What was found all the same") :].splitlines()
-    assert len(shown) <= 12
-    assert all(len(line) <= 80 for line in shown)
+    found, _, summary = printed[printed.index("Findings so far") :].partition("\n\n")
+    assert len(found.splitlines()) <= 12
+    assert len(summary.splitlines()) <= 11
+    assert all(len(line) <= 80 for line in printed.splitlines())
     assert flat(step) in flat(printed)
 
 
@@ -165,8 +166,8 @@ def test_what_comes_back_stands_beside_what_comes_back_without_the_training():
 
 def test_a_decided_verdict_needs_no_such_lines(capsys):
     record, verdict, _ = example_records.violated()
-    console.show_verdict(verdict, None, record)
-    assert "all the same" not in capsys.readouterr().out
+    console.show_verdict(verdict, None, record, verbose=True)
+    assert "Findings so far" not in capsys.readouterr().out
 
 
 # One check, and references

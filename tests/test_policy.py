@@ -146,7 +146,7 @@ KNOWN = {"documents": PLENTY, "questions": {"member": 40, "heldout": 40}}
 RARE = (limit(), limit("rare", required=False))
 FEW = completed(SAFE, Unresolved("rare", "fewer than 72 held-out documents", 20, 72))
 OPEN = completed(estimate("leak", 0.03, 0.09), Unresolved("rare", "fewer than 72 held-out documents", 20, 72))
-ALL_LEFT = "To decide 2 of 2 undecided limits: scan all documents; the data set holds 200, all of which a scan "
+ALL_LEFT = "To decide 2 of 2 undecided limits: rerun without --budget quick"
 UNCOUNTED = Unresolved("leak", "fewer than two held-out documents with such fields", 0, 72)
 EMPTY = Unresolved("leak", "too few documents trained on with such values", 0, 72)
 LEFT_OUT = Count("left out: few plausible values", 240, "questions with fewer than 3 public answers")
@@ -460,17 +460,18 @@ ENDINGS: dict[str, Ending] = {
     "a part": ends(FEW, ("passed", "undecided"), 11, "tried", on=RARE, documents=PLENTY, share=0.25, warned=0),
     # A quick scan tries a quarter: nothing sends for documents before the rest was tried.
     "first the rest of the budget": ends(
-        OPEN, ("undecided",) * 2, 11, f"{ALL_LEFT}with --budget standard tries.", on=(limit(), limit("rare")),
+        OPEN, ("undecided",) * 2, 11, f"{ALL_LEFT}.", on=(limit(), limit("rare")),
         documents=PLENTY, share=0.25, warned=0,
     ),
     "first without bounds": ends(
-        OPEN, ("undecided",) * 2, 11, f"{ALL_LEFT}with --budget standard, without --documents and --time tries.",
+        OPEN, ("undecided",) * 2, 11, f"{ALL_LEFT}, --documents and --time.",
         on=(limit(), limit("rare")), documents=PLENTY, share=0.25, bounds=Bounds(40, None, 0.2), warned=0,
     ),
     "first all documents, then a stronger attacker": ends(
         (completed(SAFE, **ABLATED), completed(estimate("leak", 0.03, 0.09), attack="membership")),
         ("undecided",) * 2, 11,
-        "first: To decide 1 of 2 undecided limits: scan all documents", on=BOTH, documents=PLENTY, share=0.25,
+        "first: To decide 1 of 2 undecided limits: rerun without --budget quick.",
+        on=BOTH, documents=PLENTY, share=0.25,
     ),
     "all was tried": ends(
         completed(estimate("leak", 0.03, 0.09)), "undecided", 11,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
+from pathlib import Path
 
 import example_records
 import pytest
@@ -12,12 +14,12 @@ from shown_pages import decision
 
 from audit.attacks import TEXTS
 from audit.cli import app, console
-from audit.report.answer import headline
+from audit.report.answer import LABELS
 from audit.report.recommend import first_action
 from audit.report.remedies import DEFENSES
 
 LIMITS = [(name, metric) for name, text in TEXTS.items() for metric in text.names]
-LABELS = [text.label(metric) for text in TEXTS.values() for metric in text.names]
+NAMED = [text.label(metric) for text in TEXTS.values() for metric in text.names]
 
 
 def lines_of(text: str) -> list[str]:
@@ -38,7 +40,7 @@ def test_no_name_is_broken_in_any_table(width, monkeypatch, capsys):
         (name, metric, label, "0.480 [0.396, 0.562]", 390)
         for name in names
         for _, metric in LIMITS[:3]
-        for label in LABELS[:3]
+        for label in NAMED[:3]
     ]
     console.show_table("A table", ("name", "metric", "a sentence", "difference", "n"), rows)
     shown = capsys.readouterr().out
@@ -61,17 +63,38 @@ def test_columns_become_lines_where_they_would_break_a_name(monkeypatch, capsys)
     ]
 
 
-def test_the_answer_and_the_first_action_stand_under_the_verdict(monkeypatch, capsys):
-    monkeypatch.delenv("COLUMNS", raising=False)
-    for made in (example_records.violated, example_records.passed, example_records.wide, example_records.waived):
-        record, verdict, _ = made()
-        console.show_verdict(verdict, None, record)
-        shown = [line for line in lines_of(capsys.readouterr().out) if line]
-        assert shown[0].startswith(verdict.stamp)
-        assert shown[1].startswith(headline(record, verdict))
-        step = first_action(record, verdict)
-        assert step is not None
-        assert shown[2] == f"First: {step.text}"
+@pytest.mark.parametrize("case", ["violated", "passed", "wide", "waived"])
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_last_lines_hold_the_limits_the_fix_and_the_verdict(case, width, monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("COLUMNS", str(width))
+    (tmp_path / "report.pdf").touch()
+    monkeypatch.chdir(tmp_path)
+    record, verdict, _ = example_records.CASES[case]()
+    stamp = LABELS["outcomes"]["violated"].upper() if case == "violated" else verdict.stamp
+    for verbose in (False, True):
+        console.show_verdict(verdict, Path(), record, verbose=verbose)
+        lines = lines_of(capsys.readouterr().out)
+        above, _, last = " ".join(" ".join(lines[-11:]).split()).rpartition(" Report: report.pdf ")
+        assert last.startswith(f"{stamp} "), "the verdict is the last line"
+        assert last.endswith(f"exit code {verdict.exit_code})")
+        assert first_action(record, verdict).text in above
+        for one in verdict.decisions:
+            if one.outcome == verdict.overall != "passed" and width >= 80:
+                shown = rf" {100 * one.measured.value:.2g}(\.0)? points( \([^)]*\))? {100 * one.limit.max:g} "
+                assert re.search(shown, above)
+
+
+def test_limits_that_do_not_fit_are_counted_and_the_verbose_form_names_them(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    record, verdict, _ = example_records.violated()
+    many = replace(verdict, decisions=verdict.decisions * 6, counts=replace(verdict.counts, violated=12, met=3))
+    console.show_verdict(many, None, record)
+    shown = lines_of(capsys.readouterr().out.strip())
+    assert re.search(r"^-v shows \d+ more \w+, 3 met\.$", "\n".join(shown), re.MULTILINE)
+    assert len(shown[[" measured " in line for line in shown].index(True) :]) <= 11
+    assert "excess_hamming" not in "\n".join(shown), "names as in record.json are for -v"
+    console.show_verdict(many, None, record, verbose=True)
+    assert "[excess_hamming.unique]" in capsys.readouterr().out
 
 
 def test_a_folded_command_can_be_copied_into_a_shell(monkeypatch, capsys):
@@ -95,11 +118,11 @@ def test_the_first_command_holds_the_paths_of_the_machine_and_can_be_pasted(monk
     step = first_action(record, verdict, paths)
     words = shlex.split(step.command)
     assert words[:5] == ["docaudit", "defend", "scrub", "/tmp/my models/reader", "data"]
-    assert "Put your own paths" not in step.text
+    assert "put in your" not in step.text
     console.show_verdict(verdict, None, record, paths=paths)
     assert "'/tmp/my models/reader' data" in capsys.readouterr().out
     unknown = first_action(record, verdict)
-    assert unknown.text.endswith("Put your own paths in place of MODEL_DIR and DATA_DIR.")
+    assert unknown.text.endswith(" (put in your MODEL_DIR and DATA_DIR).")
     assert "my models" not in decision(example_records.violated()), "paths stay on the terminal"
     # The command line takes what is printed: nothing is left that stands for something else.
     parsed = typer.main.get_command(app).commands["defend"].make_context("defend", words[2:])

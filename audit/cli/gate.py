@@ -7,6 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from audit import record as records
 from audit.cli import console
 from audit.cli.options import HELP, DataOfRecord, ModelOfRecord, PolicyName
 from audit.cli.verdicts import Detail, Formats, choose, clearing, show
@@ -55,7 +56,8 @@ def gate(
             console.show_subject(record)
             given = {"MODEL_DIR": model, "DATA_DIR": data, "POLICY.toml": policy}
             paths = paths_of(record_path, record) | {name: str(path) for name, path in given.items() if path}
-            folder = record_path if record_path.is_dir() else record_path.parent
+            drawn = baseline is None and verdict.identity is not None and verdict.identity.state == "declared"
+            folder = records.file_of(record_path).parent if drawn else None  # else its report shows another verdict
             console.show_verdict(verdict, folder, record, paths=paths, verbose=bool(verbose))
 
         code = show(outputs, record, verdict, in_words, policy, data)

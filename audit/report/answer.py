@@ -171,6 +171,6 @@ def _to_decide(count: int, all_of: int) -> str:
 
 def _rerun(record: AuditRecord) -> str:
     """Say without which options a scan tries all documents; empty where it tried all."""
-    options = [f"--budget {record.budget}"] if record.share < 1 else []
+    options = ["--budget quick"] if record.share < 1 else []
     options += ["--documents", "--time"] if bounded(record) else []
     return f"rerun without {listed(options, 'and')}" if options else ""

@@ -99,7 +99,7 @@ def test_the_terminal_and_page_one_say_what_they_said(name: str, capsys: pytest.
     make, stamp = TOLD[name]
     record, verdict, _ = case = make()
     assert verdict.stamp == stamp
-    console.show_verdict(verdict, record=record)
+    console.show_verdict(verdict, record=record, verbose=name in ("violated", "wide", "waived"))
     check_text(f"terminal-{name}", capsys.readouterr().out)
     page = decision(case)  # of a waiver that ends, with the register behind it
     check_text(f"green-{name}", page if name.startswith("waiver") else page.partition('id="not-examined"')[0])

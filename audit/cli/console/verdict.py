@@ -65,6 +65,7 @@ def show_verdict(
         _show_details(verdict, record)
     elif record is not None:
         _show_notes(record, verdict, verbose=False)
+        say(*([explanation(record, verdict)] if verdict.overall in ("passed", "waived") else []))
     words = LABELS["outcomes"]
     outcome = "violated" if any(one.outcome == "violated" for one in verdict.decisions) else verdict.overall
     own = [one for one in verdict.decisions if one.outcome == outcome != "passed"]
@@ -92,8 +93,13 @@ def show_verdict(
         *closing,
         *(f"{a}  {b}" for a, _, b in lines),
     ]
-    left_out = _show_worst(own, SUMMARY_LINES - sum(map(_height, [others(10), *texts])))
-    say(*filter(None, [others(left_out)]))
+    room = SUMMARY_LINES - sum(map(_height, texts))
+    rows = _worst(own, room - _height(others(0)))
+    if len(rows) < len(own):
+        rows = _worst(own, room - _height(others(len(own))))
+    if rows:
+        show_table("", (words[outcome], "measured", "limit"), rows, spaced=False)
+    say(*filter(None, [others(len(own) - len(rows))]))
     for text in fix:
         print_line(text, lead=f"[bold]{lead}[/]")
     show_commands("", command)
@@ -114,31 +120,24 @@ def _shortened(reason: str, verdict: Verdict, counted: str) -> str:
 
 def _height(text: str) -> int:
     """Return the lines that a text takes in this window."""
-    return fold_line(printable(text), make_console(interrupts=False).width).count("\n") + 1
+    return fold_line(printable(text), make_console(interrupts=False).width).count("\n") + 1 if text else 0
 
 
-def _show_worst(own: Sequence[Decision], room: int) -> int:
-    """Print limits of one outcome, the first of each attack before others, as far as the lines reach.
-
-    Returns:
-        How many are left out.
-    """
+def _worst(own: Sequence[Decision], room: int) -> list[tuple[str, str, str]]:
+    """Return rows for limits of one outcome, the first of each attack before others, as far as the lines reach."""
     if not own:
-        return 0
-    first = [*{one.limit.attack: one for one in reversed(own)}.values()][::-1]
-    ranked = [*first, *(one for one in sorted(own, key=_excess, reverse=True) if one not in first)]
-    cells = [(one, _summary_row(one, named=one in first)) for one in ranked]
-    taken = [max(len(row[column]) for _, row in cells) for column in (1, 2)]
-    width = make_console(interrupts=False).width - sum(taken) - 4
-    shown: list[Decision] = []
+        return []
+    first = {one.limit.attack: place for place, one in reversed([*enumerate(own)])}.values()
+    ranked = sorted(range(len(own)), key=lambda place: (place not in first, -_excess(own[place])))
+    rows = [_summary_row(one, named=place in first) for place, one in enumerate(own)]
+    width = make_console(interrupts=False).width - 4 - sum(max(len(row[column]) for row in rows) for column in (1, 2))
+    shown: set[int] = set()
     room -= 1  # the heading
-    for one, row in cells:
-        room -= fold_line(row[0], max(width, 20)).count("\n") + 1
+    for place in ranked:
+        room -= fold_line(rows[place][0], max(width, 20)).count("\n") + 1
         if room >= 0 or not shown:
-            shown.append(one)
-    rows = [row for one in own for other, row in cells if one is other and one in shown]
-    show_table("", (LABELS["outcomes"][own[0].outcome], "measured", "limit"), rows, spaced=False)
-    return len(own) - len(shown)
+            shown.add(place)
+    return [row for place, row in enumerate(rows) if place in shown]
 
 
 def _excess(decision: Decision) -> float:
