@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 import tomllib
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from audit import __version__, plugins
-from audit.cli.options import HELP, show_errors
+from audit.cli.options import HELP, PANELS, show_errors
 
 _PANELS = tomllib.loads((Path(__file__).parent / "commands.toml").read_text(encoding="utf-8"))
 COMMANDS = {name: (place, panel) for panel, own in _PANELS.items() for name, place in own.items()}
@@ -25,7 +28,7 @@ def make_app(called: str | None = None) -> typer.Typer:
     """
     app = typer.Typer(
         name="docaudit",
-        help="Privacy audit of document-understanding models: attack, measure, gate and report before you deploy.",
+        help="Test what a document model leaks about its training documents, before you deploy it.",
         epilog=HELP["docaudit.exit"],
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -43,7 +46,26 @@ def make_app(called: str | None = None) -> typer.Typer:
     if called not in COMMANDS:
         for add in plugins.load("docaudit.commands").values():
             add(app)
+    if called not in COMMANDS or "--help" in sys.argv:
+        from typer import rich_utils
+
+        rich_utils.OPTIONS_PANEL_TITLE = "Common"
+        _group_options(app)
     return app
+
+
+def _group_options(app: typer.Typer) -> None:
+    """Put every option into its panel of the help; those of no panel are common."""
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            _group_options(group.typer_instance)
+    for command in app.registered_commands:
+        function: Callable[..., Any] = command.callback or _options
+        signature = inspect.signature(function, eval_str=True)
+        for parameter in signature.parameters.values():
+            for own in getattr(parameter.annotation, "__metadata__", ()):
+                own.rich_help_panel = own.rich_help_panel or PANELS.get(parameter.name)
+        function.__signature__ = signature  # type: ignore[attr-defined]  # else every reader evaluates its own options
 
 
 def _print_version(value: bool) -> None:
@@ -57,4 +79,4 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Tell the owner of a document-understanding model what it gives away about its training documents."""
+    """Show the owner of a document model what it leaks about its training documents."""

@@ -64,8 +64,8 @@ def init(
 ) -> None:
     """Write manifest.toml and documents.jsonl for a folder of page images or texts.
 
-    Folders called train and test say the splits. JSON beside a page (the same name, or in ocr/, words/, json/) gives
-    its words, fields, questions or class. Pages are left as they are.
+    Folders called train and test name the splits. JSON beside a page (the same name, or in ocr/, words/, json/) gives
+    its words, fields, questions or class. docaudit does not change your pages.
     """
     from audit.workflows.init import Answers, initialise, open_folder
 
@@ -264,10 +264,10 @@ def _show_summary(summary: Summary, *, verbose: bool) -> None:
 
 
 def ocr(data_dir: DataDir, language: Annotated[str, typer.Option(help=HELP["ocr.language"])] = "eng") -> None:
-    """Add words and boxes, read by Tesseract, to documents that have an image and no words.
+    """Read pages without words with Tesseract, and add the words and their boxes.
 
-    The answers of their questions are then located among the words. documents.jsonl is replaced; the old file stays as
-    documents.before-ocr.jsonl. A run that was interrupted goes on when it is run again.
+    docaudit then locates the answers of questions among the words. The old file stays as documents.before-ocr.jsonl.
+    The same command continues an interrupted run.
     """
     from audit.importers.words import PageReader
     from audit.workflows.ocr import add_words

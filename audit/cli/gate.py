@@ -30,9 +30,9 @@ def gate(
     formats: Formats = None,
     verbose: Detail = None,
 ) -> None:
-    """Hold a record against a policy; the exit code is the verdict. Needs no model and no GPU.
+    """Compare a record with a policy. The exit code is the verdict. No model and no GPU are needed.
 
-    With --model and --data a record of anything else is refused: their files are hashed, and nothing is run.
+    With --model and --data docaudit hashes these files and refuses a record of other ones.
     """
     from audit.workflows.gate import UNSIGNED, check_signature, gate_record, mark_pass, paths_of, warn_unscanned
 
@@ -73,10 +73,10 @@ def diff(
     policy: PolicyName = "default",
     output: Annotated[str, typer.Option("--format", metavar="NAME[=FILE]", help=HELP["diff.output"])] = "text",
 ) -> None:
-    """Compare two scans of the same data: each number better, worse, or cannot be told. Needs no model and no GPU.
+    """Compare two scans of the same data and show which numbers are better or worse. No model and no GPU are needed.
 
-    Numbers are those that the policy limits, that sum attacks up, and usefulness. Scans that still have their evidence/
-    are compared unit by unit. Scans of other data, or with another seed, budget or parameters, are refused.
+    Scans that still have their evidence/ are compared document by document. docaudit refuses scans of other data, and
+    scans with another seed, budget or parameters.
     """
     from audit.files import check_file, write_output
     from audit.report.scan_diff import render

@@ -29,7 +29,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def _import() -> None:
-    """Turn a data set you have into docaudit's format. Documents of equal image or text stay in one split."""
+    """Convert your data set to docaudit's format. Each format has its own options: docaudit import FORMAT --help."""
 
 
 def import_data(
@@ -151,8 +151,8 @@ def command_of(importer: Importer) -> Callable[..., None]:
 
 
 for _name, _importer in FORMATS.items():
-    _help = f"{_importer.description}. Tasks of the model: {listed(_importer.tasks, 'or')}."
-    app.command(_name, help=_help)(show_errors()(command_of(_importer)))
+    _help = f"Import a {_name} data set ({_importer.description}). The model's task is {listed(_importer.tasks, 'or')}."
+    app.command(_name, help=_help, short_help=_importer.description)(show_errors()(command_of(_importer)))
 
 
 def _share_or_file(text: str | None) -> tuple[float | None, Path | None]:

@@ -17,6 +17,8 @@ from audit.cli import console
 from audit.errors import DocauditError, EngineError, UsageError
 
 _TEXTS = tomllib.loads((Path(__file__).parent / "help.toml").read_text(encoding="utf-8"))
+PANELS = {name: panel for panel, names in _TEXTS.pop("panels").items() for name in names}
+"""Panel of the help by the name of a parameter."""
 HELP = {f"{command}.{option}": text for command, texts in _TEXTS.items() for option, text in texts.items()}
 """What each option means, by command and option, and other texts of commands."""
 SHIPPED_POLICIES = ("default", "strict")

@@ -29,9 +29,9 @@ def references(
     device: Device = "auto",
     as_json: Annotated[bool, typer.Option("--json", help=HELP["references.as_json"])] = False,
 ) -> None:
-    """List the references that attacks on a model take, those that are there, and the command for each of the others.
+    """List the reference models that attacks use, and the command that makes each missing one.
 
-    References are models that never saw the audited documents.
+    A reference model never saw the audited documents.
     """
     from audit.workflows.references import list_references
 
@@ -76,10 +76,10 @@ def train_baseline(
     ] = None,
     device: Device = "auto",
 ) -> None:
-    """Train the generalisation baseline: as the model was trained, on public documents instead of the audited ones.
+    """Train a baseline as your model was trained, on public documents instead of the audited ones.
 
-    Epochs, learning rate, batch size and seed are those of the recipe in manifest.toml; the number of samples is that
-    of the member documents.
+    The recipe in manifest.toml gives epochs, learning rate, batch size and seed. The baseline trains on as many samples
+    as your model.
     """
     check_folder("--out", out)
     from audit.workflows.references import train_baselines
@@ -100,7 +100,7 @@ def train_splits(
     device: Device = "auto",
     engine: Engine = "local",
 ) -> None:
-    """Train K models, each on half of the member documents: for memorisation scores, LiRA and RMIA."""
+    """Train K models for memorisation scores, LiRA and RMIA. Each one trains on half of the training documents."""
     check_folder("--out", out)
     from audit.workflows import references as workflow
 
@@ -128,14 +128,14 @@ def _pretrained_path(reference: Sequence[str] | None) -> Path | None:
 
 
 canary = typer.Typer(
-    help="Canaries: made-up secrets put among the training documents, to see whether a model gives them away.",
+    help="Put made-up secrets (canaries) among the training documents, to test whether a model leaks them.",
     no_args_is_help=True,
 )
 
 
 @canary.callback()
 def _canary() -> None:
-    """Made-up secrets put among the training documents, to see whether a model gives them away."""
+    """Put made-up secrets (canaries) among the training documents, to test whether a model leaks them."""
 
 
 @canary.command()
@@ -154,12 +154,11 @@ def insert(
     length: Annotated[int, typer.Option(min=1, max=10, help=HELP["canary.length"])] = 4,
     seed: Seed = 0,
 ) -> None:
-    """Write a copy of a data set with canaries among its member documents, to train the model on that is audited.
+    """Copy a data set and add canaries to its training documents. Train the model on the copy.
 
-    A fair coin decides for each canary whether it is put in; the others are the control and stand in OUT/canaries.json
-    alone. Pages with word boxes get one more line in a blank place of a copied page, in its words and its image;
-    utterances and text become documents of their own; data sets of questions ask for the secret, which no page prints.
-    DATA_DIR stays as it is.
+    A fair coin decides whether a canary is added. The others serve as the control, in OUT/canaries.json alone. A page
+    with word boxes gets one more line in a copy of the page. Utterances and texts become documents of their own. A data
+    set of questions asks for the secret, which no page prints. DATA_DIR does not change.
     """
     from audit.corpus import manifest
     from audit.corpus.canaries import insertion

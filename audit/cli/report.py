@@ -37,9 +37,9 @@ def report(
     model_card: Annotated[bool, typer.Option("--model-card", help=HELP["report.model_card"])] = False,
     verbose: Verbose = False,
 ) -> None:
-    """Draw the HTML and PDF report of a record again, held against a policy. Exits 0 when they were written.
+    """Draw the reports of a record again, under any policy. Exits 0 when they were written.
 
-    Several records, of checkpoints of one training run, draw leak and usefulness against epoch: trend.html, trend.pdf.
+    Give the records of several checkpoints to draw leak and usefulness against epoch (trend.html, trend.pdf).
     """
     from audit.workflows.report import Report, model_card_of, report_records
 
@@ -80,10 +80,9 @@ def attest(
         Path | None, typer.Option(metavar="FILE", help=HELP["attest.out"], show_default="beside the record")
     ] = None,
 ) -> None:
-    """Write a statement of the verdict that names model, data set, record, policy and reports by their sha256.
+    """Write a signed statement of the verdict that names model, data, record, policy and reports by their sha256.
 
-    An in-toto test result, in a DSSE envelope when it is signed. The policy is the one that the record declares.
-    docaudit verify compares it with the files.
+    The statement is an in-toto test result. A signed one is in a DSSE envelope. docaudit verify checks it.
     """
     from audit.workflows import attest as workflow
 
@@ -106,10 +105,9 @@ def verify(
         Path | None, typer.Option(metavar="FILE", help=HELP["verify.attestation"], show_default="that in DIR")
     ] = None,
 ) -> None:
-    """Compare a report folder with its attestation, and say what differs, one line each.
+    """Compare a report folder with its attestation and list the differences.
 
-    Every file is hashed again, the verdict follows anew from the record under the policy that it declares, and what
-    the PDF file embeds is compared.
+    docaudit hashes every file again and reaches the verdict again. It also compares what the PDF embeds.
     """
     from audit.workflows import attest as workflow
 

@@ -49,26 +49,19 @@ def scan(
         list[Path], typer.Argument(metavar="[MODEL_DIR] DATA_DIR", help=HELP["scan.folders"], show_default=False)
     ],
     out: Annotated[Path, typer.Option(help=HELP["scan.out"])] = Path("docaudit-report"),
-    evidence: Evidence = None,
     policy: PolicyName = "default",
     budget: Annotated[Budget, typer.Option(help=HELP["scan.budget"])] = "standard",
-    documents: Documents = None,
-    time: Time = None,
     only: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ATTACK",
-            help=f"Run this attack only, may be repeated: {listed(ATTACKS, 'or')}.",
+            help=f"Run this attack only: {listed(ATTACKS, 'or')}. Repeat it for several.",
             autocompletion=_complete_attack,
         ),
     ] = None,
-    seed: Seed = 0,
-    device: Device = "auto",
     reference: Annotated[list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["scan.reference"])] = None,
     no_model: Annotated[bool, typer.Option("--no-model", help=HELP["scan.no_model"])] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help=HELP["scan.fresh"])] = False,
-    dtype: Dtype = "auto",
-    batch_size: Annotated[int | None, typer.Option(min=1, help=HELP["scan.batch_size"], show_default="auto")] = None,
+    checkpoints: Annotated[str | None, typer.Option(metavar="'PATTERN'", help=HELP["scan.checkpoints"])] = None,
     defense: Annotated[
         str | None,
         typer.Option(
@@ -80,16 +73,23 @@ def scan(
             show_default=False,
         ),
     ] = None,
-    engine: Engine = "local",
-    checkpoints: Annotated[str | None, typer.Option(metavar="'PATTERN'", help=HELP["scan.checkpoints"])] = None,
+    seed: Seed = 0,
+    fresh: Annotated[bool, typer.Option("--fresh", help=HELP["scan.fresh"])] = False,
     attack_parameters: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help=HELP["scan.attack_parameters"], show_default="those of the budget"),
     ] = None,
+    documents: Documents = None,
+    time: Time = None,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    batch_size: Annotated[int | None, typer.Option(min=1, help=HELP["scan.batch_size"], show_default="auto")] = None,
+    engine: Engine = "local",
+    evidence: Evidence = None,
     formats: Formats = None,
     verbose: Detail = None,
 ) -> None:
-    """Attack a model, hold the result against a policy, and write the report."""
+    """Attack a model, compare the result with a policy, and write the report."""
     from audit.workflows.gate import load_policy
     from audit.workflows.options import ScanOptions, check_folders
 

@@ -69,7 +69,9 @@ def defend(
         list[Path],
         typer.Argument(metavar="MODEL_DIR DATA_DIR", help="The audited model and its data set.", show_default=False),
     ],
-    out: Annotated[Path, typer.Option(help="Where models, records and the comparison go.")] = Path("docaudit-defence"),
+    out: Annotated[Path, typer.Option(help="Folder for models, records and the comparison.")] = Path(
+        "docaudit-defence"
+    ),
     evidence: Evidence = None,
     policy: PolicyName = "default",
     reference: Pretrained = None,
@@ -79,14 +81,14 @@ def defend(
     unit: Annotated[Literal["document", "provider"] | None, _dp("The unit that is protected as a whole.")] = None,
     epsilon: Annotated[float | None, _dp("The guarantee; give it or --to-policy.")] = None,
     to_policy: Annotated[
-        str | None, _dp("As much noise as proves a policy's limits on membership and providers.", metavar="POLICY")
+        str | None, _dp("Add the noise that proves a policy's limits on membership and providers.", metavar="POLICY")
     ] = None,
     setting: Annotated[
         list[str] | None,
         _dp("A setting of the training, as trained=head or steps=200; see docs/countermeasures.md.", "--set"),
     ] = None,
 ) -> None:
-    """Measure countermeasures: what the model gives away without and with each, by every attack, and what it costs."""
+    """Measure what each countermeasure does to the leaks and to the usefulness of a model."""
     from audit.extensions.countermeasures.measuring import measure_defenses
     from audit.workflows.options import ScanOptions
 
