@@ -326,9 +326,9 @@ def test_a_disk_that_takes_no_more_exits_1_without_a_record(models, data, tmp_pa
 
 
 def test_inspect_prints_what_is_there_and_all_problems(data, models):
-    result = docaudit("inspect", data, "--model", models["model"])
+    result = docaudit("inspect", data, "--model", models["model"], "-v")
     assert result.exit_code == 0, result.output
-    for told in ("organization", "heldout", "reconstruction", "trials"):
+    for told in ("organization", "heldout", "Reconstruction", "trials"):
         assert told in result.output
     break_index(data)
     next((data / "images").iterdir()).unlink()

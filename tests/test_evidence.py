@@ -221,7 +221,7 @@ def test_a_scan_that_goes_on_with_its_policy_is_not_suspected_and_with_another_i
     assert late not in scan(tmp_path)
     timing = records.read(tmp_path).timing
     assert (timing.oldest[:10], timing.same_policy) == ("2026-01-05", True)
-    assert "declared before the scan" in " ".join(docaudit("gate", tmp_path).output.split())
+    assert "declared before the scan" in " ".join(docaudit("gate", tmp_path, "-v").output.split())
     assert late in scan(tmp_path, "--policy", "strict")
     assert not records.read(tmp_path).timing.same_policy
 

@@ -72,12 +72,12 @@ def test_a_tagger_of_the_trainer_and_annotated_forms(forms, tmp_path):
     said = walk(
         ("import", "forms", forms.data / "train", data, "--heldout-from", forms.data / "test", "--labels", forms.model),
         ("inspect", data, "--model", forms.model),
-        ("scan", forms.model, data, "--documents", 4, "--out", out, "--reference", f"auxiliary={forms.roberta}"),
+        ("scan", forms.model, data, "--documents", 4, "--out", out, "-v", "--reference", f"auxiliary={forms.roberta}"),
     )
     assert "UNDECIDED" in said
-    assert "What was found all the same" in said
-    assert "To decide" not in said or "mend that" not in said[said.index("What was found") :]
-    assert "the data set holds 12, all of which a scan without --documents" in said
+    assert "Findings so far" in said
+    assert "To decide" not in said or "mend that" not in said[said.index("Findings so far") :]
+    assert "rerun without --documents and --time" in said
     record = records.read(out)
     done = {*record.completed}
     assert {"reconstruction", "membership"} <= done

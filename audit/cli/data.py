@@ -62,10 +62,11 @@ def init(
     yes: Annotated[bool, typer.Option("--yes", "-y", help=HELP["init.yes"])] = False,
     ignore_format: Annotated[bool, typer.Option("--ignore-format", help=HELP["init.ignore_format"])] = False,
 ) -> None:
-    """Write manifest.toml and documents.jsonl for a folder of page images or texts.
+    """Describe a folder of page images or texts as a data set.
 
-    Folders called train and test name the splits. JSON beside a page (the same name, or in ocr/, words/, json/) gives
-    its words, fields, questions or class. docaudit does not change your pages.
+    This writes manifest.toml and documents.jsonl. Folders called train and test name the splits. JSON beside a page
+    (the same name, or in ocr/, words/, json/) gives its words, fields, questions or class. docaudit does not change
+    your pages.
     """
     from audit.workflows.init import Answers, initialise, open_folder
 
@@ -167,7 +168,7 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help=HELP["inspect.as_json"])] = False,
     verbose: Verbose = False,
 ) -> None:
-    """Check a data set, count what it holds, and show which attacks can run on it.
+    """Check a data set and show which attacks can run on it.
 
     With --model it also checks the model as a scan does.
     """
@@ -264,10 +265,10 @@ def _show_summary(summary: Summary, *, verbose: bool) -> None:
 
 
 def ocr(data_dir: DataDir, language: Annotated[str, typer.Option(help=HELP["ocr.language"])] = "eng") -> None:
-    """Read pages without words with Tesseract, and add the words and their boxes.
+    """Read pages without words with Tesseract.
 
-    docaudit then locates the answers of questions among the words. The old file stays as documents.before-ocr.jsonl.
-    The same command continues an interrupted run.
+    docaudit adds the words and their boxes and locates the answers of questions among the words. The old file stays
+    as documents.before-ocr.jsonl. The same command continues an interrupted run.
     """
     from audit.importers.words import PageReader
     from audit.workflows.ocr import add_words

@@ -30,9 +30,10 @@ def gate(
     formats: Formats = None,
     verbose: Detail = None,
 ) -> None:
-    """Compare a record with a policy. The exit code is the verdict. No model and no GPU are needed.
+    """Compare a record with a policy and exit with the verdict.
 
-    With --model and --data docaudit hashes these files and refuses a record of other ones.
+    No model and no GPU are needed. With --model and --data docaudit hashes these files and refuses a record of other
+    ones.
     """
     from audit.workflows.gate import UNSIGNED, check_signature, gate_record, mark_pass, paths_of, warn_unscanned
 
@@ -73,10 +74,11 @@ def diff(
     policy: PolicyName = "default",
     output: Annotated[str, typer.Option("--format", metavar="NAME[=FILE]", help=HELP["diff.output"])] = "text",
 ) -> None:
-    """Compare two scans of the same data and show which numbers are better or worse. No model and no GPU are needed.
+    """Compare two scans of the same data.
 
-    Scans that still have their evidence/ are compared document by document. docaudit refuses scans of other data, and
-    scans with another seed, budget or parameters.
+    Shows which numbers are better or worse. No model and no GPU are needed. Scans that still have their evidence/ are
+    compared document by document. docaudit refuses scans of other data, and scans with another seed, budget or
+    parameters.
     """
     from audit.files import check_file, write_output
     from audit.report.scan_diff import render

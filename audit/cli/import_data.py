@@ -29,7 +29,10 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def _import() -> None:
-    """Convert your data set to docaudit's format. Each format has its own options: docaudit import FORMAT --help."""
+    """Convert a data set to docaudit's format.
+
+    Each format has its own options: docaudit import FORMAT --help.
+    """
 
 
 def import_data(

@@ -55,10 +55,10 @@ def plan(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP["plan.out"])] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Show which limits a data set can decide, how many documents it needs, and how long a scan takes.
+    """Show what a data set can decide and how long a scan takes.
 
-    Also checks that training and unseen documents do not differ without any model (the blind check). Times leave out
-    the training of reference models. Exits 0 whatever the data set can decide.
+    docaudit also checks that training and unseen documents do not differ without any model (the blind check). Times
+    leave out the training of reference models. Exits 0 whatever the data set can decide.
     """
     from audit.workflows.options import ScanOptions
     from audit.workflows.planning import plan_audit

@@ -29,7 +29,7 @@ def references(
     device: Device = "auto",
     as_json: Annotated[bool, typer.Option("--json", help=HELP["references.as_json"])] = False,
 ) -> None:
-    """List the reference models that attacks use, and the command that makes each missing one.
+    """List reference models and the commands that make them.
 
     A reference model never saw the audited documents.
     """
@@ -76,10 +76,10 @@ def train_baseline(
     ] = None,
     device: Device = "auto",
 ) -> None:
-    """Train a baseline as your model was trained, on public documents instead of the audited ones.
+    """Train a baseline model on public documents.
 
-    The recipe in manifest.toml gives epochs, learning rate, batch size and seed. The baseline trains on as many samples
-    as your model.
+    The recipe in manifest.toml gives epochs, learning rate, batch size and seed. The baseline trains on as many
+    samples as your model.
     """
     check_folder("--out", out)
     from audit.workflows.references import train_baselines
@@ -100,7 +100,10 @@ def train_splits(
     device: Device = "auto",
     engine: Engine = "local",
 ) -> None:
-    """Train K models for memorisation scores, LiRA and RMIA. Each one trains on half of the training documents."""
+    """Train models on halves of the training documents.
+
+    Memorisation scores, LiRA and RMIA need them.
+    """
     check_folder("--out", out)
     from audit.workflows import references as workflow
 
@@ -128,14 +131,14 @@ def _pretrained_path(reference: Sequence[str] | None) -> Path | None:
 
 
 canary = typer.Typer(
-    help="Put made-up secrets (canaries) among the training documents, to test whether a model leaks them.",
+    help="Plant made-up secrets to test whether a model leaks them.",
     no_args_is_help=True,
 )
 
 
 @canary.callback()
 def _canary() -> None:
-    """Put made-up secrets (canaries) among the training documents, to test whether a model leaks them."""
+    """Plant made-up secrets to test whether a model leaks them."""
 
 
 @canary.command()
@@ -154,11 +157,12 @@ def insert(
     length: Annotated[int, typer.Option(min=1, max=10, help=HELP["canary.length"])] = 4,
     seed: Seed = 0,
 ) -> None:
-    """Copy a data set and add canaries to its training documents. Train the model on the copy.
+    """Copy a data set and plant canaries in its training documents.
 
-    A fair coin decides whether a canary is added. The others serve as the control, in OUT/canaries.json alone. A page
-    with word boxes gets one more line in a copy of the page. Utterances and texts become documents of their own. A data
-    set of questions asks for the secret, which no page prints. DATA_DIR does not change.
+    Train the model on the copy. A fair coin decides whether a canary is added. The others serve as the control, in
+    OUT/canaries.json alone. A page with word boxes gets one more line in a copy of the page. Utterances and texts
+    become documents of their own. A data set of questions asks for the secret, which no page prints. DATA_DIR does
+    not change.
     """
     from audit.corpus import manifest
     from audit.corpus.canaries import insertion

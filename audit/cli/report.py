@@ -37,9 +37,10 @@ def report(
     model_card: Annotated[bool, typer.Option("--model-card", help=HELP["report.model_card"])] = False,
     verbose: Verbose = False,
 ) -> None:
-    """Draw the reports of a record again, under any policy. Exits 0 when they were written.
+    """Draw the reports of a record again, under any policy.
 
-    Give the records of several checkpoints to draw leak and usefulness against epoch (trend.html, trend.pdf).
+    Exits 0 when they were written. Give the records of several checkpoints to draw leak and usefulness against epoch
+    (trend.html, trend.pdf).
     """
     from audit.workflows.report import Report, model_card_of, report_records
 
@@ -80,9 +81,10 @@ def attest(
         Path | None, typer.Option(metavar="FILE", help=HELP["attest.out"], show_default="beside the record")
     ] = None,
 ) -> None:
-    """Write a signed statement of the verdict that names model, data, record, policy and reports by their sha256.
+    """Write a statement of the verdict, signed if you give a key.
 
-    The statement is an in-toto test result. A signed one is in a DSSE envelope. docaudit verify checks it.
+    It names model, data, record, policy and reports by their sha256. The statement is an in-toto test result. A
+    signed one is in a DSSE envelope. docaudit verify checks it.
     """
     from audit.workflows import attest as workflow
 
@@ -105,7 +107,7 @@ def verify(
         Path | None, typer.Option(metavar="FILE", help=HELP["verify.attestation"], show_default="that in DIR")
     ] = None,
 ) -> None:
-    """Compare a report folder with its attestation and list the differences.
+    """Compare a report folder with its attestation.
 
     docaudit hashes every file again and reaches the verdict again. It also compares what the PDF embeds.
     """

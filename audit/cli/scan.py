@@ -89,7 +89,7 @@ def scan(
     formats: Formats = None,
     verbose: Detail = None,
 ) -> None:
-    """Attack a model, compare the result with a policy, and write the report."""
+    """Attack a model and write the report with the verdict."""
     from audit.workflows.gate import load_policy
     from audit.workflows.options import ScanOptions, check_folders
 

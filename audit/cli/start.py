@@ -22,10 +22,10 @@ FILES = {
 def demo(
     out: Annotated[Path, typer.Option(help=HELP["demo.out"])] = Path("docaudit-demo"), verbose: Verbose = False
 ) -> None:
-    """Scan a small model that leaks and write its report. This takes about a minute and no network.
+    """Scan a sample model that leaks, and write its report.
 
-    Model and documents come with docaudit. The same command continues an interrupted demo. The exit code is 0 although
-    the model leaks.
+    This takes about a minute and no network. The same command continues an interrupted demo. The exit code is 0
+    although the model leaks.
     """
     check_folder("--out", out)
     from audit.workflows import start as demonstration
@@ -47,7 +47,7 @@ def demo(
     console.say("", *demonstration.describe(record, verbose=verbose), "")
     console.say(*(f"{out / name}: {why}" for name, why in FILES.items() if (out / name).exists()))
     if not (out / "report.pdf").exists():
-        console.say("report.pdf was not written; the warning above says what is missing (docaudit doctor)")
+        console.say("not written: report.pdf; the warning above says what is missing (docaudit doctor)")
     console.say(f"In a pipeline, docaudit scan would have ended with exit code {verdict.exit_code} here.")
     paths = {
         "MODEL_DIR": out / demonstration.SAMPLE / demonstration.MODEL,

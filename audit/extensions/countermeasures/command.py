@@ -88,7 +88,7 @@ def defend(
         _dp("A setting of the training, as trained=head or steps=200; see docs/countermeasures.md.", "--set"),
     ] = None,
 ) -> None:
-    """Measure what each countermeasure does to the leaks and to the usefulness of a model."""
+    """Measure what countermeasures do to leaks and usefulness."""
     from audit.extensions.countermeasures.measuring import measure_defenses
     from audit.workflows.options import ScanOptions
 
