@@ -164,12 +164,6 @@ def test_what_comes_back_stands_beside_what_comes_back_without_the_training():
     assert "%), against 2.0 % without the model" in line
 
 
-def test_a_decided_verdict_needs_no_such_lines(capsys):
-    record, verdict, _ = example_records.violated()
-    console.show_verdict(verdict, None, record, verbose=True)
-    assert "Findings so far" not in capsys.readouterr().out
-
-
 # One check, and references
 
 
@@ -233,6 +227,3 @@ def test_families_without_a_masked_head_are_told_which_text_model_to_give(family
         assert "RoBERTa's" in need["how"]
     inspected = flat(docaudit("inspect", data, "--model", model).output)
     assert "roberta-base" in inspected
-
-
-# Help

@@ -30,16 +30,7 @@ from audit.attacks.redaction import RedactionContext
 from audit.case import Case
 from audit.cli.plan import as_json, attacks_table, conclusion, limits_table, reasons
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import (
-    Corpus,
-    Document,
-    Entity,
-    Manifest,
-    Question,
-    ReferencePaths,
-    Task,
-    Word,
-)
+from audit.corpus.documents import Corpus, Document, Entity, Manifest, Question, ReferencePaths, Task, Word
 from audit.corpus.documents import Membership as Assigned
 from audit.engine.interface import Trial
 from audit.policy import Demand, Gap, Limit, Policy, check_names

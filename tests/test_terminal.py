@@ -75,8 +75,7 @@ def test_the_last_lines_hold_the_limits_the_fix_and_the_verdict(case, width, mon
         console.show_verdict(verdict, Path(), record, verbose=verbose)
         lines = lines_of(capsys.readouterr().out)
         above, _, last = " ".join(" ".join(lines[-11:]).split()).rpartition(" Report: report.pdf ")
-        assert last.startswith(f"{stamp} "), "the verdict is the last line"
-        assert last.endswith(f"exit code {verdict.exit_code})")
+        assert re.fullmatch(rf"{stamp} .*exit code {verdict.exit_code}\)", last), "the verdict is the last line"
         assert first_action(record, verdict).text in above
         for one in verdict.decisions:
             if one.outcome == verdict.overall != "passed" and width >= 80:
@@ -88,27 +87,21 @@ def test_limits_that_do_not_fit_are_counted_and_the_verbose_form_names_them(monk
     monkeypatch.setenv("COLUMNS", "80")
     record, verdict, _ = example_records.violated()
     many = replace(verdict, decisions=verdict.decisions * 6, counts=replace(verdict.counts, violated=12, met=3))
-    console.show_verdict(many, None, record)
-    shown = lines_of(capsys.readouterr().out.strip())
-    assert re.search(r"^-v shows \d+ more \w+, 3 met\.$", "\n".join(shown), re.MULTILINE)
-    assert len(shown[[" measured " in line for line in shown].index(True) :]) <= 11
-    assert "excess_hamming" not in "\n".join(shown), "names as in record.json are for -v"
-    console.show_verdict(many, None, record, verbose=True)
-    assert "[excess_hamming.unique]" in capsys.readouterr().out
+    for verbose in (False, True):
+        console.show_verdict(many, None, record, verbose=verbose)
+        shown = capsys.readouterr().out
+        assert re.search(r"\n(-v shows|Also) \d+ more \w+, 3 met\.\n", shown)
+        assert ("[excess_hamming.unique]" in shown) == verbose, "names as in record.json are for -v"
+    assert len(shown.rpartition("measured ")[2].splitlines()) <= 11
 
 
 def test_a_folded_command_can_be_copied_into_a_shell(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "60")
     record, verdict, _ = example_records.violated()
     console.show_verdict(verdict, None, record)
-    step = first_action(record, verdict)
-    assert step is not None
-    assert len(step.command) > 60
-    shown = lines_of(capsys.readouterr().out)
-    begin = next(number for number, line in enumerate(shown) if line.lstrip().startswith("docaudit defend"))
-    assert shown[begin].endswith(" \\")
-    assert re.sub(r" \\\n +", " ", "\n".join(shown[begin : begin + 3])).splitlines()[0].strip() == step.command
-    assert all(len(line) <= 60 for line in shown)
+    shown = capsys.readouterr().out
+    assert f"\n  {first_action(record, verdict).command}\n" in re.sub(r" \\\n +", " ", shown)
+    assert all(len(line) <= 60 for line in lines_of(shown))
 
 
 def test_the_first_command_holds_the_paths_of_the_machine_and_can_be_pasted(monkeypatch, capsys):
@@ -121,8 +114,7 @@ def test_the_first_command_holds_the_paths_of_the_machine_and_can_be_pasted(monk
     assert "put in your" not in step.text
     console.show_verdict(verdict, None, record, paths=paths)
     assert "'/tmp/my models/reader' data" in capsys.readouterr().out
-    unknown = first_action(record, verdict)
-    assert unknown.text.endswith(" (put in your MODEL_DIR and DATA_DIR).")
+    assert first_action(record, verdict).text.endswith(" (put in your MODEL_DIR and DATA_DIR).")
     assert "my models" not in decision(example_records.violated()), "paths stay on the terminal"
     # The command line takes what is printed: nothing is left that stands for something else.
     parsed = typer.main.get_command(app).commands["defend"].make_context("defend", words[2:])
