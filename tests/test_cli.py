@@ -328,8 +328,9 @@ def test_a_disk_that_takes_no_more_exits_1_without_a_record(models, data, tmp_pa
 def test_inspect_prints_what_is_there_and_all_problems(data, models):
     result = docaudit("inspect", data, "--model", models["model"], "-v")
     assert result.exit_code == 0, result.output
-    for told in ("organization", "heldout", "Reconstruction", "trials"):
+    for told in ("organization", "heldout", "attacks can run", "trials"):
         assert told in result.output
+    assert len(docaudit("inspect", data).output.splitlines()) <= 22
     break_index(data)
     next((data / "images").iterdir()).unlink()
     result = docaudit("inspect", data)
@@ -357,7 +358,8 @@ def test_every_command_has_help_that_is_whole_on_80_columns(monkeypatch):
         assert "Usage" in result.output
         assert "…" not in result.output, command
         assert all(len(line) <= 80 for line in result.output.splitlines())
-    assert "DATA_DIR" in docaudit("scan", "--help").output
+    titles = [line.split()[1] for line in docaudit("scan", "--help").output.splitlines() if line.startswith("╭")]
+    assert titles == ["Arguments", "Common", "Reproduce", "Performance", "Output"]
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ def test_report_prints_no_exit_code_that_it_does_not_return(tmp_path):
     records.write(example_records.CASES["violated"]()[0], tmp_path / "record.json")
     reported, gated = docaudit("report", tmp_path), docaudit("gate", tmp_path)
     assert (reported.exit_code, gated.exit_code) == (0, 10)
-    assert "VIOLATED" in reported.output
+    assert "EXCEEDED" in reported.output
     assert "exit code" not in reported.output
     assert "exit code 10" in gated.output
 

@@ -56,7 +56,7 @@ def test_each_output_is_of_its_format_and_text_stays_on_standard_output(work):
     result = gate("violated", *("--format", "junit=new/verdict.xml"), *("--format", "json=v.json"))
     assert result.exit_code == 10
     assert result.stdout.splitlines()[0].startswith("Record of model")
-    assert "VIOLATED" in result.stdout
+    assert "EXCEEDED" in result.stdout
     assert "exit code 10" in result.stdout
     assert (work / "new/verdict.xml").read_text().startswith("<?xml")
     assert json.loads((work / "v.json").read_text())["exit_code"] == 10
@@ -75,7 +75,7 @@ def test_quiet_prints_only_what_was_asked_for(work):
     assert gate("violated", "--quiet").output == ""
     assert gate("violated", "-q", "--format", "markdown=summary.md").output == ""
     assert (work / "summary.md").read_text().startswith("## ")
-    assert "VIOLATED" in gate("violated", "-q", "--format", "text").stdout
+    assert "EXCEEDED" in gate("violated", "-q", "--format", "text").stdout
 
 
 def test_sarif_is_anchored_at_the_policy_of_the_repository(work):

@@ -48,6 +48,8 @@ def test_gate_prints_the_model_the_date_and_the_policy(scanned: Path) -> None:
 def test_gate_refuses_the_record_of_another_model_or_data_set(scanned: Path, tmp_path: Path) -> None:
     model, data = scanned.parent / "model", scanned.parent / "data"
     assert docaudit("gate", scanned, "--model", model, "--data", data).exit_code == 10
+    said = [docaudit("gate", one).output for one in (scanned, shutil.copy(scanned / "record.json", tmp_path))]
+    assert [f" {model} {data} " in one for one in said] == [True, False], "the evidence alone knows the paths"
     other = shutil.copytree(model, tmp_path / "model")
     (other / "model.safetensors").write_bytes(b"another")
     (other / "generation_config.json").write_text("{}")

@@ -769,7 +769,7 @@ def test_a_waived_verdict_has_a_stamp_of_its_own() -> None:
     stamps = [judge([completed(LEAKY)], waivers=waivers[:1]).stamp]
     stamps.append(judge([completed(LEAKY), OTHER_LEAKY], *BOTH, waivers=waivers).stamp)
     assert stamps == ["PASSED WITH 1 WAIVER", "PASSED WITH 2 WAIVERS"]
-    assert (judge([completed(SAFE)]).stamp, judge([completed(LEAKY)]).stamp) == ("PASSED", "VIOLATED")
+    assert (judge([completed(SAFE)]).stamp, judge([completed(LEAKY)]).stamp) == ("PASSED", "EXCEEDED")
 
 
 @pytest.mark.parametrize("changes", [{"n": 0}, {"n": -7}, {"clusters": 0}])

@@ -14,7 +14,6 @@ from shown_pages import decision
 
 from audit.attacks import TEXTS
 from audit.cli import app, console
-from audit.report.answer import LABELS
 from audit.report.recommend import first_action
 from audit.report.remedies import DEFENSES
 
@@ -70,12 +69,11 @@ def test_the_last_lines_hold_the_limits_the_fix_and_the_verdict(case, width, mon
     (tmp_path / "report.pdf").touch()
     monkeypatch.chdir(tmp_path)
     record, verdict, _ = example_records.CASES[case]()
-    stamp = LABELS["outcomes"]["violated"].upper() if case == "violated" else verdict.stamp
     for verbose in (False, True):
         console.show_verdict(verdict, Path(), record, verbose=verbose)
         lines = lines_of(capsys.readouterr().out)
         above, _, last = " ".join(" ".join(lines[-11:]).split()).rpartition(" Report: report.pdf ")
-        assert re.fullmatch(rf"{stamp} .*exit code {verdict.exit_code}\)", last), "the verdict is the last line"
+        assert re.fullmatch(rf"{verdict.stamp} .*exit code {verdict.exit_code}\)", last), "the verdict is the last line"
         assert first_action(record, verdict).text in above
         for one in verdict.decisions:
             if one.outcome == verdict.overall != "passed" and width >= 80:

@@ -208,7 +208,7 @@ class Verdict:
     def stamp(self) -> str:
         """The overall verdict as a stamp: a waived one is never plain "PASSED"."""
         if self.overall != "waived":
-            return self.overall.upper()
+            return {"violated": "EXCEEDED"}.get(self.overall, self.overall.upper())
         return f"PASSED WITH {self.counts.waived} {'WAIVER' if self.counts.waived == 1 else 'WAIVERS'}"
 
 

@@ -112,7 +112,7 @@ def decision_view(record: AuditRecord, verdict: Verdict, texts: Mapping[str, Att
         title=name if len(name) <= LONGEST_TITLE else f"{name[: LONGEST_TITLE - 1]}…",
         outcome=outcome,
         stamp=STAMPS[outcome if record.target.is_model else f"{outcome} without a model"],
-        word=verdict.stamp if outcome == verdict.overall else outcome.upper(),
+        word=verdict.stamp if outcome == verdict.overall else LABELS["outcomes"][outcome].upper(),
         headline=headline(record, verdict),
         consequences=tuple(_consequences(record, verdict))[:MOST_CONSEQUENCES],
         explanation=explanation(record, verdict),

@@ -106,7 +106,7 @@ def test_a_confirmed_leak_stops_the_training_and_says_where_and_why(
     assert callback.stopped is not None
     assert callback.stopped[0] == 4
     (said,) = [line for line in caplog.messages if "training stopped" in line]
-    assert "stopped at step 4: VIOLATED: reconstruction excess_pr.unique is 60 points" in said
+    assert "stopped at step 4: EXCEEDED: reconstruction excess_pr.unique is 60 points" in said
     assert "confirmed beyond the limit of at most 5 points" in said
 
 
@@ -193,13 +193,13 @@ def test_only_the_main_process_audits_and_all_do_what_it_says(
     trainer = trainer_in(tmp_path)
     callback = LeakCallback(trainer, tiny_corpus, stop_on="violated")
     trainer.add_callback(callback)
-    said = callbacks._Outcome({"docaudit/exit_code": 10}, violated="VIOLATED: much")
+    said = callbacks._Outcome({"docaudit/exit_code": 10}, violated="EXCEEDED: much")
     monkeypatch.setattr(callbacks, "_shared", lambda args, value: said)
     state = dataclasses.replace(trainer.state, is_world_process_zero=False, global_step=1)
     control = callback.on_save(trainer.args, state, trainer.control)
     assert not callback.audits
     assert control.should_training_stop
-    assert callback.stopped == (1, "VIOLATED: much")
+    assert callback.stopped == (1, "EXCEEDED: much")
     assert trainer.state.log_history[-1]["docaudit/exit_code"] == 10
 
 

@@ -83,11 +83,11 @@ TOLD: dict[str, tuple[Callable[[], Case], str]] = {
     "accepted": (accepted, "PASSED"),
     "wrong-documents": (wrong_documents, "PASSED"),
     "passed": (examples.passed, "PASSED"),
-    "violated": (examples.violated, "VIOLATED"),
+    "violated": (examples.violated, "EXCEEDED"),
     "wide": (examples.wide, "UNDECIDED"),
     "waived": (examples.waived, "PASSED WITH 2 WAIVERS"),
     "waiver-ends": (lambda: waived(dt.date(2026, 12, 11)), "PASSED WITH 2 WAIVERS"),
-    "waiver-ended": (lambda: waived(dt.date(2027, 1, 1)), "VIOLATED"),
+    "waiver-ended": (lambda: waived(dt.date(2027, 1, 1)), "EXCEEDED"),
     "few": (few, "UNDECIDED"),
     "lower": (lower, "PASSED"),
 }
