@@ -67,6 +67,8 @@ def test_a_scan_writes_record_and_reports_and_exits_11_when_it_cannot_decide(mod
         "canaries": "skipped",
     }
     assert record.references[0].source == "command line"
+    paths = {"MODEL_DIR": str(models["model"]), "DATA_DIR": str(data)}
+    assert json.loads((out / "evidence" / "scan.json").read_text())["paths"] == paths
 
 
 def test_a_scan_prints_its_verdict_in_the_chosen_format_alone(models, data, tmp_path):
@@ -209,12 +211,6 @@ def test_references_that_cannot_serve_exit_2_and_leave_earlier_reports_alone(nam
     assert sorted(item.name for item in out.iterdir()) == [".lock", "report.pdf"]
 
 
-def test_usage_errors_exit_2():
-    assert docaudit("scan").exit_code == 2
-    assert docaudit("scan", "a", "b", "--budget", "endless").exit_code == 2
-    assert docaudit("gate", "/no/such/record.json").exit_code == 2
-
-
 def rewrite(data, change, most=None):
     documents = [json.loads(line) for line in (data / "documents.jsonl").read_text().splitlines()]
     for document in documents[:most]:
@@ -268,6 +264,8 @@ def test_bad_data_and_models_are_one_line_exit_2_and_nothing_written(name, model
 
 
 def test_options_that_name_nothing_exit_2(models, data, tmp_path):
+    for wrong in (("scan",), ("scan", "a", "b", "--budget", "endless"), ("gate", "/no/such/record.json")):
+        assert docaudit(*wrong).exit_code == 2
     for more in (("--only", "reconstrction"), ("--reference", "auxilary=x"), ("--reference", "x"), ("--device", "tpu")):
         result = scan(models, data, tmp_path / "out", *more)
         assert result.exit_code == 2, more
@@ -286,13 +284,9 @@ def test_options_that_name_nothing_exit_2(models, data, tmp_path):
 # Real processes: kill, interrupt, terminate, a disk that takes no more.
 
 
-def quick_scan(models, data, out):
-    arguments = ["scan", models["classifier"], data, "--reference", f"auxiliary={models['auxiliary']}", "--out", out]
-    return [*map(str, arguments), "--budget", "quick", "--only", "reconstruction"]
-
-
 def start(models, data, out, room=None):
-    return StoppableCommand(quick_scan(models, data, out), room)
+    arguments = ["scan", models["classifier"], data, "--reference", f"auxiliary={models['auxiliary']}", "--out", out]
+    return StoppableCommand([*map(str, arguments), "--budget", "quick", "--only", "reconstruction"], room)
 
 
 def wait_for_outcomes(out, process, at_least=1):

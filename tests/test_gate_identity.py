@@ -16,6 +16,7 @@ from commands import docaudit
 from audit import record as records
 from audit.attestation import FILE_NAME
 from audit.files import digest_of_files
+from audit.report.revealed import write_owner
 from audit.targets.checkpoint.content import hash_files
 from audit.workflows.attest import attest, verify
 
@@ -48,7 +49,9 @@ def test_gate_prints_the_model_the_date_and_the_policy(scanned: Path) -> None:
 def test_gate_refuses_the_record_of_another_model_or_data_set(scanned: Path, tmp_path: Path) -> None:
     model, data = scanned.parent / "model", scanned.parent / "data"
     assert docaudit("gate", scanned, "--model", model, "--data", data).exit_code == 10
-    said = [docaudit("gate", one).output for one in (scanned, shutil.copy(scanned / "record.json", tmp_path))]
+    (tmp_path / "evidence").mkdir()
+    write_owner(records.read(scanned), tmp_path / "evidence", {"MODEL_DIR": str(model), "DATA_DIR": str(data)})
+    said = [docaudit("gate", one).output for one in (shutil.copy(scanned / "record.json", tmp_path), scanned)]
     assert [f" {model} {data} " in one for one in said] == [True, False], "the evidence alone knows the paths"
     other = shutil.copytree(model, tmp_path / "model")
     (other / "model.safetensors").write_bytes(b"another")
