@@ -12,8 +12,7 @@ import typer
 
 from audit.attacks import text_of
 from audit.cli import console
-from audit.cli.options import HELP, Assigned, DataDir, References, Seed, named_paths, note_unstated_assignment
-from audit.cli.verdicts import Verbose
+from audit.cli.options import HELP, Assigned, DataDir, References, Seed, Verbose, named_paths, note_unstated_assignment
 from audit.corpus.documents import Task, TaskKind
 from audit.errors import TargetError, UsageError, listed
 

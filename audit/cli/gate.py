@@ -9,8 +9,8 @@ import typer
 
 from audit import record as records
 from audit.cli import console
-from audit.cli.options import HELP, DataOfRecord, ModelOfRecord, PolicyName
-from audit.cli.verdicts import Detail, Formats, choose, clearing, show
+from audit.cli.options import HELP, DataOfRecord, Detail, ModelOfRecord, PolicyName
+from audit.cli.verdicts import Formats, choose, clearing, show
 from audit.errors import UsageError
 
 

@@ -59,6 +59,10 @@ Device = Annotated[str, typer.Option(help=HELP["shared.device"])]
 References = Annotated[
     list[str] | None, typer.Option("--reference", metavar="NAME=PATH", help=HELP["shared.reference"])
 ]
+Detail = Annotated[
+    bool | None, typer.Option("--verbose/--quiet", "-v/-q", help=HELP["shared.detail"], show_default="a summary")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help=HELP["shared.verbose"])]
 Pretrained = Annotated[list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["shared.pretrained"])]
 
 

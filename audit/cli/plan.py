@@ -23,10 +23,10 @@ from audit.cli.options import (
     PolicyName,
     References,
     Time,
+    Verbose,
     named_paths,
     seconds_of,
 )
-from audit.cli.verdicts import Verbose
 from audit.errors import UsageError
 from audit.files import check_file, write_atomically
 

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import HELP, DataOfRecord, ModelOfRecord, PolicyName
-from audit.cli.verdicts import Verbose
+from audit.cli.options import HELP, DataOfRecord, ModelOfRecord, PolicyName, Verbose
 from audit.errors import UsageError
 
 

@@ -12,6 +12,7 @@ from audit.cli import console
 from audit.cli.options import (
     HELP,
     Budget,
+    Detail,
     Device,
     Documents,
     Dtype,
@@ -23,7 +24,7 @@ from audit.cli.options import (
     named_paths,
     seconds_of,
 )
-from audit.cli.verdicts import Detail, Formats, Outputs, choose, clearing, show
+from audit.cli.verdicts import Formats, Outputs, choose, clearing, show
 from audit.errors import UsageError, listed
 
 if TYPE_CHECKING:

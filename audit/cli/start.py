@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import HELP
-from audit.cli.verdicts import Verbose
+from audit.cli.options import HELP, Verbose
 from audit.files import check_folder
 
 FILES = {

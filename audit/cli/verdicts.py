@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from audit.cli import console
-from audit.cli.options import HELP
 from audit.errors import RenderError, UsageError
 from audit.files import check_file, write_output
 
@@ -39,10 +38,6 @@ Formats = Annotated[
         show_default="text",
     ),
 ]
-Detail = Annotated[
-    bool | None, typer.Option("--verbose/--quiet", "-v/-q", help=HELP["shared.detail"], show_default="a summary")
-]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help=HELP["shared.verbose"])]
 
 
 @dataclass(frozen=True)
