@@ -47,11 +47,11 @@ def test_says_what_was_put_in_what_it_can_show_and_what_is_next(data: Path, tmp_
     assert len(canaries) == 64
     text = " ".join(result.output.split())
     assert f"{included} are in, {64 - included} are out" in text
-    assert f"{2 * included} documents of split member were added, 2 for each" in text
+    assert f"{2 * included} training documents were added, 2 for each" in text
     assert "copies of 6 member pages" in text
     assert "epsilon of at most 2.32" in text
     assert "2 records together, 1.2 of each" in text
-    assert "B-canary and I-canary stand at the end of task.labels" in text
+    assert "B-canary and I-canary are at the end of task.labels" in text
     assert f"pretrained of {data}" in text
     assert f"docaudit scan MODEL_DIR {out}" in text
     assert not any(canary["prefix"][2] in text for canary in canaries)

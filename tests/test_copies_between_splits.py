@@ -58,7 +58,7 @@ def test_a_leaky_model_does_not_pass_because_held_out_documents_are_copies_of_me
     (result,) = record.attacks
     assert result.status == "completed"
     assert result.confounded is not None
-    assert "held-out holds copies of training documents: 75 of 75" in result.confounded
+    assert "75 of 75 unseen documents are copies of training documents" in result.confounded
     decision = decided(record, "membership", "auc")
     assert decision.measured is not None
     assert decision.measured.value == pytest.approx(0.5, abs=0.01)  # the model has 0.93 against true held-out letters
@@ -105,7 +105,7 @@ def test_a_plan_says_that_copies_confound_what_is_compared(tmp_path: Path) -> No
     found = plan.plan_limits(corpus, policy, "standard", at_most(corpus, "standard"), {}, find_copies(corpus))
     outcomes = {(one.attack, one.metric): (one.outcome, one.reason) for one in found.limits}
     assert outcomes["membership", "auc"][0] == "confounded"
-    assert "held-out holds copies of training documents" in outcomes["membership", "auc"][1]
+    assert "unseen documents are copies of training documents" in outcomes["membership", "auc"][1]
     assert outcomes["canaries", "excess"][0] != "confounded"  # compares canaries with each other
 
 
@@ -180,4 +180,4 @@ def test_inspect_warns_of_copies(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["inspect", str(data)])
     said = " ".join(result.output.split())
     assert "38 held-out documents are copies, or nearly, of 38 member ones" in said
-    assert "held-out holds copies of training documents: 38 of 75" in said
+    assert "38 of 75 unseen documents are copies of training documents" in said

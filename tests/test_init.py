@@ -226,7 +226,7 @@ def test_labels_that_say_nothing_are_left_out_and_adapters_are_recognised(tmp_pa
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "adapter_config.json").write_text('{"task_type": "CAUSAL_LM"}')
     assert recognise_task(tmp_path / "b").task.kind == "question-answering"
-    with pytest.raises(TargetError, match="its task cannot be told"):
+    with pytest.raises(TargetError, match="does not state its task"):
         recognise_task(model(tmp_path / "c", "BertModel"))
 
 

@@ -106,7 +106,7 @@ def test_a_baseline_whose_weights_were_all_trained_is_no_fair_one_for_an_adapter
     whole = train_baseline(adapted / "base-model", corpus, tmp_path / "whole", recipe=recipe)
     references = {"baselines": list(whole), "pretrained": [adapted / "base-model"]}
     opened = open_scan(ScanOptions(adapted / "adapter", adapted / "data", tmp_path / "out", references=references))
-    (warning,) = [one for one in opened.warnings if "yardstick" in one]
+    (warning,) = [one for one in opened.warnings if "not fair" in one]
     assert "baseline-0 was trained in all its weights, the audited model with LORA, r 2" in warning
 
 

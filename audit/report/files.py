@@ -241,7 +241,7 @@ def sources(json: bytes, policy: Policy) -> tuple[Attachment, ...]:
     files = [Attachment("record.json", json, "application/json", "Source", "Every measurement of this audit")]
     if policy.origin is not None:
         toml = policy.origin.toml.encode()
-        files.append(Attachment("policy.toml", toml, "application/toml", "Source", "The policy it was held against"))
+        files.append(Attachment("policy.toml", toml, "application/toml", "Source", "The policy of its verdict"))
     return tuple(files)
 
 

@@ -194,7 +194,7 @@ def verify(
     elif sealed.envelope is not None:
         found.notes.append("the signature was not checked: give the signer's public key with --pub")
     else:
-        found.notes.append("the attestation is not signed: whoever can change these files can write it anew")
+        found.notes.append("the attestation is not signed: anyone who can change these files can write it anew")
     _compare_statement(folder, record, sealed.statement, found)
     if (folder / PDF_NAME).exists():
         _compare_embedded(folder, PDF_NAME, record, found)

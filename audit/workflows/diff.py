@@ -86,8 +86,8 @@ def _read_evidence(record: AuditRecord, evidence: Path, name: str) -> tuple[Scor
     found = {attack: read_scores(evidence, result) for attack, result in record.completed.items()}
     lacking = [attack for attack, scores in found.items() if scores is None]
     note = (
-        f"{name} has no values of units in evidence/ for {', '.join(lacking)}: compared by both intervals, which is "
-        "wider; scan again into the same folder to pair them"
+        f"{name} has no values of units in evidence/ for {', '.join(lacking)}. Both intervals are compared, which is "
+        "wider. Scan again into the same folder to pair them"
     )
     return {attack: scores for attack, scores in found.items() if scores is not None}, [note] if lacking else []
 
@@ -228,7 +228,7 @@ def _not_better(
     return "" if found is None else f"{_NEW}: {found[0]}"
 
 
-ABOUT_TEXT = "says what the documents themselves give away, whatever the model"
+ABOUT_TEXT = "concerns the documents themselves, whatever the model"
 
 
 def why_missing(record: AuditRecord, attack: str) -> str:
@@ -277,7 +277,7 @@ def _parameters(old: Result, new: Result, same_version: bool) -> Iterator[tuple[
 def notes_on(old: AuditRecord, new: AuditRecord) -> Iterator[str]:
     """Yield what differs and does not forbid a comparison, and whether both are of one record or model."""
     if old == new:
-        yield "OLD and NEW are the same record: nothing can be told of a change"
+        yield "OLD and NEW are the same record: there is no change to measure"
     elif old.target.is_model and old.target.sha256 == new.target.sha256:
         yield "OLD and NEW are of the same model (same sha256)"
     if not _same_version(old, new):
@@ -335,7 +335,7 @@ def gate_against_baseline(
     chosen, earlier = load_policy(policy, complete=False), read_record(baseline)
     if earlier == record:
         raise RecordError(
-            f"--baseline {baseline}: the baseline is the record itself, so that nothing can be told of a change",
+            f"--baseline {baseline}: the baseline is the record itself, so there is no change to measure",
             "give the record of an earlier scan, kept where the new one does not overwrite it",
         )
     found = compare((earlier, record), (evidence_of(baseline), evidence_of(path)), chosen, progress)

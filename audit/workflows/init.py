@@ -36,8 +36,8 @@ GroupMeaning = Literal["provider", "label", "none"]
 SHARES: Mapping[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
 """Of a draw; as an import draws."""
 INVENTED = (
-    "The division was drawn just now. For a model that was trained elsewhere it invents membership, and an audit of it "
-    "says nothing: name the documents that it was trained on (--members FILE), or train it on the members of this one."
+    "The division was drawn just now. For a model that was trained before, it invents membership, and its audit means "
+    "nothing. Name its training documents (--members FILE), or train it again on the members of this data set."
 )
 
 
@@ -147,7 +147,7 @@ def open_folder(path: Path, *, ignore_format: bool = False) -> PageFolder:
     if found is not None:
         raise UsageError(
             f"{path} looks like the format {found}, whose labels would be lost here",
-            f"docaudit import {suggest_import(found, path)}; to take it as plain pages all the same: --ignore-format",
+            f"docaudit import {suggest_import(found, path)}; to import it as plain pages: --ignore-format",
         )
     return PageFolder(path.resolve(), find_pages(path.resolve()))
 

@@ -79,7 +79,7 @@ def find_checkpoints(pattern: str) -> Sweep:
         raise UsageError(
             f"--checkpoints {pattern}: "
             + (f"several folders are called {twice[0]}" if twice else f"{ours[0]} is ours"),
-            "a checkpoint's record goes into a folder of its name: choose a pattern whose last part tells them apart",
+            "a checkpoint's record goes into a folder of its name: choose a pattern whose last part differs",
         )
     axis, positions = _positions(matches)
     order = sorted(range(len(matches)), key=lambda index: (positions[index], names[index]))

@@ -170,7 +170,7 @@ def test_a_second_folder_was_not_trained_on(forms: Path, tmp_path: Path) -> None
 def test_a_division_that_was_drawn_is_said_to_invent_membership(forms: Path, tmp_path: Path) -> None:
     said = imported("funsd", forms, tmp_path / "out")
     assert "The audited model must have been trained on the 5 documents of split member, and on none of heldout" in said
-    assert "This division was drawn just now. For a model that was trained elsewhere it invents membership" in said
+    assert "This division was drawn just now. For a model that was trained before, it invents membership" in said
     assert "--members FILE" in said
     assert "--official" not in said, "FUNSD has no division of its own"
 

@@ -92,12 +92,12 @@ def test_warnings_on_a_small_data_set(tmp_path: Path) -> None:
     ]
     summary = summary_of(tmp_path, documents)
     for words in (
-        "1 member documents: with fewer than 150",
-        "1 held-out documents: with fewer than 150",
+        "1 member documents: under 150",
+        "1 held-out documents: under 150",
         "No public split",
         "names no reference model",
-        "1 providers that are in and 0 that are out have held-out documents: whether a provider was trained on can be",
-        "4 of 4 fields have a value that stands in another document",
+        "1 providers that are in and 0 that are out have unseen documents: whether a provider was trained on can be",
+        "4 of 4 fields have a value that occurs in another document",
     ):
         assert has(summary, words), words
     hidden = [dataclasses.replace(e, attack=False) for e in documents[0].entities]
@@ -117,13 +117,13 @@ def test_providers_that_can_be_asked_after(tmp_path: Path) -> None:
     ]
     summary = summary_of(tmp_path / "random", pages)
     assert summary.asked_providers == AskedProviders(n_in=2, n_out=3, unasked=2, also_public=1)
-    known = "2 providers that are in and 3 that are out have held-out documents: balanced accuracy over so few is known"
+    known = "2 providers that are in and 3 that are out have unseen documents: balanced accuracy over so few is known"
     assert has(summary, f"{known} to 45 points")  # 1.96 * sqrt((0.25 / 2 + 0.25 / 3) / 4)
     assert not has(summary, "cannot be asked after")  # of a random division nobody expects it
     assert not has(summary, "have public ones too")
     summary = summary_of(tmp_path / "by provider", pages, assigned="by-provider")
     assert has(summary, "2 providers that are in have no held-out document and cannot be asked after")
-    assert has(summary, "1 providers with held-out documents have public ones too")
+    assert has(summary, "1 providers with unseen documents have public ones too")
 
 
 def test_few_providers_are_warned_of_and_many_are_not(tmp_path: Path) -> None:
@@ -140,7 +140,9 @@ def test_few_providers_are_warned_of_and_many_are_not(tmp_path: Path) -> None:
 def test_pages_of_training_without_a_provider_are_warned_of(tmp_path: Path) -> None:
     pages = [*sold("member", "Red"), *sold("heldout", "Red", "Blue")]
     unnamed = [dataclasses.replace(page, id=f"unnamed {page.id}", provider=None) for page in sold("member", "X", "Y")]
-    assert has(summary_of(tmp_path, [*pages, *unnamed]), "2 member documents name no provider: one that counts as out")
+    assert has(
+        summary_of(tmp_path, [*pages, *unnamed]), "2 training documents name no provider. One that counts as out"
+    )
     assert not has(summary_of(tmp_path, pages), "name no provider")
 
 
@@ -168,7 +170,7 @@ def test_questions_are_counted_and_answers_that_stand_nowhere_are_named(tmp_path
     summary = summarise(manifests.load(tmp_path))
     assert [*summary.counts["questions"].values()] == [3, 1, 0]
     assert [*summary.counts["answers among the page's words"].values()] == [2, 1, 0]
-    assert has(summary, "1 of 3 questions on member pages have no accepted answer among the words of their page")
+    assert has(summary, "1 of 3 questions on member pages have no accepted answer as whole words of their page")
     assert not has(summary, "held-out page")
     assert not has(summary, "to reconstruct")
     pages = [dataclasses.replace(pages[0], questions=pages[0].questions[:1]), *pages[1:2], page("3", "heldout")]

@@ -95,7 +95,7 @@ def test_many_copies_confound_the_audit_and_stay() -> None:
     copies = found(documents)
     assert copies.left_out == frozenset()
     assert copies.heldout_confounded is not None
-    assert "held-out holds copies of training documents: 20 of 20" in copies.heldout_confounded
+    assert "20 of 20 unseen documents are copies of training documents" in copies.heldout_confounded
     assert without_copies(corpus_of(documents), copies).documents == tuple(documents)
 
 
@@ -110,7 +110,7 @@ def test_public_copies_of_audited_documents_are_left_out_and_many_confound_what_
     assert many.left_out == {f"q{number}" for number in range(5)}
     assert many.public_confounded is not None
     assert many.heldout_confounded is None
-    assert "5 of 40 member and held-out documents" in many.public_confounded
+    assert "5 of 40 training and unseen documents" in many.public_confounded
 
 
 def test_utterances_are_copies_only_when_equal_and_then_leave_both_sides() -> None:

@@ -142,8 +142,8 @@ def as_sarif(judged: Judged) -> str:
     findings = [_sarif_finding(check, judged.verdict.policy) for check in judged.checks if check.outcome in OPEN]
     if findings and judged.place is None:
         raise RenderError(
-            "no SARIF was written: neither the policy nor --data nor a README lies in this repository, and code "
-            "scanning refuses findings without a place in the repository",
+            "no SARIF was written: the repository holds neither the policy nor --data nor a README, and code "
+            "scanning needs such a place",
             "commit the policy, or give --data DATA_DIR",
         )
     data = printable(judged.record.corpus.name)
