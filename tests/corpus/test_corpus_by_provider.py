@@ -192,11 +192,7 @@ def test_two_copies_of_one_page_do_not_make_a_provider_usable() -> None:
         (singles({"Shop": 1, "SHOP": 1, "s hop": 1}), SHARES, "1 of 1 providers have two different documents or more"),
         (((("a",), ("b",)), {"a": None, "b": None}), SHARES, "no document names a provider"),
         (((), {}), SHARES, "no document names a provider"),
-        (
-            even(4, 2),
-            {"member": 0.9, "heldout": 0.1},
-            "these shares make 4 of 4 providers in and 0 out: at least one of each",
-        ),
+        (even(4, 2), {"member": 0.9, "heldout": 0.1}, "make 4 of 4 providers in and 0 out: at least one of each"),
         (even(4, 2), {"member": 0.5, "public": 0.5}, "needs providers in and providers out"),
         (even(4, 2), {"member": 0.0, "heldout": 0.5}, "needs providers in and providers out"),
         (even(4, 2), {"member": 0.7, "heldout": 0.7}, "sum to 1.4"),
