@@ -245,7 +245,7 @@ def cover(
 def count_returned(found: Mapping[str, tuple[Bools, Ints]]) -> Histogram:
     """Count documents by how many of their values came back: by side, hits and documents, both (n_values,)."""
     sums = {side: np.bincount(np.unique(of, return_inverse=True)[1], hits) for side, (hits, of) in found.items()}
-    edges = np.arange(max([0, *(int(one.max(initial=0)) for one in sums.values())]) + 2)
+    edges = np.arange(max([0, *(int(one.max(initial=0)) for one in sums.values())]) + 2) - 0.5
     counts = {side: tuple(np.histogram(one, edges)[0].tolist()) for side, one in sums.items()}
     return Histogram("returned", "values that came back", tuple(map(float, edges)), counts)
 

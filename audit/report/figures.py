@@ -162,6 +162,8 @@ def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], hei
                 _draw_bars(axis, histogram, key, index, len(kinds), labels.get(kinds[index], kinds[index]))
             axis.set_title(title)
             axis.set_xlabel(histogram.quantity)
+            if all(edge % 1 == 0.5 for edge in histogram.edges):
+                axis.xaxis.get_major_locator().set_params(integer=True)
             axis.grid(axis="y")
         axes[0].set_ylabel("per cent")
         add_legend(figure, axes[0])

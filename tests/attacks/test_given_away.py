@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from audit.attacks.measuring import KindsCheck, TriedValues, count_documents, count_values
+from audit.attacks.measuring import KindsCheck, TriedValues, count_documents, count_returned, count_values
 from audit.measurements import Unresolved
 from audit.policy import load
 from audit.stats.rates import excess_mean, excess_rate
@@ -25,6 +25,13 @@ def tried(member, heldout, per_document=1):
     place = np.tile(np.arange(per_document), len(found))
     attack = (place < np.repeat(found, per_document)).astype(float)
     return TriedValues(cluster < len(member), cluster, np.arange(cluster.size), attack, np.zeros(cluster.size))
+
+
+def test_documents_are_counted_by_how_many_of_their_values_came_back():
+    hits, nothing = np.array([True, True, False, False]), np.zeros(2, bool)
+    shown = count_returned({"member": (hits, np.array([0, 0, 1, 2])), "held-out": (nothing, np.array([3, 4]))})
+    assert shown.counts == {"member": (2, 0, 1), "held-out": (2, 0, 0)}
+    assert shown.edges == (-0.5, 0.5, 1.5, 2.5)
 
 
 def rng():

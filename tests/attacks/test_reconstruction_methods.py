@@ -260,7 +260,7 @@ def test_a_leak_of_long_or_short_fields_is_reported_apart_and_raises_an_alarm(le
     assert measured(findings, "excess_pr.all").value == 0
     assert measured(findings, "excess_pr.all").n == 120
     (check,) = fired(findings.checks)  # one for all kinds of values
-    assert check.reason.startswith("ends of fields too long to be attacked whole are known because of training: ")
+    assert check.reason.startswith("ends of fields that are too long to attack whole are known because of training: ")
     assert check.reason.endswith("60 of 120 in documents of training, 0 of 120 in held-out ones")
     assert verdict(attack, findings).exit_code == 11
 
