@@ -46,18 +46,19 @@ def test_a_gate_imports_neither_attacks_nor_numbers(case, tmp_path):
     assert modules & {"audit.corpus.documents", "audit.corpus.manifest", "audit.report.comparison"} == set()
 
 
+def imported_with(modules: str) -> set[str]:
+    program = [sys.executable, "-c", f"import sys, {modules}; print(*sys.modules)"]
+    return set(subprocess.run(program, capture_output=True, text=True, check=True).stdout.split())
+
+
 def test_a_scan_that_trains_nothing_imports_nothing_that_trains():
-    program = "import sys, audit.workflows.scan; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    modules = set(done.stdout.split())
+    modules = imported_with("audit.workflows.scan")
     assert "audit.targets.opening" in modules
     assert modules & {"audit.references.trainer", "transformers.trainer", "datasets", "peft"} == set()
 
 
 def test_a_plan_imports_nothing_that_draws_reports():
-    program = "import sys, audit.cli.plan, audit.workflows.planning; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    modules = set(done.stdout.split())
+    modules = imported_with("audit.cli.plan, audit.workflows.planning")
     assert "audit.workflows.options" in modules
     assert modules & {"jinja2", "matplotlib", "weasyprint", "audit.report.files"} == set()
 

@@ -159,7 +159,9 @@ def _question(record: AuditRecord, verdict: Verdict, result: Result) -> Question
     else:
         note = _about_text(record, result)
         if deciding is not None and deciding.outcome != outcome:
-            words = {name: OUTCOME_LABELS[one].lower() for name, one in (("shown", deciding.outcome), ("other", outcome))}
+            words = {
+                name: OUTCOME_LABELS[one].lower() for name, one in (("shown", deciding.outcome), ("other", outcome))
+            }
             note = f"{note} {LABELS['notes']['other limit'].format(**words)}".strip()
     return Question(
         title=text.title or result.attack,

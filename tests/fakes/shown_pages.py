@@ -11,6 +11,7 @@ from pathlib import Path
 from example_records import Case
 
 from audit.report import numbers
+from audit.report.changes import Changes
 from audit.report.comparison import Comparison
 from audit.report.html import render, report_context
 
@@ -41,9 +42,9 @@ class Seen(HTMLParser):
         return " ".join(" ".join(self.words).replace(numbers.NBSP, " ").split())
 
 
-def decision(case: Case, comparisons: Sequence[Comparison] = ()) -> str:
+def decision(case: Case, comparisons: Sequence[Comparison] = (), changes: Changes | None = None) -> str:
     """Draw the decision report of a record as HTML."""
-    return render("decision.html", report_context(*case, comparisons))
+    return render("decision.html", report_context(*case, comparisons, changes))
 
 
 def page_one(case: Case) -> str:

@@ -36,9 +36,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_pdf_has_title_language_page_numbers_and_the_target_on_every_page(written: Path) -> None:
     pdf, pages = PdfReader(written / "report.pdf"), texts(written / "report.pdf")
-    assert pdf.metadata is not None
-    assert pdf.metadata.title == "Privacy audit of receipts-leaky: violated"
-    assert pdf.metadata.author == "docaudit 0.1.0"
+    named = (pdf.metadata.title, pdf.metadata.author) if pdf.metadata else None
+    assert named == ("Privacy audit of receipts-leaky: violated", "docaudit 0.1.0")
     assert pdf.trailer["/Root"]["/Lang"] == "en"
     for number, text in enumerate(pages, start=1):
         assert f"Page {number} of {len(pages)}" in text
@@ -47,11 +46,8 @@ def test_the_pdf_has_title_language_page_numbers_and_the_target_on_every_page(wr
 
 def test_page_one_is_one_page_however_much_there_is_to_say(tmp_path: Path) -> None:
     battery = ("reconstruction", "provider_membership", "canaries", "redaction_context")
-    leak = examples.reconstruction(0.6)
-    told = ("excess", "candidate", "acc_at_5")
-    few = tuple(item for item in leak.measurements if item.name.startswith(told) or "unique" in item.name)
     record = examples.record(
-        dataclasses.replace(leak, measurements=few, histograms=(), curves=()),
+        examples.reconstruction(0.6),
         examples.gone("provider_membership", "skipped", "missing", "no providers are named", "a provider each"),
         examples.gone("canaries", "failed", "error", "RuntimeError at attacks/canaries.py:12"),
         examples.gone("redaction_context", "inapplicable", "model", "the data set holds no redacted spans"),
@@ -62,8 +58,7 @@ def test_page_one_is_one_page_however_much_there_is_to_say(tmp_path: Path) -> No
     limits = tuple(Limit("reconstruction", metric, "why", max=0.05, min_power=0.5) for metric in metrics)
     write(*examples.judged(record, Policy(1, "a policy with a rather long name", limits)), tmp_path)
     first, second, *_ = texts(tmp_path / "report.pdf")
-    assert record.target.sha256[:12] in first
-    assert "2 MARCH 2026" in first
+    assert all(words in first for words in (record.target.sha256[:12], "2 MARCH 2026"))
     assert "Scope and independence" in second
 
 
