@@ -46,7 +46,6 @@ class Question:
         note: why the numbers decide nothing, or that they are about the text; often empty.
     """
 
-    title: str
     question: str
     outcome: str
     word: str
@@ -153,18 +152,12 @@ def _question(record: AuditRecord, verdict: Verdict, result: Result) -> Question
     deciding = _deciding(result, verdict)
     row = None if deciding is None else decision_row(deciding, text)
     trained, unseen = _sides(result, deciding)
-    note = ""
+    note = _about_text(record, result)
     if result.confounded is not None and outcome not in ("violated", "waived"):
         note = f"Nothing can be decided on these numbers: {result.confounded}."
-    else:
-        note = _about_text(record, result)
-        if deciding is not None and deciding.outcome != outcome:
-            words = {
-                name: OUTCOME_LABELS[one].lower() for name, one in (("shown", deciding.outcome), ("other", outcome))
-            }
-            note = f"{note} {LABELS['notes']['other limit'].format(**words)}".strip()
+    elif deciding is not None and deciding.outcome != outcome:
+        note = f"{note} {LABELS['notes']['other limit']}".strip()
     return Question(
-        title=text.title or result.attack,
         question=text.short_question or text.title or result.attack,
         outcome=outcome,
         word=OUTCOME_LABELS.get(outcome, LABELS["notes"]["no limit"]),
