@@ -213,7 +213,7 @@ def test_an_empty_scan_reveals_nothing_but_still_says_so(tmp_path: Path) -> None
     (tmp_path / "evidence").mkdir()
     (tmp_path / "evidence" / "recovered.jsonl").write_text("")
     text = write_revealed(*examples.skipped(), tmp_path).read_text()
-    assert "The evidence holds no value" in text
+    assert "The evidence holds no recovered value" in text
     assert "Confidential" in text
 
 
