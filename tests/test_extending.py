@@ -108,7 +108,7 @@ def outputs(folder: Path) -> Outputs:
             *("scan", coarse, receipts, "--out", folder / "again", *policy, "--only", "loss_gap"),
             *("--engine", "backwards"),
         ),
-        "gate": ("gate", folder / "scan", *policy),
+        "gate": ("gate", folder / "scan", *policy, "-v"),
         "import": ("import", "lines", folder / "letters", folder / "imported"),
         "inspect": ("inspect", folder / "imported"),
         "behind": (
@@ -134,7 +134,7 @@ def test_the_attack_is_planned_run_and_gated_on_the_new_family(outputs: Outputs,
     assert (result["attack"], result["status"], result["parameters"]) == ("loss_gap", "completed", {"least_words": 1})
     assert [one["name"] for one in result["measurements"]] == ["auc", "blind_auc"]
     assert outputs["scan"][0] == outputs["gate"][0] in (0, 10, 11)
-    assert "loss_gap auc" in outputs["gate"][1]
+    assert "loss_gap [loss_gap] auc" in outputs["gate"][1]
 
 
 def test_the_format_is_imported(outputs: Outputs) -> None:
