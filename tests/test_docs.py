@@ -129,7 +129,7 @@ def test_readme_is_short_and_its_first_two_commands_run_every_night():
 
 def numbers(text):
     """The numbers of page one in their order, without its date, its number and hashes."""
-    text = re.sub(r"\bDA-\S+|\d+ [A-Za-z]+ 20\d\d", "", text.partition("Fingerprints")[0])
+    text = re.sub(r"\bDA-\S+|\d+ [A-Za-z]+ 20\d\d|Fingerprints[^.]*", "", text)
     return [float(one.replace(",", "")) for one in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
 
 
