@@ -60,7 +60,7 @@ def _own_changes(comparison: Comparison, item: Recommendation, limits: Limits) -
     for one in (*filter(None, effects), *comparison.usefulness):
         if isinstance(one.before, Estimate) and isinstance(one.after, Estimate):
             report = text_of(one.attack) if one.attack else UTILITY
-            label, form = report.label(one.metric), report.metric(one.metric).form
+            label, form = report.short(one.metric), report.metric(one.metric).form
             limit = limits.get((one.attack, one.metric))
             yield Change(label, one.before.value, one.after.value, form, limit, useful=not one.attack)
 
@@ -72,7 +72,7 @@ def _other_changes(item: Recommendation) -> Iterator[Change]:
     for found in item.findings:
         for one in item.remedy.evidence:
             if fnmatchcase(found.attack, one.attack) and fnmatchcase(found.metric, one.metric):
-                label = text_of(found.attack).label(found.metric)
+                label = text_of(found.attack).short(found.metric)
                 changes.setdefault((one.before, one.after), Change(label, one.before, one.after))
                 for use in one.useful:
                     useful[use.measure] = Change(sentence_case(use.measure), use.before, use.after, useful=True)
