@@ -202,7 +202,7 @@ def useful(hits):
         (LEAKS, scan(reconstruction(0.1, ablations=("half",))), FOUND, "", "the attacker was weakened: half"),
         (LEAKS, scan(reconstruction(0.1, confounded="splits differ")), FOUND, "", "NEW: splits differ"),
         (LEAKS, scan(reconstruction(0.1, checks=(ALARM,))), FOUND, "", "NEW: epsilon is over 0"),
-        (LEAKS, replace(QUIET, utility=USELESS), FOUND, "", "does not answer as it is asked"),
+        (LEAKS, replace(QUIET, utility=USELESS), FOUND, "", "does not do its task"),
         (with_power(0.6, 0.9), with_power(0.1, 0.05), FOUND, "", "too weak: power 0.05"),
         (LEAKS, with_reference(QUIET), FOUND, "", ""),
         (with_reference(QUIET), LEAKS, FOUND, "worse", ""),

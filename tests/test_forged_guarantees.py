@@ -25,8 +25,8 @@ def told(low: float, assigned: str = "random", confounded: str | None = None) ->
 def test_documents_told_better_than_the_guarantee_allows_contradict_it() -> None:
     said = contradiction(told(0.95))
     assert said is not None
-    assert said.startswith("the training claims epsilon 1 at delta 1e-06 for each document, which allows")
-    assert "it was not as private as it says" in said
+    assert said.startswith("the training claims epsilon 1 at delta 1e-06 for each document. This allows")
+    assert "was not as private as it claims" in said
     assert contradiction(told(0.6)) is None
     assert contradiction(told(0.95, assigned="by hand")) is None, "other documents differ in other ways"
     assert contradiction(told(0.95, confounded="they differ")) is None

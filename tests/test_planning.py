@@ -182,7 +182,7 @@ TAGGED = classes(pages(120, 120), baselines=("b",))
     ("made", "asked", "outcomes", "said"),
     [
         (TAGGED, (NET, AUC), ["decides", "decides"], "can decide 2 of 2 limits"),
-        (TAGGED, (EXCESS,), ["too small"], "; no auxiliary model"),
+        (TAGGED, (EXCESS,), ["too small"], "; [references] names no auxiliary model"),
         (TAGGED, (limit("membership", "tpr_at_fpr_10", max=0.3),), ["no plan"], "no plan for this metric"),
         (TAGGED, (limit("reconstruction", "planted_detection.unique", min=0.5),), ["no plan"], "least value"),
         (TAGGED, (limit("reconstruction", "excess_pr.repeated", max=0.05),), ["lacks"], "no auxiliary model"),
@@ -217,7 +217,7 @@ TAGGED = classes(pages(120, 120), baselines=("b",))
             corpus([*providers(150, 150), page("p", "member", ["v"])], assigned="by-provider"),
             (BALANCED,),
             ["cannot pass"],
-            "1 document of training without a provider",
+            "1 training document without a provider",
         ),
         (corpus(pages(150, 150)), (EXCESS,), ["inapplicable"], "(VT5, UDOP): give --model; the policy permits no such"),
         (classes(pages(150, 150), auxiliary="a"), (EXCESS,), ["decides"], "can decide 1 of 1"),
@@ -263,7 +263,7 @@ def same_words(found):
 def test_the_plan_says_confounded_where_the_scan_will():
     told = checked_blindly(corpus(pages(130, 130)), AUC, NET)
     assert [one.outcome for one in told.limits] == ["confounded", "decides"]
-    assert told.limits[0].reason.startswith("training and unseen documents can be told apart without")
+    assert told.limits[0].reason.startswith("training and unseen documents differ even without")
     assert "The groups differ without the model (confounded): membership auc." in conclusion(told)
     assert "can decide 1 of 2" in conclusion(told)
     alike = checked_blindly(corpus(same_words(pages(130, 130))), AUC, NET)
@@ -275,7 +275,7 @@ def test_a_blind_check_that_is_too_weak_decides_nothing_but_where_the_lot_did():
     for assigned, outcome in {"random": "decides", "by-date": "blind check too weak"}.items():
         found = checked_blindly(corpus(documents, assigned=assigned), replace(AUC, max=0.9))
         assert found.limits[0].outcome == outcome
-    assert "too weak to rule it out" in found.limits[0].reason
+    assert "too weak to exclude this" in found.limits[0].reason
     assert "they come from different times" in found.limits[0].reason
     assert 'state assigned = "random" in manifest.toml' in conclusion(found)
     assert "can decide 0 of 1" in conclusion(found)

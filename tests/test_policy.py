@@ -208,44 +208,44 @@ ENDINGS: dict[str, Ending] = {
     "within": ends(completed(SAFE), "passed", 0, "the whole interval is within the limit"),
     "within, strong": ends(completed(SAFE, STRONG), "passed", 0, on=ASKS_POWER),
     "within, weak": ends(
-        completed(SAFE, WEAK), "undecided", 11, "(weak) attacker too weak: power 0.49, the policy asks", on=ASKS_POWER,
+        completed(SAFE, WEAK), "undecided", 11, "(weak) the attacker is too weak: power 0.49; the", on=ASKS_POWER,
     ),
     "power unresolved": ends(
-        completed(SAFE, NO_POWER), "undecided", 11, "its power could not be measured", on=ASKS_POWER,
+        completed(SAFE, NO_POWER), "undecided", 11, "its strength could not be measured", on=ASKS_POWER,
     ),
-    "power missing": ends(completed(SAFE), "undecided", 11, "its power could not be measured", on=ASKS_POWER),
+    "power missing": ends(completed(SAFE), "undecided", 11, "its strength could not be measured", on=ASKS_POWER),
     "attack without power": ends(completed(SAFE, power=None), "undecided", 11, "could not be measured", on=ASKS_POWER),
     "weak, nothing asked": ends(completed(SAFE, WEAK), "passed", 0),
     "strength above one, too little": ends(completed(SAFE, power(4.9)), "undecided", 11, on=limit(min_power=5)),
     "strength above one": ends(completed(SAFE, power(5.0)), "passed", 0, on=limit(min_power=5)),
     "weakened": ends(completed(SAFE, **ABLATED), "undecided", 11, "(weakened) the attacker was weakened: no image"),
-    "weakened, over": ends(completed(LEAKY, **ABLATED), "violated", 10, "the leak is confirmed over the limit"),
-    "reaches over": ends(completed(WIDE), "undecided", 11, "(wide) the interval reaches over the limit", warned=0),
-    "reaches over, strong": ends(completed(WIDE, STRONG), "undecided", 11, "reaches over", on=ASKS_POWER, warned=0),
-    "over": ends(completed(LEAKY), "violated", 10, "the leak is confirmed over the limit"),
+    "weakened, over": ends(completed(LEAKY, **ABLATED), "violated", 10, "the leak above the limit is confirmed"),
+    "reaches over": ends(completed(WIDE), "undecided", 11, "(wide) the interval crosses the limit", warned=0),
+    "reaches over, strong": ends(completed(WIDE, STRONG), "undecided", 11, "crosses the", on=ASKS_POWER, warned=0),
+    "over": ends(completed(LEAKY), "violated", 10, "the leak above the limit is confirmed"),
     "over, weak attacker": ends(completed(LEAKY, WEAK), "violated", 10, on=ASKS_POWER),
     "over, not required": ends(completed(LEAKY), "violated", 10, on=OPTIONAL),
     "over, at 0.05": ends(completed(BARELY), "violated", 10),
-    "over, at 0.1 only": ends(completed(ALMOST), "undecided", 11, "reaches over", warned=0),
+    "over, at 0.1 only": ends(completed(ALMOST), "undecided", 11, "crosses the limit", warned=0),
     "wholly over, not confirmed": ends(
         completed(estimate("leak", 0.06, 0.3, lower_p=0.1)), "undecided", 11,
-        "p = 0.1 after Holm's rule, at most 0.05 confirms it -> audit more documents",
+        "p = 0.1 after Holm's correction, at most 0.05 needed -> audit more documents",
     ),
     "over, alone": ends(completed(normal("leak", 0.3, 0.05)), "violated", 10, on=limit(max=0.2)),
     "over, beside others": ends(
         completed(normal("leak", 0.31, 0.05), *OTHERS, **ABLATED), ["undecided"] * 7, 11,
-        "(wide) the whole interval lies over the limit, but the leak is not confirmed", on=(limit(max=0.2), *LIMITED),
+        "(wide) the interval lies above the limit, but the leak is not confirmed", on=(limit(max=0.2), *LIMITED),
     ),
     "area over, beside others": ends(
-        completed(area("leak", 0.69, 0.05), *OTHERS), ["undecided", *["passed"] * 6], 11, "after Holm's rule",
+        completed(area("leak", 0.69, 0.05), *OTHERS), ["undecided", *["passed"] * 6], 11, "after Holm's correction",
         on=(limit(max=0.58), *LIMITED),
     ),
     "area under chance, beside others": ends(
-        completed(area("leak", 0.31, 0.05), *OTHERS), ["undecided", *["passed"] * 6], 11, "after Holm's rule",
+        completed(area("leak", 0.31, 0.05), *OTHERS), ["undecided", *["passed"] * 6], 11, "after Holm's correction",
         on=(limit(max=0.58), *LIMITED),
     ),
     "least missed, beside others": ends(
-        completed(normal("leak", 0.39, 0.05), *OTHERS), ["undecided", *["passed"] * 6], 11, "after Holm's rule",
+        completed(normal("leak", 0.39, 0.05), *OTHERS), ["undecided", *["passed"] * 6], 11, "after Holm's correction",
         on=(limit(min=0.5), *LIMITED),
     ),
     "unresolved": ends(completed(NONE), "undecided", 11, "(unresolved) fewer than two documents (n = 1; 20", warned=0),
@@ -260,7 +260,7 @@ ENDINGS: dict[str, Ending] = {
     "no data": ends(NO_DATA, "undecided", 11, "(unmeasured) skipped: no canaries", gaps=()),
     "no data, permitted": ends(NO_DATA, "not run", 11, "no limit of the policy could be checked"),
     "no data, optional": ends(NO_DATA, "not run", 11, "no canaries", on=OPTIONAL),
-    "failed": ends(FAILED, "undecided", 11, "(unmeasured) the attack broke down (IndexError at audit/x.py:3)"),
+    "failed": ends(FAILED, "undecided", 11, "(unmeasured) the attack failed (IndexError at audit/x.py:3)"),
     "failed, optional": ends(FAILED, "undecided", 11, on=OPTIONAL),
     "not run": ends((), "undecided", 11, "(unmeasured) this attack was not run -> scan without --only"),
     "not run, optional": ends((), "undecided", 11, on=OPTIONAL),
@@ -270,7 +270,7 @@ ENDINGS: dict[str, Ending] = {
         INAPPLICABLE, "undecided", 11, "(gap)", "the policy permits no such gap: no such head", "[[gaps]]", gaps=(),
     ),
     "attack of a later version": ends(
-        completed(SAFE), "undecided", 11, "the docaudit that wrote the record had no such attack",
+        completed(SAFE), "undecided", 11, "the docaudit version of this record had no such attack",
         on=limit("auc", attack="membership"), battery=("reconstruction",),
     ),
     "at least": ends(completed(ACCURACY), "passed", 0, on=ACCURATE),
@@ -294,7 +294,7 @@ ENDINGS: dict[str, Ending] = {
     ),
     "one inapplicable, no gap": ends((INAPPLICABLE, OTHER_SAFE), ("undecided", "passed"), 11, on=BOTH, gaps=()),
     "inapplicable and over": ends(
-        (INAPPLICABLE, OTHER_LEAKY), ("inapplicable", "violated"), 10, "1 of 2 limits violated", on=BOTH,
+        (INAPPLICABLE, OTHER_LEAKY), ("inapplicable", "violated"), 10, "1 of 2 limits exceeded", on=BOTH,
     ),
     "wide and within": ends(
         (completed(WIDE), OTHER_SAFE), ("undecided", "passed"), 11, "1 of 2 limits undecided", on=BOTH, warned=0,
@@ -307,7 +307,7 @@ ENDINGS: dict[str, Ending] = {
     "skipped and over": ends((SKIPPED, OTHER_LEAKY), ("undecided", "violated"), 10, on=BOTH),
     # A MemoryError of the canary attack let a model pass that gives 28 of 34 secrets away.
     "failed and within": ends((FAILED, OTHER_SAFE), ("undecided", "passed"), 11, on=(OPTIONAL, SECOND)),
-    "both over": ends((completed(LEAKY), OTHER_LEAKY), ("violated",) * 2, 10, "2 of 2 limits violated", on=BOTH),
+    "both over": ends((completed(LEAKY), OTHER_LEAKY), ("violated",) * 2, 10, "2 of 2 limits exceeded", on=BOTH),
     "one not run": ends(completed(SAFE), ("passed", "undecided"), 11, on=BOTH),
     "one not run, optional": ends(completed(SAFE), ("passed", "undecided"), 11, on=EITHER),
     "one without data, optional": ends(
@@ -331,37 +331,37 @@ ENDINGS: dict[str, Ending] = {
     ),
     # Swapped splits gave AUC 0.071 [0.040, 0.121], an unlearned model 0.015, and both passed "at most 0.65".
     "area far under chance": ends(
-        completed(area("leak", 0.071)), "violated", 10, "by the opposite sign", on=limit(max=0.65),
+        completed(area("leak", 0.071)), "violated", 10, "have the opposite sign", on=limit(max=0.65),
     ),
     "area at 0.015": ends(completed(area("leak", 0.015)), "violated", 10, on=limit(max=0.65)),
     "area a little under chance": ends(
-        completed(area("leak", 0.45)), "undecided", 11, "(confounded) an area under chance tells members",
+        completed(area("leak", 0.45)), "undecided", 11, "(confounded) an AUC below 0.5 also distinguishes",
         on=limit(max=0.65),
     ),
     "area over chance": ends(completed(area("leak", 0.53)), "passed", 0, on=limit(max=0.65)),
     "area at chance": ends(completed(area("leak", 0.5)), "passed", 0, on=limit(max=0.65)),
     "area hardly under chance": ends(completed(area("leak", 0.48)), "passed", 0, on=limit(max=0.65)),
     "area that may lie beyond the mirrored limit": ends(
-        completed(area("leak", 0.5, 0.1)), "undecided", 11, "(wide) the interval reaches over", on=limit(max=0.65),
+        completed(area("leak", 0.5, 0.1)), "undecided", 11, "(wide) the interval crosses", on=limit(max=0.65),
         warned=0,
     ),
     # Members and held-out documents exchanged: -0.427 [-0.504, -0.346] passed "at most 0.05".
     "splits exchanged": ends(
         completed(normal("leak", -0.427, 0.04, 0.0)), "undecided", 11,
-        "the held-out documents look trained on, unless this is chance", "draw other held-out documents",
+        "the unseen documents look trained on, unless this is chance", "draw other unseen documents",
     ),
     "a null above zero counts as zero": ends(completed(normal("leak", 0.0, 0.005, 0.02)), "passed", 0),
     # A wrong prompt or random weights: nothing is remembered, for nothing is said.
     "useless": ends(
         completed(SAFE), "undecided", 11,
-        "(useless) the model does not answer as it is asked: held-out anls 0.000 [0.000, 0.050]", utility=(ANLS,),
+        "(useless) the model does not do its task: held-out anls is 0.000 [0.000, 0.050]", utility=(ANLS,),
     ),
     "useless on one of two": ends(
         completed(SAFE), "undecided", 11, "held-out intent accuracy",
         utility=(tiny.USEFUL, replace(ANLS, name="intent_accuracy")),
     ),
     "hardly useful": ends(
-        completed(SAFE), "undecided", 11, "always saying the commonest gives 0.020",
+        completed(SAFE), "undecided", 11, "the commonest answer scores 0.020",
         utility=(replace(ANLS, value=0.5, low=0.02, high=0.9),),
     ),
     "usefulness unresolved": ends(
@@ -369,7 +369,7 @@ ENDINGS: dict[str, Ending] = {
         utility=(Unresolved("entity_f1", "none", 0),),
     ),
     "usefulness not measured": ends(
-        completed(SAFE), "undecided", 11, "what the model is good for was not measured", utility=(),
+        completed(SAFE), "undecided", 11, "the model's accuracy was not measured", utility=(),
     ),
     "useless and over": ends(completed(LEAKY), "violated", 10, utility=(ANLS,)),
     # Areas of 1.000 stood in the record beside a primary method of 0.497, which passed.
@@ -386,14 +386,14 @@ ENDINGS: dict[str, Ending] = {
     # On real receipts 18 of 623 addresses were tried, and "passed" did not say so.
     "covered": ends(
         completed(SAFE, **COVERED), "passed", 0,
-        "for 32 of 100 fields in documents of training; only 3 of 100 of category location", on=limit(min_coverage=0.3),
+        "for 32 of 100 fields in training documents; only 3 of 100 of category location", on=limit(min_coverage=0.3),
     ),
     "uncovered": ends(
         completed(SAFE, **COVERED), "undecided", 11, "(uncovered)", "all: 32 of 100 fields", on=limit(min_coverage=0.4),
     ),
     "category covered": ends(completed(SAFE, **COVERED), "passed", 0, on=limit(min_category_coverage=0.03)),
     "category uncovered": ends(
-        completed(SAFE, **COVERED), "undecided", 11, "(location: 3 of 100 fields), the policy asks for 10%",
+        completed(SAFE, **COVERED), "undecided", 11, "(location: 3 of 100 fields); the policy asks for 10%",
         on=limit(min_category_coverage=0.1),
     ),
     "coverage not recorded": ends(completed(SAFE), "undecided", 11, "(uncovered)", on=limit(min_coverage=0.1)),
@@ -406,16 +406,16 @@ ENDINGS: dict[str, Ending] = {
     ),
     # 168 answers of 4,654 are a share of 3.6 %, and 100 people.
     "count over": ends(counted(4654, 60, 160), "violated", 10, on=TENTH),
-    "count within": ends(counted(4654, 2, 40), "passed", 0, "only the lower bound is held against it", on=TENTH),
+    "count within": ends(counted(4654, 2, 40), "passed", 0, "only the lower bound counts", on=TENTH),
     "count that could not exceed its limit": ends(
-        counted(10), "not run", 11, "10 values were tried, so that the count can not exceed 10",
+        counted(10), "not run", 11, "10 values were tried: the count cannot exceed 10",
         on=replace(TENTH, required=False),
     ),
     "count that could": ends(counted(11), "passed", 0, on=replace(TENTH, required=False)),
     "required count that could not": ends(counted(10), "undecided", 11, "(unresolved)", on=TENTH, warned=0),
     # What the documents' own text gives away is no verdict on the model.
     "text reported": ends(
-        (completed(SAFE), TEXT), ("passed", "violated"), 0, "text: violated, 1 of 1 limits violated",
+        (completed(SAFE), TEXT), ("passed", "violated"), 0, "text: violated, 1 of 1 limits exceeded",
         on=(limit(), OF_TEXT),
     ),
     "text counts": ends((completed(SAFE), TEXT), ("passed", "violated"), 10, on=(limit(), OF_TEXT), text="fail"),
@@ -451,7 +451,7 @@ ENDINGS: dict[str, Ending] = {
         FEW, ("passed", "not run"), 0, on=RARE, documents=PLENTY, bounds=Bounds(200, None, 1.0),
     ),
     "bound on documents": ends(
-        FEW, ("passed", "undecided"), 11, "of those that were tried", on=RARE, documents=PLENTY,
+        FEW, ("passed", "undecided"), 11, "among those tried", on=RARE, documents=PLENTY,
         bounds=Bounds(40, None, 1.0), warned=0,
     ),
     "bound on time": ends(
@@ -478,7 +478,7 @@ ENDINGS: dict[str, Ending] = {
         "first: To decide 1 of 1 undecided limit: audit more documents.", documents=PLENTY, warned=0,
     ),
     "no held-out documents": ends(
-        completed(UNCOUNTED), "undecided", 11, "-> add documents of the same source that the model never saw",
+        completed(UNCOUNTED), "undecided", 11, "-> add unseen documents from the same source",
         "--heldout-from",
         documents={"member": 40}, warned=0,
     ),
@@ -488,7 +488,7 @@ ENDINGS: dict[str, Ending] = {
     ),
     "everything was left out": ends(
         completed(EMPTY, counts=(LEFT_OUT,)), "undecided", 11,
-        "left out: 240 questions with fewer than 3 public answers", "-> mend that and scan again",
+        "left out: 240 questions with fewer than 3 public answers", "-> fix this and scan again",
         documents={"member": 40, "heldout": 30}, warned=0,
     ),
     # Questions that a pass must answer.
@@ -518,7 +518,7 @@ ENDINGS: dict[str, Ending] = {
     "answered in part": ends(
         (*UNASKED, completed(SAFE, replace(NONE, name="other"), attack="canaries")),
         (*NOT_ASKED, "passed", "not run"), 0,
-        "1 not tested (canaries in part: fewer than two documents (n = 1; 20 would be needed))", on=ASKED, **DEMANDING,
+        "1 not tested (canaries in part: fewer than two documents (n = 1; 20 needed))", on=ASKED, **DEMANDING,
     ),
     "answered by a leak": ends((*UNASKED, SECRETS), (*NOT_ASKED, "violated", "passed"), 10, on=ASKED, **DEMANDING),
     "too few units answer nothing": ends(
@@ -548,7 +548,7 @@ ENDINGS: dict[str, Ending] = {
     ),
     # Waivers: only a violation can be waived, not ignorance.
     "waived on its last day": ends(
-        completed(LEAKY), "waived", 0, "1 of 1 limits violated and waived", waivers=(waiver(0),),
+        completed(LEAKY), "waived", 0, "1 of 1 limits exceeded and waived", waivers=(waiver(0),),
     ),
     "waived for a year": ends(completed(LEAKY), "waived", 0, waivers=(waiver(366),)),
     "waiver expired": ends(
@@ -595,7 +595,7 @@ def test_every_way_a_verdict_can_end(name: str) -> None:
         assert one.measured is not None or one.outcome not in ("passed", "violated", "waived")
     warned = judge(row.results, *row.limits, **row.settings, undecided="warn")
     assert (warned.overall, warned.exit_code) == (verdict.overall, row.warned)
-    assert ('; undecided = "warn" covers width alone, not ' in warned.reason) == (row.warned == 11)
+    assert ('; undecided = "warn" covers only wide intervals, not ' in warned.reason) == (row.warned == 11)
 
 
 def test_the_numbers_that_decide_stand_in_the_decision() -> None:
@@ -604,7 +604,7 @@ def test_the_numbers_that_decide_stand_in_the_decision() -> None:
         assert decision.measured == worst
     (decision,) = judge([completed(LEAKY)], waivers=(waiver(9),)).decisions
     assert (decision.measured, decision.waiver, decision.reason) == (
-        LEAKY, waiver(9), "the leak is confirmed over the limit",
+        LEAKY, waiver(9), "the leak above the limit is confirmed",
     )  # fmt: skip
 
 
@@ -615,7 +615,7 @@ def test_exit_codes_are_those_of_the_design() -> None:
 def test_the_counts_name_the_worst_first() -> None:
     counts = Counts(met=3, waived=2, violated=1, undecided=4, not_tested=3, inapplicable=2)
     assert counts.sentence == (
-        "1 of 15 limits violated, 4 undecided, 2 violated and waived, 3 met, 3 not tested, 2 not applicable"
+        "1 of 15 limits exceeded, 4 undecided, 2 exceeded and waived, 3 met, 3 not tested, 2 not applicable"
     )
     assert (counts.limits, counts.examined, Counts().sentence) == (15, 6, "0 of 0 limits met")
 

@@ -118,7 +118,7 @@ def test_leak_free_audits_are_left_undecided_by_their_checks_in_one_of_twenty() 
 
 # Controls
 
-WHY = "the blind check is too weak to rule it out"
+WHY = "the blind check is too weak to exclude this"
 FOUND = Check("blind", 0.001, "confounded", "they can be told apart without the model", "divide them by lot")
 UNFIT = Check("held-out gain", 0.001, "confounded", "the held-out documents look trained on", "keep others aside")
 
@@ -183,7 +183,7 @@ def test_a_control_decides_whether_a_leak_is_confirmed(
 def test_what_a_weak_blind_check_leaves_open_names_the_setting_that_would_decide_it() -> None:
     decision = decided(area("leak", 0.72), *blinded(0.6))
     assert decision.reason == WHY
-    assert 'manifest.toml: assigned = "random"' in decision.remedy
+    assert 'manifest.toml (assigned = "random"' in decision.remedy
     assert SEPARATED.low < 0.95
     (control,) = RANKED
     upper = {bound.alpha: bound.upper for bound in control.bounds}

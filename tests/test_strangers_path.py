@@ -76,7 +76,7 @@ def test_a_tagger_of_the_trainer_and_annotated_forms(forms, tmp_path):
     )
     assert "UNDECIDED" in said
     assert "Findings so far" in said
-    assert "To decide" not in said or "mend that" not in said[said.index("Findings so far") :]
+    assert "To decide" not in said or "fix this" not in said[said.index("Findings so far") :]
     assert "rerun without --documents and --time" in said
     record = records.read(out)
     done = {*record.completed}

@@ -115,7 +115,7 @@ def test_two_folders_and_data_without_redactions_are_refused(tmp_path):
     data = write(tmp_path / "data", told=True, mask=False)
     ran = CliRunner().invoke(app, ["scan", "--no-model", str(data), "--out", str(tmp_path / "out")])
     assert ran.exit_code == 2
-    assert "does not say that values are redacted" in ran.output
+    assert "does not declare redacted values" in ran.output
     ran = CliRunner().invoke(app, ["scan", "--no-model", "model", str(data)])
     assert ran.exit_code == 2
     assert "takes DATA_DIR alone, not 2 folders" in " ".join(ran.output.split())

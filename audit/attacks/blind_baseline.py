@@ -54,14 +54,14 @@ RANDOM: dict[Unit, frozenset[Assignment]] = {
 """Assignments that were drawn by lot, by what is compared: with these a check without power decides nothing, for the
 comparison rests on the lot. By provider, providers are drawn, and of each the documents that were kept aside."""
 ASSIGNED: Mapping[Assignment, str] = SHARED["unlike"]["assigned"]
-ALIKE = "documents are alike in everything that is described"
+ALIKE = "the documents do not differ in any tested feature"
 """Why there is nothing to find: then nothing was ruled out either."""
 SIDES: Mapping[Unit, str] = SHARED["unlike"]["sides"]
 BLOCKS: Mapping[str, str] = SHARED["unlike"]["blocks"]
 """What tells them apart, in words, by block of `corpus.describe`."""
 WEIGHT = 4.0
 """Share of the blind check among the checks of a scan: it needs the most documents, and everything rests on it."""
-REDRAW = "divide the documents by lot, or keep others of the same kind and time aside, and scan again"
+REDRAW = "split the documents by lot, or keep similar ones of the same time aside, then scan again"
 _PAGE = re.compile(r"(.+)[-_.]p?\d+")
 
 
@@ -248,26 +248,26 @@ def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit
     why, confounded = ALIKE, None
     if not alike:
         why = (
-            f"it would find a difference that its classifiers see as an AUC of {ADVERSARY} in {100 * power:.0f} of 100 "
-            f"data sets with so few {unit}s, {100 * ENOUGH_POWER:.0f} are wanted"
+            f"with so few {unit}s it finds a difference of AUC {ADVERSARY} in {100 * power:.0f} % of data sets, and"
+            f" {100 * ENOUGH_POWER:.0f} % are needed"
         )
     meaning = (
-        f"chance to find a difference that these linear classifiers see as an AUC of {ADVERSARY} "
+        f"chance to find a difference that these linear classifiers see with an AUC of {ADVERSARY} "
         f"(p of {SIGNIFICANT} or less)"
     )
     if power < ENOUGH_POWER and assigned in RANDOM[unit]:
         meaning += (
-            f"; the blind check is too weak: {why}; the comparison rests on the lot, and that {unit}s were drawn by "
-            "lot is the data set's own statement"
+            f"; the blind check is too weak: {why}; the comparison relies on the lot, and only the data set states"
+            f" that {unit}s were drawn by lot"
         )
     elif power < ENOUGH_POWER:
         confounded = (
-            f"{SIDES[unit]} may differ in something else than the training ({ASSIGNED[assigned]}: assigned = "
-            f'"{assigned}" in manifest.toml), and the blind check is too weak to rule it out: {why}'
+            f"{SIDES[unit]} may differ in more than the training ({ASSIGNED[assigned]}: assigned = "
+            f'"{assigned}" in manifest.toml), and the blind check is too weak to exclude this: {why}'
         )
     shown = Diagnostic("blind_power", power, meaning)
     if check is None:
-        few = f"too few {unit}s of a side to look for differences without the model"
+        few = f"too few {unit}s of a side for a check without the model"
         return Blind(Unresolved(NAME, few, smaller, MIN_UNITS), (shown,), (), confounded)
     if alike:
         return Blind(Unresolved(NAME, ALIKE, check.auc.n), (shown,), (), confounded)
@@ -278,9 +278,9 @@ def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit
     )
     auc, best = check.auc, max(check.by_block, key=lambda name: check.by_block[name])
     told_apart = (
-        f"{SIDES[unit]} can be told apart without the model (AUC {auc.value:.2f} "
-        f"[{auc.low:.2f}, {auc.high:.2f}], p = {check.p_value:.3f}), best {BLOCKS[best]}: what an attacker finds may "
-        "be that difference, not the training"
+        f"{SIDES[unit]} differ even without the model (AUC {auc.value:.2f} "
+        f"[{auc.low:.2f}, {auc.high:.2f}], p = {check.p_value:.3f}), best seen {BLOCKS[best]}; an attack may find "
+        "this difference instead of the training"
     )
     return Blind(
         estimate(NAME, auc, f"{unit}s", check.chance, "chance"),

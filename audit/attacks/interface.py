@@ -22,13 +22,15 @@ from audit.targets.interface import NONE_AUDITED, AnswerLoss, MaskedLoss, NoMode
 
 AUDITED: tuple[Split, Split] = ("member", "heldout")
 LABELS: Mapping[Split, str] = {"member": "member", "heldout": "held-out"}
+WORDS: Mapping[Split, str] = {"member": "training", "heldout": "unseen"}
+"""The splits as reasons name them."""
 """The splits as sentences name them."""
 
 
-def missing_split(documents: Iterable[Document]) -> Split | None:
-    """Return the first of `AUDITED` that none of the documents is of; None when both are there."""
+def missing_split(documents: Iterable[Document]) -> str | None:
+    """Name the first of `AUDITED` that none of the documents is of; None when both are there."""
     present = {document.split for document in documents}
-    return next((split for split in AUDITED if split not in present), None)
+    return next((WORDS[split] for split in AUDITED if split not in present), None)
 
 
 A = TypeVar("A")
@@ -154,7 +156,7 @@ def why(attack: Attack, case: Case, *kinds: str) -> str | None:
 def nothing_to_try(attack: Attack, case: Case) -> Reason:
     """Return why a case gives nothing to try, and what the owner can add."""
     found = next((reason for reason in attack.applies(case) if reason.kind in ("data", "missing")), None)
-    return found or Reason("missing", "the model can be asked nothing of the data set", text_of(attack.name).add)
+    return found or Reason("missing", "the model can answer nothing about the data set", text_of(attack.name).add)
 
 
 def ask(target: Target, query: Query[A]) -> Generator[Request, Any, A]:
@@ -234,7 +236,7 @@ def given_in_vain(case: Case) -> str:
         for name, models in _references(case).items()
         if name != "auxiliary" and any(model is not None and loss_kind(model) != own for model in models)
     ]
-    return f"; not counted, for it lacks the head for the target's task: {', '.join(names)}" if names else ""
+    return f"; not counted, because it lacks the head for the task: {', '.join(names)}" if names else ""
 
 
 def given(case: Case) -> dict[str, int]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator, default_rng
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks.interface import AUDITED, LABELS
+from audit.attacks.interface import AUDITED, WORDS
 from audit.engine.interface import Progress
 from audit.measurements import Check, Coverage, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import rates
@@ -110,7 +110,7 @@ class DocumentColumns(Columns):
 
 DOCUMENTS, VALUES = "documents_identified", "values_identified"
 """Counts of what an attack gives away for certain: documents, and distinct values, beyond the control."""
-RETRAIN = "train again without this leak, and scan again"
+RETRAIN = "train again without this leak, then scan again"
 """The remedy of a check that shows a leak."""
 Job = Callable[[], Measurement]
 """One measurement as a call, so that progress can be shown between measurements."""
@@ -194,7 +194,7 @@ class TriedValues(DocumentColumns):
             n = self.split(split).n_documents
             if n < least:
                 return Unresolved(
-                    name, f"fewer than {least} {LABELS[split]} documents with such values", n, NEEDED_DOCUMENTS
+                    name, f"fewer than {least} {WORDS[split]} documents with such values", n, NEEDED_DOCUMENTS
                 )
         return None
 
@@ -274,17 +274,15 @@ class KindsCheck:
         else:
             p_value = excess(tried.columns, rng).p_above(self.allowed, FINE_ALPHAS)
         member, heldout = (f"{rows.attack.sum():.0f} of {len(rows)}" for rows in map(tried.split, AUDITED))
-        shown = f"{words} are known because of training: {member} in documents of training, {heldout} in held-out ones"
+        shown = f"training leaks {words}: {member} in training documents, {heldout} in unseen ones"
         self.found.append((p_value, shown))
 
     def count_documents(self, name: str, tried: TriedValues) -> Measurement:
         """Count documents by one method as `count_documents` does, and test whether there are any."""
         counted = count_documents(name, tried)
         if isinstance(counted, Estimate):
-            shown = (
-                f"{counted.high:.0f} of {counted.n} give away more values than all but {ALLOWED} of the held-out ones"
-            )
-            self.found.append((outranking_p(*_by_document(tried.distinct())), f"some documents are known: {shown}"))
+            shown = f"{counted.high:.0f} of {counted.n} documents leak more values than all but {ALLOWED} unseen ones"
+            self.found.append((outranking_p(*_by_document(tried.distinct())), shown))
         return counted
 
     def check(self) -> tuple[Check, ...]:

@@ -59,7 +59,7 @@ class ScoreComparison:
         point = tpr_at_fpr(*sides, RATE, rng)
         if point is None:
             n = len(sides[1])
-            reason = f"not resolvable with {n} {self.nonmembers}, of which half set the threshold"
+            reason = f"too few: {n} {self.nonmembers}, and half of them set the threshold"
             return Unresolved(TPR, reason, n, nonmembers_needed(RATE))
         return estimate(TPR, point.tpr, f"{self.unit}s", RATE, "chance")
 
@@ -68,7 +68,7 @@ class ScoreComparison:
         found = low_advantage(*sides)
         if found is None:
             n = len(sides[1])
-            reason = f"not even 10 % false alarms are resolvable with {n} {self.nonmembers}"
+            reason = f"{n} {self.nonmembers} are too few even for 10 % false alarms"
             return Unresolved(name, reason, n, nonmembers_needed(max(LOW_RATES))), None
         return estimate(name, found.advantage, f"{self.unit}s", 0.0, "chance"), found.fpr
 
@@ -76,7 +76,7 @@ class ScoreComparison:
         """Count the members that rank above all but one of the others, beyond chance; null: 0."""
         n = len(sides[1])
         if n < FEWEST_OTHERS or not len(sides[0]):
-            reason = f"no {self.unit} in training, or fewer than {FEWEST_OTHERS} {self.nonmembers}, without a copy"
+            reason = f"no {self.unit} in training, or fewer than {FEWEST_OTHERS} {self.nonmembers}, without copies"
             return Unresolved(name, reason, n, FEWEST_OTHERS)
         found = count_outranking(*sides)
         return estimate(name, found, f"{self.unit}s", 0.0, "chance")
@@ -95,20 +95,20 @@ class ScoreComparison:
             p_value, best = min(ranked, key=lambda item: item[0])
             above = int((best[0] > np.sort(best[1])[-1 - ALLOWED]).sum())
             by_chance = (ALLOWED + 1) * len(best[0]) / (len(best[1]) + 1)
-            words = f"{above} of {len(best[0])} in training rank above all but {ALLOWED} of {len(best[1])}"
+            words = f"{above} of {len(best[0])} training {self.unit}s rank above all but {ALLOWED} of {len(best[1])}"
             found.append((len(ranked) * p_value, f"{words} {self.nonmembers}, and chance gives {by_chance:.1f}"))
         if sure:
             most = max(sure, key=lambda item: item.low)
             low, high = 100 * most.low, 100 * most.high
-            words = f"almost without a false alarm {100 * most.value:.0f} of 100 in training are found beyond chance"
-            found.append(
-                (len(sure) * min(item.p_above(CERTAIN) for item in sure), f"{words} ({low:.0f} to {high:.0f})")
+            words = (
+                f"almost no false alarms, and {100 * most.value:.0f} % found beyond chance ({low:.0f} to {high:.0f} %)"
             )
+            found.append((len(sure) * min(item.p_above(CERTAIN) for item in sure), words))
         if not found:
             return ()
         weights = WEIGHTS if len(found) > 1 else (1.0,)
         p_value, words = min((p / weight, words) for (p, words), weight in zip(found, weights, strict=True))
-        reason = f"some {self.unit}s are known for certain: {words}"
+        reason = f"the model reveals some training {self.unit}s: {words}"
         return (Check(f"certain {self.unit}s", min(1.0, p_value), "alarm", reason, RETRAIN),)
 
     def histogram(self, quantity: str, sides: TwoSides) -> tuple[Histogram, ...]:

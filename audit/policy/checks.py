@@ -20,7 +20,7 @@ from audit.stats.p_values import holm
 
 LEVEL = 0.05
 """Family-wise false-positive rate of all checks of a scan."""
-AGAIN = "mend that and scan again"
+AGAIN = "fix this and scan again"
 BLIND = "blind"
 """The name of the check of whether the two sides can be told apart without the model."""
 _WRONG_SIDE = "wrong side"
@@ -119,12 +119,12 @@ def _wrong_side(result: Result, limits: Sequence[Limit]) -> Iterator[Check]:
     p_value = min(1.0, 2 * len(tested) * _p_below_null(worst))
     shown = f"{worst.value:.3f} [{worst.low:.3f}, {worst.high:.3f}]"
     if worst.is_area:
-        reason = f"an area under chance tells members as well: {shown}, chance is 0.5; are the splits right?"
+        reason = f"an AUC below 0.5 also distinguishes documents: {shown}; check that the splits are right"
         remedy = AGAIN
     else:
-        trained_on = "the held-out documents look trained on, unless this is chance"
-        reason = f"less on documents of training than on held-out ones: {shown}; {trained_on}"
-        remedy = "see which documents the model was trained on, draw other held-out documents, and scan again"
+        trained_on = "the unseen documents look trained on, unless this is chance"
+        reason = f"the leak is larger on unseen documents than on training documents: {shown}; {trained_on}"
+        remedy = "check the list of training documents, draw other unseen documents, and scan again"
     yield Check(_WRONG_SIDE, p_value, "wrong side", reason, remedy, (metric,))
 
 
@@ -152,7 +152,7 @@ def too_much_unread(corpus: CorpusCard) -> tuple[str, str, Cause] | None:
             total = gone + kept.get(split, 0)
             if gone > most * total:
                 reason = TEXTS["left_out"].format(gone=gone, total=total, title=title, unit=unit, most=most)
-                return reason, "audit the model with the labels and answers of its training", "uncovered"
+                return reason, "audit the model with its training labels and answers", "uncovered"
     return None
 
 

@@ -138,7 +138,7 @@ Cause = Literal[
     useless     the model does not do its task as it is asked
     alarm       something beside the limited numbers speaks for a leak
     uncovered   the number rests on too little of what could leak
-    wide        the interval reaches over the limit
+    wide        the interval crosses the limit
     unresolved  too few units for this number
     unmeasured  the attack was skipped, broke down or was not run
     gap         this kind of model cannot be asked, and the policy permits no such gap

@@ -22,7 +22,7 @@ TEXTS: dict[str, str] = table_beside(__file__, "texts.toml")
 """Sentences of verdicts; names in braces are filled in."""
 LONGEST_WAIVER = dt.timedelta(days=366)
 """How far ahead a waiver may end, from the day it is held against: a year later somebody looks again."""
-_UNSEEN = PydanticCustomError("unseen", "holds a character that cannot be seen, or that turns the direction of text")
+_UNSEEN = PydanticCustomError("unseen", "contains an invisible character, or one that changes the text direction")
 _NOBODY = frozenset({"anyone", "na", "nobody", "noone", "none", "tba", "tbd", "todo", "unknown"})
 
 
@@ -43,7 +43,7 @@ def _check_words(text: str) -> str:
 
 def _check_person(text: str) -> str:
     if re.sub(r"[^a-z]", "", text.casefold()) in _NOBODY:
-        raise PydanticCustomError("nobody", "names nobody who could answer for it")
+        raise PydanticCustomError("nobody", "names no responsible person")
     return text
 
 

@@ -22,7 +22,7 @@ from audit.record import AuditRecord
 
 MISSPELT = 0.8
 """Likeness of two names from which one is taken for a mistake: provider_membership and membership are less."""
-HINT = "what a policy may say stands in docs/policies.md; docaudit's own limits are the starting point"
+HINT = "see docs/policies.md, and start from one of docaudit's own policies"
 LONGEST_NAME = 64
 _NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{{0,{LONGEST_NAME - 2}}}[A-Za-z0-9])?")
 _LOOK_ALIKE = str.maketrans("1i0", "llo")
@@ -96,17 +96,17 @@ def _limit_problems(limit: Limit, rules: MetricRules) -> Iterator[str]:
         percent = ", so that 65 % is 0.65" if upper == 1 else ""
         yield f"{name} {bound:g}: {metric} lies between 0 and {upper:g}{percent}"
     elif limit.max is not None and limit.max == upper:
-        yield f"max {bound:g}: {metric} is never more than {upper:g}, so that nothing could violate it"
+        yield f"max {bound:g}: {metric} is never more than {upper:g}, so no model could exceed it"
     elif limit.max is not None and cap is not None and limit.max >= cap:
-        yield f"max {bound:g}: {metric} need not be able to exceed {cap:g}, so that nothing could violate it"
+        yield f"max {bound:g}: {metric} may be unable to exceed {cap:g}, so no model could exceed it"
     elif limit.min is not None and rules.is_leak:
         yield f"min: {metric} grows with the leak: limit it with max"
     elif limit.min is not None and limit.min <= 0:
-        yield f"min {bound:g}: {metric} is never less than 0, so that nothing could violate it"
+        yield f"min {bound:g}: {metric} is never less than 0, so no model could fail"
     if limit.holds == "lower" and not rules.is_count:
-        yield f"holds: {metric} is no count of what was found: its whole interval has to be held"
+        yield f"holds: {metric} is not a count: limit its whole interval"
     elif limit.holds == "lower" and not limit.min_power and rules.has_power:
-        yield "holds: a lower bound says nothing of a weak attacker: give min_power as well"
+        yield "holds: a lower bound proves nothing with a weak attacker: give min_power as well"
 
 
 POLICY: TypeAdapter[Policy] = TypeAdapter(Policy)
@@ -188,16 +188,16 @@ def _contradictions(policy: Policy) -> Iterator[str]:
     if policy.origin is not None:
         yield "origin: is written by docaudit, not by a policy"
     if not policy.limits:
-        yield "limits: there is none, so nothing could ever be violated"
+        yield "limits: the policy has none, so no model could fail"
     first: dict[tuple[str, str, bool], int] = {}
     for index, limit in enumerate(policy.limits):
         if (limit.max is None) == (limit.min is None):
             yield f"limits.{index}: give either max or min"
         if limit.holds == "lower" and limit.max is None:
-            yield f"limits.{index}: holds: a lower bound is held against a max"
+            yield f"limits.{index}: holds: a lower bound needs a max"
         before = first.setdefault((limit.attack, limit.metric, limit.max is None), index)
         if before != index:
-            yield f"limits.{index}: the same metric is limited in limits.{before} already: one limit on it counts"
+            yield f"limits.{index}: limits.{before} already limits this metric: keep one of them"
     limited = {limit.attack for limit in policy.limits}
     for index, demand in enumerate(policy.demands):
         yield from (
@@ -216,7 +216,7 @@ def _name_problems(name: str, shipped: Collection[str]) -> Iterator[str]:
     elif name not in shipped:
         alike = next((one for one in shipped if _folded(one) == _folded(name)), None)
         if alike is not None:
-            yield f"name: {name!r} reads like {alike!r}, which docaudit ships: another policy needs another name"
+            yield f"name: {name!r} looks like {alike!r}, a policy of docaudit: choose another name"
 
 
 def _folded(name: str) -> str:
@@ -293,12 +293,12 @@ def _identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
     sha256 = None if origin is None else origin.sha256
     shipped = origin is not None and origin.shipped
     if declared is None:
-        warning = "the record declares no policy: nothing shows that this one was chosen before the results were known"
+        warning = "the record declares no policy: this one may have been chosen after the results were known"
         return PolicyIdentity(policy.name, sha256, shipped, "undeclared", warning)
     if declared.sha256 != sha256:
         before = f"{declared.name} (SHA-256 {declared.sha256[:PREFIX]})"
         same = " of the same name" if declared.name == policy.name else ""
-        warning = f"the policy that was declared before the scan is another one{same}: {before}"
+        warning = f"another policy{same} was declared before the scan: {before}"
         return PolicyIdentity(policy.name, sha256, shipped, "another", warning)
     return PolicyIdentity(policy.name, sha256, shipped, "declared", _late(record))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -12,17 +13,17 @@ from audit.policy.decision import Cause, Decision
 from audit.policy.limits import TEXTS, Limit, Policy
 from audit.record import AuditRecord, Result
 
-STRONGER = "a stronger attacker: more candidates (--budget full) or a better public model"
+STRONGER = "use a stronger attacker: --budget full, or a better public model"
 _STRONGER = {"reference_power": TEXTS["stronger_reference"]}
 """The remedy for a weak attacker, by the metric that is its power; `STRONGER` for the others."""
 MORE = "audit more documents"
 MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
-MORE_OF_THEM = "attack more of what the documents hold: --budget full"
+MORE_OF_THEM = "attack more values: --budget full"
 STATE_RULE = TEXTS["state_rule"].format(more=MORE)
 ALL = "rerun without --documents, --time or --budget quick"
 TOO_FEW = "blind check is too weak"
 """In the reason of a comparison that a blind check over so few documents cannot vouch for."""
-LOWER_ONLY = "no leak over the limit is confirmed; only the lower bound is held against it"
+LOWER_ONLY = "no leak above the limit is confirmed; only the lower bound counts"
 LITTLE = 0.25
 """Share of a category's values under which a pass names the category."""
 NOT_RUN = "this attack was not run"
@@ -33,7 +34,7 @@ Reason = tuple[str, str, Cause]
 def missing_result(record: AuditRecord, policy: Policy, limit: Limit) -> Decision | None:
     """Decide on a limit whose attack gave no number for it; None when it did."""
     if limit.attack not in record.battery:
-        reason = "the docaudit that wrote the record had no such attack"
+        reason = "the docaudit version of this record had no such attack"
         return _undecided(limit, reason, "scan again with this version", "unmeasured", excused=not limit.required)
     result = record.results.get(limit.attack)
     if result is None:
@@ -46,7 +47,7 @@ def missing_result(record: AuditRecord, policy: Policy, limit: Limit) -> Decisio
     if result.reason.kind == "model":
         return _inapplicable(record, policy, limit, why)
     if result.status == "failed":
-        return _undecided(limit, f"the attack broke down ({why})", "report this failure with the record", "unmeasured")
+        return _undecided(limit, f"the attack failed ({why})", "report this failure with the record", "unmeasured")
     # A gap that is permitted to models of this task whatever they read is permitted to those that could be asked, and
     # of whose pages the data set says nothing that can be asked.
     excused = result.reason.kind == "data" and (not limit.required or _permitted(record, policy, limit))
@@ -71,8 +72,9 @@ def _permitted(record: AuditRecord, policy: Policy, limit: Limit) -> bool:
 def _inapplicable(record: AuditRecord, policy: Policy, limit: Limit, reason: str) -> Decision:
     if not record.target.is_model or _permitted(record, policy, limit):
         return Decision(limit, "inapplicable", reason)
-    permit = f'a policy that permits this gap: [[gaps]] attack = "{limit.attack}", tasks = ["{record.target.task}"]'
-    return _undecided(limit, f"this model cannot be asked, and the policy permits no such gap: {reason}", permit, "gap")
+    gap = f"the attack does not apply to this model, and the policy permits no such gap: {reason}"
+    permit = f'permit this gap in the policy: [[gaps]] attack = "{limit.attack}", tasks = ["{record.target.task}"]'
+    return _undecided(limit, gap, permit, "gap")
 
 
 def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Result) -> Decision | None:
@@ -82,13 +84,13 @@ def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Result
         return _cannot_exceed(record, limit, measured)
     if measured.inapplicable:
         return _inapplicable(record, policy, limit, measured.reason)
-    needed = f"; {measured.needed} would be needed" if measured.needed else ""
+    needed = f"; {measured.needed} needed" if measured.needed else ""
     if limit.metric not in result.about_text and untried(record, measured):
-        reason = f"{measured.reason} (n = {measured.n}{needed}), of those that were tried"
+        reason = f"{measured.reason} (n = {measured.n}{needed}), among those tried"
         return _undecided(limit, reason, ALL, "unresolved")
     remedy = MORE
     left_out = [count for count in result.counts if count.name.startswith("left out") and count.value]
-    if "held-out" in measured.reason and not measured.n and not record.corpus.documents.get("heldout"):
+    if re.search("unseen|held-out", measured.reason) and not measured.n and not record.corpus.documents.get("heldout"):
         remedy = TEXTS["no_heldout"]
     elif not measured.n and left_out:
         most = max(left_out, key=lambda count: count.value)
@@ -102,7 +104,7 @@ def _cannot_exceed(record: AuditRecord, limit: Limit, measured: Estimate) -> Dec
     """Return the decision on a count of so few units that none could violate the limit; None where one could."""
     if limit.holds != "lower" or limit.max is None or measured.n > limit.max:
         return None
-    reason = f"{measured.n} {measured.unit} were tried, so that the count can not exceed {limit.max:g}"
+    reason = f"only {measured.n} {measured.unit} were tried: the count cannot exceed {limit.max:g}"
     left = left_untried(record)
     return _undecided(limit, reason, ALL if left else MORE, "unresolved", excused=not limit.required and not left)
 
@@ -153,11 +155,11 @@ def power_of(result: Result) -> Estimate | None:
 def not_useful(record: AuditRecord) -> str | None:
     """Explain that the model does not do its task, so that its silence says nothing; None when it does."""
     if not record.utility:
-        return "what the model is good for was not measured, so that its silence may mean that it says nothing at all"
+        return "the model's accuracy was not measured: it may leak nothing because it does nothing"
     for item in record.utility:
         name = f"held-out {item.name.replace('_', ' ')}"
         if isinstance(item, Unresolved):
-            return f"whether the model does its task could not be measured ({name}: {item.reason})"
+            return f"the model's accuracy could not be measured ({name}: {item.reason})"
         if item.null is not None and item.low <= item.null:
             return TEXTS["does_not_answer"].format(name=name, item=item)
     return None
@@ -167,7 +169,7 @@ def against_model(record: AuditRecord) -> Reason | None:
     """Reason against a pass of any limit on the model, whatever the attack; None when there is none."""
     useless = not_useful(record)
     if useless is not None:
-        return useless, "ask the model as it was trained, and scan again", "useless"
+        return useless, "ask the model as in training, and scan again", "useless"
     alarm = next((check for check in record.checks if check.cause == "alarm" and fires(check)), None)
     if alarm is not None:
         return alarm.reason, alarm.remedy, "alarm"
@@ -194,8 +196,8 @@ def within(limit: Limit, result: Result) -> str:
     overall = next((item for item in result.coverage if item.category == "all"), None)
     if overall is None:
         return words
-    unit = "documents" if overall.unit == "documents" else f"{overall.unit} in documents"
-    words += f", for {overall.behind(limit.metric):,} of {overall.total:,} {unit} of training"
+    unit = f"{overall.unit} in training documents" if overall.unit != "documents" else "training documents"
+    words += f", for {overall.behind(limit.metric):,} of {overall.total:,} {unit}"
     counts = [(item, item.behind(limit.metric)) for item in result.coverage if item.category != "all"]
     short = [(item, behind) for item, behind in counts if behind < LITTLE * item.total]
     little = [f"{behind:,} of {item.total:,} of category {item.category}" for item, behind in short]
@@ -207,11 +209,12 @@ def _too_weak(limit: Limit, result: Result) -> Reason | None:
         return None
     power, stronger = power_of(result), _STRONGER.get(result.power or "", STRONGER)
     if power is None:
-        return "attacker too weak: its power could not be measured", stronger, "weak"
+        return "the attacker may be too weak: its strength could not be measured", stronger, "weak"
     if power.value >= limit.min_power:
         return None
     name = power.name.replace("_", " ") if power.name in _STRONGER else "power"
-    return f"attacker too weak: {name} {power.value:.2f}, the policy asks for {limit.min_power:.2f}", stronger, "weak"
+    reason = f"the attacker is too weak: {name} {power.value:.2f}; the policy asks for {limit.min_power:.2f}"
+    return reason, stronger, "weak"
 
 
 def _checked(limit: Limit, result: Result) -> Reason | None:
@@ -229,10 +232,10 @@ def _covers_little(limit: Limit, result: Result) -> Reason | None:
         if wanted is None:
             continue
         if not places:
-            return "the record does not say how much of what could leak was tried", "run the scan again", "uncovered"
+            return "the record does not say how many possible leaks were tried", "run the scan again", "uncovered"
         short = [item for item in places if item.behind(limit.metric) < wanted * item.total]
         if short:
             tried = ", ".join(f"{one.category}: {one.behind(limit.metric)} of {one.total} {one.unit}" for one in short)
-            reason = f"the number rests on too little of what could leak ({tried}), the policy asks for {wanted:.0%}"
+            reason = f"too few possible leaks were tried ({tried}); the policy asks for {wanted:.0%}"
             return reason, MORE_OF_THEM, "uncovered"
     return None

@@ -67,7 +67,7 @@ def exit_code(policy: Policy, overall: Overall, decisions: Sequence[Decision]) -
     if undecided and other is None:
         return 0, ""
     cause = "an audit that decides nothing" if other is None else _named(other)
-    return EXIT_CODES["undecided"], f'; undecided = "warn" covers width alone, not {cause}'
+    return EXIT_CODES["undecided"], f'; undecided = "warn" covers only wide intervals, not {cause}'
 
 
 def _is_width(decision: Decision) -> bool:
@@ -77,7 +77,7 @@ def _is_width(decision: Decision) -> bool:
 
 
 def _named(decision: Decision) -> str:
-    cause = "the interval lies over the limit" if decision.cause in WIDTH else decision.cause
+    cause = "the interval lies above the limit" if decision.cause in WIDTH else decision.cause
     return f"{decision.limit.attack} {decision.limit.metric} ({cause})"
 
 
@@ -233,8 +233,8 @@ def _decide(
         return Decision(limit, "undecided", reason, remedy, worst, power, p_worst, cause=cause)
 
     if p_value <= SIGNIFICANCE:
-        told = "" if side == "limit" else "members are told from others by the opposite sign: "
-        reason = f"{told}the leak is confirmed over the limit"
+        told = "" if side == "limit" else "training documents have the opposite sign: "
+        reason = f"{told}the leak above the limit is confirmed"
         return Decision(limit, "violated", reason, "", methods[name], power, p_value)
     if result.confounded is not None and not about_text:
         remedy = STATE_RULE if TOO_FEW in result.confounded else remedies.get(result.confounded, AGAIN)
@@ -250,7 +250,7 @@ def _decide(
     if limit.holds == "lower" or all(_within(limit, measured) for measured in methods.values()):
         return Decision(limit, "passed", within(limit, result), "", worst, power, p_worst)
     more = MORE_PROVIDERS if worst.unit == "providers" else MORE
-    return undecided("the interval reaches over the limit", more, "wide")
+    return undecided("the interval crosses the limit", more, "wide")
 
 
 def _within(limit: Limit, measured: Estimate) -> bool:

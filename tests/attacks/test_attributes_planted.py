@@ -321,7 +321,7 @@ def test_what_a_data_set_and_a_model_must_have_is_said():
     data = corpus(5, 5)
     assert why(attack, Case(NoModel(data), data), "data") is None
     bare = replace(data, documents=data.of("member", "heldout"))
-    assert "whose kind public documents hold" in why(attack, Case(NoModel(bare), bare), "data")
+    assert "whose kind occurs in public documents" in why(attack, Case(NoModel(bare), bare), "data")
     units = {one.metric: one for one in attack.units(data)}
     assert (units["excess.unique"].members, units["excess.unique"].others, units["excess.all"].members) == (5, 5, 5)
     silent = Knowing(data, kind=FillMask)

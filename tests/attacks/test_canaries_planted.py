@@ -315,7 +315,7 @@ def test_words_with_one_token_are_one_candidate_and_one_alone_is_nothing_to_gues
     assert {outcome["left_out"] for outcome in outcomes} == {"single"}
     assert counts(findings)["not askable: single"] == 20
     assert all(isinstance(item, Unresolved) for item in findings.measurements)
-    assert "put in could be asked" in measured(findings, "excess").reason
+    assert "planted canary could be asked" in measured(findings, "excess").reason
 
 
 def test_a_page_that_cannot_be_read_and_a_loss_that_is_no_number_are_counted(tmp_path):
@@ -340,7 +340,7 @@ def test_canaries_whose_names_the_model_lacks_show_nothing_of_its_training(known
     target.word_of = lambda token: "?" if token == planted.UNKNOWN else planted.WORDS[token]
     findings = run(QUICK, case_of(tmp_path, drawn, target))[-1]
     included = sum(canary.included for canary in drawn.canaries)
-    said = f"the model does not know the words of {included} of the {included} canaries that are declared as planted"
+    said = f"the model does not know the words of {included} of the {included} planted canaries"
     assert any(said in one for one in findings.ablations) is not known
     assert verdict(findings, ("excess", 0.9)).overall == ("passed" if known else "undecided")
 
@@ -489,7 +489,7 @@ def test_a_ranking_among_few_is_no_power(tmp_path):
     assert all(measured(clean, metric).high <= limit for metric, limit in ALL)
     decided = verdict(clean, *ALL)
     assert {one.outcome for one in decided.decisions} == {"undecided"}
-    assert "attacker too weak" in decided.decisions[0].reason
+    assert "attacker is too weak" in decided.decisions[0].reason
     # The power is that of the canary that could show least.
     drawn = canary_set(6, 4)
     found = [outcome(one, 1, n_references=99 if place == 4 else OF_PINS) for place, one in enumerate(drawn.canaries)]
@@ -511,7 +511,7 @@ def test_what_cannot_be_ranked_or_compared_is_unresolved_with_the_reason(tmp_pat
     drawn = canary_set(5, 4, included=[True, False, False, False, False])
     findings = findings_of(tmp_path, drawn, [outcome(one, 1) for one in drawn.canaries])
     for name in ("excess", "excess_top3", "excess_exposure"):
-        assert "single canary" in measured(findings, name).reason
+        assert "one canary" in measured(findings, name).reason
     assert isinstance(measured(findings, "extracted"), Estimate)
 
 
@@ -540,7 +540,7 @@ def test_nothing_is_passed_on_few_canaries_and_the_reason_says_how_many_are_need
     findings = findings_of(tmp_path, drawn, outcomes_of(drawn, np.random.default_rng(5), 0.0))
     assert measured(findings, "excess_exposure").high <= 7.0
     assert verdict(findings, ("excess_exposure", 7.0)).overall == ("undecided" if n == 16 else "passed")
-    few = "8 canaries that were planted and 8 that were not are too few: 20 of each"
+    few = "8 planted and 8 unplanted canaries are too few: 20 of each"
     assert [few in one for one in findings.ablations] == [True] * (n == 16)
 
 
@@ -554,7 +554,7 @@ def test_without_proof_of_a_loss_no_limit_passes_and_secrets_without_one_do_not_
     included = [one for one in drawn.canaries if one.included]
     case = case_of(tmp_path, drawn, remembering(drawn, included[:12], Writing), "question-answering")
     trials, outcomes, unknown = run(QUICK, case)
-    assert any("nothing shows that training gave the planted answers a loss" in one for one in unknown.ablations)
+    assert any("no record shows that training used the planted answers" in one for one in unknown.ablations)
     assert measured(unknown, "extracted").n == 24
 
     def known_with(proof):
@@ -568,7 +568,7 @@ def test_without_proof_of_a_loss_no_limit_passes_and_secrets_without_one_do_not_
     part = known_with(proof_of(case.corpus, drawn, included[12:]))
     assert counts(part)["without loss"] == 12
     assert (measured(part, "extracted").value, measured(part, "extracted").n) == (1.0, 12)
-    assert any("12 canaries that were planted and 24 that were not are too few" in one for one in part.ablations)
+    assert any("12 planted and 24 unplanted canaries are too few" in one for one in part.ablations)
     # A training that changed nothing proves nothing.
     frozen = known_with(proof_of(case.corpus, drawn, changed=0))
     assert counts(frozen)["without loss"] == 24

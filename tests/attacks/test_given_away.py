@@ -84,8 +84,8 @@ def test_a_kind_of_value_that_is_known_completely_raises_an_alarm(n):
     kinds.test("contacts of too few documents", tried([1] * 5, [0] * 5), excess_mean, rng())
     (check,) = kinds.check()
     assert check.p_value < 0.001
-    assert check.reason.startswith("values of category contact are known because of training")
-    assert f"{n} of {n} in documents of training, 0 of {n} in held-out ones" in check.reason
+    assert check.reason.startswith("training leaks values of category contact")
+    assert f"{n} of {n} in training documents, 0 of {n} in unseen ones" in check.reason
 
 
 @pytest.mark.parametrize("group", [8, 16, 60, 300])

@@ -311,7 +311,7 @@ def test_documents_that_differ_without_the_model_decide_nothing_though_drawn_by_
 
     whole = provided(corpus(60, 60), lambda document: None, year)
     findings = run(MembershipInference(n_adapted=0), Case(Knowing(), whole))[-1]
-    assert "can be told apart without the model" in confounded_of(findings)
+    assert "differ even without the model" in confounded_of(findings)
     assert "by their text" in confounded_of(findings)
     assert measured(findings, "blind_auc").low > 0.6
     assert diagnostics(findings)["blind_p"] <= 0.05

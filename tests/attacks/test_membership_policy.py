@@ -122,7 +122,7 @@ def test_the_ratio_of_losses_recognises_what_the_difference_hides():
     assert measured(findings, "documents_identified.calibrated").value < 5
     assert 13 <= measured(findings, "documents_identified.ratio").value <= 17
     assert {decision.cause for decision in verdict.decisions} == {"alarm"}
-    assert "known for certain" in verdict.decisions[0].reason
+    assert "reveals some training documents" in verdict.decisions[0].reason
     quiet = Case(Hard(seed=2), whole, case.references)
     assert verdict_of(MembershipInference(n_adapted=0), quiet, (AUC, CERTAIN, COUNTED))[1].overall == "passed"
 
@@ -142,7 +142,7 @@ def test_documents_that_occur_twice_among_the_members_are_a_group_of_their_own()
     findings, verdict = verdict_of(MembershipInference(n_adapted=0), case, (AUC, CERTAIN, COUNTED))
     (repeated,) = (check for check in findings.checks if check.name == "repeated documents")
     assert repeated.p_value < 1e-3
-    assert "12 with their copies" in repeated.reason
+    assert ": 12 of them differ" in repeated.reason
     assert {decision.cause for decision in verdict.decisions} == {"alarm"}
     quiet = Case(Knowing(seed=3), whole, case.references)
     findings, verdict = verdict_of(MembershipInference(n_adapted=0), quiet, (AUC, CERTAIN, COUNTED))
@@ -166,5 +166,5 @@ def test_too_few_held_out_documents_leave_the_shipped_limit_undecided():
     _, verdict = verdict_of(MembershipInference(), Case(Knowing(seed=2), whole, references), tuple(shipped))
     (decision,) = verdict.decisions
     assert decision.outcome == "undecided"
-    assert "60 held-out documents" in decision.reason
-    assert "72 would be needed" in decision.reason
+    assert "60 unseen documents" in decision.reason
+    assert "72 needed" in decision.reason

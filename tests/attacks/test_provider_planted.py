@@ -168,8 +168,8 @@ def test_a_cut_that_starves_the_attacker_passes_nothing():
     references = References(pretrained=Reader(seed=1))
     *_, findings = run(QUICK, Case(Reader(known_of(few, inside)), few, references))
     assert findings.ablations == (
-        "of 18 questions about a provider in training, as an attacker has them, 3 were compared (medians): of providers"
-        " out of training fewer documents were kept aside; keep aside as many of theirs",
+        "only 3 of 18 questions about a used provider were compared (medians), because fewer documents of unused "
+        "providers were kept aside; keep more of theirs aside",
     )
     found = measured(findings, TEXTS["provider_membership"].power)
     assert (found.value, found.low, found.high, found.n, found.unit, found.null) == (3, 3, 3, 40, "providers", None)
@@ -237,7 +237,7 @@ def test_documents_of_training_without_a_provider_are_a_weakness():
         -1
     ]
     assert findings.ablations == (
-        "3 documents of training without a provider, so that one that counts as out may be in: name it for each",
+        "3 training documents without a provider may belong to an “unused” one: name each provider",
     )
     assert counts(findings)["in training: no provider"] == 3
 
@@ -314,16 +314,16 @@ def split(data, **splits):
 
 
 LACKING = {
-    "no names": (lambda: without(corpus(3, 3), provider=None), "no document names its provider"),
-    "one provider": (lambda: without(corpus(3, 3), provider="Gardenia"), "1 of 1 providers in training and 0 of 0"),
-    "all members": (lambda: corpus(6, 0), "6 of 6 providers in training and 0 of 0 out of it"),
-    "none in": (lambda: split(corpus(3, 3), member="public"), "0 of 0 providers in training and 6 of 6"),
+    "no names": (lambda: without(corpus(3, 3), provider=None), "no document names a provider"),
+    "one provider": (lambda: without(corpus(3, 3), provider="Gardenia"), "1 of 1 used and 0 of 0"),
+    "all members": (lambda: corpus(6, 0), "6 of 6 used and 0 of 0 unused"),
+    "none in": (lambda: split(corpus(3, 3), member="public"), "0 of 0 used and 6 of 6"),
     "none of in": (
         lambda: whole([one for one in corpus(3, 3).documents if one.split != "heldout" or one.provider not in INSIDE]),
-        "0 of 3 providers in training and 3 of 3 out of it",
+        "0 of 3 used and 3 of 3 unused",
     ),
-    "no questions": (lambda: without(corpus(3, 3), questions=()), "0 of 3 providers in training and 0 of 3"),
-    "one of a side": (lambda: corpus(3, 1), "3 of 3 providers in training and 1 of 1 out of it"),
+    "no questions": (lambda: without(corpus(3, 3), questions=()), "0 of 3 used and 0 of 3"),
+    "one of a side": (lambda: corpus(3, 1), "3 of 3 used and 1 of 1 unused"),
 }
 INSIDE = providers_in(corpus(3, 3))
 
@@ -358,5 +358,5 @@ def test_the_plan_is_told_how_many_providers_there_are():
 def test_a_model_that_gives_no_loss_is_no_target():
     target = Reader()
     target.answers = frozenset({FillMask})
-    assert "nor gives a loss" in why(QUICK, Case(target, corpus(2, 2)), "model")
+    assert "nor gives a page’s loss" in why(QUICK, Case(target, corpus(2, 2)), "model")
     assert why(QUICK, Case(Reader(), corpus(2, 2)), "model") is None

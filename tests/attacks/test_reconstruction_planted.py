@@ -87,7 +87,7 @@ def test_a_leaky_model_violates_and_an_ignorant_one_passes():
 
 
 @pytest.mark.parametrize(
-    ("target_weight", "reason"), [(0.4, "attacker too weak"), (1.0, "the attacker was weakened")], ids=["0.4", "1.0"]
+    ("target_weight", "reason"), [(0.4, "attacker is too weak"), (1.0, "the attacker was weakened")], ids=["0.4", "1.0"]
 )
 def test_a_leaky_classifier_attacked_through_a_useless_public_model_is_undecided(target_weight, reason):
     corpus = planted.corpus(150, 150)

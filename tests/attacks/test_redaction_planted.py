@@ -211,7 +211,7 @@ def changed(data, **changes):
 EIGHT = redacted.texts(8, told=True)
 OF_ONE = redacted.corpus([replace(one, provider="one") for one in EIGHT.documents])
 LACKING = {
-    "does not say that values are redacted": (redacted.corpus(EIGHT.documents, None), "[redaction]"),
+    "does not declare redacted values": (redacted.corpus(EIGHT.documents, None), "[redaction]"),
     "no value is marked for attack": (changed(EIGHT, attack=False), "mark values"),
     "all redacted values are of one category": (changed(EIGHT, category="url"), "mark values"),
     "4 documents (or providers)": (redacted.corpus(EIGHT.documents[:4]), "as there are folds"),
@@ -383,8 +383,8 @@ def of_split(split):
 
 
 UNRESOLVED = {
-    "no such question": (of_split("member"), redacted.Silent, "neither tags nor hidden words", True),
-    "only public documents": (of_split("public"), redacted.Tagging, "no member or held-out document", False),
+    "no such question": (of_split("member"), redacted.Silent, "neither labels nor hidden words", True),
+    "only public documents": (of_split("public"), redacted.Tagging, "no training or unseen document", False),
     "no held-out documents": (of_split("member"), redacted.Tagging, "heldout", False),
     "nothing that it reads": (of_split("member"), Unreading, "in one fold", False),
 }

@@ -68,7 +68,7 @@ def test_random_weights_calibrate_nothing(world: Path, tmp_path: Path) -> None:
     assert power is not None
     assert power.value < 0.3
     assert (decision.outcome, decision.cause) == ("undecided", "weak")
-    assert decision.reason.startswith("attacker too weak: reference power")
+    assert decision.reason.startswith("the attacker is too weak: reference power")
     assert "docaudit references" in decision.remedy
     assert reading(result).p_value <= 0.001
 
@@ -78,7 +78,7 @@ def test_a_baseline_that_reads_much_worse_than_the_model_passes_nothing(world: P
     assert reading(result).p_value <= 0.001
     assert decision.outcome == "undecided"
     assert decision.cause in ("weak", "alarm")
-    assert "reads held-out documents much worse than the model" in reading(result).reason
+    assert "reads unseen documents much worse than the model" in reading(result).reason
     assert "docaudit references" in reading(result).remedy
 
 
@@ -86,7 +86,7 @@ def test_without_a_reference_the_reason_says_so(world: Path, tmp_path: Path) -> 
     _, result, decision = scan(world, tmp_path / "out")
     assert power_of(result) is None
     assert decision.cause == "weakened"
-    assert "no model that never saw the documents" in decision.reason
+    assert "no model to compare with that never saw the documents" in decision.reason
     assert "did not count" not in decision.reason
 
 
@@ -100,7 +100,7 @@ def test_a_reference_with_another_head_is_named_as_not_counted(tmp_path: Path) -
     (result,) = records.read(tmp_path / "out").attacks
     assert result.status == "completed"
     (ablation,) = result.ablations
-    assert "pretrained (bert-base) did not count: another head" in ablation
+    assert "pretrained (bert-base) did not count: their head" in ablation
     missing = next(item for item in result.measurements if item.name == "reference_power")
     assert isinstance(missing, Unresolved)
     assert "did not count" in missing.reason

@@ -100,7 +100,7 @@ def test_pages_in_another_case_than_in_training_are_noticed(world: World, baseli
     [
         ("clean", "passed", None, "within the limit"),
         ("members", "violated", None, "confirmed"),
-        ("refitted", "undecided", "confounded", "the held-out documents look trained on, unless this is chance"),
+        ("refitted", "undecided", "confounded", "the unseen documents look trained on, unless this is chance"),
         ("capitals", "undecided", "alarm", "pages written in capitals fit the model better"),
     ],
 )
@@ -136,7 +136,7 @@ def test_without_public_documents_it_is_said_that_this_was_not_tested(world: Wor
     found = check_scan(Case(world.load(world.model("clean")), without), 64, SILENT)
     assert [check.name for check in found.checks] == ["way of writing"]
     (reason,) = found.untested
-    assert reason.startswith("whether the held-out documents were trained on: 0 public documents")
+    assert reason.startswith("training on the unseen documents: only 0 public documents")
     record = dataclasses.replace(tiny.record(battery=()), untested=found.untested)
     assert f"Not tested: {reason}." in unexamined(record, Verdict("mine", "undecided", (), 11, "nothing")).parts
 
@@ -168,8 +168,8 @@ def test_public_documents_of_another_kind_are_no_sign() -> None:
     """They are harder for both models; without a baseline that shows it, nothing is said."""
     made = [_checked(seed, 3.0, 3.0, ("a", "b")) for seed in range(60)]
     assert sum(isinstance(one, Check) and one.p_value <= 0.05 for one in made) <= 7  # 3 are expected
-    assert "can be told from held-out ones without the model" in str(_checked(1, 3.0, None, ("a", "b"), ""))
-    assert "no baseline shows what that does" in str(_checked(1, 3.0, -3.0, ("a", "b")))
+    assert "differ from unseen ones even without the model" in str(_checked(1, 3.0, None, ("a", "b"), ""))
+    assert "no baseline shows the effect" in str(_checked(1, 3.0, -3.0, ("a", "b")))
     alike = _checked(1, 3.0, -3.0)
     assert isinstance(alike, Check)
     assert alike.p_value <= 0.001
@@ -247,4 +247,4 @@ def test_a_way_of_writing_that_is_easier_for_every_model_is_no_sign() -> None:
 
     assert check(losses).p_value > 0.05  # type: ignore[union-attr]
     assert check(alone).p_value <= 0.001  # type: ignore[union-attr]
-    assert "beside a reference only" in str(check(alone, needs_reference=True))
+    assert "need a reference, and there is none" in str(check(alone, needs_reference=True))

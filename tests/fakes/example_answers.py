@@ -65,7 +65,7 @@ def membership(gain: float = 1.0, *, n: int = 300, confounded: str | None = None
     for name, auc in SCORES.items():
         items += [
             _auc(f"auc.{name}", 0.5 + gain * (auc - 0.5), n),
-            Unresolved(f"low_fpr_advantage.{name}", "not resolvable with so few documents never seen", n // 2, 368),
+            Unresolved(f"low_fpr_advantage.{name}", "too few: so few documents never seen", n // 2, 368),
         ]
     points = tuple(
         CurvePoint(x, y, max(0.0, y - 0.07), min(1.0, y + 0.07), n)

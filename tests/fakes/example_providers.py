@@ -23,7 +23,7 @@ NAMES = tuple(f"Zylkander {letter} & Söhne" for letter in "ABCDEFGHIJKL")
 """Invented companies: they may stand in `evidence/` only."""
 NO_REFERENCE = "no checkpoint from before fine-tuning to compare the losses with"
 TELLING = (
-    "providers trained on and providers not trained on can be told apart without the model (AUC 0.71 [0.66, 0.75], "
+    "providers trained on and providers not trained on differ even without the model (AUC 0.71 [0.66, 0.75], "
     "p = 0.002), best by how their images look: what an attacker finds may be that difference, not the training"
 )
 

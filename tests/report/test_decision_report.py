@@ -42,9 +42,7 @@ def held(text: str = "report", leak: float = 0.0) -> Case:
 def gaps() -> Case:
     """Attacks that gave no number, for every kind of reason."""
     record = examples.record(
-        gone(
-            "provider_membership", "skipped", "missing", "no document names its provider", "name one for each document"
-        ),
+        gone("provider_membership", "skipped", "missing", "no document names a provider", "name one for each document"),
         gone("membership", "failed", "error", "RuntimeError at attacks/membership.py:12"),
         gone("memorisation", "inapplicable", "model", "the model answers no questions"),
         battery=("reconstruction", "membership", "provider_membership", "canaries", "redaction", "memorisation"),
@@ -129,7 +127,7 @@ SHEET = AuditSheet(
     dpo="D. Officer",
     release="internal",
 )
-NO_CANARIES = gone("canaries", "skipped", "data", "the data set holds no canaries", "put some in")
+NO_CANARIES = gone("canaries", "skipped", "data", "the data set holds no canaries", "plant some before")
 WHOLE: dict[str, Callable[[], Case]] = {
     **examples.CASES,
     "text": held,

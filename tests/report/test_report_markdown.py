@@ -53,7 +53,7 @@ def test_both_say_what_they_said(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("default", ", declared before the scan"), ("mine", "another one: mine"), ("", "declares no policy")],
+    [("default", ", declared before the scan"), ("mine", "declared before the scan: mine"), ("", "declares no policy")],
 )
 def test_it_says_which_policy_was_declared_before_the_scan(name: str, said: str) -> None:
     record, policy = examples.record(), policies.load("default")

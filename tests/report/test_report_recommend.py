@@ -171,7 +171,7 @@ def test_the_first_recommendation_answers_the_finding(case: str, first: str) -> 
 
 def test_what_a_policy_does_without_calls_for_nothing() -> None:
     absent = Limit("canaries", "excess", "r", max=0.2, required=False)
-    skipped = examples.gone("canaries", "skipped", "data", "the data set holds no canaries", "put some in")
+    skipped = examples.gone("canaries", "skipped", "data", "the data set holds no canaries", "plant some before")
     policy = Policy(schema=1, name="p", limits=(*examples.policy().limits, absent))
     kept = examples.record(examples.reconstruction(0.0), skipped, battery=("reconstruction", "canaries"))
     record, verdict, _ = examples.judged(kept, policy)

@@ -93,7 +93,7 @@ def blind_beside() -> Result:
 
 def alike() -> Result:
     """Providers whose documents nothing tells apart without the model."""
-    gap = Unresolved("blind_auc", "documents are alike in everything that is described", 72)
+    gap = Unresolved("blind_auc", "the documents do not differ in any tested feature", 72)
     weak = without(providers.providers(n=72, power=0.46), "blind_auc", gap)
     return dataclasses.replace(weak, diagnostics=(Diagnostic("blind_power", 0.0, ""),))
 

@@ -100,11 +100,11 @@ class AttributeInference(Attack):
         if points(case.target):
             return [Reason("model", POINTS)]
         if known and values_of(case) is None:
-            return [Reason("model", "the model gives no loss of a value on a page, nor of an answer")]
+            return [Reason("model", "the model gives no loss of a value on a page or of an answer")]
         reasons, split = [], missing_split(document for document, _, _ in _plausible(case.corpus))
         if split is not None:
             what = "question with an answer" if case.corpus.manifest.task.asks else "field to attack"
-            lacks = f"no {what} in {split} documents whose kind public documents hold"
+            lacks = f"no {what} in {split} documents whose kind occurs in public documents"
             reasons.append(Reason("data", lacks, text_of(self.name).add))
         if (public_of(case, _values(case)) is None) if known else not any(map(given(case).get, self.uses)):
             reasons.append(Reason("weak", f"no reference: {NO_REFERENCE}", GIVE_REFERENCE))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.blind_baseline import Blind, reference_control
-from audit.attacks.interface import AUDITED, LABELS
+from audit.attacks.interface import AUDITED, LABELS, WORDS
 from audit.attacks.measuring import (
     DOCUMENTS,
     MEAN,
@@ -48,7 +48,7 @@ ALLOWED = 0.15
 """The excess of one category over which no limit is passed: what `default.toml` allows on all values."""
 NEEDED = 72
 """Documents of a split with which most models that leak nothing pass (`benchmarks/attribute_calibration.json`)."""
-ALONE = "of these, values that stand in no other document"
+ALONE = "of these, values that occur in no other document"
 ENOUGH = 20
 """Documents of a split from which on a limit is held: a large leak shows, and nothing passes by their number."""
 LEAST = 2
@@ -131,8 +131,8 @@ def counts(
     for split, label in LABELS.items():
         rows = table.split(split)
         found += [
-            Count(f"{label} values", len(rows), f"values of {label} documents that were asked about"),
-            Count(f"{label} documents", rows.n_documents, f"{label} documents they come from"),
+            Count(f"{label} values", len(rows), f"values of {WORDS[split]} documents that were tried"),
+            Count(f"{label} documents", rows.n_documents, f"{WORDS[split]} documents that hold them"),
             Count(f"{label} values, unique", int(rows.unique.sum()), ALONE),
         ]
     gone = Counter[str | None](lost)
@@ -146,7 +146,7 @@ def _excess(name: str, table: AttributeTable, method: str, rng: Generator) -> Me
     for split in AUDITED:
         rows = table.split(split)
         if rows.n_documents < ENOUGH:
-            return Unresolved(name, f"too few {LABELS[split]} documents with such values", rows.n_documents, NEEDED)
+            return Unresolved(name, f"too few {WORDS[split]} documents with such values", rows.n_documents, NEEDED)
         columns.append((rows.chosen[method], rows.public, rows.cluster))
     return _difference(name, columns, rng)
 
@@ -166,7 +166,7 @@ def _share(name: str, rows: AttributeTable, rng: Generator) -> Measurement:
 def _listed(rows: AttributeTable) -> Measurement:
     """Estimate the median number of candidates that the attacker chooses among, the true one included."""
     if not len(rows):
-        return Unresolved(LISTED, "no value of a member document was asked about", 0, NEEDED)
+        return Unresolved(LISTED, "no value of a training document was tried", 0, NEEDED)
     found = median_interval(rows.n_candidates)
     return estimate_without_null(LISTED, found, "values")
 
@@ -174,7 +174,7 @@ def _listed(rows: AttributeTable) -> Measurement:
 def _power(rows: AttributeTable, rng: Generator) -> Measurement:
     """Estimate the share of held-out values chosen by any method with a planted memory, and by none without."""
     if rows.n_documents < LEAST:
-        return Unresolved(POWER, "fewer than two held-out documents with such values", rows.n_documents, NEEDED)
+        return Unresolved(POWER, "fewer than two unseen documents with such values", rows.n_documents, NEEDED)
     planted, chosen = (np.max([*found.values()], axis=0) for found in (rows.planted, rows.chosen))
     found = mean(np.maximum(planted - chosen, 0.0), rows.cluster, rng)
     return estimate(POWER, found, "values", 0.0, "chance")

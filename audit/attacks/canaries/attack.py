@@ -46,22 +46,19 @@ from audit.stats.p_values import guessing_p
 from audit.targets.interface import BestLinks, Target, TrainingLoss
 
 STRATUM = "canary"
-LINKS_ONLY = "the loss of a model that links tokens says little of what a word is"
-WRITES_PAGES = "no canaries can be put into the text that a model writes of a whole page"
+LINKS_ONLY = "the loss of a model that links tokens hardly depends on the words"
+WRITES_PAGES = "a model that writes a whole page has no place for canaries"
 NO_CANARIES = "the data set holds no canaries"
-PROVIDE = (
-    "put some in before the model is trained: docaudit canary insert DATA_DIR OUT; train on OUT, and scan with OUT as "
-    "the data set"
-)
-TAKEN_OUT = f"{NO_CANARIES}, though labels of it or of the model are made for them"
-PUT_BACK = "scan with the data set as docaudit canary insert wrote it, which the model was trained on"
+PROVIDE = "plant some before training (docaudit canary insert DATA_DIR OUT), train on OUT, and scan OUT"
+TAKEN_OUT = f"{NO_CANARIES}, although its labels or the model’s are made for them"
+PUT_BACK = "scan the data set that docaudit canary insert wrote and the model was trained on"
 MIN_SIDE = 20
 """Canaries of each side under which nothing is passed: with 16 the interval of exposure covers 0.88 instead of 0.95;
 with 20 no hit shows a rate under 0.17, which the default policy asks for. For tighter limits intervals decide."""
 SHOWN_LEVEL = 0.01
 """The level of the one-sided bound on the excess of exposure that its check names."""
 EPSILON = "epsilon"
-NOT_FAIR = "so many canaries on one side were not put in by fair coins"
+NOT_FAIR = "fair coins do not plant so many canaries on one side"
 NOT_RANKED = "no canary could be ranked"
 
 
@@ -104,7 +101,7 @@ class Canaries(Attack):
             return [Reason("model", WRITES_PAGES)]
         if case.target.card.is_model and query_style(case.target) is None:
             losses = "of several unknown tokens at once, or of mixtures of candidates"
-            neither = "the model gives neither a training loss of a page nor the probability of an answer"
+            neither = "the model gives neither a page’s training loss nor an answer’s probability"
             return [
                 Reason("model", f"the model gives no training loss {losses}" if TrainingLoss in answers else neither)
             ]
@@ -165,7 +162,7 @@ class Canaries(Attack):
         progress.advance()
         everything = (*measured, privacy.epsilon)
         shares = [outcome.missed for outcome in found if outcome.left_out is None]
-        meaning = "share of canaries whose true completion the model holds likelier than what the search found"
+        meaning = "share of canaries whose true completion the model finds likelier than the search result"
         missed = (Diagnostic("missed", float(np.mean(shares)), meaning),) if shares else ()
         return Result(
             self.name,
@@ -247,25 +244,25 @@ def weaknesses_of(case: Case, tried: Sequence[Canary], found: Sequence[Outcome],
     unnamed = sum(outcome.n_unnamed > 0 for outcome in included)
     if unnamed:
         yield (
-            f"the model does not know the words of {unnamed} of the {len(included)} canaries that are declared as "
-            "planted: nothing shows that it was trained on this data set"
+            f"the model does not know the words of {unnamed} of the {len(included)} planted canaries: it may not have "
+            "been trained on this data set"
         )
     missed = sum(outcome.missed for outcome in included)
     if missed:
         yield (
-            f"the search missed {missed} of {len(included)} canaries: the model holds their true completion likelier "
-            "than what was found (a larger exhaustive_limit, or --budget full, finds more)"
+            f"the search missed {missed} of {len(included)} canaries whose true completion the model finds likelier "
+            "(use a larger exhaustive_limit, or --budget full)"
         )
     planted = int(table.included.sum())
     control = len(table) - planted
     if min(planted, control) < MIN_SIDE:
         yield (
-            f"{planted} canaries that were planted and {control} that were not are too few: {MIN_SIDE} of each are "
-            "needed (docaudit canary insert --count 64; --budget standard tries all)"
+            f"{planted} planted and {control} unplanted canaries are too few: {MIN_SIDE} of each are needed "
+            "(docaudit canary insert --count 64; --budget standard tries all)"
         )
     if case.corpus.manifest.task.kind == "question-answering" and case.canary_loss is None:
         yield (
-            "nothing shows that training gave the planted answers a loss: train with CanaryCallback of "
+            "no record shows that training used the planted answers: train with CanaryCallback of "
             f"docaudit.integrations.transformers, which writes {LOSS_FILE} beside the model"
         )
 
@@ -307,8 +304,8 @@ def measure_privacy(
         return Privacy(Unresolved(EPSILON, "too few canaries to show anything", n, needed_canaries(delta)))
     copies = "one record" if drawn.repeat == 1 else f"{drawn.repeat} copies"
     method = (
-        f"lower bound from one run (Steinke et al. 2023), one-sided, at delta {bound.delta:g}, of what one coin moved: "
-        f"{copies}; the upper end is the most that so many canaries can show, no bound on epsilon"
+        f"one-sided lower bound from one run (Steinke et al. 2023) at delta {bound.delta:g} for one coin: {copies}; "
+        "the upper end is the most that so many canaries can show, and no bound on epsilon"
     )
     low, high = bound.low, max(bound.low, bound.cap)
     names = ("epsilon: evaluated", "epsilon: guessed", "epsilon: right")
@@ -318,7 +315,7 @@ def measure_privacy(
         text_of("canaries").count(guesses),
         (
             Diagnostic("epsilon_delta", bound.delta, "delta at which the bound on epsilon holds"),
-            Diagnostic("epsilon_cap", bound.cap, "the bound if every guess had been right: it could not be more"),
+            Diagnostic("epsilon_cap", bound.cap, "the bound if every guess had been right, its maximum"),
         ),
         guessing_p(bound.n_evaluated, bound.n_guesses, bound.n_right, epsilon=0.0, delta=delta),
     )
@@ -350,7 +347,7 @@ def checks_of(measured: Sequence[Measurement], epsilon_p: float | None, repeat: 
     if epsilon is not None and epsilon_p is not None:
         unit = "one record" if repeat == 1 else f"the {repeat} copies of a canary together"
         reason = (
-            "which canaries were planted can be told from the model, so that the training did not keep it to itself: "
+            "the model reveals which canaries were planted: "
             f"epsilon is at least {epsilon.low:.2g} for {unit} (at delta {delta:g}, {100 * epsilon.level:.0f} % "
             "confidence)"
         )
@@ -358,7 +355,7 @@ def checks_of(measured: Sequence[Measurement], epsilon_p: float | None, repeat: 
     if excess is not None:
         lower = next((bound.lower for bound in excess.bounds if bound.alpha == SHOWN_LEVEL), excess.low)
         reason = (
-            "the model holds planted secrets likelier than those that were never planted: on average by at least "
+            "the model finds planted secrets likelier than unplanted ones: on average by at least "
             f"{lower:.2g} bits ({100 * (1 - SHOWN_LEVEL):.0f} % confidence)"
         )
         found.append(Check("exposure", excess.p_above(0.0), "alarm", reason, RETRAIN))

@@ -28,11 +28,11 @@ UNIT = "canaries"
 POWER = "most_bits"
 NEEDED_CANARIES = 32
 """Of a side: with as many put in as left out, none of which comes out, the excess is shown to be under 0.16."""
-NONE_IN = "no canary that was put in could be asked for"
-NONE_OUT = "no canary that was left out could be asked for: there is no control"
-ALONE = "a single canary of a side says nothing of how canaries differ"
-COUNTED = "counted, not estimated: the exposure of the first rank, least over the canaries that are ranked"
-NO_REFERENCES = "no other completion is left to rank the canaries among"
+NONE_IN = "no planted canary could be asked"
+NONE_OUT = "no unplanted canary could be asked: there is no control"
+ALONE = "one canary of a side does not show how canaries differ"
+COUNTED = "counted, not estimated: the smallest exposure of first place over the ranked canaries"
+NO_REFERENCES = "no other completion is left to rank the canaries"
 TRIES = 3
 """Ranks that count as early: what a keypad allows before it locks."""
 REASONS = ("split", "unknown", "unread", "alike", "single", "no finite loss")

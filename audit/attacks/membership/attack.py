@@ -13,7 +13,7 @@ from pydantic import Field
 from audit.arrays import Floats
 from audit.attacks import blind_baseline, text_of
 from audit.attacks.blind_baseline import Blind, reference_control
-from audit.attacks.interface import AUDITED, GIVE_REFERENCE, Attack, Evidence, Units, given, loss_kind
+from audit.attacks.interface import AUDITED, GIVE_REFERENCE, WORDS, Attack, Evidence, Units, given, loss_kind
 from audit.attacks.measuring import DOCUMENTS
 from audit.attacks.membership.documents import (
     CALIBRATING,
@@ -69,7 +69,7 @@ ADAPTED: tuple[TaskKind, ...] = (
 
 REPEATED_AUC = 0.65
 """The area over which repeated documents raise an alarm: what `default.toml` allows of all documents."""
-DEDUPLICATE = "train again with one copy of each document (docaudit defend), and scan again"
+DEDUPLICATE = "train again with one copy of each document (docaudit defend), then scan again"
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class MembershipInference(Attack):
             documents = case.corpus.of(split)
             asked = not case.corpus.manifest.task.asks or any(document.questions for document in documents)
             if not documents or not asked:
-                lacks = f"no question in {split} documents" if documents else f"no {split} documents"
+                lacks = f"no question in {WORDS[split]} documents" if documents else f"no {WORDS[split]} documents"
                 reasons.append(Reason("data", lacks, text_of(self.name).add))
         if not any(map(given(case).get, CALIBRATING)):
             reasons.append(Reason("weak", f"no reference: {NO_REFERENCE}", GIVE_REFERENCE))
@@ -284,8 +284,8 @@ def _check_repeated(scored: ScoredDocuments) -> tuple[Check, ...]:
         return ()
     p_value, area_value, n = min(found)
     reason = (
-        f"documents that occur several times in training are known: {n} with their copies are told from held-out ones, "
-        f"AUC {area_value:.3f}"
+        f"the model recognises repeated training documents: {n} of them differ from unseen ones with an AUC of "
+        f"{area_value:.3f}"
     )
     return (Check("repeated documents", min(1.0, len(found) * p_value), "alarm", reason, DEDUPLICATE),)
 
@@ -301,8 +301,8 @@ def check_reference_membership(scored: ScoredDocuments) -> tuple[Check, ...]:
         return ()
     found = auc_interval(members, heldout)
     reason = (
-        "the reference looks trained on the audited documents, or these differ in themselves: its own loss tells member"
-        f" from held-out ones, AUC {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+        "the reference looks trained on the audited documents, or these differ in themselves: its own loss separates"
+        f" training from unseen ones (AUC {found.value:.3f} [{found.low:.3f}, {found.high:.3f}])"
     )
     remedy = "give a reference that saw neither side (docaudit references), and scan again"
     return (Check("reference knows members", found.p_above(0.5), "confounded", reason, remedy),)

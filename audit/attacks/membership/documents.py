@@ -40,9 +40,7 @@ from audit.targets.interface import (
 CALIBRATING = ("baselines", "pretrained", "auxiliary")
 """References, best first: baselines know what the target's recipe makes of documents like these, the pretrained
 model what it began as; the public model serves a masked language model for which neither was given."""
-NO_REFERENCE = (
-    "no model that never saw the documents to compare the loss with (baselines, or what it was fine-tuned from)"
-)
+NO_REFERENCE = "no model to compare with that never saw the documents (baselines, or the pretrained model)"
 ADAPTING = frozenset({Adaptation, PageAdaptation})
 """Queries of which a target that can be adapted to a document answers one."""
 NOT_COMPARED = "no counterpart of the same provider"
@@ -75,7 +73,7 @@ def name_unusable_references(case: Case, reason: str) -> str:
     given = case.references.uncounted
     if not given:
         return reason
-    why = "another head, or other labels or tokens than the model, so that the losses do not compare"
+    why = "their head, labels or tokens differ from the model’s, so the losses do not compare"
     return f"{reason}; {' and '.join(given)} did not count: {why}"
 
 

@@ -45,20 +45,20 @@ _LEVEL = 0.05
 """One-sided level at which a check can matter, whatever the other checks of the scan: then its conditions count."""
 _SEED = 11
 REDRAW = (
-    "draw other held-out documents that no training of this model saw, its last fit and the choice of its checkpoint "
-    "included (docaudit init), and scan again"
+    "draw other unseen documents (docaudit init) that no training of this model saw, including the choice of its "
+    "checkpoint, and scan again"
 )
-MATCH = "write the documents as the model was trained on them, and scan again"
+MATCH = "write the documents as in training, and scan again"
 MAX_GAP = 0.10
 """A reference reads as well as the target where their usefulness on held-out documents differs by at most so much (the
 value that memorisation takes for its baseline): references trained too little have a power of 0.6 and hide a leak."""
 MOST_READ = 100
 """Held-out documents that both are compared on, at most."""
-BETTER = "give a reference that was trained as the model was, on other documents (docaudit references), and scan again"
+BETTER = "give a reference trained like the model on other documents (docaudit references), and scan again"
 _READING = frozenset({Answer, BestClass, BestLinks, BestTokens, TagProbabilities})
 """Queries that show how well a model does its task."""
 _READING_SEED = 12
-_SUBJECTS = ("whether the held-out documents were trained on", "whether the pages are written as in training")
+_SUBJECTS = ("training on the unseen documents", "pages written otherwise than in training")
 Losses = Mapping[str, tuple[float, float]]
 """By the name of a document, the loss of the target and of its reference, nats; NaN where there is none."""
 Transformation = Callable[[Document], Document]
@@ -169,7 +169,7 @@ def check_heldout(corpus: Corpus, documents: Sequence[Document], losses: Losses,
     counts = {"held-out": int(heldout.sum()), "public": int((~heldout).sum())}
     few = next((f"{count} {name} documents" for name, count in counts.items() if count < FEWEST), None)
     if few is not None:
-        return f"{few} can be compared, and {FEWEST} of either kind are needed"
+        return f"only {few} can be compared, and {FEWEST} of each kind are needed"
     scores = -np.array([losses[one.id] for one in known]).T
     own = auc_interval(scores[0][heldout], scores[0][~heldout])
     p_value, beside, compared = own.p_above(0.5), None, ""
@@ -185,10 +185,10 @@ def check_heldout(corpus: Corpus, documents: Sequence[Document], losses: Losses,
     # The public documents were not drawn within providers, whatever the held-out ones were.
     as_drawn = replace(corpus, manifest=replace(corpus.manifest, membership=Membership("random")))
     if p_value <= _LEVEL and not controlled and blind_baseline.by_document(as_drawn, known, heldout).told_apart:
-        return "public documents can be told from held-out ones without the model, and no baseline shows what that does"
+        return "public documents differ from unseen ones even without the model, and no baseline shows the effect"
     reason = (
-        "the held-out documents look trained on, unless this is chance: the model's loss tells them from public"
-        f" documents, AUC {own.value:.3f} [{own.low:.3f}, {own.high:.3f}]{compared}"
+        "the unseen documents look trained on, unless this is chance: the model's loss separates them from public"
+        f" documents (AUC {own.value:.3f} [{own.low:.3f}, {own.high:.3f}]{compared})"
     )
     return Check("held-out documents", p_value, "confounded", reason, REDRAW)
 
@@ -234,14 +234,15 @@ def check_writing(
     """
     gains = {way: _loss_decreases(way, documents, losses) for way, documents in changed.items()}
     if needs_reference and not any(np.isfinite(gain).all() for gain in gains.values()):
-        return "losses of other tokens compare beside a reference only, and there is none"
+        return "losses of changed tokens need a reference, and there is none"
     tested = {way: _p_better(gain) for way, gain in gains.items() if len(gain) >= FEWEST_CHANGED and gain[:, 0].any()}
     if not tested:
-        return "no other way of writing changes what the model reads of enough members"
+        return "no other way of writing changes enough training documents for the model"
     best = min(tested, key=lambda way: tested[way])
     reason = (
-        f"pages written {best} fit the model better than as they are (loss lower by {np.median(gains[best][:, 0]):.2f}"
-        f" nats in the middle of {len(gains[best])} members): the audit asks for pages other than those of training"
+        f"pages written {best} fit the model better than as they are: their median loss is"
+        f" {np.median(gains[best][:, 0]):.2f} nats lower over {len(gains[best])} documents, so the audited pages differ"
+        " from those of training"
     )
     return Check("way of writing", min(1.0, len(tested) * tested[best]), "alarm", reason, MATCH)
 
@@ -325,7 +326,7 @@ def _compare(own: dict[str, Ratios], other: dict[str, Ratios]) -> Iterator[tuple
         beyond = [alpha for alpha, low, high in gap.bounds if low > MAX_GAP or high < -MAX_GAP]
         word = "better" if gap.value > 0 else "worse"
         reason = (
-            f"the reference reads held-out documents much {word} than the model, {name.replace('_', ' ')} different by"
-            f" {gap.value:.3f} [{gap.low:.3f}, {gap.high:.3f}], so that it does not show how hard these are"
+            f"the reference reads unseen documents much {word} than the model ({name.replace('_', ' ')} differs by"
+            f" {gap.value:.3f} [{gap.low:.3f}, {gap.high:.3f}]) and does not show how hard they are"
         )
         yield min(1.0, 2 * min(beyond, default=1.0)), reason

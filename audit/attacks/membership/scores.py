@@ -42,17 +42,17 @@ is in `benchmarks/membership_calibration.json`)."""
 CLUSTERING_SEED = 0
 """Of K-means: scores follow from the outcomes alone, so that evidence and measurements agree."""
 _UNCALIBRATED = "needs a baseline (docaudit train-baseline), or the pretrained model with a head for the task"
-_NOT_TRAINED = "the model's parameters cannot be trained through this target"
+_NOT_TRAINED = "this target does not allow training of the model's parameters"
 Score = Floats | str
 """Shape (n_documents,), NaN where a document has none; or why no document has it."""
 NEEDED_DOCUMENTS = 20
 """Documents of a split under which statistics are marked "few units"."""
 QUANTITIES = {
-    "calibrated": "loss of models that never saw the document minus loss of this one, nats",
+    "calibrated": "loss of models that never saw the document minus this model's loss, nats",
     "loss": "minus the loss, nats",
 }
 """The primary score in words, as an axis has it."""
-COMPARISON = ScoreComparison("document", "held-out documents", ("member", "held-out"))
+COMPARISON = ScoreComparison("document", "unseen documents", ("member", "held-out"))
 _SPLITS = "needs split models (K of them, each trained on half of the documents: docaudit train-splits)"
 
 
@@ -206,7 +206,7 @@ def _likelihood_ratios(
         return _SPLITS, _SPLITS
     inside, outside = sides(logits[usable], trained[usable])
     if outside is None:
-        return ("a document was in all split models but one",) * 2
+        return ("a document is missing in all split models but one",) * 2
     observed = _column_of([outcome["target"] for _, outcome in rows], "logit")[usable]
     scores = lira_offline(observed, outside) if inside is None else lira_online(observed, inside, outside)
     lira = _place_scores(scores, usable, _SPLITS)
@@ -259,8 +259,8 @@ def _score_by_docmia(case: Case, adapted: Sequence[Json]) -> Score:
     features = np.array([row or [np.nan] * 4 for row in adapted], np.float64)
     known = _complete_rows(features)
     if known.sum() < 2:
-        return "no document was adapted to (n_adapted, by budget: none in quick)"
-    return _place_scores(cluster(features[known]), known, "no document was adapted to")
+        return "no document was fine-tuned on (n_adapted; --budget quick takes none)"
+    return _place_scores(cluster(features[known]), known, "no document was fine-tuned on")
 
 
 def cluster(features: Floats) -> Floats:
@@ -320,8 +320,8 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) 
     rate, lack = rates[scored.primary], _unresolved(TPR, scored, scored.primary)
     sides = scored.split(scored.primary) if scored.primary in scored.columns else None
     tpr = lack or COMPARISON.measure_tpr(scored.split(scored.primary), Streams(rng)[f"{TPR}.{scored.primary}"])
-    meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that the held-out documents resolve"
-    axes = "share of held-out documents called members", "share of members called members"
+    meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that the unseen documents allow"
+    axes = "share of unseen documents recognised", "share of training documents recognised"
     return Result(
         "membership",
         measurements=(*primary, tpr, reference_power(scored), *found.values()),
@@ -351,7 +351,7 @@ def reference_power(scored: ScoredDocuments) -> Measurement:
         return Unresolved(POWER, scored.missing.get("calibrated", "no document was scored"), 0)
     known = ~scored.member & np.isfinite(scored.columns["loss"]) & np.isfinite(scored.columns["calibrated"])
     if known.sum() < FEWEST_PAIRS:
-        return Unresolved(POWER, "too few held-out documents that both models read", int(known.sum()), FEWEST_PAIRS)
+        return Unresolved(POWER, "too few unseen documents that both models read", int(known.sum()), FEWEST_PAIRS)
     own = -scored.columns["loss"][known]
     found = rank_correlation(own, scored.columns["calibrated"][known] + own)
     return estimate(POWER, found, "documents", 0.0, "chance")

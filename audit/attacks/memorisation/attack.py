@@ -92,14 +92,14 @@ class Memorisation(Attack):
             return [Reason("model", POINTS)]
         known = case.target.card.is_model
         if known and Answer not in case.target.answers:
-            return [Reason("model", "the model does not answer questions about a page")]
+            return [Reason("model", "the model does not answer questions about pages")]
         reasons = []
         split = missing_split(asked.document for asked in all_questions(case.corpus))
         if split is not None:
             reasons.append(Reason("data", f"no question with an answer in {split} documents", text_of(self.name).add))
         baselines = given(case)["baselines"]
         if not known and not baselines:
-            reasons.append(Reason("missing", "no baselines in [references]: docaudit train-baseline makes one"))
+            reasons.append(Reason("missing", "[references] names no baseline: make one with docaudit train-baseline"))
         if 0 < baselines < self.n_baselines:
             few = f"{baselines} of {self.n_baselines} baselines"
             reasons.append(Reason("weak", few, "(give more: --reference baselines=PATH)"))
@@ -160,7 +160,7 @@ class Memorisation(Attack):
         given = len(case.references.baselines)
         few = (f"{given} of {self.n_baselines} baselines",) if given < self.n_baselines else ()
         blind = blind_baseline.by_split(case.corpus, [asked.document for asked in table.attempted.asked], progress)
-        averaged = Diagnostic("baselines", given, "models that never saw the audited pages, which G is averaged over")
+        averaged = Diagnostic("baselines", given, "models that never saw the audited pages; G is their average")
         return Result(
             self.name,
             measurements=(*measured, blind.estimate),

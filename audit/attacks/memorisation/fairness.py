@@ -40,7 +40,7 @@ def confounded(measured: Sequence[Measurement]) -> str | None:
     """Return why the strength of the baseline cannot be compared at all; None when it can."""
     gap = {item.name: item for item in measured}[GAP]
     if isinstance(gap, Unresolved) and not gap.n:
-        return "no held-out question could be asked: how strong the generalisation baseline is cannot be said"
+        return "no unseen question could be asked, so the strength of the baseline is unknown"
     return None
 
 
@@ -91,15 +91,15 @@ def _unequal(found: Mapping[str, Measurement]) -> Check | None:
     if isinstance(gap, Unresolved):
         return None
     p_value = gap.p_outside(-MAX_ANLS_GAP - _ROUNDING, MAX_ANLS_GAP + _ROUNDING)
-    compared = "not as strong as" if gap.value > 0 else "stronger than"
-    reason = f"the generalisation baseline is {compared} the model: {_readings(found, gap)}"
+    compared = "weaker than" if gap.value > 0 else "stronger than"
+    reason = f"the baseline is {compared} the model: {_readings(found, gap)}"
     return Check("unequal baseline", p_value, "confounded", reason, TRAIN_ALIKE)
 
 
 def _readings(found: Mapping[str, Measurement], gap: Estimate) -> str:
     target, stated = found.get("anls.heldout.target"), ""
     if isinstance(target, Estimate):
-        stated = f"held-out ANLS {target.value - gap.value:.3f} against {target.value:.3f}, "
+        stated = f"ANLS on unseen documents {target.value - gap.value:.3f} against {target.value:.3f}, "
     return f"{stated}a difference of {-gap.value:.3f} [{-gap.high:.3f}, {-gap.low:.3f}]"
 
 
@@ -109,8 +109,8 @@ def _differs_without_memory(found: Mapping[str, Measurement]) -> Check | None:
     if not isinstance(control, Estimate):
         return None
     reason = (
-        "on documents that neither saw, the model answers more or fewer questions than its baseline, net"
-        f" {control.value:.3f} [{control.low:.3f}, {control.high:.3f}]: what is more than chance is not all memory"
+        "on unseen documents, model and baseline answer different numbers of questions (net"
+        f" {control.value:.3f} [{control.low:.3f}, {control.high:.3f}]), so not all of the net is memory"
     )
     return Check("held-out net", control.p_outside(0, 0), "confounded", reason, TRAIN_ALIKE)
 
@@ -127,9 +127,9 @@ def _knows_members(found: Mapping[str, Measurement]) -> Check | None:
     uppers = {bound.alpha: bound.upper for bound in heldout.bounds}
     apart = [bound.alpha for bound in member.bounds if bound.lower > uppers.get(bound.alpha, 1.0)]
     reason = (
-        "the baseline looks trained on the audited documents: with the answer off the page it gives"
-        f" {member.value:.3f} [{member.low:.3f}, {member.high:.3f}] of those of member pages and"
-        f" {heldout.value:.3f} [{heldout.low:.3f}, {heldout.high:.3f}] of those of held-out ones"
+        "the baseline looks trained on the audited documents: it gives"
+        f" {member.value:.3f} [{member.low:.3f}, {member.high:.3f}] of the removed answers of training pages and"
+        f" {heldout.value:.3f} [{heldout.low:.3f}, {heldout.high:.3f}] of those of unseen pages"
     )
     return Check("baseline knows members", min(1.0, 2 * min(apart, default=1.0)), "confounded", reason, TRAIN_APART)
 
@@ -149,12 +149,12 @@ def _stronger(found: Mapping[str, Measurement]) -> str | None:
     """Return why the baseline may read far better than the target; None when that is ruled out."""
     gap = found[GAP]
     if isinstance(gap, Unresolved):
-        return f"how strong the generalisation baseline is could not be measured: {gap.reason}"
+        return f"the strength of the baseline could not be measured: {gap.reason}"
     if _lower(gap, EQUIVALENCE) >= -WIDE_ANLS_GAP - _ROUNDING:
         return None
     return (
-        f"that the generalisation baseline reads at most {100 * WIDE_ANLS_GAP:.0f} points better than the model is not"
-        f" shown, and a stronger one hides memory: {_readings(found, gap)}"
+        f"the baseline may read more than {100 * WIDE_ANLS_GAP:.0f} points better than the model, which could hide"
+        f" memorisation: {_readings(found, gap)}"
     )
 
 
@@ -162,13 +162,12 @@ def _hiding(found: Mapping[str, Measurement]) -> str | None:
     """Return why a baseline too strong on held-out pages may hide the target's memory; None when that is ruled out."""
     control = found.get("net.heldout")
     if not isinstance(control, Estimate):
-        return "no held-out control: what two models differ by without memory could not be measured"
+        return "no control on unseen documents shows how two models differ without memory"
     if control.low >= -MAX_HIDDEN - _ROUNDING:
         return None
     return (
-        f"on documents that neither saw, the baseline may answer up to {-100 * control.low:.1f} of 100 questions more"
-        f" than the model, and so much memory could be hidden: net {control.value:.3f} [{control.low:.3f},"
-        f" {control.high:.3f}]"
+        f"on unseen documents, the baseline may answer up to {-100 * control.low:.1f} % more questions than the model,"
+        f" which could hide as much memory: net {control.value:.3f} [{control.low:.3f}, {control.high:.3f}]"
     )
 
 
@@ -182,7 +181,7 @@ def _uncontrolled(found: Mapping[str, Measurement], context: str) -> str | None:
 
 def _unlike(context: str, control: Estimate) -> str:
     return (
-        f"on documents that neither saw, the model answers more or fewer questions than its baseline ({context}), net"
+        f"on unseen documents, model and baseline answer different numbers of questions ({context}), net"
         f" {control.value:.3f}"
     )
 

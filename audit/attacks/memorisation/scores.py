@@ -12,7 +12,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks.interface import AUDITED, LABELS
+from audit.attacks.interface import AUDITED, LABELS, WORDS
 from audit.attacks.measuring import (
     NEEDED_DOCUMENTS,
     Columns,
@@ -205,7 +205,7 @@ def _nets(table: QuestionTable, context: str, streams: Streams) -> Iterator[Job]
     suffix = "" if context == "exact" else f".{context}"
     member, heldout = (table.split(split).proven.tried(context) for split in AUDITED)
     if suffix and not len(member) + len(heldout):
-        yield partial(Unresolved, f"net{suffix}", "not tried this way, or no page or model allows it", 0)
+        yield partial(Unresolved, f"net{suffix}", "not tried, or not possible with these pages or this model", 0)
         return
     null: Null = None
     if len(heldout):
@@ -249,7 +249,7 @@ def _share(name: str, rows: QuestionTable, column: str, rng: Generator) -> Measu
 def _reading(rows: QuestionTable, commonest: Floats, rng: Generator) -> Measurement:
     """Estimate the target's ANLS on complete held-out pages; null: the members' commonest answer to everything."""
     if rows.n_documents < 2:
-        return Unresolved(POWER, "fewer than two held-out documents with questions that were asked", rows.n_documents)
+        return Unresolved(POWER, "fewer than two unseen documents with questions that were asked", rows.n_documents)
     found = mean(rows.readings[:, 0], rows.cluster, rng)
     return _estimate(POWER, found, (float(commonest.mean()), "chance"))
 
@@ -260,7 +260,7 @@ def _gap(rows: QuestionTable, rng: Generator) -> Measurement:
     Paired by question, clustered by document; with several baselines, from their mean.
     """
     if rows.n_documents < 2:
-        return Unresolved(GAP, "fewer than two held-out documents with questions that were asked", rows.n_documents)
+        return Unresolved(GAP, "fewer than two unseen documents with questions that were asked", rows.n_documents)
     gap = rows.readings[:, 0] - rows.readings[:, 1:].mean(axis=1)
     interval = rates.net(np.maximum(gap, 0), np.maximum(-gap, 0), rows.cluster, rng)
     return _estimate(GAP, interval, (0.0, "chance"))
@@ -339,7 +339,7 @@ def counts(trials: Sequence[Trial], outcomes: Sequence[Json]) -> tuple[Count, ..
     found = []
     for split, label in LABELS.items():
         own = Counter(one["status"] for trial, one in zip(trials, outcomes, strict=True) if trial.stratum == split)
-        found.append(Count(f"{label} questions", own.total(), f"questions about {label} pages that this budget tried"))
+        found.append(Count(f"{label} questions", own.total(), f"questions about {WORDS[split]} pages that were tried"))
         found += [Count(f"{label} questions: {name}", own[name], meaning) for name, meaning in STATUSES.items()]
     reasons, readings = (Counter(outcome[key] or "" for outcome in outcomes) for key in ("reason", "reading"))
     del reasons[""]

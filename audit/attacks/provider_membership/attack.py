@@ -64,7 +64,7 @@ BLUR = 20.0
 """Radius in pixels of the Gaussian blur over what is removed (Tito et al. 2024, appendix D.1.1)."""
 NO_QUESTION = ""
 """Stands for no query (section 5.2.2): of what a model is asked only the frame of its prompt is left."""
-NO_REFERENCE = "no model that knows none of the providers to compare with"
+NO_REFERENCE = "no model to compare with that knows none of the providers"
 GIVE = "give the pretrained model with a head for the task, or a baseline trained on documents of other providers"
 """What would mend it."""
 Scores = dict[str, float | None]
@@ -96,7 +96,7 @@ class ProviderMembership(Attack):
         """See `Attack.applies`."""
         known = case.target.card.is_model
         if known and loss_kind(case.target) is None:
-            return [Reason("model", "the model neither answers questions nor gives a loss of a page")]
+            return [Reason("model", "the model neither answers questions nor gives a page’s loss")]
         reasons = []
         lacking = shortage(case.corpus, perhaps_askable(case.corpus))
         if lacking is not None:

@@ -55,11 +55,11 @@ QUANTITIES = text_of("provider_membership").labels["quantities"]
 """The scores that may rank providers, the preferred one first, in words, as an axis has it."""
 LOWER = ("loss", "memory_change")
 """Features of which less speaks for membership; of the others more does. Fixed before any data, never by labels."""
-NO_NUMBER = "the model to compare with gave no finite number for any provider"
+NO_NUMBER = "the comparison model gave no finite number for any provider"
 """As where all its losses overflow."""
 NOT_MEASURED = "no provider has it"
-CONSTANT = "every provider has the same value, which tells nobody from anybody"
-_PROVIDERS = ScoreComparison("provider", "providers out of training", ("providers in", "providers out"))
+CONSTANT = "every provider has the same value"
+_PROVIDERS = ScoreComparison("provider", "unused providers", ("providers in", "providers out"))
 
 
 def measure_table(
@@ -95,7 +95,7 @@ def measure_table(
     found["auc.apk"] = _forest_area("auc.apk", table, inference)
     certain = measure_certain(table, streams["certain providers"], uncompared)
     rate = lowest_resolved(int((~table.member).sum()))
-    meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that providers out resolve"
+    meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that unused providers allow"
     columns = [_oriented(table, score) for score in CERTAIN_SCORES]
     ranked = [_sides(table, column) for column in columns if _unscored(LOW, table, column) is None]
     power: Measurement = Unresolved(POWER, "no provider is compared", 0)
@@ -107,7 +107,7 @@ def measure_table(
         for name, label in (("user", "user inference"), ("apk", "APK"))
         if name in scores and _unscored("roc", table, scores[name]) is None
     }
-    axes = "share of providers out called members", "share of providers in called members"
+    axes = "share of unused providers recognised", "share of used providers recognised"
     histograms: tuple[Histogram, ...] = ()
     for name, column in [*scores.items()][:1]:
         sides = _sides(table, np.where(np.isfinite(column), column, np.nan))
@@ -219,7 +219,7 @@ def _estimate(
         return replace(inference.lacks[method], name=name)
     n = len(table.names)
     if calls_all_alike(inference.calls[method]):
-        return Unresolved(name, f"every provider is called the same: {method} tells nobody from anybody", n)
+        return Unresolved(name, f"{method} gives every provider the same answer", n)
     return Unresolved(name, f"fewer than {MIN_JUDGED} providers of a side could be judged", n, 2 * NEEDED)
 
 

@@ -257,7 +257,7 @@ def _cannot_run(table: ProviderTable, method: str) -> Unresolved | None:
     if absent or not any(name in table.features for name in FEATURES):
         return Unresolved(method, f"no {absent[0] if absent else 'feature'} of any provider", 0)
     if method.endswith("_ensemble") and not all(name in table.features for name in MEMORY):
-        return Unresolved(method, "no memorisation tests: only models that answer questions are put to them", 0)
+        return Unresolved(method, "no memorisation tests: only models that answer questions allow them", 0)
     return None
 
 

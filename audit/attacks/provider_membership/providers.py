@@ -96,16 +96,16 @@ def shortage(corpus: Corpus, askable: Askable) -> tuple[str, str] | None:
     """Return why the providers of a data set cannot be compared, and what the owner can add; None when they can."""
     providers = providers_of(corpus, askable)
     if not providers:
-        return "no document names its provider", "give documents the provider that issued them"
+        return "no document names a provider", "name each document’s provider"
     if select_compared(corpus, providers):
         return None
     inside, outside = ([one for one in providers if one.member == member] for member in (True, False))
     asked = [sum(bool(one.asked) for one in side) for side in (inside, outside)]
     return (
-        f"{asked[0]} of {len(inside)} providers in training and {asked[1]} of {len(outside)} out of it can be asked "
-        f"about: {min_providers(corpus)} of each are the least",
-        "keep documents of providers in training aside, and all documents of others (docaudit import ... "
-        "--by-provider), with questions and answers, or labelled words",
+        f"only {asked[0]} of {len(inside)} used and {asked[1]} of {len(outside)} unused providers can be asked about, "
+        f"and {min_providers(corpus)} of each are needed",
+        "keep some documents of used providers aside, and all of unused ones (docaudit import ... --by-provider), with "
+        "questions and answers, or labelled words",
     )
 
 
@@ -115,7 +115,7 @@ def describe_unnamed(corpus: Corpus) -> str | None:
     if not n:
         return None
     documents = "document" if n == 1 else "documents"
-    return f"{n} {documents} of training without a provider, so that one that counts as out may be in: name it for each"
+    return f"{n} training {documents} without a provider may belong to an “unused” one: name each provider"
 
 
 def questions_of(document: Document) -> list[Question]:
@@ -187,8 +187,8 @@ class Matched:
         if kept >= ENOUGH * held:
             return None
         return (
-            f"of {held:g} questions about a provider in training, as an attacker has them, {kept:g} were compared "
-            "(medians): of providers out of training fewer documents were kept aside; keep aside as many of theirs"
+            f"only {kept:g} of {held:g} questions about a used provider were compared (medians), because fewer "
+            "documents of unused providers were kept aside; keep more of theirs aside"
         )
 
 

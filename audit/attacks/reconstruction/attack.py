@@ -41,12 +41,12 @@ from audit.targets.interface import AnswerLoss, FillMask, Target, TrainingLoss
 N_ATTEMPTS = 8
 """Under every budget."""
 
-NO_TOKENS = "the model sees a page as pixels only: there is no token of the page to put a candidate in place of"
-IN_A_PROMPT = "the model reads a page in its prompt, and no public masked language model has its tokens"
-OWN_MARKS = "no public masked language model has the model's tokens, so that nothing proposes values for its pages"
-REWORDED = "the countermeasure changes questions, and lets no candidate be put in place of a token of the page"
-NO_AUXILIARY = "no auxiliary model in [references] and no public documents to train one on"
-NO_PRETRAINED = "needs --reference pretrained=PATH or auxiliary=PATH: [references] names neither"
+NO_TOKENS = "the model sees pages as pixels only: no token of the page can be replaced by a candidate"
+IN_A_PROMPT = "the model reads pages in its prompt, and no public masked language model has its tokens"
+OWN_MARKS = "no public masked language model has the model's tokens and could propose values"
+REWORDED = "the countermeasure changes questions and allows no candidate in place of a page’s token"
+NO_AUXILIARY = "[references] names no auxiliary model, and there are no public documents to train one"
+NO_PRETRAINED = "give --reference pretrained=PATH or auxiliary=PATH: [references] names neither"
 UNFIT: Mapping[str, str] = text_of("reconstruction").labels["unfit"]
 """Tasks whose models, or most of them, cannot be attacked this way, and why."""
 

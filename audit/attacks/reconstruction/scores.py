@@ -171,7 +171,7 @@ def _unresolved(name: str, tables: Sequence[FieldTable], needed: int) -> Unresol
     documents = [table.n_documents for table in tables]
     if min(documents) >= 2:
         return None
-    of = "" if len(tables) == 1 else "member " if documents[0] < 2 else "held-out "
+    of = "" if len(tables) == 1 else "training " if documents[0] < 2 else "unseen "
     return Unresolved(name, f"fewer than two {of}documents with such fields", min(documents), needed)
 
 
@@ -251,11 +251,11 @@ def check_heldout(measurements: Sequence[Measurement]) -> tuple[Check, ...]:
     most = max(found, key=lambda estimate: estimate.low)
     p_value = min(1.0, len(found) * min(estimate.p_above(TRAINED_ON) for estimate in found))
     reason = (
-        "the held-out documents look trained on, unless this is chance: of their values that stand in no other "
-        f"document, {100 * most.value:.0f} in 100 more are put back with the model than without it "
-        f"(95 % interval {100 * most.low:.0f} to {100 * most.high:.0f})"
+        "the unseen documents look trained on, unless this is chance: the model restores "
+        f"{100 * most.value:.0f} points more of their values than the public model "
+        f"(95 % CI {100 * most.low:.0f} to {100 * most.high:.0f})"
     )
-    remedy = "keep documents aside that no training saw, and scan again"
+    remedy = "keep documents aside that no training saw, then scan again"
     return (Check("held-out gain", p_value, "confounded", reason, remedy),)
 
 
@@ -267,7 +267,7 @@ def _diagnostics(outcomes: Sequence[Json]) -> tuple[Diagnostic, ...]:
     steps = sum(len(outcome["truth"]) * len(outcome["attack"]) for outcome in outcomes)
     unusable = sum(outcome["unusable"] for outcome in outcomes) / steps
     many = "median number of different reconstructions among a field's attempts; under 2, multi-shot equals one-shot"
-    silent = "share of the attack's steps at which the target's losses said nothing (median 0 or not finite)"
+    silent = "share of the attack's steps without usable losses of the target (median 0 or not finite)"
     return (
         Diagnostic("distinct attempts", float(np.median(distinct)), many),
         Diagnostic("unusable losses", unusable, silent),

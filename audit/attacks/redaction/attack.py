@@ -42,9 +42,9 @@ from audit.stats.lift import WorstClass, lift_share, worst_class
 from audit.stats.rates import net
 from audit.targets.utility import estimate
 
-NOT_REDACTED = "the data set does not say that values are redacted"
+NOT_REDACTED = "the data set does not declare redacted values"
 STATE_IT = 'state in manifest.toml how values are hidden: [redaction] mask = "length", "fixed" or "all"'
-ADD_VALUES = "mark values of two categories at least for attack, in as many documents (or providers) as there are folds"
+ADD_VALUES = "mark values of at least two categories for attack, in as many documents (or providers) as there are folds"
 LEAK = 0.90
 """Accuracy by document above which folds leak until it is explained (methods.md#redaction-context)."""
 UNIT = "documents"
@@ -169,7 +169,7 @@ class RedactionContext(Attack):
         counts = {"values": len(samples), f"mask: {declared}": len(samples)}
         counts |= {"documents": len({span.document for span in samples.spans}), "on pages": on_pages}
         images = {"looked at under the box": covered.seen, "text under the box": covered.painted}
-        meaning = f"1: an accuracy over {LEAK} by document; rule out first what stands on both sides of a fold"
+        meaning = f"1: an accuracy above {LEAK} by document; first exclude equal text on both sides of a fold"
         leaking = float(predictions.hits(predictions.told).mean()) > LEAK
         return Result(
             "redaction",
@@ -245,13 +245,13 @@ def kinds_of(predictions: Predictions) -> Iterator[Count]:
     classes, judged = _merge_rare(predictions.samples.classes, predictions.samples.classes)
     n_rare = int(np.sum(classes == RARE))
     if n_rare:
-        treated = "judged as one" if judged.all() else "left out, for they are too few together"
+        treated = "judged as one" if judged.all() else "left out, because they are too few together"
         yield Count("rare kinds", n_rare, f"values of kinds with fewer than {NEEDED} values: {treated}")
     found = _find_worst_class(predictions)
     if not isinstance(found, Unresolved):
         name = CATEGORIES[found.label] if found.label < RARE else "rare"
         n = int(np.sum(classes == found.label))
-        yield Count(f"told best: {name}", n, "values of the kind that is told best, beyond false calls")
+        yield Count(f"told best: {name}", n, "values of the most exposed kind, beyond false calls")
 
 
 def _accuracy(name: str, predictions: Predictions, predicted: Ints) -> Measurement:
@@ -272,7 +272,7 @@ def lift_share_of(predictions: Predictions) -> Measurement:
     prior = predictions.hits(predictions.prior)
     rest = int(np.sum(~prior))
     if rest < NEEDED:
-        return Unresolved("lift_share", "too few values of other kinds than the commonest", rest, NEEDED)
+        return Unresolved("lift_share", "too few values of less common kinds", rest, NEEDED)
     found = lift_share(predictions.hits(predictions.told), prior, predictions.samples.documents)
     return estimate("lift_share", found, "values", 0.0, "blind")
 
@@ -290,7 +290,7 @@ def _find_worst_class(predictions: Predictions) -> WorstClass | Unresolved:
     counts = np.unique(classes[judged], return_counts=True)[1]
     if counts.size < 2:
         rest = classes.size - int(counts.max(initial=0))
-        return Unresolved("worst_class", "too few values of other kinds than the commonest", rest, NEEDED)
+        return Unresolved("worst_class", "too few values of less common kinds", rest, NEEDED)
     return worst_class(classes[judged], called[judged], predictions.samples.documents[judged])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Bools, Ints
-from audit.attacks.interface import AUDITED, ask, ask_all
+from audit.attacks.interface import AUDITED, WORDS, ask, ask_all
 from audit.attacks.measuring import Streams
 from audit.attacks.redaction.contexts import EXCESS, GAINS, NEEDED, Features, Samples, features_of, fit
 from audit.case import Case
@@ -177,8 +177,8 @@ def _sort_guess(weights: Mapping[int, float]) -> Guess:
     return [[float(number), float(weight)] for number, weight in ordered]
 
 
-NOT_ASKED = "the target names neither tags nor hidden words"
-NOTHING_HIDDEN = "no member or held-out document holds a redacted value"
+NOT_ASKED = "the target names neither labels nor hidden words"
+NOTHING_HIDDEN = "no training or unseen document holds a redacted value"
 GUESS_WEIGHT = 1.0
 """Of what the target says beside a context of length 1."""
 SEED = 0
@@ -240,13 +240,13 @@ def _by_split(sides: Sequence[Side], streams: Streams) -> Iterator[Measurement]:
             found = net(together & ~alone, alone & ~together, documents, streams[name])
             yield estimate(name, found, "values", 0.0, "blind")
         else:
-            yield Unresolved(name, f"the target was asked about no {split} document", 0)
+            yield Unresolved(name, f"the target was asked about no {WORDS[split]} document", 0)
 
 
 def _excess(name: str, sides: Sequence[Side], rng: Rng) -> Measurement:
     for split, (*_, documents) in zip(AUDITED, sides, strict=True):
         if documents.size < NEEDED:
-            reason = f"the target was asked about too few values of {split} documents"
+            reason = f"the target was asked about too few values of {WORDS[split]} documents"
             return Unresolved(name, reason, documents.size, NEEDED)
     return estimate(name, excess_rate(sides, rng), "values", 0.0, "held-out")
 
