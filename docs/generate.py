@@ -79,8 +79,12 @@ def _commands() -> Iterator[str]:
         if arguments:
             rows = ([f"`{_shown(item)}`", str(getattr(item, "help", None) or "")] for item in arguments)
             yield from _table(("argument", "meaning"), rows)
-        rows = ([f"`{_flags(item)}`", _meaning(item), _default(item)] for item in options)
-        yield from _table(("option", "meaning", "default"), rows)
+        groups: dict[str, list[Any]] = {}
+        for item in options:
+            groups.setdefault(getattr(item, "rich_help_panel", None) or "", []).append(item)
+        for group, found in groups.items():
+            rows = ([f"`{_flags(item)}`", _meaning(item), _default(item)] for item in found)
+            yield from _table((f"option ({group})" if group else "option", "meaning", "default"), rows)
 
 
 def _leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
