@@ -22,7 +22,7 @@ from audit.report.markdown import dpia, model_card
 from audit.report.templates import escaped
 
 pytestmark = pytest.mark.usefixtures("undrawn")
-CHAPTERS = ("What was audited", "Risk", "Measures", "Residual risk", "What was examined, and what was not", "Clauses")
+CHAPTERS = ("Scope", "Risk", "Measures", "Residual risk", "Coverage", "Clauses")
 
 
 @pytest.mark.parametrize("make", [*examples.CASES.values(), example_private.private])
@@ -113,7 +113,7 @@ def test_the_section_says_all_limits_the_policy_and_what_is_not_known(name: str)
     assert section.startswith("## Privacy audit")
     assert f"**{verdict.stamp}**" in section
     assert "evidence for" in section
-    assert "### What was not examined" in section
+    assert "### Not tested" in section
     assert not re.search(r"\b(safe|secure|private model|no leak)\b", section, re.I)
     table = next(block for block in section.split("\n\n") if block.startswith("| Attack"))
     left_out = [one for one in verdict.decisions if one.outcome in ("inapplicable", "not run")]
