@@ -56,7 +56,7 @@ class Clause:
     clause: Written
     summary: Written
     read: dt.date
-    seen: Literal["", "as quoted by others", "as summarised by others", "in a copy on another site"] = ""
+    seen: Literal["", "as quoted elsewhere", "as summarised elsewhere", "in a copy on another site"] = ""
     quote: str = ""
     attack_class: str = ""
     outside: str = ""
