@@ -79,15 +79,15 @@ def plan(
         if not out.parent.is_dir():
             raise UsageError(f"--out {out}: no file can be written there", "name a file in a folder that there is")
     with console.Reporter() as progress:
-        for planned in progress.follow(plan_audit(options, policy, progress)):
-            if verbose:
-                console.show_table(*limits_table(planned))
-                console.say(*LEGEND, "", *reasons(planned), "")
-                console.show_table(*costs_table(planned))
-            console.show_table(*attacks_table(planned), spaced=False)
-            console.say(SIDES, "", conclusion(planned, detailed=verbose))
-            if out is not None:
-                write_atomically(out, as_json(planned))
+        [planned] = progress.follow(plan_audit(options, policy, progress))
+    if verbose:
+        console.show_table(*limits_table(planned))
+        console.say(*LEGEND, "", *reasons(planned), "")
+        console.show_table(*costs_table(planned))
+    console.show_table(*attacks_table(planned), spaced=False)
+    console.say(SIDES, "", conclusion(planned, detailed=verbose))
+    if out is not None:
+        write_atomically(out, as_json(planned))
 
 
 DECIDABLE: dict[Outlook, str] = {
