@@ -46,7 +46,7 @@ def test_says_what_was_put_in_what_it_can_show_and_what_is_next(data: Path, tmp_
     included = sum(canary["included"] for canary in canaries)
     assert len(canaries) == 64
     text = " ".join(result.output.split())
-    assert f"{included} are in, {64 - included} are out" in text
+    assert f"put {included} of them in and left {64 - included} out" in text
     assert f"{2 * included} training documents were added, 2 for each" in text
     assert "copies of 6 member pages" in text
     assert "epsilon of at most 2.32" in text
@@ -107,7 +107,7 @@ def test_data_of_questions_gets_secrets_of_several_kinds_that_no_page_prints(tmp
     text = " ".join(result.output.split())
     assert "18 canaries of pattern pin, names, mixed" in text
     assert "1 or 4 or 16 for each" in text
-    assert "train with CanaryCallback" in text
+    assert "Train with CanaryCallback" in text
     corpus = manifests.load(tmp_path / "out")
     drawn = load_canaries(corpus)
     assert drawn is not None

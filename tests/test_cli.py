@@ -162,10 +162,10 @@ def test_two_scans_never_share_a_folder(models, data, tmp_path):
 # The exit-code table of DESIGN.md, for gate and report; scans of each kind are above, below and in samples.
 
 
-@pytest.mark.parametrize(("case", "code"), [("passed", 0), ("violated", 10), ("undecided", 11)])
+@pytest.mark.parametrize(("case", "code"), [("passed", 0), ("exceeded", 10), ("undecided", 11)])
 def test_gate_exits_with_the_verdict(case, code, tmp_path):
     policy, record = tmp_path / "policy.toml", tmp_path / "record.json"
-    limits = {"passed": 0.9, "violated": 0.0001, "undecided": 0.05}
+    limits = {"passed": 0.9, "exceeded": 0.0001, "undecided": 0.05}
     policy.write_text(
         'schema = 1\nname = "mine"\n[[limits]]\nattack = "reconstruction"\nmetric = "excess_pr.unique"\n'
         f'max = {limits[case]}\nrationale = "ours"\n'

@@ -373,7 +373,7 @@ def two(found):
     [
         ("", two(0.4), two(0.1), 0, ""),
         ("", two(0.1), two(0.13), 0, ""),
-        ("", scan(reconstruction(0.9)), scan(reconstruction(0.8)), 10, "1 of 2 limits violated"),
+        ("", scan(reconstruction(0.9)), scan(reconstruction(0.8)), 10, "1 of 2 limits exceeded"),
         ("", area(0.5), GONE, 11, LOST),
         (WARNS, area(0.5), GONE, 11, LOST),
         (WARNS, QUIET, two(0.4), 10, "1 limit is worse"),

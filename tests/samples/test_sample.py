@@ -126,7 +126,7 @@ def test_every_decision_report_is_four_to_six_filled_pages_without_small_letters
 def test_the_pdf_says_what_the_record_says(scans):
     out, _, _ = scans[RECEIPTS, "model"]
     first = printed.texts(out / "report.pdf")[0]
-    assert "VIOLATED" in first.upper()
+    assert "EXCEEDED" in first.upper()
     attack, *_ = records.read(out).attacks
     found = next(item for item in attack.measurements if item.name == "pr.member.attack.unique.lowest_loss")
     assert f"{round(found.value * found.n)} of {found.n}" in " ".join(first.split())
