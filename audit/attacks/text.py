@@ -91,7 +91,6 @@ class Metric(StrictModel):
         cap: the smallest maximum over data sets and budgets, where it is under that of the kind: there are scans in
             which nothing exceeds a limit there or beyond.
         about_text: whether it may be about what the documents give away, whatever the model.
-        listed: False keeps it out of the table of every measurement, because a part shows it.
         counted: False for a share that is no count of units.
     """
 
@@ -103,7 +102,6 @@ class Metric(StrictModel):
     measured: tuple[str, ...] = ()
     cap: float | None = None
     about_text: bool = False
-    listed: bool = True
     counted: bool = True
 
     @property

@@ -15,7 +15,6 @@ import example_providers as providers
 import example_records as records
 import planted_canaries as planted
 import pytest
-from report_cells import cells
 from shown_pages import HOSTILE, Seen, check_text
 
 from audit.attacks import TEXTS
@@ -26,18 +25,6 @@ from audit.report.recommend import findings, recommend
 from audit.report.revealed import write_revealed
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
-
-
-def test_the_tables_leave_no_number_out() -> None:
-    from audit.attacks.provider_membership.measures import METHODS as WAYS
-
-    report = TEXTS["reconstruction"]
-    ranked = {name for head in records.MULTISHOT for name in report.metrics[head].names}
-    assert not any(report.metric(name).listed for name in ranked)
-    assert cells(report.parts[0]) == ranked
-    assert {f"balanced_accuracy.{name}" for name in WAYS} < cells(*TEXTS["provider_membership"].parts)
-    text = TEXTS["canaries"]
-    assert {*text.names} <= cells(*text.parts)
 
 
 def test_figures_name_the_series_of_the_record() -> None:
