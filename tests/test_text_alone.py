@@ -91,7 +91,7 @@ def test_a_gate_that_is_not_told_so_lets_no_record_without_a_model_through(scann
         if code == 11:
             said = " ".join(ran.output.split())
             assert "no model was audited" in said
-            assert "gate it with --no-model" in said
+            assert "give --no-model" in said
 
 
 @pytest.mark.parametrize(

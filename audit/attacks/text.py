@@ -157,7 +157,7 @@ class AttackText(StrictModel):
 
     name: str = ""
     title: str = ""
-    question: str = "What an attacker who holds the model learns about the documents it was trained on."
+    question: str = "Does an attacker with the model learn anything about its training documents?"
     short_question: str = Field("", pattern=r"^(\S+( |$)){0,12}$")
     consequence: str = Field("", pattern=r"^([^{}]|\{(n|of)_(member|heldout)\})*$")
     consequence_of: tuple[str, ...] = ()

@@ -22,8 +22,8 @@ Good = Literal["less", "more", "nearer to chance"]
 WITHIN = "the interval of the change reaches over zero"
 """Why most of what cannot be told cannot be told."""
 RULE = (
-    "Better and worse: the 95 % interval of the change excludes zero, and its p is at most 0.05 after Holm over all "
-    "comparisons. So with two models that leak alike, any of these words falls anywhere in at most one of 20 "
+    "Better and worse: the 95 % interval of the change excludes zero, and p after Holm over all "
+    "comparisons is at most 0.05. For two models that leak alike, such a word appears in at most one of 20 "
     "comparisons of two scans. Cannot be told does not mean alike."
 )
 

@@ -18,10 +18,7 @@ from audit.record import AuditRecord
 SHOWN = 8
 """Files that a warning names."""
 UNSIGNED = "unsigned: nobody vouches for this record"
-UNAUDITED = (
-    "no model was audited, this is the record of a text alone; where the text is what is to be let through, "
-    "gate it with --no-model"
-)
+UNAUDITED = "no model was audited: this is the record of a text alone. To gate the text, give --no-model"
 
 
 def load_policy(name_or_path: str, *, complete: bool = True) -> Policy:
@@ -145,7 +142,7 @@ def check_signature(path: Path, public: Path) -> str:
             f"{place}: no attestation ({error.strerror})", f"write it with: docaudit attest {place.parent} --key KEY"
         ) from None
     if not attestations.is_signed_by(sealed, key):
-        raise RecordError(f"{place} is not signed with this key", "give the key of whoever signed it with --pub")
+        raise RecordError(f"{place} is not signed with this key", "give the public key of the signer with --pub")
     if sealed.statement.digests.get("record.json") != {"sha256": digest}:
         raise RecordError(f"{written} is not the record that was signed", "give the record as it was signed")
     return f"signed with the key {key.keyid[:12]}"

@@ -143,7 +143,7 @@ def as_sarif(judged: Judged) -> str:
     if findings and judged.place is None:
         raise RenderError(
             "no SARIF was written: the repository holds neither the policy nor --data nor a README, and code "
-            "scanning needs such a place",
+            "scanning needs one",
             "commit the policy, or give --data DATA_DIR",
         )
     data = printable(judged.record.corpus.name)

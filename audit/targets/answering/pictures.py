@@ -162,7 +162,7 @@ def donut_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> D
     if prompt is None and not all(mark in tokenizer.get_vocab() for mark in _DONUT_MARKS):
         raise TargetError(
             f"{folder}: its vocabulary has no marks of a question ({_DONUT_MARKS[0]}, {_DONUT_MARKS[1]}), so docaudit"
-            " does not know the form of its prompt",
+            " does not know its prompt",
             'write its training prompt into manifest.toml, below [recipe], as prompt = "...", with {question} for the'
             " question. (TrOCR, Nougat and Donut on CORD take no question.)",
         )

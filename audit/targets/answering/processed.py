@@ -334,7 +334,7 @@ def seeing_reader(
         raise TargetError(
             f"{folder}: its processor has no chat template, so docaudit does not know the form of its prompt",
             "write its training prompt into manifest.toml, below [recipe], with {question} for the question, such as"
-            f' prompt = "{example}". Or add the chat_template.jinja of its fine-tuning'
+            f' prompt = "{example}". You can also add the chat_template.jinja of its fine-tuning'
             " to the checkpoint",
         )
     if system is not None:

@@ -32,7 +32,7 @@ _MAX_BYTES = 2**16
 _CARD: TypeAdapter[PrivacyCard] = TypeAdapter(PrivacyCard)
 _NOT_GIVEN = (
     "the checkpoint states a guarantee (epsilon {epsilon:.3g} at delta {delta:.2g}) that its own "
-    "numbers do not give: it is left out"
+    "numbers do not give. It is left out"
 )
 
 
