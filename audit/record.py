@@ -98,7 +98,7 @@ class Result:
         """Explain why it did not run to its end; empty where it did."""
         if self.reason is None:
             return ""
-        return f"it broke down ({self.reason.why})" if self.status == "failed" else self.reason.why
+        return f"it failed ({self.reason.why})" if self.status == "failed" else self.reason.why
 
 
 @dataclass(frozen=True, config=STRICT)

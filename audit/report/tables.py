@@ -17,7 +17,7 @@ from audit.report.templates import ResultIndex
 OUTCOME_LABELS = LABELS["outcomes"]
 """What a decision on one limit is called; the order is the one in which page one shows them."""
 NULL_LABELS = LABELS["nulls"]
-CONFIRMED = "the leak is confirmed over the limit"
+CONFIRMED = "the leak above the limit is confirmed"
 WITHIN = "the whole interval is within the limit"
 
 

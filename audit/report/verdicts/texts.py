@@ -45,7 +45,7 @@ def as_junit(judged: Judged) -> str:
             number = "" if check.decision is None else f"\n{compared(check.decision)}"
             _add_case(suite, check.metric, _case_result(check, broken), f"{check.outcome}: {check.sentence}{number}")
         if not own:
-            said = f"the attack broke down ({broken[name]}); no limit of the policy is about it"
+            said = f"the attack failed ({broken[name]}), and no limit of the policy is about it"
             _add_case(suite, "attack", ("skipped", _error_type(broken[name]), said), said)
         suite.set("tests", str(len(suite)))
         for kind, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
@@ -163,7 +163,7 @@ def _sarif_finding(check: Check, policy: str) -> _Finding:
     message = f"{check.outcome.capitalize()}: {check.sentence}."
     if check.decision is not None:
         # The reason of a violation may name the owner of a waiver that has ended; a finding names nobody.
-        why = "confirmed over the limit" if check.outcome == "violated" else check.sentence
+        why = "the leak above the limit is confirmed" if check.outcome == "violated" else check.sentence
         label = _metric_label(check.attack, check.metric)
         message = f"{check.outcome.capitalize()}: {label}: {compared(check.decision)} of policy {policy}; {why}."
     return _Finding(check.attack, check.metric, level, message)
