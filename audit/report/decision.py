@@ -46,6 +46,7 @@ class Question:
         note: why the numbers decide nothing, or that they are about the text; often empty.
     """
 
+    attack: str
     question: str
     outcome: str
     word: str
@@ -158,6 +159,7 @@ def _question(record: AuditRecord, verdict: Verdict, result: Result) -> Question
     elif deciding is not None and deciding.outcome != outcome:
         note = f"{note} {LABELS['notes']['other limit']}".strip()
     return Question(
+        attack=result.attack,
         question=text.short_question or text.title or result.attack,
         outcome=outcome,
         word=OUTCOME_LABELS.get(outcome, LABELS["notes"]["no limit"]),
@@ -205,7 +207,7 @@ def _sides(result: Result, deciding: Decision | None) -> tuple[str, str]:
     """Write what the attack reached on training and on unseen documents, by the method that decides."""
     if deciding is not None and deciding.measured is not None and deciding.measured.is_area:
         value = min(1.0, deciding.measured.value)
-        return f"{numbers.show(value, 'share')} of pairs", f"{numbers.show(0.5, 'share')} by guessing"
+        return f"right in {numbers.show(value, 'share')} of pairs", f"guessing: {numbers.show(0.5, 'share')}"
     found = [_count_of(one) for one in _counted(result, deciding)]
     return (*found, "", "")[0], (*found, "", "")[1]
 
@@ -252,7 +254,7 @@ def _consequences(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
         if len(counted) == 2 and None not in counts:
             (member, heldout), (hits, others) = counted, counts
             yield text_of(result.attack).consequence.format(
-                n_member=hits, of_member=member.n, n_heldout=others, of_heldout=heldout.n
+                n_member=f"{hits:,}", of_member=f"{member.n:,}", n_heldout=f"{others:,}", of_heldout=f"{heldout.n:,}"
             )
 
 

@@ -183,7 +183,7 @@ def test_every_record_gives_four_to_six_filled_and_readable_pages_with_what_was_
     assert min(printed.smallest_letters(path) + 0.01, figures.RC["font.size"]) >= SMALLEST
     first, *_ = printed.texts(path)
     record, _, policy = examples.CASES[name]()
-    digests = [card.sha256[:12] for card in (record.target, record.corpus)]
+    digests = [card.sha256[:16] for card in (record.target, record.corpus)]
     told = (f"“{policy.name}”", *digests, "2 MARCH 2026", "Signature", "objects", "Review date")
     assert [words for words in told if words not in first] == []
     assert record.target.sha256 in "".join(printed.texts(path))

@@ -65,7 +65,10 @@ def jobs(table: AttributeTable, streams: Streams) -> Iterator[Job]:
         yield partial(count_values, name, unique, excess_mean, streams[name])
         yield partial(count_documents, named(DOCUMENTS, method), unique)
     for split in AUDITED:
-        yield partial(_share, f"{CHOSEN}.{split}", table.split(split), streams[f"{CHOSEN}.{split}"])
+        rows, name = table.split(split), f"{CHOSEN}.{split}"
+        yield partial(_share, name, rows, LOSS, streams[name])
+        for own, method in ((named(f"{name}.unique", method), method) for method in METHODS):
+            yield partial(_share, own, rows.group("unique"), method, streams[own])
     yield partial(_listed, table.split("member"))
     yield partial(_power, table.split("heldout"), streams[POWER])
 
@@ -75,8 +78,7 @@ def check_kinds(table: AttributeTable, streams: Streams) -> tuple[Check, ...]:
     kinds = KindsCheck(ALLOWED)
     for category, method in product(sorted({*table.category.tolist()} & {*CATEGORIES}), METHODS):
         name, words = named(f"{EXCESS}.{category}", method), f"values of category {category}"
-        tried = table.where(table.category == category).tried(method)
-        kinds.test(words, tried, excess_mean, streams[name])
+        kinds.test(words, table.where(table.category == category).tried(method), excess_mean, streams[name])
     return kinds.check()
 
 
@@ -118,8 +120,7 @@ def coverage(everything: Iterable[Hidden], asked: Iterable[Hidden], withheld: Co
     """
     own = [hidden for hidden in asked if hidden.document.split == "member"]
     tried, unique = Counter(one.category for one in own), Counter(one.category for one in own if one.unique)
-    total = Counter(withheld)
-    total.update(one.category for one in everything if one.document.split == "member")
+    total = withheld + Counter(one.category for one in everything if one.document.split == "member")
     return cover("values", [name for name in sorted(total) if name in CATEGORIES], tried, total, unique)
 
 
@@ -135,8 +136,7 @@ def counts(
             Count(f"{label} documents", rows.n_documents, f"{WORDS[split]} documents that hold them"),
             Count(f"{label} values, unique", int(rows.unique.sum()), ALONE),
         ]
-    gone = Counter[str | None](lost)
-    gone.update(one.left_out for one in everything)
+    gone = lost + Counter(one.left_out for one in everything)
     return [*found, *(Count(f"left out: {name}", gone[name], meaning) for name, meaning in reasons.items())]
 
 
@@ -155,11 +155,11 @@ def _difference(name: str, columns: Sequence[Columns], rng: Generator) -> Measur
     return estimate(name, excess_mean(columns, rng), "values", 0.0, "held-out")
 
 
-def _share(name: str, rows: AttributeTable, rng: Generator) -> Measurement:
-    """Measure the share of values that are chosen by the loss; null: without the model."""
+def _share(name: str, rows: AttributeTable, method: str, rng: Generator) -> Measurement:
+    """Measure the share of values that a method chooses; null: without the model."""
     if rows.n_documents < LEAST:
         return Unresolved(name, "fewer than two documents with such values", rows.n_documents, NEEDED)
-    found = mean(rows.chosen[LOSS], rows.cluster, rng)
+    found = mean(rows.chosen[method], rows.cluster, rng)
     return estimate(name, found, "values", float(rows.public.mean()), "public model")
 
 
