@@ -23,7 +23,6 @@ LEAK_ORDER = ("violated", "waived", "undecided", "", "passed", "not run", "inapp
 """Of attacks by the worst outcome of their limits, on page one; empty: none limits it."""
 MOST_ROWS = 5
 """Questions that page one shows, the worst first; the pages behind it hold the others."""
-MOST_CONSEQUENCES = 2
 MOST_KINDS = 4
 LONGEST_TITLE = 64
 """Signs of a title: two lines of page one."""
@@ -114,7 +113,7 @@ def decision_view(record: AuditRecord, verdict: Verdict, texts: Mapping[str, Att
         stamp=STAMPS[outcome if record.target.is_model else f"{outcome} without a model"],
         word=verdict.stamp if outcome == verdict.overall else LABELS["outcomes"][outcome].upper(),
         headline=headline(record, verdict),
-        consequences=tuple(_consequences(record, verdict))[:MOST_CONSEQUENCES],
+        consequences=tuple(_consequences(record, verdict))[:2],
         explanation=explanation(record, verdict),
         # What passes names what was not tested; elsewhere the open limits say it.
         counts=(verdict.reason if verdict.overall in ("passed", "waived") else verdict.counts.sentence)
