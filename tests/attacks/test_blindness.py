@@ -123,7 +123,7 @@ def test_few_units_are_a_weakness_where_they_were_drawn_and_confound_where_they_
         assert blind.confounded is None
         assert not blind.told_apart
         (power,) = (found for found in blind.diagnostics if found.name == "blind_power")
-        assert "that documents were drawn by lot is the data set's own statement" in power.meaning
+        assert "only the data set states that documents were drawn by lot" in power.meaning
         assert "a difference of AUC 0.65" in power.meaning
     shops = dict(zip(sorted({shop for _, shop, _ in drawn}), halves(12), strict=False))
     assert by_provider(corpus(drawn, [False] * 24, "by-provider"), shops).confounded is None

@@ -110,7 +110,7 @@ def test_a_report_shows_it_with_what_it_recovered(said, folder):
     assert said["report"][0] == 0, said["report"][1]
     page = (folder / "out" / "report.html").read_text()
     assert "loss_gap" in page
-    assert "no description of this attack" in page
+    assert "does not describe this attack" in page
     revealed = (folder / "out" / "evidence" / "report-revealed.html").read_text()
     assert "loss_gap" in revealed
     assert "m0" in revealed
