@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 import tomllib
 from collections.abc import Callable
 from importlib import import_module
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from audit import __version__, plugins
 from audit.cli.options import HELP, PANELS, show_errors
@@ -46,12 +46,19 @@ def make_app(called: str | None = None) -> typer.Typer:
     if called not in COMMANDS:
         for add in plugins.load("docaudit.commands").values():
             add(app)
-    if called not in COMMANDS or "--help" in sys.argv:
+    _group_options(app)
+    return app
+
+
+class _Command(TyperCommand):
+    """A command whose options of no panel are common ones."""
+
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """Print the help; what prints it is loaded for that alone."""
         from typer import rich_utils
 
         rich_utils.OPTIONS_PANEL_TITLE = "Common"
-        _group_options(app)
-    return app
+        super().format_help(ctx, formatter)
 
 
 def _group_options(app: typer.Typer) -> None:
@@ -60,6 +67,7 @@ def _group_options(app: typer.Typer) -> None:
         if group.typer_instance is not None:
             _group_options(group.typer_instance)
     for command in app.registered_commands:
+        command.cls = _Command
         function: Callable[..., Any] = command.callback or _options
         signature = inspect.signature(function, eval_str=True)
         for parameter in signature.parameters.values():
