@@ -41,6 +41,7 @@ def report(
     Exits 0 when they were written. Give the records of several checkpoints to draw leak and usefulness against epoch
     (trend.html, trend.pdf).
     """
+    from audit.workflows.gate import paths_of
     from audit.workflows.report import Report, model_card_of, report_records
 
     if model_card:
@@ -58,7 +59,10 @@ def report(
         )
     console.warn(*written.warnings)
     if isinstance(written, Report):
-        console.show_verdict(written.verdict, written.folder, written.record, decides_exit=False, verbose=verbose)
+        paths = paths_of(record_paths[0], written.record)
+        console.show_verdict(
+            written.verdict, written.folder, written.record, decides_exit=False, paths=paths, verbose=verbose
+        )
         if written.revealed is not None:
             console.say(f"With the values, for you alone: {written.revealed}")
         if written.dpia is not None:
