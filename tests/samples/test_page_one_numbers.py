@@ -36,7 +36,8 @@ class Scan:
     def __init__(self, folder: Path) -> None:
         page = re.sub(r"<script.*?</script>|<style.*?</style>", "", (folder / "report.html").read_text(), flags=re.S)
         self.text = re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", "", page)).replace("\u00a0", " "))
-        self.page_one = self.text.partition("What leaks, and what was tried")[2].partition("Who answers for what")[0]
+        self.page_one = self.text.partition("What an attacker gets")[2].partition("Residual risk")[0]
+        self.findings = self.text.rpartition("Detailed findings")[2].partition("Results against each limit")[0]
         self.record: dict[str, Any] = json.loads((folder / "record.json").read_text())
         lines = (SAMPLES / folder.name.partition("-")[0] / "data" / "documents.jsonl").read_text().splitlines()
         self.documents = {document["id"]: document for document in map(json.loads, lines)}
@@ -115,7 +116,7 @@ def test_the_counts_are_those_of_the_policy(scan: Scan) -> None:
     bare = scan.text
     while bare != (shorter := re.sub(r" ?\([^()]*\)", "", bare)):
         bare = shorter  # what was not tested stands in brackets behind its count
-    found = re.findall(r"(\d+) of (\d+) limits (?:violated|undecided|met)((?:, \d+ [a-z ]+)*)", bare)
+    found = re.findall(r"(\d+) of (\d+) limits (?:exceeded|undecided|met)((?:, \d+ [a-z ]+)*)", bare)
     assert found
     for first, total, rest in found:
         assert int(first) + sum(map(int, re.findall(r"\d+", rest))) == int(total)
@@ -146,9 +147,9 @@ def test_the_share_of_values_rebuilt_is_that_of_the_journal(scan: Scan) -> None:
         (found, member), (_, heldout) = gains("member", method), gains("heldout", method)
         excess = sum(member) / len(member) - sum(heldout) / len(heldout)
         means[method] = (excess, f"{sum(found)} of {len(found)} values")
-    told = re.search(r"(?:Training accounts for|training was found:) ([\d.−-]+) % of values", scan.page_one)
+    told = re.search(r"(?:Training accounts for|training was found:) ([\d.−-]+) % of values", scan.findings)
     if told is None:
-        points = re.search(r"([\d.−-]+) points \([^)]*\), the limit is at most 5 points", scan.page_one)
+        points = re.search(r"([\d.−-]+) points \([^)]*\), the limit is at most 5 points", scan.findings)
         shown = float(points[1].replace("−", "-")) if points else 0.0
         assert any(shown == pytest.approx(100 * excess, abs=0.05) for excess, _ in means.values())
         return
@@ -157,7 +158,8 @@ def test_the_share_of_values_rebuilt_is_that_of_the_journal(scan: Scan) -> None:
         for excess, counted in means.values()
         if float(told[1].replace("−", "-")) == pytest.approx(100 * excess, abs=0.5)
     ]
-    assert any(f"at least {counted}" in scan.page_one for counted in fitting)
+    assert any(f"at least {counted}" in scan.findings for counted in fitting)
+    assert any(counted.removesuffix(" values") in scan.page_one for counted in fitting)
 
 
 def _value(document: dict[str, Any], entity: dict[str, Any]) -> str:
@@ -172,10 +174,11 @@ def test_the_answers_given_are_those_of_the_journal(scan: Scan) -> None:
     ]
     own, others = [row[0]["exact"] for row in rows], [[one["exact"] for one in row[1:]] for row in rows]
     least = "at least " if any(own) else ""
-    assert f"the model still gave {least}{sum(own)} of {len(own)} answers" in scan.page_one
+    assert f"the model still gave {least}{sum(own)} of {len(own)} answers" in scan.findings
+    assert f"{sum(own)} of {len(own)}" in scan.page_one
     alone = [mine * (1 - sum(rest) / len(rest)) for mine, rest in zip(own, others, strict=True)]
     net = sum(alone) - sum((1 - mine) * sum(rest) / len(rest) for mine, rest in zip(own, others, strict=True))
-    told = re.search(r"([\d.−-]+) % of questions", scan.page_one)
+    told = re.search(r"([\d.−-]+) % of questions", scan.findings)
     assert told is not None
     assert float(told[1].replace("−", "-")) == pytest.approx(100 * net / len(own), abs=0.5)
 
@@ -189,11 +192,9 @@ def test_the_area_is_that_of_the_losses_in_the_journal(scan: Scan) -> None:
             if one["target"] is not None
         ]
 
-    part = scan.page_one.partition(f"{TITLES['membership']}: ")[2]
-    told = re.search(r"(?:limit\.|limits\.|undecided\.) ([\d.]+) \(", part)
-    pairs = re.search(r"([\d.]+) % of pairs", part)
-    shown = float(told[1]) if told else float(pairs[1]) / 100 if pairs else None
-    assert shown is not None
+    pairs = re.search(r"([\d.]+) % of pairs", scan.page_one)
+    assert pairs is not None
+    shown = float(pairs[1]) / 100
     assert any(
         shown == pytest.approx(_area(losses("member", calibrated), losses("heldout", calibrated)), abs=0.006)
         for calibrated in (False, True)
