@@ -183,7 +183,7 @@ def test_a_control_decides_whether_a_leak_is_confirmed(
 def test_what_a_weak_blind_check_leaves_open_names_the_setting_that_would_decide_it() -> None:
     decision = decided(area("leak", 0.72), *blinded(0.6))
     assert decision.reason == WHY
-    assert 'manifest.toml (assigned = "random"' in decision.remedy
+    assert 'assigned = "random"' in decision.remedy
     assert SEPARATED.low < 0.95
     (control,) = RANKED
     upper = {bound.alpha: bound.upper for bound in control.bounds}

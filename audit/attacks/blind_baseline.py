@@ -257,13 +257,13 @@ def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit
     )
     if power < ENOUGH_POWER and assigned in RANDOM[unit]:
         meaning += (
-            f"; the blind check is too weak: {why}; the comparison relies on the lot, and only the data set states"
+            f"; the blind check is too weak: {why}. The comparison relies on the lot, and only the data set states"
             f" that {unit}s were drawn by lot"
         )
     elif power < ENOUGH_POWER:
         confounded = (
             f"{SIDES[unit]} may differ in more than the training ({ASSIGNED[assigned]}: assigned = "
-            f'"{assigned}" in manifest.toml), and the blind check is too weak to exclude this: {why}'
+            f'"{assigned}" in manifest.toml). The blind check is too weak to exclude this: {why}'
         )
     shown = Diagnostic("blind_power", power, meaning)
     if check is None:
@@ -279,7 +279,7 @@ def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit
     auc, best = check.auc, max(check.by_block, key=lambda name: check.by_block[name])
     told_apart = (
         f"{SIDES[unit]} differ even without the model (AUC {auc.value:.2f} "
-        f"[{auc.low:.2f}, {auc.high:.2f}], p = {check.p_value:.3f}), best seen {BLOCKS[best]}; an attack may find "
+        f"[{auc.low:.2f}, {auc.high:.2f}], p = {check.p_value:.3f}), best seen {BLOCKS[best]}. An attack may find "
         "this difference instead of the training"
     )
     return Blind(

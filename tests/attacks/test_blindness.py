@@ -111,10 +111,7 @@ def test_providers_split_by_their_look_are_caught_by_provider():
 
 def test_few_units_are_a_weakness_where_they_were_drawn_and_confound_where_they_were_not():
     drawn = receipts(24)
-    for assigned, told in {
-        "by-date": "different times",
-        "official": "nobody stated that they were drawn by lot",
-    }.items():
+    for assigned, told in {"by-date": "different times", "official": "nobody stated that"}.items():
         blind = by_document(corpus(drawn, halves(24), assigned))
         assert told in blind.confounded
         assert "80 % are needed" in blind.confounded

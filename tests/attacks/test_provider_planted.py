@@ -168,8 +168,8 @@ def test_a_cut_that_starves_the_attacker_passes_nothing():
     references = References(pretrained=Reader(seed=1))
     *_, findings = run(QUICK, Case(Reader(known_of(few, inside)), few, references))
     assert findings.ablations == (
-        "only 3 of 18 questions about a used provider were compared (medians), because fewer documents of unused "
-        "providers were kept aside; keep more of theirs aside",
+        "only 3 of 18 questions about a used provider were compared (medians): fewer documents of unused "
+        "providers were kept aside. Keep more of theirs aside",
     )
     found = measured(findings, TEXTS["provider_membership"].power)
     assert (found.value, found.low, found.high, found.n, found.unit, found.null) == (3, 3, 3, 40, "providers", None)

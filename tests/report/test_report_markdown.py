@@ -118,7 +118,7 @@ def test_the_section_says_all_limits_the_policy_and_what_is_not_known(name: str)
     table = next(block for block in section.split("\n\n") if block.startswith("| Attack"))
     left_out = [one for one in verdict.decisions if one.outcome in ("inapplicable", "not run")]
     assert len(verdict.decisions) - len(left_out) <= len(table.splitlines()) - 2 <= len(verdict.decisions)
-    assert ("left out of the table" in section) == (len(table.splitlines()) - 2 < len(verdict.decisions))
+    assert ("leaves out limits" in section) == (len(table.splitlines()) - 2 < len(verdict.decisions))
     assert all(line.replace("\\|", "").count("|") == 7 for line in table.splitlines())
     assert f"| Policy | {verdict.policy}, " in section
 

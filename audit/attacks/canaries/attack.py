@@ -244,21 +244,21 @@ def weaknesses_of(case: Case, tried: Sequence[Canary], found: Sequence[Outcome],
     unnamed = sum(outcome.n_unnamed > 0 for outcome in included)
     if unnamed:
         yield (
-            f"the model does not know the words of {unnamed} of the {len(included)} planted canaries: it may not have "
+            f"the model does not know the words of {unnamed} of the {len(included)} planted canaries. It may not have "
             "been trained on this data set"
         )
     missed = sum(outcome.missed for outcome in included)
     if missed:
         yield (
-            f"the search missed {missed} of {len(included)} canaries whose true completion the model finds likelier "
-            "(use a larger exhaustive_limit, or --budget full)"
+            f"the search missed {missed} of {len(included)} canaries whose true completion the model finds likelier. "
+            "Use a larger exhaustive_limit, or --budget full"
         )
     planted = int(table.included.sum())
     control = len(table) - planted
     if min(planted, control) < MIN_SIDE:
         yield (
-            f"{planted} planted and {control} unplanted canaries are too few: {MIN_SIDE} of each are needed "
-            "(docaudit canary insert --count 64; --budget standard tries all)"
+            f"{planted} planted and {control} unplanted canaries are too few: {MIN_SIDE} of each are needed. "
+            "Use docaudit canary insert --count 64, or --budget standard"
         )
     if case.corpus.manifest.task.kind == "question-answering" and case.canary_loss is None:
         yield (
@@ -304,8 +304,8 @@ def measure_privacy(
         return Privacy(Unresolved(EPSILON, "too few canaries to show anything", n, needed_canaries(delta)))
     copies = "one record" if drawn.repeat == 1 else f"{drawn.repeat} copies"
     method = (
-        f"one-sided lower bound from one run (Steinke et al. 2023) at delta {bound.delta:g} for one coin: {copies}; "
-        "the upper end is the most that so many canaries can show, and no bound on epsilon"
+        f"one-sided lower bound from one run (Steinke et al. 2023) at delta {bound.delta:g} for one coin: {copies}. "
+        "The upper end is the most that so many canaries can show, and no bound on epsilon"
     )
     low, high = bound.low, max(bound.low, bound.cap)
     names = ("epsilon: evaluated", "epsilon: guessed", "epsilon: right")

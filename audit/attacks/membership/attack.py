@@ -301,7 +301,7 @@ def check_reference_membership(scored: ScoredDocuments) -> tuple[Check, ...]:
         return ()
     found = auc_interval(members, heldout)
     reason = (
-        "the reference looks trained on the audited documents, or these differ in themselves: its own loss separates"
+        "the reference looks trained on the audited documents, or these differ in themselves. Its own loss separates"
         f" training from unseen ones (AUC {found.value:.3f} [{found.low:.3f}, {found.high:.3f}])"
     )
     remedy = "give a reference that saw neither side (docaudit references), and scan again"

@@ -45,8 +45,8 @@ _LEVEL = 0.05
 """One-sided level at which a check can matter, whatever the other checks of the scan: then its conditions count."""
 _SEED = 11
 REDRAW = (
-    "draw other unseen documents (docaudit init) that no training of this model saw, including the choice of its "
-    "checkpoint, and scan again"
+    "draw other unseen documents (docaudit init) that neither training nor the choice of the checkpoint used, "
+    "and scan again"
 )
 MATCH = "write the documents as in training, and scan again"
 MAX_GAP = 0.10
@@ -187,7 +187,7 @@ def check_heldout(corpus: Corpus, documents: Sequence[Document], losses: Losses,
     if p_value <= _LEVEL and not controlled and blind_baseline.by_document(as_drawn, known, heldout).told_apart:
         return "public documents differ from unseen ones even without the model, and no baseline shows the effect"
     reason = (
-        "the unseen documents look trained on, unless this is chance: the model's loss separates them from public"
+        "the unseen documents look trained on, unless this is chance. The model's loss separates them from public"
         f" documents (AUC {own.value:.3f} [{own.low:.3f}, {own.high:.3f}]{compared})"
     )
     return Check("held-out documents", p_value, "confounded", reason, REDRAW)
@@ -240,7 +240,7 @@ def check_writing(
         return "no other way of writing changes enough training documents for the model"
     best = min(tested, key=lambda way: tested[way])
     reason = (
-        f"pages written {best} fit the model better than as they are: their median loss is"
+        f"pages written {best} fit the model better than as they are. Their median loss is"
         f" {np.median(gains[best][:, 0]):.2f} nats lower over {len(gains[best])} documents, so the audited pages differ"
         " from those of training"
     )
@@ -327,6 +327,6 @@ def _compare(own: dict[str, Ratios], other: dict[str, Ratios]) -> Iterator[tuple
         word = "better" if gap.value > 0 else "worse"
         reason = (
             f"the reference reads unseen documents much {word} than the model ({name.replace('_', ' ')} differs by"
-            f" {gap.value:.3f} [{gap.low:.3f}, {gap.high:.3f}]) and does not show how hard they are"
+            f" {gap.value:.3f} [{gap.low:.3f}, {gap.high:.3f}]). It does not show how hard they are"
         )
         yield min(1.0, 2 * min(beyond, default=1.0)), reason

@@ -82,7 +82,7 @@ class Memorisation(Attack):
             ValueError: no "exact" among the contexts, an unknown or doubled one, a number out of its range.
         """
         if "exact" not in self.contexts or len({*self.contexts} & {*CONTEXTS}) < len(self.contexts):
-            raise ValueError(f"contexts: give exact, and any others of {', '.join(CONTEXTS)}, each once")
+            raise ValueError(f"contexts: give exact, and any of {', '.join(CONTEXTS)}, each once")
         if self.n_samples < 1 or not 0 < self.min_probability < 1:
             raise ValueError("n_samples is 1 or more, min_probability between 0 and 1")
 

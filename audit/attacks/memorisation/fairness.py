@@ -110,7 +110,7 @@ def _differs_without_memory(found: Mapping[str, Measurement]) -> Check | None:
         return None
     reason = (
         "on unseen documents, model and baseline answer different numbers of questions (net"
-        f" {control.value:.3f} [{control.low:.3f}, {control.high:.3f}]), so not all of the net is memory"
+        f" {control.value:.3f} [{control.low:.3f}, {control.high:.3f}]). Not all of the net is memory"
     )
     return Check("held-out net", control.p_outside(0, 0), "confounded", reason, TRAIN_ALIKE)
 
@@ -127,9 +127,9 @@ def _knows_members(found: Mapping[str, Measurement]) -> Check | None:
     uppers = {bound.alpha: bound.upper for bound in heldout.bounds}
     apart = [bound.alpha for bound in member.bounds if bound.lower > uppers.get(bound.alpha, 1.0)]
     reason = (
-        "the baseline looks trained on the audited documents: it gives"
-        f" {member.value:.3f} [{member.low:.3f}, {member.high:.3f}] of the removed answers of training pages and"
-        f" {heldout.value:.3f} [{heldout.low:.3f}, {heldout.high:.3f}] of those of unseen pages"
+        "the baseline looks trained on the audited documents. It gives"
+        f" {member.value:.3f} [{member.low:.3f}, {member.high:.3f}] of the removed answers from training pages, and"
+        f" {heldout.value:.3f} [{heldout.low:.3f}, {heldout.high:.3f}] from unseen pages"
     )
     return Check("baseline knows members", min(1.0, 2 * min(apart, default=1.0)), "confounded", reason, TRAIN_APART)
 
@@ -166,8 +166,8 @@ def _hiding(found: Mapping[str, Measurement]) -> str | None:
     if control.low >= -MAX_HIDDEN - _ROUNDING:
         return None
     return (
-        f"on unseen documents, the baseline may answer up to {-100 * control.low:.1f} % more questions than the model,"
-        f" which could hide as much memory: net {control.value:.3f} [{control.low:.3f}, {control.high:.3f}]"
+        f"on unseen documents, the baseline may answer up to {-100 * control.low:.1f} % more questions than the model."
+        f" This could hide as much memory: net {control.value:.3f} [{control.low:.3f}, {control.high:.3f}]"
     )
 
 

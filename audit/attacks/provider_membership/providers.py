@@ -102,10 +102,10 @@ def shortage(corpus: Corpus, askable: Askable) -> tuple[str, str] | None:
     inside, outside = ([one for one in providers if one.member == member] for member in (True, False))
     asked = [sum(bool(one.asked) for one in side) for side in (inside, outside)]
     return (
-        f"only {asked[0]} of {len(inside)} used and {asked[1]} of {len(outside)} unused providers can be asked about, "
-        f"and {min_providers(corpus)} of each are needed",
-        "keep some documents of used providers aside, and all of unused ones (docaudit import ... --by-provider), with "
-        "questions and answers, or labelled words",
+        f"only {asked[0]} of {len(inside)} used and {asked[1]} of {len(outside)} unused providers can be asked about. "
+        f"At least {min_providers(corpus)} of each are needed",
+        "keep some documents of used providers aside, and all of unused ones (docaudit import ... --by-provider). "
+        "They need questions and answers, or labelled words",
     )
 
 
@@ -187,8 +187,8 @@ class Matched:
         if kept >= ENOUGH * held:
             return None
         return (
-            f"only {kept:g} of {held:g} questions about a used provider were compared (medians), because fewer "
-            "documents of unused providers were kept aside; keep more of theirs aside"
+            f"only {kept:g} of {held:g} questions about a used provider were compared (medians): fewer "
+            "documents of unused providers were kept aside. Keep more of theirs aside"
         )
 
 

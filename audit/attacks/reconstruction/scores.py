@@ -251,7 +251,7 @@ def check_heldout(measurements: Sequence[Measurement]) -> tuple[Check, ...]:
     most = max(found, key=lambda estimate: estimate.low)
     p_value = min(1.0, len(found) * min(estimate.p_above(TRAINED_ON) for estimate in found))
     reason = (
-        "the unseen documents look trained on, unless this is chance: the model restores "
+        "the unseen documents look trained on, unless this is chance. The model restores "
         f"{100 * most.value:.0f} points more of their values than the public model "
         f"(95 % CI {100 * most.low:.0f} to {100 * most.high:.0f})"
     )
