@@ -320,7 +320,7 @@ def test_documents_that_differ_without_the_model_decide_nothing_though_drawn_by_
 
 @pytest.mark.parametrize(
     ("assigned", "said"),
-    [("by-date", "come from different times"), ("official", "not assigned by lot"), ("random", "")],
+    [("by-date", "come from different times"), ("official", "nobody stated that they were drawn"), ("random", "")],
 )
 def test_a_weak_blind_check_leaves_documents_that_were_not_drawn_undecided(assigned, said):
     findings = run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(5, 5, assigned=assigned)))[-1]
