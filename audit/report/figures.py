@@ -264,55 +264,6 @@ def _line_axes(axis: Axes, panel: LinePanel, scale: float) -> None:
     axis.grid(visible=True)
 
 
-WIDE = 660
-"""Units across a drawing made without matplotlib; its letters have the size 12, over 9 points on an A4 page."""
-SIDES = {"member": "Training documents", "held-out": "Unseen documents"}
-"""Labels of the sides of a histogram of documents."""
-
-
-def _drawing(name: str, height: float, alternative: str, parts: Sequence[str]) -> str:
-    head = f'<svg id="{name}" viewBox="0 0 {WIDE} {height:g}" role="img" aria-label="{escape(alternative)}"'
-    return f'{head} font-family="{FONTS}" font-size="12" fill="{INK}">{"".join(parts)}</svg>'
-
-
-def _words(x: float, y: float, text: str, look: str = "") -> str:
-    return f'<text x="{x:g}" y="{y:g}"{look and " " + look}>{escape(text)}</text>'
-
-
-def returned(name: str, histogram: Histogram, most: int = 5) -> str:
-    """Draw documents by the number of their values that came back, training beside unseen ones.
-
-    Args:
-        name: unique in the report; the id of the SVG.
-        histogram: counts of documents for 0, 1, 2 ... values, by side.
-        most: the last bar holds the documents with so many values or more.
-    """
-    sides: dict[str, Sequence[int]] = {
-        side: (*counts[:most], sum(counts[most:])) if len(counts) > most + 1 else counts
-        for side, counts in histogram.counts.items()
-    }
-    bars = max(map(len, sides.values()), default=1)
-    highest, floor, column = max([1, *(n for counts in sides.values() for n in counts)]), 150, (WIDE - 20) / bars
-    parts, told = [f'<path d="M10 {floor}H{WIDE - 10}" stroke="#8a96a3"/>'], []
-    for number, (side, counts) in enumerate(sides.items()):
-        style, left = STYLE["bars"][number % len(STYLE["bars"])], 10 + WIDE / 2 * number
-        label = f"{SIDES.get(side, side)} (n = {sum(counts):,})"
-        told.append(f"{label}: {', '.join(f'{n} with {value}' for value, n in enumerate(counts))}")
-        fill = f'fill="{style["fill"]}" stroke="{style["edge"]}"'
-        parts += [f'<rect x="{left:g}" y="4" width="11" height="11" {fill}/>', _words(left + 17, 14, label)]
-        for value, n in enumerate(counts):
-            x, tall, wide = 10 + column * (value + 0.14 + 0.36 * number), 100 * n / highest, 0.36 * column
-            parts.append(f'<rect x="{x:.1f}" y="{floor - tall:.1f}" width="{wide:.1f}" height="{tall:.1f}" {fill}/>')
-            parts.append(_words(round(x + wide / 2, 1), round(floor - tall - 4, 1), f"{n:,}", 'text-anchor="middle"'))
-    for value in range(bars):
-        more = " or more" if value == most and bars == most + 1 else ""
-        parts.append(
-            _words(round(10 + column * (value + 0.5), 1), floor + 16, f"{value}{more}", 'text-anchor="middle"')
-        )
-    parts.append(_words(WIDE / 2, floor + 34, "values of a document that came back", 'text-anchor="middle"'))
-    return _drawing(name, floor + 42, f"Documents by number of values that came back. {'; '.join(told)}.", parts)
-
-
 @dataclass(frozen=True)
 class DrawnFigure:
     """A figure with its number in the report, and a caption that says what it shows."""
@@ -323,12 +274,6 @@ class DrawnFigure:
     spec: FigureSpec
 
 
-RETURNED = "returned"
-"""The histogram of documents by the number of their values that came back."""
-CAPTIONS = {
-    RETURNED: "Documents by the number of their values that came back. Only values that occur in one document count."
-}
-"""Of figures that no text specifies, by histogram."""
 MOST_IN_A_BAR = 0.9
 """Share of all units in one bar of a histogram above which it shows nothing that its number does not."""
 TOP = 0.95
@@ -356,9 +301,7 @@ def unspecified(result: Result, specs: Sequence[FigureSpec]) -> list[FigureSpec]
     """Return figures for the histograms and curves that no specification names."""
     named = {spec.histogram for spec in specs if isinstance(spec, HistogramFigure)}
     named |= {panel.curve for spec in specs if isinstance(spec, CurveFigure) for panel in spec.panels}
-    bars = (
-        HistogramFigure(histogram=one.name, caption=CAPTIONS.get(one.name, one.quantity)) for one in result.histograms
-    )
+    bars = (HistogramFigure(histogram=one.name, caption=one.quantity) for one in result.histograms)
     curves = (CurveFigure(panels=(CurvePanel(curve=one.name),), caption=one.quantity) for one in result.curves)
     return [
         *(spec for spec in bars if spec.histogram not in named),
@@ -373,8 +316,6 @@ def _figure(spec: FigureSpec, result: Result, name: str) -> str:
             histogram = next((item for item in result.histograms if item.name == spec.histogram), None)
             if histogram is None or _fullest_bar(histogram) > MOST_IN_A_BAR:
                 return ""
-            if histogram.name == RETURNED:
-                return returned(name, histogram)
             return distribution(name, histogram, spec.labels, spec.height)
         case CurveFigure():
             curves = {curve.name: curve for curve in result.curves if any(curve.series.values())}

@@ -191,15 +191,14 @@ def test_a_line_has_a_gap_where_nothing_was_measured_and_a_label_keeps_its_look(
     assert all("#d55e00" in half.lower() for half in (first, second)), "the style of b"
 
 
-def test_a_figure_that_shows_no_more_than_a_number_is_left_out_and_documents_are_counted() -> None:
+def test_a_figure_that_shows_no_more_than_a_number_is_left_out() -> None:
     bars = tuple(Histogram(one, "q", (0, 1, 2), {"member": of}) for one, of in (("h", (19, 1)), ("returned", (3, 5))))
     heights = {"even": CurvePoint(1, 0.5, 0.5, 0.5, 4), "steep": CurvePoint(1, 0.99, 0.99, 0.99, 4)}
     curves = tuple(Curve(name, "x", "y", {"a": (one,)}) for name, one in heights.items())
     result = dataclasses.replace(examples.reconstruction(0.6), histograms=bars, curves=curves)
     panels = [CurveFigure(panels=(CurvePanel(curve=name, diagonal=True),), caption=name) for name in heights]
     drawn = figures.draw([*panels, *figures.unspecified(result, panels)], result, 0)
-    assert [one.caption.split()[0] for one in drawn] == ["even", "Documents"]
-    assert "Training documents (n = 8): 3 with 0, 5 with 1" in drawn[1].svg
+    assert [(one.caption, one.spec.draw) for one in drawn] == [("even", "curves"), ("q", "histogram")]
 
 
 def test_every_category_of_the_manifest_has_words() -> None:
