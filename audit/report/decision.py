@@ -295,8 +295,10 @@ def _kinds(record: AuditRecord) -> str:
     }
     counted = [one for result in record.completed.values() for one in result.histograms if one.name == RETURNED]
     if came_back:
-        worst = sorted(came_back.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_KINDS]
-        return ", ".join(f"{CATEGORY_LABELS.get(kind, kind)} ({value:,})" for kind, value in worst)
+        worst = sorted(came_back.items(), key=lambda pair: (-pair[1], pair[0]))
+        rest = sum(value for _, value in worst[MOST_KINDS:])
+        shown = [f"{CATEGORY_LABELS.get(kind, kind)} ({value:,})" for kind, value in worst[:MOST_KINDS]]
+        return ", ".join([*shown, *([f"other kinds ({rest:,})"] if rest else [])])
     tried = dict.fromkeys(
         CATEGORY_LABELS.get(one.category, one.category)
         for result in record.completed.values()
