@@ -38,7 +38,7 @@ def place(tmp_path_factory):
 def test_such_a_model_is_inspected_planned_and_told_its_references(place):
     inspected = docaudit("inspect", place / "data", "--model", place / "model")
     assert inspected.exit_code == 0, inspected.output
-    assert "with this data set and model" in " ".join(inspected.output.split())
+    assert "of 7 attacks can run" in " ".join(inspected.output.split())
     planned = docaudit("plan", place / "data", "--model", place / "model", "--budget", "quick")
     assert planned.exit_code == 0, planned.output
     told = docaudit("references", place / "data", place / "model")

@@ -55,7 +55,7 @@ def test_coins_that_all_fell_one_way_are_refused_where_they_cannot_be_fair(tmp_p
     few = canary_set(4, included=4 * [side])
     findings = run(QUICK, case_of(tmp_path, few, Knowing()))[-1]
     missing = measured(findings, "excess")
-    assert ("put in" if not side else "left out") in missing.reason
+    assert ("no planted" if not side else "no unplanted") in missing.reason
     assert missing.needed
     small = measured(findings, "epsilon")
     assert (small.n, small.needed) == (4, needed_canaries(1e-5))

@@ -370,8 +370,8 @@ def test_what_tells_providers_apart_does_not_confound_documents_compared_within_
 
 
 LACKING = {
-    "no held-out documents": (corpus(2, 0), "data", "no heldout documents"),
-    "no questions": (corpus(2, 2, n_questions=0), "data", "no question in member documents"),
+    "no held-out documents": (corpus(2, 0), "data", "no unseen documents"),
+    "no questions": (corpus(2, 2, n_questions=0), "data", "no question in training documents"),
     "no counterparts": (corpus(5, 5, assigned="by-provider"), "missing", ""),
 }
 

@@ -402,10 +402,10 @@ def test_what_a_data_set_lacks_is_said():
     corpus = answering.corpus(3, 3)
     assert why(EXACT, Case(NoModel(corpus), corpus), "data") is None
     none = replace(corpus, documents=tuple(replace(document, questions=()) for document in corpus.documents))
-    assert "member" in why(EXACT, Case(NoModel(none), none), "data")
+    assert "training" in why(EXACT, Case(NoModel(none), none), "data")
     assert EXACT.trials(case(Answering(), none)) == []
     assert nothing_to_try(EXACT, case(Answering(), none)).fix == "give documents questions and answers"
-    assert "heldout" in why(EXACT, Case(NoModel(answering.corpus(3, 0)), answering.corpus(3, 0)), "data")
+    assert "unseen" in why(EXACT, Case(NoModel(answering.corpus(3, 0)), answering.corpus(3, 0)), "data")
     plain = replace(corpus, manifest=replace(corpus.manifest, references=type(corpus.manifest.references)()))
     assert why(EXACT, Case(NoModel(plain), plain), "data") is None, (
         "a baseline can be trained: without one no limit is left out"

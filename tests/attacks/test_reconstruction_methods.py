@@ -171,7 +171,7 @@ def test_held_out_documents_that_were_trained_on_are_said_and_decide_nothing():
     _, findings = run(attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
     assert measured(findings, "excess_pr.unique").value == 0
     assert measured(findings, "heldout_gain.unique").value == 1.0
-    assert confounded_of(findings).startswith("the unseen documents look trained on, unless this is chance: ")
+    assert confounded_of(findings).startswith("the unseen documents look trained on, unless this is chance. ")
     assert verdict(attack, findings).exit_code == 11
 
 

@@ -385,7 +385,7 @@ def of_split(split):
 UNRESOLVED = {
     "no such question": (of_split("member"), redacted.Silent, "neither labels nor hidden words", True),
     "only public documents": (of_split("public"), redacted.Tagging, "no training or unseen document", False),
-    "no held-out documents": (of_split("member"), redacted.Tagging, "heldout", False),
+    "no held-out documents": (of_split("member"), redacted.Tagging, "unseen", False),
     "nothing that it reads": (of_split("member"), Unreading, "in one fold", False),
 }
 

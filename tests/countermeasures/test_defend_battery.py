@@ -135,7 +135,7 @@ def test_a_countermeasure_that_changes_nothing_differs_by_nothing(compared: tupl
     assert all(one.difference is not None or one.note for one in found.effects)
     assert any(one.startswith("memorisation: ") for one in found.missing)
     page = (out / "defences.html").read_text()
-    assert all(words in page for words in ("The same model again: what it changes", "Not compared (OLD is"))
+    assert all(words in page for words in ("The same model again: effect", "Not compared (OLD is"))
     assert "not compared: memorisation: " in output
 
 

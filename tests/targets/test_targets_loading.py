@@ -101,9 +101,9 @@ REFUSED: dict[str, Case] = {
     **cases("encoders"),
     "no folder": (shutil.rmtree, "no such folder"),
     "a data set": (a_data_set, "a data set", "before DATA_DIR"),
-    "GGUF alone": (gguf_alone, "no config.json, only model.gguf", "safetensors alone"),
+    "GGUF alone": (gguf_alone, "no config.json, only model.gguf", "only safetensors"),
     **{
-        f"weights in {name}": (instead(name), f"only {name}", "safetensors alone")
+        f"weights in {name}": (instead(name), f"only {name}", "only safetensors")
         for name in ("model-Q4_K_M.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack")
     },
     "a Trainer's leftovers": (instead("training_args.bin"), "no model.safetensors$", "Hugging Face checkpoint"),
