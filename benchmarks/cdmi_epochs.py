@@ -14,7 +14,7 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,7 +49,7 @@ class Epochs(Setting):
     @property
     def name(self) -> str:
         """See `Setting.name`."""
-        return "sroie-epochs"
+        return f"{self.corpus}-epochs"
 
 
 def main() -> None:
@@ -88,8 +88,8 @@ def first_receipts(source: Path, folder: Path) -> Path:
     return folder
 
 
-def train(setting: Setting, data: Path, work: Path) -> None:
-    """Train the private model once, and keep the weights after each of `EPOCHS`."""
+def train(setting: Setting, data: Path, work: Path, epochs: Sequence[int] = EPOCHS, device: str = "cpu") -> None:
+    """Train the private model once, and keep the weights after each of these epochs."""
     log = work / f"{setting.name}.json"
     if log.exists():
         return
@@ -103,15 +103,15 @@ def train(setting: Setting, data: Path, work: Path) -> None:
         nonlocal passed
         passed += 1
         print(f"epoch {passed}, {time.monotonic() - began:.0f} s", flush=True)
-        if passed in EPOCHS:
+        if passed in epochs:
             folder = work / f"{setting.name}-epoch-{passed}"
             start.model.save_pretrained(folder)
             start.encoder.tokenizer.save_pretrained(folder)
 
-    fitted = fit(start.model, start.encoder.tokenizer, pages, setting.recipe, on_epoch=keep)
-    losses = {f"training loss {epoch}": fitted.history[epoch - 1].training_loss for epoch in EPOCHS}
+    fitted = fit(start.model, start.encoder.tokenizer, pages, setting.recipe, device=device, on_epoch=keep)
+    losses = {f"training loss {epoch}": fitted.history[epoch - 1].training_loss for epoch in epochs}
     minutes = (time.monotonic() - began) / 60
-    chosen = {f"epoch-{epoch}": epoch for epoch in EPOCHS}
+    chosen = {f"epoch-{epoch}": epoch for epoch in epochs}
     log.write_text(json.dumps({"minutes": minutes, "pages": len(pages), **chosen, **losses}))
 
 

@@ -7,7 +7,6 @@ SROIE or FUNSD. No held-out document chooses an epoch: each checkpoint is the sa
 from __future__ import annotations
 
 import json
-import time
 from functools import partial
 
 import cdmi_epochs
@@ -16,11 +15,8 @@ import cdmi_tables
 from cdmi_numbers import Number
 from cdmi_tables import Setting
 
-from audit.corpus import manifest
-from audit.references.encoders import fit
 from audit.references.recipes import Recipe
 from audit.targets.batching import longest_row
-from audit.targets.encoders.loading import load
 from benchmarks.gpu.cdmi import BATCH, LEARNING_RATE, POSITIONS, SHARES, sources
 from benchmarks.gpu.work import Json, Result, Work
 
@@ -34,15 +30,6 @@ NOTE = (
     "private split. Candidates come from the public model of `cdmi-{corpus}-public`. N_c is 128; a score chooses among "
     "8 attempts a field; 40 % of the fields are attacked. Intervals are 95 %, over documents; one training."
 )
-
-
-class Trained(Setting):
-    """A private model beside those of table 5, with folders of its own."""
-
-    @property
-    def name(self) -> str:
-        """See `Setting.name`."""
-        return f"{self.corpus}-epochs"
 
 
 def train_checkpoints(work: Work, *, argument: str) -> Result:
@@ -88,28 +75,12 @@ def trend_lines(corpus: str, rows: list[tuple[int, Json]]) -> list[str]:
 def setting_of(corpus: str, *, tiny: bool) -> Setting:
     """Describe the private model whose epochs are compared."""
     recipe = Recipe(epochs=max(EPOCHS[tiny]), learning_rate=LEARNING_RATE, batch_size=BATCH, bf16=True)
-    return Trained(corpus, "mlm", False, recipe, SHARE, CANDIDATES[tiny])
+    return cdmi_epochs.Epochs(corpus, "mlm", False, recipe, SHARE, CANDIDATES[tiny])
 
 
 def _train(setting: Setting, work: Work) -> Json:
     kept, given = work.folder_of("cdmi"), sources(work)
-    corpus = manifest.load(cdmi_tables.make_data(setting, given[setting.corpus], kept, SHARES[setting.corpus]))
+    data = cdmi_tables.make_data(setting, given[setting.corpus], kept, SHARES[setting.corpus])
     cdmi_tables.make_pretrained(given["backbone"], kept / "pretrained", None, longest_row(POSITIONS))
-    start = load(cdmi_tables.make_start(setting, corpus, kept))
-    pages = [page for page in map(start.encode, corpus.of("member")) if page is not None]
-    passed = 0
-
-    def keep() -> None:
-        nonlocal passed
-        passed += 1
-        if passed in EPOCHS[work.tiny]:
-            folder = kept / f"{setting.name}-epoch-{passed}"
-            start.model.save_pretrained(folder)
-            start.encoder.tokenizer.save_pretrained(folder)
-
-    began = time.monotonic()
-    fit(start.model, start.encoder.tokenizer, pages, setting.recipe, device=work.device, on_epoch=keep)
-    chosen = {f"epoch-{epoch}": epoch for epoch in EPOCHS[work.tiny]}
-    log = {"minutes": (time.monotonic() - began) / 60, "pages": len(pages), **chosen}
-    (kept / f"{setting.name}.json").write_text(json.dumps(log))
-    return log
+    cdmi_epochs.train(setting, data, kept, EPOCHS[work.tiny], work.device)
+    return json.loads((kept / f"{setting.name}.json").read_text())
