@@ -1,4 +1,4 @@
-"""What changed since the last audit, limit by limit, for the decision report."""
+"""Compare an audit with the last one, limit by limit, for the decision report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMPARED = ("model", "data set", "budget", "seed")
 
 @dataclass(frozen=True)
 class ChangeRow:
-    """One limit in both audits; an empty side has no number."""
+    """Hold one limit in both audits; an empty side has no number."""
 
     title: str
     label: str
@@ -30,7 +30,7 @@ class ChangeRow:
 
 @dataclass(frozen=True)
 class Changes:
-    """Two audits under the same policy.
+    """Hold the differences of two audits under the same policy.
 
     Attributes:
         date: when the earlier scan ended.

@@ -1,4 +1,4 @@
-"""Page one: the answer of an audit, one row for each question, what remains, and who decides."""
+"""Lay out page one: the answer, one row for each question, what remains, and who decides."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONSEQUENCES = LABELS["consequences"]
 
 @dataclass(frozen=True)
 class Question:
-    """One row of page one: what an attacker tries, what the attack reached, and the limit that decides.
+    """Hold one row of page one: what an attacker tries, what the attack reached, and the limit that decides.
 
     Attributes:
         outcome: the worst of the attack's limits; empty where none limits it.
@@ -58,7 +58,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Risk:
-    """The box on residual risk: who is affected, who attacks, and the kinds of values that came back most."""
+    """Hold the box on residual risk: who is affected, who attacks, and the kinds of values that came back most."""
 
     who: str
     attacker: str

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from audit.record import AuditRecord
 
 SHOWN_DIGITS = 12
-"""Of a sha256."""
+"""Digits that are shown of a SHA-256."""
 SUMMARY_LINES = 11
 """Lines of the summary at the end: with the prompt below they fill half a terminal of 24 lines."""
 COLUMNS = ("limit", "at most", "measured (95 % CI)", "n", "outcome")
