@@ -10,5 +10,11 @@ from typing import Any
 from audit.files import table_beside
 
 TABLE: dict[str, Any] = table_beside(__file__, "families.toml")
+_TEXTS: dict[str, list[str]] = table_beside(__file__, "texts.toml")
 OWN_VOCABULARIES: frozenset[str] = frozenset(TABLE["answering"]["own_vocabularies"])
 """Answering families whose tokens no masked language model shares."""
+
+
+def wording(key: str, /, **values: object) -> tuple[str, ...]:
+    """Return the problem and the hint of an error in texts.toml, with these values in their places."""
+    return tuple(text.format(**values) for text in _TEXTS[key])

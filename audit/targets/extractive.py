@@ -21,7 +21,7 @@ from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import places_of
 from audit.errors import ManifestError, TargetError
 from audit.stats.distances import similarity
-from audit.targets import TABLE
+from audit.targets import TABLE, wording
 from audit.targets.adaptation import adapt, computing, frozen, has_half_weights, in_float32, last_linear
 from audit.targets.answering.layout import PageImages
 from audit.targets.answering.pictures import image_processor_of
@@ -79,10 +79,7 @@ class ExtractiveTarget(RowTarget):
                 boxes or images that the model reads, or no answer of a member stands on its page.
         """
         if not corpus.manifest.task.asks:
-            raise ManifestError(
-                f"the model answers questions, and the data set is for {corpus.manifest.task.kind}",
-                'set [task] kind = "extractive-qa" and give documents questions',
-            )
+            raise ManifestError(*wording("asks_nothing", kind=corpus.manifest.task.kind))
         asked = [document for document in corpus.documents if document.questions]
         name = self.card.architecture
         refuse_documents([one for one in asked if not one.words], f"no words; {name} points at words", NO_WORDS)
@@ -94,10 +91,7 @@ class ExtractiveTarget(RowTarget):
         members = [one for one in asked if one.split == "member"]
         taught = [(one.answers[0], page.words) for page in members for one in page.questions if one.answers]
         if members and not any(places_of(answer, words) for answer, words in taught):
-            raise ManifestError(
-                f"no answer of a training document occurs on its page; {name} points at words",
-                "give the first of each question's answers as the page's words have it",
-            )
+            raise ManifestError(*wording("answers_off_page", name=name))
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `TokenTarget.encode`: nothing is asked of such a model about tokens in place of a page's own."""
@@ -271,10 +265,7 @@ def load_extractive(
     try:
         target.ask([Answer(trial.view, trial.question)])
     except DAMAGE as error:
-        raise TargetError(
-            f"{folder}: it cannot be asked about a page: {one_line(error)}",
-            "docaudit reads models that take token ids, boxes and an image, and give start and end logits",
-        ) from None
+        raise TargetError(*wording("cannot_be_asked", folder=folder, reason=one_line(error))) from None
     return target
 
 
@@ -284,10 +275,7 @@ def _class_of(folder: CheckpointFolder) -> Any:
         why = TABLE["extractive"]["unreadable"][kind]
         raise TargetError(f"{folder}: {HEADS[kind]} cannot be audited: {why}")
     if kind not in HEADS:
-        raise TargetError(
-            f"{folder}: {kind!r} is no model that points at answers",
-            "docaudit knows all that transformers can load as AutoModelForQuestionAnswering",
-        )
+        raise TargetError(*wording("points_at_nothing", folder=folder, kind=kind))
     return getattr(transformers, HEADS[kind])
 
 
@@ -332,8 +320,5 @@ def _longest(model: Any, tokenizer: Any, n_appended: int) -> int:
     longest = longest_row(positions - unused, n_appended)
     longest = min(longest, limit) if isinstance(limit, int) else longest
     if longest < _MIN_TOKENS:
-        raise TargetError(
-            f"the checkpoint takes rows of at most {max(0, longest)} tokens",
-            "correct max_position_embeddings in config.json or model_max_length in tokenizer_config.json",
-        )
+        raise TargetError(*wording("short_rows", n=max(0, longest)))
     return longest

@@ -22,6 +22,7 @@ from audit.corpus.documents import SPLITS, Corpus, Document, Task, TaskKind
 from audit.corpus.folding import places_of
 from audit.corpus.removal.tesseract import TESSERACT
 from audit.errors import TargetError, UsageError
+from audit.targets import wording
 from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.content import is_adapter
@@ -140,10 +141,7 @@ def target_of(
     if is_answering(folder):
         return answering_of(folder, corpus, device, batch_rows)
     if corpus.manifest.task.kind == "parsing":
-        raise TargetError(
-            f"{folder}: a {folder.config.get('model_type')} of this kind writes no text, and task.kind is parsing",
-            "give the task that the model was trained for as [task] kind in manifest.toml",
-        )
+        raise TargetError(*wording("writes_no_text", folder=folder, kind=folder.config.get("model_type")))
     return load(
         folder,
         device=device,
@@ -180,10 +178,7 @@ def check(target: Checkpoint, corpus: Corpus) -> None:
     """
     task, own = corpus.manifest.task, target.card.task
     if task.kind != own and task.kind not in SCANNED_WITH.get(own, ()):
-        raise TargetError(
-            f"the model is {target.card.architecture}, and manifest.toml says task.kind = {task.kind!r}",
-            f'set [task] kind = "{own}" where the documents are what this model was trained on',
-        )
+        raise TargetError(*wording("other_task", architecture=target.card.architecture, task=task.kind, own=own))
     if isinstance(target, EncoderTarget):
         target.encoder.check_vocabulary(corpus.documents)
     else:
@@ -299,10 +294,7 @@ def find_unread(target: Target, corpus: Corpus) -> Unread:
         return NONE_UNREAD
     names = sorted(set().union(*found.values()))
     if planted_ids(corpus) & found.keys():
-        raise TargetError(
-            f"the model has no name for {', '.join(names)}, and documents with canaries need it",
-            "scan the model that was trained on this data set, or the data set without its canaries",
-        )
+        raise TargetError(*wording("canaries_unnamed", names=", ".join(names)))
     counts = _name_counts(Counter(corpus.document(name).split for name in found))
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return Unread(

@@ -19,6 +19,7 @@ from audit.corpus.images import PageView
 from audit.corpus.outputs import as_marks, find_field, keys_of, with_value, without_copies
 from audit.corpus.removal.matching import find_answers
 from audit.errors import TargetError
+from audit.targets import wording
 from audit.targets.adaptation import adapt_to_answer
 from audit.targets.answering.loading import find_family, load_answering
 from audit.targets.answering.processed import cut_tokens, stacked
@@ -219,10 +220,7 @@ class ParsingTarget(AnsweringTarget):
         output = None if view.output is None else self.reader.written(view.output)
         place = None if output is None else find_field(output, path)
         if output is None or place is None:
-            raise TargetError(
-                "a parsing model is asked for a field that the page's output does not have",
-                "questions of a parsing data set are the paths of fields, such as total.price",
-            )
+            raise TargetError(*wording("no_such_field"))
         if not find_answers([word.text for word in view.words], [place.value]):
             shorter = without_copies(output, place)
             moved = len(output) - len(shorter)
@@ -309,10 +307,7 @@ def load_parsing(
     folder = open_checkpoint(folder)
     family = find_family(str(folder.config.get("model_type")))
     if family is not None and not family.parses:
-        raise TargetError(
-            f"{folder}: docaudit asks {folder.config['model_type']} questions only, and task.kind is parsing",
-            'set [task] kind = "question-answering" in manifest.toml, and give documents questions',
-        )
+        raise TargetError(*wording("parses_nothing", folder=folder, kind=folder.config["model_type"]))
     own = _first_token(folder) if prompt is None else prompt
     target = load_answering(folder, device=device, prompt=own, system=system, task="parsing", images=images)
     decodes = not target.model.config.is_encoder_decoder
@@ -330,10 +325,7 @@ def _first_token(folder: CheckpointFolder) -> str:
     """Return the token that a vision encoder-decoder begins with, where nothing else says what it is given."""
     config = folder.config
     if config.get("model_type") != "vision-encoder-decoder":
-        raise TargetError(
-            "nothing says what the parsing model is given",
-            'write in manifest.toml, below [recipe], the text that it was trained with: prompt = "..."',
-        )
+        raise TargetError(*wording("no_parsing_prompt"))
     named = [part.get("decoder_start_token_id") for part in (config, config.get("decoder") or {})]
     start = next((number for number in named if number is not None), None)
     tokenizer = open_tokenizer(folder, ("eos",))

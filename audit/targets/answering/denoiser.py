@@ -32,6 +32,7 @@ from audit.cards import TargetCard
 from audit.corpus.documents import Document
 from audit.corpus.images import PageView
 from audit.errors import TargetError
+from audit.targets import wording
 from audit.targets.answering.layout import (
     BOX_SCALE,
     NOWHERE,
@@ -244,10 +245,7 @@ def load_denoiser(folder: AnyFolder, *, device: str = "cpu", images: OpenImage |
     config = model.config
     tokenizer = load_fast_tokenizer(folder, config)
     if len(_sentinels(tokenizer)) < 2:
-        raise TargetError(
-            f"{folder}: the tokenizer has no sentinels (<extra_id_0>, <extra_id_1>, ...)",
-            "a public model of this kind was trained to fill their spans: give T5, or VT5 made of it",
-        )
+        raise TargetError(*wording("no_sentinels", folder=folder))
     visual = getattr(config, "visual", None)
     page_image = None if visual is None else PageImages(image_processor_of(folder), side_lengths(visual.image_size))
     card = folder.card(

@@ -29,6 +29,7 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 from audit.corpus.documents import Box, Word
 from audit.corpus.images import PageView
 from audit.errors import TargetError
+from audit.targets import wording
 from audit.targets.answering.pictures import image_of, image_processor_of
 from audit.targets.answering.reader import LONGEST_ANSWER, QUESTION, ApartReader, Inputs, PageTokens, Sample
 from audit.targets.batching import bucket_of
@@ -213,10 +214,7 @@ class PageImages:
         self.size = size
         made = tuple(self._pixels(np.zeros((64, 48, 3), np.uint8)).shape[-2:])
         if made != size:
-            raise TargetError(
-                f"the image processor makes images of {made} pixels (height, width), the model takes {size}",
-                "save the image processor that the model was trained with beside it",
-            )
+            raise TargetError(*wording("other_image_size", made=made, size=size))
 
     def __call__(self, samples: Sequence[Sample]) -> torch.Tensor:
         """Return the pages' images: (n_samples, 3, height, width); samples of one page view share the work.

@@ -21,7 +21,7 @@ from transformers.models.auto.modeling_auto import (
 from audit import plugins
 from audit.corpus.documents import TaskKind
 from audit.errors import TargetError
-from audit.targets import TABLE
+from audit.targets import TABLE, wording
 from audit.targets.answering.layout import udop_reader
 from audit.targets.answering.pictures import donut_reader, pix2struct_reader
 from audit.targets.answering.processed import seeing_reader
@@ -116,10 +116,7 @@ def load_answering(
     folder = open_checkpoint(folder)
     family = _family_of(folder.config)
     if family is None:
-        raise TargetError(
-            f"{folder}: {folder.config.get('model_type')!r} is no model that answers questions",
-            "docs/model-types.md lists the models that docaudit audits",
-        )
+        raise TargetError(*wording("answers_nothing", folder=folder, kind=folder.config.get("model_type")))
     if task == "question-answering" and prompt is not None and "{question}" not in prompt:
         raise TargetError("the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml")
     model = load_whole_model(folder, family.model_class)

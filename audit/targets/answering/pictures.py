@@ -25,6 +25,7 @@ from PIL import ImageFont
 
 from audit.corpus.images import MAX_PIXELS
 from audit.errors import TargetError
+from audit.targets import wording
 from audit.targets.answering.reader import (
     ENCODED,
     LONGEST_ANSWER,
@@ -82,9 +83,7 @@ def _open_part(folder: AnyFolder, part: str, open_it: Callable[..., Any]) -> Any
         except DAMAGE as error:
             library = _lacking(error)
             if library is not None:
-                raise TargetError(
-                    f"{folder}: its {part} needs {library}, which is not installed", "pip install 'docaudit[vision]'"
-                ) from None
+                raise TargetError(*wording("needs_library", folder=folder, part=part, library=library)) from None
             raise TargetError(f"{folder}: the {part} cannot be loaded: {one_line(error)}", hint) from None
 
 
@@ -160,12 +159,7 @@ def donut_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> D
     """
     tokenizer = open_tokenizer(folder, ("pad", "eos"), config.decoder.vocab_size)
     if prompt is None and not all(mark in tokenizer.get_vocab() for mark in _DONUT_MARKS):
-        raise TargetError(
-            f"{folder}: its vocabulary has no marks of a question ({_DONUT_MARKS[0]}, {_DONUT_MARKS[1]}), so docaudit"
-            " does not know its prompt",
-            'write its training prompt into manifest.toml, below [recipe], as prompt = "...", with {question} for the'
-            " question. (TrOCR, Nougat and Donut on CORD take no question.)",
-        )
+        raise TargetError(*wording("no_question_marks", folder=folder))
     return DonutReader(image_processor_of(folder), tokenizer, config, prompt or DONUT_PROMPT)
 
 
@@ -193,10 +187,7 @@ class DonutReader(Reader):
         self._spelled = lru_cache(maxsize=4096)(self._spell)
         self._longest_question = self.max_tokens - _OFFSET - self.max_new_tokens - len(self._asked("")[0])
         if self._longest_question < 1:
-            raise TargetError(
-                f"the prompt leaves no room for a question: the decoder takes {self.max_tokens} tokens",
-                "give a shorter [recipe] prompt in manifest.toml",
-            )
+            raise TargetError(*wording("no_room", max_tokens=self.max_tokens))
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.prompts`."""

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from audit.errors import TargetError
-from audit.targets import TABLE
+from audit.targets import TABLE, wording
 from audit.targets.answering.pictures import image_of, processor_of
 from audit.targets.answering.reader import (
     LONGEST_ANSWER,
@@ -105,17 +105,11 @@ class ProcessorReader(Reader):
         ids = inputs["input_ids"][0]
         image_id = self.tokenizer.convert_tokens_to_ids(self._mark) if self._mark else None
         if image_id is not None and not bool((ids == image_id).any()):
-            raise TargetError(
-                "the prompt has no place for the page's image, so the model would not see the page",
-                f"write {self._mark} into [recipe] prompt in place of the image",
-            )
+            raise TargetError(*wording("no_image_mark", mark=self._mark))
         if self._positions is not None and len(ids) > self._positions:
             height, width = image_of(sample).shape[:2]
             raise TargetError(
-                f"a page of {width} x {height} pixels and its question become {len(ids)} tokens, the model takes"
-                f" {self._positions}",
-                "lower the largest size in preprocessor_config.json to that of the model's training, or give smaller"
-                " images",
+                *wording("page_too_large", width=width, height=height, n=len(ids), positions=self._positions)
             )
         return inputs
 
@@ -205,9 +199,7 @@ class ChatReader(ProcessorReader):
         self._prompt = prompt or QUESTION
         self._system: list[Turn] = [] if system is None else [_turn("system", system)]
         if system is not None and system.strip() not in self._render([*self._system, _turn("user", "a")]):
-            raise TargetError(
-                "the model's chat template has no system turn", "write its text into [recipe] prompt instead"
-            )
+            raise TargetError(*wording("no_system_turn"))
 
     def _texts(self, sample: Sample) -> list[str]:
         asked = self._render(self._turns(sample))
@@ -331,15 +323,7 @@ def seeing_reader(
     if prompt is None:
         usual = f"{mark or ''}Question: {QUESTION} Answer:"
         example = TABLE["answering"]["prompts"].get(str(config.model_type), usual)
-        raise TargetError(
-            f"{folder}: its processor has no chat template, so docaudit does not know the form of its prompt",
-            "write its training prompt into manifest.toml, below [recipe], with {question} for the question, such as"
-            f' prompt = "{example}". You can also add the chat_template.jinja of its fine-tuning'
-            " to the checkpoint",
-        )
+        raise TargetError(*wording("no_chat_template", folder=folder, example=example))
     if system is not None:
-        raise TargetError(
-            f"{folder}: a model that is asked with a whole prompt has no system turn",
-            "write the text of [recipe] system into [recipe] prompt",
-        )
+        raise TargetError(*wording("whole_prompt", folder=folder))
     return PromptReader(processor, ends, positions, prompt, writes_apart=bool(config.is_encoder_decoder))

@@ -13,7 +13,7 @@ from transformers import GenerationConfig
 
 from audit.corpus.images import PageView
 from audit.errors import TargetError
-from audit.targets import TABLE
+from audit.targets import TABLE, wording
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.loading import unpadded
 from audit.targets.checkpoint.safety import DAMAGE, one_line
@@ -305,10 +305,7 @@ def set_start(model: Any) -> None:
     _find_start(own, config)
     start = own.bos_token_id if own.decoder_start_token_id is None else own.decoder_start_token_id
     if any(not 0 <= number < n_tokens for number in ids_of(start)):
-        raise TargetError(
-            f"answers begin with token {start}, and the model has {n_tokens} tokens",
-            "correct decoder_start_token_id in generation_config.json to what the model was trained with",
-        )
+        raise TargetError(*wording("start_unknown", start=start, n_tokens=n_tokens))
 
 
 def _find_start(own: GenerationConfig, config: Any) -> None:
@@ -318,10 +315,7 @@ def _find_start(own: GenerationConfig, config: Any) -> None:
     named = [getattr(part, "decoder_start_token_id", None) for part in parts]
     own.decoder_start_token_id = next((number for number in named if number is not None), None)
     if own.decoder_start_token_id is None:
-        raise TargetError(
-            "neither generation_config.json nor config.json names the token that an answer begins with",
-            'add "decoder_start_token_id", as the model was trained with, to generation_config.json',
-        )
+        raise TargetError(*wording("no_start_token"))
 
 
 def _harmless(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 from audit.corpus.bars import lines_of
 from audit.corpus.documents import Word
 from audit.errors import TargetError
+from audit.targets import wording
 from audit.targets.answering.layout import ROWS_KEPT, RowReader, SampleRow
 from audit.targets.answering.processed import ends_of
 from audit.targets.answering.reader import (
@@ -63,11 +64,7 @@ def decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) ->
     """
     tokenizer = open_tokenizer(folder, ("eos",), config.get_text_config(decoder=True).vocab_size)
     if prompt is None and not tokenizer.chat_template:
-        raise TargetError(
-            f"{folder}: its tokenizer has no chat template, so docaudit does not know the form of its prompt",
-            "write its training prompt into manifest.toml, below [recipe], with {text} for the page's"
-            ' words: prompt = "{text}\\n\\nQuestion: {question}\\nAnswer:"',
-        )
+        raise TargetError(*wording("no_text_template", folder=folder))
     longest = _longest_row(config, tokenizer, MAX_TOKENS)
     return DecoderReader(tokenizer, ends_of(folder, config, tokenizer), longest, prompt)
 
@@ -108,10 +105,7 @@ class TextPrompt:
 
     def __init__(self, text: str) -> None:
         if text.count(TEXT) != 1:
-            raise TargetError(
-                f"the prompt of a model that reads text holds {TEXT}, where the page's words go, once",
-                f'correct [recipe] prompt in manifest.toml, such as prompt = "{TEXT}\\n\\n{QUESTION}"',
-            )
+            raise TargetError(*wording("no_place_for_text"))
         self.text = text
 
     def parts(self, question: str) -> tuple[str, str]:

@@ -23,7 +23,7 @@ from transformers.models.auto import modeling_auto
 
 from audit.errors import TargetError
 from audit.files import PrivateFolder
-from audit.targets import TABLE
+from audit.targets import TABLE, wording
 from audit.targets.checkpoint.content import WEIGHTS, bases_named, is_adapter
 from audit.targets.checkpoint.safety import DAMAGE, download_of, one_line, quiet
 
@@ -78,9 +78,7 @@ def read_adapter(folder: Path, settings: Mapping[str, Any]) -> Adapter:
         with safe_open(folder / WEIGHTS, "pt") as tensors:
             shapes = {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118
     except DAMAGE as error:
-        raise TargetError(
-            f"{folder}: the adapter's weights cannot be read: {one_line(error)}", "copy the adapter there again"
-        ) from None
+        raise TargetError(*wording("adapter_unreadable", folder=folder, reason=one_line(error))) from None
     return Adapter(folder, settings, shapes)
 
 
@@ -94,9 +92,7 @@ def base_folder(folder: Path, settings: Mapping[str, Any], given: Path | None) -
     is_given = given is not None and given.is_dir() and given.resolve() != folder.resolve()
     for place in [given] if given is not None and is_given else bases_named(folder, named):
         if is_adapter(place):
-            raise TargetError(
-                f"{folder}: its base {place} is an adapter too", "merge that one into its model and save it whole"
-            )
+            raise TargetError(*wording("adapter_on_adapter", folder=folder, place=place))
         return place
     called = (
         f", and {' '.join(named.split())[:200]} is no folder with a model on this machine"
@@ -221,22 +217,14 @@ def merge_adapter(model: Any, adapter: Adapter) -> Any:
             # A step of bfloat16 is 0.4 to 0.8 % of a weight, and what training added is often less.
             merged = adapted.float().merge_and_unload(safe_merge=True)
         except KeyError as error:
-            raise TargetError(
-                f"{adapter.path}: the adapter's weights lack {one_line(error)}", "save the adapter anew, from training"
-            ) from None
+            raise TargetError(*wording("adapter_lacks", path=adapter.path, reason=one_line(error))) from None
         except (*DAMAGE, NotImplementedError) as error:
-            raise TargetError(
-                f"{adapter.path}: the adapter does not fit its base: {one_line(error)}",
-                "give the base that it was trained on, and the settings that it was trained with",
-            ) from None
+            raise TargetError(*wording("adapter_unfit", path=adapter.path, reason=one_line(error))) from None
     merged.requires_grad_(True)
     if hasattr(merged, "peft_config"):
         del merged.peft_config
     if before == _fingerprints(merged):
-        raise TargetError(
-            f"{adapter.path}: the adapter changes nothing: with it the model is its base, bit by bit",
-            "an audit would be one of the base: give the adapter as it was after training",
-        )
+        raise TargetError(*wording("adapter_changes_nothing", path=adapter.path))
     return merged.eval()
 
 
@@ -260,20 +248,11 @@ def adapter_config(adapter: Adapter, *, trains: bool = False) -> Any:
     given = {name: value for name, value in settings.items() if name not in _RUNTIME}
     strange = sorted(name for name, value in given.items() if name not in known and value and name != "peft_version")
     if issubclass(config_class, (peft.PromptLearningConfig, peft.AdaptionPromptConfig)):
-        raise TargetError(
-            f"{where}: a prompt that was learnt ({kind}) cannot be merged into weights",
-            "docaudit audits adapters of weights, such as LoRA",
-        )
+        raise TargetError(*wording("adapter_is_prompt", where=where, kind=kind))
     if strange:
-        raise TargetError(
-            f"{where}: adapter_config.json sets {strange[0]}, which peft {peft.__version__} does not know",
-            "pip install -U peft: without it the adapter might compute something else",
-        )
+        raise TargetError(*wording("adapter_setting", where=where, name=strange[0], version=peft.__version__))
     if settings.get("init_lora_weights") not in _STARTS:
-        raise TargetError(
-            f"{where}: an adapter that began from a change of its base ({settings['init_lora_weights']})",
-            "save it as a plain LoRA (save_pretrained with path_initial_model_for_weight_conversion), or merged",
-        )
+        raise TargetError(*wording("adapter_start", where=where, start=settings["init_lora_weights"]))
     try:
         return config_class(
             **{name: value for name, value in given.items() if name in known}, inference_mode=not trains
@@ -287,26 +266,18 @@ def _fill(peft: Any, adapted: Any, adapter: Adapter) -> None:
     tensors = _without_copies(load_file(adapter.path / WEIGHTS))
     started = [bool(tensor.any()) for name, tensor in tensors.items() if ".lora_B." in name]
     if started and not any(started):
-        raise TargetError(
-            f"{adapter.path}: all {len(started)} lora_B of the adapter are zero: it was not trained, or not saved",
-            "an audit would be one of the base: save the adapter anew, from training",
-        )
+        raise TargetError(*wording("adapter_untrained", path=adapter.path, n=len(started)))
     report = peft.set_peft_model_state_dict(adapted, tensors, adapter_name=_NAME)
-    if report.unexpected_keys:
-        raise TargetError(
-            f"{adapter.path}: {len(report.unexpected_keys)} of the adapter's {len(tensors)} tensors fit nowhere in the "
-            f"base, the first is {min(report.unexpected_keys)}",
-            "they would be dropped silently: give the base that it was trained on, of the same class",
-        )
+    extra = sorted(report.unexpected_keys)
+    if extra:
+        counts = {"n": len(extra), "all": len(tensors)}
+        raise TargetError(*wording("adapter_left_over", path=adapter.path, first=extra[0], **counts))
     given = set(report.missing_keys)
     named = dict(adapted.named_parameters(remove_duplicate=False))
     filled = {id(weights) for name, weights in named.items() if name not in given}
     lacking = sorted(name for name in given if _NAME in name.split(".") and id(named.get(name)) not in filled)
     if lacking:
-        raise TargetError(
-            f"{adapter.path}: the adapter's weights lack {len(lacking)} tensors, the first is {lacking[0]}",
-            "they would stay as before training: save the adapter anew, from training",
-        )
+        raise TargetError(*wording("adapter_tensors", path=adapter.path, n=len(lacking), first=lacking[0]))
 
 
 def _without_copies(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

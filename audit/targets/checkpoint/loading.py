@@ -18,7 +18,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.pre_tokenizers import Sequence as SplitterSequence
 
 from audit.errors import TargetError
-from audit.targets import TABLE
+from audit.targets import TABLE, wording
 from audit.targets.batching import out_of_memory
 from audit.targets.checkpoint.adapters import PREFIX, merge_adapter, resize
 from audit.targets.checkpoint.content import files_of
@@ -63,16 +63,10 @@ def load_whole_model(folder: AnyFolder, model_class: type[Any]) -> Any:
     """
     model, missing = load_model(folder, model_class)
     if missing:
-        raise TargetError(
-            f"{folder}: the weights of {len(missing)} parameters are missing, the first is {missing[0]}",
-            "an audit of randomly initialised weights would mean nothing; save the fine-tuned model whole",
-        )
+        raise TargetError(*wording("weights_missing", folder=folder, n=len(missing), first=missing[0]))
     broken = not_finite(model)
     if broken:
-        raise TargetError(
-            f"{folder}: {len(broken)} parameters hold numbers that are not finite, the first is {broken[0]}",
-            "such a model answers nothing, which is not the same as leaking nothing; save it anew",
-        )
+        raise TargetError(*wording("weights_not_finite", folder=folder, n=len(broken), first=broken[0]))
     return model
 
 
@@ -320,7 +314,4 @@ def _check_convertible(folder: CheckpointFolder) -> None:
     if "vocab.json" in names and "merges.txt" not in names:
         raise TargetError(f"{folder}: vocab.json without merges.txt", _SAVE_TOKENIZER)
     if "vocab.json" not in names and find_spec("sentencepiece") is None:
-        raise TargetError(
-            f"{folder}: its tokenizer is a SentencePiece model without a tokenizer.json",
-            "pip install 'docaudit[sentencepiece]', or save the tokenizer with save_pretrained",
-        )
+        raise TargetError(*wording("no_sentencepiece", folder=folder))

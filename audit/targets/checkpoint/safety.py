@@ -16,6 +16,7 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
 from audit.errors import TargetError
+from audit.targets import wording
 from audit.targets.checkpoint.content import files_of, other_weights
 
 DAMAGE = (
@@ -80,10 +81,7 @@ def refuse_training(folder: object, config: Mapping[str, Any]) -> None:
     """
     method = method_of(config)
     if method is not None:
-        raise TargetError(
-            f"{folder}: quantised weights ({method}) cannot be trained, nor take an adapter in",
-            "name the checkpoint in full precision that was quantised",
-        )
+        raise TargetError(*wording("quantised", folder=folder, method=method))
 
 
 CHECKPOINT = "give a local Hugging Face checkpoint"
@@ -164,11 +162,7 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
     _refuse_links(folder)
     weights = {path.name for path in folder.glob("*.safetensors")}
     if {"model.safetensors", "model.safetensors.index.json"} & {path.name for path in folder.iterdir()}:
-        raise TargetError(
-            f"{folder}: an adapter and a whole model in one folder",
-            "move the model's files away; or, if the model is merged already, remove adapter_config.json and "
-            "adapter_model.safetensors",
-        )
+        raise TargetError(*wording("adapter_and_model", folder=folder))
     if "adapter_model.safetensors" not in weights:
         raise _no_checkpoint(folder, "adapter_model.safetensors")
     return settings
@@ -178,10 +172,7 @@ def _refuse_large(folder: Path) -> None:
     """Refuse files of gigabytes that are no weights."""
     for path in files_of(folder).values():
         if path.suffix != ".safetensors" and path.stat().st_size > MOST_OTHER_BYTES:
-            raise TargetError(
-                f"{path}: larger than {MOST_OTHER_BYTES >> 20} MiB, which no file beside weights is",
-                "move it out of the folder",
-            )
+            raise TargetError(*wording("too_large_beside", path=path, most=MOST_OTHER_BYTES >> 20))
 
 
 def _settings(path: Path) -> dict[str, Any]:
@@ -196,10 +187,7 @@ def _settings(path: Path) -> dict[str, Any]:
     if not isinstance(settings, dict):
         raise TargetError(f"{path}: not a JSON object")
     if "auto_map" in settings:
-        raise TargetError(
-            f"{path}: the checkpoint wants to run its own code (auto_map)",
-            "docaudit never runs code from a checkpoint; convert it to a transformers architecture",
-        )
+        raise TargetError(*wording("own_code", path=path))
     if problem is not None:
         raise TargetError(f"{path}: {problem}", "correct it to what the model was saved with")
     return settings
@@ -235,10 +223,7 @@ def _refuse_weights(folder: Path) -> None:
 def _refuse_links(folder: Path) -> None:
     outside = [path.name for path in folder.iterdir() if _leaves(folder, path)]
     if outside:
-        raise TargetError(
-            f"{folder}: {outside[0]} links out of the checkpoint's folder",
-            f"copy the files themselves (cp -rL FOLDER COPY), or download them: {download_of(None)}",
-        )
+        raise TargetError(*wording("links_out", folder=folder, first=outside[0], command=download_of(None)))
 
 
 def _leaves(folder: Path, path: Path) -> bool:

@@ -13,6 +13,7 @@ from audit.corpus.documents import Document
 from audit.corpus.tagging import Scheme, scheme_of
 from audit.corpus.validation import links_to_itself, words_in_two_entities
 from audit.errors import TargetError
+from audit.targets import wording
 from audit.targets.checkpoint.loading import unpadded
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.families import OpenImage, PageImageReader
@@ -305,10 +306,7 @@ class Encoder:
             # Some tokenizers leave out what they do not know, so that a word may have no token at all.
             unknown += sum(index not in known for index, word in enumerate(document.words) if word.text.strip())
         if words and unknown / words > UNKNOWN_SHARE:
-            raise TargetError(
-                f"the tokenizer does not know {unknown / words:.0%} of the corpus's {words} words",
-                "give the checkpoint its own tokenizer.json (a bare vocab.txt without entries loads as all [UNK])",
-            )
+            raise TargetError(*wording("unknown_words", share=unknown / words, words=words))
         if self.needs_boxes and any(document.words and document.size is None for document in documents):
             raise TargetError("this model reads layout, and some documents have no boxes", "add boxes and sizes")
         if self.page_images is not None and any(document.words and document.image is None for document in documents):

@@ -8,7 +8,7 @@ from typing import Any
 from audit.corpus.documents import Task
 from audit.corpus.tagging import canonical, scheme_problems
 from audit.errors import TargetError
-from audit.targets import TABLE
+from audit.targets import TABLE, wording
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer, load_whole_model, place
@@ -147,10 +147,7 @@ def max_tokens_of(config: Any, tokenizer: Any) -> int:
     # Tokenizers without a limit say 1e30.
     max_tokens = min(longest, int(limit) if isinstance(limit, int | float) and limit > 0 else 0)
     if max_tokens < _MIN_TOKENS:
-        raise TargetError(
-            f"the checkpoint takes pages of at most {max(0, max_tokens)} tokens",
-            "correct max_position_embeddings in config.json or model_max_length in tokenizer_config.json",
-        )
+        raise TargetError(*wording("short_pages", n=max(0, max_tokens)))
     return max_tokens
 
 
@@ -185,10 +182,7 @@ def labels_of(config: Any, given: Sequence[str] | Task, folder: CheckpointFolder
             raise TargetError(f"{folder}: the model's labels are not the manifest's", f"the model has {', '.join(own)}")
         return _checked(own, outside, head, f"{folder}: ", f"the model has {', '.join(own)}")
     if len(named) != len(own):
-        raise TargetError(
-            f"{folder}: the model has {len(own)} unnamed labels, the manifest names {len(named)}",
-            "list the labels in the order of the model's outputs in manifest.toml [task] labels",
-        )
+        raise TargetError(*wording("unnamed_labels", folder=folder, n=len(own), named=len(named)))
     return _checked(named, outside, head, "manifest.toml [task] labels: ", "")
 
 
@@ -196,17 +190,11 @@ def _class_names(config: Any, named: tuple[str, ...], folder: CheckpointFolder) 
     """Return the names of a classifier's classes: its own, or the manifest's where it has none."""
     own = tuple(str(config.id2label.get(index, f"{_UNNAMED}{index}")) for index in range(config.num_labels))
     if config.num_labels < 2 or config.problem_type in ("regression", "multi_label_classification"):
-        raise TargetError(
-            f"{folder}: the model does not put pages into one of several classes",
-            "models that give a number, or several classes at once, cannot be audited",
-        )
+        raise TargetError(*wording("not_one_class", folder=folder))
     if not any(label.startswith(_UNNAMED) for label in own):
         return own
     if len(named) != len(own):
-        raise TargetError(
-            f"{folder}: the model does not name its {len(own)} classes",
-            "name them, in the order of the model's outputs, in manifest.toml [task] labels",
-        )
+        raise TargetError(*wording("unnamed_classes", folder=folder, n=len(own)))
     return named
 
 
