@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import pickle
 import re
@@ -9,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ import torch
 from checkpoint_faults import Case, cases, change
 from safetensors.torch import load_file, save_file
 
+from audit import targets
 from audit.errors import TargetError, UsageError
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer
@@ -49,16 +52,7 @@ def weights(replaced: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor
 
 
 def truncated(keep: int) -> Break:
-    def break_it(folder: Path) -> None:
-        path = folder / WEIGHTS
-        path.write_bytes(path.read_bytes()[:keep])
-
-    return break_it
-
-
-def only_pickle(folder: Path) -> None:
-    torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin")
-    (folder / WEIGHTS).unlink()
+    return lambda folder: (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:keep])
 
 
 def instead(name: str) -> Break:
@@ -69,17 +63,6 @@ def instead(name: str) -> Break:
         (folder / name).write_bytes(b"x")
 
     return break_it
-
-
-def a_data_set(folder: Path) -> None:
-    tiny.corpus(folder)
-    (folder / CONFIG).unlink()
-
-
-def gguf_alone(folder: Path) -> None:
-    shutil.rmtree(folder)
-    folder.mkdir()
-    (folder / "model.gguf").write_bytes(b"x")
 
 
 def other_name(folder: Path) -> None:
@@ -100,15 +83,19 @@ def not_a_number(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 REFUSED: dict[str, Case] = {
     **cases("encoders"),
     "no folder": (shutil.rmtree, "no such folder"),
-    "a data set": (a_data_set, "a data set", "before DATA_DIR"),
-    "GGUF alone": (gguf_alone, "no config.json, only model.gguf", "only safetensors"),
+    "a data set": (lambda folder: (tiny.corpus(folder), (folder / CONFIG).unlink()), "a data set", "before DATA_DIR"),
+    "GGUF alone": (
+        lambda folder: ([path.unlink() for path in folder.iterdir()], (folder / "model.gguf").write_bytes(b"x")),
+        "no config.json, only model.gguf",
+        "only safetensors",
+    ),
     **{
         f"weights in {name}": (instead(name), f"only {name}", "only safetensors")
         for name in ("model-Q4_K_M.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack")
     },
     "a Trainer's leftovers": (instead("training_args.bin"), "no model.safetensors$", "Hugging Face checkpoint"),
     "deeply nested JSON": (lambda folder: (folder / CONFIG).write_text("[" * 200_000), "not readable as JSON"),
-    "only a pickle": (only_pickle, "no model.safetensors, only pytorch_model.bin", "save_pretrained"),
+    "only a pickle": (instead("pytorch_model.bin"), "no model.safetensors, only pytorch_model.bin", "save_pretrained"),
     "a pickle beside weights of another name": (
         lambda folder: (torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin"), other_name(folder)),
         "cannot be loaded: .*no file named model.safetensors",
@@ -187,10 +174,8 @@ def test_no_pickle_is_opened_and_no_module_run(
         for name in ("modeling_x", "tokenization_x", "configuration_x", "modeling_bert", "__init__", "conftest"):
             (place / f"{name}.py").write_text(f"import os\nos.mkdir({str(sentinel)!r})\n")
         (place / "chat_template.jinja").write_text("{{ ''.__class__.__mro__ }}")
-    monkeypatch.setattr(torch, "load", fail)
-    monkeypatch.setattr(pickle, "load", fail)
-    monkeypatch.setattr(pickle, "loads", fail)
-    monkeypatch.setattr(pickle, "Unpickler", fail)
+    for module, name in ((torch, "load"), (pickle, "load"), (pickle, "loads"), (pickle, "Unpickler")):
+        monkeypatch.setattr(module, name, fail)
     load(folder)
     load(tagger, labels=tiny.LABELS)
     for place in (folder, tagger):
@@ -235,16 +220,15 @@ def test_loading_says_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -
 
 
 def test_devices_are_named_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    assert device_named("auto") == device_named("cpu") == "cpu"
-    for name in ("cuda", "mps", "tpu"):
-        with pytest.raises(UsageError, match=f"device '{name}'"):
-            device_named(name)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert device_named("auto") == "mps"
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert device_named("auto") == "cuda"
+    present: set[str] = set()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in present)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in present)
+    for expected in ("cpu", "mps", "cuda"):
+        present |= {expected}
+        assert device_named("auto") == device_named(expected) == expected
+        for name in {"cuda", "mps", "tpu"} - present:
+            with pytest.raises(UsageError, match=f"device '{name}'"):
+                device_named(name)
 
 
 def test_layoutlmv3_without_its_images_reads_text_and_layout_only(tmp_path: Path) -> None:
@@ -281,12 +265,10 @@ def test_a_folder_of_runs_names_the_newest_checkpoint_first(folder: Path, tmp_pa
 
 
 def test_the_name_of_a_hub_model_is_answered_with_its_download(folder: Path) -> None:
-    with pytest.raises(TargetError, match="no such folder") as raised:
-        open_checkpoint(Path("microsoft/layoutlmv3-base"))
-    assert "hf download microsoft/layoutlmv3-base --local-dir DIR" in raised.value.hint
-    with pytest.raises(TargetError, match="no such folder") as raised:
-        open_checkpoint(Path("/nowhere/at/all"))
-    assert "hf download" not in raised.value.hint
+    for path, said in (("microsoft/layoutlmv3-base", True), ("/nowhere/at/all", False)):
+        with pytest.raises(TargetError, match="no such folder") as raised:
+            open_checkpoint(Path(path))
+        assert (f"hf download {path} --local-dir DIR" in raised.value.hint) is said
 
 
 @pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "module._orig_mod."])
@@ -334,3 +316,16 @@ def test_a_snapshot_of_the_hubs_cache_loads_and_no_other_link_does(folder: Path,
     shutil.copytree(place.parent.parent, tmp_path / "elsewhere", symlinks=True)
     with pytest.raises(TargetError, match="links out"):
         load(tmp_path / "elsewhere" / "snapshots" / "0a1b2c")
+
+
+def test_every_error_in_the_table_is_raised_with_the_values_that_it_names() -> None:
+    nodes = (
+        node for path in Path(targets.__file__).parent.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))
+    )
+    calls = [node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "wording"]
+    given = {ast.literal_eval(call.args[0]): {word.arg for word in call.keywords} for call in calls}
+    fields = {
+        key: {name for text in texts for _, name, *_ in Formatter().parse(text) if name}
+        for key, texts in targets._TEXTS.items()
+    }
+    assert given == fields

@@ -270,8 +270,9 @@ def _fill(peft: Any, adapted: Any, adapter: Adapter) -> None:
     report = peft.set_peft_model_state_dict(adapted, tensors, adapter_name=_NAME)
     extra = sorted(report.unexpected_keys)
     if extra:
-        counts = {"n": len(extra), "all": len(tensors)}
-        raise TargetError(*wording("adapter_left_over", path=adapter.path, first=extra[0], **counts))
+        raise TargetError(
+            *wording("adapter_left_over", path=adapter.path, n=len(extra), of=len(tensors), first=extra[0])
+        )
     given = set(report.missing_keys)
     named = dict(adapted.named_parameters(remove_duplicate=False))
     filled = {id(weights) for name, weights in named.items() if name not in given}
