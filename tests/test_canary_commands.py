@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tiny
 import typer
+from case_tables import table
 from typer.testing import CliRunner
 
 from audit.cli import app as docaudit
@@ -72,17 +73,7 @@ def test_few_canaries_and_coins_that_all_fall_alike_are_told(data: Path, tmp_pat
     assert "Too few to bound epsilon from below: that takes at least 9." in result.output
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--count", 1), "--count"),
-        (("--length", 11), "--length"),
-        (("--length", 0), "--length"),
-        (("--repeat", 0), "--repeat"),
-        (("--pattern", "iban"), "--pattern"),
-        (("--pattern", "color", "--length", 10), "no blank place on any member page"),
-    ],
-)
+@table("options, message")
 def test_options_that_cannot_be_honoured(options: tuple[object, ...], message: str, data: Path, tmp_path: Path) -> None:
     result = insert(data, tmp_path / "out", *options)
     assert result.exit_code == 2

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from case_tables import table
 from typer.testing import CliRunner
 
 from audit.cli import app
@@ -21,20 +22,7 @@ def complete(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return CliRunner().invoke(app, prog_name="docaudit").output.split()
 
 
-@pytest.mark.parametrize(
-    ("line", "offered"),
-    [
-        ("docaudit insp", ["inspect"]),
-        ("docaudit scan --policy ", ["default", "strict"]),
-        ("docaudit gate --policy s", ["strict"]),
-        ("docaudit scan --only memo", ["memorisation"]),
-        ("docaudit scan --budget q", ["quick"]),
-        ("docaudit scan --defence para", ["paraphrase"]),
-        ("docaudit import sr", ["sroie"]),
-        ("docaudit defend dp,scr", ["dp,scrub"]),
-        ("docaudit canary ins", ["insert"]),
-    ],
-)
+@table("line, offered")
 def test_bash_is_offered_what_fits(line, offered, monkeypatch):
     assert complete(line, monkeypatch) == offered
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
+from case_tables import table
 from commands import docaudit
 from example_records import mean, record, share
 from scipy import stats
@@ -161,6 +162,7 @@ NOT_ASKED = scan(reconstruction(0.1), left_out=(gone("membership", "left out", "
 OLDER = scan(membership(auc(0.9, name="low_fpr_advantage")))
 OLDER = replace(OLDER, environment=replace(OLDER.environment, docaudit="0.0.9"))
 RENAMED = "the record has no such number; another version of docaudit may call it otherwise"
+RENAMED_NEW, RENAMED_OLD = f"NEW: {RENAMED}", f"OLD: {RENAMED}"
 MANY = tuple(f"auc.{place}" for place in range(8))
 
 
@@ -183,37 +185,14 @@ def many(first):
     return scan(membership(auc(0.7), *items, methods={"auc": MANY}))
 
 
+FIRST_OF_MANY = MANY[0]
+
+
 def useful(hits):
     return scan(utility=(share("masked_token_accuracy", hits, 5000),))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "metric", "outcome", "reason"),
-    [
-        (area(0.9), area(0.5), "auc", "better", ""),
-        (area(0.5), area(0.9), "auc", "worse", ""),
-        (area(0.1), area(0.5), "auc", "better", ""),
-        (area(0.45), area(0.1), "auc", "worse", ""),
-        (area(0.3), area(0.95), "auc", "worse", ""),
-        (useful(3120), useful(2100), "masked_token_accuracy", "worse", ""),
-        (BOTH, SKIPPED, "auc", "lost", "NEW: "),
-        (BOTH, NOT_ASKED, "auc", "lost", "NEW: "),
-        (BOTH, UNRESOLVED, "auc", "lost", "NEW: "),
-        (LEAKS, scan(reconstruction(0.1, ablations=("half",))), FOUND, "", "the attacker was weakened: half"),
-        (LEAKS, scan(reconstruction(0.1, confounded="splits differ")), FOUND, "", "NEW: splits differ"),
-        (LEAKS, scan(reconstruction(0.1, checks=(ALARM,))), FOUND, "", "NEW: epsilon is over 0"),
-        (LEAKS, replace(QUIET, utility=USELESS), FOUND, "", "does not do its task"),
-        (with_power(0.6, 0.9), with_power(0.1, 0.05), FOUND, "", "too weak: power 0.05"),
-        (LEAKS, with_reference(QUIET), FOUND, "", ""),
-        (with_reference(QUIET), LEAKS, FOUND, "worse", ""),
-        # p about 0.02: chance among eight, and a change on its own.
-        (many(0.7), many(0.766), MANY[0], "", "no surprise among so many"),
-        (area(0.7, utility=()), area(0.766, utility=()), "auc", "worse", ""),
-        # Neither name is compared with the other.
-        (OLDER, area(0.5), "low_fpr_advantage", "lost", f"NEW: {RENAMED}"),
-        (OLDER, area(0.5), "auc", "", f"OLD: {RENAMED}"),
-    ],
-)
+@table("old, new, metric, outcome, reason", globals())
 def test_nothing_that_is_missing_weaker_or_called_otherwise_looks_better(tmp_path, old, new, metric, outcome, reason):
     one = change(compared(tmp_path, old, new), metric)
     assert (one.outcome, one.lost) == (
@@ -225,21 +204,12 @@ def test_nothing_that_is_missing_weaker_or_called_otherwise_looks_better(tmp_pat
     if metric == "auc" and one.difference is not None:
         before, after = (side.attacks[0].measurements[0].value for side in (old, new))
         assert one.difference.value == pytest.approx(abs(after - 0.5) - abs(before - 0.5), abs=1e-9)
-    if metric == MANY[0]:
+    if metric == FIRST_OF_MANY:
         assert one.p < 0.05 < one.p_adjusted
         assert one.difference.low > 0
 
 
-@pytest.mark.parametrize(
-    ("made", "metric", "paired", "unpaired"),
-    [
-        (both(60, 12, 0.09), "excess_pr.unique", "better", "better"),
-        (both(12, 60, 0.09), "excess_pr.unique", "worse", "worse"),
-        (both(50, 75, 0.09), "excess_pr.unique", "worse", "cannot be told"),  # none less: the intervals overlap
-        (areas(-0.8, 2.5), "auc", "worse", "worse"),
-        (unfinished(20), "excess_pr.unique", "better", "better"),
-    ],
-)
+@table("made, metric, paired, unpaired", globals())
 def test_pairs_tell_what_two_intervals_cannot(tmp_path, made, metric, paired, unpaired):
     sides, scores = made
     alone = compared(tmp_path / "alone", *sides)
@@ -293,21 +263,15 @@ def test_damaged_values_of_units_are_refused(tmp_path):
         diff_scans(place, place)
 
 
+BOUND = Bounds(40, None, 1.0)
+
+
 def with_parameters(**more):
     own = reconstruction(0.1)
     return {"attacks": (replace(own, parameters={**own.parameters, **more}),)}
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ({"seed": 1}, "the seed differs: OLD 0, NEW 1"),
-        ({"budget": "quick", "share": 0.25}, "the budget differs: OLD standard (100% of the trials), NEW quick (25%"),
-        (with_parameters(n_attempts=16), "reconstruction: the parameter n_attempts differs: OLD 8, NEW 16"),
-        (with_parameters(top_p=0.1), "reconstruction: the parameter top_p differs: OLD none, NEW 0.1"),
-        ({"bounds": Bounds(40, None, 1.0)}, "the bound on trials differs: OLD none, NEW 40 documents"),
-    ],
-)
+@table("more, said", globals())
 def test_scans_that_differ_in_more_than_the_model_are_refused_with_the_difference(tmp_path, more, said):
     old = scan(reconstruction(0.1))
     with pytest.raises(RecordError) as refused:
@@ -368,24 +332,7 @@ def two(found):
     return scan(reconstruction(found), membership(auc(0.5)))
 
 
-@pytest.mark.parametrize(
-    ("extra", "old", "new", "code", "reason"),
-    [
-        ("", two(0.4), two(0.1), 0, ""),
-        ("", two(0.1), two(0.13), 0, ""),
-        ("", scan(reconstruction(0.9)), scan(reconstruction(0.8)), 10, "1 of 2 limits exceeded"),
-        ("", area(0.5), GONE, 11, LOST),
-        (WARNS, area(0.5), GONE, 11, LOST),
-        (WARNS, QUIET, two(0.4), 10, "1 limit is worse"),
-        ("", BOTH, SKIPPED, 11, LOST),
-        ("", BOTH, UNRESOLVED, 11, LOST),
-        ("", BOTH, NOT_ASKED, 11, LOST),
-        ("", TWO_WAYS, ONE_WAY, 11, "measured in the baseline"),
-        (WAIVER, SAME, AGAIN, 0, "waived"),
-        (WAIVER, SAME, LARGER, 10, "1 limit is worse"),
-        ("", NOTHING, GONE, 11, UNSHARED),
-    ],
-)
+@table("extra, old, new, code, reason", globals())
 def test_the_gate_with_a_baseline(tmp_path, policy, extra, old, new, code, reason):
     name = extra if extra == WARNS else 'name = "own"'
     policy.write_text(POLICY.replace('name = "own"', name) + (extra.format(today().year) if extra == WAIVER else ""))

@@ -9,6 +9,7 @@ from dataclasses import replace
 import example_records
 import pytest
 import tiny
+from case_tables import table
 from commands import docaudit
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,15 +102,7 @@ def test_the_part_that_fits_is_fixed_before_any_trial(data, checkpoints, tmp_pat
     assert bounded_scan(data, checkpoints, tmp_path / "out", "--time", "1h", "--fresh").bounds.part == 1.0
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (("--time", "soon"), "--time soon"),
-        (("--time", "-3m"), "--time -3m"),
-        (("--time", "5s"), "too short"),
-        (("--time", "1h", "--engine", "ray"), "--documents with another engine"),
-    ],
-)
+@table("options, problem")
 def test_bounds_that_cannot_be_kept_are_refused(options, problem, data, checkpoints, tmp_path):
     result = docaudit("scan", checkpoints("layoutlm", "token-classification", 2), data, "--out", tmp_path, *options)
     assert result.exit_code == 2

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import example_records as examples
 import pytest
+from case_tables import table
 from commands import docaudit
 
 from audit import record as records
@@ -101,16 +102,7 @@ def test_without_a_place_no_sarif_is_written_and_an_older_one_is_taken_away(work
     assert '"uri": "README.md"' in (work / "v.sarif").read_text()
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (("--format", "json", "--format", "junit"), "both go to standard output"),
-        (("--format", "pdf=a.pdf"), "no such format"),
-        (("--format", "json=a", "--format", "junit=a"), "two formats for one file"),
-        (("--format", "json=."), "is a folder"),
-        (("--format", "json=own.toml/v.json"), "--format own.toml/v.json: "),
-    ],
-)
+@table("options, problem")
 def test_options_that_contradict_each_other_are_refused(work, options, problem):
     result = gate("violated", *options)
     assert (result.exit_code, result.stdout) == (2, "")

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import redacted
 import tiny
+from case_tables import table
 from commands import docaudit
 from progress_log import ProgressLog
 
@@ -176,56 +177,13 @@ def classes(made, **references):
 
 BALANCED = limit("provider_membership", "balanced_accuracy", max=0.65, required=False)
 TAGGED = classes(pages(120, 120), baselines=("b",))
+SHARED = providers(150, 150)
 
 
-@pytest.mark.parametrize(
-    ("made", "asked", "outcomes", "said"),
-    [
-        (TAGGED, (NET, AUC), ["decides", "decides"], "can decide 2 of 2 limits"),
-        (TAGGED, (EXCESS,), ["too small"], "; [references] names no auxiliary model"),
-        (TAGGED, (limit("membership", "tpr_at_fpr_10", max=0.3),), ["no plan"], "no plan for this metric"),
-        (TAGGED, (limit("reconstruction", "planted_detection.unique", min=0.5),), ["no plan"], "least value"),
-        (TAGGED, (limit("reconstruction", "excess_pr.repeated", max=0.05),), ["lacks"], "no auxiliary model"),
-        (TAGGED, (limit("membership", "auc.docmia", max=0.5),), ["too small"], "no number of documents"),
-        (corpus(providers(36, 36), assigned="by-provider"), (BALANCED,), ["too small"], "providers a side are needed"),
-        (corpus(providers(100, 100), assigned="by-provider"), (BALANCED,), ["decides"], "can decide 1 of 1"),
-        (
-            corpus(pages(150, 150), references=ReferencePaths(pretrained="p")),
-            (NET, AUC),
-            ["lacks", "decides"],
-            "With that it could decide memorisation net.",
-        ),
-        (
-            corpus(providers(150, 150), assigned="by-provider", references=ReferencePaths()),
-            (BALANCED, AUC),
-            ["cannot pass", "cannot pass"],
-            "With that it could decide provider_membership balanced_accuracy, membership auc.",
-        ),
-        (
-            # Baselines are trained on public documents: those of a provider that is asked about give it away.
-            corpus(
-                [*providers(150, 150), page("p", "public", ["v"], provider="out 3")],
-                assigned="by-provider",
-                references=ReferencePaths(baselines=("b",)),
-            ),
-            (BALANCED,),
-            ["cannot pass"],
-            "baselines saw public documents",
-        ),
-        (
-            # A page of training that says not whose it is may be of a provider that counts as out.
-            corpus([*providers(150, 150), page("p", "member", ["v"])], assigned="by-provider"),
-            (BALANCED,),
-            ["cannot pass"],
-            "1 training document without a provider",
-        ),
-        (corpus(pages(150, 150)), (EXCESS,), ["inapplicable"], "(VT5, UDOP): give --model; the policy permits no such"),
-        (classes(pages(150, 150), auxiliary="a"), (EXCESS,), ["decides"], "can decide 1 of 1"),
-    ],
-)
+@table("made, asked, outcomes, said", globals())
 def test_what_a_data_set_decides_and_why_not(made, asked, outcomes, said):
     found = planned(made, *asked)
-    assert [one.outcome for one in found.limits] == outcomes
+    assert tuple(one.outcome for one in found.limits) == outcomes
     assert said in " ".join([*reasons(found), conclusion(found)])
     for _, columns, rows in (limits_table(found), attacks_table(found)):
         assert all(len(row) == len(columns) <= 8 for row in rows)
@@ -500,16 +458,7 @@ def test_a_model_s_trials_are_counted_and_timed_and_nothing_is_written(data, che
     assert [listing(folder) for folder in (data, model, public, tmp_path)] == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (("--policy", "nosuch"), "policy nosuch"),
-        (("--reference", "auxiliary=somewhere"), "add --model"),
-        (("--out", "no/such/folder/plan.json"), "no file can be written there"),
-        (("--model", "nowhere"), "nowhere"),
-        (("--device", "abacus", "--model", "nowhere"), "abacus"),
-    ],
-)
+@table("arguments, problem")
 def test_bad_options_are_one_line_and_exit_2(data, arguments, problem):
     result = docaudit("plan", data, *arguments)
     assert result.exit_code == 2

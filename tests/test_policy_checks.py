@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
+from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -35,26 +36,11 @@ def quiet(count: int) -> list[Check]:
     return [check(f"quiet {number}", 1.0) for number in range(count)]
 
 
-@pytest.mark.parametrize(
-    ("number", "checks", "outcome"),
-    [
-        (QUIET, [check("fair", 0.04)], "undecided"),
-        (QUIET, [check("fair", 0.06)], "passed"),
-        # A check fires less easily beside others, and a heavier one has a larger share: 0.02 / 4 * (4 + 4) = 0.04.
-        (QUIET, [check("fair", 0.04), *quiet(9)], "passed"),
-        (QUIET, [check("fair", 0.005), *quiet(9)], "undecided"),
-        (QUIET, [check("fair", 0.02, weight=4.0), *quiet(4)], "undecided"),
-        (QUIET, [check("fair", 0.02), *quiet(4)], "passed"),
-        (QUIET, [check("fair", 0.001, metrics=("leak",))], "undecided"),
-        (QUIET, [check("fair", 0.001, metrics=("other",))], "passed"),
-        # Confounding keeps a violation from being confirmed, and an alarm does not.
-        (LEAKING, [check("fair", 0.001, "confounded")], "undecided"),
-        (LEAKING, [check("fair", 0.001, "alarm")], "violated"),
-        (LEAKING, [check("fair", 0.001, "wrong side")], "violated"),
-    ],
-)
-def test_a_check_fires_at_five_per_cent_among_all_of_its_scan(number: Estimate, checks: Any, outcome: str) -> None:
-    (decision,) = judge([completed(number, checks=tuple(checks))], limit(max=0.2)).decisions
+@table("number, quiet_ones, one, outcome", globals())
+def test_a_check_fires_at_five_per_cent_among_all_of_its_scan(
+    number: Estimate, quiet_ones: int, one: Check, outcome: str
+) -> None:
+    (decision,) = judge([completed(number, checks=(one, *quiet(quiet_ones)))], limit(max=0.2)).decisions
     assert decision.outcome == outcome
     if outcome == "undecided":
         assert (decision.reason, decision.remedy) == ("fair speaks against it", "mend fair")
@@ -146,37 +132,14 @@ SEPARATED = estimate("leak", auc_interval(np.arange(60.0) + 100, np.arange(45.0)
 LEAKY = normal("leak", 0.5, 0.04)
 APART, ALIKE = blinded(0.62, 0.03, FOUND), reference_control(["leak"], area("leak", 0.5))
 RANKED = blind_controls(blind(0.6, 0.05), [], ["leak"])
+TWO = (*reference(0.0), *blinded(0.5))
 
 
-@pytest.mark.parametrize(
-    ("number", "controls", "settings", "outcome"),
-    [
-        (SEPARATED, blinded(0.6), {}, "violated"),
-        (SEPARATED, (), {}, "undecided"),  # without any control nothing is known
-        (area("leak", 0.72), blinded(0.6), {}, "undecided"),
-        (area("leak", 0.5), blinded(0.5), {}, "undecided"),  # nothing passes over a control
-        (normal("leak", 0.0, 0.01), (*reference(0.0), *blinded(0.5)), {"top": 0.15}, "undecided"),
-        (LEAKY, reference(0.0), {"top": 0.15}, "violated"),
-        (LEAKY, reference(0.0, 0.2), {"top": 0.15}, "undecided"),  # too wide an interval shows nothing
-        (LEAKY, reference(0.3), {"top": 0.15}, "undecided"),
-        (LEAKY, reference(-0.3), {"top": 0.15}, "undecided"),
-        (area("leak", 0.05), blinded(0.62), {}, "violated"),
-        (area("leak", 0.3), blinded(0.62), {}, "undecided"),
-        # Documents that are told apart without the model need both controls.
-        (area("leak", 0.95), (*APART, *ALIKE), {"checks": (FOUND,)}, "violated"),
-        (area("leak", 0.95), APART, {"checks": (FOUND,)}, "undecided"),
-        (area("leak", 0.95), ALIKE, {"checks": (FOUND,)}, "undecided"),
-        # No control answers another reason.
-        (normal("leak", 0.9, 0.02), (*reference(0.0), *blinded(0.5)), {"top": 0.15, "checks": (UNFIT,)}, "undecided"),
-        # A share is held against the most that a ranking allows.
-        (normal("leak", 0.755, 0.07), RANKED, {"top": 0.15}, "violated"),
-        (normal("leak", 0.4, 0.03), RANKED, {"top": 0.15}, "undecided"),
-    ],
-)
+@table("number, controls, outcome, settings", globals())
 def test_a_control_decides_whether_a_leak_is_confirmed(
-    number: Estimate, controls: tuple[Control, ...], settings: dict[str, Any], outcome: str
+    number: Estimate, controls: tuple[Control, ...], outcome: str, settings: dict[str, Any] | None
 ) -> None:
-    decision = decided(number, *controls, **settings)
+    decision = decided(number, *controls, **(settings or {}))
     assert (decision.outcome, decision.cause) == (outcome, "confounded" if outcome == "undecided" else None)
 
 

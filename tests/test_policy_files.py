@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import pytest
 import tiny
+from case_tables import table
 from test_policy import LEAKY, SAFE, TODAY, completed, limit
 
 from audit.attacks import TEXTS, known_metrics
@@ -334,19 +335,7 @@ def test_limits_that_are_looser_than_the_shipped_ones_are_counted(tmp_path: Path
     assert {identity(scanned(policy=None), load(name)).looser for name in SHIPPED} == {""}
 
 
-@pytest.mark.parametrize(
-    ("timing", "warning"),
-    [
-        ({}, ""),
-        ({"oldest": "2026-01-01T00:00:00+00:00", "resumed": 1}, ""),
-        ({"oldest": "2025-12-20T10:00:00+00:00", "resumed": 1, "same_policy": True}, ""),
-        (
-            {"oldest": "2025-12-20T10:00:00+00:00", "resumed": 1},
-            "outcomes were computed on 2025-12-20, before the scan of 2026-01-01",
-        ),
-        ({"resumed": 4}, "4 outcomes from a journal have no date"),
-    ],
-)
+@table("timing, warning")
 def test_a_policy_that_was_declared_after_the_outcomes_says_so(
     timing: dict[str, Any], warning: str, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Any, get_args, get_type_hints
 import jsonschema
 import pytest
 import tiny
+from case_tables import table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -188,30 +189,7 @@ def put(*path: str | int) -> Callable[[dict[str, Any], Any], None]:
 FIRST = ("attacks", 0, "measurements", 0)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "place"),
-    [
-        ((*FIRST, "value"), SECRET, "attacks.0.measurements.0.estimate.value"),
-        ((*FIRST, "n"), SECRET, "attacks.0.measurements.0.estimate.n"),
-        ((*FIRST, "n"), "9", "attacks.0.measurements.0.estimate.n"),
-        ((*FIRST, "n"), True, "attacks.0.measurements.0.estimate.n"),
-        ((*FIRST, "n"), 9.5, "attacks.0.measurements.0.estimate.n"),
-        ((*FIRST, "value"), "0.1", "attacks.0.measurements.0.estimate.value"),
-        ((*FIRST, "kind"), SECRET, "attacks.0.measurements.0"),
-        ((*FIRST, "null_kind"), SECRET, "attacks.0.measurements.0.estimate.null_kind"),
-        ((*FIRST, "text"), SECRET, "attacks.0.measurements.0.estimate.text"),
-        (("attacks", 0, "status"), SECRET, "attacks.0.status"),
-        (("attacks", 1, "extra"), SECRET, "attacks.1.extra"),
-        (("attacks", 3, "message"), SECRET, "attacks.3.message"),
-        (("target", "name"), [SECRET], "target.name"),
-        (("corpus", "documents", "member"), SECRET, "corpus.documents.member"),
-        (("schema_version",), 1, "schema_version"),
-        (("schema_version",), SECRET, "schema_version"),
-        (("note",), SECRET, "note"),
-        (("attacks",), SECRET, "attacks"),
-        (("timing",), None, "timing"),
-    ],
-)
+@table("path, value, place", globals())
 def test_an_error_names_the_place_and_never_the_value(path: tuple[str | int, ...], value: Any, place: str) -> None:
     content = json.loads(dumps(EXAMPLE))
     put(*path)(content, value)
@@ -232,14 +210,7 @@ def test_every_problem_is_reported() -> None:
     assert len(raised.value.problems) == 3
 
 
-@pytest.mark.parametrize(
-    ("version", "hint"),
-    [
-        ("0.7.0", "docaudit 0.7.0 wrote it: gate it with that version, or scan again"),
-        ("0.7.0; rm -rf", "give a record.json that this version of docaudit wrote"),
-        (None, "give a record.json that this version of docaudit wrote"),
-    ],
-)
+@table("version, hint", globals())
 def test_a_record_of_another_version_that_cannot_be_read_names_the_version(version: Any, hint: str) -> None:
     content = json.loads(dumps(EXAMPLE)) | {"of_old": 1}
     content["environment"]["docaudit"] = version

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from case_tables import table
 
 SWALLOWED = {
     "a finaliser": """
@@ -119,15 +120,7 @@ with stopping.ended_by_signals():
 """
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        ("owner = Owner(); os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)", 143),
-        ("owner = Owner(); sys.exit(2)", 2),
-        ("sys.unraisablehook.__self__._try_later(); sys.exit(2)", 2),
-    ],
-    ids=["again at the end", "at the end", "with an alarm that waits"],
-)
+@table("body, code")
 def test_no_alarm_kills_a_command_that_leaves(body, code):
     """A signal that a finaliser swallowed as the interpreter ended was raised again by an alarm: 142."""
     program = LEAVING.format(body=body)

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from case_tables import table
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from scripts import load
@@ -113,21 +114,7 @@ def test_the_list_says_what_the_installed_packages_say():
         assert not same or name == "torch" or licences.installed(name) == stated, name
 
 
-@pytest.mark.parametrize(
-    ("stated", "expected"),
-    [
-        (("MIT OR Apache-2.0", "odd", ["License :: Other/Proprietary License"]), "MIT OR Apache-2.0"),
-        ((None, "Apache 2.0", []), "Apache-2.0"),
-        ((None, "MPL-2.0 AND MIT", []), "MPL-2.0 AND MIT"),
-        ((None, "Copyright (c) 2021\n...", ["License :: OSI Approved :: BSD License"]), "BSD"),
-        (
-            (None, None, ["License :: OSI Approved :: BSD License", "License :: OSI Approved :: MIT License"]),
-            "not stated",
-        ),
-        ((None, "Do what you like", []), "not stated"),
-        ((None, None, None), "not stated"),
-    ],
-)
+@table("stated, expected", globals())
 def test_a_licence_is_read_from_the_field_that_states_it_exactly(stated, expected):
     assert licences.licence("some", *stated) == expected
 
@@ -144,16 +131,7 @@ FINE = {"name": "click", "version": "8.4.2", "vulns": []}
 SKIPPED = {"name": "numpy", "skip_reason": "Dependency not found"}
 
 
-@pytest.mark.parametrize(
-    ("packages", "said", "code", "required"),
-    [
-        ([FINE, FOUND], "torch 2.13.0: PYSEC-2026-1, mended in 2.13.1", 1, 1),
-        ([FINE, FINE], "2 of 2 packages looked up: no known vulnerability", 0, 0),
-        ([FINE, SKIPPED], "1 of 2 packages looked up: no known vulnerability", 0, 1),
-        ([SKIPPED, SKIPPED], "not checked: no advisory database reachable", 0, 1),
-        ([], "not checked: no advisory database reachable", 0, 1),
-    ],
-)
+@table("packages, said, code, required", globals())
 def test_a_package_that_was_not_looked_up_is_not_called_safe(packages, said, code, required):
     assert advisories.judge(packages, required=False) == (said, code)
     assert advisories.judge(packages, required=True) == (said, required)

@@ -8,6 +8,7 @@ from pathlib import Path
 import example_records
 import pytest
 import redacted
+from case_tables import table
 from typer.testing import CliRunner
 
 from audit import policy as policies
@@ -94,15 +95,7 @@ def test_a_gate_that_is_not_told_so_lets_no_record_without_a_model_through(scann
             assert "give --no-model" in said
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--only", "membership"], "without a model there is redaction"),
-        (["--defence", "random-string"], "--defence says how a model is asked"),
-        (["--checkpoints", "x*"], "--no-model audits none"),
-        (["--reference", "baselines=."], "--reference says how a model is asked"),
-    ],
-)
+@table("options, message")
 def test_options_that_need_a_model_are_refused(tmp_path, options, message):
     data = write(tmp_path / "data", told=True)
     ran = CliRunner().invoke(app, ["scan", "--no-model", str(data), "--out", str(tmp_path / "out"), *options])

@@ -10,6 +10,7 @@ import stat
 import example_records as examples
 import pytest
 import tiny
+from case_tables import table
 from typer.testing import CliRunner
 
 from audit import record as records
@@ -38,15 +39,7 @@ def run(*words):
     return CliRunner().invoke(app, [*words], catch_exceptions=False)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("gate", "scan", "--policy", "FILE"),
-        ("scan", "no-model", "data", "--attack-parameters", "FILE"),
-        ("inspect", "data"),
-    ],
-    ids=("policy", "attack parameters", "manifest"),
-)
+@table("command")
 @pytest.mark.parametrize("kind", [*UNREADABLE, "a pipe"])
 def test_what_cannot_be_read_as_toml_is_refused_at_once(work, command, kind):
     file = work / ("data/manifest.toml" if "FILE" not in command else "own.toml")
@@ -61,19 +54,7 @@ def test_what_cannot_be_read_as_toml_is_refused_at_once(work, command, kind):
     assert file.name in done.stderr
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("gate", "pipe"),
-        ("gate", "scan", "--baseline", "pipe"),
-        ("diff", "scan", "pipe"),
-        ("report", "pipe"),
-        ("verify", "scan", "--attestation", "pipe"),
-        ("verify", "scan", "--pub", "pipe"),
-        ("attest", "scan", "--key", "pipe"),
-    ],
-    ids=lambda words: " ".join(words),
-)
+@table("command", ids=lambda words: " ".join(words))
 def test_a_pipe_is_no_file_to_read(work, command):
     done = run(*command)
     assert done.exit_code == 2

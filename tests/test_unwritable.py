@@ -7,6 +7,7 @@ import os
 
 import example_records as examples
 import pytest
+from case_tables import table
 from typer.testing import CliRunner
 
 from audit import files
@@ -38,17 +39,7 @@ def run(*words):
     return CliRunner().invoke(app, [*words], catch_exceptions=False)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("gate", "new", "--format", "json="),
-        ("gate", "nothing-there", "--format", "json="),
-        ("diff", "nothing-there", "new", "--format", "text="),
-        ("attest", "new", "--out"),
-        ("plan", "no-data", "--out"),
-    ],
-    ids=("gate", "gate of nothing", "diff", "attest", "plan"),
-)
+@table("command")
 @pytest.mark.parametrize("place", ["shut/x", "shut", "file/x", ""])
 def test_a_file_that_cannot_be_written_is_refused_first(work, command, place):
     done = run(*command[:-1], f"{command[-1]}{place}") if command[-1][-1] == "=" else run(*command, place)
@@ -68,20 +59,7 @@ def test_a_folder_that_cannot_be_written_is_refused_first(work, more, place):
     assert "hint: name a folder" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("scan", "no-model", "no-data", "--out"),
-        ("scan", "no-model", "no-data", "--evidence"),
-        ("scan", "--no-model", "no-data", "--out"),
-        ("scan", "--checkpoints", "no-model-*", "no-data", "--out"),
-        ("defend", "dp", "no-model", "no-data", "--out"),
-        ("train-baseline", "no-data", "--out"),
-        ("train-splits", "no-data", "--out"),
-        ("demo", "--out"),
-    ],
-    ids=" ".join,
-)
+@table("command", ids=" ".join)
 @pytest.mark.parametrize("place", ["shut", "file", "file/x"])
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_loaded(work, command, place):
     done = run(*command[:-1], f"{command[-1]}{place}") if command[-1][-1] == "=" else run(*command, place)

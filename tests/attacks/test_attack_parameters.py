@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import pytest
+from case_tables import table
 from pydantic import Field
 
 from audit.attacks import battery as parameters
@@ -55,16 +56,7 @@ def test_a_number_out_of_its_range_is_refused(kind, name, tmp_path):
     assert f"[{kind.name}] {name}: Input should be greater than" in problem
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("threshold = -5.0", "threshold: Input should be greater than or equal to 0"),
-        ("threshold = nan", "threshold: Input should be a finite number"),
-        ("rounds = 2.5", "rounds: Input should be a valid integer"),  # no range was declared: the type binds
-        ('rounds = "many"', "rounds: Input should be a valid integer"),
-        ("rounds = true", "rounds: Input should be a valid integer"),
-    ],
-)
+@table("line, problem")
 def test_what_a_new_attack_declares_binds_and_its_types_do_without_a_range(line, problem, tmp_path, monkeypatch):
     monkeypatch.setattr(parameters, "BATTERY", (*BATTERY, Toy))
     file = tmp_path / "attack.toml"

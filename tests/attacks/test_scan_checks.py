@@ -10,6 +10,7 @@ import noisy_utterances as noisy
 import numpy as np
 import pytest
 import tiny
+from case_tables import table
 from test_membership_planted import Knowing, corpus
 from typer.testing import CliRunner
 
@@ -95,15 +96,7 @@ def test_pages_in_another_case_than_in_training_are_noticed(world: World, baseli
     assert min(check.p_value for name, check in found.items() if name != "capitals") > 0.5
 
 
-@pytest.mark.parametrize(
-    ("model", "outcome", "cause", "words"),
-    [
-        ("clean", "passed", None, "within the limit"),
-        ("members", "violated", None, "confirmed"),
-        ("refitted", "undecided", "confounded", "the unseen documents look trained on, unless this is chance"),
-        ("capitals", "undecided", "alarm", "pages written in capitals fit the model better"),
-    ],
-)
+@table("model, outcome, cause, words", globals())
 def test_a_scan_is_decided_by_them(
     world: World, tmp_path: Path, model: str, outcome: str, cause: str | None, words: str
 ) -> None:

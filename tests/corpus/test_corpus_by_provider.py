@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from case_tables import table
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from PIL import Image
@@ -260,14 +261,7 @@ def test_receipts_by_company_from_the_command_line(tmp_path: Path) -> None:
     assert corpus.manifest.membership.drawn_by == "docaudit import"
 
 
-@pytest.mark.parametrize(
-    ("options", "companies", "message"),
-    [
-        (["--by-provider", "--members", "x"], [], "--members and --by-provider say in several ways which documents"),
-        (["--by-provider", "--heldout", "0"], [], "needs providers in and providers out"),
-        (["--by-provider"], [None, None], "no document names a provider"),
-    ],
-)
+@table("options, companies, message", globals())
 def test_refused_in_one_line(options: list[str], companies: list[str | None], message: str, tmp_path: Path) -> None:
     output, code = imported("sroie", receipts(tmp_path / "src", companies), tmp_path / "out", *options)
     assert (code, output.count("error:")) == (2, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,17 +13,7 @@ from audit.corpus.documents import Category, Corpus, Document, Entity, Manifest,
 from audit.corpus.folding import fold, is_on_page, occurrences
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ("BOOK TA.K", "book  ta .k"),
-        ("Straße", "STRASSE"),
-        ("Ｒ Ｍ９.00", "rm9.00"),  # full-width
-        ("ﬁne", "FINE"),  # ligature
-        ("cafe\u0301", "CAFÉ"),  # composed and not
-        ("a\u00a0b\u3000c", "ABC"),  # other white space
-    ],
-)
+@table("first, second")
 def test_values_that_are_the_same(first: str, second: str) -> None:
     assert fold(first) == fold(second)
 
@@ -115,19 +106,7 @@ def on(page: list[str], *answers: str) -> bool:
     return is_on_page(Question("q", "What?", answers), [Word(text) for text in page])
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ("9.00", True),
-        ("total rm", True),
-        ("TOTALRM", True),
-        ("Ｒed Shop", True),  # a full-width letter
-        ("00", False),
-        ("RM 9", False),
-        ("RM 19.00", False),
-        ("shop total", False),  # not in this order
-    ],
-)
+@table("answer, expected")
 def test_whole_words_in_order(answer: str, expected: bool) -> None:
     assert on(["Total", "RM", "9.00", "Red", "SHOP"], answer) is expected
 

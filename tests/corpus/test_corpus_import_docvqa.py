@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_tables import table
 from PIL import Image
 
 from audit.corpus import manifest as manifests
@@ -125,16 +126,7 @@ def test_questions_words_and_report(source: Path, tmp_path: Path) -> None:
     assert "not on the page" not in (tmp_path / "out" / "import-report.json").read_text()
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [
-        {"images": "documents", "ocr": "ocr_results"},
-        {"images": "train/documents", "ocr": "train/ocr_results"},
-        {"files": ("train/train_v1.0.json", "val/val_v1.0.json")},
-        {"files": ("spdocvqa_qas/train_v1.0_withQT.json", "spdocvqa_qas/val_v1.0_withQT.json")},
-        {"files": ("train_v1.0.json", "val_v1.0.json")},
-    ],
-)
+@table("layout")
 def test_layouts_that_are_about(layout: dict[str, Any], tmp_path: Path) -> None:
     src = lay_out(tmp_path / "src", [entry(1, "a_1")], [entry(2, "b_1")], **layout)
     docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, seed=1)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_tables import table
 from PIL import Image
 
 from audit.corpus import manifest as manifests
@@ -157,15 +158,7 @@ def test_the_way_out_works(tmp_path: Path) -> None:
     assert [q.id for q in page.questions] == ["7"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"answers": " "}, "train.json[2] question 2: no answer"),
-        ({"ocr_tokens": ["a", "b", "c"]}, "train.json[2] the page's words differ from those of an earlier record"),
-        ({"provider": "another"}, "train.json[2] the page's provider differs from that of an earlier record"),
-        ({"question_id": 1}, "d1_p0: question 1 occurs several times"),
-    ],
-)
+@table("changes, problem")
 def test_records_of_a_page_agree(changes: Record, problem: str, tmp_path: Path) -> None:
     src = lay_out(tmp_path / "src", {"train.json": [record(1, "d1_p0"), record(2, "d1_p0") | changes]})
     with pytest.raises(ManifestError, match=re.escape(problem)):

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from case_tables import table
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
@@ -124,18 +125,7 @@ def test_the_official_division(tmp_path: Path) -> None:
         snips.convert(lay_out(tmp_path / "train", train=[RATE]), tmp_path / "no", OFFICIAL, seed=1, division="official")
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"intent": None}, "intent: missing, and task.kind is intent-slots"),
-        ({"tags": None}, "tags: missing, and task.kind is intent-slots"),
-        ({"tags": ["O", "B-name", "I-other"]}, "tags[2]: I-other not among task.labels of the manifest"),
-        ({"tags": ["O", "name", "O"]}, "tags[1]: none of O, B-..., I-..."),
-        ({"paragraphs": [1, 2]}, "paragraphs: give increasing indices of the 3 words, the first 0"),
-        ({"paragraphs": [0, 2, 2]}, "paragraphs: give increasing indices of the 3 words, the first 0"),
-        ({"paragraphs": [0, 3]}, "paragraphs: give increasing indices of the 3 words, the first 0"),
-    ],
-)
+@table("change, problem", globals())
 def test_what_an_utterance_needs(tmp_path: Path, change: dict[str, object], problem: str) -> None:
     """The rules of a data set, importer or not: tags and intent, and paragraphs that cover all words."""
     document = {

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,24 +73,7 @@ def test_another_value_takes_the_place_of_a_fields_own(value: str) -> None:
     assert json.loads(f'"{changed[begin:end]}"') == value
 
 
-@pytest.mark.parametrize(
-    ("output", "path", "value"),
-    [
-        ('{"a": {"b": "1"}, "c": "2', "a.b", "1"),
-        ('```json\n{"total": "5"}\n```', "total", "5"),
-        ("<s_menu><s_nm> A </s_nm><sep/><s_nm>B</s_nm><s_price>3", "menu[1].nm", "B"),
-        ("<s_total><s_price>5</s_total>", "total.price", None),
-        ("<doctag><loc_1><text><loc_2><loc_3>Hello</text><text>You</text></doctag>", "text[1]", "You"),
-        ("<doctag><text><loc_2><loc_3>Hello</text></doctag>", "doctag.text", "Hello"),
-        ("# Receipt\n\n**Total:** 9.00\nPaid", "Total", "9.00"),
-        ("| Clerk | Anna | 3 |\n| Total | 9.00 |", "clerk", "Anna"),
-        ("Subtotal: 1\nTotal: 2", "total", "2"),
-        ("no such thing", "total", None),
-        ("", "total", None),
-        ("{", "total", None),
-        ('{"total": }', "total", None),
-    ],
-)
+@table("output, path, value", globals())
 def test_fields_are_found_in_what_a_model_writes_whole_or_broken_off(output: str, path: str, value: str | None) -> None:
     found = find_field(output, path)
     assert (None if found is None else found.value) == value

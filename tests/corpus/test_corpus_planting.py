@@ -12,6 +12,7 @@ from typing import Any
 import canaried
 import numpy as np
 import pytest
+from case_tables import table
 from PIL import Image
 from scipy.stats import binomtest
 
@@ -333,14 +334,7 @@ def test_a_file_that_does_not_fit_the_documents_is_refused_without_a_secret(
     assert not any(canary["prefix"][2] in said for canary in canaries)
 
 
-@pytest.mark.parametrize(
-    ("table", "problem"),
-    [
-        ("[canaries]\n", "manifest.toml canaries.file: missing"),
-        ('[canaries]\nfile = "other.json"\n', "manifest.toml canaries.file: other.json is missing"),
-        ('[canaries]\nfile = "../canaries.json"\n', "manifest.toml canaries.file: the path leaves DATA_DIR"),
-    ],
-)
+@table("table, problem")
 def test_the_manifests_table_names_one_file(table: str, problem: str, written: Path, tmp_path: Path) -> None:
     folder = changed(written, tmp_path / "copy")
     text = (folder / "manifest.toml").read_text()

@@ -14,6 +14,7 @@ from pathlib import Path
 import drawn
 import numpy as np
 import pytest
+from case_tables import table
 from PIL import Image
 
 from audit.corpus.documents import Box, Corpus, Word
@@ -230,22 +231,7 @@ def test_an_answer_at_too_many_places_is_never_proven_and_never_overlooked() -> 
     assert prove_removal(view, removal, ["7"], read, ["pay"] * (MAX_CROPS - 1) + ["pay 7"]).reading == "still read"
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "reading"),
-    [
-        (["TOTAL 4580.12"], ["TOTAL"], "gone"),
-        (["TOTAL 4580.12"], [""], "gone"),
-        (["TOTAL 4530.12"], ["TOTAL"], "gone"),  # an OCR error, and read all the same
-        (["T0TAL 4B80.12"], ["TOTAL 4 580.1Z"], "still read"),
-        (["TOTAL"], ["TOTAL"], "no control"),
-        (["TOTAL"], ["TOTAL 4580.12"], "still read"),
-        (["TOTAL 4580.12"], [None], "no control"),
-        ([None], ["TOTAL"], "no control"),
-        ([None], [None], "not installed"),
-        ([], [], "no control"),
-        (["TOTAL 4580.12"], [], "no control"),
-    ],
-)
+@table("before, after, reading", globals())
 def test_what_the_texts_prove(before: Sequence[str | None], after: Sequence[str | None], reading: str) -> None:
     view = drawn.page(("TOTAL 4580.12 CASH",))
     assert prove_removal(view, remove(view, ["4580.12"]), ["4580.12"], before, after).reading == reading

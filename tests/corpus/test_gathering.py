@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -50,16 +51,7 @@ def test_a_tag_that_goes_on_with_nothing_begins_a_field() -> None:
     assert fields_of_tags(["I-A", "I-A", "I-B", "outside", "E-A"]) == [("A", (0, 1)), ("B", (2,)), ("A", (4,))]
 
 
-@pytest.mark.parametrize(
-    "tags",
-    [
-        ("O", "B-A", "I-A"),
-        ("O", "B-A", "I-A", "E-A", "S-A"),
-        ("O", "B-A", "I-A", "L-A", "U-A"),
-        ("other", "total", "date"),
-        ("O", "I-A", "I-B"),
-    ],
-)
+@table("tags", globals())
 def test_labels_of_a_manifest_are_in_any_scheme(tags: tuple[str, ...]) -> None:
     assert task_labels([*tags, tags[0]]) == tags
 
@@ -100,19 +92,7 @@ def test_boxes_that_are_none(box: Box) -> None:
         in_pixels(box, "pixels", (100, 100))
 
 
-@pytest.mark.parametrize(
-    ("label", "category"),
-    [
-        ("invoice_date", "datetime"),
-        ("companyName", "organization"),
-        ("TOTAL", "amount"),
-        ("menu.price", "amount"),
-        ("B_PER", "person"),
-        ("PhoneNumber", "contact"),
-        ("IBAN", "code"),
-        ("QUESTION", "misc"),
-    ],
-)
+@table("label, category")
 def test_labels_speak_of_a_kind(label: str, category: str) -> None:
     assert category_of(label) == category
 
@@ -131,20 +111,7 @@ def test_names_of_files() -> None:
     assert ids_of(["a/1.png", "a/1.jpg"]) == {"a/1.png": "a-1.png", "a/1.jpg": "a-1.jpg"}
 
 
-@pytest.mark.parametrize(
-    ("named", "beside", "found"),
-    [
-        ("a/1.png", "", "a/1.png"),
-        ("1.png", "a", "a/1.png"),
-        ("../a/1.png", "labels", "a/1.png"),
-        ("C:\\data\\2.png", "", "b/2.png"),
-        ("/home/me/b/2.png", "", "b/2.png"),
-        ("https://host.example/x/2.png?token=1", "", "b/2.png"),
-        ("/data/local-files/?d=b/2.png", "", "b/2.png"),
-        ("/data/upload/3/0a1b2c3d-2.png", "", "b/2.png"),
-        ("2", "", "b/2.png"),
-    ],
-)
+@table("named, beside, found")
 def test_images_are_found_by_what_records_call_them(named: str, beside: str, found: str, tmp_path: Path) -> None:
     for path in ("a/1.png", "b/1.png", "b/2.png"):
         (tmp_path / path).parent.mkdir(exist_ok=True)

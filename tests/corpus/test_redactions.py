@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import get_args
 
 import pytest
+from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,19 +35,7 @@ def texts(document: Document, mask: Mask) -> list[str]:
     return [span.text for span in redacted_spans([document], mask)]
 
 
-@pytest.mark.parametrize(
-    ("written", "starts"),
-    [
-        ("He came. She went.", [0, 2]),
-        ("The case (no. 12/3) was heard v. Poland by Mr. X and Mrs. Y.", [0]),
-        ("Nos. 1 and 2 of Art. 6 para. 1 apply. They do.", [0, 10]),
-        ("It was J. S. Wigand of the U.K. Government. So what? Yes! Then …", [0, 9, 11, 12]),
-        ("He said: “I will.” He did. and more", [0, 4]),
-        ("1. The applicant was born. 2. He left.", [0, 5]),
-        ("It ended at 5 p.m. Then nothing.", [0]),
-        ("In Bonn . The end", [0, 3]),
-    ],
-)
+@table("written, starts")
 def test_sentences_end_where_a_court_ends_them(written: str, starts: list[int]) -> None:
     assert list(sentence_starts(written.split())) == starts
 

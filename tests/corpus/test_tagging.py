@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,18 +17,7 @@ INSIDE_LABELS = ("O", "I-A", "I-B")
 ALL = {"BIO": BIO_LABELS, "BIOES": BIOES_LABELS, "BILOU": BILOU_LABELS, "IO": IO_LABELS, "I only": INSIDE_LABELS}
 
 
-@pytest.mark.parametrize(
-    ("labels", "one", "three"),
-    [
-        (BIO_LABELS, "B-A", "B-A I-A I-A"),
-        (BIOES_LABELS, "S-A", "B-A I-A E-A"),
-        (BILOU_LABELS, "U-A", "B-A I-A L-A"),
-        (IO_LABELS, "A", "A A A"),
-        (INSIDE_LABELS, "I-A", "I-A I-A I-A"),
-        (("O", "B-A", "I-A", "E-A"), "B-A", "B-A I-A E-A"),
-        (("O", "B-A", "I-A", "S-A"), "S-A", "B-A I-A I-A"),
-    ],
-)
+@table("labels, one, three", globals())
 def test_the_tags_of_an_entity(labels, one, three):
     scheme = scheme_of(labels)
     assert scheme.tags_of("A", 1) == (one,)
@@ -36,18 +26,7 @@ def test_the_tags_of_an_entity(labels, one, three):
     assert not scheme.knows("C")
 
 
-@pytest.mark.parametrize(
-    ("labels", "named", "outside"),
-    [
-        (("O", "other", "A"), None, "O"),
-        (("OTHER", "A"), None, "OTHER"),
-        (("A", "none"), None, "none"),
-        (("0", "A"), None, "0"),
-        (("misc", "B-A", "I-A"), None, "misc"),  # the only one without a prefix
-        (("rest", "A"), "rest", "rest"),
-        (("rest", "A"), None, None),
-    ],
-)
+@table("labels, named, outside", globals())
 def test_the_class_outside_of_entities(labels, named, outside):
     assert outside_of(labels, named) == outside
     if outside is not None:
@@ -55,15 +34,7 @@ def test_the_class_outside_of_entities(labels, named, outside):
         assert len(canonical(labels, named)) == len(labels)
 
 
-@pytest.mark.parametrize(
-    ("labels", "named", "problem"),
-    [
-        (("O", "B-A", "I-A", "TOTAL"), None, "TOTAL is none of O, B-..., I-..."),
-        (("rest", "A"), None, "no label is O"),
-        (("O", "A"), "rest", "outside: rest is none of the labels"),
-        (("O", "rest", "A"), "rest", "outside: rest, but O is a label too"),
-    ],
-)
+@table("labels, named, problem", globals())
 def test_labels_that_are_in_no_scheme(labels, named, problem):
     (found,) = [text for text in scheme_problems(labels, named) if problem in text]
     with pytest.raises(ValueError, match=r"is none|no label|is a label too"):

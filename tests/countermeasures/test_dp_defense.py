@@ -8,6 +8,7 @@ from typing import Any
 
 import dp_toy as toy
 import pytest
+from case_tables import table
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.optimize import brentq
 
@@ -87,14 +88,7 @@ def test_limits_on_providers_need_protected_providers() -> None:
     assert provable_epsilon(limits, "document", DELTA, providers=False) > 1
 
 
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ([("reconstruction", "excess_pr.unique", 0.05)], "no limit on membership"),
-        ([("membership", "auc", 0.499)], "no guarantee for a document proves"),
-        ([("membership", "auc", 0.5)], "no noise gives so much privacy"),
-    ],
-)
+@table("limits, message")
 def test_what_cannot_be_proved_is_refused(limits, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         settle(DpOptions(to_policy="ours", steps=1), "document", 300, proof(policy(*limits), providers=False))

@@ -25,6 +25,7 @@ import psutil
 import pytest
 import scripted_work
 import tiny
+from case_tables import table
 from scanned_by_engines import Scans
 from scripted_work import Opener, Peculiar, Scripted, Spy, cannot_open, dies
 from typer.testing import CliRunner
@@ -202,17 +203,7 @@ def test_a_cluster_that_is_not_there_is_an_error_in_one_line(here: Path) -> None
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("engine", "available", "n_workers", "cpus", "gpus"),
-    [
-        (RayEngine(threads=2), {"CPU": 8.0}, 4, 2, 0),
-        (RayEngine(threads=4), {"CPU": 2.0}, 1, 2, 0),
-        (RayEngine(threads=2, workers=3), {"CPU": 6.0}, 3, 2, 0),
-        (RayEngine(), {"CPU": 200.0}, 100, 1, 0),  # not more than there are trials
-        (RayEngine(threads=8, gpu=True), {"CPU": 16.0, "GPU": 4.0}, 4, 1, 1),
-        (RayEngine(gpu=True, workers=3), {"CPU": 16.0, "GPU": 2.0}, 3, 1, 0.5),
-    ],
-)
+@table("engine, available, n_workers, cpus, gpus", globals())
 def test_workers_are_as_many_as_fit_and_share_gpus(
     engine: RayEngine, available: dict[str, float], n_workers: int, cpus: int, gpus: float
 ) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from case_tables import table
 from hostile_edits import Edit
 from hostile_surfaces import SURFACES, fresh, run
 
@@ -65,18 +66,7 @@ def settings(path: str, **values: object):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "link to itself", "link to nothing", "missing", "empty"])
-@pytest.mark.parametrize(
-    ("name", "path"),
-    [
-        ("policy", "policy.toml"),
-        ("record gated", "record.json"),
-        ("names in json", "members.json"),
-        ("data of receipts", "data/manifest.toml"),
-        ("data of utterances", "data/canaries.json"),
-        ("page images", "data/images/m0.png"),
-        ("import snips", "src/train/seq.in"),
-    ],
-)
+@table("name, path")
 def test_what_is_no_file_is_refused(name, path, kind, server, root):
     said(server, root, name, edited(path, kind))
 

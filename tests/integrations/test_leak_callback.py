@@ -16,6 +16,7 @@ import example_records as examples
 import pytest
 import tiny
 import torch
+from case_tables import table
 from transformers import Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import HPSearchBackend
 
@@ -260,16 +261,7 @@ def test_two_steps_are_audited_alike_so_that_their_records_can_be_compared() -> 
     assert (first.seconds, first.dtype) == (None, "float32"), "neither depends on the machine's mood"
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"stop_on": "undecided"}, "no such outcome"),
-        ({"on_error": "ignore"}, "no such choice"),
-        ({"only": ("membreship",)}, "no attack is called"),
-        ({"documents": 1}, "one of each side"),
-        ({"data": "nowhere"}, "no manifest.toml"),
-    ],
-)
+@table("options, said")
 def test_what_names_nothing_is_refused_before_the_training(
     tmp_path: Path, tiny_corpus: Path, options: dict[str, Any], said: str
 ) -> None:

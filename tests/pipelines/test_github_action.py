@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from case_tables import table
 from packaging.requirements import Requirement
 from pipeline_commands import DATA, HOSTILE, ROOT, VERDICTS, asked, plant, refuse_planted, write_record
 from workflow_runner import Runner
@@ -70,15 +71,7 @@ def test_a_run_without_a_verdict_is_an_error_and_keeps_nothing(tmp_path, workspa
         assert (run.code, run.outputs["verdict"], run.used) == (ends, "error", {})
 
 
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        (10, "::error title=docaudit::The verdict is violated; the summary says by what."),
-        (11, "::error title=docaudit::The verdict is undecided; the summary says what would decide it."),
-        (2, "::error title=docaudit::No verdict: wrong usage or input (exit code 2), see the log of this job."),
-        (1, "::error title=docaudit::No verdict: docaudit failed (exit code 1), see the log of this job."),
-    ],
-)
+@table("code, said")
 def test_what_ends_the_job_is_an_annotation(code, said, tmp_path, workspace, fake, monkeypatch):
     monkeypatch.setenv("FAKE_CODE", str(code))
     run = act(tmp_path, workspace, fake, record="r")
@@ -251,15 +244,7 @@ def test_a_scan_that_failed_is_not_gated(code, tmp_path, workspace, fake, monkey
 # What it installs.
 
 
-@pytest.mark.parametrize(
-    ("inputs", "locks"),
-    [
-        ({"record": "r"}, ["gate", "build"]),
-        ({"record": "r", "baseline": "b"}, ["gate", "baseline", "build"]),
-        ({"model": "m", "data": "d"}, ["torch", "docaudit", "build"]),
-        ({"model": "m", "data": "d", "torch_index": "INDEX"}, ["docaudit", "build"]),
-    ],
-)
+@table("inputs, locks")
 def test_the_action_installs_by_hash_all_but_torch_of_another_index(inputs, locks, tmp_path, workspace, fake):
     log = tmp_path / "installed"
     (fake / "python").write_text(f'#!/bin/sh\necho "$@" >>"{log}"\n')

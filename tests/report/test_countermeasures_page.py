@@ -8,6 +8,7 @@ from pathlib import Path
 import example_answers as answers
 import example_records as examples
 import pytest
+from case_tables import table
 from pdf_claims import failures
 from shown_pages import HOSTILE, Seen, check_text, decision
 
@@ -49,18 +50,7 @@ ALL = (
 )
 
 
-@pytest.mark.parametrize(
-    ("limit", "measured", "expected"),
-    [
-        (Limit("a", "m", "r", max=0.05), number("m", 0.04, 0.02), (0.8, 1.2)),
-        (Limit("a", "m", "r", max=0.05), number("m", -0.1, 0.02), (0.0, 0.0)),
-        (Limit("a", "m", "r", max=0.6), number("m", 0.55, 0.1, null=0.5), (0.5, 1.5)),
-        (Limit("a", "m", "r", max=0.6), number("m", 0.35, 0.1, null=0.5), (1.5, 2.5)),
-        (Limit("a", "m", "r", max=2, holds="lower"), number("m", 3, 2), (1.5, 0.5)),
-        (Limit("a", "m", "r", min=0.5), number("m", 0.4), (None, None)),
-        (Limit("a", "m", "r", max=0.5), None, (None, None)),
-    ],
-)
+@table("limit, measured, expected", globals())
 def test_a_limit_is_used_up_by_the_number_and_by_the_end_that_the_policy_looks_at(
     limit: Limit, measured: Estimate | None, expected: tuple[float | None, float | None]
 ) -> None:

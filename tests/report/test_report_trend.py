@@ -11,6 +11,7 @@ from pathlib import Path
 import example_records as examples
 import printed
 import pytest
+from case_tables import table
 from example_records import Stops
 from pdf_claims import failures
 from pypdf import PdfReader
@@ -52,22 +53,7 @@ def judged(*overalls: str) -> list[tuple[float, str, Verdict | None]]:
     return [(4.0 * place, f"checkpoint-{place}", made.get(name)) for place, name in enumerate(overalls, start=1)]
 
 
-@pytest.mark.parametrize(
-    ("overalls", "headline", "outcome"),
-    [
-        (("passed", "passed", "violated"), "The last checkpoint that passes is checkpoint-2 (epoch 8).", "passed"),
-        (
-            ("violated", "passed", "waived", "undecided"),
-            "The last checkpoint that passes is checkpoint-3 (epoch 12), where violated limits are waived.",
-            "waived",
-        ),
-        (("undecided", "violated", "undecided"), "None of 3 checkpoints passes.", "violated"),
-        # A policy that lets undecided ones through with a warning does not make them pass.
-        (("warned", "undecided"), "None of 2 checkpoints passes.", "undecided"),
-        (("violated",), "The checkpoint does not pass.", "violated"),
-        (("none", "none"), "None of 2 checkpoints passes.", "undecided"),
-    ],
-)
+@table("overalls, headline, outcome")
 def test_the_answer_is_the_last_checkpoint_that_passes(overalls: tuple[str, ...], headline: str, outcome: str) -> None:
     found = answer("epoch", judged(*overalls))
     assert (found.headline, found.outcome) == (headline, outcome)
@@ -149,14 +135,7 @@ def outcomes(*wanted: str) -> Stops:
     ]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "said"),
-    [
-        (("passed", "undecided", "not run"), "none of 3 checkpoints."),
-        (("passed", "violated", "waived"), "2 of 3 checkpoints (epoch 8, 12)."),
-        (("violated", "passed", "violated"), "2 of 3 checkpoints (epoch 4, 12)."),
-    ],
-)
+@table("wanted, said")
 def test_the_sentence_on_a_limit_claims_what_the_verdicts_say_and_no_more(wanted: tuple[str, ...], said: str) -> None:
     entries = stops(outcomes(*wanted))
     sentence = trend.limit_sentence(entries[0].verdict.decisions[0].limit, TEXTS["reconstruction"], entries, "epoch")

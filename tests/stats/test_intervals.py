@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from case_tables import table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -308,18 +309,7 @@ def audits(runs, attack_m, base, attack_h, correlation, seed):
 
 
 @pytest.mark.usefixtures("few_resamples")
-@pytest.mark.parametrize(
-    ("shares", "correlation", "truth", "passed"),
-    [
-        # A leak-free model passes 0.05 in about 96 % of audits; clustered hits cost some of that (methods.md).
-        ((0.0, 0.0, 0.0), 0.0, 0.0, (1.0, 1.0)),
-        ((0.005, 0.005, 0.005), 0.3, 0.0, (0.95, 1.0)),
-        ((0.02, 0.02, 0.02), 0.3, 0.0, (0.7, 1.0)),
-        ((0.08, 0.02, 0.03), 0.0, 0.05, (0.0, 0.05)),
-        ((0.08, 0.02, 0.03), 0.8, 0.05, (0.0, 0.05)),
-        ((0.25, 0.05, 0.05), 0.3, 0.2, (0.0, 0.0)),
-    ],
-)
+@table("shares, correlation, truth, passed")
 def test_audits_are_covered_raise_few_false_alarms_and_find_a_leak(shares, correlation, truth, passed):
     found = list(audits(200, *shares, correlation, seed=1))
     assert np.mean([one.low <= truth <= one.high for one in found]) >= 0.91

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
+from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
@@ -82,13 +83,7 @@ def test_a_document_or_field_without_tokens_has_no_page() -> None:
     assert encoder.encode(document("a", " ", "b"), [1]) is None
 
 
-@pytest.mark.parametrize(
-    ("all_tokens", "expected"),
-    [
-        (False, ["-", "O", "-", "B-SUB-TOTAL", "-", "I-SUB-TOTAL", "-", "B-NAME", "-", "-"]),
-        (True, ["-", "O", "O", "B-SUB-TOTAL", "I-SUB-TOTAL", "I-SUB-TOTAL", "I-SUB-TOTAL", "B-NAME", "B-NAME", "-"]),
-    ],
-)
+@table("all_tokens, expected")
 def test_labels_are_those_that_training_read(all_tokens: bool, expected: list[str]) -> None:
     entities = (Entity("e0", "SUB-TOTAL", "amount", (1, 2)), Entity("e1", "NAME", "person", (3,)))
     encoder = Encoder(TOKENIZER, 32, LABELS, label_all_tokens=all_tokens)

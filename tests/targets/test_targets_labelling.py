@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import tiny
+from case_tables import table
 
 from audit.corpus.documents import Document, Entity
 from audit.errors import TargetError
@@ -78,16 +79,7 @@ def test_what_the_window_cuts_off_is_nobodys_predecessor_or_parent() -> None:
     assert linked.links.tolist() == [-100, -1, -1, *[-100] * 5, -1, *[-100] * 5, -1, -100]
 
 
-@pytest.mark.parametrize(
-    ("task", "changes", "message"),
-    [
-        ("spade-extraction", {"entities": (replace(NAME, label="SHOP"),)}, "no class for entities labelled SHOP"),
-        ("spade-extraction", {"entities": (NAME, replace(TOTAL, words=(2,)))}, "word 2 belongs to entity e0 too"),
-        ("spade-linking", {"entities": (NAME, replace(TOTAL, words=(2,)))}, "word 2 belongs to entity e0 too"),
-        ("spade-linking", {"links": ()}, "no document has links"),
-        ("spade-linking", {"links": (("e1", "e1"),)}, "entity e1 cannot be its own parent"),
-    ],
-)
+@table("task, changes, message", globals())
 def test_documents_that_do_not_fit_the_task_are_refused(task: HeadName, changes: dict, message: str) -> None:
     encoder = Encoder(TOKENIZER, 32, CLASSES if task == "spade-extraction" else (), task=task)
     encoder.check_vocabulary([DOCUMENT])

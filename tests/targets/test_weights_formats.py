@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import text_zoo
 import torch
+from case_tables import table
 
 from audit.corpus.documents import Corpus
 from audit.corpus.images import page_view
@@ -92,18 +93,7 @@ def test_float16_is_not_rounded_to_the_coarser_bfloat16(
     np.testing.assert_array_equal(losses(target, corpus), losses(exact, corpus))
 
 
-@pytest.mark.parametrize(
-    ("name", "setting"),
-    [
-        ("llama", "num_hidden_layers"),
-        ("qwen2", "num_hidden_layers"),
-        ("gpt2", "n_layer"),
-        ("bloom", "n_layer"),
-        ("t5", "num_layers"),
-        ("bart", "encoder_layers"),
-        ("pegasus", "decoder_layers"),
-    ],
-)
+@table("name, setting")
 def test_a_model_that_writes_with_fewer_layers_than_its_weights_is_refused(
     name: str, setting: str, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import dp_toy as toy
 import pytest
 import torch
+from case_tables import table
 from progress_log import ProgressLog
 from pydantic import ValidationError
 
@@ -102,17 +103,7 @@ def test_local_steps_are_trained_and_stated(start, corpus, tmp_path: Path) -> No
     assert (card.optimizer, card.learning_rate) == ("add", 0.0002)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"epsilon": None}, "one only"),
-        ({"to_policy": "default"}, "one only"),
-        ({"delta": 0.4}, "1/6"),
-        ({"expected_units": 7}, "7 units a step"),
-        ({"client_rate": 0.5}, "without clients"),
-        ({"unit": "document", "clients": Path("clients.toml")}, "clients hold providers"),
-    ],
-)
+@table("changes, message", globals())
 def test_options_without_sense_are_refused(start, corpus, tmp_path: Path, changes, message: str) -> None:
     with pytest.raises(UsageError, match=message) as raised:
         train(start, corpus, tmp_path / "out", replace(QUICK, **changes))
@@ -301,28 +292,14 @@ def test_a_ledger_that_was_cut_back_is_refused(tmp_path: Path) -> None:
         Ledger(tmp_path).restore(parameters, None)
 
 
+OTHER_WEIGHTS, VAST = "0" * 64, 10**400
+
+
 def stated(model: Path) -> dict:
     return json.loads((model / PRIVACY_FILE).read_text())
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"weights": "0" * 64},
-        {"unit": "Jane Doe, 4 Elm Street"},
-        {"accountant": "1.6 Jane Doe"},
-        {"curve": [[0.0, 0.1]]},
-        {"epsilon": float("nan")},
-        {"epsilon": 0},
-        {"epsilon": None},
-        {"delta": 0.4},
-        {"delta": -1},
-        {"note": "Jane Doe"},
-        {"secure": False},
-        {"n_units": 10**400},
-        {"trained": "lora:x"},
-    ],
-)
+@table("changes", globals())
 def test_a_card_that_could_not_be_ours_or_is_of_other_weights_is_not_read(
     start, corpus, tmp_path: Path, changes
 ) -> None:
@@ -331,18 +308,7 @@ def test_a_card_that_could_not_be_ours_or_is_of_other_weights_is_not_read(
     assert privacy_card(model) is None
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"epsilon": 1.0},
-        {"noise_multiplier": 0.2},
-        {"noise_multiplier": 1e300},
-        {"sample_rate": 1.0, "steps": 500},
-        {"steps": 2**53},
-        {"delta": 1e-5},
-        {"client_rate": 0.3},
-    ],
-)
+@table("changes")
 def test_a_scan_believes_no_epsilon_that_the_cards_own_numbers_do_not_give(
     start, corpus, tmp_path: Path, changes
 ) -> None:

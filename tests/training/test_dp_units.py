@@ -5,6 +5,7 @@ from __future__ import annotations
 import dp_toy as toy
 import numpy as np
 import pytest
+from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,16 +46,7 @@ def test_providers_that_share_pages_keep_them_all_so_that_nobody_changes_when_on
         assert names(units_of(corpus, others, "provider")) == names(unit for unit in units if unit is not gone)
 
 
-@pytest.mark.parametrize(
-    ("owners", "kind", "message"),
-    [
-        (("acme", None, "bolt", " "), "provider", "2 training documents name no provider"),
-        (("acme", "bolt; coil"), "provider", "1 training documents name several providers"),
-        (("acme", "acme"), "provider", "1 provider to train on"),
-        ((None,), "document", "1 document to train on"),
-        ((), "document", "0 documents to train on"),
-    ],
-)
+@table("owners, kind, message", globals())
 def test_documents_that_make_no_units_are_refused(owners, kind, message: str) -> None:
     documents = made(*owners)
     with pytest.raises(ManifestError, match=message) as raised:

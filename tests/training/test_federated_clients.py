@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from case_tables import table
 
 from audit.corpus.folding import fold
 from audit.errors import UsageError
@@ -26,20 +27,7 @@ def test_names_of_providers_are_folded_as_those_of_units_are(tmp_path):
     assert read_clients(path, [fold("Acme Ltd"), "b"])["north"] == (fold("acme ltd"), "b")
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ('[clients]\nnorth = ["a", "b"]\nsouth = []\n', "client 'south' has no provider"),
-        ('[clients]\nnorth = ["a"]\n', "provider 'b' has no client"),
-        ('[clients]\nnorth = ["a", "b"]\nsouth = ["a"]\n', "provider 'a' is named 2 times"),
-        ('[clients]\nnorth = ["a", "b", "a"]\n', "provider 'a' is named 2 times"),
-        ('[clients]\nnorth = ["a", "b", "x"]\n', "provider 'x' has no document that is trained on"),
-        ('[clients]\nnorth = "a"\n', "clients.north: Input should be a valid list"),
-        ("[clients]\n", "clients: Dictionary should have at least 1 item"),
-        ('north = ["a"]\n', "clients: Field required"),
-        ("not toml", "not TOML"),
-    ],
-)
+@table("text, problem")
 def test_a_file_that_cannot_be_meant_is_refused(tmp_path, text, problem):
     with pytest.raises(UsageError, match=problem) as raised:
         read_clients(written(tmp_path, text), ["a", "b"])

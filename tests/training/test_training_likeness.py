@@ -9,6 +9,7 @@ from typing import Any
 import asked_pages
 import pytest
 import torch
+from case_tables import table
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
@@ -84,17 +85,7 @@ def test_where_the_guard_ends(tmp_path: Path) -> None:
     assert [card.role for card in opened("letters", baselines=copy).prepared.same_kind] == ["baseline-0"]
 
 
-@pytest.mark.parametrize(
-    ("sample", "reference"),
-    [
-        ("receipts", "pretrained"),
-        ("receipts", "public-mlm"),
-        ("questions", "pretrained"),
-        ("questions", "baseline"),
-        ("letters", "baseline"),
-        ("utterances", "baseline"),
-    ],
-)
+@table("sample, reference")
 def test_true_references_are_far_away(sample: str, reference: str) -> None:
     folder = SAMPLES / sample
     distance = distance_of_weights(folder / "model", folder / "data" / "references" / reference)
