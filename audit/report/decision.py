@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from audit.attacks import text_of
@@ -15,8 +15,8 @@ from audit.record import AuditRecord, Result
 from audit.report import numbers
 from audit.report.answer import LABELS, deciding_outcome, explanation, headline
 from audit.report.leaks import findings_outside
+from audit.report.residual import unexamined
 from audit.report.tables import OUTCOME_LABELS, DecisionRow, decision_row
-from audit.report.templates import AttackMacros
 
 WORST_FIRST: tuple[Outcome, ...] = ("violated", "waived", "undecided", "passed", "not run", "inapplicable")
 LEAK_ORDER = ("violated", "waived", "undecided", "", "passed", "not run", "inapplicable")
@@ -81,7 +81,7 @@ class DecisionView:
         counts: of the limits on the model, by what became of them.
         questions: the worst first, as many as the page holds.
         more_questions: how many it does not hold.
-        not_tested: titles of attacks that could be run and were not.
+        not_tested: titles of the gaps that the section of this name lists.
         risk: what remains, in short.
     """
 
@@ -100,12 +100,11 @@ class DecisionView:
     risk: Risk
 
 
-def decision_view(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]) -> DecisionView:
-    """Lay out page one; `texts` are of every attack that the record names."""
+def decision_view(record: AuditRecord, verdict: Verdict) -> DecisionView:
+    """Lay out page one."""
     outcome, name = deciding_outcome(verdict), printable(record.subject)
     questions = [_question(record, verdict, result) for result in record.completed.values()]
     questions.sort(key=lambda one: LEAK_ORDER.index(one.outcome))
-    untested = {one.limit.attack for one in verdict.decisions if one.outcome == "not run"} | {*record.battery}
     return DecisionView(
         number=_report_number(record, verdict),
         title=name if len(name) <= LONGEST_TITLE else f"{name[: LONGEST_TITLE - 1]}…",
@@ -120,11 +119,7 @@ def decision_view(record: AuditRecord, verdict: Verdict, texts: Mapping[str, Att
         + findings_outside(record, verdict),
         questions=tuple(questions[:MOST_ROWS]),
         more_questions=max(0, len(questions) - MOST_ROWS),
-        not_tested=tuple(
-            texts[attack].title
-            for attack in texts
-            if attack in untested and attack not in record.completed and _could_run(record, attack)
-        ),
+        not_tested=tuple(gap.title for gap in unexamined(record, verdict).gaps),
         risk=_risk(record, verdict),
     )
 
@@ -140,11 +135,6 @@ def _report_number(record: AuditRecord, verdict: Verdict) -> str:
     policy = verdict.identity.sha256 if verdict.identity is not None else None
     named = [record.target.sha256, record.corpus.sha256, str(policy or verdict.policy), record.timing.finished]
     return f"DA-{record.timing.finished[:10]}-{hashlib.sha256(' '.join(named).encode()).hexdigest()[:6]}"
-
-
-def _could_run(record: AuditRecord, attack: str) -> bool:
-    ended = [one for one in (*record.attacks, *record.left_out) if one.attack == attack]
-    return not any(one.status == "inapplicable" or (one.reason and one.reason.kind == "model") for one in ended)
 
 
 def _question(record: AuditRecord, verdict: Verdict, result: Result) -> Question:

@@ -99,7 +99,7 @@ def report_context(
         titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
         views = _completed_views(record, verdict, texts)
         recommendations = recommend(record, verdict, comparisons, paths)
-        decision, undecided = decision_view(record, verdict, texts), verdict.overall == "undecided"
+        decision, undecided = decision_view(record, verdict), verdict.overall == "undecided"
         return {
             "record": record,
             "verdict": verdict,
