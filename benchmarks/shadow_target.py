@@ -19,9 +19,8 @@ from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
 from audit.references.encoders import fit, save
-from audit.references.load import AuditedModel, locate
+from audit.references.load import AuditedModel, check_image_input, check_tokens, locate
 from audit.references.provenance import refuse_the_target
-from audit.references.public_model import check_image_input, check_tokens
 from audit.references.recipes import Recipe, key_of, made_once, starting_model
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer

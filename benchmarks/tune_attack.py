@@ -31,8 +31,8 @@ from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import Progress
 from audit.errors import DocauditError, EngineError, ManifestError, TargetError, UsageError
 from audit.files import check_file, write_atomically
-from audit.references.public_model import fit_public_mlm
 from audit.references.recipes import Recipe
+from audit.references.resolve import fit_public_mlm
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from audit.cards import ReferenceCard
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError, UsageError
+from audit.references import TEXTS, wording
 from audit.references.provenance import (
     adapter_of,
     distance_of_drawn,
@@ -21,9 +22,12 @@ from audit.references.provenance import (
     refuse_unfit,
 )
 from audit.references.recipes import UNFINISHED
-from audit.targets.answering.denoiser import Denoiser, is_denoiser
+from audit.targets import OWN_VOCABULARIES, TABLE
+from audit.targets.answering.denoiser import Denoiser, is_denoiser, load_denoiser, text_tokens
+from audit.targets.answering.reader import TokenReader
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import (
+    AnyFolder,
     CheckpointFolder,
     NumberFormat,
     in_format,
@@ -31,8 +35,11 @@ from audit.targets.checkpoint.folder import (
     open_checkpoint,
 )
 from audit.targets.checkpoint.safety import hub_hint
+from audit.targets.encoders.families import OpenImage, PageImageReader
+from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive import ExtractiveTarget, is_extractive
+from audit.targets.interface import FillMask
 from audit.targets.opening import Checkpoint, target_of
 
 Source = Literal["manifest", "command line", "adapter"]
@@ -248,21 +255,118 @@ def _load_of_kind(role: str, folder: CheckpointFolder, audited: AuditedModel) ->
     own, other = target.card, reference.card
     if (own.family, own.task) != (other.family, other.task):
         raise TargetError(
-            f"reference {role}: {folder} is {other.architecture}, the target {own.architecture}",
-            "it must be of the target's own kind",
+            *wording("other_kind", role=role, folder=folder, other=other.architecture, own=own.architecture)
         )
     if isinstance(target, EncoderTarget) and isinstance(reference, EncoderTarget):
         # Losses compare only over the same tags, or for masked language models the same tokens.
         masked = own.task == "mlm"
         tokens = [model.encoder.tokenizer.get_vocab() for model in (reference, target)] if masked else [{}, {}]
         if sorted(reference.labels) != sorted(target.labels) or tokens[0] != tokens[1]:
-            raise TargetError(
-                f"reference {role}: {folder} has other {'tokens' if masked else 'labels'} than the target",
-                "it must be of the target's own kind",
-            )
+            raise TargetError(*wording("other_outputs", role=role, folder=folder, what=("labels", "tokens")[masked]))
     if role != "pretrained" and own.resolution != other.resolution:
         raise TargetError(
-            f"reference {role}: {folder} sees pages of another size than the target",
-            f"the target sees {own.resolution}, height and width, the reference {other.resolution}",
+            *wording("other_pictures", role=role, folder=folder, own=own.resolution, other=other.resolution)
         )
     return reference
+
+
+PublicModel = EncoderTarget | Denoiser
+"""A masked language model, or what proposes as one does."""
+_ONE_VOCABULARY = "the public model proposes tokens to the target: both must come from one vocabulary"
+
+
+def takes_public_model(target: Checkpoint) -> bool:
+    """Test whether a public model can propose tokens to this target: it reads pages as tokens of its vocabulary."""
+    if target.card.family in OWN_VOCABULARIES:
+        return False
+    return isinstance(target, EncoderTarget) or tokenizer_of(target) is not None
+
+
+def advise_public_model(target: Checkpoint) -> str:
+    """Advise the owner how to provide a public model."""
+    if not isinstance(target, EncoderTarget):
+        return str(TEXTS["longformer" if target.card.family in TABLE["answering"]["robertas"] else "denoiser"])
+    return str(TEXTS["masked" if has_masked_head(target) else "text_model"]).format(family=target.family.name)
+
+
+def has_masked_head(target: EncoderTarget) -> bool:
+    """Test whether a public model of the target's own family can be trained."""
+    return "mlm" in target.family.heads
+
+
+def tokenizer_of(target: Checkpoint) -> Any:
+    """Return the tokenizer of a target that answers questions from a page's words; None for all others."""
+    if isinstance(target, AnsweringTarget) and isinstance(target.reader, TokenReader):
+        return target.reader.tokenizer
+    return None
+
+
+def load_public(path: AnyFolder, target: Checkpoint, batch_tokens: int | None = None) -> PublicModel:
+    """Load the public model of a folder and check that it can serve the target.
+
+    Args:
+        path: a checkpoint.
+        target: see `takes_public_model`.
+        batch_tokens: see `EncoderTarget`.
+
+    Raises:
+        TargetError: it cannot be loaded, has no head for it, or reads other pages or other tokens than the target.
+    """
+    path = open_checkpoint(path)
+    if not isinstance(target, EncoderTarget) and is_denoiser(path):
+        return checked_denoiser("auxiliary", path, target)
+    public = load(path, device=target.card.device, batch_tokens=batch_tokens, images=_images_of(target))
+    if FillMask not in public.answers:
+        raise TargetError(f"reference auxiliary: {path} has no masked-language-model head")
+    # Beside a page's words the row of a model that answers holds an end and a question of two tokens at least, and to a
+    # masked language model the page comes with its own two tokens around it.
+    needed = target.card.max_tokens - (0 if isinstance(target, EncoderTarget) else 1)
+    if public.card.max_tokens < needed:
+        raise TargetError(*wording("shorter_pages", path=path, needed=needed, read=public.card.max_tokens))
+    check_tokens("auxiliary", path, public.encoder.tokenizer, target)
+    check_image_input("auxiliary", path, public.encoder.page_images, target)
+    return public
+
+
+def _images_of(target: Checkpoint) -> OpenImage | None:
+    """Return the function that opens the pages' images; None for targets that see none."""
+    if isinstance(target, EncoderTarget):
+        return target.encoder.images
+    return target.images if isinstance(target, AnsweringTarget) else None
+
+
+def checked_denoiser(role: str, path: CheckpointFolder, target: Checkpoint) -> Denoiser:
+    """Load the denoiser of a folder and check its tokens.
+
+    Raises:
+        TargetError: it cannot be loaded, or some of its tokens are not the target's.
+    """
+    denoiser = load_denoiser(path, device=target.card.device, images=_images_of(target))
+    own: Mapping[str, int] = text_tokens(tokenizer_of(target))
+    if any(own.get(token) != number for token, number in denoiser.text_tokens.items()):
+        raise TargetError(f"reference {role}: {path} has other tokens than the target", _ONE_VOCABULARY)
+    return denoiser
+
+
+def check_image_input(
+    role: str, path: CheckpointFolder, page_images: PageImageReader | None, target: Checkpoint
+) -> None:
+    """Refuse a public model that sees images otherwise than the target does.
+
+    Raises:
+        TargetError: it does not.
+    """
+    own = target.encoder.page_images if isinstance(target, EncoderTarget) else None
+    if page_images is not None and (own is None or (own.size, own.scale) != (page_images.size, page_images.scale)):
+        raise TargetError(*wording("other_images", role=role, path=path))
+
+
+def check_tokens(role: str, path: CheckpointFolder, tokenizer: Any, target: Checkpoint) -> None:
+    """Refuse a tokenizer with another vocabulary than the target's.
+
+    Raises:
+        TargetError: it has one.
+    """
+    own = target.encoder.tokenizer if isinstance(target, EncoderTarget) else tokenizer_of(target)
+    if tokenizer.get_vocab() != own.get_vocab():
+        raise TargetError(f"reference {role}: {path} has other tokens than the target", _ONE_VOCABULARY)

@@ -24,6 +24,7 @@ from audit.arrays import Floats
 from audit.corpus.documents import STRICT, Corpus, Document
 from audit.corpus.images import image_path, page_view, read_header
 from audit.errors import ManifestError, TargetError
+from audit.references import wording
 from audit.references.recipes import adapter_words
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.safety import DAMAGE
@@ -62,10 +63,7 @@ def refuse_the_target(role: str, folder: CheckpointFolder, target: CheckpointFol
         TargetError: the reference holds the target's weights, or the same but for rounding.
     """
     if folder.weights & target.weights:
-        raise TargetError(
-            f"reference {role}: {folder} holds the target's own weights",
-            "a reference is a model that never saw the audited documents",
-        )
+        raise TargetError(*wording("own_weights", role=role, folder=folder))
     distance = distance_of_weights(target.path, folder.path)
     if distance is not None and distance <= NOISE:
         raise _refusal(role, folder.path, distance, "")
@@ -99,15 +97,9 @@ def refuse_unfit(role: str, folder: CheckpointFolder, corpus: Corpus, target: Ch
         raise TargetError(f"reference {role}: {path} cannot be read") from None
     shared = documents & _hashes(corpus, corpus.of("member", "heldout"))
     if shared:
-        raise TargetError(
-            f"reference {role}: {folder} was trained on {len(shared)} documents that are members or held-out now",
-            "train it anew on this data set: docaudit train-baseline",
-        )
+        raise TargetError(*wording("knows_documents", role=role, folder=folder, n=len(shared)))
     if start & _weights(target):
-        raise TargetError(
-            f"reference {role}: {folder} was trained from the target itself, and knows what it knows",
-            "train it from what the target was fine-tuned from",
-        )
+        raise TargetError(*wording("from_target", role=role, folder=folder))
 
 
 def content_of(corpus: Corpus, document: Document) -> Hashable:
@@ -171,17 +163,11 @@ def read_splits(folder: Path, corpus: Corpus | None = None) -> list[tuple[Path, 
     """
     splits = read_plan(folder)
     if corpus is not None and splits.corpus != corpus.sha256:
-        raise ManifestError(
-            f"{folder}: these models were trained on another data set, or on this one before it was changed",
-            "train them anew: docaudit train-splits",
-        )
+        raise ManifestError(*wording("other_data_set", folder=folder))
     models = [(folder / folder_of(number), frozenset(members)) for number, members in enumerate(splits.members)]
     missing = [path.name for path, _ in models if not path.is_dir()]
     if missing:
-        raise TargetError(
-            f"{folder}: {len(missing)} of {len(models)} models are missing, the first is {missing[0]}",
-            "run the same docaudit train-splits again: it goes on where it was",
-        )
+        raise TargetError(*wording("models_missing", folder=folder, n=len(missing), of=len(models), first=missing[0]))
     return models
 
 

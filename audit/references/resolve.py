@@ -2,44 +2,45 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
+from audit import __version__
 from audit.cards import ReferenceCard
 from audit.case import References
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import open_image
-from audit.engine.interface import Progress
-from audit.errors import UsageError
-from audit.references import TEXTS
+from audit.engine.interface import SILENT, Progress
+from audit.errors import ManifestError, UsageError
+from audit.references import TEXTS, wording
 from audit.references.load import (
     SAME_KIND,
     AuditedModel,
     GivenFolder,
     Reference,
-    load_same_kind,
-    locate,
-)
-from audit.references.provenance import refuse_the_target
-from audit.references.public_model import (
     advise_public_model,
     check_image_input,
     check_tokens,
     checked_denoiser,
-    fit_public_mlm,
     has_masked_head,
     load_public,
-    refuse_audited,
+    load_same_kind,
+    locate,
     takes_public_model,
 )
-from audit.references.recipes import Recipe, adapter_words
+from audit.references.provenance import refuse_the_target
+from audit.references.recipes import Recipe, adapter_words, made_once, starting_model
 from audit.targets.answering.denoiser import Denoiser, has_sentinels, is_denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoders.encoding import Encoder
-from audit.targets.encoders.loading import config_of, page_images_of
+from audit.targets.encoders.families import OpenImage
+from audit.targets.encoders.loading import config_of, max_tokens_of, page_images_of
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import Checkpoint
 
@@ -233,3 +234,87 @@ def complete(
         else:
             loaded = (*loaded, auxiliary)
     return LoadedReferences(loaded, missing, prepared.uncounted)
+
+
+VALIDATION_SHARE = 0.1
+"""Share of the public pages that choose the epoch (lowest loss) instead of training."""
+
+
+def refuse_audited(public: Corpus, corpus: Corpus) -> None:
+    """Refuse public documents that are audited ones: a model of them would hide what the target gives away.
+
+    Raises:
+        ManifestError: there are none, or some of them are.
+    """
+    if not public.of("public"):
+        raise ManifestError(f"--reference public={public.root}: no document of split public")
+    audited = {_texts(document) for document in corpus.of("member", "heldout") if document.words}
+    shared = [document.id for document in public.of("public") if _texts(document) in audited]
+    if shared:
+        raise ManifestError(
+            *wording("public_audited", public=public.root, n=len(shared), audited=corpus.root, first=shared[0])
+        )
+
+
+def _texts(document: Document) -> tuple[str, ...]:
+    return tuple(word.text for word in document.words)
+
+
+def fit_public_mlm(
+    pretrained: Path,
+    documents: Sequence[Document],
+    cache: Path,
+    *,
+    recipe: Recipe,
+    device: str = "cpu",
+    progress: Progress = SILENT,
+    images: OpenImage | None = None,
+) -> Path:
+    """Fine-tune `pretrained` on public documents as a masked language model, or find it in the cache.
+
+    The cache is keyed by content: the pretrained checkpoint, the documents, the recipe and docaudit's version. A folder
+    appears there whole or not at all. A pretrained encoder without a masked-language-model head gets a fresh one.
+
+    Args:
+        pretrained: a checkpoint of a known family, with or without a masked-language-model head.
+        documents: the public ones.
+        cache: the folder that keeps trained references; made when missing.
+        recipe: how to train.
+        device: "cpu", "cuda" or "mps".
+        progress: told of every epoch.
+        images: opens a document's page, for pretrained checkpoints that see it.
+
+    Returns:
+        The checkpoint's folder.
+
+    Raises:
+        TargetError: the pretrained checkpoint cannot be used, or no document has words (or the image that it sees).
+        EngineError: the cache cannot be written.
+    """
+    start = open_checkpoint(pretrained)
+    page_images = page_images_of(start, config_of(start), images)
+    digest = hashlib.sha256(json.dumps([start.sha256, recipe.as_json(), __version__], sort_keys=True).encode())
+    for document in documents:
+        digest.update(json.dumps(asdict(cast("Any", document)), sort_keys=True).encode() + b"\n")
+        page_image = page_images(document) if page_images is not None else None
+        if page_image is not None:
+            # The document names a file; what was trained on is its content.
+            digest.update(page_image.pixels.tobytes())
+
+    def train(folder: Path) -> None:
+        # Imported here, as a scan that trains nothing starts sooner without.
+        from audit.references.encoders import fit, save
+
+        model = starting_model(start, "mlm", seed=recipe.seed)
+        tokenizer = load_tokenizer(start)
+        encoder = Encoder(tokenizer, max_tokens_of(model.config, tokenizer), page_images=page_images)
+        pages = [page for page in map(encoder.encode, documents) if page is not None]
+        n = int(VALIDATION_SHARE * len(pages))
+        progress.stage("training the public model, epochs", recipe.epochs)
+        on_epoch = progress.advance
+        fitted = fit(model, tokenizer, pages[n:], recipe, validation=pages[:n], device=device, on_epoch=on_epoch)
+        if fitted.loss is not None:
+            fitted.model.load_state_dict(fitted.loss)
+        save(fitted.model, tokenizer, folder, processor_of=start.path)
+
+    return made_once(cache / f"public-mlm-{digest.hexdigest()[:16]}", train)

@@ -23,6 +23,7 @@ from audit.corpus.images import PageView, page_view
 from audit.engine.interface import SILENT, Progress
 from audit.errors import TargetError
 from audit.files import PrivateFolder
+from audit.references import wording
 from audit.references.recipes import AnsweringRecipe, Schedule, reproducible
 from audit.targets.answering.loading import is_answering
 from audit.targets.answering.reader import Sample
@@ -137,10 +138,7 @@ def store(model: Any, folder: Path, *, half: bool) -> None:
     """
     broken = not_finite(model)
     if broken:
-        raise TargetError(
-            f"the training diverged: {len(broken)} parameters hold numbers that are not finite",
-            "a lower learning rate ([recipe] learning_rate in manifest.toml) keeps it from that",
-        )
+        raise TargetError(*wording("diverged", n=len(broken)))
     transformers.utils.logging.disable_progress_bar()
     stored = copy.deepcopy(model).half() if half else model
     stored.save_pretrained(folder)

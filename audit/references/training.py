@@ -31,6 +31,7 @@ from audit.engine.interface import SILENT, Attempt, Engine, Progress, Trial, Wor
 from audit.engine.journal import exclusive
 from audit.errors import EngineError, ManifestError, UsageError
 from audit.files import write_atomically
+from audit.references import wording
 from audit.references.provenance import (
     SPLITS_FILE,
     Splits,
@@ -76,17 +77,11 @@ def material(corpus: Corpus) -> Material:
         raise ManifestError(f"no member document has a {sample}", "give what the audited model was trained on")
     useful = [document for document in corpus.of("public") if n_samples(corpus, [document])]
     if not useful:
-        raise ManifestError(
-            f"no public document has a {sample}: there is nothing to train a baseline on",
-            "add documents of split public, from the same source, that the audited model never saw",
-        )
+        raise ManifestError(*wording("nothing_public", sample=sample))
     audited = {content_of(corpus, document) for document in corpus.of("member", "heldout")}
     kept = tuple(document for document in useful if content_of(corpus, document) not in audited)
     if not kept:
-        raise ManifestError(
-            f"all {len(useful)} public documents with a {sample} are copies of training or unseen documents",
-            "a baseline must not have seen what is audited",
-        )
+        raise ManifestError(*wording("all_copies", n=len(useful), sample=sample))
     return Material(kept, len(useful) - len(kept), wanted)
 
 
@@ -264,10 +259,7 @@ def _claim(out: Path, splits: Splits) -> None:
     path = out / SPLITS_FILE
     if path.exists():
         if read_plan(out).key != splits.key:
-            raise UsageError(
-                f"{out} holds split models of another data set, start, recipe, number or seed",
-                "choose another folder, or remove that one",
-            )
+            raise UsageError(*wording("other_splits", out=out))
     elif (out / folder_of(0)).exists():
         raise UsageError(f"{out} holds {folder_of(0)} without {SPLITS_FILE}", "choose another folder")
     else:

@@ -217,7 +217,7 @@ def _reached(most: Sides, trials: Sequence[Trial]) -> Sides:
 
 def _missing(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> str | None:
     """Name the reference that an attack cannot do without, that nobody gave and that a scan does not train."""
-    from audit.references.public_model import advise_public_model
+    from audit.references.load import advise_public_model
 
     missing = dict(filled.missing)
     if filled.references.auxiliary is None and opened.prepared.train is None:

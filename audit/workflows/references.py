@@ -17,8 +17,7 @@ from audit.engine.driver import make_engine
 from audit.engine.interface import EngineSettings, Progress
 from audit.errors import TargetError
 from audit.references import training
-from audit.references.load import REFERENCE_NAMES
-from audit.references.public_model import advise_public_model, has_masked_head, takes_public_model
+from audit.references.load import REFERENCE_NAMES, advise_public_model, has_masked_head, takes_public_model
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import stated_guarantee
 from audit.targets.encoders.target import EncoderTarget

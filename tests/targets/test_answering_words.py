@@ -18,7 +18,7 @@ from audit.corpus.documents import Corpus, Document, Manifest, Membership, Quest
 from audit.corpus.images import PageView
 from audit.corpus.removal import remove
 from audit.errors import ManifestError, TargetError
-from audit.references.public_model import advise_public_model, load_public, takes_public_model
+from audit.references.load import advise_public_model, load_public, takes_public_model
 from audit.references.recipes import AnsweringRecipe
 from audit.references.trainer import fit_answering, save_answering
 from audit.targets.answering.loading import load_answering

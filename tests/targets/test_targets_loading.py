@@ -20,7 +20,7 @@ import torch
 from checkpoint_faults import Case, cases, change
 from safetensors.torch import load_file, save_file
 
-from audit import targets
+from audit import references, targets
 from audit.errors import TargetError, UsageError
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer
@@ -318,14 +318,11 @@ def test_a_snapshot_of_the_hubs_cache_loads_and_no_other_link_does(folder: Path,
         load(tmp_path / "elsewhere" / "snapshots" / "0a1b2c")
 
 
-def test_every_error_in_the_table_is_raised_with_the_values_that_it_names() -> None:
-    nodes = (
-        node for path in Path(targets.__file__).parent.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))
-    )
+@pytest.mark.parametrize(("package", "texts"), [(targets, targets.TEXTS), (references, references.TEXTS["errors"])])
+def test_every_error_in_the_table_is_raised_with_the_values_that_it_names(package: Any, texts: Any) -> None:
+    paths = Path(package.__file__).parent.rglob("*.py")
+    nodes = (node for path in paths for node in ast.walk(ast.parse(path.read_text())))
     calls = [node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "wording"]
     given = {ast.literal_eval(call.args[0]): {word.arg for word in call.keywords} for call in calls}
-    fields = {
-        key: {name for text in texts for _, name, *_ in Formatter().parse(text) if name}
-        for key, texts in targets._TEXTS.items()
-    }
+    fields = {key: {name for _, name, *_ in Formatter().parse("".join(own)) if name} for key, own in texts.items()}
     assert given == fields

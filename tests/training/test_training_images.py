@@ -15,9 +15,8 @@ from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import SILENT
 from audit.errors import TargetError
 from audit.references.encoders import fit, save
-from audit.references.public_model import fit_public_mlm
 from audit.references.recipes import Recipe
-from audit.references.resolve import complete, prepare
+from audit.references.resolve import complete, fit_public_mlm, prepare
 from audit.targets.encoded_page import PixelScale
 from audit.targets.encoders.loading import load
 from audit.targets.interface import FillMask, TagProbabilities

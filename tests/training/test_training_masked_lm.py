@@ -9,9 +9,9 @@ import pytest
 import tiny
 
 from audit.errors import EngineError, TargetError
-from audit.references import encoders, public_model
-from audit.references.public_model import fit_public_mlm
+from audit.references import encoders, resolve
 from audit.references.recipes import Recipe
+from audit.references.resolve import fit_public_mlm
 from audit.targets.encoders.loading import load
 from audit.targets.interface import FillMask
 
@@ -37,7 +37,7 @@ def test_a_second_call_finds_the_checkpoint_without_training(checkpoints, tmp_pa
 
 
 def test_whatever_training_depends_on_changes_the_key(checkpoints, tmp_path, monkeypatch):
-    monkeypatch.setattr(public_model, "made_once", lambda folder, make: folder)  # only the names matter here
+    monkeypatch.setattr(resolve, "made_once", lambda folder, make: folder)  # only the names matter here
     pretrained = checkpoints("layoutlm", "mlm")
     first, *others = PUBLIC[0].words
     edited, moved = (
@@ -51,7 +51,7 @@ def test_whatever_training_depends_on_changes_the_key(checkpoints, tmp_path, mon
     changes = ({"epochs": 2}, {"learning_rate": 2e-4}, {"mask_probability": 0.2}, {"seed": 1})
     names = [name_of(), name_of(edited), name_of(moved), name_of(PUBLIC[:-1])]
     names += [*(name_of(**change) for change in changes), name_of(start=checkpoints("layoutlm", "mlm", 1))]
-    monkeypatch.setattr(public_model, "__version__", "0.0.0")
+    monkeypatch.setattr(resolve, "__version__", "0.0.0")
     names.append(name_of())
     assert len(set(names)) == len(names) == 10
     assert name_of() == names[-1]
