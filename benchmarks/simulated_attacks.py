@@ -67,6 +67,7 @@ class Audit:
         contexts: of memorisation that are tried.
         splits: members and held-out documents where they are not as many.
         known: members that are known in all values, and as members.
+        input_only: values of a document that training never named, of its rows; a leak in "input_only" is theirs alone.
         rare: share of the documents whose first value is of a rare category; a leak "reconstruction rare" is the share
             of these that members give away.
     """
@@ -79,6 +80,7 @@ class Audit:
     splits: tuple[int, int] | None = None
     known: int = 0
     rare: float = 0.0
+    input_only: int = 0
 
     def leaks(self, attack: str, *metrics: str) -> float:
         """The largest leak planted in one of these metrics, or in a group or method of it."""
@@ -95,6 +97,11 @@ def rows_of(audit: Audit) -> tuple[Bools, Ints]:
     """Which rows are members', and the document of each."""
     cluster = np.repeat(np.arange(sum(audit.sides)), audit.rows)
     return cluster < audit.sides[0], cluster
+
+
+def input_only_of(audit: Audit, cluster: Ints) -> Bools:
+    """Which rows training never named: the last of each document, so many as the audit says."""
+    return np.asarray(np.arange(cluster.size) % audit.rows >= audit.rows - audit.input_only)
 
 
 def occurs(share: float, cluster: Ints, correlation: float, rng: np.random.Generator) -> Bools:
@@ -115,6 +122,8 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
     whole, partly = audit.leaks("reconstruction", "excess_pr"), audit.leaks("reconstruction", "excess_hamming")
     # What is known, or partly known, without memory cannot be gained by it.
     given = member & occurs(whole / (1 - KNOWN), cluster, audit.correlation, rng)
+    alone = audit.leaks("reconstruction", "input_only")
+    given |= member & input_only_of(audit, cluster) & occurs(alone / (1 - KNOWN), cluster, audit.correlation, rng)
     of_rare = (np.arange(cluster.size) % audit.rows == 0) & (rng.random(int(cluster.max()) + 1) < audit.rare)[cluster]
     known_rare = of_rare & (rng.random(cluster.size) < audit.leaks("reconstruction", "rare"))
     given |= member & ((cluster < audit.known) | known_rare)
@@ -139,6 +148,7 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
     table = Fields(
         member=member,
         unique=unique,
+        input_only=input_only_of(audit, cluster),
         category=np.where(of_rare, "code", "misc"),
         cluster=cluster,
         value=np.arange(cluster.size),
@@ -148,7 +158,7 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
         best={},
         chance=np.zeros(cluster.size),
     )
-    everything = reconstruction_scores.methods_of((*LIMITED, VALUES, DOCUMENTS))
+    everything = reconstruction_scores.methods_of(table, (*LIMITED, VALUES, DOCUMENTS))
     held = {metric: names for metric, names in everything.items() if metric in wanted}
     kinds, streams = KindsCheck(reconstruction_scores.APART), Streams(rng)
     needed = {*wanted, POWER, *(named(GAIN, method) for method in METHODS)}
@@ -232,16 +242,20 @@ def attributes(audit: Audit, rng: np.random.Generator) -> Result:
     target, public = (prior + rng.normal(0, 1, shape) for _ in range(2))
     # Beside the public model what is likely anyway cancels: one value of the list is picked by lot, and cannot leak.
     given = member & occurs(min(0.95, leak / (1 - 1 / CANDIDATES)), cluster, audit.correlation, rng)
+    alone = min(0.95, audit.leaks("attribute_inference", "input_only") / (1 - 1 / CANDIDATES))
+    given |= member & input_only_of(audit, cluster) & occurs(alone, cluster, audit.correlation, rng)
     target[given | (cluster < audit.known), 0] -= 100.0
     unique = rng.random(cluster.size) < 0.8
+    columns = cluster, member, unique, input_only_of(audit, cluster)
     hidden = [
         SimpleNamespace(
             document=SimpleNamespace(id=f"{document:05}", split="member" if own else "heldout"),
             unique=one,
+            input_only=unnamed,
             category="person",
             values=frozenset({str(row)}),
         )
-        for row, (document, own, one) in enumerate(zip(cluster.tolist(), member.tolist(), unique.tolist(), strict=True))
+        for row, (document, own, one, unnamed) in enumerate(zip(*map(list, columns), strict=True))
     ]
     outcomes = [{"target": own, "public": other} for own, other in zip(target.tolist(), public.tolist(), strict=True)]
     table = build_choices(hidden, outcomes, alike=True)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from audit.arrays import Bools, Ints
 from audit.attacks.budget import SEED as USUAL
 from audit.attacks.budget import sample
-from audit.attacks.text import SHARED
+from audit.attacks.text import SENTENCES, SHARED
 from audit.corpus.documents import Assignment, Corpus, Document
 from audit.corpus.features import describe
 from audit.corpus.folding import fold
@@ -247,24 +247,14 @@ def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit
     alike, power = check is not None and not check.by_block, 0.0 if check is None else check.power
     why, confounded = ALIKE, None
     if not alike:
-        why = (
-            f"with so few {unit}s it finds a difference of AUC {ADVERSARY} in {100 * power:.0f} % of data sets, and"
-            f" {100 * ENOUGH_POWER:.0f} % are needed"
-        )
-    meaning = (
-        f"chance to find a difference that these linear classifiers see with an AUC of {ADVERSARY} "
-        f"(p of {SIGNIFICANT} or less)"
-    )
+        numbers = {"power": 100 * power, "enough": 100 * ENOUGH_POWER}
+        why = SENTENCES["blind_weak"].format(unit=unit, adversary=ADVERSARY, **numbers)
+    meaning = SENTENCES["blind_power"].format(adversary=ADVERSARY, significant=SIGNIFICANT)
     if power < ENOUGH_POWER and assigned in RANDOM[unit]:
-        meaning += (
-            f"; the blind check is too weak: {why}. The comparison relies on the lot, and only the data set states"
-            f" that {unit}s were drawn by lot"
-        )
+        meaning += SENTENCES["blind_lot"].format(why=why, unit=unit)
     elif power < ENOUGH_POWER:
-        confounded = (
-            f"{SIDES[unit]} may differ in more than the training ({ASSIGNED[assigned]}: assigned = "
-            f'"{assigned}" in manifest.toml). The blind check is too weak to exclude this: {why}'
-        )
+        named = {"sides": SIDES[unit], "how": ASSIGNED[assigned], "assigned": assigned}
+        confounded = SENTENCES["blind_confounded"].format(why=why, **named)
     shown = Diagnostic("blind_power", power, meaning)
     if check is None:
         few = f"too few {unit}s of a side for a check without the model"
@@ -277,11 +267,8 @@ def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit
         for name, value in check.by_block.items()
     )
     auc, best = check.auc, max(check.by_block, key=lambda name: check.by_block[name])
-    told_apart = (
-        f"{SIDES[unit]} differ even without the model (AUC {auc.value:.2f} "
-        f"[{auc.low:.2f}, {auc.high:.2f}], p = {check.p_value:.3f}), best seen {BLOCKS[best]}. An attack may find "
-        "this difference instead of the training"
-    )
+    named = {"sides": SIDES[unit], "block": BLOCKS[best]}
+    told_apart = SENTENCES["blind_apart"].format(auc=auc, p=check.p_value, **named)
     return Blind(
         estimate(NAME, auc, f"{unit}s", check.chance, "chance"),
         (Diagnostic("blind_p", check.p_value, shuffled), shown, *by_block),

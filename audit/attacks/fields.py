@@ -30,12 +30,13 @@ from audit.corpus.canaries.schema import planted_ids
 from audit.corpus.documents import Corpus, Document, Entity, Question
 from audit.corpus.folding import fold
 from audit.corpus.removal.matching import find_answers
+from audit.corpus.tagging import OUTSIDE
 from audit.engine.interface import Trial
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss
 
-_JOINT = "\x1f"
-"""Between the ids of document and field in a trial's id: control characters are refused in both."""
+JOINT = "\x1f"
+"""Between the ids of document and field, or question, in a trial's id: control characters are refused in both."""
 LENGTHS = (3, 15)
 """Of the fields that the paper's attack tries, least and most tokens (section 5.1)."""
 Length = Literal["usual", "long", "short"]
@@ -120,8 +121,8 @@ def withheld(corpus: Corpus) -> Counter[str]:
 
 def trial_of(document: Document, entity: Entity, part: FieldPart = "whole") -> Trial:
     """Return the trial of a field of usual length, or of an end of it."""
-    name = f"{document.id}{_JOINT}{entity.id}"
-    return Trial(name if part == "whole" else f"{name}{_JOINT}{part}", document.id, document.split)
+    name = f"{document.id}{JOINT}{entity.id}"
+    return Trial(name if part == "whole" else f"{name}{JOINT}{part}", document.id, document.split)
 
 
 def possible_trials(corpus: Corpus, max_tokens: int) -> list[Trial]:
@@ -153,7 +154,7 @@ def all_fields(case: Case, min_tokens: int, max_tokens: int) -> Iterator[Field]:
 def field_of(case: Case, trial: Trial, min_tokens: int, max_tokens: int) -> Field:
     """Return the field, or the end of a long field, that a trial is about."""
     document = case.corpus.document(trial.unit)
-    name, _, part = trial.id.removeprefix(f"{trial.unit}{_JOINT}").partition(_JOINT)
+    name, _, part = trial.id.removeprefix(f"{trial.unit}{JOINT}").partition(JOINT)
     entity = next(entity for entity in document.entities if entity.id == name)
     found = _examined(case, document, entity, min_tokens, max_tokens)
     return next(field for field in found if field.part == (part or "whole"))
@@ -212,6 +213,18 @@ def without_telling_questions(document: Document, entity: Entity) -> Document:
     value = fold(document.text_of(entity))
     known = (question for question in document.questions if question.answers and not _reveals(question, entity, value))
     return replace(document, questions=tuple(islice(known, N_QUESTIONS)))
+
+
+def input_only(corpus: Corpus, document: Document, entity: Entity) -> bool:
+    """Return whether the training target of the page never named the value, so that it was an input alone.
+
+    A tagger's target names the values with a label other than "O", that of a model asked about pages the values that
+    some question gives away.
+    """
+    kind, value = corpus.manifest.task.kind, fold(document.text_of(entity))
+    if kind == "token-classification":
+        return all(one.label == OUTSIDE for one in document.entities if fold(document.text_of(one)) == value)
+    return kind == "question-answering" and not any(_reveals(one, entity, value) for one in document.questions)
 
 
 def _reveals(question: Question, entity: Entity, value: str) -> bool:

@@ -11,10 +11,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+from audit.attacks.fields import JOINT, input_only
 from audit.attacks.interface import AUDITED
 from audit.attacks.text import SHARED
 from audit.corpus.canaries.schema import planted_ids
-from audit.corpus.documents import Category, Corpus, Document, Question
+from audit.corpus.documents import Category, Corpus, Document, Entity, Question
 from audit.corpus.folding import fold
 from audit.corpus.images import PageView
 from audit.corpus.removal import remove
@@ -33,10 +34,6 @@ PII_CLASSES = tuple(CLASS_OF.values())
 CLASSES = (*PII_CLASSES, NOT_PII, UNCLASSIFIED)
 
 
-_JOINT = "\x1f"
-"""Between the ids of document and question in a trial's id: control characters are refused in both."""
-
-
 @dataclass(frozen=True, eq=False)
 class AskedQuestion:
     """A question about a page, with its accepted answers, of which there is one at least."""
@@ -45,9 +42,15 @@ class AskedQuestion:
     question: Question
 
     @property
+    def unasked(self) -> bool:
+        """Return whether the data set asks for the value nowhere on this page, so that docaudit made the question."""
+        return self.question.id.startswith(JOINT)
+
+    @property
     def trial(self) -> Trial:
-        """Return the question as a trial: clustered by document, sampled by split."""
-        return Trial(f"{self.document.id}{_JOINT}{self.question.id}", self.document.id, self.document.split)
+        """Return the question as a trial: clustered by document, sampled by split, those that docaudit made apart."""
+        stratum = self.document.split + " unasked" * self.unasked
+        return Trial(f"{self.document.id}{JOINT}{self.question.id}", self.document.id, stratum)
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -103,10 +106,34 @@ def all_questions(corpus: Corpus) -> Iterator[AskedQuestion]:
                 yield asked
 
 
+def all_values(corpus: Corpus) -> Iterator[AskedQuestion]:
+    """Yield `all_questions`, then one for every value of these documents that their questions leave unasked.
+
+    It is the first question that the data set asks elsewhere for a value with this label, else made of the label.
+    """
+    yield from all_questions(corpus)
+    planted = planted_ids(corpus)
+    for document in corpus.of(*AUDITED) if corpus.manifest.task.kind == "question-answering" else ():
+        for entity in document.entities if document.id not in planted else ():
+            if entity.attack and input_only(corpus, document, entity):
+                yield _made(corpus, document, entity)
+
+
+def _made(corpus: Corpus, document: Document, entity: Entity) -> AskedQuestion:
+    if "phrasings" not in corpus.known:
+        pairs = ((one, asked) for page in corpus.documents for one in page.entities for asked in page.questions)
+        asked_of = {one.label: asked.question for one, asked in pairs if asked.entity == one.id}
+        corpus.known["phrasings"] = asked_of
+    text = corpus.known["phrasings"].get(entity.label, f"What is the {entity.label.replace('_', ' ').lower()}?")
+    return AskedQuestion(document, Question(f"{JOINT}{entity.id}", text, (document.text_of(entity),), entity.id))
+
+
 def question_of(corpus: Corpus, trial: Trial) -> AskedQuestion:
     """Return the question of a trial."""
     document = corpus.document(trial.unit)
-    name = trial.id.removeprefix(f"{trial.unit}{_JOINT}")
+    name = trial.id.removeprefix(f"{trial.unit}{JOINT}")
+    if name.startswith(JOINT):
+        return _made(corpus, document, next(one for one in document.entities if one.id == name.removeprefix(JOINT)))
     return AskedQuestion(document, next(question for question in document.questions if question.id == name))
 
 

@@ -63,6 +63,8 @@ Kind = Literal["share", "points", "auc", "score", "ratio", "bits", "count", "num
 difference; count: units found, of which a policy may hold the lower bound alone; bits and number: as they are."""
 SHARED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("shared.toml").read_text(encoding="utf-8"))
 """Parts of texts by name, and labels of categories."""
+SENTENCES: Mapping[str, str] = SHARED["sentences"]
+"""Why something is undecided or a leak, as formats of the numbers that show it."""
 CATEGORY_LABELS: Mapping[str, str] = SHARED["categories"]
 """The manifest's field categories, as a reader who knows no schema would call them."""
 ACCESS_LABELS: Mapping[Access, str] = SHARED["access"]

@@ -43,11 +43,12 @@ class Scheme:
     def tags_of(self, label: str, n_words: int) -> tuple[str, ...]:
         """Return the tags of the words of one entity, in its own order, as the scheme has them.
 
-        A model of BIOES that lacks a class for an entity's last or only word has the tag of BIO there. A tag may still
-        be none of the labels.
+        A model of BIOES that lacks a class for an entity's last or only word has the tag of BIO there. The label "O" is
+        that of values that training left outside of entities. A tag may still be none of the labels.
         """
-        if self.name == "IO":
-            return (f"I-{label}" if self.prefixed else label,) * n_words
+        if self.name == "IO" or label == OUTSIDE:
+            tag = self.outside if label == OUTSIDE else f"I-{label}" if self.prefixed else label
+            return (tag,) * n_words
         tags = [f"{'I' if number else 'B'}-{label}" for number in range(n_words)]
         if self.name == "BIOES" and tags:
             last = f"{self.single if n_words == 1 else self.end}-{label}"
@@ -107,10 +108,8 @@ def _scheme_of(labels: tuple[str, ...], outside: str | None) -> Scheme:
     assert named is not None
     letters = {label[0] for label in labels if label != named and _is_prefixed(label)}
     known = frozenset(labels)
-    if not letters & {*"BI"}:
-        return Scheme("IO", known, named, prefixed=False)
-    if letters == {"I"}:
-        return Scheme("IO", known, named, prefixed=True)
+    if letters == {"I"} or not letters & {*"BI"}:
+        return Scheme("IO", known, named, prefixed=letters == {"I"})
     if letters <= {*"BI"}:
         return Scheme("BIO", known, named, prefixed=True)
     end = next((letter for letter in _ENDS if letter in letters), "E")

@@ -369,6 +369,20 @@ class TestAnswers:
         assert found["excess.all"].value == found[TEXTS["attribute_inference"].power].value == 0
         assert found.outcome() == "undecided"
 
+    def test_a_value_that_no_question_asks_for_is_picked_with_a_question_of_its_own(self):
+        data = self.data(90)
+        value = Entity("e", "total", "amount", (2,))
+        documents = tuple(
+            replace(one, entities=(value,), questions=one.questions if number % 2 else ())
+            for number, one in enumerate(data.documents)
+        )
+        memory = answering.memory_of(data.of("member"))
+        hidden = [one for one in values_of(Case(answering.Answering(), replace(data, documents=documents))).all()]
+        assert [one.input_only for one in hidden].count(True) == 90
+        found = Found(answering.Answering(memory), replace(data, documents=documents), baselines=(Unsure(),))
+        assert found.counts["member values, input only"] == 45
+        assert found["chosen.member"].value == 1
+
     def test_answers_without_a_category_are_compared_with_answers_to_the_same_question(self):
         data = self.data(20, category=None)
         hidden = [*values_of(Case(answering.Answering(), data)).all()]
@@ -419,3 +433,27 @@ def test_a_calibrated_loss_prefers_what_the_target_alone_likes(target, public):
     combined = calibrate(target, np.zeros(n), alike=False)
     if np.isfinite(target).all() and np.median(target) > 0:
         assert (np.argsort(combined, kind="stable") == np.argsort(target, kind="stable")).all()
+
+
+def test_values_that_no_label_names_have_a_number_under_the_same_limit():
+    data = corpus(90, 90, task="token-classification")
+    named = {category: category for category in CATEGORIES} | {"code": "O"}
+    outside = tuple(
+        replace(one, entities=tuple(replace(own, label=named[own.label]) for own in one.entities))
+        for one in data.documents
+    )
+    data = replace(data, documents=outside)
+    codes = [replace(one, entities=one.entities[1:]) for one in data.of("member")]
+    memory = replace(data, documents=tuple(codes))
+    found = Found(Knowing(memory, ids(data, "member"), CompletionLoss), data)
+    assert found["excess.input_only"].low > 0.5
+    assert found["excess.all"].high < 0.15, "values with a label are measured apart"
+    assert found.outcome("excess.all") == "violated"
+    assert found.counts["member values, input only"] == 90
+    ignorant = Found(Knowing(data, kind=CompletionLoss), data, auxiliary=Knowing(data, kind=CompletionLoss, seed=1))
+    assert ignorant.outcome("excess.all") != "violated"
+    few = replace(data, documents=(*data.of("member")[:30], *data.of("heldout")[:30], *data.of("public")))
+    alarm = Found(Knowing(memory, ids(data, "member"), CompletionLoss), few)
+    assert "excess.input_only" not in alarm.by_name
+    (known,) = (check for check in alarm.findings.checks if check.name == "known values")
+    assert known.p_value < 0.001

@@ -21,7 +21,7 @@ from audit.attacks.memorisation.contexts import CONTEXTS, decoy_pages, most_freq
 from audit.attacks.memorisation.scores import build_table
 from audit.attacks.questions import AskedQuestion
 from audit.case import Case, References
-from audit.corpus.documents import Question, Word
+from audit.corpus.documents import Entity, Question, Word
 from audit.corpus.images import page_view
 from audit.corpus.removal import cover, replace_value
 from audit.corpus.removal.matching import find_answers
@@ -547,3 +547,25 @@ def test_answers_that_only_sampling_gives_are_net_of_the_baselines():
     assert found.value("net.discoverable") == 15 / 40
     assert found.value("net.heldout.discoverable") == found.null("net.discoverable") == 0
     assert "net.discoverable" in found.findings.methods["net"]
+
+
+def test_a_value_that_no_question_asks_for_is_asked_for_and_held_to_the_limit():
+    corpus = answering.corpus(100, 100, keys=("total", "seller"))
+    for document in corpus.documents:
+        # The sellers of all pages but one are values that only the input holds.
+        kept = document.questions if document.id == "d0" else document.questions[:1]
+        seller = Entity("s", "SELLER", "person", (4,))
+        kept = tuple(replace(one, entity="s") if one.id == "seller" else one for one in kept)
+        corpus = answering.changed(corpus, document.id, questions=kept, entities=(seller,))
+    sellers = {(one.words[0].text, question("seller")): one.words[4].text for one in corpus.of("member")[:60]}
+    found = Found(EXACT, case(Answering(sellers), corpus))
+    assert found.value("net.unasked") == pytest.approx(59 / 99)
+    assert found.by_name["net.unasked"].n == 99
+    assert found.value("net") == pytest.approx(1 / 101), "what training asked for is measured apart"
+    assert found.value("net.heldout.unasked") == found.null("net.unasked") == 0
+    assert "net.unasked" in found.findings.methods["net"]
+    assert found.findings.coverage[0].total == 101
+    asked = [row for row in found.evidence if row["question_id"] == "s"]
+    assert sum(row["unasked"]["extracted"] for row in asked) == 59
+    twin = Found(EXACT, case(Answering(), corpus))
+    assert twin.by_name["net.unasked"].high < 0.05

@@ -15,6 +15,7 @@ from attempts import counts, measured
 from audit import policy as policies
 from audit.attacks import TEXTS
 from audit.attacks.reconstruction import Reconstruction
+from audit.corpus.documents import Task
 from audit.measurements import Estimate, Unresolved
 from benchmarks.simulated_audits import completed
 
@@ -214,3 +215,33 @@ def test_ids_with_slashes_do_not_meet():
     target = planted.Planted(corpus.documents)
     trials = Reconstruction().trials(planted.case(target, target, corpus))
     assert len({trial.id for trial in trials}) == 2
+
+
+def test_values_that_no_label_names_are_held_to_the_limits_by_themselves():
+    corpus = planted.corpus(80, 80, fields=2)
+    manifest = replace(corpus.manifest, task=Task("token-classification", ("O", "B-X", "I-X")))
+    documents = tuple(
+        replace(one, entities=(one.entities[0], replace(one.entities[1], label="O"))) for one in corpus.documents
+    )
+    corpus = replace(corpus, manifest=manifest, documents=documents)
+    public = planted.Planted(corpus.documents, seed=5)
+
+    class OfInputs(planted.Planted):
+        """Remembers the values without a label, which begin at the eighth word."""
+
+        def _loss(self, query):
+            known = query.position >= 7 or self._name(query.page) not in self.remembered
+            return super()._loss(query) if known else self._rng(query.page, 0).uniform(0.5, 1.5, len(query.candidates))
+
+    attack = Reconstruction()
+    target = OfInputs(corpus.documents, {f"d{index}" for index in range(40)}, "token-classification")
+    _, findings = run(attack, planted.case(target, public, corpus))
+    assert measured(findings, "excess_pr.input_only.lowest_loss").value == pytest.approx(40 / 80)
+    assert measured(findings, "excess_pr.unique.lowest_loss").value == 0
+    assert measured(findings, "pr.member.attack.unique").n == counts(findings)["member fields, input only"] == 80
+    decided = {one.limit.metric: one for one in verdict(attack, findings).decisions}
+    assert decided["excess_pr.unique"].outcome == "violated"
+    assert decided["excess_pr.unique"].measured.name == "excess_pr.input_only.lowest_loss"
+    ignorant = planted.Plausible(corpus.documents, task="token-classification", seed=9)
+    _, findings = run(attack, planted.case(ignorant, public, corpus))
+    assert measured(findings, "excess_pr.input_only.lowest_loss").high <= 0.05

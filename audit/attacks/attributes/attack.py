@@ -14,6 +14,7 @@ from pydantic import Field
 
 from audit.arrays import Floats
 from audit.attacks import blind_baseline, text_of
+from audit.attacks.attributes import measures
 from audit.attacks.attributes.hidden import (
     MIN_CANDIDATES,
     Fields,
@@ -24,21 +25,6 @@ from audit.attacks.attributes.hidden import (
     loss_query,
     pool_of,
     trained_values,
-)
-from audit.attacks.attributes.measures import (
-    EXCESS,
-    EXCESSES,
-    GROUPS,
-    METHODS,
-    AttributeTable,
-    build_table,
-    check_kinds,
-    counts,
-    coverage,
-    jobs,
-    methods_of,
-    paired_by_value,
-    reference_controls,
 )
 from audit.attacks.fields import trial_of, withheld
 from audit.attacks.interface import (
@@ -54,7 +40,7 @@ from audit.attacks.interface import (
     points,
 )
 from audit.attacks.measuring import DOCUMENTS, VALUES, Streams, run_jobs, scatter
-from audit.attacks.questions import all_questions, is_unique
+from audit.attacks.questions import all_values, is_unique
 from audit.attacks.text import SHARED
 from audit.case import Case
 from audit.corpus.documents import CATEGORIES, Corpus, Document
@@ -117,13 +103,15 @@ class AttributeInference(Attack):
         """
         documents: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for document, _, unique in _plausible(corpus):
-            for group in GROUPS if unique else ("all",):
+            for group in measures.GROUPS if unique else ("all",):
                 documents[group].add((document.split, document.id))
         units = []
-        for group in GROUPS:
+        for group in measures.GROUPS:
             sides = Counter(split for split, _ in documents[group])
             numbers = [sides[split] for split in AUDITED]
-            units.append(Units(f"{EXCESS}.{group}", "difference", "documents", *numbers, methods=len(METHODS)))
+            units.append(
+                Units(f"{measures.EXCESS}.{group}", "difference", "documents", *numbers, methods=len(measures.METHODS))
+            )
         return tuple(units)
 
     def trials(self, case: Case) -> list[Trial]:
@@ -162,19 +150,19 @@ class AttributeInference(Attack):
         values = _values(case)
         asked, table = _table(case, trials, outcomes)
         streams = Streams(rng)
-        measured = run_jobs("attribute inference: intervals", jobs(table, streams), progress)
+        measured = run_jobs("attribute inference: intervals", measures.jobs(table, streams), progress)
         blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
-        everything, methods = [*values.all()], methods_of(table, EXCESSES)
+        everything, methods = [*values.all()], measures.methods_of(table, measures.EXCESSES)
         kept_out = Counter[str]() if case.corpus.manifest.task.asks else withheld(case.corpus)
         lost = Counter(outcome["lost"] for outcome in outcomes if outcome["lost"] is not None)
         result = Result(
             self.name,
             measurements=tuple(measured),
-            counts=tuple(counts(everything, lost, values.reasons, table)),
-            checks=check_kinds(table, streams),
-            controls=reference_controls(table, methods, blind, streams),
-            methods=methods | methods_of(table, (VALUES, DOCUMENTS)),
-            coverage=coverage(everything, asked, kept_out),
+            counts=tuple(measures.counts(everything, lost, values.reasons, table)),
+            checks=measures.check_kinds(table, streams),
+            controls=measures.reference_controls(table, methods, blind, streams),
+            methods=methods | measures.methods_of(table, (VALUES, DOCUMENTS)),
+            coverage=measures.coverage(everything, asked, kept_out),
             ablations=() if table.calibrated.any() else (f"{NO_REFERENCE}{given_in_vain(case)}",),
         )
         return blind.beside(result, (), chain(*methods.values()))
@@ -197,7 +185,7 @@ class AttributeInference(Attack):
                 "place": {method: float(ranks[row]) for method, ranks in table.rank.items()},
                 "chosen without the model": float(table.public[row]),
             }
-        yield from paired_by_value(asked, table).items()
+        yield from measures.paired_by_value(asked, table).items()
 
 
 def values_of(case: Case) -> HiddenValues | None:
@@ -221,14 +209,16 @@ def _values(case: Case) -> HiddenValues:
     return values
 
 
-def _table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> tuple[list[Hidden], AttributeTable]:
+def _table(
+    case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
+) -> tuple[list[Hidden], measures.AttributeTable]:
     """Return the values that were asked about, and a table of their outcomes."""
     values = _values(case)
     pairs = zip(trials, outcomes, strict=True)
     rows = [(values.of(trial), one) for trial, one in pairs if one["lost"] is None and one["target"] is not None]
     public = public_of(case, values)
     alike = public is not None and values.alike(public)
-    return [hidden for hidden, _ in rows], build_table(
+    return [hidden for hidden, _ in rows], measures.build_table(
         [hidden for hidden, _ in rows], [outcome for _, outcome in rows], alike=alike
     )
 
@@ -244,7 +234,7 @@ def _plausible(corpus: Corpus) -> Iterator[tuple[Document, Trial, bool]]:
     """Yield document, trial and uniqueness of every value of a kind that public documents hold."""
     pool = pool_of(corpus, "public")
     if corpus.manifest.task.asks:
-        for asked in all_questions(corpus):
+        for asked in all_values(corpus):
             if kind_of_answer(asked) in pool:
                 yield asked.document, asked.trial, is_unique(asked, trained_values(corpus))
         return

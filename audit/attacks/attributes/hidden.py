@@ -12,9 +12,9 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
-from audit.attacks.fields import REASONS, Field, all_fields, field_of
+from audit.attacks.fields import JOINT, REASONS, Field, all_fields, field_of, input_only
 from audit.attacks.interface import ask, ask_all
-from audit.attacks.questions import PROVEN, STATUSES, AskedQuestion, all_questions, clear, is_unique, question_of
+from audit.attacks.questions import PROVEN, STATUSES, AskedQuestion, all_values, clear, is_unique, question_of
 from audit.case import Case, once_per_case
 from audit.corpus.documents import Corpus, Document, Split
 from audit.corpus.folding import fold, occurrences
@@ -40,6 +40,7 @@ class Hidden:
         text: the value as it is written.
         values: what counts as the value, folded.
         unique: whether it stands in no other document: of any split, or, for answers, of those trained on.
+        input_only: whether training never named it: neither a label nor an answer.
         trial: the value as a trial.
         left_out: why it is not tried; None: it is.
     """
@@ -50,6 +51,7 @@ class Hidden:
     text: str
     values: frozenset[str]
     unique: bool
+    input_only: bool
     trial: Trial
     left_out: str | None
 
@@ -148,7 +150,8 @@ class Fields:
         values, unique = frozenset({fold(text)}), occurrences(self.case.corpus)[fold(text)].unique
         if left_out is None and len(self._others(field)) < MIN_CANDIDATES - 1:
             left_out = FEW
-        return Hidden(document, entity.id, entity.category, text, values, unique, field.trial, left_out)
+        unnamed = input_only(self.case.corpus, document, entity)
+        return Hidden(document, entity.id, entity.category, text, values, unique, unnamed, field.trial, left_out)
 
     def _others(self, field: Field) -> list[Tokens]:
         pool = _pool_of(self.case).get((field.entity.category, len(field.positions)), {})
@@ -249,7 +252,7 @@ class Questions:
 
     def all(self) -> Iterator[Hidden]:
         """See `Fields.all`."""
-        return (self._hidden(asked) for asked in all_questions(self.case.corpus))
+        return map(self._hidden, all_values(self.case.corpus))
 
     def of(self, trial: Trial) -> Hidden:
         """See `Fields.of`."""
@@ -259,8 +262,8 @@ class Questions:
         left_out = FEW if len(self._others(asked)) < MIN_CANDIDATES - 1 else None
         kind, text = kind_of_answer(asked), asked.answers[0]
         unique = is_unique(asked, trained_values(self.case.corpus))
-        name = asked.question.id
-        return Hidden(asked.document, name, kind, text, asked.values, unique, asked.trial, left_out)
+        name = asked.question.id.removeprefix(JOINT)
+        return Hidden(asked.document, name, kind, text, asked.values, unique, asked.unasked, asked.trial, left_out)
 
     def _others(self, asked: AskedQuestion) -> list[str]:
         pool = pool_of(self.case.corpus, "public").get(kind_of_answer(asked), {})

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 from numpy.random import Generator
@@ -36,6 +36,7 @@ from audit.attacks.measuring import (
     log_softmax,
     memory_of,
 )
+from audit.attacks.text import SHARED
 from audit.corpus.documents import CATEGORIES
 from audit.engine.interface import Json
 from audit.measurements import Check, Control, Count, Coverage, Measurement, Unresolved
@@ -57,11 +58,11 @@ LEAST = 2
 
 def jobs(table: AttributeTable, streams: Streams) -> Iterator[Job]:
     """Yield every measurement but the blind check, as a call."""
-    for group, method in product(GROUPS, METHODS):
+    for group, method in product(table.groups, METHODS):
         name = named(f"{EXCESS}.{group}", method)
         yield partial(_excess, name, table.group(group), method, streams[name])
     for method in METHODS:
-        unique, name = table.group("unique").tried(method), named(VALUES, method)
+        unique, name = table.where(table.unique).tried(method), named(VALUES, method)
         yield partial(count_values, name, unique, excess_mean, streams[name])
         yield partial(count_documents, named(DOCUMENTS, method), unique)
     for split in AUDITED:
@@ -75,17 +76,20 @@ def jobs(table: AttributeTable, streams: Streams) -> Iterator[Job]:
 
 def check_kinds(table: AttributeTable, streams: Streams) -> tuple[Check, ...]:
     """Test whether the values of any one category are known, by any method."""
-    kinds = KindsCheck(ALLOWED)
-    for category, method in product(sorted({*table.category.tolist()} & {*CATEGORIES}), METHODS):
-        name, words = named(f"{EXCESS}.{category}", method), f"values of category {category}"
-        kinds.test(words, table.where(table.category == category).tried(method), excess_mean, streams[name])
+    kinds, categories = KindsCheck(ALLOWED), sorted({*table.category.tolist()} & {*CATEGORIES})
+    apart = {one: (f"values of category {one}", table.where(table.category == one)) for one in categories}
+    apart[INPUT_ONLY] = SHARED["kinds"][INPUT_ONLY], table.group(INPUT_ONLY)
+    for (kind, (words, rows)), method in product(apart.items(), METHODS):
+        kinds.test(words, rows.tried(method), excess_mean, streams[named(f"{EXCESS}.{kind}", method)])
     return kinds.check()
 
 
 def methods_of(table: AttributeTable, metrics: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """See `Result.methods`: without a public model there is no calibrated loss."""
+    """See `Result.methods`: without a public model no calibrated loss; a limit on all holds for the input alone too."""
     methods = METHODS if table.calibrated.any() else (LOSS,)
-    return {metric: tuple(named(metric, one) for one in methods) for metric in metrics}
+    also = [f"{EXCESS}.{group}" for group in table.groups[len(GROUPS) :]]
+    ways = {metric: (metric, *(also if metric == EXCESSES[1] else ())) for metric in metrics}
+    return {metric: tuple(named(*pair) for pair in product(own, methods)) for metric, own in ways.items()}
 
 
 def reference_controls(
@@ -102,11 +106,13 @@ def reference_controls(
     if not blind.in_doubt or not table.calibrated.any():
         return ()
     found: list[Control] = []
-    for metric, names in methods.items():
+    everything = [*chain(*methods.values())]
+    for metric in dict.fromkeys(f"{EXCESS}.{name.split('.')[1]}" for name in everything):
         sides = [table.group(metric.removeprefix(f"{EXCESS}.")).split(split) for split in AUDITED]
         if min(rows.n_documents for rows in sides) >= ENOUGH:
             columns: list[Columns] = [(rows.public, 0 * rows.public, rows.cluster) for rows in sides]
-            found += reference_control(names, _difference(metric, columns, streams[f"reference control of {metric}"]))
+            bound = _difference(metric, columns, streams[f"reference control of {metric}"])
+            found += reference_control([name for name in everything if name.startswith(metric)], bound)
     return tuple(found)
 
 
@@ -136,6 +142,9 @@ def counts(
             Count(f"{label} documents", rows.n_documents, f"{WORDS[split]} documents that hold them"),
             Count(f"{label} values, unique", int(rows.unique.sum()), ALONE),
         ]
+        if table.input_only.any():
+            n, meaning = int(rows.input_only.sum()), f"of these, {SHARED['kinds'][INPUT_ONLY]}"
+            found.append(Count(f"{label} values, input only", n, meaning))
     gone = lost + Counter(one.left_out for one in everything)
     return [*found, *(Count(f"left out: {name}", gone[name], meaning) for name, meaning in reasons.items())]
 
@@ -183,6 +192,8 @@ def _power(rows: AttributeTable, rng: Generator) -> Measurement:
 LOSS, CALIBRATED = "loss", "calibrated"
 METHODS = (LOSS, CALIBRATED)
 GROUPS = ("unique", "all")
+INPUT_ONLY = "input_only"
+"""Beside these groups of values that training named: those that it never named."""
 EXCESS, CHOSEN, LISTED, POWER = "excess", "chosen", "candidates", "planted_choice"
 EXCESSES = tuple(f"{EXCESS}.{group}" for group in GROUPS)
 """Metrics that the documents may explain; counts are beyond what control documents give away."""
@@ -199,6 +210,7 @@ class AttributeTable(DocumentColumns):
 
     Attributes:
         member, unique: whether the value is a member's, and stands in no other document.
+        input_only: whether training never named the value; nowhere where it named none.
         category: names.
         cluster: the value's document.
         value: a number for what counts as the value.
@@ -212,6 +224,7 @@ class AttributeTable(DocumentColumns):
 
     member: Bools
     unique: Bools
+    input_only: Bools
     category: NDArray[np.str_]
     cluster: Ints
     value: Ints
@@ -223,8 +236,19 @@ class AttributeTable(DocumentColumns):
     planted: dict[str, Floats]
 
     def group(self, name: str) -> AttributeTable:
-        """Return the rows whose value is "unique" to a document, or all."""
-        return self if name == "all" else self.where(self.unique)
+        """Return the rows of a group."""
+        return self.where(self.rows(name))
+
+    def rows(self, group: str) -> Bools:
+        """Tell which rows are of a group."""
+        chosen: Bools = (self.input_only == (group == INPUT_ONLY)) & (self.unique | (group != "unique"))
+        return chosen
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Return the groups with numbers of their own; values that training never named need enough documents."""
+        enough = min(self.group(INPUT_ONLY).split(split).n_documents for split in AUDITED) >= NEEDED
+        return (*GROUPS, INPUT_ONLY) if enough else GROUPS
 
     def tried(self, method: str) -> TriedValues:
         """Return the values with the chance that a method chooses each, and the chance without the model."""
@@ -249,9 +273,11 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
         for losses in (target, [_planted(own) for own in target])
     )
     sizes = np.array([len(own) for own in target], np.int64)
+    unnamed = np.array([one.input_only for one in hidden], bool)
     return AttributeTable(
         member=np.array([one.document.split == "member" for one in hidden], bool),
         unique=np.array([one.unique for one in hidden], bool),
+        input_only=unnamed & ~unnamed.all(),
         category=np.array([one.category for one in hidden], np.str_),
         cluster=np.unique([one.document.id for one in hidden], return_inverse=True)[1],
         value=np.unique(["\0".join(sorted(one.values)) for one in hidden], return_inverse=True)[1],
@@ -270,7 +296,7 @@ def paired_by_value(hidden: Sequence[Hidden], table: AttributeTable) -> dict[str
     """Return for each metric the chance to pick a value with the model minus that without it."""
     units = np.array([one.trial.id for one in hidden], object)
     documents = np.array([one.document.id for one in hidden], object)
-    rows = {"all": np.ones(len(hidden), bool), "unique": table.unique}
+    rows = {group: table.rows(group) for group in table.groups}
     return {
         named(f"{EXCESS}.{group}", method): UnitScores(
             units[own].tolist(), documents[own].tolist(), table.member[own], (table.chosen[method] - table.public)[own]

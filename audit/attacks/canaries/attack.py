@@ -20,21 +20,12 @@ from pydantic import Field
 
 from audit.arrays import Floats
 from audit.attacks import text_of
-from audit.attacks.canaries.measures import (
-    REASONS,
-    UNIT,
-    CanaryTable,
-    Outcome,
-    histograms,
-    measure_table,
-    paired_by_canary,
-    read_outcome,
-    table_of,
-)
+from audit.attacks.canaries import measures
 from audit.attacks.canaries.pages import Approach, ByMasks, Inversion, ask_page
 from audit.attacks.canaries.search import Effort, ask_question, query_style
 from audit.attacks.interface import POINTS, Attack, Evidence, Units, points
 from audit.attacks.measuring import RETRAIN, Streams
+from audit.attacks.text import SENTENCES
 from audit.case import Case
 from audit.corpus.canaries.schema import LABEL, LOSS_FILE, PATTERNS, TAGS, Canary, CanarySet, load_canaries
 from audit.corpus.documents import Corpus
@@ -116,7 +107,7 @@ class Canaries(Attack):
         canaries = _canaries_of(corpus)
         included = sum(canary.included for canary in canaries)
         sides = included, len(canaries) - included
-        return tuple(Units(metric, "difference", UNIT, *sides) for metric in ("excess", "excess_top3"))
+        return tuple(Units(metric, "difference", measures.UNIT, *sides) for metric in ("excess", "excess_top3"))
 
     def trials(self, case: Case) -> list[Trial]:
         """Make one for each canary, put in or not, in one stratum: which are taken has nothing to do with the coins."""
@@ -152,11 +143,11 @@ class Canaries(Attack):
         progress.stage("canaries: intervals", 2)
         drawn = load_canaries(case.corpus)
         assert drawn is not None
-        tried, found = _canaries_tried(case, trials), [read_outcome(outcome) for outcome in outcomes]
+        tried, found = _canaries_tried(case, trials), [measures.read_outcome(outcome) for outcome in outcomes]
         trained = [case.canary_loss is None or case.canary_loss.covers(canary) for canary in tried]
-        table = table_of([*compress(tried, trained)], [*compress(found, trained)])
+        table = measures.table_of([*compress(tried, trained)], [*compress(found, trained)])
         streams = Streams(rng)
-        measured = measure_table(table, streams["extraction"])
+        measured = measures.measure_table(table, streams["extraction"])
         progress.advance()
         privacy = measure_privacy(drawn, tried, found, streams["epsilon"], self.delta)
         progress.advance()
@@ -169,14 +160,14 @@ class Canaries(Attack):
             measurements=everything,
             counts=(*counts_of(drawn, tried, found, trained), *privacy.counts),
             diagnostics=(*missed, *privacy.diagnostics),
-            histograms=histograms(table),
+            histograms=measures.histograms(table),
             checks=checks_of(everything, privacy.p_value, drawn.repeat, self.delta),
             ablations=tuple(weaknesses_of(case, tried, found, table)),
         )
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
         """Yield each canary with its completion, what came out, in words, and where it ranks."""
-        tried, read = _canaries_tried(case, trials), [read_outcome(outcome) for outcome in outcomes]
+        tried, read = _canaries_tried(case, trials), [measures.read_outcome(outcome) for outcome in outcomes]
         for canary, outcome, content in zip(tried, read, outcomes, strict=True):
             yield {
                 "attack": self.name,
@@ -191,7 +182,7 @@ class Canaries(Attack):
                 "losses": {"true": outcome.true_loss, "recovered": outcome.strongest_loss},
                 "rank": None if outcome.ranked is None else content["ranked"],
             }
-        yield from paired_by_canary(tried, read).items()
+        yield from measures.paired_by_canary(tried, read).items()
 
 
 def _canaries_of(corpus: Corpus) -> tuple[Canary, ...]:
@@ -205,7 +196,7 @@ def _canaries_tried(case: Case, trials: Sequence[Trial]) -> list[Canary]:
 
 
 def counts_of(
-    drawn: CanarySet, tried: Sequence[Canary], found: Sequence[Outcome], trained: Sequence[bool]
+    drawn: CanarySet, tried: Sequence[Canary], found: Sequence[measures.Outcome], trained: Sequence[bool]
 ) -> tuple[Count, ...]:
     """Count what was tried, what could not be, and how it was searched.
 
@@ -224,14 +215,19 @@ def counts_of(
         "without loss": trained.count(False),
         "copies": drawn.repeat,
         "length": drawn.length,
-        **{f"not askable: {reason}": sum(outcome.left_out == reason for outcome in found) for reason in REASONS},
+        **{
+            f"not askable: {reason}": sum(outcome.left_out == reason for outcome in found)
+            for reason in measures.REASONS
+        },
         "enumerated": sum(outcome.enumerated for outcome in asked),
         "references": min(references, default=0),
     }
     return text_of("canaries").count(counts)
 
 
-def weaknesses_of(case: Case, tried: Sequence[Canary], found: Sequence[Outcome], table: CanaryTable) -> Iterator[str]:
+def weaknesses_of(
+    case: Case, tried: Sequence[Canary], found: Sequence[measures.Outcome], table: measures.CanaryTable
+) -> Iterator[str]:
     """Yield why the attack may have missed leaks; no limit is passed with any of it.
 
     Args:
@@ -243,28 +239,16 @@ def weaknesses_of(case: Case, tried: Sequence[Canary], found: Sequence[Outcome],
     included = [outcome for canary, outcome in zip(tried, found, strict=True) if canary.included]
     unnamed = sum(outcome.n_unnamed > 0 for outcome in included)
     if unnamed:
-        yield (
-            f"the model does not know the words of {unnamed} of the {len(included)} planted canaries. It may not have "
-            "been trained on this data set"
-        )
+        yield SENTENCES["unnamed_canaries"].format(unnamed=unnamed, n=len(included))
     missed = sum(outcome.missed for outcome in included)
     if missed:
-        yield (
-            f"the search missed {missed} of {len(included)} canaries whose true completion the model finds likelier. "
-            "Use a larger exhaustive_limit, or --budget full"
-        )
+        yield SENTENCES["missed_canaries"].format(missed=missed, n=len(included))
     planted = int(table.included.sum())
     control = len(table) - planted
     if min(planted, control) < MIN_SIDE:
-        yield (
-            f"{planted} planted and {control} unplanted canaries are too few: {MIN_SIDE} of each are needed. "
-            "Use docaudit canary insert --count 64, or --budget standard"
-        )
+        yield SENTENCES["few_canaries"].format(planted=planted, control=control, least=MIN_SIDE)
     if case.corpus.manifest.task.kind == "question-answering" and case.canary_loss is None:
-        yield (
-            "no record shows that training used the planted answers: train with CanaryCallback of "
-            f"docaudit.integrations.transformers, which writes {LOSS_FILE} beside the model"
-        )
+        yield SENTENCES["unproven_canaries"].format(file=LOSS_FILE)
 
 
 @dataclass(frozen=True)
@@ -282,7 +266,7 @@ class Privacy:
 
 
 def measure_privacy(
-    drawn: CanarySet, canaries: Sequence[Canary], outcomes: Sequence[Outcome], rng: Rng, delta: float
+    drawn: CanarySet, canaries: Sequence[Canary], outcomes: Sequence[measures.Outcome], rng: Rng, delta: float
 ) -> Privacy:
     """Bound epsilon of what one coin moved, all copies of a canary, from below.
 
@@ -303,15 +287,12 @@ def measure_privacy(
     if bound is None:
         return Privacy(Unresolved(EPSILON, "too few canaries to show anything", n, needed_canaries(delta)))
     copies = "one record" if drawn.repeat == 1 else f"{drawn.repeat} copies"
-    method = (
-        f"one-sided lower bound from one run (Steinke et al. 2023) at delta {bound.delta:g} for one coin: {copies}. "
-        "The upper end is the most that so many canaries can show, and no bound on epsilon"
-    )
+    method = SENTENCES["epsilon_method"].format(bound=bound, copies=copies)
     low, high = bound.low, max(bound.low, bound.cap)
     names = ("epsilon: evaluated", "epsilon: guessed", "epsilon: right")
     guesses = dict(zip(names, (bound.n_evaluated, bound.n_guesses, bound.n_right), strict=True))
     return Privacy(
-        Estimate(EPSILON, low, low, high, n, UNIT, n, method, 0.0, "chance", bound.confidence),
+        Estimate(EPSILON, low, low, high, n, measures.UNIT, n, method, 0.0, "chance", bound.confidence),
         text_of("canaries").count(guesses),
         (
             Diagnostic("epsilon_delta", bound.delta, "delta at which the bound on epsilon holds"),
@@ -321,7 +302,7 @@ def measure_privacy(
     )
 
 
-def scores_of(outcomes: Sequence[Outcome]) -> Floats | None:
+def scores_of(outcomes: Sequence[measures.Outcome]) -> Floats | None:
     """Return the score of each canary, (n_canaries,), higher for one that was put in; None when none is ranked.
 
     One that could not be asked for stands in the middle: it looks like neither.
@@ -346,17 +327,10 @@ def checks_of(measured: Sequence[Measurement], epsilon_p: float | None, repeat: 
     found: list[Check] = []
     if epsilon is not None and epsilon_p is not None:
         unit = "one record" if repeat == 1 else f"the {repeat} copies of a canary together"
-        reason = (
-            "the model reveals which canaries were planted: "
-            f"epsilon is at least {epsilon.low:.2g} for {unit} (at delta {delta:g}, {100 * epsilon.level:.0f} % "
-            "confidence)"
-        )
+        reason = SENTENCES["epsilon"].format(epsilon=epsilon, unit=unit, delta=delta, level=100 * epsilon.level)
         found.append(Check("epsilon", epsilon_p, "alarm", reason, RETRAIN))
     if excess is not None:
         lower = next((bound.lower for bound in excess.bounds if bound.alpha == SHOWN_LEVEL), excess.low)
-        reason = (
-            "the model finds planted secrets likelier than unplanted ones: on average by at least "
-            f"{lower:.2g} bits ({100 * (1 - SHOWN_LEVEL):.0f} % confidence)"
-        )
+        reason = SENTENCES["exposure"].format(lower=lower, level=100 * (1 - SHOWN_LEVEL))
         found.append(Check("exposure", excess.p_above(0.0), "alarm", reason, RETRAIN))
     return tuple(found)

@@ -45,6 +45,7 @@ from audit.attacks.membership.scores import (
     score_documents,
 )
 from audit.attacks.score_figures import LOW, TwoSides, rank_scores
+from audit.attacks.text import SENTENCES
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, TaskKind
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
@@ -283,10 +284,7 @@ def _check_repeated(scored: ScoredDocuments) -> tuple[Check, ...]:
     if not found:
         return ()
     p_value, area_value, n = min(found)
-    reason = (
-        f"the model recognises repeated training documents: {n} of them differ from unseen ones with an AUC of "
-        f"{area_value:.3f}"
-    )
+    reason = SENTENCES["repeated_documents"].format(n=n, area=area_value)
     return (Check("repeated documents", min(1.0, len(found) * p_value), "alarm", reason, DEDUPLICATE),)
 
 
@@ -300,10 +298,7 @@ def check_reference_membership(scored: ScoredDocuments) -> tuple[Check, ...]:
     if not (len(members) and len(heldout)):
         return ()
     found = auc_interval(members, heldout)
-    reason = (
-        "the reference looks trained on the audited documents, or these differ in themselves. Its own loss separates"
-        f" training from unseen ones (AUC {found.value:.3f} [{found.low:.3f}, {found.high:.3f}])"
-    )
+    reason = SENTENCES["reference_knows"].format(found=found)
     remedy = "give a reference that saw neither side (docaudit references), and scan again"
     return (Check("reference knows members", found.p_above(0.5), "confounded", reason, remedy),)
 

@@ -17,6 +17,7 @@ from audit.arrays import Floats
 from audit.attacks import blind_baseline
 from audit.attacks.interface import loss_kind
 from audit.attacks.membership.documents import first_by_name, left_out, query_document, reference_of
+from audit.attacks.text import SENTENCES
 from audit.case import Case
 from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Membership, Word
@@ -44,10 +45,7 @@ _MASKS = 4
 _LEVEL = 0.05
 """One-sided level at which a check can matter, whatever the other checks of the scan: then its conditions count."""
 _SEED = 11
-REDRAW = (
-    "draw other unseen documents (docaudit init) that neither training nor the choice of the checkpoint used, "
-    "and scan again"
-)
+REDRAW = SENTENCES["redraw"]
 MATCH = "write the documents as in training, and scan again"
 MAX_GAP = 0.10
 """A reference reads as well as the target where their usefulness on held-out documents differs by at most so much (the
@@ -186,10 +184,7 @@ def check_heldout(corpus: Corpus, documents: Sequence[Document], losses: Losses,
     as_drawn = replace(corpus, manifest=replace(corpus.manifest, membership=Membership("random")))
     if p_value <= _LEVEL and not controlled and blind_baseline.by_document(as_drawn, known, heldout).told_apart:
         return "public documents differ from unseen ones even without the model, and no baseline shows the effect"
-    reason = (
-        "the unseen documents look trained on, unless this is chance. The model's loss separates them from public"
-        f" documents (AUC {own.value:.3f} [{own.low:.3f}, {own.high:.3f}]{compared})"
-    )
+    reason = SENTENCES["heldout_known"].format(own=own, compared=compared)
     return Check("held-out documents", p_value, "confounded", reason, REDRAW)
 
 
@@ -239,11 +234,7 @@ def check_writing(
     if not tested:
         return "no other way of writing changes enough training documents for the model"
     best = min(tested, key=lambda way: tested[way])
-    reason = (
-        f"pages written {best} fit the model better than as they are. Their median loss is"
-        f" {np.median(gains[best][:, 0]):.2f} nats lower over {len(gains[best])} documents, so the audited pages differ"
-        " from those of training"
-    )
+    reason = SENTENCES["writing"].format(way=best, median=np.median(gains[best][:, 0]), n=len(gains[best]))
     return Check("way of writing", min(1.0, len(tested) * tested[best]), "alarm", reason, MATCH)
 
 

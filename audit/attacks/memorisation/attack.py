@@ -13,11 +13,13 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import TEXTS, blind_baseline, text_of
+from audit.attacks.fields import JOINT
 from audit.attacks.interface import POINTS, Attack, Evidence, Units, ask_all, given, missing_split, points
+from audit.attacks.memorisation import scores
 from audit.attacks.memorisation.contexts import (
     CONTEXTS,
     DISCOVERABLE,
-    METHODS,
+    UNASKED,
     WHOLE,
     Context,
     ContextProbe,
@@ -26,18 +28,16 @@ from audit.attacks.memorisation.contexts import (
     net_of,
 )
 from audit.attacks.memorisation.fairness import checks, confounded, weaknesses
-from audit.attacks.memorisation.scores import (
-    QuestionTable,
-    build_table,
-    commonest_anls,
-    counts,
-    coverage,
-    discoverable,
-    measure_questions,
-    paired_by_question,
-    returned_histogram,
+from audit.attacks.questions import (
+    ATTEMPTED,
+    AskedQuestion,
+    all_questions,
+    all_values,
+    clear,
+    is_unique,
+    question_of,
+    trained_on,
 )
-from audit.attacks.questions import ATTEMPTED, AskedQuestion, all_questions, clear, is_unique, question_of, trained_on
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
@@ -124,7 +124,7 @@ class Memorisation(Attack):
 
     def trials(self, case: Case) -> list[Trial]:
         """List questions of member and held-out documents; which answers can be removed shows when they are tried."""
-        return [asked.trial for asked in all_questions(case.corpus)]
+        return [asked.trial for asked in all_values(case.corpus)]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Remove the answer and prove it gone; ask the model and its baselines in every context; read their odds.
@@ -142,10 +142,10 @@ class Memorisation(Attack):
         n_decoys = self.n_decoys if page.open_page is None else self.n_drawn_decoys
         scene = Scene(case.corpus, asked, page, cleared.view, cleared.words, n_decoys, int(rng.integers(2**63)))
         models = (case.target, *case.references.baselines)
-        names = (WHOLE, *self.contexts)
+        names = (UNASKED,) if asked.unasked else (WHOLE, *self.contexts)
         replies = yield from _replies(models, [scene.probes(name) for name in names], asked)
         outcome["replies"] = dict(zip(names, replies, strict=True))
-        if all(AnswerLoss in model.answers for model in models):
+        if not asked.unasked and all(AnswerLoss in model.answers for model in models):
             outcome["odds"] = []
             for model in models:
                 outcome["odds"].append((yield from _probability(model, cleared.view, asked)))
@@ -156,7 +156,7 @@ class Memorisation(Attack):
     ) -> Result:
         """See `Attack.measure`; the metrics are described in `scores`, what binds them in `fairness`."""
         table = self._table(case, trials, outcomes)
-        measured = measure_questions(table, commonest_anls(table, case.corpus), rng, progress)
+        measured = scores.measure_questions(table, scores.commonest_anls(table, case.corpus), rng, progress)
         given = len(case.references.baselines)
         few = (f"{given} of {self.n_baselines} baselines",) if given < self.n_baselines else ()
         blind = blind_baseline.by_split(case.corpus, [asked.document for asked in table.attempted.asked], progress)
@@ -164,19 +164,19 @@ class Memorisation(Attack):
         return Result(
             self.name,
             measurements=(*measured, blind.estimate),
-            counts=counts(trials, outcomes),
+            counts=scores.counts(trials, outcomes),
             diagnostics=(averaged, *blind.diagnostics),
-            histograms=returned_histogram(table),
+            histograms=scores.returned_histogram(table),
             confounded=confounded(measured),
             checks=checks(measured, blind),
-            methods={"net": tuple(net_of(name) for name in METHODS if name in (*self.contexts, DISCOVERABLE))},
-            coverage=coverage(table, case.corpus),
+            methods={"net": tuple(net_of(name) for name in table.ways if name not in {*CONTEXTS} - {*self.contexts})},
+            coverage=scores.coverage(table, case.corpus),
             ablations=(*few, *weaknesses(measured, blind)),
         )
 
-    def _table(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> QuestionTable:
-        table = build_table(case, trials, outcomes)
-        sampled = discoverable(table.odds, self.n_samples, self.min_probability)
+    def _table(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> scores.QuestionTable:
+        table = scores.build_table(case, trials, outcomes)
+        sampled = scores.discoverable(table.odds, self.n_samples, self.min_probability)
         return replace(table, results={**table.results, DISCOVERABLE: sampled})
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
@@ -188,7 +188,7 @@ class Memorisation(Attack):
             yield {
                 "attack": self.name,
                 "document": asked.document.id,
-                "question_id": asked.question.id,
+                "question_id": asked.question.id.removeprefix(JOINT),
                 "question": asked.question.question,
                 "category": asked.category,
                 "split": asked.document.split,
@@ -204,7 +204,7 @@ class Memorisation(Attack):
                     if answers is not None
                 },
             }
-        yield from paired_by_question(table).items()
+        yield from scores.paired_by_question(table).items()
 
 
 def _replies(

@@ -32,6 +32,10 @@ DISCOVERABLE = "discoverable"
 """Beside the contexts: answers that sampling gives, with page and question as in training."""
 METHODS: tuple[str, ...] = (*CONTEXTS, DISCOVERABLE)
 """The ways of asking that a limit on net is held against."""
+UNASKED = "unasked"
+"""Beside the contexts, and under the limit as well: values that no question of the data set asks for, on the page
+without them."""
+WAYS: tuple[str, ...] = (*METHODS, UNASKED)
 WHOLE = "whole"
 """Beside the contexts: the complete page, with the answer on it."""
 BRIGHTNESS = 1.3

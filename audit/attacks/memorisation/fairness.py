@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from audit.attacks.blind_baseline import Blind
-from audit.attacks.memorisation.contexts import METHODS
+from audit.attacks.memorisation.contexts import WAYS
+from audit.attacks.text import SENTENCES
 from audit.measurements import Check, Estimate, Measurement, Unresolved
 
 GAP = "anls_gap.heldout"
@@ -80,7 +81,7 @@ def control_contexts(measured: Sequence[Measurement]) -> tuple[Measurement, ...]
     In the context of training that confounds everything (see `confounded`); another context is left out alone.
     """
     found = {item.name: item for item in measured}
-    without = {f"net.{name}": reason for name in METHODS if (reason := _uncontrolled(found, name)) is not None}
+    without = {f"net.{name}": reason for name in WAYS if (reason := _uncontrolled(found, name)) is not None}
     return tuple(
         Unresolved(item.name, without[item.name], item.n) if item.name in without else item for item in measured
     )
@@ -108,10 +109,7 @@ def _differs_without_memory(found: Mapping[str, Measurement]) -> Check | None:
     control = found.get("net.heldout")
     if not isinstance(control, Estimate):
         return None
-    reason = (
-        "on unseen documents, model and baseline answer different numbers of questions (net"
-        f" {control.value:.3f} [{control.low:.3f}, {control.high:.3f}]). Not all of the net is memory"
-    )
+    reason = SENTENCES["heldout_net"].format(control=control)
     return Check("held-out net", control.p_outside(0, 0), "confounded", reason, TRAIN_ALIKE)
 
 
@@ -126,17 +124,13 @@ def _knows_members(found: Mapping[str, Measurement]) -> Check | None:
         return None
     uppers = {bound.alpha: bound.upper for bound in heldout.bounds}
     apart = [bound.alpha for bound in member.bounds if bound.lower > uppers.get(bound.alpha, 1.0)]
-    reason = (
-        "the baseline looks trained on the audited documents. It gives"
-        f" {member.value:.3f} [{member.low:.3f}, {member.high:.3f}] of the removed answers from training pages, and"
-        f" {heldout.value:.3f} [{heldout.low:.3f}, {heldout.high:.3f}] from unseen pages"
-    )
+    reason = SENTENCES["baseline_knows"].format(member=member, heldout=heldout)
     return Check("baseline knows members", min(1.0, 2 * min(apart, default=1.0)), "confounded", reason, TRAIN_APART)
 
 
 def _uncontrolled_contexts(found: Mapping[str, Measurement]) -> Check | None:
     """Test whether net is 0 on documents that neither model saw, in every context but that of training."""
-    controls = {name: found.get(f"net.heldout.{name}") for name in METHODS if name != "exact"}
+    controls = {name: found.get(f"net.heldout.{name}") for name in WAYS if name != "exact"}
     tested = {name: control for name, control in controls.items() if isinstance(control, Estimate)}
     if not tested:
         return None
@@ -152,10 +146,7 @@ def _stronger(found: Mapping[str, Measurement]) -> str | None:
         return f"the strength of the baseline could not be measured: {gap.reason}"
     if _lower(gap, EQUIVALENCE) >= -WIDE_ANLS_GAP - _ROUNDING:
         return None
-    return (
-        f"the baseline may read more than {100 * WIDE_ANLS_GAP:.0f} points better than the model, which could hide"
-        f" memorisation: {_readings(found, gap)}"
-    )
+    return SENTENCES["baseline_stronger"].format(most=100 * WIDE_ANLS_GAP, readings=_readings(found, gap))
 
 
 def _hiding(found: Mapping[str, Measurement]) -> str | None:
@@ -165,10 +156,7 @@ def _hiding(found: Mapping[str, Measurement]) -> str | None:
         return "no control on unseen documents shows how two models differ without memory"
     if control.low >= -MAX_HIDDEN - _ROUNDING:
         return None
-    return (
-        f"on unseen documents, the baseline may answer up to {-100 * control.low:.1f} % more questions than the model."
-        f" This could hide as much memory: net {control.value:.3f} [{control.low:.3f}, {control.high:.3f}]"
-    )
+    return SENTENCES["baseline_hides"].format(most=-100 * control.low, control=control)
 
 
 def _uncontrolled(found: Mapping[str, Measurement], context: str) -> str | None:
@@ -180,10 +168,7 @@ def _uncontrolled(found: Mapping[str, Measurement], context: str) -> str | None:
 
 
 def _unlike(context: str, control: Estimate) -> str:
-    return (
-        f"on unseen documents, model and baseline answer different numbers of questions ({context}), net"
-        f" {control.value:.3f}"
-    )
+    return SENTENCES["unlike_context"].format(context=context, control=control)
 
 
 def _lower(measured: Estimate, alpha: float) -> float:

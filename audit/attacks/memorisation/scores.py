@@ -24,7 +24,7 @@ from audit.attacks.measuring import (
     estimate_without_null,
     run_jobs,
 )
-from audit.attacks.memorisation.contexts import METHODS, WHOLE, net_of
+from audit.attacks.memorisation.contexts import METHODS, UNASKED, WHOLE, net_of
 from audit.attacks.memorisation.fairness import GAP, control_contexts
 from audit.attacks.questions import (
     ATTEMPTED,
@@ -122,6 +122,12 @@ class QuestionTable(DocumentColumns):
         """Return the questions that were asked, proven or not."""
         return self.where(np.isin(self.status, list(ATTEMPTED)))
 
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """Return the ways of asking with numbers of their own; values that nobody asks for need enough documents."""
+        enough = self.tried(UNASKED).split("member").proven.n_documents >= NEEDED_DOCUMENTS
+        return (*METHODS, UNASKED) if enough else METHODS
+
     def tried(self, context: str) -> QuestionTable:
         """Return the rows that were asked in this context."""
         found = self.results.get(context)
@@ -189,9 +195,10 @@ def measure_questions(
         rng: of the resampling.
         progress: advanced for every measurement.
     """
-    streams, heldout = Streams(rng), ~table.member & np.isin(table.status, list(ATTEMPTED))
+    streams, asked = Streams(rng), table.results.get("exact")
+    heldout = ~table.member & (False if asked is None else asked.tried)
     jobs: list[Job] = [
-        *(job for context in METHODS for job in _nets(table, context, streams)),
+        *(job for context in table.ways for job in _nets(table, context, streams)),
         *_answered(table, streams),
         partial(_reading, table.where(heldout), commonest[heldout], streams[POWER]),
         partial(_gap, table.where(heldout), streams[GAP]),
@@ -296,7 +303,7 @@ def count_identified(table: QuestionTable, rng: Generator) -> Measurement:
 
 def _identifying(table: QuestionTable) -> QuestionTable:
     """Return members' questions for a personal value that is proven gone and stands in one training document alone."""
-    members = table.split("member").proven
+    members = table.split("member").proven.tried("exact")
     return members.where(members.unique & np.isin(members.pii, IDENTIFYING))
 
 
@@ -354,7 +361,7 @@ def coverage(table: QuestionTable, corpus: Corpus) -> tuple[Coverage, ...]:
     or whose removal could not be proven, are in the totals alone.
     """
     total = Counter(asked.pii for asked in all_questions(corpus) if asked.document.split == "member")
-    attacked = Counter(table.split("member").proven.pii.tolist())
+    attacked = Counter(table.split("member").proven.tried("exact").pii.tolist())
     return cover("questions", CLASSES, attacked, total)
 
 

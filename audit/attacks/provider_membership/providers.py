@@ -21,6 +21,7 @@ from audit.attacks.interface import loss_kind
 from audit.attacks.measuring import hash_of, scatter
 from audit.attacks.membership.documents import left_out
 from audit.attacks.questions import distinct_answers
+from audit.attacks.text import SENTENCES
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
@@ -101,12 +102,8 @@ def shortage(corpus: Corpus, askable: Askable) -> tuple[str, str] | None:
         return None
     inside, outside = ([one for one in providers if one.member == member] for member in (True, False))
     asked = [sum(bool(one.asked) for one in side) for side in (inside, outside)]
-    return (
-        f"only {asked[0]} of {len(inside)} used and {asked[1]} of {len(outside)} unused providers can be asked about. "
-        f"At least {min_providers(corpus)} of each are needed",
-        "keep some documents of used providers aside, and all of unused ones (docaudit import ... --by-provider). "
-        "They need questions and answers, or labelled words",
-    )
+    numbers = {"used": len(inside), "unused": len(outside), "least": min_providers(corpus)}
+    return SENTENCES["few_providers"].format(asked=asked, **numbers), SENTENCES["keep_providers"]
 
 
 def describe_unnamed(corpus: Corpus) -> str | None:
@@ -186,10 +183,7 @@ class Matched:
         )
         if kept >= ENOUGH * held:
             return None
-        return (
-            f"only {kept:g} of {held:g} questions about a used provider were compared (medians): fewer "
-            "documents of unused providers were kept aside. Keep more of theirs aside"
-        )
+        return SENTENCES["starved"].format(kept=kept, held=held)
 
 
 def match_sides(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Matched:

@@ -30,6 +30,7 @@ from audit.attacks.measuring import (
 )
 from audit.attacks.reconstruction.methods import read_shots
 from audit.attacks.reconstruction.table import (
+    ALL,
     DEFAULT,
     EXCESSES,
     GAIN,
@@ -42,6 +43,7 @@ from audit.attacks.reconstruction.table import (
     build_table,
     named,
 )
+from audit.attacks.text import SENTENCES, SHARED
 from audit.case import Case
 from audit.corpus.documents import Split
 from audit.corpus.folding import Occurrence, occurrences
@@ -92,13 +94,13 @@ def measure_fields(
     def table_of(length: Length) -> FieldTable:
         rows = [index for index, field in enumerate(fields) if field.length == length]
         own, found = [fields[row] for row in rows], [outcomes[row] for row in rows]
-        return build_table(own, found, seen, case.target.card.vocabulary)
+        return build_table(case.corpus, own, found, case.target.card.vocabulary)
 
     offered = Counter(FieldKind.of(field, seen) for field in everything)
     table = table_of("usual")
     usual = [outcome for field, outcome in zip(fields, outcomes, strict=True) if field.length == "usual"]
     kinds = KindsCheck(APART)
-    returned, kinds_returned = _returned(table.group("unique"))
+    returned, kinds_returned = _returned(table.where(table.unique))
     measurements = run_jobs("reconstruction: intervals", jobs(table, streams, kinds), progress)
     test_kinds({length: table_of(length) for length in _LENGTHS}, table, streams, kinds)
     blind = blind_baseline.by_split(case.corpus, (field.document for field in fields), progress)
@@ -108,17 +110,18 @@ def measure_fields(
         counts=(*_counts(offered, fields, table), *kinds_returned),
         diagnostics=_diagnostics(usual),
         histograms=(_hamming_histogram(table), returned),
-        methods=methods_of((*LIMITED, VALUES, DOCUMENTS)),
+        methods=methods_of(table, (*LIMITED, VALUES, DOCUMENTS)),
         coverage=coverage(offered, fields, seen, withheld(case.corpus)),
         checks=(*check_heldout(measurements), *kinds.check()),
         controls=_reference_controls(table, blind, streams),
     )
-    return blind.beside(result, (), chain(*methods_of(LIMITED).values()))
+    return blind.beside(result, (), chain(*methods_of(table, LIMITED).values()))
 
 
-def methods_of(metrics: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """See `Result.methods`."""
-    return {name: tuple(named(name, method) for method in METHODS) for name in metrics}
+def methods_of(table: FieldTable, metrics: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """See `Result.methods`: a limit on unique values is held against those of the input alone too."""
+    ways = {name: [name, *({name.replace(".unique", ".input_only")} & {*table.limited} - {name})] for name in metrics}
+    return {name: tuple(named(*pair) for pair in product(own, METHODS)) for name, own in ways.items()}
 
 
 def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck) -> Iterator[Job]:
@@ -129,16 +132,17 @@ def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck) -> Iterator[Job
         streams: the source of randomness.
         kinds: tests documents given away.
     """
-    for metric, method in product(LIMITED, METHODS):
+    for metric, method in product(table.limited, METHODS):
         name = named(metric, method)
         yield partial(excess, name, table.group(metric.partition(".")[2]), method, streams[name])
-    unique = table.group("unique")
+    unique = table.where(table.unique)
     for method in METHODS:
         values, gain = named(VALUES, method), named(GAIN, method)
         yield partial(count_values, values, unique.tried(method), excess_rate, streams[values])
         yield partial(kinds.count_documents, named(DOCUMENTS, method), unique.tried(method))
         yield partial(_gain, gain, unique.split("heldout"), method, streams[gain])
-    yield partial(_detection, POWER, unique.split("heldout"))
+    groups = sorted({metric.partition(".")[2] for metric in table.limited} - {ALL, "repeated"})
+    yield partial(_detection, POWER, [table.group(group).split("heldout") for group in groups])
     for split, player in SERIES:
         rows = table.split(split)
         yield partial(_exact, f"pr.{split}.{player}", rows, player, DEFAULT)
@@ -159,7 +163,8 @@ def test_kinds(apart: Mapping[Length, FieldTable], usual: FieldTable, streams: S
     tables: dict[str, tuple[str, FieldTable]] = {
         length: (_LENGTHS[length], table.group("unique")) for length, table in apart.items() if len(table)
     }
-    unique = usual.group("unique")
+    tables["input_only"] = SHARED["kinds"]["input_only"], usual.group("input_only")
+    unique = usual.where(usual.unique)
     for category in sorted(set(unique.category.tolist())):
         tables[category] = f"values of category {category}", unique.where(unique.category == category)
     for (kind, (words, table)), method in product(tables.items(), METHODS):
@@ -214,13 +219,18 @@ def _surest(name: str, table: FieldTable, player: str) -> Measurement:
     return _beside_baseline(name, interval, table, player, baseline)
 
 
-def _detection(name: str, table: FieldTable) -> Measurement:
-    """Estimate the share of held-out fields that any method rebuilds with a planted memory, and none without."""
-    if not len(table):
-        return Unresolved(name, "no such field was attacked", 0, NEEDED_DOCUMENTS)
-    planted = np.any([*table.planted.values()], axis=0)
-    detected = planted & ~np.any([table.exact[named("attack", method)] > 0 for method in METHODS], axis=0)
-    return estimate(name, proportion(detected, table.cluster), "fields", 0.0, "chance")
+def _detection(name: str, tables: Iterable[FieldTable]) -> Measurement:
+    """Estimate the share of held-out fields that any method rebuilds with a planted memory, and none without.
+
+    Of the tables whose fields have limits of their own, the one with the smallest share counts.
+    """
+    found = []
+    for table in filter(len, tables):
+        planted = np.any([*table.planted.values()], axis=0)
+        detected = planted & ~np.any([table.exact[named("attack", method)] > 0 for method in METHODS], axis=0)
+        found.append(estimate(name, proportion(detected, table.cluster), "fields", 0.0, "chance"))
+    few = Unresolved(name, "no such field was attacked", 0, NEEDED_DOCUMENTS)
+    return min(found, key=lambda one: one.value, default=few)
 
 
 def _gain(name: str, table: FieldTable, method: str, rng: Generator) -> Measurement:
@@ -237,7 +247,7 @@ def _reference_controls(table: FieldTable, blind: Blind, streams: Streams) -> tu
     if not blind.in_doubt:
         return ()
     found: list[Control] = []
-    for metric, method in product(LIMITED, METHODS):
+    for metric, method in product(table.limited, METHODS):
         name, rows = named(metric, method), table.group(metric.partition(".")[2])
         rng = streams[f"reference control of {name}"]
         found += reference_control([name], excess(name, rows, method, rng, of_baseline=True))
@@ -250,11 +260,8 @@ def check_heldout(measurements: Sequence[Measurement]) -> tuple[Check, ...]:
         return ()
     most = max(found, key=lambda estimate: estimate.low)
     p_value = min(1.0, len(found) * min(estimate.p_above(TRAINED_ON) for estimate in found))
-    reason = (
-        "the unseen documents look trained on, unless this is chance. The model restores "
-        f"{100 * most.value:.0f} points more of their values than the public model "
-        f"(95 % CI {100 * most.low:.0f} to {100 * most.high:.0f})"
-    )
+    numbers = {"points": 100 * most.value, "low": 100 * most.low, "high": 100 * most.high}
+    reason = SENTENCES["heldout_gain"].format(**numbers)
     remedy = "keep documents aside that no training saw, then scan again"
     return (Check("held-out gain", p_value, "confounded", reason, remedy),)
 
@@ -306,6 +313,8 @@ def _counts(offered: Mapping[FieldKind, int], fields: Sequence[Field], table: Fi
         unique = int(rows.unique.sum())
         numbers |= {f"{label} documents": rows.n_documents, f"{label} fields, unique": unique}
         numbers[f"{label} fields, repeated"] = len(rows) - unique
+        if table.input_only.any():
+            numbers[f"{label} fields, input only"] = int(rows.input_only.sum())
     left = (Count(f"left out: {name}", left_out[name], meaning) for name, meaning in REASONS.items())
     return (*text_of("reconstruction").count(numbers), *left)
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks.fields import Field, FieldPart, Length
-from audit.attacks.measuring import DocumentColumns, TriedValues
+from audit.attacks.fields import Field, FieldPart, Length, input_only
+from audit.attacks.interface import AUDITED
+from audit.attacks.measuring import NEEDED_DOCUMENTS, DocumentColumns, TriedValues
 from audit.attacks.reconstruction.methods import best, read_shots
 from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import Occurrence, fold, occurrences
@@ -44,6 +45,7 @@ class FieldTable(DocumentColumns):
 
     Attributes:
         member, unique: whether the field is a member's, and its value stands in no other document of any split.
+        input_only: whether training never named the value (`audit.attacks.fields`); nowhere where it named none.
         category: names.
         cluster: the field's document.
         value: a number for what the field says, folded.
@@ -57,6 +59,7 @@ class FieldTable(DocumentColumns):
 
     member: Bools
     unique: Bools
+    input_only: Bools
     category: NDArray[np.str_]
     cluster: Ints
     value: Ints
@@ -67,8 +70,22 @@ class FieldTable(DocumentColumns):
     chance: Floats
 
     def group(self, name: str) -> FieldTable:
-        """Return the rows whose value is "unique", "repeated", or "all"."""
-        return self if name == ALL else self.where(self.unique if name == "unique" else ~self.unique)
+        """Return the rows of a group, see `rows`."""
+        return self.where(self.rows(name))
+
+    def rows(self, group: str) -> Bools:
+        """Tell which rows are of a group: "unique" or "repeated" values, unique ones that are "input_only", or all."""
+        if group == ALL:
+            return np.ones(len(self), bool)
+        chosen: Bools = (self.unique != (group == "repeated")) & (self.input_only == (group == "input_only"))
+        return chosen
+
+    @property
+    def limited(self) -> tuple[str, ...]:
+        """Return the metrics that have a number by every method; values of the input alone from enough documents on."""
+        sides = (self.group("input_only").split(split) for split in AUDITED)
+        enough = min(rows.n_documents for rows in sides) >= NEEDED_DOCUMENTS
+        return (*LIMITED, *(f"{metric}.input_only" for metric in EXCESSES if enough))
 
     def tried(self, method: str) -> TriedValues:
         """Return the fields as values that a method rebuilds exactly or not."""
@@ -76,19 +93,18 @@ class FieldTable(DocumentColumns):
         return TriedValues(self.member, self.cluster, self.value, *found)
 
 
-def build_table(
-    attacked: Sequence[Field], outcomes: Sequence[Json], seen: Mapping[str, Occurrence], vocabulary: int
-) -> FieldTable:
+def build_table(corpus: Corpus, attacked: Sequence[Field], outcomes: Sequence[Json], vocabulary: int) -> FieldTable:
     """Return the fields and their outcomes, in the same order, as a table.
 
     Args:
+        corpus: whose fields were attacked.
         attacked: the fields.
         outcomes: see `Reconstruction.attempt`.
-        seen: where the corpus' values stand.
         vocabulary: tokens that there are to guess from.
     """
-    texts = [fold(field.document.text_of(field.entity)) for field in attacked]
+    seen, texts = occurrences(corpus), [fold(field.document.text_of(field.entity)) for field in attacked]
     truths = [outcome["truth"] for outcome in outcomes]
+    unnamed = np.array([input_only(corpus, field.document, field.entity) for field in attacked], bool)
     exact, similar, plausible = {}, {}, {}
     for method, player in product(METHODS, PLAYERS):
         firsts = [_shots_of(outcome, method)[player][0]["tokens"] for outcome in outcomes]
@@ -103,6 +119,7 @@ def build_table(
     return FieldTable(
         member=np.array([field.document.split == "member" for field in attacked], bool),
         unique=np.array([seen[text].unique for text in texts], bool),
+        input_only=unnamed & ~unnamed.all(),
         category=np.array([field.entity.category for field in attacked], np.str_),
         cluster=np.unique([field.document.id for field in attacked], return_inverse=True)[1],
         value=np.unique(np.array(texts, np.str_), return_inverse=True)[1],
@@ -149,12 +166,11 @@ def paired_by_field(corpus: Corpus, fields: Sequence[Field], outcomes: Sequence[
         return {}
     own, found = [field for field, _ in pairs], [outcome for _, outcome in pairs]
     # What chance reaches is no part of a difference.
-    table = build_table(own, found, occurrences(corpus), vocabulary=2)
-    rows = {ALL: np.ones(len(own), bool), "unique": table.unique, "repeated": ~table.unique}
+    table = build_table(corpus, own, found, vocabulary=2)
     scores = {}
-    for metric, method in product(LIMITED, METHODS):
+    for metric, method in product(table.limited, METHODS):
         what, _, group = metric.partition(".")
-        columns, taken = table.exact if what == EXCESSES[0] else table.similar, rows[group]
+        columns, taken = table.exact if what == EXCESSES[0] else table.similar, table.rows(group)
         attack, baseline = (columns[named(who, method)] for who in PLAYERS)
         scores[named(metric, method)] = UnitScores(
             [field.trial.id for field, yes in zip(own, taken, strict=True) if yes],
