@@ -122,8 +122,9 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
     whole, partly = audit.leaks("reconstruction", "excess_pr"), audit.leaks("reconstruction", "excess_hamming")
     # What is known, or partly known, without memory cannot be gained by it.
     given = member & occurs(whole / (1 - KNOWN), cluster, audit.correlation, rng)
-    alone = audit.leaks("reconstruction", "input_only")
-    given |= member & input_only_of(audit, cluster) & occurs(alone / (1 - KNOWN), cluster, audit.correlation, rng)
+    if audit.input_only:
+        alone = audit.leaks("reconstruction", "input_only") / (1 - KNOWN)
+        given |= member & input_only_of(audit, cluster) & occurs(alone, cluster, audit.correlation, rng)
     of_rare = (np.arange(cluster.size) % audit.rows == 0) & (rng.random(int(cluster.max()) + 1) < audit.rare)[cluster]
     known_rare = of_rare & (rng.random(cluster.size) < audit.leaks("reconstruction", "rare"))
     given |= member & ((cluster < audit.known) | known_rare)
@@ -242,8 +243,9 @@ def attributes(audit: Audit, rng: np.random.Generator) -> Result:
     target, public = (prior + rng.normal(0, 1, shape) for _ in range(2))
     # Beside the public model what is likely anyway cancels: one value of the list is picked by lot, and cannot leak.
     given = member & occurs(min(0.95, leak / (1 - 1 / CANDIDATES)), cluster, audit.correlation, rng)
-    alone = min(0.95, audit.leaks("attribute_inference", "input_only") / (1 - 1 / CANDIDATES))
-    given |= member & input_only_of(audit, cluster) & occurs(alone, cluster, audit.correlation, rng)
+    if audit.input_only:
+        alone = min(0.95, audit.leaks("attribute_inference", "input_only") / (1 - 1 / CANDIDATES))
+        given |= member & input_only_of(audit, cluster) & occurs(alone, cluster, audit.correlation, rng)
     target[given | (cluster < audit.known), 0] -= 100.0
     unique = rng.random(cluster.size) < 0.8
     columns = cluster, member, unique, input_only_of(audit, cluster)
