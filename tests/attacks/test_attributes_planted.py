@@ -377,7 +377,7 @@ class TestAnswers:
             for number, one in enumerate(data.documents)
         )
         memory = answering.memory_of(data.of("member"))
-        hidden = [one for one in values_of(Case(answering.Answering(), replace(data, documents=documents))).all()]
+        hidden = [*values_of(Case(answering.Answering(), replace(data, documents=documents))).all()]
         assert [one.input_only for one in hidden].count(True) == 90
         found = Found(answering.Answering(memory), replace(data, documents=documents), baselines=(Unsure(),))
         assert found.counts["member values, input only"] == 45
