@@ -11,6 +11,7 @@ import example_records
 import pytest
 import typer
 from commands import docaudit
+from policy_texts import write_policy
 from stoppable_command import StoppableCommand
 
 from audit import record as records
@@ -164,12 +165,8 @@ def test_two_scans_never_share_a_folder(models, data, tmp_path):
 
 @pytest.mark.parametrize(("case", "code"), [("passed", 0), ("exceeded", 10), ("undecided", 11)])
 def test_gate_exits_with_the_verdict(case, code, tmp_path):
-    policy, record = tmp_path / "policy.toml", tmp_path / "record.json"
-    limits = {"passed": 0.9, "exceeded": 0.0001, "undecided": 0.05}
-    policy.write_text(
-        'schema = 1\nname = "mine"\n[[limits]]\nattack = "reconstruction"\nmetric = "excess_pr.unique"\n'
-        f'max = {limits[case]}\nrationale = "ours"\n'
-    )
+    limits, record = {"passed": 0.9, "exceeded": 0.0001, "undecided": 0.05}, tmp_path / "record.json"
+    policy = write_policy(tmp_path / "policy.toml", f"reconstruction excess_pr.unique max = {limits[case]}")
     records.write(example_records.CASES["violated" if case != "undecided" else "skipped"]()[0], record)
     result = docaudit("gate", record, "--policy", policy)
     assert result.exit_code == code, result.output
@@ -270,11 +267,7 @@ def test_options_that_name_nothing_exit_2(models, data, tmp_path):
         result = scan(models, data, tmp_path / "out", *more)
         assert result.exit_code == 2, more
         assert result.output.startswith("error:")
-    policy = tmp_path / "policy.toml"
-    policy.write_text(
-        'schema = 1\nname = "mine"\n[[limits]]\nattack = "reconstruction"\nmetric = "exces_pr.unique"\n'
-        'max = 0.1\nrationale = "ours"\n'
-    )
+    policy = write_policy(tmp_path / "policy.toml", "reconstruction exces_pr.unique max = 0.1")
     result = scan(models, data, tmp_path / "out", "--policy", policy)
     assert result.exit_code == 2
     assert "did you mean 'excess_pr.unique'" in result.output

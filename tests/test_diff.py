@@ -12,9 +12,10 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from case_tables import table
+from case_tables import read_tables, table
 from commands import docaudit
 from example_records import mean, record, share
+from policy_texts import policy_text
 from scipy import stats
 
 from audit import record as records
@@ -30,34 +31,12 @@ from audit.workflows.unit_scores import read_scores, write_scores
 
 N = 120
 FOUND = "excess_pr.unique"
-POLICY = """
-schema = 1
-name = "own"
-[[limits]]
-attack = "membership"
-metric = "auc"
-max = 0.65
-required = false
-rationale = "r"
-[[limits]]
-attack = "reconstruction"
-metric = "excess_pr.unique"
-max = 0.5
-required = false
-rationale = "r"
-"""
-
-
-WAIVER = """
-[[waivers]]
-attack = "reconstruction"
-metric = "excess_pr.unique"
-owner = "A. Owner"
-role = "head"
-reason = "known since the pilot"
-measure = "access is logged"
-expires = {}-12-31
-"""
+POLICY = policy_text(
+    "membership auc max = 0.65\nrequired = false",
+    "reconstruction excess_pr.unique max = 0.5\nrequired = false",
+    name="own",
+)
+WAIVER = read_tables(Path(__file__).with_suffix(".toml"))["waiver"].format(today().year)
 
 
 @pytest.fixture
@@ -335,7 +314,7 @@ def two(found):
 @table("extra, old, new, code, reason", globals())
 def test_the_gate_with_a_baseline(tmp_path, policy, extra, old, new, code, reason):
     name = extra if extra == WARNS else 'name = "own"'
-    policy.write_text(POLICY.replace('name = "own"', name) + (extra.format(today().year) if extra == WAIVER else ""))
+    policy.write_text(POLICY.replace('name = "own"', name) + (WAIVER if extra == WAIVER else ""))
     verdict = gated(tmp_path, policy, old, new)
     assert (verdict.exit_code, reason in verdict.reason) == (code, True), verdict.reason
     if new is LARGER:

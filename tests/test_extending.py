@@ -14,6 +14,7 @@ import pytest
 import tiny
 from answering_checkpoints import make_donut
 from asked_pages import corpus as asked_corpus
+from policy_texts import write_policy
 
 ROOT = Path(__file__).parents[1]
 Outputs = dict[str, tuple[int, str]]
@@ -34,14 +35,6 @@ for name, command in json.load(sys.stdin).items():
     result = CliRunner().invoke(app, command, catch_exceptions=False, terminal_width=1000)
     results[name] = [result.exit_code, result.output]
 print(json.dumps(results))
-"""
-POLICY = """schema = 1
-name = "mine"
-[[limits]]
-attack = "loss_gap"
-metric = "auc"
-max = 0.95
-rationale = "made up"
 """
 
 
@@ -91,7 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked_corpus(made / "questions", members=6, heldout=4, public=4)
     (made / "letters").mkdir()
     (made / "letters" / "letters.txt").write_text("".join(f"letter {number}\n" for number in range(10)))
-    (made / "mine.toml").write_text(POLICY)
+    write_policy(made / "mine.toml", "loss_gap auc max = 0.95")
     (made / "few_steps.toml").write_text("[membership]\nmax_steps = 5\n")
     return made
 

@@ -13,20 +13,12 @@ import example_records as examples
 import pytest
 from case_tables import table
 from commands import docaudit
+from policy_texts import write_policy
 
 from audit import record as records
 from audit.cli.verdicts import FORMATS
 from audit.report.verdicts import FORMATS as FOR_MACHINES
 
-POLICY = """schema = 1
-name = "own"
-
-[[limits]]
-attack = "reconstruction"
-metric = "excess_pr.unique"
-max = 0.05
-rationale = "Few values may come back."
-"""
 CODES = {"violated": 10, "passed": 0, "wide": 11, "failed": 11, "inapplicable": 11}
 
 
@@ -34,7 +26,7 @@ CODES = {"violated": 10, "passed": 0, "wide": 11, "failed": 11, "inapplicable": 
 def work(tmp_path, monkeypatch):
     """A repository with a policy and a record of each kind."""
     (tmp_path / ".git").mkdir()
-    (tmp_path / "own.toml").write_text(POLICY)
+    write_policy(tmp_path / "own.toml", "reconstruction excess_pr.unique max = 0.05", name="own")
     for name in CODES:
         (tmp_path / name).mkdir()
         records.write(examples.CASES[name]()[0], tmp_path / name / "record.json")

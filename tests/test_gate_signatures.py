@@ -9,14 +9,12 @@ from typing import Any
 import attested
 import pytest
 from commands import docaudit
+from policy_texts import write_policy
 from test_attest import write_keys
 
 from audit import record as records
 from audit.attestation import FILE_NAME, read_public_key
 from audit.workflows.attest import attest
-
-LIMIT = '[[limits]]\nattack = "{}"\nmetric = "{}"\nmax = {}\nrationale = "r"\n'
-HEAD = 'schema = 1\nname = "lenient"\n'
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +31,7 @@ def out(tmp_path: Path, tiny_corpus: Path) -> Path:
 @pytest.fixture
 def lenient(tmp_path: Path) -> Path:
     """A policy that the record of `out` meets."""
-    path = tmp_path / "lenient.toml"
-    path.write_text(HEAD + LIMIT.format("reconstruction", "excess_pr.unique", 0.99))
-    return path
+    return write_policy(tmp_path / "lenient.toml", "reconstruction excess_pr.unique max = 0.99", name="lenient")
 
 
 def gate(*arguments: object) -> tuple[int, str]:

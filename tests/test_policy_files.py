@@ -12,7 +12,8 @@ from typing import Any, get_args
 
 import pytest
 import tiny
-from case_tables import table
+from case_tables import read_tables, table
+from policy_texts import policy_text
 from test_policy import LEAKY, SAFE, TODAY, completed, limit
 
 from audit.attacks import TEXTS, known_metrics
@@ -30,27 +31,10 @@ from audit.targets.interface import NoModel
 from audit.workflows.gate import load_policy
 
 SHIPPED = ("default", "strict")
-TOML = """schema = 1
-name = "ours"
-[[limits]]
-attack = "membership"
-metric = "auc"
-max = 0.65
-rationale = "because"
-"""
-WAIVER = """
-[[waivers]]
-attack = "membership"
-metric = "auc"
-owner = "A. Name"
-role = "head of data"
-reason = "Retrained next quarter."
-measure = "One locked machine."
-expires = 2026-12-31
-"""
+TOML = policy_text("membership auc max = 0.65", name="ours")
+WAIVER = read_tables(Path(__file__).with_suffix(".toml"))["waiver"]
 DEMAND = '\n[[demands]]\nquestion = "q"\nany_of = ["membership"]\nrationale = "r"\n'
 WHOLE = TOML + WAIVER + DEMAND
-LOWER = 'holds = "lower"'
 
 
 def written(folder: Path, text: str, name: str = "ours.toml") -> Path:
@@ -61,7 +45,7 @@ def written(folder: Path, text: str, name: str = "ours.toml") -> Path:
 
 def limited(attack: str, metric: str, bound: str) -> str:
     """A policy with a second limit: its attack, metric, and the lines that bound it."""
-    return f'{TOML}[[limits]]\nattack = "{attack}"\nmetric = "{metric}"\n{bound}\nrationale = "As agreed."\n'
+    return policy_text("membership auc max = 0.65", f"{attack} {metric} {bound}", name="ours")
 
 
 def test_a_policy_is_read_from_a_file(tmp_path: Path) -> None:
@@ -115,21 +99,7 @@ def test_a_limit_that_a_leaking_model_would_meet_is_refused(
     )
 
 
-@pytest.mark.parametrize(
-    ("attack", "metric", "bound"),
-    [
-        ("membership", "low_fpr_advantage", "max = 0.89"),
-        ("provider_membership", "low_fpr_advantage.loss", "max = 0.89"),
-        ("membership", "tpr_at_fpr_10", "max = 0.99"),
-        ("canaries", "excess_exposure", "max = 6.6"),
-        ("canaries", "exposure", "max = 4.5"),
-        ("redaction", "lift_share", "max = 0.9"),
-        ("redaction", "lift_over_length", "max = 0.49"),
-        ("memorisation", "identified", "max = 1000.0"),
-        ("memorisation", "identified", f"max = 10\n{LOWER}\nmin_power = 0.2"),
-        ("reconstruction", "planted_detection.unique", "min = 0.5"),
-    ],
-)
+@table("attack, metric, bound", globals())
 def test_a_limit_that_something_can_exceed_is_taken(attack: str, metric: str, bound: str, tmp_path: Path) -> None:
     assert len(load_policy(str(written(tmp_path, limited(attack, metric, bound)))).limits) == 2
 

@@ -9,6 +9,7 @@ import example_records
 import pytest
 import redacted
 from case_tables import table
+from policy_texts import write_policy
 from typer.testing import CliRunner
 
 from audit import policy as policies
@@ -82,9 +83,7 @@ def test_gate_and_report_work_on_the_record(scanned):
 
 
 def test_a_gate_that_is_not_told_so_lets_no_record_without_a_model_through(scanned, tmp_path):
-    lenient = tmp_path / "lenient.toml"
-    limit = '[[limits]]\nattack = "membership"\nmetric = "auc"\nmax = 0.6\nrationale = "r"\n'
-    lenient.write_text('schema = 1\nname = "lenient"\nundecided = "warn"\n' + limit)
+    lenient = write_policy(tmp_path / "lenient.toml", "membership auc max = 0.6", more='undecided = "warn"\n')
     for name, policy, code in (("silent", "default", 11), ("silent", lenient, 11), ("telling", "default", 10)):
         ran = CliRunner().invoke(app, ["gate", str(scanned[name][0]), "--policy", str(policy)])
         assert ran.exit_code == code, ran.output

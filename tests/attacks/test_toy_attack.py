@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import tiny
+from policy_texts import write_policy
 
 from audit import record as records
 
@@ -21,6 +22,7 @@ import json
 import sys
 
 from audit.attacks import TEXTS, battery
+from policy_texts import write_policy
 from toy_attack import TEXT, LossGap
 
 TEXTS[TEXT.name] = TEXT
@@ -39,8 +41,6 @@ for name, command in json.load(sys.stdin).items():
     found[name] = [result.exit_code, result.output]
 print(json.dumps(found))
 """
-POLICY = 'schema = 1\nname = "{name}"\n'
-LIMIT = '[[limits]]\nattack = "loss_gap"\nmetric = "{metric}"\nmax = {limit}\nrationale = "made up"\n'
 POLICIES = {"mine": {"gap": 9.5, "low": 0.95}, "misspelt": {"gab": 0.5}, "percent": {"low": 65}}
 """Limits by metric."""
 
@@ -54,8 +54,8 @@ def folder(tmp_path_factory):
         made = tiny.checkpoint(place / "run" / f"checkpoint-{number}", head="token-classification", seed=number)
         (made / "trainer_state.json").write_text(json.dumps({"epoch": number, "global_step": number}))
     for name, limits in POLICIES.items():
-        parts = (LIMIT.format(metric=metric, limit=limit) for metric, limit in limits.items())
-        (place / f"{name}.toml").write_text(POLICY.format(name=name) + "".join(parts))
+        bounds = [f"loss_gap {metric} max = {limit}" for metric, limit in limits.items()]
+        write_policy(place / f"{name}.toml", *bounds, name=name)
     (place / "parameters.toml").write_text("[loss_gap]\nleast_words = 0\n")
     return place
 

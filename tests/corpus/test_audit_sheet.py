@@ -7,21 +7,15 @@ from pathlib import Path
 
 import pytest
 import tiny
+from case_tables import read_tables, table
 
 from audit.cards import AuditSheet
 from audit.corpus import manifest as manifests
 from audit.corpus.validation import EMPTY_SHEET
 from audit.errors import ManifestError
 
-SHEET = """
-[audit]
-system = "Invoice intake"
-data_categories = [
-  "names",
-  "bank details",
-]
-release = "api"
-"""
+SHEET = read_tables(Path(__file__).with_suffix(".toml"))["sheet"]
+LONG, MANY = f"purpose = '{'x' * 301}'", f"data_categories = {['x'] * 31}"
 
 
 @pytest.fixture
@@ -86,20 +80,7 @@ def test_no_text_of_the_manifest_hides_as_a_sheet(data: Path) -> None:
     assert len(hashes) == 2
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("systm = 'x'", "manifest.toml audit systm: unknown key"),
-        ("system = 3", "manifest.toml audit system: Input should be a valid string"),
-        ("system = ' '", "manifest.toml audit system: empty"),
-        ('system = "a\\u001b[2Jb"', "manifest.toml audit system: holds a control character or half a surrogate pair"),
-        (f"purpose = '{'x' * 301}'", "manifest.toml audit purpose: longer than 160 characters"),
-        ("data_categories = 'names'", "manifest.toml audit data_categories: Input should be a valid tuple"),
-        (f"data_categories = {['x'] * 31}", "manifest.toml audit data_categories: more than 30"),
-        ("data_categories = ['']", "manifest.toml audit data_categories: empty"),
-        ("release = 'public'", "manifest.toml audit release: Input should be 'open-weights', 'api' or 'internal'"),
-    ],
-)
+@table("line, problem", globals())
 def test_a_sheet_that_page_one_cannot_show_is_refused(data: Path, line: str, problem: str) -> None:
     write(data, f"{(data / manifests.FILE_NAME).read_text()}\n[audit]\n{line}\n")
     with pytest.raises(ManifestError) as raised:

@@ -185,20 +185,10 @@ def test_two_copies_of_one_page_do_not_make_a_provider_usable() -> None:
     assert drawn.splits["copies.0"] == drawn.splits["copies.1"] == "public"
 
 
-@pytest.mark.parametrize(
-    ("found", "shares", "message"),
-    [
-        (singles({"only": 9}), SHARES, "1 of 1 providers have two different documents or more: one must be in"),
-        (singles({f"shop {i}": 1 for i in range(9)}), SHARES, "0 of 9 providers have two different documents or more"),
-        (singles({"Shop": 1, "SHOP": 1, "s hop": 1}), SHARES, "1 of 1 providers have two different documents or more"),
-        (((("a",), ("b",)), {"a": None, "b": None}), SHARES, "no document names a provider"),
-        (((), {}), SHARES, "no document names a provider"),
-        (even(4, 2), {"member": 0.9, "heldout": 0.1}, "make 4 of 4 providers in and 0 out: at least one of each"),
-        (even(4, 2), {"member": 0.5, "public": 0.5}, "needs providers in and providers out"),
-        (even(4, 2), {"member": 0.0, "heldout": 0.5}, "needs providers in and providers out"),
-        (even(4, 2), {"member": 0.7, "heldout": 0.7}, "sum to 1.4"),
-    ],
-)
+MANY = singles({f"shop {i}": 1 for i in range(9)})
+
+
+@table("found, shares, message", globals())
 def test_what_cannot_be_divided_by_provider(found: Sources, shares: dict[Split, float], message: str) -> None:
     with pytest.raises(UsageError, match=message) as refused:
         divided(found, shares)

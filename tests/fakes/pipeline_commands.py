@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import example_records
+from policy_texts import write_policy
 
 from audit import record as records
 
@@ -56,10 +57,7 @@ def write_record(folder, verdict):
         example_records.CASES["skipped" if verdict == "undecided" else "violated"]()[0],
         folder / "audits" / "record.json",
     )
-    (folder / "mine.toml").write_text(
-        'schema = 1\nname = "mine"\n[[limits]]\nattack = "reconstruction"\nmetric = "excess_pr.unique"\n'
-        f'max = {limits[verdict]}\nrationale = "ours"\n'
-    )
+    write_policy(folder / "mine.toml", f"reconstruction excess_pr.unique max = {limits[verdict]}")
 
 
 def plant(tmp_path, workspace, names, left):

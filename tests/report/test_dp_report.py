@@ -10,6 +10,7 @@ import example_canaries
 import example_private as examples
 import pytest
 from example_records import TODAY
+from policy_texts import write_policy
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
@@ -139,10 +140,7 @@ def test_gate_refuses_a_record_whose_guarantee_is_contradicted(tmp_path):
     target = dataclasses.replace(audited.target, task=audited.corpus.task)
     audited = dataclasses.replace(audited, dp=enough, target=target)
     records.write(audited, tmp_path / "record.json")
-    path = tmp_path / "policy.toml"
-    path.write_text(
-        'schema = 1\nname = "mine"\n[[limits]]\nattack = "membership"\nmetric = "auc"\nmax = 0.65\nrationale = "r"\n'
-    )
+    path = write_policy(tmp_path / "policy.toml", "membership auc max = 0.65")
     refused = CliRunner().invoke(app, ["gate", str(tmp_path / "record.json"), "--policy", str(path)])
     assert refused.exit_code == 10, refused.output
     assert "claims epsilon 0.5" in refused.output

@@ -10,7 +10,9 @@ from pathlib import Path
 import example_canaries
 import example_records as examples
 import pytest
+from case_tables import table
 from example_records import Case
+from policy_texts import write_policy
 from shown_pages import check_text, decision
 
 from audit.attacks import TEXTS
@@ -176,19 +178,11 @@ def test_every_metric_that_a_shipped_policy_limits_is_listed_where_another_does_
             assert limit.metric in TEXTS[limit.attack].tells, (limit.attack, limit.metric)
 
 
-@pytest.mark.parametrize(
-    ("make", "state", "said"),
-    [
-        (wrong_documents, "none", "No measurement confirms this declaration"),
-        (examples.passed, "open", "it did not examine which documents it was trained on (membership was not decided)"),
-        (examples.violated, "signs", "consistent with this declaration"),
-        (examples.skipped, "unmeasured", ""),
-    ],
-)
+@table("name, state, said")
 def test_signs_that_the_model_saw_the_documents_are_named_and_so_is_that_there_are_none(
-    make: Callable[[], Case], state: str, said: str
+    name: str, state: str, said: str
 ) -> None:
-    record, verdict, _ = make()
+    record, verdict, _ = {**examples.CASES, "wrong documents": wrong_documents}[name]()
     word = plausibility(record, verdict)
     assert word is not None
     assert (word.state, said in word.sentence) == (state, True)
@@ -256,18 +250,14 @@ def test_an_attack_that_used_fewer_documents_says_so() -> None:
 
 
 def test_limits_that_are_looser_than_the_shipped_ones_are_named_in_notes_and_on_page_one(tmp_path: Path) -> None:
-    bounds = {
-        ("membership", "auc"): "max = 0.9",
-        ("reconstruction", "excess_pr.unique"): "max = 0.05",
-        ("canaries", "excess"): "max = 0.1\nmin_power = 7.0",
-        ("membership", "tpr_at_fpr_10"): "max = 0.9",
-    }
-    limits = (
-        f'[[limits]]\nattack = "{attack}"\nmetric = "{metric}"\n{bound}\nrationale = "because"\n'
-        for (attack, metric), bound in bounds.items()
+    path = write_policy(
+        tmp_path / "ours.toml",
+        "membership auc max = 0.9",
+        "reconstruction excess_pr.unique max = 0.05",
+        "canaries excess max = 0.1\nmin_power = 7.0",
+        "membership tpr_at_fpr_10 max = 0.9",
+        name="ours",
     )
-    path = tmp_path / "ours.toml"
-    path.write_text('schema = 1\nname = "ours"\n' + "".join(limits), encoding="utf-8")
     for policy, looser in ((load_policy(str(path)), True), (load_policy("default"), False)):
         case = examples.judged(examples.passed()[0], policy)
         assert (f"Policy: {LOOSER}" in [note.text for note in notes(*case[:2])]) == looser

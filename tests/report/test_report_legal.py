@@ -8,6 +8,7 @@ from collections.abc import Callable
 import example_private
 import example_records as examples
 import pytest
+from case_tables import table
 from example_records import Case, gone
 from shown_pages import check_text
 from toy_attack import TEXT
@@ -79,21 +80,11 @@ def test_the_chapter_says_what_it_said(name: str) -> None:
     check_text(f"legal-{name}", f'<section id="legal"{page}')
 
 
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (examples.violated, "evidence against the resistance"),
-        (examples.waived, "evidence against the resistance, waived:"),
-        (examples.passed, "evidence for the resistance"),
-        (examples.wide, "undecided: the resistance"),
-        (examples.failed, "not tested: the resistance"),
-    ],
-)
-def test_a_leak_is_evidence_against_and_what_is_undecided_is_evidence_for_nothing(
-    make: Callable[[], Case], said: str
-) -> None:
-    assert evidence(make(), "edpb-55-v") == (f"{said} to reconstruction of values on a page",)
-    assert evidence(make(), "nistaml-034") == ()
+@table("name, said")
+def test_a_leak_is_evidence_against_and_what_is_undecided_is_evidence_for_nothing(name: str, said: str) -> None:
+    case = examples.CASES[name]()
+    assert evidence(case, "edpb-55-v") == (f"{said} to reconstruction of values on a page",)
+    assert evidence(case, "nistaml-034") == ()
 
 
 def test_an_attack_that_an_older_version_lacks_is_no_gap_in_silence() -> None:

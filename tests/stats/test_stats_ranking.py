@@ -1,7 +1,9 @@
+from fractions import Fraction
 from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
+from case_tables import table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
@@ -49,24 +51,10 @@ def test_how_many_fields_are_in_the_first_share(p, n_fields, expected):
     assert depth(p, n_fields) == expected
 
 
-@pytest.mark.parametrize(
-    ("scores", "outcomes", "expected_curve", "expected_area"),
-    [
-        ([9, 8, 7, 6], [1, 0, 1, 0], [1, 1 / 2, 2 / 3, 1 / 2], 2 / 3),
-        ([6, 7, 8, 9], [1, 0, 1, 0], [0, 1 / 2, 1 / 3, 1 / 2], 1 / 3),
-        ([3, 2, 1], [0, 0.5, 1], [0, 1 / 4, 1 / 2], 1 / 4),
-        # The tied pair comes in either order: (0, 1/2, 1/3) or (0, 0, 1/3).
-        ([2, 1, 1], [0, 1, 0], [0, 1 / 4, 1 / 3], 7 / 36),
-        # The tied pair comes first: (1, 1/2, 2/3) or (0, 1/2, 2/3).
-        ([5, 5, -np.inf], [1, 0, 1], [1 / 2, 1 / 2, 2 / 3], 5 / 9),
-        ([np.inf, np.inf, 0], [0.2, 0.4, 0.9], [0.3, 0.3, 0.5], 11 / 30),
-        ([4, 4, 4, 4], [1, 0, 0, 0], [1 / 4] * 4, 1 / 4),
-        ([0], [1], [1], 1),
-    ],
-)
+@table("scores, outcomes, expected_curve, expected_area")
 def test_curves_and_areas_computed_by_hand(scores, outcomes, expected_curve, expected_area):
-    assert curve(scores, outcomes) == pytest.approx(expected_curve)
-    assert area(scores, outcomes) == pytest.approx(expected_area)
+    assert curve(scores, outcomes) == pytest.approx([float(Fraction(share)) for share in expected_curve])
+    assert area(scores, outcomes) == pytest.approx(float(Fraction(expected_area)))
 
 
 def test_the_share_recovered_among_the_first_fields():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from case_tables import table
 from checkpoint_faults import change
 from safetensors.torch import load_file, save_file
 
@@ -168,31 +169,11 @@ def test_a_fresh_head_on_a_trained_encoder_starts_like_the_rest_of_it(tmp_path: 
     assert torch.equal(embeddings, source.layoutlm.embeddings.word_embeddings.weight)
 
 
-OWN, UNNAMED = ("O", "B-A", "I-A"), ("LABEL_0", "LABEL_1", "LABEL_2")
+OWN, UNNAMED, TWO = ("O", "B-A", "I-A"), ("LABEL_0", "LABEL_1", "LABEL_2"), ("LABEL_0", "LABEL_1")
 BIO, SPADE = "token-classification", "spade-extraction"
 
 
-@pytest.mark.parametrize(
-    ("family", "head", "own", "manifest", "result"),
-    [
-        ("bert", BIO, OWN, (), OWN),
-        ("bert", BIO, OWN, ("B-A", "I-A", "O"), OWN),
-        ("bert", BIO, OWN, ("O", "B-B", "I-B"), "labels are not the manifest's"),
-        ("bert", BIO, OWN, ("O", "B-A"), "labels are not the manifest's"),
-        ("bert", BIO, UNNAMED, OWN, OWN),
-        ("bert", BIO, UNNAMED, ("O", "B-A"), "3 unnamed labels, the manifest names 2"),
-        ("bert", BIO, UNNAMED, (), "3 unnamed labels, the manifest names 0"),
-        ("bert", BIO, ("HEADER", "ANSWER"), (), "no label is O"),
-        ("bert", BIO, UNNAMED[:2], ("HEADER", "ANSWER"), "no label is O"),
-        ("layoutlm", SPADE, ("O", "A", "B"), (), ("O", "A", "B")),
-        ("bros", SPADE, ("A", "O", "B"), ("O", "A", "B"), ("A", "O", "B")),
-        ("layoutlm", SPADE, UNNAMED[:2], ("O", "A"), ("O", "A")),
-        ("layoutlm", SPADE, ("A", "B"), (), "no label is O, so these are no classes of SPADE extraction"),
-        ("bros", SPADE, UNNAMED[:2], ("A", "B"), "no label is O, so these are no classes"),
-        ("layoutlm", SPADE, ("O", "A"), OWN, "labels are not the manifest's"),
-        ("bros", "spade-linking", (), OWN, ()),
-    ],
-)
+@table("family, head, own, manifest, result", globals())
 def test_labels_are_the_models_or_where_it_names_none_the_manifests(
     family: Any, head: Any, own: tuple[str, ...], manifest: tuple[str, ...], result: Any, tmp_path: Path
 ) -> None:

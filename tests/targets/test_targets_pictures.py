@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
+from case_tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -101,22 +102,7 @@ def test_pixels_are_those_of_transformers_own_processor() -> None:
     assert page_image.values().dtype == np.float32
 
 
-@pytest.mark.parametrize(
-    ("settings", "scale"),
-    [
-        ({}, PixelScale()),
-        ({"image_mean": [0.1, 0.2, 0.3], "image_std": [1, 2, 3]}, PixelScale(1 / 255, (0.1, 0.2, 0.3), (1, 2, 3))),
-        ({"do_normalize": False}, PixelScale(1 / 255, (0, 0, 0), (1, 1, 1))),
-        ({"do_rescale": False, "rescale_factor": 0.5}, PixelScale(1.0)),
-        ({"rescale_factor": 0.5}, PixelScale(0.5)),
-        ({"image_mean": [0.5]}, None),
-        ({"image_std": [1, 0, 1]}, None),
-        ({"image_mean": ["a", "b", "c"]}, None),
-        ({"image_mean": [float("nan")] * 3}, None),
-        ({"resample": 99}, None),
-        ([1], None),
-    ],
-)
+@table("settings, scale", globals())
 def test_the_checkpoints_own_scale_is_used(settings: Any, scale: PixelScale | None, tmp_path: Path) -> None:
     tiny.checkpoint(tmp_path, "layoutlmv3", "token-classification")
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(settings))
@@ -153,15 +139,7 @@ def test_what_a_processor_of_transformers_5_writes_is_read(tmp_path: Path) -> No
     assert open_checkpoint(tmp_path).sha256 != before  # by which trained models are kept
 
 
-@pytest.mark.parametrize(
-    ("nested", "mean"),
-    [
-        ({"image_processor": OTHER | {"image_mean": [0.2, 0.2, 0.2]}}, 0.2),  # as transformers 5 reads them
-        ({"processor_class": "LayoutLMv3Processor"}, 0.1),  # before transformers 5
-        ({"image_processor": [1]}, None),
-        ([1], None),
-    ],
-)
+@table("nested, mean")
 def test_settings_of_the_whole_processor_come_first(nested: Any, mean: float | None, tmp_path: Path) -> None:
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(OTHER))
     (tmp_path / "processor_config.json").write_text(json.dumps(nested))

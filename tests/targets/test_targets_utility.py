@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
+from case_tables import table
 from scipy import stats
 from sklearn.metrics import f1_score
 
@@ -231,21 +232,8 @@ def test_spade_is_perfect_or_has_nothing_to_find(head: HeadName) -> None:
     assert "in the unseen documents" in measured(target, bare, 0).reason
 
 
-@pytest.mark.parametrize(
-    ("classes", "links", "entities"),
-    [
-        # words: 0 0 1 2 2 between special tokens; class 0 is "O"; -1 is no link
-        ("- 0 - 0 0 - -", "-1 -1 -1 -1 -1 -1 -1", {}),
-        ("- 1 - 0 0 - -", "-1 -1 -1 -1 -1 -1 -1", {("A", (0,))}),
-        ("- 1 - 0 0 - -", "-1 -1 1 2 3 4 -1", {("A", (0, 1, 2))}),
-        ("- 1 - 2 0 - -", "-1 -1 1 2 3 4 -1", {("A", (0,)), ("B", (1, 2))}),  # another entity begins
-        ("- 0 - 0 1 - -", "-1 4 -1 1 -1 -1 -1", {("A", (0, 1, 2))}),  # backwards on the page
-        ("- 1 - 0 0 - -", "-1 -1 1 1 -1 -1 -1", {("A", (0, 1))}),  # two successors: the last one
-        ("- 1 - 0 0 - -", "-1 3 -1 1 -1 -1 -1", {("A", (0, 1))}),  # a circle
-        ("- 1 - 0 0 - -", "-1 -1 1 -1 -1 -1 2", {("A", (0,))}),  # a special token is no word
-    ],
-)
-def test_entities_of_spade(classes: str, links: str, entities: set[tuple[str, tuple[int, ...]]]) -> None:
+@table("classes, links, entities")
+def test_entities_of_spade(classes: str, links: str, entities: list[tuple[str, list[int]]]) -> None:
     words = np.array([-1, 0, 0, 1, 2, 2, -1])
     own = np.array([NOT_READ if value == "-" else int(value) for value in classes.split()])
     found = spade_entities(words, own, np.array([int(value) for value in links.split()]), ("O", "A", "B"))

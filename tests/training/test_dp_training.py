@@ -112,16 +112,7 @@ def test_options_without_sense_are_refused(start, corpus, tmp_path: Path, change
     assert not list((tmp_path / "out").glob("private-????????????????"))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        *({"epsilon": epsilon} for epsilon in (0.0, -3.0, float("nan"))),
-        *({"max_norm": norm} for norm in (0.0, float("inf"))),
-        *({"trained": trained} for trained in ("half", "lora", "lora:0", "lora:x", "lora:-1", "", "head:2")),
-        *({"expected_units": 0}, {"learning_rate": -1.0}, {"local_steps": -1}, {"client_rate": 0.0}),
-        *({name: 0} for name in ("steps", "rows", "per_unit")),
-    ],
-)
+@table("changes")
 def test_numbers_out_of_range_are_refused(changes) -> None:
     with pytest.raises(ValidationError):
         replace(QUICK, **changes)
