@@ -15,6 +15,7 @@ from audit.cli.options import HELP, Assigned, Seed, note_unstated_assignment, sh
 from audit.corpus.documents import Split, TaskKind
 from audit.errors import UsageError, listed
 from audit.importers.assemble import ImportReport
+from audit.importers.columns import read_columns
 from audit.importers.divide import Rule
 from audit.importers.interface import REPORT_NAME, Importer
 from audit.importers.locate import QUALITIES
@@ -83,6 +84,9 @@ def import_data(
         BoxUnit | None,
         typer.Option(metavar="UNIT", help=HELP["import.boxes"], show_default="recognised by their range"),
     ] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="MEANING=NAME,...", help=HELP["import.columns"], show_default="by their names")
+    ] = None,
     official: Annotated[bool, typer.Option("--official", help=HELP["import.official"])] = False,
     by_provider: Annotated[bool, typer.Option("--by-provider", help=HELP["import.by_provider"])] = False,
 ) -> None:
@@ -117,7 +121,8 @@ def import_data(
     rule: Rule = "by-provider" if by_provider else "official" if official else "drawn"
     if named or two_folders:
         rule = NamedMembers(()) if members is None else NamedMembers.read(members, heldout_file)
-    options = Options(() if labels is None else read_labels(labels), provider_column, boxes, assigned)
+    own = () if labels is None else read_labels(labels)
+    options = Options(own, provider_column, boxes, assigned, read_columns(columns or ""))
     with console.Reporter():
         report = importer.convert(src, dst, shares, seed, rule, task, options, heldout_from)
     _show_report(report, dst)
@@ -140,7 +145,10 @@ def import_data(
 def command_of(importer: Importer) -> Callable[..., None]:
     """Make the command of a format: `import_data` without the options that the format does not take."""
     takes = {"official": importer.parts, "by_provider": importer.providers, "task": len(importer.tasks) > 1}
-    takes |= {"importer": False, **dict.fromkeys(("labels", "provider_column", "boxes"), importer.recognises)}
+    takes |= {
+        "importer": False,
+        **dict.fromkeys(("labels", "provider_column", "boxes", "columns"), importer.recognises),
+    }
     signature = inspect.signature(import_data, eval_str=True)
     parameters = [own for name, own in signature.parameters.items() if takes.get(name, True)]
 

@@ -53,10 +53,14 @@ STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
 
 @strict_dataclass(frozen=True, config=STRICT)
 class Word:
-    """One word of a page as the OCR gives it. `box` is (x0, y0, x1, y1) in pixels of the document's `size`."""
+    """One word of a page as the OCR gives it.
+
+    `box` is (x0, y0, x1, y1) in pixels of the document's `size`; `after` the white space behind the word in a text.
+    """
 
     text: str
     box: Box | None = None
+    after: Annotated[str, PydanticField(pattern="^[ \t\r\n]{0,99}$")] = " "
 
 
 @strict_dataclass(frozen=True, config=STRICT)

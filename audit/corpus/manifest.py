@@ -214,13 +214,13 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manif
 
 def _setting_problems(manifest: Manifest) -> Iterator[str]:
     """List what is wrong with the name, the draw, and what a model is asked with."""
-    membership, task, prompt = manifest.membership, manifest.task, manifest.recipe.prompt
+    membership, once, prompt = manifest.membership, manifest.task.kind != "parsing", manifest.recipe.prompt
     if problem := text_problem(manifest.name):
         yield f"name: {problem}"
     if (membership.drawn is None) != (membership.drawn_by is None):
         yield "membership: drawn (a day) and drawn_by (a command of docaudit) go together"
-    if prompt is not None and prompt.count(QUESTION) != (task.kind != "parsing"):
-        asked = "a parsing model is asked no question" if task.kind == "parsing" else "a question occurs there once"
+    if prompt is not None and prompt.count(QUESTION) not in (once, once and "{text}" not in prompt):
+        asked = "a question occurs there once" if once else "a parsing model is asked no question"
         yield f'recipe.prompt: holds "{QUESTION}" {prompt.count(QUESTION)} times; {asked}'
     for name, text in (("prompt", prompt), ("system", manifest.recipe.system)):
         if text is not None and (problem := markup_problem(text)):

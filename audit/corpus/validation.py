@@ -67,15 +67,13 @@ def is_bio(tag: str) -> bool:
 
 def label_problems(task: Task) -> Iterator[str]:
     """List the problems of a task's labels."""
-    for label, count in Counter(task.labels).items():
-        if count > 1:
-            yield f"task.labels: {label} occurs {count} times"
+    counts = Counter(task.labels)
+    yield from (f"task.labels: {label} occurs {count} times" for label, count in counts.items() if count > 1)
     if task.kind == "token-classification" and task.labels:
         yield from (f"task.labels: {problem}" for problem in scheme_problems(task.labels, task.outside))
     if task.kind == "spade-extraction" and task.labels:
-        for label in task.labels:
-            if label[:2] in ("B-", "I-"):
-                yield f"task.labels: {label} is a BIO tag; give the names of the classes, each once"
+        tags = (label for label in task.labels if label[:2] in ("B-", "I-"))
+        yield from (f"task.labels: {tag} is a BIO tag; give the names of the classes, each once" for tag in tags)
         if "O" not in task.labels:
             yield "task.labels: no label is O, the class of words that begin no entity"
     if task.kind == "spade-linking" and task.labels:
@@ -102,9 +100,8 @@ def problems_of(document: Document, task: Task | None) -> Iterator[str]:
     if document.tags is not None and len(document.tags) != len(document.words):
         yield f"tags: {len(document.tags)} tags for {len(document.words)} words"
     for name, parts in (("entities", document.entities), ("questions", document.questions)):
-        for key, count in Counter(part.id for part in parts).items():
-            if count > 1:
-                yield f"{name}: id {key} occurs {count} times"
+        counts = Counter(part.id for part in parts)
+        yield from (f"{name}: id {key} occurs {count} times" for key, count in counts.items() if count > 1)
     for number, entity in enumerate(document.entities):
         yield from _index_problems(entity.words, f"entities[{number}].words", len(document.words))
     yield from _reference_problems(document)
@@ -208,9 +205,8 @@ def _task_problems(document: Document, task: Task) -> Iterator[str]:
         yield "questions: asked on a page with neither words nor image"
     if task.kind == "parsing" and (document.output is None or markup_problem(document.output) is None):
         yield from output_problems(document)
-    for name in _NEEDED.get(task.kind, ()):
-        if getattr(document, name) is None:
-            yield f"{name}: missing, and task.kind is {task.kind}"
+    lacking = (name for name in _NEEDED.get(task.kind, ()) if getattr(document, name) is None)
+    yield from (f"{name}: missing, and task.kind is {task.kind}" for name in lacking)
     if task.kind == "intent-slots":
         tags = enumerate(document.tags or ())
         yield from (f"tags[{number}]: none of O, B-..., I-..." for number, tag in tags if not is_bio(tag))
@@ -227,9 +223,8 @@ def words_in_two_entities(document: Document) -> Iterator[str]:
 
 def links_to_itself(document: Document) -> Iterator[str]:
     """List entities that are linked to themselves: no SPADE head can say so."""
-    for number, (parent, child) in enumerate(document.links):
-        if parent == child:
-            yield f"links[{number}]: entity {child} cannot be its own parent"
+    own = ((number, child) for number, (parent, child) in enumerate(document.links) if parent == child)
+    yield from (f"links[{number}]: entity {child} cannot be its own parent" for number, child in own)
 
 
 def unknown_names(document: Document, task: Task) -> list[str]:

@@ -258,7 +258,7 @@ class Assembly:
             self.report.notes["pages on which some words have no box: no box of theirs was taken"] += some
             boxes = dict.fromkeys(texts)
         places = {index: place for place, index in enumerate(texts)}
-        return places, tuple(Word(text, boxes[index]) for index, text in texts.items())
+        return places, tuple(Word(text, boxes[index], page.words[index].after) for index, text in texts.items())
 
     def _entities(
         self, page: Page, places: Mapping[int, int], words: Sequence[Word], size: Size | None

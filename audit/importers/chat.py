@@ -1,8 +1,9 @@
-"""Chat data as vision-language models are trained with: rows of an image and a conversation, JSON lines or a list.
+"""Conversations as models are trained with, about images or texts: JSON lines, a list, or rows of a table.
 
-LLaVA: {"image", "conversations": [{"from": "human", "value"}, {"from": "gpt", "value"}]}; OpenAI, Qwen, TRL and
-LLaMA-Factory: {"messages": [{"role", "content"}]}, content a text or a list of parts, images in the parts or in a list
-of the row. A user's turn is a question, the next turn of the assistant its answer.
+LLaVA, ShareGPT: {"image", "conversations": [{"from": "human", "value"}, {"from": "gpt", "value"}]}; OpenAI, Qwen, TRL
+and LLaMA-Factory: {"messages": [{"role", "content"}]}, content a text or a list of parts, images in the parts or in a
+list of the row; {"prompt", "completion"}, texts or turns. A user's turn is a question, the next turn of the assistant
+its answer. Without an image, the first turn of the user holds the document: `audit.importers.prompts` divides it.
 """
 
 from __future__ import annotations
@@ -13,26 +14,25 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from audit.corpus.documents import TrainingRecipe
 from audit.errors import ManifestError
-from audit.importers.columns import add_output
+from audit.importers.columns import Columns, add_output
 from audit.importers.files import TEXTS
 from audit.importers.interface import Importer
-from audit.importers.pages import Page, clean, part_of, replace_controls
+from audit.importers.pages import Page, Part, clean, keep_lines, part_of, text_words
+from audit.importers.prompts import QUESTION, divide_prompts, fill_prompt
 from audit.importers.source import Source
 
-TURNS = ("messages", "conversations", "conversation")
 IMAGE_KEYS = ("image", "images", "image_path", "img")
 MARKS = re.compile(r"<\|?/?(image|image_pad|vision_start|vision_end|img)\|?>")
 """Marks of the image in a text, which chat templates put there by themselves."""
-QUESTION = "{question}"
-MIN_COMMON = 4
-"""Different questions that must share a beginning or an end for it to be the prompt's."""
 _ROLES = {"system": "system", "user": "user", "human": "user"} | dict.fromkeys(("assistant", "gpt", "model"), "reply")
+NO_IMAGE = "conversations about no image or several, left out"
+REBUILT = "prompts whose white space is not as in the source"
 _Image = str | bytes
 _Asked = tuple[Page, str, str]
 
@@ -44,75 +44,153 @@ class _Turn(NamedTuple):
 
 
 class Chat(Importer):
-    """One document an image, asked what its conversations ask; text common to all questions becomes the prompt."""
+    """One document an image, asked what its conversations ask; or a document a text, of rows without images."""
 
     name = "chat"
-    description = ".json or .jsonl of conversations about images"
+    description = ".json or .jsonl of conversations, about images or texts, or of prompt and completion"
     marks = tuple((name, r'"(messages|conversations)":\s*\[') for name in ("*.jsonl", "*.json"))
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        pages: dict[_Image, Page] = {}
-        systems: Counter[str] = Counter()
-        asked: list[_Asked] = []
+        talks = Conversations(source)
         for path in source.files(".json", ".jsonl", hint="give the file of conversations, or the folder that holds it"):
             with source.problems.catch():
                 for place, row in source.records(path):
                     with source.problems.catch(f"{place}:"):
-                        turns = _turns(row)
-                        images: list[_Image] = []
-                        for turn in turns:
-                            images += [image for image in turn.images if image not in images]
-                        if len(images) != 1:
-                            source.notes["conversations about no image or several, left out"] += 1
-                            continue
-                        systems["\n".join(turn.text for turn in turns if turn.role == "system").strip()] += 1
-                        page = _page(source, pages, path, row, images[0])
-                        talk = [turn for turn in turns if turn.role != "system"]
-                        for one, reply in zip(talk, [*talk[1:], _Turn("", "", [])], strict=True):
-                            if one.role != "user":
-                                continue
-                            source.notes["turns of a user without an answer, left out"] += reply.role != "reply"
-                            asked += [(page, one.text, reply.text)] if reply.role == "reply" else []
-        system = _without_controls(next(iter(systems))) if len(systems) == 1 else ""
-        if len(systems) > 1:
-            total = systems.total()
-            source.advice.append(TEXTS["systems"].format(n=total - systems[""], total=total))
-        source.recipe = TrainingRecipe(prompt=_fill(source, asked), system=system or None)
-        yield from pages.values()
+                        if not isinstance(row, dict):
+                            raise ManifestError("not an object")
+                        columns = Columns(row, named=source.options.columns)
+                        if not columns.talks:
+                            raise columns.refusal(place, TEXTS["no_talk"])
+                        talks.add(row, columns, PurePosixPath(path).parent.as_posix(), part_of(path))
+        yield from talks.pages()
 
 
-def _page(source: Source, pages: dict[_Image, Page], file: str, row: Mapping[str, Any], image: _Image) -> Page:
-    """Return the page of a conversation's image, which others may share."""
-    key = source.find_image(image, PurePosixPath(file).parent.as_posix()) if isinstance(image, str) else image
-    if key not in pages:
-        if isinstance(key, str):
-            page = Page(source.ids[key], source.root / key)
+class Conversations:
+    """The documents of conversations: images where any has one, else the texts in their prompts."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._systems: Mapping[bool, Counter[str]] = {True: Counter(), False: Counter()}
+        self._images: dict[_Image, Page] = {}
+        self._asked: list[_Asked] = []
+        self._prompts: list[_Asked] = []
+
+    def add(self, row: Mapping[str, Any], columns: Columns, folder: str, part: Part | None) -> None:
+        """Add a conversation.
+
+        Args:
+            row: of the source.
+            columns: the meanings of its keys.
+            folder: where paths of its images begin, within the source.
+            part: of the source's division that it is of.
+
+        Raises:
+            ManifestError: it has another form.
+        """
+        turns = _turns(row, columns)
+        images: list[_Image] = []
+        for turn in turns:
+            images += [image for image in turn.images if image not in images]
+        if len(images) > 1:
+            self._source.notes[NO_IMAGE] += 1
+            return
+        talk = [turn for turn in turns if turn.role != "system"]
+        asked = [(a.text, b.text) for a, b in pairwise(talk) if (a.role, b.role) == ("user", "reply")]
+        unanswered = sum(turn.role == "user" for turn in talk) - len(asked)
+        self._source.notes["turns of a user without an answer, left out"] += unanswered
+        self._systems[bool(images)]["\n".join(turn.text for turn in turns if turn.role == "system").strip()] += 1
+        if images:
+            page = self._page(row, columns, images[0], folder, part)
+            self._asked += [(page, *one) for one in asked]
         else:
-            given = row.get("id")
-            name = clean(str(given)) if isinstance(given, str | int) else f"row-{len(pages) + 1:06d}"
-            page = Page(name, source.save_image(key))
-        page.part = part_of(file)
-        page.provider = source.provider(row, key if isinstance(key, str) else None)
-        pages[key] = page
-    return pages[key]
+            page = Page(_name(row, columns), part=part, provider=self._source.provider(row))
+            self._prompts += [(page, *one) for one in asked[:1]]
+
+    def pages(self) -> Iterator[Page]:
+        """Yield the pages, with their questions, or with outputs where all are asked for JSON in the same words.
+
+        The text that all questions share, also those of an import's first source, becomes the prompt of the manifest;
+        a system turn that all have becomes its own.
+        """
+        if not any(self._systems.values()):
+            return
+        source, talks = self._source, self._source.kept
+        talks.append(self)
+        of_images = any(talk._images for talk in talks)
+        source.notes[NO_IMAGE] += len(self._prompts) if of_images else 0
+        asked = [(talk, *one) for talk in talks for one in (talk._asked if of_images else talk._prompts)]
+        template, divided = divide_prompts([question for _, _, question, _ in asked], with_text=not of_images)
+        pages: dict[tuple[int, Part | None, str], Page] = {}
+        filled: list[_Asked] = []
+        for (talk, own, prompt, answer), (text, question) in zip(asked, divided, strict=True):
+            page = own if of_images else pages.setdefault((id(talk), own.part, text), own)
+            page.questions, page.output, page.unanswered = [], None, 0
+            if not of_images:
+                page.words = text_words(text)
+                source.notes[REBUILT] += fill_prompt(template, page.words, question) != keep_lines(prompt)
+            filled.append((page, question, answer))
+        for talk in talks:
+            talk._source.advice.clear()
+        systems = sum((talk._systems[of_images] for talk in talks), Counter[str]())
+        source.recipe = TrainingRecipe(prompt=_fill(source, template, filled), system=_system(source, systems))
+        for talk in talks:
+            talk._source.recipe = source.recipe
+        texts = [page for (talk, _, _), page in pages.items() if talk == id(self)]
+        if len({page.name for page in texts} - {""}) < len(texts):
+            for number, page in enumerate(texts):
+                page.name = f"text-{number:06d}"
+        yield from self._images.values() if of_images else texts
+
+    def _page(self, row: Mapping[str, Any], columns: Columns, image: _Image, folder: str, part: Part | None) -> Page:
+        """Return the page of a conversation's image, which others may share."""
+        source = self._source
+        key = source.find_image(image, folder) if isinstance(image, str) else image
+        if key not in self._images:
+            if isinstance(key, str):
+                page = Page(source.ids[key], source.root / key)
+            else:
+                name = _name(row, columns) or f"row-{len(self._images) + 1:06d}"
+                page = Page(name, source.save_image(key))
+            page.part = part
+            page.provider = source.provider(row, key if isinstance(key, str) else None)
+            self._images[key] = page
+        return self._images[key]
 
 
-def _turns(row: Any) -> list[_Turn]:
+def _system(source: Source, systems: Counter[str]) -> str | None:
+    """Return the system turn of all conversations; None where there is none, or several."""
+    if len(systems) > 1:
+        total = systems.total()
+        source.advice.append(TEXTS["systems"].format(n=total - systems[""], total=total))
+        return None
+    return keep_lines(next(iter(systems))) or None
+
+
+def _name(row: Mapping[str, Any], columns: Columns) -> str:
+    """Return the id of a row; empty where it has none."""
+    given = columns.value(row, "name")
+    return clean(str(given)) if isinstance(given, str | int) else ""
+
+
+def _turns(row: Mapping[str, Any], columns: Columns) -> list[_Turn]:
     """Return the turns of a conversation; the first holds the images, and the system prompt, of the row itself.
 
     Raises:
         ManifestError: it has another form.
     """
-    if not isinstance(row, dict):
-        raise ManifestError("not an object")
-    turns = next((row[key] for key in TURNS if key in row), None)
-    if not isinstance(turns, list):
-        raise ManifestError(f"no list of turns: none of {', '.join(TURNS)}")
+    turns, prompt, completion = (columns.value(row, meaning) for meaning in ("turns", "prompt", "completion"))
+    if columns["turns"]:
+        prompt, completion = turns, []
+    if isinstance(prompt, list) and isinstance(completion, list):
+        talk = [_turn(turn, number) for number, turn in enumerate([*prompt, *completion])]
+    elif isinstance(prompt, str) and isinstance(completion, str):
+        talk = [_Turn("user", MARKS.sub("", prompt), []), _Turn("reply", completion, [])]
+    else:
+        raise ManifestError("no list of turns, and no texts of prompt and completion")
     system = row.get("system")
     images = [*_images(next((row[key] for key in IMAGE_KEYS if row.get(key)), None))]
-    first = _Turn("system", system if isinstance(system, str) else "", images)
-    return [first, *(_turn(turn, number) for number, turn in enumerate(turns))]
+    return [_Turn("system", system if isinstance(system, str) else "", images), *talk]
 
 
 def _turn(turn: Any, number: int) -> _Turn:
@@ -136,49 +214,45 @@ def _turn(turn: Any, number: int) -> _Turn:
 
 
 def _images(value: Any) -> Iterator[_Image]:
-    """Yield the images that a value names: a path, an address, bytes in base64, or several."""
+    """Yield the images that a value names: a path, an address, bytes, also in base64, or several."""
     if isinstance(value, list):
         for one in value:
             yield from _images(one)
     elif isinstance(value, dict):
-        yield from _images(value.get("url", value.get("path", value.get("image", value.get("bytes")))))
+        yield from _images(next((value[key] for key in ("bytes", "url", "path", "image") if value.get(key)), None))
     elif isinstance(value, str) and value.startswith("data:"):
         try:
             yield base64.b64decode(value.partition(",")[2], validate=True)
         except (binascii.Error, ValueError):
             raise ManifestError("an image is no valid base64") from None
-    elif isinstance(value, str) and value:
-        yield value.removeprefix("file://")
+    elif isinstance(value, str | bytes) and value:
+        yield value.removeprefix("file://") if isinstance(value, str) else value
 
 
-def _fill(source: Source, asked: Sequence[_Asked]) -> str | None:
+def _fill(source: Source, template: str, asked: Sequence[_Asked]) -> str | None:
     """Give pages their questions, or their outputs where all are asked for JSON in the same words.
 
     Returns:
         The prompt that all questions stood in, or that asked for all outputs; None where there is none.
     """
-    texts = list(dict.fromkeys(question for _, question, _ in asked))
-    once = len(texts) == 1 and len(asked) == len({id(page) for page, _, _ in asked})
+    questions = {question for _, question, _ in asked}
+    once = len(questions) == 1 and len(asked) == len({id(page) for page, _, _ in asked})
     parsing = source.task in (None, "parsing") and once and all(_is_json(answer) for _, _, answer in asked)
-    before, after = ("", "") if parsing else _common_text(texts)
     for page, question, answer in asked:
         with source.problems.catch(f"{page.name}:"):
             if parsing:
                 add_output(page, answer)
             else:
-                page.ask(question[len(before) : len(question) - len(after)], [answer])
-    prompt = _without_controls(texts[0].replace(QUESTION, "") if parsing else f"{before}{QUESTION}{after}")
+                page.ask(question, [answer])
+    if parsing:
+        template = template.replace(QUESTION, questions.pop().replace(QUESTION, ""))
+    prompt = keep_lines(template)
     if prompt in ("", QUESTION):
         return None
     if parsing:
         source.advice.append("Every conversation asks for JSON in the same words, so the task is parsing.")
-    source.advice.append(f"Every question had this text around it, now [recipe] prompt of the manifest: {prompt!r}")
+    source.advice.append(f"Every question was asked in this form, now [recipe] prompt of the manifest: {prompt!r}")
     return prompt
-
-
-def _without_controls(text: str) -> str:
-    """Replace control characters, but for line ends and tabs, which a manifest takes."""
-    return re.sub(r"[^\n\t]+", lambda run: replace_controls(run[0]), text)
 
 
 def _is_json(answer: str) -> bool:
@@ -188,23 +262,3 @@ def _is_json(answer: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(value, dict | list) and bool(value)
-
-
-def _common_text(texts: Sequence[str]) -> tuple[str, str]:
-    """Return the text before and after all questions: up to a line's end or a colon, from the beginning of a line.
-
-    Nothing where there are fewer than `MIN_COMMON` different questions, or where no question would be left of one.
-    """
-    before = _common_beginning(texts)
-    before = before[: max(before.rfind("\n"), before.rfind(": ") + 1) + 1]
-    after = _common_beginning([text[len(before) :][::-1] for text in texts])[::-1]
-    after = after[after.find("\n") :] if "\n" in after else ""
-    left = [text[len(before) : len(text) - len(after)].strip() for text in texts]
-    if len(texts) < MIN_COMMON or not all(left) or any(QUESTION in text for text in texts):
-        return "", ""
-    return before, after
-
-
-def _common_beginning(texts: Sequence[str]) -> str:
-    first, last = min(texts, default=""), max(texts, default="")
-    return "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))

@@ -6,15 +6,16 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, cast
 
 from audit.corpus.documents import Box, Category, Task, Word
 from audit.corpus.outputs import fields_of_output
 from audit.corpus.tagging import BIO, OUTSIDE_NAMES, scheme_of
 from audit.corpus.validation import label_problems
-from audit.errors import ManifestError
+from audit.errors import ManifestError, UsageError, printable
 from audit.importers.files import NAMES, TEXTS, as_text
-from audit.importers.pages import Field, Page, bounds, clean
+from audit.importers.pages import Field, Page, bounds, clean, text_words
 
 OUTSIDE = frozenset({*OUTSIDE_NAMES, ""})
 """Names of the class of words in no field, in lower case."""
@@ -31,13 +32,19 @@ class Columns:
         names: of the columns.
         classes: by column, the names that its numbers stand for.
         labels: names that the owner gives for numbers, in place of `classes`.
+        named: columns that the owner gives, by meaning.
     """
 
     def __init__(
-        self, names: Iterable[str], classes: Mapping[str, Sequence[str]] | None = None, labels: Sequence[str] = ()
+        self,
+        names: Iterable[str],
+        classes: Mapping[str, Sequence[str]] | None = None,
+        labels: Sequence[str] = (),
+        named: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        present, columns = {*names}, NAMES["columns"].items()
-        self._of = {meaning: next((name for name in known if name in present), "") for meaning, known in columns}
+        self._names = [*names]
+        known = {meaning: [named[meaning]] if meaning in named else one for meaning, one in NAMES["columns"].items()}
+        self._of = {key: next((name for name in one if name in self._names), "") for key, one in known.items()}
         self._classes, self._labels = classes or {}, labels
 
     def __getitem__(self, meaning: str) -> str:
@@ -54,6 +61,19 @@ class Columns:
         """Names of the tags, in the order of their numbers, where the table or the owner gives them."""
         return tuple(self._labels or self._classes.get(self["tags"], ()))
 
+    @property
+    def talks(self) -> bool:
+        """True where a row is a conversation, or a prompt with its completion."""
+        asked = self["question"] and self["answers"] and (self["text"] or self["words"] or self["image"])
+        return bool(self["turns"] or (self["prompt"] and self["completion"] and not asked))
+
+    def refusal(self, place: str, wanted: str) -> UsageError:
+        """Return the error of a table that lacks what is wanted of it: names of columns, no values."""
+        seen = [printable(str(name)) for name in self._names[:20]] + ["..."] * (len(self._names) > 20)
+        example = ",".join(f"{key}={name}" for key, name in zip(("prompt", "completion"), seen, strict=False))
+        hint = f"say what they mean, as in --columns {example} (meanings: {', '.join(NAMES['columns'])})"
+        return UsageError(f"{place}: {wanted}; its columns are {', '.join(seen) or 'none'}", hint)
+
     def value(self, row: Mapping[str, Any], meaning: str) -> Any:
         """Return the value of a row in the column of this meaning; None where there is none."""
         return row.get(self[meaning]) if self[meaning] else None
@@ -68,7 +88,7 @@ class Columns:
         if not page.words and self.value(row, "words") is not None:
             self._add_words(page, row)
         elif not page.words and isinstance(text, str):
-            page.words = [Word(word) for word in text.split()]
+            page.words = text_words(text)
         self._add_questions(page, row)
         column = self["label"] or (LIST_LABEL if self["tags"] == LIST_LABEL else "")
         if row.get(column) is not None and not isinstance(row[column], list | dict):
@@ -117,6 +137,19 @@ class Columns:
             raise ManifestError(f"{self['answers']}: another number than of {self['question']}")
         for question, accepted in zip(asked, answers, strict=True):
             page.ask(as_text(question), _read_answers(accepted))
+
+
+def read_columns(given: str) -> dict[str, str]:
+    """Read the names of columns by meaning, as "prompt=source,completion=target".
+
+    Raises:
+        UsageError: it has another form, or there is no such meaning.
+    """
+    named = dict(meaning.partition("=")[::2] for meaning in given.split(",") if meaning)
+    meanings = list(dict.fromkeys([*NAMES["columns"], *NAMES["table"]]))
+    if not {*named} <= {*meanings} or not all(named.values()):
+        raise UsageError(f"--columns {given}: not MEANING=NAME,...", f"meanings are {', '.join(meanings)}")
+    return named
 
 
 def read_box(value: Any, column: str) -> Box:

@@ -35,7 +35,7 @@ class FieldTable(Importer):
         for path in source.files(".csv", hint="give the table, or the folder that holds it and the pages"):
             with source.problems.catch():
                 for place, row in source.records(path):
-                    known = _columns_by_meaning(row)
+                    known = _columns_by_meaning(row, source.options.columns)
                     if "file" not in known or len(row) < 2:
                         names = ", ".join(NAMES["table"]["file"][:4])
                         raise ManifestError(f"{path}: no column {names} with another beside it")
@@ -47,10 +47,11 @@ class FieldTable(Importer):
             yield from pages
 
 
-def _columns_by_meaning(row: Row) -> dict[str, str]:
+def _columns_by_meaning(row: Row, named: Mapping[str, str]) -> dict[str, str]:
     """Map each known meaning to the row's column of it."""
     lower = {name.lower(): name for name in reversed([*row])}
-    found = {meaning: [lower[name] for name in names if name in lower] for meaning, names in NAMES["table"].items()}
+    names = {**NAMES["table"], **{meaning: [name.lower()] for meaning, name in named.items()}}
+    found = {meaning: [lower[name] for name in known if name in lower] for meaning, known in names.items()}
     return {meaning: columns[0] for meaning, columns in found.items() if columns}
 
 

@@ -12,13 +12,16 @@ from typing import Any
 
 from audit.errors import ManifestError, UsageError
 from audit.importers.arrow import SPLITS, STATE, Row, Table, parquet_split, saved_splits
+from audit.importers.chat import IMAGE_KEYS, Conversations
 from audit.importers.columns import Columns
+from audit.importers.files import TEXTS
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, clean, ids_of, part_named
 from audit.importers.source import Source
 
 METADATA = ("metadata.jsonl", "metadata.csv")
-LAYOUT = "give a folder of save_to_disk, one with Parquet files, or one of images with metadata.jsonl or metadata.csv"
+BESIDE = ("data", "system", *IMAGE_KEYS)
+"""Columns that may belong to rows beside those with a meaning."""
 
 _Pages = dict[str, tuple[str, Page]]
 """Split and page of each row, by the hash of its image or text where it asks a question, else by number."""
@@ -32,21 +35,29 @@ class HuggingFace(Importer):
     """
 
     name = "hf"
-    description = "Hugging Face data set on disk: save_to_disk, Parquet, or images with metadata.jsonl"
-    marks = tuple((name, "") for name in (SPLITS, STATE, "*.parquet", *METADATA))
+    description = "Hugging Face data set on disk: save_to_disk, Parquet, JSON lines, or images with metadata.jsonl"
+    marks = (
+        *((name, "") for name in (SPLITS, STATE, "*.parquet", *METADATA)),
+        ("*.jsonl", r'^\s*\{.*"(prompt|instruction|tokens|words)"\s*:'),
+    )
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
         pages: _Pages = {}
+        talks = Conversations(source)
         for table in _tables(source):
-            columns = Columns(table.columns, table.classes, source.options.labels)
+            columns = Columns(table.columns, table.classes, source.options.labels, source.options.columns)
+            if not (columns.talks or any(columns[meaning] for meaning in ("words", "text", "image"))):
+                raise columns.refusal(table.split or "the data set", TEXTS["no_columns"])
             source.tags = source.tags or columns.tags
-            provider = source.options.provider
-            wanted = columns.used | ({provider, "data"} if provider else set())
-            for number, (place, row) in enumerate(table.read(wanted)):
+            for number, (place, row) in enumerate(table.read({*columns.used, *BESIDE, source.options.provider or ""})):
                 with source.problems.catch(f"{place}:"):
-                    _add(source, pages, table, columns, number, row)
+                    if columns.talks:
+                        talks.add(row, columns, table.folder, part_named(table.split))
+                    else:
+                        _add(source, pages, table, columns, number, row)
         yield from _with_ids([*pages.values()])
+        yield from talks.pages()
 
 
 def _add(source: Source, pages: _Pages, table: Table, columns: Columns, number: int, row: Mapping[str, Any]) -> None:
@@ -111,16 +122,18 @@ def _tables(source: Source) -> Iterator[Table]:
         UsageError: it has none of the layouts, or a library is missing.
     """
     src = source.path
-    if not src.is_dir():
-        raise UsageError(f"{src}: no such folder", LAYOUT)
-    metadata = [path for path in source.files(".jsonl", ".csv") if PurePosixPath(path).name in METADATA]
+    if not src.exists():
+        raise UsageError(f"{src}: no such folder", TEXTS["hf_layout"])
+    parquet, lines, lists, tables = (source.files(suffix) for suffix in (".parquet", ".jsonl", ".json", ".csv"))
+    metadata = [path for path in (*lines, *tables) if PurePosixPath(path).name in METADATA]
+    rows_in = metadata or lines or ([] if source.ids else lists)
     if (src / SPLITS).is_file() or (src / STATE).is_file():
         yield from saved_splits(src, source.problems)
-    elif parquet := source.files(".parquet"):
+    elif parquet:
         for split, paths in _by_split(parquet).items():
-            yield parquet_split(split, [src / path for path in paths])
-    elif metadata:
-        for path in metadata:
+            yield parquet_split(split, [source.at(path) for path in paths])
+    elif rows_in:
+        for path in rows_in:
             with source.problems.catch():
                 rows: list[Row] = [*source.records(path)]
                 wrong = next((place for place, row in rows if not isinstance(row, dict)), None)
@@ -135,7 +148,7 @@ def _tables(source: Source) -> Iterator[Table]:
             rows = [(path, {"file_name": path, **label}) for path, label in zip(paths, labels, strict=True)]
             yield _table(split, rows)
     else:
-        raise UsageError(f"{src} holds no Hugging Face data set", LAYOUT)
+        raise UsageError(f"{src} holds no Hugging Face data set", TEXTS["hf_layout"])
 
 
 def _by_split(paths: Iterable[str]) -> dict[str, list[str]]:

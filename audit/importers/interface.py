@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, Manifest, Membership, Split, TaskKind
@@ -120,12 +120,12 @@ class Importer(ABC):
             task = DEFAULT_TASK if DEFAULT_TASK in self.tasks else self.tasks[0]
         check_destination(dst)
         with PrivateFolder() as scratch:
-            sources: list[Source] = []
+            sources, kept = list[Source](), list[Any]()
             for number, place in enumerate((src,) if heldout_from is None else (src, heldout_from)):
                 (scratch / str(number)).mkdir()
                 official = division == "official"
                 given = options or Options()
-                sources.append(Source(place, scratch / str(number), task, official, seed, given, self.word_files))
+                sources.append(Source(place, scratch / str(number), task, official, seed, given, self.word_files, kept))
             groups = [self._read(source) for source in sources]
             if heldout_from is not None:
                 division = NamedMembers(tuple(page.name for page in groups[0]))

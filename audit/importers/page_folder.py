@@ -9,13 +9,13 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from audit.corpus.documents import Document, Split, Word
+from audit.corpus.documents import Document, Split
 from audit.corpus.images import ImageFile, read_header
 from audit.corpus.problems import Problems
 from audit.corpus.validation import form_problems, orientation_problem
 from audit.errors import ManifestError, UsageError
 from audit.importers.files import IMAGES, files_in, parse_json, read_text
-from audit.importers.pages import ids_of, part_named
+from audit.importers.pages import ids_of, part_named, text_words
 from audit.progress import steps
 
 TEXT = ".txt"
@@ -110,7 +110,7 @@ def read_document(root: Path, page: FoundPage, split: Split, given: Mapping[str,
     if page.header is not None:
         values |= {"image": page.path, "size": (page.header.width, page.header.height)}
     elif "words" not in values:
-        values["words"] = tuple(Word(word) for word in read_text(root / page.path).split())
+        values["words"] = tuple(text_words(read_text(root / page.path)))
     try:
         return _document_type.validate_python(values)
     except ValidationError as error:

@@ -143,9 +143,20 @@ def replace_controls(text: str) -> str:
     return _CONTROL.sub(" ", text)
 
 
+def keep_lines(text: str) -> str:
+    """Replace control characters, but for line ends and tabs, which a manifest takes."""
+    return re.sub(r"[^\r\n\t]+", lambda run: replace_controls(run[0]), text)
+
+
 def clean(text: str) -> str:
     """Remove control characters, and the spaces around a text."""
     return replace_controls(text).strip()
+
+
+def text_words(text: str) -> list[Word]:
+    """Return the words of a text, each with the white space behind it."""
+    found = re.findall(r"(\S+)(\s*)", keep_lines(text))
+    return [Word(word, after=re.sub(r"[^ \t\r\n]", " ", after)[:99] or " ") for word, after in found]
 
 
 def split_words(text: str, spans: Iterable[Span]) -> Iterator[Span]:

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 from audit import plugins
+from audit.files import table_beside
 from audit.importers.chat import Chat
-from audit.importers.coco import COCO
 from audit.importers.csv_table import FieldTable
 from audit.importers.forms import Forms
 from audit.importers.hf import HuggingFace
 from audit.importers.interface import Importer
-from audit.importers.label_studio import LabelStudio
 from audit.importers.pages import Page, part_named
 from audit.importers.pdf import PDFFolder
 from audit.importers.source import Source
 
+WORD_FILES: Mapping[str, Mapping[str, Any]] = table_beside(__file__, "word_files.toml")
+"""The formats of word files, by name."""
 MAX_FILES, MAX_CHARACTERS = 20, 10_000_000
 """Files of a pattern that are looked into to guess a format, and how far."""
 
 
 class WordFolder(Importer):
-    """Images with the word files of one OCR program beside them: one document an image."""
+    """Images with the word files of one OCR program beside them: one document an image.
+
+    Args:
+        table: its class attributes: name, description, `word_files` and `marks`.
+    """
+
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        vars(self).update(table)
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
@@ -36,36 +45,9 @@ class WordFolder(Importer):
                     source.problems.add("", [f"{path}: its word file is missing"])
 
 
-class HOCR(WordFolder):
-    """hOCR, as Tesseract writes it."""
-
-    name, description, marks = "hocr", "images and .hocr files", (("*.hocr", ""),)
-    word_files = (".hocr", ".html", ".htm", ".xml")
-
-
-class ALTO(WordFolder):
-    """ALTO, as libraries and archives keep it."""
-
-    name, description, word_files, marks = "alto", "images and ALTO .xml files", (".xml",), (("*.xml", "<alto"),)
-
-
-class DocTR(WordFolder):
-    """docTR's exports."""
-
-    name, description, word_files = "doctr", "images and docTR's exported .json", (".json",)
-    marks = (("*.json", r'"pages":\s*\[\s*\{\s*"page_idx"'),)
-
-
-class Textract(WordFolder):
-    """Responses of Amazon Textract; keys and values are fields, queries with results are questions."""
-
-    name, description, word_files = "textract", "images and Textract's .json", (".json",)
-    marks = (("*.json", '"BlockType":'),)
-
-
 _CORE: tuple[Importer, ...] = (
-    *(Forms(), HuggingFace(), Chat(), LabelStudio(), COCO(), FieldTable(), PDFFolder()),
-    *(HOCR(), ALTO(), DocTR(), Textract()),
+    *(Forms(), HuggingFace(), Chat(), FieldTable(), PDFFolder()),
+    *(WordFolder({"name": name, **table}) for name, table in WORD_FILES.items()),
 )
 FORMATS = plugins.extend({importer.name: importer for importer in _CORE}, "docaudit.importers")
 

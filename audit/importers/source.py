@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -32,12 +32,14 @@ class Options:
         provider: the column or key that names a page's provider, or `FOLDER`: the folder of its image.
         boxes: the unit of boxes; None: recognised by their range.
         assigned: the rule by which the documents of training were chosen, where the import draws none.
+        columns: names of columns or keys by meaning (`names.toml`), where they are not recognised.
     """
 
     labels: tuple[str, ...] = ()
     provider: str | None = None
     boxes: Unit | None = None
     assigned: Assignment | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
 
 
 class Source:
@@ -53,6 +55,7 @@ class Source:
         seed: of every draw.
         options: of the owner.
         word_files: endings of the word files that may lie beside images.
+        kept: what the importer keeps of one source for the next one of the same import.
 
     Attributes:
         root: the folder.
@@ -73,9 +76,10 @@ class Source:
         seed: int = 0,
         options: Options = Options(),
         word_files: Sequence[str] = (),
+        kept: list[Any] | None = None,
     ) -> None:
         self.path, self.scratch, self.task, self.official, self.seed = path, scratch, task, official, seed
-        self.options = options
+        self.options, self.kept = options, [] if kept is None else kept
         self.root = path.parent if path.is_file() else path
         self.problems = Problems()
         self.notes: Counter[str] = Counter()
@@ -94,7 +98,8 @@ class Source:
             UsageError: there is no such folder, or none of them and a hint what to do.
             ManifestError: a file leads out of the source through a symbolic link.
         """
-        found = [self.path.name] if self.path.is_file() else files_in(self.root, suffixes)
+        whole = self.path.is_file() and (bool(hint) or self.path.suffix.lower() in suffixes)
+        found = [self.path.name] if whole else [] if self.path.is_file() else files_in(self.root, suffixes)
         if hint and not found:
             raise UsageError(f"{self.path} holds no {' or '.join(suffixes)}", hint)
         return found

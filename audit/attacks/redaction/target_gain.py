@@ -140,7 +140,7 @@ def hide_values(
             continue
         if number >= 0:
             stars[number] = len(words)
-            word = Word(STAR, None if page is None else _bar_box(page, word.box, entities[number], owner))
+            word = Word(STAR, None if page is None else _bar_box(page, word.box, entities[number], owner), word.after)
         words.append(word)
     places = tuple((stars[number],) if number in stars else () for number in range(len(entities)))
     return _without_annotations(document, words), places

@@ -175,8 +175,12 @@ def replace_value(view: PageView, words: Sequence[int], text: str) -> PageView |
         last = len(run) - 1
         for place, index in enumerate(run):
             own = texts[place : place + 1] if place < last else texts[last:]
-            put[index] = Word(" ".join(own), view.words[index].box)
-    split = [Word(part, word.box) for word in put for part in word.text.split()]
+            put[index] = replace(view.words[index], text=" ".join(own))
+    split = [
+        replace(word, text=part, after=" " if more else word.after)
+        for word in put
+        for more, part in enumerate(word.text.split(), 1 - len(word.text.split()))
+    ]
     changed = replace(view, words=tuple(split))
     if view.open_page is None:
         return changed

@@ -21,7 +21,7 @@ import numpy as np
 from PIL.Image import Image
 
 from audit.corpus.canaries.schema import planted_ids
-from audit.corpus.documents import Category, Corpus, Document, Question, Word
+from audit.corpus.documents import Category, Corpus, Document, Question
 from audit.corpus.folding import MIN_TEXT_LENGTH, fold
 from audit.corpus.images import page_view
 from audit.corpus.removal import draw_surrogates, runs
@@ -150,7 +150,7 @@ def scrub(document: Document, *, seed: int, planted: bool = False) -> Scrubbed:
             work.texts[index] = new
     work.clean(work.texts, document.id)
     words = tuple(
-        word if word.text == text else Word(text, word.box)
+        word if word.text == text else replace(word, text=text)
         for word, text in zip(document.words, work.texts, strict=True)
     )
     questions = tuple(work.question(question) for question in document.questions)

@@ -36,8 +36,8 @@ from audit.targets.encoders.families import OpenImage
 
 _CORRECT = "correct generation_config.json: write it with model.generation_config.save_pretrained"
 ReaderOf = Callable[..., Reader]
-"""Makes a reader from a checkpoint's folder, its configuration, and the prompt it was trained with, if known; that of a
-general family takes a system turn too, by name."""
+"""Makes a reader from a checkpoint's folder, its configuration, and the prompt it was trained with, if known; that of
+some families takes a system turn too, by name."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,7 @@ class AnsweringFamily:
         name: as the record and people name it.
         model_class: what its checkpoints are loaded as.
         reader_of: makes its reader.
-        general: its models are read through whatever processor they have: `reader_of` takes a system turn as `system`,
-            and a model is asked once when it is loaded, so that one that does not fit its processor is refused.
+        takes_system: `reader_of` takes a system turn as `system`.
         denoises: whether its models put back hidden spans as T5 does (`audit.targets.answering.denoiser`).
         parses: whether its models may be taught another prompt than a question's.
     """
@@ -57,7 +56,7 @@ class AnsweringFamily:
     name: str
     model_class: type[Any]
     reader_of: ReaderOf
-    general: bool = False
+    takes_system: bool = False
     denoises: bool = False
     parses: bool = True
 
@@ -117,11 +116,11 @@ def load_answering(
     family = _family_of(folder.config)
     if family is None:
         raise TargetError(*wording("answers_nothing", folder=folder, kind=folder.config.get("model_type")))
-    if task == "question-answering" and prompt is not None and "{question}" not in prompt:
+    if task == "question-answering" and prompt and all(place not in prompt for place in ("{question}", "{text}")):
         raise TargetError("the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml")
     model = load_whole_model(folder, family.model_class)
     config = model.config
-    if system is not None and not family.general:
+    if system is not None and not family.takes_system:
         raise TargetError(f"{folder}: {family.name} has no system turn", "take [recipe] system out of manifest.toml")
     reader_of = family.reader_of if system is None else partial(family.reader_of, system=system)
     with quiet(), _refusing(folder, "its processor cannot read a text"):
@@ -162,7 +161,7 @@ def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
         class_name = family.model_class.__name__
     elif class_name is not None:
         seeing_class = transformers.AutoModelForImageTextToText
-        family = AnsweringFamily(kind, seeing_class, seeing_reader, general=True)
+        family = AnsweringFamily(kind, seeing_class, seeing_reader, takes_system=True)
     else:
         return _text_family_of(kind, raw)
     named = raw.get("architectures")
@@ -187,7 +186,7 @@ def _text_family_of(kind: str, raw: dict[str, Any]) -> AnsweringFamily | None:
     for classes, model_class, reader_of in _TEXT_FAMILIES:
         own = classes.get(kind)
         if own is not None and (own in named or (not named and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES)):
-            return AnsweringFamily(kind, model_class, reader_of)
+            return AnsweringFamily(kind, model_class, reader_of, takes_system=reader_of is decoder_reader)
     return None
 
 

@@ -50,7 +50,7 @@ _SQUAD_TOKENS = 512
 _POSITIONS = ("max_position_embeddings", "max_encoder_position_embeddings", "n_positions", "max_sequence_length")
 
 
-def decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> DecoderReader:
+def decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None, system: str | None = None) -> Reader:
     """Return the reader of a decoder.
 
     Args:
@@ -58,6 +58,7 @@ def decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) ->
         config: its configuration.
         prompt: with "{text}" and "{question}": the user's turn where the tokenizer has a chat template, else, or where
             it holds marks of turns itself, all that the model is given; None: `CHAT_PROMPT`.
+        system: the text of the system turn; None: what the template itself writes.
 
     Raises:
         TargetError: its tokenizer cannot be used, or nothing says how it is asked.
@@ -66,7 +67,7 @@ def decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) ->
     if prompt is None and not tokenizer.chat_template:
         raise TargetError(*wording("no_text_template", folder=folder))
     longest = _longest_row(config, tokenizer, MAX_TOKENS)
-    return DecoderReader(tokenizer, ends_of(folder, config, tokenizer), longest, prompt)
+    return DecoderReader(tokenizer, ends_of(folder, config, tokenizer), longest, prompt, system)
 
 
 def encoder_decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> EncoderDecoderReader:
@@ -130,21 +131,25 @@ class DecoderReader(Reader):
     needs_image = False
     needs_words = True
 
-    def __init__(self, tokenizer: Any, ends: frozenset[int], positions: int, prompt: str | None = None) -> None:
+    def __init__(
+        self, tokenizer: Any, ends: frozenset[int], positions: int, prompt: str | None = None, system: str | None = None
+    ) -> None:
         super().__init__(tokenizer)
         self._prompt = TextPrompt(prompt or CHAT_PROMPT)
         self.max_tokens, self.max_new_tokens = positions, min(LONGEST_ANSWER, positions // 4)
         self.scores = positions * len(tokenizer)
-        self.ends = ends
-        self.forbidden |= ends
+        self.ends, self.forbidden = ends, self.forbidden | ends
         pad, text = tokenizer.pad_token_id, self._prompt.text
         self._pad = int(tokenizer.eos_token_id if pad is None else pad)
         marks = [*self._marks.finditer(text)]
         self._turns = bool(tokenizer.chat_template) and not marks
         start, begins = around(tokenizer)[0], tokens_of(tokenizer, text)
         self._start = [] if self._turns or begins[: len(start)] == start else start
-        ends_in_mark = bool(marks) and marks[-1].end() == len(text)
-        self._gap = "" if self._turns or ends_in_mark or text[-1:].isspace() else " "
+        ended = text[-1:].isspace() or (marks and marks[-1].end() == len(text))
+        self._gap = "" if self._turns or ended else " "
+        self._system = [] if system is None else [{"role": "system", "content": system}]
+        if system is not None and not (self._turns and system.strip() in self._render("", "a", None)):
+            raise TargetError(*wording("no_system_turn"))
         self._spelled = lru_cache(ROWS_KEPT)(self._spell)
 
     def prompts(self, samples: Sequence[Sample]) -> Inputs:
@@ -159,13 +164,12 @@ class DecoderReader(Reader):
         """See `Reader.taught`."""
         pairs = [self._tokens(sample) for sample in samples]
         length = max(bucket_of(len(prompt) + len(answer)) for prompt, answer in pairs)
-        room = [length - len(prompt) - len(answer) for prompt, answer in pairs]
-        both = [*zip(pairs, room, strict=True)]
+        rows = [(*pair, length - len(pair[0]) - len(pair[1])) for pair in pairs]
         return {
-            "input_ids": filled([[*prompt, *answer, *[self._pad] * n] for (prompt, answer), n in both], self._pad),
-            "attention_mask": filled([[1] * (length - n) + [0] * n for _, n in both], 0),
+            "input_ids": filled([[*prompt, *answer, *[self._pad] * n] for prompt, answer, n in rows], self._pad),
+            "attention_mask": filled([[1] * (length - n) + [0] * n for _, _, n in rows], 0),
             "labels": filled(
-                [[*[NOT_READ] * len(prompt), *answer, *[NOT_READ] * n] for (prompt, answer), n in both], NOT_READ
+                [[*[NOT_READ] * len(prompt), *answer, *[NOT_READ] * n] for prompt, answer, n in rows], NOT_READ
             ),
         }
 
@@ -190,8 +194,7 @@ class DecoderReader(Reader):
             after = after[n_shared(before, after) :]
         else:
             before, after = continued(self.tokenizer, prompt, whole[len(prompt) :])
-        ids = [*self._start, *before]
-        return ids, [] if answer is None else self._ended(after)[:most]
+        return [*self._start, *before], [] if answer is None else self._ended(after)[:most]
 
     def _ended(self, answer: list[int]) -> list[int]:
         """Return the answer with its end: what a template writes after the end of the turn is no answer."""
@@ -203,7 +206,7 @@ class DecoderReader(Reader):
         asked = self._prompt.fill(text, question)
         if not self._turns:
             return asked if answer is None else asked + self._gap + answer
-        turns = [{"role": "user", "content": asked}]
+        turns = [*self._system, {"role": "user", "content": asked}]
         turns += [] if answer is None else [{"role": "assistant", "content": answer}]
         # Some templates let a model think aloud first, unless they are told not to.
         settings = {"add_generation_prompt": answer is None, "enable_thinking": False}
@@ -211,9 +214,8 @@ class DecoderReader(Reader):
 
     def _fitting(self, text: str, question: str) -> str:
         """Return the beginning of the page's text that leaves room for all else."""
-        most = self.max_tokens - self.max_new_tokens - len(self._start) - 1
-        room = most - len(tokens_of(self.tokenizer, self._render("", question, None)))
-        return whole_words(self.tokenizer, text, room)
+        taken = self.max_new_tokens + len(tokens_of(self.tokenizer, self._render("", question, None)))
+        return whole_words(self.tokenizer, text, self.max_tokens - taken - len(self._start) - 1)
 
 
 class EncoderDecoderReader(RowReader):
@@ -255,9 +257,9 @@ class EncoderDecoderReader(RowReader):
 
 
 def text_of_words(words: Sequence[Word]) -> str:
-    """Return the page's words in reading order: lines one under the other where boxes tell them, else one line."""
+    """Return the page's words in reading order: by line where boxes tell lines, else with the white space of a text."""
     if any(word.box is None for word in words):
-        return " ".join(word.text for word in words)
+        return "".join(f"{word.text}{word.after}" for word in words).rstrip()
     return "\n".join(" ".join(words[index].text for index in line) for line in lines_of(words))
 
 
