@@ -35,7 +35,7 @@ def divide_prompts(prompts: Sequence[str], *, with_text: bool) -> tuple[str, lis
     Returns:
         The prompt with "{text}" and "{question}" in their places; text and question of each.
     """
-    before, after = _common_text([*dict.fromkeys(prompts)])
+    before, after = _common_text([*dict.fromkeys(prompts)], 2 if with_text else MIN_COMMON)
     inner = [prompt[len(before) : len(prompt) - len(after)] for prompt in prompts]
     if not with_text:
         return f"{before}{QUESTION}{after}", [("", question) for question in inner]
@@ -84,17 +84,17 @@ def fill_prompt(template: str, words: Sequence[Word], question: str) -> str:
     return text.join(part.replace(QUESTION, question) for part in template.split(TEXT))
 
 
-def _common_text(texts: Sequence[str]) -> tuple[str, str]:
+def _common_text(texts: Sequence[str], least: int) -> tuple[str, str]:
     """Return the text before and after all questions: up to a line's end or a colon, from the beginning of a line.
 
-    Nothing where there are fewer than `MIN_COMMON` different questions, or where no question would be left of one.
+    Nothing where there are fewer than `least` different questions, or where no question would be left of one.
     """
     before = _common_beginning(texts)
     before = before[: max(before.rfind("\n") + 1, before.rfind(": ") + 2 if ": " in before else 0)]
     after = _common_beginning([text[len(before) :][::-1] for text in texts])[::-1]
     after = after[after.find("\n") :] if "\n" in after else ""
     left = [text[len(before) : len(text) - len(after)].strip() for text in texts]
-    if len(texts) < MIN_COMMON or not all(left) or any(mark in text for text in texts for mark in (QUESTION, TEXT)):
+    if len(texts) < least or not all(left) or any(mark in text for text in texts for mark in (QUESTION, TEXT)):
         return "", ""
     return before, after
 

@@ -18,6 +18,7 @@ from audit.corpus.documents import Corpus, Document, Manifest, Membership, Quest
 from audit.corpus.images import PageView
 from audit.corpus.removal import remove
 from audit.errors import ManifestError, TargetError
+from audit.importers.pages import text_words
 from audit.references.load import advise_public_model, load_public, takes_public_model
 from audit.references.recipes import AnsweringRecipe
 from audit.references.trainer import fit_answering, save_answering
@@ -69,12 +70,17 @@ def written(target: AnsweringTarget, ids: Any) -> str:
 
 
 def test_a_model_that_is_asked_in_turns_is_given_the_page_before_the_question(
-    opened: Callable[[str], AnsweringTarget],
+    opened: Callable[[str], AnsweringTarget], folders: Callable[[str], Path]
 ) -> None:
-    target = opened("qwen2")
-    prompt = target.reader.prompts([Sample(view(1), "What?")])
-    ids = prompt["input_ids"][0][prompt["attention_mask"][0].bool()]
-    assert written(target, ids) == "<|user|>total\n1\npaid\n\nWhat?<|end|>\n<|assistant|>"
+    for target, before in (
+        (opened("qwen2"), ""),
+        (load_answering(folders("qwen2"), system="Read."), "<|system|>Read.<|end|>\n"),
+    ):
+        prompt = target.reader.prompts([Sample(view(1), "What?")])
+        ids = prompt["input_ids"][0][prompt["attention_mask"][0].bool()]
+        assert written(target, ids) == f"{before}<|user|>total\n1\npaid\n\nWhat?<|end|>\n<|assistant|>"
+    with pytest.raises(TargetError, match="no system turn"):
+        load_answering(folders("gpt2"), prompt="{text}{question}", system="Read.")
 
 
 def test_a_base_model_is_given_the_recipes_words_and_an_encoder_decoder_those_of_squad(
@@ -159,6 +165,11 @@ def test_an_encoder_decoder_takes_other_tokens_in_place_of_the_pages_own(
     assert own[0] == pytest.approx(-loss.mean())
     changed = target.ask([TrainingLoss(page, places[0], page.ids[places[2:3]])])[0]
     assert changed[0] != own[0]
+
+
+def test_the_white_space_of_a_text_is_kept() -> None:
+    text = "Shop\n\nTea   2\n\tTotal 2.50"
+    assert text_of_words(text_words(f" {text}\n")) == text
 
 
 def test_lines_stand_under_each_other_where_boxes_tell_them() -> None:
