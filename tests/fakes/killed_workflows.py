@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from string import Template
 
 import numpy as np
 import redacted
@@ -100,64 +102,27 @@ def _write_forms(folder: Path) -> None:
         page.save(folder / "images" / f"{number}.png")
 
 
-_START = "--reference pretrained={w}/pretrained"
-_QUICK = "--budget quick --out out"
-_SCAN = "scan {w}/model {w}/data " + _QUICK
-_AUXILIARY = _SCAN + " --reference auxiliary={w}/pretrained --only reconstruction --documents 4"
-_DEFEND = "{w}/model {w}/data " + _QUICK
-_PRIVATE = "defend dp " + _DEFEND + " " + _START + " --epsilon 8 --set steps=4 --set trained=full"
+WORLDS = (make_receipts, make_few_receipts, make_letters, make_pages, make_questions, make_utterances)
 
-WORKFLOWS = (
-    Workflow("scan: whole battery on a tagger, public model trained", make_receipts, f"{_SCAN} {_START}"),
-    Workflow("scan: answers", make_questions, _SCAN),
-    Workflow("scan: redacted letters", make_letters, _SCAN + " --reference baselines={w}/baseline"),
-    Workflow("scan: text alone", make_letters, "scan --no-model {w}/data --out out"),
-    Workflow(
-        "scan: split models",
-        make_questions,
-        _SCAN + " --reference splits=splits --only memorisation",
-        first=("train-splits {w}/data --out splits --count 2",),
-    ),
-    Workflow(
-        "scan: checkpoints of a training",
-        make_receipts,
-        _AUXILIARY.replace("scan {w}/model", "scan --checkpoints {w}/run/*"),
-    ),
-    Workflow(
-        "train-baseline: intents",
-        make_utterances,
-        "train-baseline {w}/data --out out --reference pretrained={w}/model",
-        gate=True,
-    ),
-    Workflow("train-splits: taggers", make_receipts, "train-splits {w}/data --out out --count 2 " + _START),
-    Workflow("plan: with a model", make_receipts, "plan {w}/data --model {w}/model --budget quick --out plan.json"),
-    Workflow("defend: question changed", make_questions, "defend random-after " + _DEFEND),
-    Workflow("defend: blocking", make_questions, "defend blocking " + _DEFEND),
-    Workflow("defend: scrubbing", make_letters, "defend scrub " + _DEFEND + " " + _START),
-    Workflow("defend dp: documents", make_few_receipts, _PRIVATE + " --unit document", drawn=True),
-    Workflow(
-        "defend dp: federated",
-        make_few_receipts,
-        _PRIVATE + " --set clients={w}/clients.toml --set local-steps=1",
-        drawn=True,
-    ),
-    Workflow("import", make_pages, "import funsd {w}/funsd out", gate=True),
-    Workflow("canary insert", make_receipts, "canary insert {w}/data out --count 8 --repeat 1"),
-    Workflow("init", make_pages, "init data --task mlm --yes", copied="plain"),
-    Workflow("ocr", make_pages, "ocr data", copied="data", needs="tesseract"),
-    Workflow("report", make_receipts, "report out", first=(_AUXILIARY,)),
-    Workflow(
-        "gate",
-        make_receipts,
-        "gate out --format junit=given/verdict.xml --format sarif=given/verdict.sarif",
-        first=(_AUXILIARY,),
-    ),
-    Workflow(
-        "diff",
-        make_receipts,
-        "diff old out --format text=given/diff.txt",
-        first=(_AUXILIARY, _AUXILIARY.replace("{w}/model", "{w}/run/checkpoint-1").replace("--out out", "--out old")),
-    ),
-    Workflow("attest", make_receipts, "attest out --out given/statement.json", first=(_AUXILIARY,)),
-    Workflow("demo", make_pages, "demo --out out"),
-)
+
+def _workflows() -> tuple[Workflow, ...]:
+    """Read the workflows of the table, in its order."""
+    worlds = {make.__name__: make for make in WORLDS}
+    table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+
+    def complete(command: str) -> str:
+        return Template(command).substitute(table["parts"])
+
+    return tuple(
+        Workflow(
+            name,
+            worlds[row["world"]],
+            complete(row["command"]),
+            tuple(complete(one) for one in row.get("first", ())),
+            **{key: value for key, value in row.items() if key not in ("world", "command", "first")},
+        )
+        for name, row in table["workflows"].items()
+    )
+
+
+WORKFLOWS = _workflows()

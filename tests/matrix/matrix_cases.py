@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,37 +29,8 @@ Writer = Callable[[Path, int, Labels], object]
 """Writes a checkpoint: its folder, the seed of its weights, the labels of the data set."""
 NAMES = {
     **{kind: own["name"] for kind, own in TABLE["encoders"].items()},
-    "deberta-v2": "DeBERTa-v2/v3",
-    "bart": "BART",
-    "docaudit-layoutlm-image": "LayoutLM with an image branch",
-    "docaudit-bros-image": "BROS with an image branch",
-    "llama": "Llama",
-    "qwen2": "Qwen2/2.5",
-    "qwen3": "Qwen3",
-    "mistral": "Mistral",
-    "phi3": "Phi-3",
-    "gemma2": "Gemma 2",
-    "gpt2": "GPT-2",
-    "opt": "OPT",
-    "bloom": "BLOOM",
-    "gpt_neox": "GPT-NeoX",
-    "t5": "T5",
-    "mt5": "mT5",
-    "led": "LED",
-    "pegasus": "Pegasus",
-    "mbart": "mBART",
-    "blip-2-t5": "BLIP-2 over T5",
-    "canine": "CANINE",
-    "lxmert": "LXMERT",
-    "markuplm": "MarkupLM",
-    "reformer": "Reformer",
-    "splinter": "Splinter",
     **TABLE["answering"]["seeing"],
-    "layoutlmv2": "LayoutLMv2 and LayoutXLM",
-    "beit": "BEiT or DiT",
-    "vit": "ViT",
-    "swin": "Swin",
-    "convnext": "ConvNeXT",
+    **tomllib.loads(Path(__file__).with_name("matrix_names.toml").read_text(encoding="utf-8")),
 }
 """As people write them, by `model_type`."""
 

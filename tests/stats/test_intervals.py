@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import balanced_accuracy_score
 
+from audit.stats import intervals, roc
 from audit.stats.intervals import (
     FINE_ALPHAS,
     TAILS,
     agreement_interval,
     clopper_pearson,
     cluster_sums,
-    effective_number,
     join_groups,
     median_interval,
     proportion,
@@ -30,7 +30,7 @@ from audit.stats.lift import lift_share, worst_class
 from audit.stats.ranking import at_interval, count_outranking, rank_correlation
 from audit.stats.rates import excess_mean, excess_rate, mean, net, rate, scaled
 from audit.stats.resampling import bootstrap, group_jackknife, welch_reach, widen_to, widen_to_welch
-from audit.stats.roc import auc_interval, balanced_accuracy, low_advantage, tpr_at_fpr
+from audit.stats.roc import auc_interval, balanced_accuracy, low_advantage
 
 DETERMINISTIC = settings(max_examples=25, deadline=None, derandomize=True)
 N = 150
@@ -468,39 +468,14 @@ def test_a_jackknife_reaches_at_least_as_far_as_an_interval_that_knows_how_many_
 
 
 NONE = np.zeros(4)
-REFUSED = {
-    "no rows": (lambda: rate([], [], generator()), "row"),
-    "no clusters": (lambda: net([0.5], [0.5], [0, 1], generator()), "row"),
-    "no shares": (lambda: rate([1.5], [0], generator()), "shares"),
-    "no numbers": (lambda: mean([np.nan], [0], generator()), "shares"),
-    "negative": (lambda: net([0.5], [-0.1], [0], generator()), "shares"),
-    "no rates": (lambda: excess_rate([(NONE + 0.5, NONE, NONE), (NONE, NONE, NONE)], generator()), "0 or 1"),
-    "empty split": (lambda: excess_mean([(NONE, NONE, NONE), ([], [], [])], generator()), "row"),
-    "no hits": (lambda: proportion([], []), "hits must be"),
-    "other lengths": (lambda: proportion([1, 0], [1]), "one value for each"),
-    "between": (lambda: proportion([0.5, 1], [1, 2]), "hits must be"),
-    "missing": (lambda: proportion([math.nan, 1.0], [1, 2]), "hits must be"),
-    "two dimensions": (lambda: proportion([[1]], [[1]]), "hits must be"),
-    "no trial": (lambda: clopper_pearson(1, 0), "hits between 0 and n"),
-    "more hits than trials": (lambda: clopper_pearson(6, 5), "hits between 0 and n"),
-    "no values": (lambda: median_interval([]), "at least one"),
-    "nothing missed": (lambda: lift_share(np.ones(10), np.ones(10), np.arange(10)), "missed"),
-    "one class": (lambda: worst_class(NONE, NONE, NONE), "two classes"),
-    "one group": (lambda: group_jackknife(0.5, [0.5], [1], n=2), "two groups"),
-    "an empty group": (lambda: group_jackknife(0.5, [0.5, 0.5], [0, 1], n=3), "needs units"),
-    "one value": (lambda: welch_reach([1.0], [0.0, 1.0]), "two values"),
-    "no side": (lambda: balanced_accuracy([], [1], generator()), "row"),
-    "few pairs": (lambda: rank_correlation(NONE, NONE), "5 pairs"),
-    "no rate": (lambda: tpr_at_fpr([1.0], [1.0], 0.0, generator()), "rate"),
-    "no size": (lambda: effective_number([0, 0]), "sizes"),
-}
+HALVES, RNG = NONE + 0.5, generator()
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_rows_without_sense_are_refused(name):
-    compute, problem = REFUSED[name]
+@table("name, arguments, problem, more", globals())
+def test_rows_without_sense_are_refused(name, arguments, problem, more):
+    compute = {**vars(intervals), **vars(roc), **globals()}[name]
     with pytest.raises(ValueError, match=problem):
-        compute()
+        compute(*arguments, **(more or {}))
 
 
 def test_sums_and_groups():
