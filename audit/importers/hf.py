@@ -38,7 +38,7 @@ class HuggingFace(Importer):
     description = "Hugging Face data set on disk: save_to_disk, Parquet, JSON lines, or images with metadata.jsonl"
     marks = (
         *((name, "") for name in (SPLITS, STATE, "*.parquet", *METADATA)),
-        ("*.jsonl", r'^\s*\{.*"(prompt|instruction|tokens|words)"\s*:'),
+        ("*.jsonl", r'^\s*\{.*"(prompt|instruction|ner_tags|word_labels|questions?)"\s*:'),
     )
 
     def pages(self, source: Source) -> Iterator[Page]:

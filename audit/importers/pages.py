@@ -30,7 +30,7 @@ MAX_STRETCH = 0.1
 for margins cut off, far too narrow for a page that was turned."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _TRAINED = frozenset({"train", "training"})
-_HELDOUT = frozenset({"test", "testing", "val", "valid", "validation", "dev", "eval", "heldout"})
+_HELDOUT = frozenset({"test", "testa", "testb", "testing", "val", "valid", "validation", "dev", "eval", "heldout"})
 
 
 @dataclass(frozen=True)
