@@ -18,6 +18,8 @@ SCANNED_WITH: Mapping[str, tuple[str, ...]] = {
 """By the task of a model, other tasks of documents that it may be scanned with: a model that writes may be asked
 questions, or for a page's whole output; one that points at answers is asked questions too; a masked language model
 learns the words of a page, whatever tags its fields have."""
+Revision = Annotated[str, Field(pattern=r"^[\w.-]+(/[\w.-]+){0,2}@[0-9a-f]{40}$")]
+"""A commit of the Hub: ORG/MODEL@COMMIT, or datasets/ORG/NAME@COMMIT."""
 NO_MODEL = "no model"
 """The family on the card of an audit of the text alone."""
 
@@ -37,6 +39,7 @@ class TargetCard:
         files: the sha256 of every file that decides what it does, by its path in the folder, as `sha256sum` prints it.
         lifted: settings of its generation_config.json that would keep answers from being given, by name; the audit asks
             without them.
+        revision: the commit of the Hub whose snapshot its folder is, when it is one.
     """
 
     name: str
@@ -54,6 +57,7 @@ class TargetCard:
     resolution: tuple[int, int] | None = None
     lifted: tuple[str, ...] = ()
     files: dict[str, str] = Field(default_factory=dict)
+    revision: Revision | None = None
 
     @property
     def is_model(self) -> bool:
@@ -161,6 +165,7 @@ class CorpusCard:
         questions: by split.
         drawn: the day on which docaudit drew the membership, when it did; it says nothing of a model trained before.
         drawn_by: the command that drew it.
+        revision: the commit of the Hub that it was imported from, or whose snapshot its folder is, when it is one.
         checkpoint_chosen_on: the split whose documents chose the target's checkpoint, when the owner says so.
         near_copies: by split, the documents that were left out because they copy one of another split; `documents` and
             all other counts are without them, and without the next.
@@ -185,6 +190,7 @@ class CorpusCard:
     unread_questions: dict[str, int] = Field(default_factory=dict)
     drawn: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}$")
     drawn_by: Literal["docaudit import", "docaudit init"] | None = None
+    revision: Revision | None = None
 
     @property
     def draw(self) -> str:

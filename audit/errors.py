@@ -29,7 +29,7 @@ class DocauditError(Exception):
         hint: what to do, one line.
     """
 
-    exit_code: ClassVar[int] = 1
+    exit_code: ClassVar[int] = 2
 
     def __init__(self, problems: str | Iterable[str], hint: str = "") -> None:
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
@@ -45,43 +45,39 @@ class DocauditError(Exception):
 class ManifestError(DocauditError):
     """The data set cannot be read as a manifest describes it."""
 
-    exit_code = 2
-
 
 class TargetError(DocauditError):
     """The checkpoint cannot be loaded, is of an unknown kind, or does not fit the corpus."""
-
-    exit_code = 2
 
 
 class PolicyError(DocauditError):
     """The policy cannot be read, or names what the record does not know."""
 
-    exit_code = 2
-
 
 class RecordError(DocauditError):
     """The record cannot be read."""
-
-    exit_code = 2
 
 
 class UsageError(DocauditError):
     """Options that contradict each other or name nothing."""
 
-    exit_code = 2
-
 
 class RenderError(DocauditError):
     """A report could not be drawn."""
+
+    exit_code = 1
 
 
 class EngineError(DocauditError):
     """The audit could not go on: the disk is full, the output folder is locked, a journal is damaged."""
 
+    exit_code = 1
+
 
 class TrainingError(DocauditError):
     """A training broke down, or what was measured contradicts the guarantee that it claims."""
+
+    exit_code = 1
 
 
 def listed(labels: Sequence[str], last: str) -> str:

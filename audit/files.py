@@ -6,6 +6,7 @@ import errno
 import glob
 import hashlib
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -123,10 +124,8 @@ def write_output(path: Path, content: bytes) -> None:
 
 
 def _unwritten(path: Path, error: OSError) -> EngineError:
-    full = error.errno in _FULL
-    return EngineError(
-        f"{path}: {error.strerror}", "free some space" if full else "choose a place that you can write to"
-    )
+    mend = "free some space" if error.errno in _FULL else "choose a place that you can write to"
+    return EngineError(f"{path}: {error.strerror}", mend)
 
 
 def check_file(option: str, path: Path) -> None:
@@ -171,6 +170,15 @@ def digest_of_files(digests: Mapping[str, str], base: str | None = None) -> str:
     if base is not None:
         whole.update(base.encode())
     return whole.hexdigest()
+
+
+_SNAPSHOT = re.compile(r"/(?:models--|(?=datasets--))([^/]+)/snapshots/([0-9a-f]{40})$")
+
+
+def hub_revision(folder: Path) -> str | None:
+    """Name the commit of the Hub whose snapshot a folder is, as ORG/MODEL@COMMIT; None for any other folder."""
+    found = _SNAPSHOT.search(folder.resolve().as_posix())
+    return found and f"{found[1].replace('--', '/')}@{found[2]}"
 
 
 @contextmanager

@@ -152,13 +152,9 @@ class Control:
         """
         chance = 0.5 if measured.is_area else 0.0
         own = {bound.alpha: bound for bound in self.bounds}
+        leaks = {bound.alpha: chance - bound.upper if mirrored else bound.lower - chance for bound in measured.bounds}
         levels = [
-            bound.alpha
-            for bound in measured.bounds
-            if bound.alpha in own
-            and self._clears(
-                chance - bound.upper if mirrored else bound.lower - chance, own[bound.alpha], limit - chance
-            )
+            alpha for alpha, leak in leaks.items() if alpha in own and self._clears(leak, own[alpha], limit - chance)
         ]
         return min(1.0, 2 * min(levels, default=1.0))
 

@@ -1,6 +1,6 @@
 """Load extensions: what installed packages add to docaudit through entry points, this project's own included.
 
-A package adds an item with an entry point in one of six groups (docs/extending.md):
+A package adds an item with an entry point in one of seven groups (docs/extending.md):
 
 | group | an entry point names |
 |---|---|
@@ -10,6 +10,7 @@ A package adds an item with an entry point in one of six groups (docs/extending.
 | `docaudit.commands` | a function that adds a command to a `typer.Typer` |
 | `docaudit.engines` | a function that makes an `Engine` from `EngineSettings` (`audit.engine.interface`) |
 | `docaudit.countermeasures` | a subclass or an instance of `audit.report.remedies.Defense` |
+| `docaudit.sources` | a function that downloads what is named behind `NAME://`, as `audit.extensions.hub.fetch` does |
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ Group = Literal[
     "docaudit.commands",
     "docaudit.engines",
     "docaudit.countermeasures",
+    "docaudit.sources",
 ]
 T = TypeVar("T")
 

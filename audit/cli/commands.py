@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import tomllib
 from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from audit import __version__, plugins
+from audit.cli import console
 from audit.cli.options import HELP, PANELS, show_errors
 
 _PANELS = tomllib.loads((Path(__file__).parent / "commands.toml").read_text(encoding="utf-8"))
@@ -68,12 +70,53 @@ def _group_options(app: typer.Typer) -> None:
             _group_options(group.typer_instance)
     for command in app.registered_commands:
         command.cls = _Command
-        function: Callable[..., Any] = command.callback or _options
+        function: Callable[..., Any] = _from_hub(command.callback or _options)
+        command.callback = function
         signature = inspect.signature(function, eval_str=True)
         for parameter in signature.parameters.values():
             for own in getattr(parameter.annotation, "__metadata__", ()):
                 own.rich_help_panel = own.rich_help_panel or PANELS.get(parameter.name)
         function.__signature__ = signature  # type: ignore[attr-defined]  # else every reader evaluates its own options
+
+
+PLACES = {"model": True, "model_dir": True, "folders": True, "reference": True, "src": False, "heldout_from": False}
+"""Parameters that may be an address of the Hub, by whether a plain ORG/MODEL is one."""
+
+
+def _from_hub(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command that opens models or sources the option `--allow-network`, and what it downloads for their place.
+
+    The option is every such command's, like `--help`.
+    """
+    signature = inspect.signature(function, eval_str=True)
+    places = PLACES.keys() & signature.parameters.keys()
+    if not places:
+        return function
+
+    @wraps(function)
+    def command(allow_network: bool, **options: Any) -> Any:
+        with show_errors():
+            options |= {name: _fetched(options[name], allow_network, PLACES[name]) for name in places}
+        return function(**options)
+
+    option = typer.Option("--allow-network", help=HELP["shared.allow_network"])
+    added = inspect.Parameter("allow_network", inspect.Parameter.KEYWORD_ONLY, default=False)
+    parameters = [*signature.parameters.values(), added.replace(annotation=Annotated[bool, option])]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return command
+
+
+def _fetched(value: Any, allow_network: bool, plain: bool) -> Any:
+    """Return paths of this machine for those of an option; of several folders the first is the model's."""
+    if isinstance(value, list):
+        return [_fetched(one, allow_network, plain and one is value[0]) for one in value]
+    name, equals, place = value.partition("=") if isinstance(value, str) else ("", "", value)
+    if not place or Path(place).exists():
+        return value
+    found = plugins.find("docaudit.sources", "hf")(place, allow_network=allow_network, plain=plain or bool(equals))
+    if found != Path(place):
+        console.note(f"{place} is downloaded: {found}")
+    return f"{name}={found}" if equals else found
 
 
 def _print_version(value: bool) -> None:

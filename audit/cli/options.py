@@ -6,7 +6,7 @@ import os
 import sys
 import tomllib
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
@@ -30,16 +30,18 @@ Assignment = Literal["random", "by-provider", "by-date", "official"]
 """The rules by which documents are chosen for training."""
 
 
-def complete_policy(incomplete: str) -> list[str]:
-    """Complete the name of a shipped policy; where there is none the shell names files."""
-    return [name for name in SHIPPED_POLICIES if name.startswith(incomplete)]
+def complete(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return what completes one of these names; where there is none the shell names files."""
+    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
 
 
 DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help=HELP["shared.data_dir"], show_default=False)]
 Assigned = Annotated[
     Assignment | None, typer.Option("--assigned", metavar="RULE", help=HELP["shared.assigned"], show_default="official")
 ]
-PolicyName = Annotated[str, typer.Option("--policy", help=HELP["shared.policy"], autocompletion=complete_policy)]
+PolicyName = Annotated[
+    str, typer.Option("--policy", help=HELP["shared.policy"], autocompletion=complete(SHIPPED_POLICIES))
+]
 ModelOfRecord = Annotated[
     Path | None, typer.Option("--model", metavar="MODEL_DIR", help=HELP["shared.model"], show_default=False)
 ]

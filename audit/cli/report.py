@@ -21,9 +21,7 @@ def report(
     reveal: Annotated[bool, typer.Option("--reveal", help=HELP["report.reveal"])] = False,
     evidence: Annotated[
         Path | None,
-        typer.Option(
-            "--evidence", metavar="DIR", help=HELP["report.evidence"], show_default="evidence/ beside the record"
-        ),
+        typer.Option(metavar="DIR", help=HELP["report.evidence"], show_default="evidence/ beside the record"),
     ] = None,
     defenses: Annotated[
         list[Path] | None,

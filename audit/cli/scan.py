@@ -21,6 +21,7 @@ from audit.cli.options import (
     PolicyName,
     Seed,
     Time,
+    complete,
     named_paths,
     seconds_of,
 )
@@ -30,19 +31,14 @@ from audit.errors import UsageError, listed
 if TYPE_CHECKING:
     from audit.policy import Policy
     from audit.workflows.options import ScanOptions
-    from audit.workflows.setup import ScanSetup
 
 ATTACKS = [*TEXTS]
 
 
-def _complete_attack(incomplete: str) -> list[str]:
-    return [name for name in ATTACKS if name.startswith(incomplete)]
-
-
-def _complete_defense(incomplete: str) -> list[str]:
+def _defenses(incomplete: str) -> list[str]:
     from audit.report.remedies import query_defenses
 
-    return [name for name in query_defenses() if name.startswith(incomplete)]
+    return complete(query_defenses())(incomplete)
 
 
 def scan(
@@ -57,7 +53,7 @@ def scan(
         typer.Option(
             metavar="ATTACK",
             help=f"Run this attack only: {listed(ATTACKS, 'or')}. Repeat it for several.",
-            autocompletion=_complete_attack,
+            autocompletion=complete(ATTACKS),
         ),
     ] = None,
     reference: Annotated[list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["scan.reference"])] = None,
@@ -70,7 +66,7 @@ def scan(
             "--defense",
             metavar="NAME",
             help=HELP["scan.defense"],
-            autocompletion=_complete_defense,
+            autocompletion=_defenses,
             show_default=False,
         ),
     ] = None,
@@ -133,27 +129,15 @@ def _scan_one(options: ScanOptions, policy: Policy, policy_name: str, outputs: O
     with console.Reporter(quiet=verbose is False) as progress:
         # Before torch and the model are loaded, which takes seconds.
         progress.stage("opening the model and the data set")
-        from audit.workflows.scan import audit_checkpoint
+        from audit.workflows.scan import run
 
-        opened = _open_with_warnings(options)
-        result = audit_checkpoint(opened, policy, progress)
-    console.warn(*result.warnings)
+        result = run(options, policy, progress, console.warn)
 
     def in_words() -> None:
         paths = {**options.paths, "POLICY.toml": policy_name}
         console.show_verdict(result.verdict, options.out, result.record, paths=paths, verbose=bool(verbose))
 
     return show(outputs, result.record, result.verdict, in_words, policy_name, options.data_dir)
-
-
-def _open_with_warnings(options: ScanOptions) -> ScanSetup:
-    """Open a scan, and print what must be known of it before it runs."""
-    from audit.workflows.references import missing_references
-    from audit.workflows.setup import open_scan
-
-    opened = open_scan(options)
-    console.warn(*opened.warnings, *(() if options.no_model else missing_references(opened)))
-    return opened
 
 
 def _scan_all(pattern: str, options: ScanOptions, policy: Policy, *, quiet: bool) -> int:

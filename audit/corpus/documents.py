@@ -11,7 +11,7 @@ from pydantic import AfterValidator, ConfigDict
 from pydantic import Field as PydanticField
 from pydantic.dataclasses import dataclass as strict_dataclass
 
-from audit.cards import AuditSheet
+from audit.cards import AuditSheet, Revision
 
 Split = Literal["member", "heldout", "public"]
 Category = Literal[
@@ -230,7 +230,7 @@ class TrainingRecipe:
 
 @strict_dataclass(frozen=True, config=STRICT)
 class Manifest:
-    """`manifest.toml`, schema 1."""
+    """`manifest.toml`, schema 1; `revision` is the commit of the Hub that the documents were imported from."""
 
     schema: Literal[1]
     name: str
@@ -242,6 +242,7 @@ class Manifest:
     redaction: Redaction | None = None
     recipe: TrainingRecipe = TrainingRecipe()
     audit: AuditSheet = AuditSheet()
+    revision: Revision | None = None
 
 
 @dataclass(frozen=True)

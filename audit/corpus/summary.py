@@ -14,6 +14,7 @@ from audit.corpus.folding import fold, is_on_page, occurrences
 from audit.corpus.near_copies import counts_left_out, find_copies
 from audit.corpus.problems import TEXTS
 from audit.corpus.validation import unknown_names
+from audit.files import hub_revision
 
 MIN_DOCUMENTS = 150
 """Members and held-out each: methods.md#statistics, "Power first"."""
@@ -126,17 +127,15 @@ def _fields(corpus: Corpus) -> dict[Category, FieldCounts]:
 
 def card(corpus: Corpus) -> CorpusCard:
     """Describe the data set for the record: counts only."""
-    fields: dict[str, Counter[str]] = {}
+    fields: dict[str, Counter[str]] = defaultdict(Counter)
     for document in corpus.documents:
-        attacked = (entity.category for entity in document.entities if entity.attack)
-        fields.setdefault(document.split, Counter()).update(attacked)
+        fields[document.split].update(entity.category for entity in document.entities if entity.attack)
     return CorpusCard(
         name=corpus.manifest.name,
         sha256=corpus.sha256,
         task=corpus.manifest.task.kind,
-        assigned=corpus.manifest.membership.assigned,
-        drawn=corpus.manifest.membership.drawn,
-        drawn_by=corpus.manifest.membership.drawn_by,
+        **vars(corpus.manifest.membership),
+        revision=corpus.manifest.revision or hub_revision(corpus.root),
         documents=dict(Counter(document.split for document in corpus.documents)),
         fields={split: dict(sorted(counts.items())) for split, counts in fields.items()},
         providers=len({fold(document.provider) for document in corpus.documents if document.provider is not None}),

@@ -15,7 +15,7 @@ from audit.corpus.documents import SPLITS, Manifest, Membership, Split, TaskKind
 from audit.corpus.folding import fold
 from audit.corpus.manifest import check_destination, copy_image, draft_of
 from audit.errors import ManifestError, UsageError
-from audit.files import PrivateFolder
+from audit.files import PrivateFolder, hub_revision
 from audit.importers.assemble import TASKS, Assembly, ImportReport, choose_task
 from audit.importers.divide import (
     WITHOUT_NAMES,
@@ -123,9 +123,8 @@ class Importer(ABC):
             sources, kept = list[Source](), list[Any]()
             for number, place in enumerate((src,) if heldout_from is None else (src, heldout_from)):
                 (scratch / str(number)).mkdir()
-                official = division == "official"
-                given = options or Options()
-                sources.append(Source(place, scratch / str(number), task, official, seed, given, self.word_files, kept))
+                own = (division == "official", seed, options or Options(), self.word_files, kept)
+                sources.append(Source(place, scratch / str(number), task, *own))
             groups = [self._read(source) for source in sources]
             if heldout_from is not None:
                 division = NamedMembers(tuple(page.name for page in groups[0]))
@@ -186,7 +185,8 @@ class Importer(ABC):
         if rule in ("drawn", "by-provider"):
             membership = Membership.drawn_now("random" if rule == "drawn" else "by-provider", "docaudit import")
         described = assembly.described_task(documents)
-        manifest = Manifest(1, self.name, described, membership, redaction=source.redaction, recipe=source.recipe)
+        made = Manifest(1, self.name, described, membership, redaction=source.redaction, recipe=source.recipe)
+        manifest = replace(made, revision=hub_revision(source.root))
         with draft_of(dst, "import") as draft:
             images = {page.name: page.image for page in pages if page.image is not None}
             chosen = [replace(one, split=splits[name]) for name, one in documents.items() if name in splits]
@@ -219,8 +219,7 @@ def _divide(
         if rule == "official":
             left_out = len(copies_of_trained(alike, parts))
             report.notes["copies of documents of the training part, left out"] = left_out
-    repeated = sum(len(group) > 1 for group in same_text)
-    report.notes["texts that occur several times, never in two splits"] = repeated
+    report.notes["texts that occur several times, never in two splits"] = sum(len(group) > 1 for group in same_text)
     report.duplicates = [group for group in same_image if len(group) > 1]
     report.documents = {split: list(splits.values()).count(split) for split in SPLITS}
     return splits

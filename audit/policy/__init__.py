@@ -2,7 +2,7 @@
 
 from audit.policy.decision import EXIT_CODES, Cause, Counts, Decision, Outcome, Overall, RegisteredWaiver, Verdict
 from audit.policy.limits import Demand, Gap, Limit, Policy, Waiver, contradiction
-from audit.policy.reading import MetricRules, PolicyIdentity, check_limits, check_names, load, path_of
+from audit.policy.reading import MetricRules, PolicyIdentity, check_limits, check_made, check_names, load, path_of
 from audit.policy.verdict import SIGNIFICANCE, evaluate, finished_on, today
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Verdict",
     "Waiver",
     "check_limits",
+    "check_made",
     "check_names",
     "contradiction",
     "evaluate",

@@ -182,6 +182,26 @@ def _parse(where: str, toml: str) -> tuple[Policy, list[str]]:
     return policy, list(_contradictions(policy))
 
 
+def check_made(policy: Policy) -> Policy:
+    """Check a policy that a program made or changed as `load` checks a file.
+
+    Returns:
+        The policy. Its origin is left out if the file that it names holds another policy.
+
+    Raises:
+        PolicyError: every problem of the policy.
+    """
+    plain = replace(policy, origin=None)
+    if policy.origin is not None and vars(_parse("policy", policy.origin.toml)[0]) == vars(plain):
+        return policy
+    problems = [*_contradictions(plain)]
+    if policy.name in shipped_policies():
+        problems.append(TEXTS["shipped_name"].format(name=policy.name, waived=""))
+    if problems:
+        raise PolicyError([f"policy {policy.name} {problem}" for problem in problems], HINT)
+    return plain
+
+
 def _contradictions(policy: Policy) -> Iterator[str]:
     """Yield what no policy may say, whatever attacks there are, each with its place."""
     yield from _name_problems(policy.name, shipped_policies())

@@ -21,18 +21,18 @@ UNSIGNED = "unsigned: nobody vouches for this record"
 UNAUDITED = "no model was audited: this is the record of a text alone. To gate the text, give --no-model"
 
 
-def load_policy(name_or_path: str, *, complete: bool = True) -> Policy:
+def load_policy(given: str | Path | Policy, *, complete: bool = True) -> Policy:
     """Read a policy, and check it before anything is run that may take hours.
 
     Args:
-        name_or_path: a shipped policy or a file.
+        given: a shipped policy, a file, or a policy that was read.
         complete: check its names too; without, a record says itself which attacks there were.
 
     Raises:
         PolicyError: it cannot be read, names an attack or a metric that does not exist, or a limit can never be
             reached.
     """
-    policy = policies.load(name_or_path)
+    policy = policies.check_made(given) if isinstance(given, Policy) else policies.load(str(given))
     policies.check_names(policy, known_metrics(), complete)
     check_meaning(policy)
     return policy

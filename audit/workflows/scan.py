@@ -32,15 +32,16 @@ from audit.policy.checks import settle
 from audit.policy.reasons import NOT_RUN
 from audit.record import AuditRecord, Reason, Result
 from audit.references.resolve import LoadedReferences, complete
+from audit.report.files import NAMES
 from audit.report.revealed import write_owner
 from audit.stats.paired import UnitScores
 from audit.targets.opening import count_questions, environment
 from audit.targets.utility import usefulness
 from audit.workflows.execution import Origin, collect_outcomes, now
 from audit.workflows.number_format import choose_number_format
-from audit.workflows.options import REFERENCES_FOLDER, claim_folder
+from audit.workflows.options import REFERENCES_FOLDER, ScanOptions, claim_folder
 from audit.workflows.report import write_report
-from audit.workflows.setup import ScanSetup, refuse_changed, usable_references
+from audit.workflows.setup import ScanSetup, open_scan, refuse_changed, usable_references
 from audit.workflows.unit_scores import write_scores
 
 ASK = "scan without --only"
@@ -48,11 +49,29 @@ ASK = "scan without --only"
 
 @dataclass(frozen=True)
 class ScanResult:
-    """A scan that has run, judged and drawn."""
+    """A scan that has run, judged and drawn.
+
+    Attributes:
+        record: everything that was measured; the same as `record.json`.
+        verdict: of the policy.
+        warnings: of the data set, the model and the reports.
+        out: the folder of record and reports.
+    """
 
     record: AuditRecord
     verdict: Verdict
     warnings: tuple[str, ...]
+    out: Path
+
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code that `docaudit scan` ends with: 0 passed, 10 violated, 11 undecided."""
+        return self.verdict.exit_code
+
+    @property
+    def reports(self) -> dict[str, Path]:
+        """Return the files that were written, by their names."""
+        return {name: path for name in ("record.json", *NAMES) if (path := self.out / name).exists()}
 
 
 @dataclass(frozen=True)
@@ -71,6 +90,31 @@ class Labelled(Progress):
         self.progress.advance(steps)
 
 
+def run(
+    options: ScanOptions, policy: Policy, progress: Progress, warn: Callable[..., None] = lambda *_: None
+) -> ScanResult:
+    """Open a scan, run it, judge it and write its reports: all that `docaudit scan` and the Python API do.
+
+    Args:
+        options: of the scan.
+        policy: what it is judged by.
+        progress: of every trial.
+        warn: gets warnings as soon as they are known; the result has them all.
+
+    Raises:
+        DocauditError: the scan could not start, or could not go on.
+    """
+    # Loads what lists references, which sweeps and defences do without.
+    from audit.workflows.references import missing_references
+
+    opened = open_scan(options)
+    known = (*opened.warnings, *(() if options.no_model else missing_references(opened)))
+    warn(*known)
+    result = audit_checkpoint(opened, policy, progress)
+    warn(*result.warnings)
+    return replace(result, warnings=(*known, *result.warnings))
+
+
 def audit_checkpoint(opened: ScanSetup, policy: Policy, progress: Progress) -> ScanResult:
     """Run one scan, judge it and write all its files into its folder.
 
@@ -87,14 +131,13 @@ def audit_checkpoint(opened: ScanSetup, policy: Policy, progress: Progress) -> S
         record = run_scan(opened, progress, policy)
         verdict = policies.evaluate(record, policy, policies.today())
         try:
-            paths = {"MODEL_DIR": str(options.model_dir), "DATA_DIR": str(options.data_dir)}
-            warnings = write_report(record, verdict, policy, out, paths=paths)
+            warnings = write_report(record, verdict, policy, out, paths=options.paths)
         except EngineError as error:
             warnings = error.lines
         finally:
             # Last, so that no record is ever seen with an older report; always, for the verdict outranks drawing.
             records.write(record, out / "record.json")
-    return ScanResult(record, verdict, tuple(warnings))
+    return ScanResult(record, verdict, tuple(warnings), out)
 
 
 def declare(policy: Policy) -> DeclaredPolicy | None:

@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 from pydantic import TypeAdapter, ValidationError
 
 from audit.cards import PrivacyCard, TargetCard
-from audit.files import digest_of_files
+from audit.files import digest_of_files, hub_revision
 from audit.targets.checkpoint.adapters import Adapter, assemble, base_folder, read_adapter
 from audit.targets.checkpoint.content import (
     SETTINGS,
@@ -189,8 +189,9 @@ class CheckpointFolder:
     ) -> TargetCard:
         """Make the card of the model that was loaded from this folder; `words` say what it is for."""
         method, architecture = method_of(self.config), f"{family}, {words}"
+        own, revision = self.own_path.resolve(), hub_revision(self.own_path)
         return TargetCard(
-            name=self.own_path.resolve().name,
+            name=own.name if revision is None else revision.partition("@")[0].rpartition("/")[2],
             family=family,
             task=task,
             architecture=architecture if method is None else f"{architecture}, weights quantised ({method})",
@@ -202,6 +203,7 @@ class CheckpointFolder:
             epoch=self.progress.epoch,
             step=self.progress.step,
             files=self.file_hashes,
+            revision=revision,
             **more,
         )
 

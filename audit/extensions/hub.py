@@ -1,0 +1,92 @@
+"""Models and data sets of the Hugging Face Hub, downloaded at one commit where the network is allowed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from audit.errors import EngineError, UsageError
+
+_ADDRESS = re.compile(r"(hf:/{1,2}(datasets/)?)?([A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?)(?:@([\w./-]+))?")
+_MODEL = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
+"""Files of a model: weights that run no code when they are loaded, and settings."""
+_DATA = ("*.parquet", "*.arrow", "*.json", "*.jsonl", "*.csv", "*.toml", "*.txt", "*.pdf", "*.xml", "*.hocr")
+_IMAGES = ("*.png", "*.jpg", "*.jpeg", "*.tif", "*.tiff", "*.webp")
+
+
+def fetch(place: str | Path, *, allow_network: bool = False, plain: bool = False) -> Path:
+    """Return the folder of a model or data set, downloaded first if it is an address of the Hub.
+
+    A model gets its safetensors and settings alone. No pickle and no program is downloaded.
+
+    Args:
+        place: a folder, or `hf://ORG/MODEL`, or `hf://datasets/ORG/NAME`, each with or without `@REVISION`.
+        allow_network: permit the download. Everything else stays offline.
+        plain: take `ORG/MODEL` for an address too, if the network is allowed and there is no such folder.
+
+    Returns:
+        The folder. Its path ends with the commit, which the record names.
+
+    Raises:
+        UsageError: the network is not allowed, or the Hub has no such model or data set.
+        EngineError: the download failed.
+    """
+    path, found = Path(place), _ADDRESS.fullmatch(str(place))
+    if path.exists() or (found is None and path.parts[:1] != ("hf:",)):
+        return path
+    if found is None:
+        raise UsageError(f"{place}: is no address of the Hub", "write hf://ORG/MODEL or hf://datasets/ORG/NAME")
+    scheme, kind, name, revision = found.groups()
+    if scheme is None and not (plain and allow_network):
+        return path
+    if not allow_network:
+        local = f"hf download {name}{' --repo-type dataset' if kind else ''} --local-dir DIR"
+        raise UsageError(
+            f"hf://{kind or ''}{name}: docaudit downloads nothing unless you allow it",
+            f"add --allow-network (in Python allow_network=True), or run {local} and give DIR",
+        )
+    return _download(name, kind is not None, revision)
+
+
+def _download(name: str, is_data: bool, revision: str | None) -> Path:
+    """Download one commit."""
+    from huggingface_hub import HfApi, constants, snapshot_download
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
+
+    kind = "dataset" if is_data else "model"
+    try:
+        with _online():
+            commit = str(HfApi().repo_info(name, revision=revision, repo_type=kind).sha)
+            # Links lead from a snapshot of the Hub's cache to its blobs. An import follows no link out of its source.
+            own = Path(constants.HF_HOME, "docaudit", f"datasets--{name.replace('/', '--')}", "snapshots", commit)
+            return Path(
+                snapshot_download(
+                    name,
+                    revision=commit,
+                    repo_type=kind,
+                    allow_patterns=[*_DATA, *_IMAGES] if is_data else [*_MODEL],
+                    ignore_patterns=None if is_data else ["*/*"],
+                    local_dir=own if is_data else None,
+                )
+            )
+    except (RepositoryNotFoundError, RevisionNotFoundError):
+        wanted = name if revision is None else f"{name}@{revision}"
+        hint = "correct the name; for a private or gated one first run: hf auth login"
+        raise UsageError(f"{wanted}: the Hub shows no such {kind}", hint) from None
+    except Exception as error:  # the client documents no closed list
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise EngineError(f"{name}: the download failed: {why}", "run the same command again to continue") from error
+
+
+@contextmanager
+def _online() -> Iterator[None]:
+    """Let the client of the Hub use the network within the context."""
+    from huggingface_hub import constants
+
+    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, False
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
