@@ -153,9 +153,7 @@ class Control:
         chance = 0.5 if measured.is_area else 0.0
         own = {bound.alpha: bound for bound in self.bounds}
         leaks = {bound.alpha: chance - bound.upper if mirrored else bound.lower - chance for bound in measured.bounds}
-        levels = [
-            alpha for alpha, leak in leaks.items() if alpha in own and self._clears(leak, own[alpha], limit - chance)
-        ]
+        levels = [a for a, leak in leaks.items() if a in own and self._clears(leak, own[a], limit - chance)]
         return min(1.0, 2 * min(levels, default=1.0))
 
     def _clears(self, leak: float, own: Bound, most: float) -> bool:

@@ -1,6 +1,6 @@
 """Load extensions: what installed packages add to docaudit through entry points, this project's own included.
 
-A package adds an item with an entry point in one of seven groups (docs/extending.md):
+A package adds an item with an entry point in one of seven groups (docs/extending.md has the first six):
 
 | group | an entry point names |
 |---|---|

@@ -90,7 +90,7 @@ def _from_hub(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     signature = inspect.signature(function, eval_str=True)
     places = PLACES.keys() & signature.parameters.keys()
-    if not places:
+    if not places or "allow_network" in signature.parameters:
         return function
 
     @wraps(function)
@@ -99,10 +99,11 @@ def _from_hub(function: Callable[..., Any]) -> Callable[..., Any]:
             options |= {name: _fetched(options[name], allow_network, PLACES[name]) for name in places}
         return function(**options)
 
-    option = typer.Option("--allow-network", help=HELP["shared.allow_network"])
-    added = inspect.Parameter("allow_network", inspect.Parameter.KEYWORD_ONLY, default=False)
-    parameters = [*signature.parameters.values(), added.replace(annotation=Annotated[bool, option])]
-    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    flag = Annotated[bool, typer.Option("--allow-network", help=HELP["shared.allow_network"])]
+    added = inspect.Parameter("allow_network", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=flag)
+    command.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), added]
+    )
     return command
 
 

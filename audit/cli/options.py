@@ -21,7 +21,6 @@ PANELS = {name: panel for panel, names in _TEXTS.pop("panels").items() for name 
 """Panel of the help by the name of a parameter."""
 HELP = {f"{command}.{option}": text for command, texts in _TEXTS.items() for option, text in texts.items()}
 """What each option means, by command and option, and other texts of commands."""
-SHIPPED_POLICIES = ("default", "strict")
 DEBUG = "DOCAUDIT_DEBUG"
 """The environment variable that asks for the traceback of every error."""
 Budget = Literal["quick", "standard", "full"]
@@ -39,9 +38,9 @@ DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help=HELP["shared.d
 Assigned = Annotated[
     Assignment | None, typer.Option("--assigned", metavar="RULE", help=HELP["shared.assigned"], show_default="official")
 ]
-PolicyName = Annotated[
-    str, typer.Option("--policy", help=HELP["shared.policy"], autocompletion=complete(SHIPPED_POLICIES))
-]
+SHIPPED = complete(("default", "strict"))
+"""Completes the name of a shipped policy."""
+PolicyName = Annotated[str, typer.Option("--policy", help=HELP["shared.policy"], autocompletion=SHIPPED)]
 ModelOfRecord = Annotated[
     Path | None, typer.Option("--model", metavar="MODEL_DIR", help=HELP["shared.model"], show_default=False)
 ]

@@ -51,9 +51,7 @@ def scan(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ATTACK",
-            help=f"Run this attack only: {listed(ATTACKS, 'or')}. Repeat it for several.",
-            autocompletion=complete(ATTACKS),
+            metavar="ATTACK", help=HELP["scan.only"].format(listed(ATTACKS, "or")), autocompletion=complete(ATTACKS)
         ),
     ] = None,
     reference: Annotated[list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["scan.reference"])] = None,
@@ -61,14 +59,7 @@ def scan(
     checkpoints: Annotated[str | None, typer.Option(metavar="'PATTERN'", help=HELP["scan.checkpoints"])] = None,
     defense: Annotated[
         str | None,
-        typer.Option(
-            "--defence",
-            "--defense",
-            metavar="NAME",
-            help=HELP["scan.defense"],
-            autocompletion=_defenses,
-            show_default=False,
-        ),
+        typer.Option("--defence", "--defense", metavar="NAME", help=HELP["scan.defense"], autocompletion=_defenses),
     ] = None,
     seed: Seed = 0,
     fresh: Annotated[bool, typer.Option("--fresh", help=HELP["scan.fresh"])] = False,
@@ -170,11 +161,6 @@ def _split_folders(folders: list[Path], checkpoints: str | None, no_model: bool)
     alone = no_model or checkpoints is not None
     if len(folders) != (1 if alone else 2):
         option = "--no-model" if no_model else "--checkpoints"
-        raise UsageError(
-            f"{option} takes DATA_DIR alone, not {len(folders)} folders"
-            if alone
-            else f"scan takes MODEL_DIR and DATA_DIR, not {len(folders)} folders",
-            "docaudit scan MODEL_DIR DATA_DIR, or docaudit scan --checkpoints 'PATTERN' DATA_DIR (in quotes, so that "
-            "the shell leaves the pattern alone), or docaudit scan --no-model DATA_DIR",
-        )
+        takes = f"{option} takes DATA_DIR alone" if alone else "scan takes MODEL_DIR and DATA_DIR"
+        raise UsageError(f"{takes}, not {len(folders)} folders", HELP["scan.usage"])
     return (Path(), folders[0]) if alone else (folders[0], folders[1])

@@ -100,12 +100,8 @@ def download_of(name: object, place: str = "DIR") -> str:
 
 def hub_hint(path: Path) -> str:
     """Say what to do about a path that is no folder and may be a name of the hub; empty where it can be none."""
-    known = not path.exists() and _HUB.fullmatch(path.as_posix())
-    return (
-        ""
-        if not known
-        else f"if it is a model of the Hub, add --allow-network, or run {download_of(path.as_posix())} and give DIR"
-    )
+    told = f"if it is a model of the Hub, add --allow-network, or run {download_of(path.as_posix())} and give DIR"
+    return "" if path.exists() or not _HUB.fullmatch(path.as_posix()) else told
 
 
 def _no_checkpoint(folder: Path, missing: str) -> TargetError:

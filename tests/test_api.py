@@ -1,0 +1,150 @@
+"""The Python API: it does what the command line does, and says the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+from commands import docaudit as command
+
+import docaudit
+from audit.cli import app
+from docaudit import Corpus, DocauditError, Policy, evaluate, load_record, scan
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOK = ROOT / "examples" / "first_audit.ipynb"
+pytestmark = pytest.mark.usefixtures("undrawn", "few_candidates")
+
+
+def test_an_import_loads_nothing_that_computes():
+    program = (
+        "import docaudit, sys; from docaudit import Corpus, Policy, evaluate, load_record, scan; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {*done.stdout.split()} & {"torch", "transformers", "scipy", "sklearn", "huggingface_hub", "typer"} == set()
+
+
+def test_every_option_of_the_command_is_an_argument_with_the_same_default():
+    names = {"reference": "references", "time": "seconds"}
+    shown_only = {"checkpoints", "formats", "verbose", "no_model", "folders", "help"}
+    options = {one.name: one.default for one in typer.main.get_command(app).commands["scan"].params}
+    own = inspect.signature(scan).parameters
+    for name, default in options.items():
+        if name not in shown_only:
+            assert str(own[names.get(name, name)].default or ()) == str(default or ()), name
+    assert {names.get(name, name) for name in options} - shown_only == {*own} - {"model_dir", "data_dir", "progress"}
+
+
+@pytest.fixture(scope="module")
+def scanned(checkpoints, tiny_corpus, tmp_path_factory):
+    out, model, seen = tmp_path_factory.mktemp("api"), checkpoints("layoutlm", "mlm", 1), []
+    options = {"only": ["membership", "reconstruction"], "documents": 6, "budget": "quick"}
+    result = scan(model, tiny_corpus, out=out / "api", progress=lambda *step: seen.append(step), **options)
+    flags = ("--only", "membership", "--only", "reconstruction", "--documents", 6, "--budget", "quick")
+    done = command("scan", model, tiny_corpus, "--out", out / "cli", *flags)
+    return result, seen, done, out
+
+
+def test_the_api_and_the_command_give_the_same_record_verdict_and_warnings(scanned):
+    result, _, done, out = scanned
+    first, second = (
+        dataclasses.replace(load_record(out / name), timing=result.record.timing) for name in ("api", "cli")
+    )
+    assert first == second == result.record
+    assert result.exit_code == done.exit_code == result.verdict.exit_code
+    assert result.warnings
+    said = " ".join(done.output.split())
+    assert all(" ".join(warning.split()) in said for warning in result.warnings)
+    assert {"record.json", "report.html"} <= {*result.reports}
+    assert all(path.parent == out / "api" and path.exists() for path in result.reports.values())
+
+
+def test_progress_is_silent_unless_a_function_is_given(scanned, checkpoints, tiny_corpus, tmp_path, capfd):
+    _, seen, _, _ = scanned
+    stages = [stage for stage, _, _ in seen]
+    assert stages[0] == "opening the model and the data set"
+    assert any(stage.startswith("membership") for stage in stages)
+    assert all(0 <= done <= total or not total for _, done, total in seen)
+    scan(checkpoints("layoutlm", "mlm", 1), tiny_corpus, out=tmp_path, only=["membership"], documents=4)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_record_is_judged_by_another_policy(scanned):
+    record = scanned[0].record
+    assert evaluate(record) == scanned[0].verdict
+    strict = Policy.load("strict")
+    assert evaluate(record, strict) == evaluate(record, "strict")
+    own = dataclasses.replace(strict, name="mine", limits=strict.limits[:1], demands=(), waivers=(), gaps=())
+    assert [decision.limit for decision in evaluate(record, own).decisions] == [*own.limits]
+    assert evaluate(record, own).identity.sha256 is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"limits": ()}, "has none, so no model could fail"),
+        ({"description": "looser"}, "one that differs from it needs another name"),
+        ({"name": "mine", "limits": "misspelt"}, "did you mean 'auc'"),
+    ],
+)
+def test_a_policy_that_a_program_made_is_checked_as_a_file_is(scanned, changes, said):
+    policy = Policy.load("default")
+    if changes.get("limits") == "misspelt":
+        first = next(limit for limit in policy.limits if limit.metric == "auc")
+        changes = changes | {"limits": (dataclasses.replace(first, metric="auk"),), "demands": ()}
+    with pytest.raises(DocauditError, match=re.escape(said)):
+        evaluate(scanned[0].record, dataclasses.replace(policy, **changes))
+
+
+def test_errors_say_what_to_do(tiny_corpus, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for model, said in {"nowhere": "no such folder", "hf://org/model": "allow_network=True"}.items():
+        with pytest.raises(DocauditError) as raised:
+            scan(model, tiny_corpus, out=tmp_path / "out")
+        assert said in " ".join(raised.value.lines)
+        assert raised.value.exit_code == 2
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(DocauditError):
+        load_record(tmp_path)
+    assert Corpus.load(tiny_corpus).of("member")
+
+
+def run_cells(cells, folder, monkeypatch, capsys):
+    """Run Python as a notebook does, one cell after the other in one namespace; return what each prints."""
+    monkeypatch.chdir(folder)
+    namespace, printed = {}, []
+    for cell in cells:
+        exec(compile(cell, "<cell>", "exec"), namespace)
+        printed.append(capsys.readouterr().out)
+    return namespace, printed
+
+
+def test_the_example_of_the_manual_runs(monkeypatch, capsys, tmp_path):
+    (tmp_path / "sample_models").symlink_to(ROOT / "sample_models")
+    page = (ROOT / "docs" / "python.md").read_text()
+    cells = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    namespace, _ = run_cells(cells, tmp_path, monkeypatch, capsys)
+    assert namespace["result"].verdict.overall == "violated"
+
+
+@pytest.mark.night
+def test_the_notebook_runs(monkeypatch, capsys, tmp_path):
+    (tmp_path / "sample_models").symlink_to(ROOT / "sample_models")
+    cells = [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
+    _, printed = run_cells(["".join(cell["source"]) for cell in cells], tmp_path, monkeypatch, capsys)
+    # Other processors round other last bits.
+    kept = [line for cell in cells for one in cell["outputs"] for line in one["text"]]
+    assert len("".join(printed).splitlines()) == len(kept)
+    assert printed[0].splitlines()[0] == kept[0].strip() == "Verdict: violated - exit code 10"
+
+
+def test_all_public_names_are_documented():
+    for name in {*docaudit.__all__} - {"__version__"}:
+        assert inspect.getdoc(getattr(docaudit, name)), name

@@ -1,0 +1,86 @@
+"""Models and data sets of the Hub: downloaded on request alone, at one commit that the record names."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import hub
+import pytest
+from commands import docaudit
+from huggingface_hub import constants
+from PIL import Image
+
+from audit import record as records
+from audit.corpus import manifest
+from audit.corpus.summary import card
+from audit.extensions.hub import fetch
+
+pytestmark = pytest.mark.usefixtures("undrawn", "few_candidates")
+
+
+@pytest.fixture
+def own_hub(checkpoints, tmp_path, monkeypatch):
+    model = shutil.copytree(checkpoints("layoutlm", "mlm", 1), tmp_path / "model")
+    (model / "pytorch_model.bin").write_bytes(b"a pickle")
+    (model / "modeling.py").write_text("raise SystemExit\n")
+    (model / "onnx").mkdir()
+    (model / "onnx" / "config.json").write_text("{}")
+    data = tmp_path / "bills"
+    (data / "train").mkdir(parents=True)
+    rows = []
+    for number in range(9):
+        Image.new("RGB", (20, 20), (number, 0, 0)).save(data / "train" / f"{number}.png")
+        truth = json.dumps({"gt_parse": {"total": f"{number}.00"}})
+        rows.append(json.dumps({"file_name": f"{number}.png", "ground_truth": truth}))
+    (data / "train" / "metadata.jsonl").write_text("\n".join(rows))
+    (data / "bills.py").write_text("raise SystemExit\n")
+    folders = {"models/org/model": model, "datasets/org/bills": data}
+    with hub.serve(folders, tmp_path / "cache", monkeypatch) as served:
+        yield served
+
+
+def test_a_model_of_the_hub_is_scanned_at_the_commit_that_the_record_names(own_hub, tiny_corpus, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    common = (tiny_corpus, "--only", "membership", "--documents", 4, "--allow-network")
+    for name, place in {"address": "hf://org/model", "plain": "org/model"}.items():
+        result = docaudit("scan", place, *common, "--out", tmp_path / name)
+        assert result.exit_code == 11, result.output
+        target = records.read(tmp_path / name).target
+        assert (target.name, target.revision) == ("model", f"org/model@{hub.COMMIT}")
+    snapshot = fetch("hf://org/model", allow_network=True)
+    kept = {path.name for path in snapshot.iterdir()}
+    assert kept >= {"config.json", "model.safetensors"}
+    assert kept.isdisjoint({"pytorch_model.bin", "modeling.py", "onnx"})
+    assert constants.HF_HUB_OFFLINE
+
+
+def test_a_data_set_of_the_hub_is_imported_with_its_commit(own_hub, tmp_path):
+    result = docaudit("import", "hf", "hf://datasets/org/bills", tmp_path / "data", "--allow-network")
+    assert result.exit_code == 0, result.output
+    assert card(manifest.load(tmp_path / "data")).revision == f"datasets/org/bills@{hub.COMMIT}"
+    assert not any(path.endswith("bills.py") for path in own_hub.asked)
+
+
+@pytest.mark.parametrize(
+    ("place", "allowed", "said"),
+    [
+        ("hf://org/model", False, "add --allow-network"),
+        ("org/model", False, "add --allow-network, or run hf download org/model"),
+        ("hf://org/none", True, "org/none: the Hub shows no such model"),
+        ("hf://org/model/a/b", True, "is no address of the Hub"),
+    ],
+)
+def test_what_cannot_be_downloaded_says_why(place, allowed, said, own_hub, tiny_corpus, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = docaudit("scan", place, tiny_corpus, *(["--allow-network"] if allowed else []))
+    assert result.exit_code == 2, result.output
+    assert said in " ".join(result.output.split())
+    assert allowed or not own_hub.asked
+
+
+def test_a_hub_that_is_down_is_no_traceback(own_hub, tmp_path, monkeypatch):
+    hub.use("http://127.0.0.1:9", monkeypatch)
+    result = docaudit("inspect", tmp_path, "--model", "hf://org/model", "--allow-network")
+    assert result.exit_code == 1, result.output
+    assert "the download failed" in result.output
