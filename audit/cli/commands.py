@@ -101,9 +101,7 @@ def _from_hub(function: Callable[..., Any]) -> Callable[..., Any]:
 
     flag = Annotated[bool, typer.Option("--allow-network", help=HELP["shared.allow_network"])]
     added = inspect.Parameter("allow_network", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=flag)
-    command.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*signature.parameters.values(), added]
-    )
+    vars(command)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), added])
     return command
 
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from audit.policy import Policy
     from audit.workflows.options import ScanOptions
 
-ATTACKS = [*TEXTS]
-
 
 def _defenses(incomplete: str) -> list[str]:
     from audit.report.remedies import query_defenses
@@ -51,7 +49,7 @@ def scan(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ATTACK", help=HELP["scan.only"].format(listed(ATTACKS, "or")), autocompletion=complete(ATTACKS)
+            metavar="ATTACK", help=HELP["scan.only"].format(listed([*TEXTS], "or")), autocompletion=complete(TEXTS)
         ),
     ] = None,
     reference: Annotated[list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["scan.reference"])] = None,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from audit.cli import console
+from audit.cli.options import HELP, complete
 from audit.errors import RenderError, UsageError
 from audit.files import check_file, write_output
 
@@ -21,21 +22,11 @@ if TYPE_CHECKING:
     from audit.record import AuditRecord
 
 FORMATS = ("text", "json", "markdown", "junit", "sarif")
-
-
-def _complete_format(incomplete: str) -> list[str]:
-    return [name for name in FORMATS if name.startswith(incomplete)]
-
-
+_NAMES = complete(FORMATS)
 Formats = Annotated[
     list[str] | None,
     typer.Option(
-        "--format",
-        metavar="NAME[=FILE]",
-        help="The verdict as text, json, markdown, junit or sarif, in a file; may be repeated. One may go to standard "
-        "output.",
-        autocompletion=_complete_format,
-        show_default="text",
+        "--format", metavar="NAME[=FILE]", help=HELP["shared.formats"], autocompletion=_NAMES, show_default="text"
     ),
 ]
 

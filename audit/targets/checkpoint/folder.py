@@ -188,10 +188,9 @@ class CheckpointFolder:
         self, model: Any, family: str, task: str, words: str, *, max_tokens: int, device: str, **more: Any
     ) -> TargetCard:
         """Make the card of the model that was loaded from this folder; `words` say what it is for."""
-        method, architecture = method_of(self.config), f"{family}, {words}"
-        own, revision = self.own_path.resolve(), hub_revision(self.own_path)
+        method, architecture, revision = method_of(self.config), f"{family}, {words}", hub_revision(self.own_path)
         return TargetCard(
-            name=own.name if revision is None else revision.partition("@")[0].rpartition("/")[2],
+            name=self.own_path.resolve().name if revision is None else revision.partition("@")[0].rpartition("/")[2],
             family=family,
             task=task,
             architecture=architecture if method is None else f"{architecture}, weights quantised ({method})",
