@@ -50,12 +50,13 @@ _file_type = TypeAdapter(_File)
 class DocVQA(Importer):
     """One document a page, named as its image, with its questions.
 
-    Pages of one source document stay in one split, as equal images do. DocVQA names no providers. Questions have no
-    category: its question types say the position of an answer, not its kind.
+    Without a folder of OCR results, pages have no words. Pages of one source document stay in one split, as equal
+    images do. DocVQA names no providers. Questions have no category: its question types say the position of an answer,
+    not its kind.
     """
 
     name = "docvqa"
-    description = "train*.json, val*.json, images, OCR"
+    description = "train*.json, val*.json, images; OCR if there is any"
     tasks = ("question-answering",)
     providers = recognises = False
     marks = tuple((name, '"questionId":') for name in ("train*.json", "val*.json"))
@@ -64,7 +65,8 @@ class DocVQA(Importer):
         """See `Importer.pages`."""
         files = _files(source)
         images = source.files_by_stem(IMAGES, *IMAGE_FOLDERS)
-        ocr = source.files_by_stem((".json",), *OCR_FOLDERS)
+        there = any((source.root / folder).is_dir() for layout in OCR_FOLDERS for folder in layout)
+        ocr = source.files_by_stem((".json",), *OCR_FOLDERS) if there else {}
         pages = QuestionPages(source)
         for path, part in files.items():
             with source.problems.catch():
@@ -73,7 +75,8 @@ class DocVQA(Importer):
                     if page is not None:
                         with source.problems.catch(path.name):
                             ask(page, str(record.identifier), record.question, record.answers)
-        yield from pages.filled({"image": images, "OCR result": ocr}, lambda page: fill(page, ocr[page.name]))
+        kinds = {"image": images, "OCR result": ocr} if there else {"image": images}
+        yield from pages.filled(kinds, lambda page: fill(page, ocr[page.name]) if there else None)
 
 
 def _files(source: Source) -> dict[Path, Part]:

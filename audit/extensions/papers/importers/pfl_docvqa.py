@@ -45,8 +45,8 @@ class _Record:
     question: str
     image_name: str
     answers: Answers = Field(validation_alias=AliasChoices("answers", "answer"))
-    tokens: tuple[str, ...] = Field(validation_alias=AliasChoices("ocr_tokens", "words"))
-    boxes: tuple[Box, ...] = Field(validation_alias=AliasChoices("ocr_normalized_boxes", "boxes"))
+    tokens: tuple[str, ...] = Field(default=(), validation_alias=AliasChoices("ocr_tokens", "words"))
+    boxes: tuple[Box, ...] = Field(default=(), validation_alias=AliasChoices("ocr_normalized_boxes", "boxes"))
     identifier: _Name = Field(default=None, validation_alias=AliasChoices("question_id", "questionId"))
     provider: _Name = Field(
         default=None, validation_alias=AliasChoices("provider", "data_provider", "provider_name", "provider_id")
@@ -69,7 +69,7 @@ class PFLDocVQA(Importer):
     description = "records as JSON, images/"
     tasks = ("question-answering",)
     recognises = False
-    marks = tuple((name, '"ocr_tokens":') for name in ("*.json", "*.jsonl"))
+    marks = tuple((name, '"ocr_tokens":|"image_name":') for name in ("*.json", "*.jsonl"))
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
