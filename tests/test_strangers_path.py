@@ -115,20 +115,6 @@ def test_folders_that_init_does_not_take_are_told_an_import_that_works(forms, ch
         assert docaudit(*command.split()).exit_code == 0
 
 
-def test_swapped_arguments_are_told_the_order_of_either_command(forms, data, tmp_path):
-    for arguments in (("scan", data, forms.model, "--out", tmp_path), ("references", forms.model, data)):
-        said = refused(*arguments)
-        assert "this looks like a checkpoint" in said
-        assert "in references after it" in said
-
-
-def test_names_of_the_hub_are_told_the_download(forms, data, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert "hf download me/my-model --local-dir" in refused("scan", "me/my-model", data, "--out", "out")
-    said = refused("scan", forms.model, data, "--out", "out", "--reference", "auxiliary=roberta-base")
-    assert "hf download roberta-base --local-dir" in said
-
-
 def test_an_adapter_without_its_base_is_told_how_to_give_it(chats, tmp_path):
     adapter = tmp_path / "adapter"
     shutil.copytree(chats.model, adapter)

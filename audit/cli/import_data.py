@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 
 from audit.cli import console
 from audit.cli.options import HELP, Assigned, Seed, note_unstated_assignment, show_errors
@@ -25,7 +26,17 @@ from audit.importers.source import Options
 
 BoxUnit = Literal["pixels", "thousandths", "shares"]
 """The units that boxes come in."""
-app = typer.Typer(no_args_is_help=True)
+class _Formats(TyperGroup):
+    """The formats; who names another one reads them all."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """See click."""
+        if args[0] not in self.commands:
+            ctx.fail(f"no format {args[0]!r}; give one of {', '.join(sorted(self.commands))}")
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(no_args_is_help=True, cls=_Formats)
 
 
 @app.callback()

@@ -27,7 +27,7 @@ import PIL.ImageFile
 from PIL import ExifTags, Image
 
 from audit.corpus.documents import Corpus, Document, Word
-from audit.corpus.problems import inside
+from audit.corpus.problems import TEXTS, inside
 from audit.errors import EngineError, ManifestError
 
 FORMATS = ("PNG", "JPEG", "TIFF", "WEBP")
@@ -35,7 +35,7 @@ MAX_PIXELS = 100_000_000  # an A3 page at 600 dpi has 70 million
 TRANSPOSING = frozenset({5, 6, 7, 8})  # EXIF orientations that exchange width and height
 MODES = frozenset({"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"})
 
-_TOO_LARGE = f"the image has over {MAX_PIXELS // 1_000_000} megapixels"
+_TOO_LARGE = TEXTS["too_large"].format(most=MAX_PIXELS // 1_000_000)
 _UNREADABLE = "not readable as an image ({})".format(", ".join(FORMATS))
 # What Pillow raises on damaged files, besides OSError; no parser of it documents a closed list.
 _WRONG = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
@@ -153,9 +153,7 @@ def decode(path: Path) -> Image.Image:
     with _open_header(path) as image:
         image.load()
         if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
-            layer = image.convert("RGBA")
-            page = Image.new("RGBA", layer.size, "white")
-            page = Image.alpha_composite(page, layer).convert("RGB")
+            page = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA")).convert("RGB")
         else:
             page = image.convert("RGB")
         page.info.clear()

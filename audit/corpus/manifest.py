@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import errno
 import hashlib
@@ -17,24 +18,13 @@ import tomli_w
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from audit.corpus import validation
 from audit.corpus.canaries.schema import parse_canaries
 from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, Task
 from audit.corpus.images import LARGE, DocumentFile
 from audit.corpus.outputs import fields_of_output
-from audit.corpus.problems import Problems, inside, reason_refused
-from audit.corpus.validation import (
-    SHEET_KEY,
-    form_problems,
-    image_problems,
-    label_problems,
-    markup_problem,
-    problems_of,
-    sheet_of,
-    text_problem,
-    unknown_to_all,
-    without_sheet,
-)
+from audit.corpus.problems import TEXTS, Problems, inside, reason_refused
 from audit.errors import EngineError, ManifestError, UsageError, printable
 from audit.files import mark_underway, read_file, read_toml, remove_abandoned, write_atomically
 from audit.progress import steps
@@ -72,7 +62,7 @@ def load(data_dir: Path) -> Corpus:
     problems = Problems()
     manifest = _manifest_of(root, table, problems)
     file_name = table.get("documents", "documents.jsonl")
-    digests = [hashlib.sha256(without_sheet(content, table)).digest()]
+    digests = [hashlib.sha256(validation.without_sheet(content, table)).digest()]
     documents: list[Document] = []
     if isinstance(file_name, str):
         task = None if manifest is None else manifest.task
@@ -163,15 +153,12 @@ def _default(field: dataclasses.Field[Any]) -> object:
 
 
 def _manifest_bytes(root: Path, named: Path) -> bytes:
-    reason = _refusal(root, FILE_NAME)
     try:
-        if reason is None:
-            return read_file(root / FILE_NAME)
-    except OSError as error:
-        reason = f"cannot be read: {error.strerror}"
-    hint = "write one with docaudit init, or make a data set of a format that you have with: docaudit import"
-    if any((root / name).is_file() for name in ("config.json", "adapter_config.json")):
-        hint = "this looks like a checkpoint: in docaudit scan MODEL_DIR comes before DATA_DIR, in references after it"
+        return _read(root, FILE_NAME)
+    except ManifestError as error:
+        reason = str(error)
+    is_model = any((root / name).is_file() for name in ("config.json", "adapter_config.json"))
+    hint = TEXTS["checkpoint_given" if is_model else "no_manifest"]
     there = (root / FILE_NAME).exists()
     raise ManifestError(f"{FILE_NAME}: {reason}" if there else f"{FILE_NAME} is missing in {named}", hint)
 
@@ -182,6 +169,20 @@ def _refusal(root: Path, relative: str) -> str | None:
     if reason is not None or path.is_file():
         return reason
     return "not a regular file" if path.exists() else f"{path.name} is missing in {path.parent}"
+
+
+def _read(root: Path, relative: str) -> bytes:
+    """Read a file of the data set.
+
+    Raises:
+        ManifestError: it is missing, is no regular file, leaves the folder, or cannot be read.
+    """
+    if reason := _refusal(root, relative):
+        raise ManifestError(reason)
+    try:
+        return read_file(root / relative)
+    except OSError as error:
+        raise ManifestError(f"cannot be read: {error.strerror}") from None
 
 
 def _manifest_table(content: bytes) -> dict[str, Any]:
@@ -198,13 +199,13 @@ def _manifest_table(content: bytes) -> dict[str, Any]:
 
 
 def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manifest | None:
-    sheet = sheet_of(table.get(SHEET_KEY, {}), problems, f"{FILE_NAME} {SHEET_KEY}")
+    sheet = validation.sheet_of(table.get(validation.SHEET_KEY, {}), problems, f"{FILE_NAME} {validation.SHEET_KEY}")
     try:
-        manifest = _manifest_type.validate_python({**table, SHEET_KEY: sheet})
+        manifest = _manifest_type.validate_python({**table, validation.SHEET_KEY: sheet})
     except ValidationError as error:
-        problems.add(FILE_NAME, form_problems(error))
+        problems.add(FILE_NAME, validation.form_problems(error))
         return None
-    problems.add(FILE_NAME, label_problems(manifest.task))
+    problems.add(FILE_NAME, validation.label_problems(manifest.task))
     problems.add(FILE_NAME, _setting_problems(manifest))
     for key, path in _named_paths(manifest):
         if reason := reason_refused(root, path):
@@ -215,7 +216,7 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manif
 def _setting_problems(manifest: Manifest) -> Iterator[str]:
     """List what is wrong with the name, the draw, and what a model is asked with."""
     membership, once, prompt = manifest.membership, manifest.task.kind != "parsing", manifest.recipe.prompt
-    if problem := text_problem(manifest.name):
+    if problem := validation.text_problem(manifest.name):
         yield f"name: {problem}"
     if (membership.drawn is None) != (membership.drawn_by is None):
         yield "membership: drawn (a day) and drawn_by (a command of docaudit) go together"
@@ -223,7 +224,7 @@ def _setting_problems(manifest: Manifest) -> Iterator[str]:
         asked = "a question occurs there once" if once else "a parsing model is asked no question"
         yield f'recipe.prompt: holds "{QUESTION}" {prompt.count(QUESTION)} times; {asked}'
     for name, text in (("prompt", prompt), ("system", manifest.recipe.system)):
-        if text is not None and (problem := markup_problem(text)):
+        if text is not None and (problem := validation.markup_problem(text)):
             yield f"recipe.{name}: {problem}"
 
 
@@ -260,12 +261,12 @@ def _documents(root: Path, name: str, task: Task | None, problems: Problems, dig
                 try:
                     document = _parse(line, task)
                 except ValidationError as error:
-                    problems.add(prefix, form_problems(error))
+                    problems.add(prefix, validation.encoding_problem(line, name) or validation.form_problems(error))
                     continue
                 first = numbers.setdefault(document.id, number)
-                problems.add(prefix, [] if first == number else [f"id: {document.id} is in line {first} already"])
-                problems.add(prefix, problems_of(document, task))
-                faults, header = image_problems(root, document)
+                problems.add(prefix, [] if first == number else [f"id: in line {first} already ({document.id})"])
+                problems.add(prefix, validation.problems_of(document, task))
+                faults, header = validation.image_problems(root, document)
                 problems.add(prefix, faults)
                 images += [bytes.fromhex(header.sha256)] if header else []
                 documents.append(stored.document(document, start - len(line), line) if stored else document)
@@ -274,7 +275,7 @@ def _documents(root: Path, name: str, task: Task | None, problems: Problems, dig
         return []
     digests += [whole.digest(), *images]
     if task is not None:
-        for key, unknown in unknown_to_all(documents, task).items():
+        for key, unknown in validation.unknown_to_all(documents, task).items():
             problems.add(f"{name}:{numbers[key]}", unknown)
     problems.add(f"{name}:", _member_problems(documents, task))
     return documents
@@ -305,24 +306,22 @@ def _canaries(corpus: Corpus, name: str, problems: Problems, digests: list[bytes
     """Hold the canary file against the documents; appends its sha256 to `digests`."""
     if reason_refused(corpus.root, name) is not None:
         return  # a problem of the manifest, which has it already
-    reason = _refusal(corpus.root, name)
-    try:
-        content = b"" if reason else read_file(corpus.root / name)
-    except OSError as error:
-        reason = f"{name} cannot be read: {error.strerror}"
-    if reason is not None:
-        problems.add(FILE_NAME, [f"canaries.file: {reason}"])
-        return
-    digests.append(hashlib.sha256(content).digest())
-    with problems.catch(name):
-        problems.add(name, set_problems(parse_canaries(content), corpus))
+    with problems.catch(f"{FILE_NAME} canaries.file:"):
+        content = _read(corpus.root, name)
+        digests.append(hashlib.sha256(content).digest())
+        with problems.catch(name):
+            problems.add(name, set_problems(parse_canaries(content), corpus))
 
 
 def _parse(line: bytes, task: Task | None) -> Document:
-    document = _document_type.validate_json(line, strict=True)
-    if task is None or task.kind != "parsing" or document.output is None or document.questions:
-        return document
-    return cast("Document", dataclasses.replace(cast("Any", document), questions=fields_of_output(document.output)))
+    """Read a line; a backslash in the path of an image counts as on Windows."""
+    document = _document_type.validate_json(line.removeprefix(codecs.BOM_UTF8), strict=True)
+    changed: dict[str, object] = {}
+    if document.image is not None and "\\" in document.image:
+        changed["image"] = document.image.replace("\\", "/")
+    if task is not None and task.kind == "parsing" and document.output is not None and not document.questions:
+        changed["questions"] = fields_of_output(document.output)
+    return cast("Document", dataclasses.replace(cast("Any", document), **changed)) if changed else document
 
 
 def check_destination(dst: Path) -> None:

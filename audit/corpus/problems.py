@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from audit.errors import ManifestError, printable
+from audit.errors import ManifestError, listed, printable
 from audit.files import table_beside
 
 TEXTS: dict[str, str] = table_beside(__file__, "warnings.toml")
 """Problems and warnings of a data set; names in braces are filled in."""
-MAX_LISTED = 50
+MOST_KINDS = 30
+"""Kinds of problems that one error lists."""
+EXAMPLES = 3
+"""Places of a kind that are named."""
+_VARYING = re.compile(r"\[\d+\]|\([^()]*\)")
+_NUMBER_OR_PATH = re.compile(r"[\d/\\]")
 
 
 class Problems:
-    """Collects problems: the first `MAX_LISTED` as sentences, the others as a number."""
+    """Collects problems by kind: they differ in place, index, number, path, and what is in parentheses."""
 
     def __init__(self) -> None:
-        self.listed: list[str] = []
-        self.count = 0
+        self._kinds: dict[str, tuple[str, Counter[str]]] = {}
 
     def add(self, prefix: str, problems: Iterable[str]) -> None:
         """Collect problems, each behind the prefix (a line, a document; may be empty)."""
         for problem in problems:
-            self.count += 1
-            if len(self.listed) < MAX_LISTED:
-                self.listed.append(printable(f"{prefix} {problem}" if prefix else problem))
+            head, colon, rest = problem.partition(": ")
+            words = _VARYING.sub("", problem if prefix or not colon else rest).split()
+            kind = " ".join(word for word in words if not _NUMBER_OR_PATH.search(word))
+            if kind not in self._kinds:
+                self._kinds[kind] = (printable(f"{prefix} {problem}".strip()), Counter())
+            self._kinds[kind][1][prefix.rstrip(":") or head] += 1
+
+    def merge(self, others: Problems) -> None:
+        """Collect what another collection holds."""
+        for kind, (first, places) in others._kinds.items():
+            self._kinds.setdefault(kind, (first, Counter()))[1].update(places)
 
     @contextmanager
     def catch(self, prefix: str = "") -> Iterator[None]:
@@ -38,18 +53,37 @@ class Problems:
             self.add(prefix, error.problems)
 
     def raise_if_any(self, hint: str = "") -> None:
-        """Raise one `ManifestError` with all that was collected.
+        """Raise one `ManifestError` with a line for each kind of problem: the first, the count, and more places.
 
         Raises:
             ManifestError: there is a problem.
         """
-        more = self.count - len(self.listed)
-        if self.listed:
-            raise ManifestError([*self.listed, *([f"... and {more} more problems"] if more else [])], hint)
+        if not self._kinds:
+            return
+        lines = [_line(first, places) for first, places in self._kinds.values()]
+        more = sum(places.total() for _, places in [*self._kinds.values()][MOST_KINDS:])
+        rest = [f"... and {more:,} problems of {len(lines) - MOST_KINDS:,} other kinds"] if more else []
+        raise ManifestError([*lines[:MOST_KINDS], *rest], hint)
+
+
+def _line(first: str, places: Counter[str]) -> str:
+    """Write the first problem of a kind, the count and more places, then what to do."""
+    if places.total() == 1:
+        return first
+    problem, semicolon, remedy = first.partition("; ")
+    others = [*map(printable, islice(places, 1, EXAMPLES))]
+    also = f", also {listed(others, 'and')}" if others else ""
+    return f"{problem} ({places.total():,} times{also}){semicolon}{remedy}"
+
+
+def repeated(names: Iterable[str]) -> list[tuple[str, int]]:
+    """List the names that occur several times, and how often."""
+    return [(name, count) for name, count in Counter(names).items() if count > 1]
 
 
 LONGEST_NAME = 255
 """Bytes of a name, in most file systems."""
+_COPY = "copy it into DATA_DIR, and give its path from there"
 
 
 def reason_refused(root: Path, relative: str) -> str | None:
@@ -67,9 +101,9 @@ def reason_refused(root: Path, relative: str) -> str | None:
         return "the path holds a character that cannot be printed"
     posix, windows = PurePosixPath(relative), PureWindowsPath(relative)
     if posix.is_absolute() or windows.drive or windows.root:
-        return "the path is absolute; it must be relative to DATA_DIR"
+        return f"the path is absolute; {_COPY}"
     if ".." in posix.parts or ".." in windows.parts:
-        return "the path leaves DATA_DIR through '..'"
+        return f"the path leaves DATA_DIR through '..'; {_COPY}"
     if max(len(os.fsencode(part)) for part in posix.parts or ("",)) > LONGEST_NAME:
         return f"the path holds a name of more than {LONGEST_NAME} bytes"
     try:
@@ -77,7 +111,7 @@ def reason_refused(root: Path, relative: str) -> str | None:
     except (OSError, RuntimeError):  # a loop of symbolic links: RuntimeError before Python 3.13
         return "the path cannot be followed"
     if not target.is_relative_to(root):
-        return "the path leaves DATA_DIR through a symbolic link"
+        return f"the path leaves DATA_DIR through a symbolic link; {_COPY}"
     return None
 
 

@@ -57,9 +57,7 @@ def sentence_starts(
 
 
 def _ends(word: str, *, first: bool) -> bool:
-    if not _ENDS.search(word):
-        return False
-    if first and _NUMBERING.match(word):
+    if not _ENDS.search(word) or (first and _NUMBERING.match(word)):
         return False
     bare = word.lstrip(_OPENING)
     return not ABBREVIATION.fullmatch(bare) and not _LETTERS_WITH_STOPS.match(bare)

@@ -12,8 +12,9 @@ from audit.corpus.canaries.schema import CanaryCounts, canary_warnings, count_ca
 from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
 from audit.corpus.folding import fold, is_on_page, occurrences
 from audit.corpus.near_copies import counts_left_out, find_copies
-from audit.corpus.problems import TEXTS
-from audit.corpus.validation import unknown_names
+from audit.corpus.problems import EXAMPLES, TEXTS
+from audit.corpus.validation import GRID, unknown_names
+from audit.errors import listed
 from audit.files import hub_revision
 
 MIN_DOCUMENTS = 150
@@ -148,6 +149,7 @@ def card(corpus: Corpus) -> CorpusCard:
 def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts]) -> Iterator[str]:
     task = corpus.manifest.task
     yield from _split_warnings(corpus)
+    yield from _layout_warnings(corpus)
     yield from provider_warnings(corpus)
     yield from _question_warnings(corpus) if task.asks else _field_warnings(categories)
     if unnamed := sum(bool(unknown_names(document, task)) for document in corpus.documents):
@@ -157,11 +159,28 @@ def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts]) -> Ite
 def _split_warnings(corpus: Corpus) -> Iterator[str]:
     for title, size in (("member", len(corpus.of("member"))), ("held-out", len(corpus.of("heldout")))):
         if size < MIN_DOCUMENTS:
-            yield TEXTS["small"].format(n=size, split=title, least=MIN_DOCUMENTS)
+            yield TEXTS["small" if size else "no_heldout"].format(n=size, split=title, least=MIN_DOCUMENTS)
     if not corpus.of("public"):
         yield TEXTS["no_public"]
     if not any(vars(corpus.manifest.references).values()):
         yield TEXTS["no_reference"]
+
+
+def _layout_warnings(corpus: Corpus) -> Iterator[str]:
+    """Warn of pages without boxes among pages with them, and of boxes that look like thousandths of larger pages."""
+    boxed, unboxed = [], []
+    for document in corpus.documents:
+        boxes = [word.box for word in document.words if word.box is not None]
+        if boxes and document.size is not None:
+            boxed.append((max(box[2] for box in boxes), max(box[3] for box in boxes), *document.size))
+        elif document.words:
+            unboxed.append(document.id)
+    if boxed and unboxed:
+        n, named = len(unboxed), listed(unboxed[:EXAMPLES], "and")
+        yield TEXTS["no_boxes"].format(n=n, all=len(boxed) + n, examples=named)
+    right, bottom, width, height = map(max, zip(*boxed, strict=True)) if boxed else (0, 0, 0, 0)
+    if min(right, bottom) > 0.8 * GRID and max(right, bottom) <= GRID and max(width, height) > 1.2 * GRID:
+        yield TEXTS["look_small"].format(width=width, height=height)
 
 
 def _field_warnings(categories: Mapping[Category, FieldCounts]) -> Iterator[str]:

@@ -5,7 +5,7 @@ Messages name paths, ids and labels, never the text of a word.
 
 from __future__ import annotations
 
-import math
+import codecs
 import re
 import tomllib
 from collections import Counter
@@ -20,18 +20,20 @@ from audit.cards import AuditSheet
 from audit.corpus.documents import Document, Task
 from audit.corpus.images import ImageFile, read_header
 from audit.corpus.outputs import output_problems
-from audit.corpus.problems import TEXTS, Problems, reason_refused
+from audit.corpus.problems import TEXTS, Problems, reason_refused, repeated
 from audit.corpus.tagging import scheme_of, scheme_problems
 from audit.errors import ManifestError, has_unseen_characters
 
 MAX_CHARACTERS = 5_000  # of a question or an answer: a densely written page has about as many
 MAX_SIDE = 1_000_000  # pixels of a page: beyond any scan, and a number that can be calculated with
+GRID = 1000  # the largest coordinate of boxes in thousandths of the page
 BOX_TOLERANCE = 2.0  # pixels a box may reach over the edge: what rounding in OCR output does
 _PLAIN = {
     "missing": "missing",
     "unexpected_keyword_argument": "unknown key",
     "dataclass_type": "must be a table or object",
 }
+_INDEX = re.compile(r"\[\d+\]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _BETWEEN_LINES = re.compile("[\t\r\n]")
 """Characters that markup may hold, and a word or an answer may not."""
@@ -67,8 +69,7 @@ def is_bio(tag: str) -> bool:
 
 def label_problems(task: Task) -> Iterator[str]:
     """List the problems of a task's labels."""
-    counts = Counter(task.labels)
-    yield from (f"task.labels: {label} occurs {count} times" for label, count in counts.items() if count > 1)
+    yield from (f"task.labels: {label} occurs {count} times" for label, count in repeated(task.labels))
     if task.kind == "token-classification" and task.labels:
         yield from (f"task.labels: {problem}" for problem in scheme_problems(task.labels, task.outside))
     if task.kind == "spade-extraction" and task.labels:
@@ -86,8 +87,20 @@ def form_problems(error: ValidationError) -> Iterator[str]:
         path = ""
         for part in problem["loc"]:
             path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
-        message = _PLAIN.get(problem["type"], problem["msg"])
+        kind = problem["type"]
+        message = TEXTS.get(f"{_INDEX.sub('', path)} {kind}", _PLAIN.get(kind, problem["msg"]))
         yield f"{path}: {message}" if path else message
+
+
+def encoding_problem(line: bytes, file: str) -> list[str]:
+    """Explain where a line of a documents file is not UTF-8, and how to convert the file; empty where it is."""
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        encoding = "UTF-16" if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "WINDOWS-1252"
+        place = {"byte": f"0x{line[error.start]:02x}", "column": error.start + 1}
+        return [TEXTS["not_utf8"].format(**place, encoding=encoding, file=file)]
+    return []
 
 
 def problems_of(document: Document, task: Task | None) -> Iterator[str]:
@@ -100,8 +113,7 @@ def problems_of(document: Document, task: Task | None) -> Iterator[str]:
     if document.tags is not None and len(document.tags) != len(document.words):
         yield f"tags: {len(document.tags)} tags for {len(document.words)} words"
     for name, parts in (("entities", document.entities), ("questions", document.questions)):
-        counts = Counter(part.id for part in parts)
-        yield from (f"{name}: id {key} occurs {count} times" for key, count in counts.items() if count > 1)
+        yield from (f"{name}: id {key} occurs {count} times" for key, count in repeated(part.id for part in parts))
     for number, entity in enumerate(document.entities):
         yield from _index_problems(entity.words, f"entities[{number}].words", len(document.words))
     yield from _reference_problems(document)
@@ -119,14 +131,16 @@ def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile
     try:
         header = read_header(root / document.image)
     except ManifestError as error:
-        return [f"image: {problem}" for problem in error.problems], None
+        parts = (problem.partition("; ") for problem in error.problems)
+        return [f"image: {what} ({root / document.image}){mark}{remedy}" for what, mark, remedy in parts], None
     actual = (header.width, header.height)
     # Half of all readers apply an EXIF orientation. `size` shows which raster is meant, unless both have the same.
     if header.orientation != 1 and not document.size == actual != header.turned_size:
         return [f"image: {orientation_problem(header)}"], header
     if document.size is None or actual == document.size:
         return [], header
-    return [f"size: {document.size[0]} x {document.size[1]}, but the image has {actual[0]} x {actual[1]}"], header
+    text = TEXTS["turned_size" if actual[::-1] == document.size else "other_size"]
+    return [text.format(*document.size, *actual)], header
 
 
 def orientation_problem(header: ImageFile) -> str:
@@ -156,22 +170,23 @@ def _box_problems(document: Document) -> Iterator[str]:
     if size is not None and not (min(size) >= 1 and max(size) <= MAX_SIDE):
         yield f"size: width and height must be 1 to {MAX_SIDE}"
         return
-    without = sum(word.box is None for word in document.words)
-    if without == len(document.words):
+    boxes = {number: word.box for number, word in enumerate(document.words) if word.box is not None}
+    if not boxes:
         return
-    if without:
+    if without := len(document.words) - len(boxes):
         yield f"words: {without} of {len(document.words)} words have no box; give all of them one, or none"
     if size is None:
-        yield "size: missing, but the words have boxes"
-    right, bottom = (math.inf, math.inf) if size is None else (size[0] + BOX_TOLERANCE, size[1] + BOX_TOLERANCE)
-    for number, word in enumerate(document.words):
-        if word.box is None:
-            continue
-        x0, y0, x1, y1 = word.box
+        yield "size: missing, but the words have boxes; give width and height in pixels"
+        return
+    corners = [corner for box in boxes.values() for corner in box]
+    if all(0 <= corner <= 1 for corner in corners) and any(corner % 1 for corner in corners):
+        yield TEXTS["shares"].format(width=size[0], height=size[1])
+    outside = TEXTS["thousandths" if all(0 <= corner <= GRID for corner in corners) else "off_page"]
+    for number, (x0, y0, x1, y1) in boxes.items():
         if not (x0 <= x1 and y0 <= y1):  # written so that NaN fails
             yield f"words[{number}].box: corners out of order; give x0, y0, x1, y1"
-        elif x0 < -BOX_TOLERANCE or y0 < -BOX_TOLERANCE or not (x1 <= right and y1 <= bottom) or math.isinf(x1 + y1):
-            yield f"words[{number}].box: outside the page"
+        elif min(x0, y0) < -BOX_TOLERANCE or x1 > size[0] + BOX_TOLERANCE or y1 > size[1] + BOX_TOLERANCE:
+            yield f"words[{number}].box: {outside.format(width=size[0], height=size[1])}"
 
 
 def _index_problems(indices: Sequence[int], path: str, n_words: int) -> Iterator[str]:

@@ -160,7 +160,7 @@ class Importer(ABC):
         """Make documents of the pages, divide them, and write those that got a split."""
         source, problems = sources[0], sources[0].problems
         for other in sources[1:]:
-            problems.add("", other.problems.listed)
+            problems.merge(other.problems)
         pages = [page for group in groups for page in group]
         if self.recognises:
             try:

@@ -56,7 +56,9 @@ def test_a_data_set_with_a_page_of_two_hundred_megapixels_is_refused(
     (folder / "images" / "huge.png").write_bytes(png_of_size(20_000, 10_000))
     with pytest.raises(ManifestError) as caught:
         manifests.load(folder)
-    assert caught.value.problems == ("documents.jsonl:1 image: the image has over 100 megapixels",)
+    place = f"({folder / 'images' / 'huge.png'})"
+    (problem,) = caught.value.problems
+    assert problem.startswith(f"documents.jsonl:1 image: the image has over 100 megapixels {place}; save the page at")
 
 
 def test_a_large_image_within_the_limit_passes_without_a_warning(tmp_path: Path) -> None:

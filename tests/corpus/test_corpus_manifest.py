@@ -184,8 +184,13 @@ def test_files_that_cannot_be_parsed(lay_out: LayOut, settings: Table, receipt: 
     assert problems(lay_out(b"a = " + b"[" * 5000, receipt))[0].startswith("manifest.toml: broken TOML")
     assert problems(lay_out("name = 'Käse'".encode("latin-1"), receipt)) == ("manifest.toml: not UTF-8 at byte 9",)
     assert "documents.jsonl:2 Invalid JSON" in problems(lay_out(settings, receipt, b'{"id": "r2", '))[0]
-    assert "documents.jsonl:2 Invalid JSON" in problems(lay_out(settings, receipt, b'{"id": "\xff"}'))[0]
     assert "must be a table or object" in problems(lay_out(settings, receipt, b'["r2"]'))[0]
+    not_text = "documents.jsonl:2 not UTF-8 (byte 0xff at column"
+    for line, encoding in (b'{"id": "\xff"}', "WINDOWS-1252"), ("\ufeff{}".encode("utf-16-le"), "UTF-16"):
+        (problem,) = problems(lay_out(settings, receipt, line))
+        assert problem.startswith(not_text)
+        assert problem.endswith(f"iconv -f {encoding} -t UTF-8 documents.jsonl > utf8.jsonl")
+    manifests.load(lay_out(settings, b"\xef\xbb\xbf" + json.dumps(receipt).encode()))
 
 
 def test_problems_of_every_part_are_reported_together(lay_out: LayOut, settings: Table, receipt: Table) -> None:
@@ -201,17 +206,22 @@ def test_problems_of_every_part_are_reported_together(lay_out: LayOut, settings:
         "documents.jsonl:3",
         "documents.jsonl:3",
     ]
-    assert "id: r1 is in line 1 already" in found[2]
+    assert "id: in line 1 already (r1)" in found[2]
 
 
-def test_of_many_problems_the_first_fifty_are_listed_and_the_rest_counted(
+def test_problems_of_one_kind_are_one_line_with_their_count_and_three_places(
     lay_out: LayOut, settings: Table, receipt: Table
 ) -> None:
     receipt["entities"][0]["words"] = list(range(3, 123))
-    found = problems(lay_out(settings, receipt))
-    assert len(found) == 51
-    assert found[49].endswith("index 52 of 3 words")
-    assert found[50] == "... and 70 more problems"
+    others = [{**copy.deepcopy(receipt), "id": f"r{number}", "image": f"images/r{number}.png"} for number in range(2, 9)]
+    assert problems(lay_out(settings, receipt, *others)) == (
+        "documents.jsonl:1 entities[0].words: index 3 of 3 words"
+        " (960 times, also documents.jsonl:2 and documents.jsonl:3)",
+    )
+    many = {**receipt, **{f"key{'x' * number}": 1 for number in range(40)}}
+    found = problems(lay_out(settings, many))
+    assert found[29] == f"documents.jsonl:1 key{'x' * 29}: unknown key"
+    assert found[30] == "... and 11 problems of 11 other kinds"
 
 
 def test_no_message_holds_the_text_of_a_word(lay_out: LayOut, settings: Table, receipt: Table) -> None:

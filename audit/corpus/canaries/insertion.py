@@ -10,20 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from audit.corpus import manifest as manifests
+from audit.corpus.canaries import schema
 from audit.corpus.canaries.pages import cells_of, find_blank_box, image_of, page_of
-from audit.corpus.canaries.schema import (
-    CANARY_SET,
-    LABEL,
-    MAX_LENGTH,
-    MAX_REPEAT,
-    PATTERNS,
-    TAGS,
-    TASKS,
-    Canary,
-    CanaryCounts,
-    CanarySet,
-    count_canaries,
-)
 from audit.corpus.canaries.validation import tokens_of
 from audit.corpus.documents import Box, CanaryPath, Corpus, Document, Manifest, ReferencePaths
 from audit.corpus.images import image_path, open_image
@@ -56,8 +44,8 @@ class InsertReport:
             threshold; of `repeat` records together. None: there are too few to show any.
     """
 
-    canaries: CanarySet
-    counts: CanaryCounts
+    canaries: schema.CanarySet
+    counts: schema.CanaryCounts
     labels: tuple[str, ...]
     references: tuple[str, ...]
     cap: float | None
@@ -86,10 +74,10 @@ def insert(
     Args:
         corpus: without canaries.
         out: a new folder.
-        pattern: one of `PATTERNS`, or several that take turns.
+        pattern: one of `schema.PATTERNS`, or several that take turns.
         count: canaries, both kinds together, 2 to `MAX_COUNT`.
-        repeat: copies of each that is included, 1 to `MAX_REPEAT`; or several that take turns.
-        length: words of a completion, 1 to `MAX_LENGTH`.
+        repeat: copies of each that is included, 1 to `schema.MAX_REPEAT`; or several that take turns.
+        length: words of a completion, 1 to `schema.MAX_LENGTH`.
         seed: every random choice follows from it.
 
     Raises:
@@ -103,23 +91,24 @@ def insert(
     _check_corpus(corpus)
     check_destination(out)
     drawn = tuple(_draw_canaries(corpus, patterns, count, tiers, length, seed))
-    canaries = CanarySet("audit", seed, max(tiers), length, drawn, tiers if len(tiers) > 1 else ())
+    canaries = schema.CanarySet("audit", seed, max(tiers), length, drawn, tiers if len(tiers) > 1 else ())
     labels = _new_labels(corpus.manifest)
     task = replace(corpus.manifest.task, labels=(*corpus.manifest.task.labels, *labels))
     name, file = corpus.manifest.name + SUFFIX, CanaryPath(FILE_NAME)
     manifest = replace(corpus.manifest, name=name, task=task, references=ReferencePaths(), canaries=file)
     _publish(out, corpus, manifest, canaries)
     references = tuple(name for name, value in vars(corpus.manifest.references).items() if value)
-    return InsertReport(canaries, count_canaries(canaries), labels, references, _largest_epsilon(count))
+    return InsertReport(canaries, schema.count_canaries(canaries), labels, references, _largest_epsilon(count))
 
 
 def _check_options(patterns: Sequence[str], count: int, tiers: Sequence[int], length: int, seed: int) -> None:
-    if not patterns or not {*patterns} <= {*PATTERNS} or len({*patterns}) < len(patterns):
-        raise UsageError("no such pattern of canaries", f"--pattern is one of {', '.join(PATTERNS)}, or several once")
+    if not patterns or not {*patterns} <= {*schema.PATTERNS} or len({*patterns}) < len(patterns):
+        known = ", ".join(schema.PATTERNS)
+        raise UsageError("no such pattern of canaries", f"--pattern is one of {known}, or several once")
     if not tiers or len({*tiers}) < len(tiers):
         raise UsageError("no such numbers of copies", "--repeat is one number, or several once")
-    ranges = [("count", count, MIN_COUNT, MAX_COUNT), ("length", length, 1, MAX_LENGTH)]
-    ranges += [("repeat", tier, 1, MAX_REPEAT) for tier in tiers]
+    ranges = [("count", count, MIN_COUNT, MAX_COUNT), ("length", length, 1, schema.MAX_LENGTH)]
+    ranges += [("repeat", tier, 1, schema.MAX_REPEAT) for tier in tiers]
     for name, value, low, high in ranges:
         if not low <= value <= high:
             raise UsageError(f"{name} {value} is out of range: {low} to {high}")
@@ -129,44 +118,44 @@ def _check_options(patterns: Sequence[str], count: int, tiers: Sequence[int], le
 
 def _check_corpus(corpus: Corpus) -> None:
     kind = corpus.manifest.task.kind
-    if kind not in TASKS:
+    if kind not in schema.TASKS:
         reason = f"task.kind: the loss of {kind} is not defined for a canary's completion"
-        raise ManifestError(reason, f"canaries are for {', '.join(TASKS)}")
+        raise ManifestError(reason, f"canaries are for {', '.join(schema.TASKS)}")
     if not corpus.of("member"):
         raise ManifestError("no document of split member: canaries belong among training documents")
     taken = {corpus.manifest.documents, *(document.image for document in corpus.documents if document.image)}
     clash = any(name == FILE_NAME or name.startswith(f"{FOLDER}/") for name in taken)
-    if corpus.manifest.canaries is not None or {*TAGS, LABEL} & {*corpus.manifest.task.labels} or clash:
+    if corpus.manifest.canaries is not None or {*schema.TAGS, schema.LABEL} & {*corpus.manifest.task.labels} or clash:
         raise ManifestError("the data set has canaries already", "give the data set as it was before")
     for document in corpus.documents:
         names = {name for entity in document.entities for name in (entity.id, entity.label)}
         names |= {question.id for question in document.questions}
-        if LABEL in names or {*TAGS} & {*(document.tags or ())}:
+        if schema.LABEL in names or {*schema.TAGS} & {*(document.tags or ())}:
             known = f"the data set has canaries already: document {document.id}"
             raise ManifestError(known, "give the data set as it was before")
 
 
 def _draw_canaries(
     corpus: Corpus, patterns: Sequence[str], count: int, tiers: Sequence[int], length: int, seed: int
-) -> Iterator[Canary]:
+) -> Iterator[schema.Canary]:
     """Draw the canaries; all draws for one are made whether or not its coin puts it in.
 
     Patterns take turns, and tiers of copies for each pattern: neither depends on a coin.
     """
     coins, draws = _stream(seed, "coins").integers(0, 2, count), _stream(seed, "completions")
     kinds = [patterns[number % len(patterns)] for number in range(count)]
-    completions = [draws.integers(0, len(PATTERNS[kind].candidates), length) for kind in kinds]
+    completions = [draws.integers(0, len(schema.PATTERNS[kind].candidates), length) for kind in kinds]
     names = _names(corpus, count, _stream(seed, "names"))
-    prefixes = [PATTERNS[kind].prefix(name) for kind, name in zip(kinds, names, strict=True)]
+    prefixes = [schema.PATTERNS[kind].prefix(name) for kind, name in zip(kinds, names, strict=True)]
     carriers = _carriers(corpus, kinds, prefixes, length, seed)
     printed = corpus.manifest.task.kind != "question-answering"
     for number, (prefix, (carrier, box)) in enumerate(zip(prefixes, carriers, strict=True)):
         name, included = f"c{number:05}", bool(coins[number])
-        family, repeat = PATTERNS[kinds[number]], tiers[number // len(patterns) % len(tiers)]
+        family, repeat = schema.PATTERNS[kinds[number]], tiers[number // len(patterns) % len(tiers)]
         documents = tuple(f"canary-{name}-{copy:05}" for copy in range(repeat)) if included else ()
         completion = tuple(family.candidates[index] for index in completions[number])
         copies = len(documents)
-        yield Canary(name, kinds[number], prefix, completion, included, copies, carrier, box, documents, printed)
+        yield schema.Canary(name, kinds[number], prefix, completion, included, copies, carrier, box, documents, printed)
 
 
 def _stream(seed: int, purpose: str) -> np.random.Generator:
@@ -221,13 +210,13 @@ def _new_labels(manifest: Manifest) -> tuple[str, ...]:
     if not task.labels or task.kind not in ("token-classification", "intent-slots"):
         return ()
     if task.kind == "intent-slots":
-        return TAGS
+        return schema.TAGS
     scheme = scheme_of(task.labels, task.outside)
-    own = {"BIO": TAGS, "IO": scheme.tags_of(LABEL, 1)}
-    return own.get(scheme.name, tuple(f"{prefix}-{LABEL}" for prefix in ("B", "I", scheme.end, scheme.single)))
+    own = {"BIO": schema.TAGS, "IO": scheme.tags_of(schema.LABEL, 1)}
+    return own.get(scheme.name, tuple(f"{prefix}-{schema.LABEL}" for prefix in ("B", "I", scheme.end, scheme.single)))
 
 
-def _publish(out: Path, corpus: Corpus, manifest: Manifest, canaries: CanarySet) -> None:
+def _publish(out: Path, corpus: Corpus, manifest: Manifest, canaries: schema.CanarySet) -> None:
     """Write the new data set, and load it as a scan would before it gets its name."""
     with draft_of(out, "canaries") as draft:
         for document in corpus.documents:
@@ -235,13 +224,13 @@ def _publish(out: Path, corpus: Corpus, manifest: Manifest, canaries: CanarySet)
                 inside(draft, document.image)
                 copy_image(image_path(corpus, document), draft, document.image)
         inserted = [document for canary in canaries.canaries for document in _write_documents(corpus, canary, draft)]
-        text = json.dumps(CANARY_SET.dump_python(canaries, mode="json"), indent=1)
+        text = json.dumps(schema.CANARY_SET.dump_python(canaries, mode="json"), indent=1)
         write_atomically(draft / FILE_NAME, f"{text}\n".encode(), mode=0o600)
         manifests.write(draft, manifest, [*corpus.documents, *inserted])
         manifests.load(draft)
 
 
-def _write_documents(corpus: Corpus, canary: Canary, folder: Path) -> Iterator[Document]:
+def _write_documents(corpus: Corpus, canary: schema.Canary, folder: Path) -> Iterator[Document]:
     """Yield the canary's documents; they share one image, which is written."""
     if not canary.included:
         return

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from audit.corpus.canaries.pages import page_of
 from audit.corpus.canaries.schema import PATTERNS, TASKS, Canary, CanarySet
 from audit.corpus.documents import Corpus, Document
+from audit.corpus.problems import repeated
 from audit.corpus.validation import text_problem
 
 _TOKEN = re.compile(r"\w+")
@@ -32,16 +33,14 @@ def set_problems(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
         yield "canaries: answers to questions are not printed on pages, all other secrets are"
     if canaries.tiers and canaries.repeat != max(canaries.tiers):
         yield "repeat: not the largest of tiers"
-    for name, count in Counter(canary.id for canary in canaries.canaries).items():
-        if count > 1:
-            yield f"canaries: id {name} occurs {count} times"
+    for name, count in repeated(canary.id for canary in canaries.canaries):
+        yield f"canaries: id {name} occurs {count} times"
     for number, canary in enumerate(canaries.canaries):
         problem = _form_problem(canary, canaries, documents)
         problems = [problem] if problem else _document_problems(canary, corpus, documents)
         yield from (f"canaries[{number}] {problem}" for problem in problems)
-    for name, count in Counter(name for canary in canaries.canaries for name in canary.documents).items():
-        if count > 1:
-            yield f"canaries: document {name} is named {count} times"
+    for name, count in repeated(name for canary in canaries.canaries for name in canary.documents):
+        yield f"canaries: document {name} is named {count} times"
     yield from _name_problems(canaries, corpus)
 
 

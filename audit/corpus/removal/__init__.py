@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import groupby
 from statistics import median
 
 from PIL import ImageDraw, ImageFont
@@ -60,11 +61,8 @@ def remove(view: PageView, answers: Sequence[str], *, blur: float | None = None)
     words = find_answers([word.text for word in view.words], answers)
     gone = frozenset(words)
     left = tuple(word for index, word in enumerate(view.words) if index not in gone)
-    boxes = tuple(_grow_box(view, box) for index in words if (box := view.words[index].box) is not None)
-    opener = view.open_page
-    if opener is not None and boxes:
-        opener = partial(_paint_boxes, opener, boxes) if blur is None else partial(_blur_boxes, opener, boxes, blur)
-    return Removal(replace(view, words=left, open_page=opener), words, boxes)
+    hidden, boxes = _hide(view, words, blur)
+    return Removal(replace(hidden, words=left), words, boxes)
 
 
 def cover(view: PageView, words: Iterable[int]) -> PageView:
@@ -74,11 +72,14 @@ def cover(view: PageView, words: Iterable[int]) -> PageView:
         view: the page.
         words: indices of its words; those without a box are passed over.
     """
+    return _hide(view, words, None)[0]
+
+
+def _hide(view: PageView, words: Iterable[int], blur: float | None) -> tuple[PageView, tuple[Box, ...]]:
+    """Return the page with the grown boxes of these words painted or blurred, and the boxes."""
     boxes = tuple(_grow_box(view, box) for index in words if (box := view.words[index].box) is not None)
-    opener = view.open_page
-    if opener is not None and boxes:
-        opener = partial(_paint_boxes, opener, boxes)
-    return replace(view, open_page=opener)
+    opener = partial(_hide_boxes, view.open_page, boxes, blur) if view.open_page and boxes else view.open_page
+    return replace(view, open_page=opener), boxes
 
 
 def line_height(words: Sequence[Word], box: Box) -> float:
@@ -106,22 +107,13 @@ def _grow_box(view: PageView, box: Box) -> Box:
     return float(x0), float(y0), float(x1), float(y1)
 
 
-def _paint_boxes(opener: Callable[[], Image], boxes: Sequence[Box]) -> Image:
-    page = opener().copy()
-    drawing = ImageDraw.Draw(page)
-    for x0, y0, x1, y1 in boxes:
-        if x0 < x1 and y0 < y1:  # a rectangle's last row and column are painted too
-            drawing.rectangle((x0, y0, x1 - 1, y1 - 1), fill=WHITE)
-    return page
-
-
-def _blur_boxes(opener: Callable[[], Image], boxes: Sequence[Box], radius: float) -> Image:
-    """Blur each box alone: nothing spreads over its edges, and nothing from outside helps to read it."""
+def _hide_boxes(opener: Callable[[], Image], boxes: Sequence[Box], blur: float | None) -> Image:
+    """Paint each box, or blur it alone: nothing spreads over its edges, and nothing from outside helps to read it."""
     page = opener().copy()
     for x0, y0, x1, y1 in boxes:
         if x0 < x1 and y0 < y1:
             box = (int(x0), int(y0), int(x1), int(y1))
-            page.paste(page.crop(box).filter(GaussianBlur(radius)), box[:2])
+            page.paste(WHITE if blur is None else page.crop(box).filter(GaussianBlur(blur)), box)
     return page
 
 
@@ -206,10 +198,5 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 def runs(indices: Iterable[int]) -> list[list[int]]:
     """Group ascending indices into runs without a gap."""
-    runs: list[list[int]] = []
-    for index in sorted(indices):
-        if runs and runs[-1][-1] == index - 1:
-            runs[-1].append(index)
-        else:
-            runs.append([index])
-    return runs
+    numbered = groupby(enumerate(sorted(indices)), lambda pair: pair[1] - pair[0])
+    return [[index for _, index in run] for _, run in numbered]

@@ -217,15 +217,19 @@ class _Page:
         for index in self.left:
             if any(whole_word(form, answer.bare) for form in self.forms[index]):
                 yield index
-        for first in range(len(self.order)):
-            for head in self.heads[self.order[first]]:
-                text = head
+        for text, first, last in self._windows(answer, len(answer.bare)):
+            if whole_word(text, answer.bare):
+                yield from self._within(first, last)
+
+    def _windows(self, answer: Wanted, longest: int) -> Iterator[tuple[str, int, int]]:
+        """Yield several words in a row, joined, of at most `longest` characters, with the first and the last."""
+        for first, index in enumerate(self.order):
+            for text in self.heads[index]:
                 for last in range(first + 1, min(first + answer.most_words, len(self.order))):
                     text += self.bare[self.order[last]]
-                    if len(text) > len(answer.bare):
+                    if len(text) > longest:
                         break
-                    if whole_word(text, answer.bare):
-                        yield from self._within(first, last)
+                    yield text, first, last
 
     def find_nearest(self, answers: Sequence[Wanted]) -> set[int]:
         """Return the words of windows near an answer; of overlapping windows the best only."""
@@ -242,13 +246,8 @@ class _Page:
         for first, index in enumerate(self.order):
             for form in self.forms[index]:
                 yield from self._near_window(answer, form, first, first)
-            for head in self.heads[index]:
-                text = head
-                for last in range(first + 1, min(first + answer.most_words, len(self.order))):
-                    text += self.bare[self.order[last]]
-                    if len(text) > len(answer.folded) + answer.errors:
-                        break
-                    yield from self._near_window(answer, text, first, last)
+        for text, first, last in self._windows(answer, len(answer.folded) + answer.errors):
+            yield from self._near_window(answer, text, first, last)
 
     def _near_window(
         self, answer: Wanted, bare: str, first: int, last: int

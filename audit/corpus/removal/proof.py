@@ -19,16 +19,7 @@ from rapidfuzz.distance import Levenshtein
 
 from audit.corpus.documents import Box
 from audit.corpus.images import PageView
-from audit.corpus.removal import Removal, runs
-from audit.corpus.removal.matching import (
-    MIN_INSIDE,
-    Wanted,
-    find_answers,
-    letters_and_digits,
-    normalise_ocr,
-    prepare_answers,
-    whole_word,
-)
+from audit.corpus.removal import Removal, matching, runs
 from audit.corpus.removal.tesseract import ReadCrop
 
 Reading = Literal["gone", "still read", "no control", "not installed", "no image"]
@@ -127,7 +118,7 @@ def _reading(removal: Removal, answers: Sequence[str], before: Texts, after: Tex
     if texts and all(text is None for text in texts):
         return "not installed"
     everywhere = 0 < len(runs(removal.words)) == len(before) == len(after)
-    controlled = all(text is not None and find_answers(text.split(), answers) for text in before)
+    controlled = all(text is not None and matching.find_answers(text.split(), answers) for text in before)
     return "gone" if everywhere and controlled and None not in after else "no control"
 
 
@@ -139,7 +130,7 @@ def survives(words: Sequence[str], answers: Sequence[str]) -> bool:
     a window contains it or is one error away; still shorter ones as whole words, also from several of them.
     """
     left = _Left(words)
-    return any(left.holds(answer) for answer in prepare_answers(answers))
+    return any(left.holds(answer) for answer in matching.prepare_answers(answers))
 
 
 class _Left:
@@ -147,16 +138,16 @@ class _Left:
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = words
-        self.bare = [text for word in words if (text := letters_and_digits(word))]
-        self.folded = [normalise_ocr(text) for text in self.bare]
+        self.bare = [text for word in words if (text := matching.letters_and_digits(word))]
+        self.folded = [matching.normalise_ocr(text) for text in self.bare]
         self.page = "".join(self.folded)
 
-    def holds(self, answer: Wanted) -> bool:
+    def holds(self, answer: matching.Wanted) -> bool:
         """Apply the rule of `survives` to an answer."""
         size = len(answer.folded)
-        if size < MIN_INSIDE:
+        if size < matching.MIN_INSIDE:
             windows = _join_windows(self.bare, len(answer.bare))
-            return answer.bare in self.words or any(whole_word(window, answer.bare) for window in windows)
+            return answer.bare in self.words or any(matching.whole_word(window, answer.bare) for window in windows)
         if answer.folded in self.page:
             return True
         # The shorter text slides along the longer; a page shorter than the answer is compared whole.
@@ -182,7 +173,7 @@ YES_OR_NO = "yes or no"
 SUM = "sum of visible amounts"
 MIN_ADDENDS = 3
 """Amounts that follow each other, as in a column, and add up to the answer; two may be anywhere."""
-_YES_OR_NO = frozenset(map(normalise_ocr, ("yes", "no")))
+_YES_OR_NO = frozenset(map(matching.normalise_ocr, ("yes", "no")))
 _AMOUNT = re.compile(r"(?:[^\d.,]*[^\d.,-])?(\d{1,3}(?:,\d{3})+|\d+)\.(\d{2})[^\w.,]*")
 
 
@@ -201,11 +192,11 @@ def why_derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | N
         sheet_words: what is left of the page, in reading order.
         answers: the accepted answers; one that follows is enough.
     """
-    if any(normalise_ocr(answer) in _YES_OR_NO for answer in answers):
+    if any(matching.normalise_ocr(answer) in _YES_OR_NO for answer in answers):
         return YES_OR_NO
     amounts = [amount for word in sheet_words if (amount := _parse_amount(word))]
     sums = frozenset(_sums(amounts))
-    if any(amount in sums for answer in prepare_answers(answers) if (amount := _parse_amount(answer.text))):
+    if any(amount in sums for answer in matching.prepare_answers(answers) if (amount := _parse_amount(answer.text))):
         return SUM
     return None
 

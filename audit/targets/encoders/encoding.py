@@ -307,8 +307,9 @@ class Encoder:
             unknown += sum(index not in known for index, word in enumerate(document.words) if word.text.strip())
         if words and unknown / words > UNKNOWN_SHARE:
             raise TargetError(*wording("unknown_words", share=unknown / words, words=words))
-        if self.needs_boxes and any(document.words and document.size is None for document in documents):
-            raise TargetError("this model reads layout, and some documents have no boxes", "add boxes and sizes")
+        bare = [one.id for one in documents if one.words and (one.size is None or one.words[0].box is None)]
+        if self.needs_boxes and bare:
+            raise TargetError(*wording("no_boxes", n=len(bare), first=bare[0]))
         if self.page_images is not None and any(document.words and document.image is None for document in documents):
             raise TargetError("this model sees page images, and some documents have none", "add images and sizes")
         problem = label_problem(self.task, self.labels, documents)

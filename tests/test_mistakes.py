@@ -1,0 +1,106 @@
+"""What newcomers do wrong: one line for each kind of problem, with its place, count and remedy (mistakes.toml)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+import tiny
+from commands import docaudit
+from PIL import Image
+
+MISTAKES = tomllib.loads(Path(__file__).with_name("mistakes.toml").read_text())["mistake"]
+
+
+def each(change):
+    """Change every document, by its table and its number."""
+
+    def make(data, model):
+        path = data / "documents.jsonl"
+        pages = [json.loads(line) for line in path.read_text().splitlines()]
+        for number, page in enumerate(pages):
+            change(page, number)
+        path.write_text("".join(json.dumps(page, ensure_ascii=False) + "\n" for page in pages))
+
+    return make
+
+
+def boxes(change):
+    def box(page, number):
+        for word in page["words"]:
+            word["box"] = change(*word["box"])
+
+    return each(box)
+
+
+def without_boxes(page, number):
+    if number < 3:
+        page["words"] = [{"text": word["text"]} for word in page["words"]]
+
+
+def latin(data, model):
+    each(lambda page, number: page["words"][0].update(text="Käse"))(data, model)
+    path = data / "documents.jsonl"
+    path.write_text(path.read_text(), "latin-1")
+
+
+def turned(data, model):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("L", tiny.SIZE).save(data / "images/m0.png", exif=exif)
+    each(lambda page, number: page.update(size=tiny.SIZE[::-1]) if number == 0 else None)(data, model)
+
+
+def bin_only(data, model):
+    (model / "model.safetensors").rename(model / "pytorch_model.bin")
+
+
+def no_tokenizer(data, model):
+    for path in model.glob("*token*"):
+        path.unlink()
+
+
+MAKE = {
+    "bin_only": bin_only,
+    "no_tokenizer": no_tokenizer,
+    "no_manifest": lambda data, model: (data / "manifest.toml").unlink(),
+    "twice": each(lambda page, number: page.update(id=f"m{number // 2}")),
+    "xywh": boxes(lambda x0, y0, x1, y1: [x0, y0, x1 - x0, y1 - y0]),
+    "turned": turned,
+    "swapped_size": each(lambda page, number: page.update(size=tiny.SIZE[::-1])),
+    "no_images": lambda data, model: shutil.rmtree(data / "images"),
+    "above": each(lambda page, number: page.update(image=f"..\\{page['id']}.png")),
+    "backslashes": each(lambda page, number: page.update(image=page["image"].replace("/", "\\"))),
+    "latin": latin,
+    "huge": lambda data, model: Image.new("1", (20_000, 20_000)).save(data / "images/m0.png"),
+    "no_heldout": each(lambda page, number: page.update(split="member")),
+    "shares": boxes(lambda x0, y0, x1, y1: [x0 / 200, y0 / 260, x1 / 200, y1 / 260]),
+    "thousandths": boxes(lambda x0, y0, x1, y1: [x0 * 5, y0 / 0.26, x1 * 5, y1 / 0.26]),
+    "strings": each(lambda page, number: page.update(words=[word["text"] for word in page["words"]])),
+    "unboxed": each(without_boxes),
+    "train": each(lambda page, number: page.update(split={"member": "train", "heldout": "test"}[page["split"]])),
+}
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    root = tmp_path_factory.mktemp("sound")
+    tiny.corpus(root / "DATA", members=8, heldout=8, public=0, images=True)
+    tiny.checkpoint(root / "MODEL", "layoutlm", "token-classification")
+    return root
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake["name"])
+def test_a_mistake_is_named_once_with_its_remedy(mistake, sound, tmp_path, monkeypatch):
+    for name in ("DATA", "MODEL"):
+        shutil.copytree(sound / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    MAKE.get(mistake.get("make"), lambda data, model: None)(tmp_path / "DATA", tmp_path / "MODEL")
+    result = docaudit(*mistake["command"])
+    shown = result.output.replace(f"{tmp_path}/", "")
+    assert result.exit_code == mistake.get("exit", 2), shown
+    assert [phrase for phrase in mistake["says"] if phrase not in shown] == [], shown
+    assert shown.count("error: ") <= 3, "problems of one kind are one line"
