@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import tomllib
 from dataclasses import asdict
 from pathlib import Path
@@ -55,6 +57,54 @@ def test_a_torch_that_breaks_down_is_reported_and_named_no_folder(tmp_path, monk
     assert (check.state, check.needed) == (state, True)
     assert "torch" in check.mend
     assert "somebody" not in check.found
+
+
+BROKEN = "operator torchvision::nms does not exist"
+
+
+@pytest.fixture
+def broken_torchvision(tmp_path, monkeypatch):
+    """A torchvision whose operators do not fit the installed torch, as an installer may choose it."""
+    metadata = tmp_path / "fakes" / "torchvision-0.28.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: torchvision\nVersion: 0.28.0\n")
+    fake(tmp_path / "fakes", monkeypatch, torchvision=f"raise RuntimeError({BROKEN!r})", num2words="")
+
+
+@pytest.mark.usefixtures("broken_torchvision")
+def test_a_torchvision_that_breaks_transformers_is_named_with_its_repair(monkeypatch):
+    monkeypatch.setattr(doctor, "_installed", lambda wanted: True)
+    check = doctor._transformers()
+    assert (check.state, check.needed, check.found) == ("broken", True, f"RuntimeError: {BROKEN}")
+    assert "pip uninstall torchvision" in check.mend
+    monkeypatch.setattr(doctor.importlib.metadata, "version", lambda name: "0.28.0")
+    assert (doctor._extra("vision").state, doctor._extra("vision").mend) == ("broken", check.mend)
+
+
+@pytest.mark.usefixtures("broken_torchvision")
+def test_a_model_that_a_broken_torchvision_keeps_from_loading_is_a_sentence(tmp_path, tiny_corpus, checkpoints):
+    paths = os.pathsep.join([str(tmp_path / "fakes"), str(ROOT)])
+    command = [
+        sys.executable,
+        "-m",
+        "audit",
+        "inspect",
+        str(tiny_corpus),
+        "--model",
+        str(checkpoints("bert", "token-classification")),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
+    assert done.returncode == 1
+    assert f"error: transformers cannot load its models: {BROKEN}" in done.stderr
+    assert "pip uninstall torchvision" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_extra_that_cannot_be_imported_is_broken(tmp_path, monkeypatch):
+    fake(tmp_path / "fakes", monkeypatch, pypdfium2="import os; os.abort()")
+    check = doctor._extra("pdf")
+    assert (check.state, check.needed, check.found) == ("broken", False, "it ended with code -6")
+    assert check.mend == "python -m pip install --force-reinstall 'docaudit[pdf]'"
 
 
 def test_pango_that_is_missing_costs_the_pdf_and_names_the_commands_that_install_it(tmp_path, monkeypatch):

@@ -49,6 +49,30 @@ def test_a_log_has_a_line_a_stage_and_one_in_ten_seconds(monkeypatch):
     ]
 
 
+def test_the_time_left_is_that_of_the_stage_and_an_early_one_is_not_too_short(monkeypatch):
+    clock = Clock()
+    reporter, log = plain_log(monkeypatch, clock)
+    with reporter as progress:
+        progress.stage("usefulness", 10)
+        clock.now += 1
+        progress.advance(10)
+        progress.stage("Restoring blacked-out values (attack 1 of 7)", 977)
+        clock.now += 5 * 60
+        progress.advance(0)
+        clock.now += 7 * 60
+        progress.advance(21)
+        clock.now += 20 * 60
+        progress.advance(400)
+        clock.now += 30 * 60
+        progress.advance(556)
+    assert [line.partition(": ")[2] for line in log.getvalue().splitlines()] == [
+        "0 of 977, 5 min",
+        "21 of 977, 12 min, up to 9.1 h left",
+        "421 of 977, 32 min, about 42 min left",
+        "977 of 977, 62 min",
+    ]
+
+
 def test_an_error_leaves_no_line_of_something_done(monkeypatch):
     clock = Clock()
     reporter, log = plain_log(monkeypatch, clock)

@@ -248,11 +248,6 @@ def _show_summary(summary: Summary, *, verbose: bool) -> None:
             for name, own in summary.categories.items()
         ]
         console.show_table("Fields marked for attack, of all", ("category", *SPLITS, "values", "unique"), marked)
-    if verbose:
-        asked = summary.asked_providers
-        console.say(
-            f"providers with held-out documents: {asked.n_in} in, {asked.n_out} out; in without one: {asked.unasked}"
-        )
     canaries = summary.canaries
     if canaries is not None:
         console.say(

@@ -26,6 +26,8 @@ from audit.importers.source import Options
 
 BoxUnit = Literal["pixels", "thousandths", "shares"]
 """The units that boxes come in."""
+
+
 class _Formats(TyperGroup):
     """The formats; who names another one reads them all."""
 

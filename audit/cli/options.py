@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tomllib
 import traceback
@@ -107,15 +108,25 @@ def named_paths(pairs: Sequence[str] | None) -> dict[str, list[Path]]:
     return named
 
 
-_NO_MEMORY = (
-    "failed to map segment",
-    "allocate memory",
-    "out of memory",
-    "not enough memory",
-    "bad_alloc",
-    "create a primitive",
+_NO_MEMORY = re.compile(
+    "failed to map segment|allocate memory|out of memory|not enough memory|bad_alloc|create a primitive", re.I
 )
 """Parts of messages of errors of other kinds, raised while libraries are loaded or compute."""
+
+
+def _describe_failed_import(error: ModuleNotFoundError) -> EngineError | None:
+    """Name the package that is missing, or what keeps transformers from loading; None where docaudit is at fault."""
+    package = (error.name or "").partition(".")[0]
+    if package:
+        missing = EngineError(f"{package} is not installed", "install docaudit with all that it needs")
+        return None if package == "audit" else missing
+    cause = error.__cause__  # transformers hides it
+    while cause is not None and cause.__cause__ is not None:
+        cause = cause.__cause__
+    from audit.workflows.start import INSTALL
+
+    hint = INSTALL["torchvision"] if "torchvision" in str(cause) else HELP["doctor.broken"]
+    return None if cause is None else EngineError(f"transformers cannot load its models: {cause}", hint)
 
 
 @contextmanager
@@ -132,12 +143,12 @@ def show_errors() -> Iterator[None]:
             traceback.print_exc()
         shown = error
     except ModuleNotFoundError as error:
-        package, _, _ = (error.name or "").partition(".")
-        if debug or package in ("", "audit"):
+        failure = None if debug else _describe_failed_import(error)
+        if failure is None:
             raise
-        shown = EngineError(f"{package} is not installed", "install docaudit with all that it needs")
+        shown = failure
     except (MemoryError, ImportError, RuntimeError) as error:
-        lacks = isinstance(error, MemoryError) or any(words in str(error).lower() for words in _NO_MEMORY)
+        lacks = isinstance(error, MemoryError) or _NO_MEMORY.search(str(error))
         if debug or not lacks:
             raise
         shown = EngineError("there is not enough memory", "give it more, or stop what else takes it")

@@ -35,9 +35,10 @@ class Problems:
             head, colon, rest = problem.partition(": ")
             words = _VARYING.sub("", problem if prefix or not colon else rest).split()
             kind = " ".join(word for word in words if not _NUMBER_OR_PATH.search(word))
+            place = prefix.rstrip(":") or " ".join(word for word in words if _NUMBER_OR_PATH.search(word)) or head
             if kind not in self._kinds:
                 self._kinds[kind] = (printable(f"{prefix} {problem}".strip()), Counter())
-            self._kinds[kind][1][prefix.rstrip(":") or head] += 1
+            self._kinds[kind][1][place] += 1
 
     def merge(self, others: Problems) -> None:
         """Collect what another collection holds."""

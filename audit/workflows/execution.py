@@ -68,7 +68,7 @@ def collect_outcomes(
     kept = open_journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh, origin.policy)
     journal = kept.journal
     todo = [trial for trial in trials if trial.id not in journal.outcomes]
-    progress.stage(attack.name, len(todo))
+    progress.stage(opened.stage_of(attack), len(todo))
     # Closed at once when the journal fails: an engine may hold processes and files.
     settings = EngineSettings(width=options.width, threads=threads(), gpu=opened.target.card.device == "cuda")
     engine = make_engine(options.engine, settings)

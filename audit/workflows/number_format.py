@@ -67,7 +67,7 @@ def choose_number_format(
     rounded = opened.target.rounded(wanted)
     work = Preflight(AttackWork(attack, case, opened.options.seed), case.target, opened.defended(rounded))
     alike, steps = 0.0, 0
-    progress.stage(f"{attack.name}: preflight in {wanted}", N_ANSWERS)
+    progress.stage(f"{opened.stage_of(attack)}: answers in {wanted}", N_ANSWERS)
     strata: dict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
         strata[trial.stratum].append(trial)

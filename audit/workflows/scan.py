@@ -300,7 +300,7 @@ def _measure(
     proof = read_proof(options.model_dir, opened.corpus)
     case = replace(case, target=opened.defended(checkpoint), canary_loss=proof)
     outcomes = collect_outcomes(opened, attack, checkpoint, filled, trials, progress, origin)
-    progress.stage(f"{attack.name}: measuring")
+    progress.stage(f"{opened.stage_of(attack)}: measuring")
     rng = np.random.default_rng([options.seed, *attack.name.encode()])
     found = attack.measure(case, trials, outcomes, rng, progress)
     scores: dict[str, UnitScores] = {}

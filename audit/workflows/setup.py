@@ -92,6 +92,11 @@ class ScanSetup:
         documents = tuple(one for one in corpus.documents if one.split != "heldout" or one.id in kept)
         return replace(corpus, documents=documents)
 
+    def stage_of(self, attack: Attack) -> str:
+        """Name an attack for its progress, with its place among those that run."""
+        title = text_of(attack.name).title or attack.name
+        return f"{title} (attack {1 + self.attacks.index(attack)} of {len(self.attacks)})"
+
     @property
     def batch_tokens(self) -> int | None:
         """Return the largest number of tokens in a forward pass of an encoder."""

@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import tomli_w
 from packaging.requirements import Requirement
@@ -25,9 +26,10 @@ from audit.files import shipped_folder, table_beside, write_atomically
 from audit.record import AuditRecord, read
 from audit.report.files import HTML_NAME, PDF_NAME
 from audit.report.leaks import leaks
-from audit.targets.opening import use_threads
 from audit.workflows.options import ScanOptions, writing
-from audit.workflows.setup import ScanSetup, open_scan
+
+if TYPE_CHECKING:  # It loads transformers, which may be broken.
+    from audit.workflows.setup import ScanSetup
 
 State = Literal["ok", "missing", "broken", "unknown"]
 SECONDS = 120.0
@@ -38,6 +40,7 @@ GIGABYTE = 1e9
 _TEXTS = table_beside(__file__, "start.toml")
 EXTRAS: Mapping[str, str] = _TEXTS["extras"]
 """What each extra of the package is for."""
+_ERROR = re.compile(r"[\w.]*(?:Error|Exception): ")
 INSTALL: Mapping[str, str] = _TEXTS["install"]
 """The commands that install what is no Python package."""
 
@@ -78,13 +81,14 @@ class Examination:
 def examine() -> Examination:
     """Check everything. What may break down when it is loaded is loaded in processes of its own, at the same time."""
     with ThreadPoolExecutor() as pool:
-        slow = [pool.submit(check) for check in (_torch, _pango, _tesseract)]
+        slow = [pool.submit(check) for check in (_torch, _transformers, _pango, _tesseract)]
+        extras = pool.map(_extra, EXTRAS)
         packages = _packages()
-        torch, *tools = (check.result() for check in slow)
+        tools = [check.result() for check in slow]
     system = f"docaudit {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return Examination(
-        (Check("docaudit", "ok", f"{system}{cores} cores"), packages, torch, *tools, *_extras(), _folder())
+        (Check("docaudit", "ok", f"{system}{cores} cores"), packages, *tools, *filter(None, extras), _folder())
     )
 
 
@@ -114,18 +118,33 @@ def _packages() -> Check:
     return Check("packages", "missing", ", ".join(lacking), True, "no scan", mend)
 
 
-def _extras() -> Iterator[Check]:
-    """Look for the packages of the optional extras."""
+def _extra(extra: str) -> Check | None:
+    """Look for the packages of an optional extra, and import them; None where docaudit is not installed."""
     optional = [one for one in _requirements() if one.marker is not None and not one.marker.evaluate({"extra": ""})]
-    for extra, use in EXTRAS.items():
-        own = [one for one in optional if one.marker is not None and one.marker.evaluate({"extra": extra})]
-        lacking = [one.name for one in own if not _installed(one)]
-        if own and not lacking:
-            versions = ", ".join(f"{one.name} {importlib.metadata.version(one.name)}" for one in own)
-            yield Check(f"extra {extra}", "ok", versions)
-        elif own:
-            mend = f"python -m pip install 'docaudit[{extra}]'"
-            yield Check(f"extra {extra}", "missing", f"without {', '.join(lacking)}", without=f"no {use}", mend=mend)
+    own = [one for one in optional if one.marker is not None and one.marker.evaluate({"extra": extra})]
+    lacking = [one.name for one in own if not _installed(one)]
+    name, without = f"extra {extra}", f"no {EXTRAS[extra]}"
+    if not own:
+        return None
+    if lacking:
+        mend = f"python -m pip install 'docaudit[{extra}]'"
+        return Check(name, "missing", f"without {', '.join(lacking)}", without=without, mend=mend)
+    versions = ", ".join(f"{one.name} {importlib.metadata.version(one.name)}" for one in own)
+    return _imported(name, extra, versions, f"'docaudit[{extra}]'", without)
+
+
+def _transformers() -> Check:
+    """Load classes of models, which import all that transformers finds installed."""
+    return _imported("transformers", "models", "it loads models", "transformers", "no scan of a model", needed=True)
+
+
+def _imported(name: str, imports: str, found: str, package: str, without: str, *, needed: bool = False) -> Check:
+    """Import what a thing consists of; where torchvision is at fault, it is what is to be mended."""
+    said, why = _probe(["-c", f"{_TEXTS['imports'][imports]}; print(0)"])
+    if said is not None:
+        return Check(name, "ok", found, needed)
+    usual = f"python -m pip install --force-reinstall {package}"
+    return Check(name, "broken", why, needed, without, INSTALL["torchvision"] if "torchvision" in why else usual)
 
 
 def _torch() -> Check:
@@ -135,13 +154,10 @@ def _torch() -> Check:
         state: State = "missing" if "No module named 'torch'" in why else "broken"
         mend = "python -m pip install --force-reinstall torch"
         return Check("torch", state, why, True, "no scan of a model", mend)
-    try:
-        found = json.loads(said)
-        gpus = [f"{gpu['name']} ({gpu['memory'] / GIGABYTE:.0f} GB)" for gpu in found["cuda"]]
-        devices = [*gpus, *(["Apple GPU (MPS)"] if found["mps"] else []), f"CPU ({found['threads']} threads)"]
-        shown = f"torch {found['version']}: {', '.join(devices)}"
-    except (ValueError, KeyError, TypeError):
-        return Check("torch", "unknown", "torch gave no answer that can be read", needed=True)
+    found = json.loads(said)
+    gpus = [f"{gpu['name']} ({gpu['memory'] / GIGABYTE:.0f} GB)" for gpu in found["cuda"]]
+    devices = [*gpus, *(["Apple GPU (MPS)"] if found["mps"] else []), f"CPU ({found['threads']} threads)"]
+    shown = f"torch {found['version']}: {', '.join(devices)}"
     if not gpus and shutil.which("nvidia-smi") is not None:
         mend = "install a build of torch for CUDA that suits the driver: python -m pip install --force-reinstall torch"
         return Check("torch", "ok", shown, True, "no use of the NVIDIA GPU: scans run on the CPU", mend)
@@ -197,7 +213,11 @@ def _probe(arguments: Sequence[str]) -> tuple[str | None, str]:
     said, why = done.stdout.strip().splitlines(), done.stderr.strip().splitlines()
     if done.returncode == 0 and said:
         return said[-1], ""
-    return None, _without_paths(why[-1]) if why and done.returncode > 0 else f"it ended with code {done.returncode}"
+    # The first error is the cause of those that follow it.
+    causes = [line for line in why if _ERROR.match(line)] or why[-1:]
+    return None, _without_paths(
+        causes[0]
+    ) if causes and done.returncode > 0 else f"it ended with code {done.returncode}"
 
 
 def _without_paths(line: str) -> str:
@@ -263,6 +283,9 @@ def open_demo(out: Path, documents: int = DOCUMENTS, only: tuple[str, ...] = ())
     Raises:
         DocauditError: the folder cannot be written.
     """
+    from audit.targets.opening import use_threads
+    from audit.workflows.setup import open_scan
+
     copied = out / SAMPLE
     with writing(out):
         copy_sample(copied)

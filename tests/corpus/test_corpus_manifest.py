@@ -213,7 +213,9 @@ def test_problems_of_one_kind_are_one_line_with_their_count_and_three_places(
     lay_out: LayOut, settings: Table, receipt: Table
 ) -> None:
     receipt["entities"][0]["words"] = list(range(3, 123))
-    others = [{**copy.deepcopy(receipt), "id": f"r{number}", "image": f"images/r{number}.png"} for number in range(2, 9)]
+    others = [
+        {**copy.deepcopy(receipt), "id": f"r{number}", "image": f"images/r{number}.png"} for number in range(2, 9)
+    ]
     assert problems(lay_out(settings, receipt, *others)) == (
         "documents.jsonl:1 entities[0].words: index 3 of 3 words"
         " (960 times, also documents.jsonl:2 and documents.jsonl:3)",

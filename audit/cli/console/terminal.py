@@ -262,43 +262,46 @@ class Reporter(Progress):
         if self._bars is not None:
             self._bars.advance(self._bars.task_ids[0], steps)
         elif self._log and self._done != self._total and self._clock() - self._printed >= LOG_SECONDS:
-            self._print_log_line(self._progress_line())
+            self._print_log_line()
 
-    def _progress_line(self) -> str:
+    def __str__(self) -> str:
+        """Return the line of the stage; the time left follows from its own steps alone.
+
+        Many steps may be under way when few are done, so that an early estimate is too long rather than too short.
+        """
         seconds = self._clock() - self._began
         counted = f"{self._done:,} of {self._total:,}, " if self._total else ""
-        left = ""
-        if 0.1 * self._total <= self._done < self._total:
-            left = f", about {duration(seconds * (self._total - self._done) / self._done)} left"
+        left, early = "", self._done < 0.1 * self._total
+        if 0 < self._done < self._total and (seconds >= LOG_SECONDS or not early):
+            rest = duration(seconds * (self._total - self._done) / self._done)
+            left = f", {'up to' if early else 'about'} {rest} left"
         return f"{self._name}: {counted}{duration(seconds)}{left}"
 
     def _finish_stage(self) -> None:
         """Leave a line of a stage that took its time."""
         self._remove_bar()
         if self._name and self._clock() - self._began >= SHOWN_SECONDS:
-            self._print_log_line(self._progress_line())
+            self._print_log_line()
         self._name = ""
 
-    def _print_log_line(self, text: str) -> None:
+    def _print_log_line(self) -> None:
         self._printed = self._clock()
         if not self._quiet:
-            make_console(stderr=True).print(Text(text), soft_wrap=True)
+            make_console(stderr=True).print(Text(str(self)), soft_wrap=True)
 
     def _draw_bar(self) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-        from rich.progress import TimeRemainingColumn as Remaining
+        from rich.progress import BarColumn, Progress, TextColumn
 
-        counted = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), Remaining())
         self._bars = Progress(
-            TextColumn("{task.description}", markup=False),
-            *(counted if self._total else (TimeElapsedColumn(),)),
+            TextColumn("{task.fields[line]}", markup=False),
+            *((BarColumn(),) if self._total else ()),
             console=make_console(stderr=True, interrupts=False),
             transient=True,
             refresh_per_second=4,
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._bars.add_task(self._name, total=self._total or None)
+        self._bars.add_task("", total=self._total or None, line=self)
         self._bars.start()
 
     def _remove_bar(self) -> None:
