@@ -121,8 +121,7 @@ def _fields(corpus: Corpus) -> dict[Category, FieldCounts]:
             own.attacked[document.split] += entity.attack
             own.unique += found[value].unique
             values[entity.category].add(value)
-    for category, own in counts.items():
-        own.values = len(values[category])
+            own.values = len(values[entity.category])
     return {category: counts[category] for category in CATEGORIES if category in counts}
 
 

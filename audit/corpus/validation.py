@@ -98,8 +98,7 @@ def encoding_problem(line: bytes, file: str) -> list[str]:
         line.decode()
     except UnicodeDecodeError as error:
         encoding = "UTF-16" if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "WINDOWS-1252"
-        place = {"byte": f"0x{line[error.start]:02x}", "column": error.start + 1}
-        return [TEXTS["not_utf8"].format(**place, encoding=encoding, file=file)]
+        return [TEXTS["not_utf8"].format(line[error.start], column=error.start + 1, encoding=encoding, file=file)]
     return []
 
 

@@ -69,14 +69,8 @@ def _has_width(*, stderr: bool = False) -> bool:
 def fold_line(text: str, width: int) -> str:
     """Fold a line between words, behind the indentation that it has; a name longer than the width stays whole."""
     indent = text[: len(text) - len(text.lstrip())]
-    return textwrap.fill(
-        text.strip(),
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    wrapper = textwrap.TextWrapper(width, indent, indent, break_long_words=False, break_on_hyphens=False)
+    return wrapper.fill(text.strip())
 
 
 def print_line(text: str, style: str | None = None, *, lead: str = "", stderr: bool = False) -> None:

@@ -129,10 +129,9 @@ def _check_corpus(corpus: Corpus) -> None:
         raise ManifestError("the data set has canaries already", "give the data set as it was before")
     for document in corpus.documents:
         names = {name for entity in document.entities for name in (entity.id, entity.label)}
-        names |= {question.id for question in document.questions}
-        if schema.LABEL in names or {*schema.TAGS} & {*(document.tags or ())}:
-            known = f"the data set has canaries already: document {document.id}"
-            raise ManifestError(known, "give the data set as it was before")
+        names |= {*(document.tags or ()), *(question.id for question in document.questions)}
+        if names & {schema.LABEL, *schema.TAGS}:
+            raise ManifestError(f"the data set has canaries already: document {document.id}", "give the first data set")
 
 
 def _draw_canaries(

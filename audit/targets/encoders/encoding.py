@@ -312,6 +312,5 @@ class Encoder:
             raise TargetError(*wording("no_boxes", n=len(bare), first=bare[0]))
         if self.page_images is not None and any(document.words and document.image is None for document in documents):
             raise TargetError("this model sees page images, and some documents have none", "add images and sizes")
-        problem = label_problem(self.task, self.labels, documents)
-        if problem is not None:
+        if problem := label_problem(self.task, self.labels, documents):
             raise TargetError(*problem)
