@@ -31,27 +31,17 @@ from audit.errors import EngineError
 from audit.files import write_atomically
 from audit.references.resolve import LoadedReferences
 from audit.report.remedies import QueryDefense
+from audit.targets import opening
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
 from audit.targets.checkpoint.content import files_of
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.opening import (
-    Checkpoint,
-    Unread,
-    device_words,
-    instructions,
-    packages,
-    target_of,
-    threads,
-    use_threads,
-    without_unread,
-)
 from audit.workflows.setup import ScanSetup, defended_references, wrap_target
 
 
 def collect_outcomes(
     opened: ScanSetup,
     attack: Attack,
-    target: Checkpoint,
+    target: opening.Checkpoint,
     filled: LoadedReferences,
     trials: Sequence[Trial],
     progress: Progress,
@@ -70,7 +60,7 @@ def collect_outcomes(
     todo = [trial for trial in trials if trial.id not in journal.outcomes]
     progress.stage(opened.stage_of(attack), len(todo))
     # Closed at once when the journal fails: an engine may hold processes and files.
-    settings = EngineSettings(width=options.width, threads=threads(), gpu=opened.target.card.device == "cuda")
+    settings = EngineSettings(width=options.width, threads=opening.threads(), gpu=opened.target.card.device == "cuda")
     engine = make_engine(options.engine, settings)
     with closing(engine.run(work_source(opened, attack, target, filled), todo)) as done:
         for trial_id, outcome in done:
@@ -96,7 +86,7 @@ class AttackWork(Work):
         return self.attack.attempt(self.case, trial, rng)
 
 
-def work_source(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: LoadedReferences) -> WorkSource:
+def work_source(opened: ScanSetup, attack: Attack, target: opening.Checkpoint, filled: LoadedReferences) -> WorkSource:
     """Package an attack's trials for any engine; `target` is the audited checkpoint as it computes."""
     case = Case(opened.defended(target), opened.corpus, opened.references_behind_defense(filled))
     remote_work = _RemoteWork(
@@ -109,8 +99,8 @@ def work_source(opened: ScanSetup, attack: Attack, target: Checkpoint, filled: L
         defense=opened.defense,
         models={role: _LoadedModel.of(model) for role, model in filled.models.items()},
         members=filled.members,
-        threads=threads(),
-        packages=packages(),
+        threads=opening.threads(),
+        packages=opening.packages(),
         ocr=TESSERACT.version(),
     )
     folders = {
@@ -130,19 +120,19 @@ class _LoadedModel:
     batch_rows: int | None
 
     @classmethod
-    def of(cls, model: Checkpoint | Denoiser) -> _LoadedModel:
+    def of(cls, model: opening.Checkpoint | Denoiser) -> _LoadedModel:
         """Record the settings that a loaded model computes with."""
         if isinstance(model, EncoderTarget):
             return cls(model.card, model.batch_tokens, None)
         return cls(model.card, None, None if isinstance(model, Denoiser) else model.batch_rows)
 
-    def again(self, folder: Path, corpus: Corpus) -> Checkpoint | Denoiser:
+    def again(self, folder: Path, corpus: Corpus) -> opening.Checkpoint | Denoiser:
         """Load a copy of the model with the same settings."""
-        copy: Checkpoint | Denoiser
+        copy: opening.Checkpoint | Denoiser
         if self.card.task == DENOISING:
             copy = load_denoiser(folder, device=self.card.device, images=partial(open_page, corpus))
         else:
-            copy = target_of(folder, corpus, self.card.device, self.batch_tokens, self.batch_rows)
+            copy = opening.target_of(folder, corpus, self.card.device, self.batch_tokens, self.batch_rows)
         if copy.card.sha256 != self.card.sha256:
             raise EngineError(f"{self.card.name} has changed since the scan began", "scan again, and leave it alone")
         if isinstance(copy, Denoiser) or copy.card.dtype == self.card.dtype:
@@ -158,7 +148,7 @@ class _RemoteWork:
     seed: int
     corpus: str
     copies: Copies
-    unread: Unread
+    unread: opening.Unread
     target: _LoadedModel
     defense: QueryDefense | None
     models: Mapping[str, _LoadedModel]
@@ -173,7 +163,7 @@ class _RemoteWork:
         Raises:
             EngineError: the other process would get other results.
         """
-        for name, version in packages().items():
+        for name, version in opening.packages().items():
             if self.packages[name] != version:
                 raise EngineError(
                     f"a worker has {name} {version}, this machine {self.packages[name]}", "install one on all machines"
@@ -183,12 +173,12 @@ class _RemoteWork:
                 f"a worker has {TESSERACT.version() or 'no Tesseract'}, this machine {self.ocr or 'none'}",
                 "install one on all machines",
             )
-        use_threads(self.threads)
+        opening.use_threads(self.threads)
         corpus = load_corpus(folders["data"])
         if corpus.sha256 != self.corpus:
             raise EngineError("the data set has changed since the scan began", "scan again, and leave it alone")
-        corpus = without_unread(without_copies(corpus, self.copies), self.unread)
-        target = cast("Checkpoint", self.target.again(folders["target"], corpus))
+        corpus = opening.without_unread(without_copies(corpus, self.copies), self.unread)
+        target = cast("opening.Checkpoint", self.target.again(folders["target"], corpus))
         models = {role: model.again(folders[role], corpus) for role, model in self.models.items()}
         references = defended_references(self.defense, models, self.members)
         return AttackWork(self.attack, Case(wrap_target(self.defense, target), corpus, references), self.seed)
@@ -287,15 +277,15 @@ def journal_key(opened: ScanSetup, attack: Attack, loaded: _LoadedModel, filled:
         "seed": opened.options.seed,
         "target": card.sha256,
         "defence": opened.options.defense,
-        "device": [card.device, device_words(card.device), instructions()],
+        "device": [card.device, opening.device_words(card.device), opening.instructions()],
         "dtype": card.dtype,
         "references": [(reference.role, reference.card.sha256) for reference in filled.cards],
         "members": {role: sorted(documents) for role, documents in filled.members.items()},
         "corpus": opened.corpus.sha256,
         "left out": sorted(opened.copies.left_out | opened.unread.documents),
         "version": audit.__version__,
-        "packages": packages(),
-        "threads": threads(),
+        "packages": opening.packages(),
+        "threads": opening.threads(),
         "ocr": TESSERACT.version(),
         # On a CPU an encoder's answers do not depend on it; those of a model that answers questions do in their bits.
         "batch": [loaded.batch_rows, None if card.device == "cpu" else loaded.batch_tokens],

@@ -18,18 +18,7 @@ from audit.corpus.folding import fold
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Progress, Request, Trial, Work
 from audit.measurements import Diagnostic
-from audit.targets.interface import (
-    Adaptation,
-    AnswerLoss,
-    CandidateLogits,
-    Candidates,
-    MaskedLoss,
-    PageAdaptation,
-    Relaxed,
-    Reply,
-    TagProbabilities,
-    Target,
-)
+from audit.targets import interface
 from audit.targets.opening import Checkpoint
 from audit.workflows.execution import AttackWork
 from audit.workflows.setup import ScanSetup
@@ -91,8 +80,8 @@ class Preflight(Work):
     """Trials whose questions to the target are asked of the same target in a coarser number format too."""
 
     work: Work
-    target: Target
-    rounded: Target
+    target: interface.Target
+    rounded: interface.Target
 
     def attempt(self, trial: Trial) -> Attempt:
         """Attempt a trial until enough answers are compared; its outcome is how alike each of them is, in [0, 1]."""
@@ -101,7 +90,7 @@ class Preflight(Work):
         with suppress(StopIteration):
             while len(alike) < N_PER_TRIAL:
                 request = attempt.send(answers)
-                if isinstance(request.queries[0], Adaptation | PageAdaptation):
+                if isinstance(request.queries[0], interface.Adaptation | interface.PageAdaptation):
                     break  # training in two formats costs more than the comparison tells
                 answers = yield request
                 if request.answerer is self.target:
@@ -117,17 +106,17 @@ def likeness(query: object, exact: Any, coarse: Any) -> float:
     Replies and best tokens are alike or not; of tags it is the share of tokens. Losses must be within `ALIKE`; where
     candidates are compared, the best one must be within `ALIKE` of the median loss from the best in the other format.
     """
-    if isinstance(exact, Reply):
+    if isinstance(exact, interface.Reply):
         return float(fold(exact.text) == fold(coarse.text))
-    if isinstance(exact, Candidates):
+    if isinstance(exact, interface.Candidates):
         return float(exact.ids[0] == coarse.ids[0])
-    if isinstance(exact, Relaxed):
+    if isinstance(exact, interface.Relaxed):
         return _within(exact.loss, coarse.loss)
-    if isinstance(query, AnswerLoss | MaskedLoss):
+    if isinstance(query, interface.AnswerLoss | interface.MaskedLoss):
         return _within(np.mean(exact), np.mean(coarse))
-    if isinstance(query, TagProbabilities):
+    if isinstance(query, interface.TagProbabilities):
         return float((exact.argmax(axis=1) == coarse.argmax(axis=1)).mean())
-    if isinstance(query, CandidateLogits):
+    if isinstance(query, interface.CandidateLogits):
         return float(exact.argmax() == coarse.argmax())
     if not np.issubdtype(np.asarray(exact).dtype, np.floating):
         return float(np.mean(exact == coarse))
