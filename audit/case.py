@@ -37,7 +37,7 @@ class References:
         baselines: f_G: models of the target's recipe, trained without the audited documents.
         pretrained: what the target was fine-tuned from.
         splits: K models of the target's recipe, each trained with half of the audited documents.
-        uncounted: references that were given and cannot be asked what the target is asked, by role and name.
+        uncounted: why references that were given and cannot be asked what the target is asked do not count.
     """
 
     auxiliary: TokenTarget | None = None

@@ -27,7 +27,7 @@ from cdmi_tables import Setting
 
 from audit.corpus import manifest
 from audit.corpus.documents import Split
-from audit.references.encoders import fit
+from audit.references.encoders import BestLoss, fit
 from audit.references.recipes import Recipe
 from audit.targets.batching import longest_row
 from audit.targets.encoders.loading import load
@@ -108,7 +108,7 @@ def train(setting: Setting, data: Path, work: Path, epochs: Sequence[int] = EPOC
             start.model.save_pretrained(folder)
             start.encoder.tokenizer.save_pretrained(folder)
 
-    fitted = fit(start.model, start.encoder.tokenizer, pages, setting.recipe, device=device, on_epoch=keep)
+    fitted = fit(start.model, start.encoder.tokenizer, pages, setting.recipe, device=device, watch=BestLoss(keep))
     losses = {f"training loss {epoch}": fitted.history[epoch - 1].training_loss for epoch in epochs}
     minutes = (time.monotonic() - began) / 60
     chosen = {f"epoch-{epoch}": epoch for epoch in epochs}

@@ -18,7 +18,7 @@ from audit import __version__
 from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
-from audit.references.encoders import fit, save
+from audit.references.encoders import BestLoss, fit, save
 from audit.references.load import AuditedModel, check_image_input, check_tokens, locate
 from audit.references.provenance import refuse_the_target
 from audit.references.recipes import Recipe, key_of, made_once, starting_model
@@ -151,7 +151,7 @@ def fit_shadow(
         model = _starting_model(target, start, recipe.seed)
         pages = [page for page in map(target.encode, documents) if page is not None]
         progress.stage("training the shadow target, epochs", recipe.epochs)
-        fit(model, target.encoder.tokenizer, pages, recipe, device=device, on_epoch=progress.advance)
+        fit(model, target.encoder.tokenizer, pages, recipe, device=device, watch=BestLoss(progress.advance))
         save(model, target.encoder.tokenizer, folder, processor_of=target_dir)
 
     return made_once(cache / f"shadow-{key}", train)

@@ -15,7 +15,7 @@ from pathlib import Path
 from transformers import Trainer, TrainingArguments
 
 from audit.corpus import manifest
-from audit.references.encoders import Collator, labelled
+from audit.references.encoders import Collator
 from audit.targets.encoders.families import family_named
 from audit.targets.encoders.loading import load
 from docaudit.integrations.transformers import LeakCallback
@@ -48,7 +48,7 @@ def train(out: Path, epochs: int, documents: int) -> LeakCallback:
     trainer = Trainer(
         model=start.model,
         args=arguments,
-        train_dataset=[labelled(page) for page in pages if page is not None],
+        train_dataset=[page for page in pages if page is not None],
         data_collator=Collator(family_named("layoutlm"), tokenizer, 0.3, SEED),
         processing_class=tokenizer,
     )

@@ -157,7 +157,7 @@ def build(out: Path) -> None:
 
 
 def fine_tune(pretrained: Path, draft: Path, corpus: Corpus) -> None:
-    """Train the model on the members, and two baselines as `docaudit train-baseline` does."""
+    """Train the model on the members, and two baselines as `docaudit references --train` does."""
     recipe = recipe_for(corpus)
     fit(pretrained, draft / "model", samples_of(corpus, corpus.of("member")), recipe)
     places = train_baseline(pretrained, corpus, draft / "baselines", count=2, seed=BASELINES_SEED, half=True)

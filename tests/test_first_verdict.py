@@ -199,11 +199,12 @@ def test_references_are_found_or_made(data, checkpoints):
     assert found["auxiliary"]["needed_by"] == ["reconstruction"]
     assert "--reference auxiliary=PATH" in found["auxiliary"]["how"]
     assert found["baselines"]["state"] == "can be trained"
-    assert found["baselines"]["how"].startswith(
-        f"docaudit train-baseline {data} --out baselines --reference pretrained="
-    )
+    command = f"docaudit references {data} {model} --train baselines --reference pretrained="
+    assert found["baselines"]["how"].startswith(command)
     given = by_name(docaudit("references", data, model, "--json", "--reference", f"pretrained={public}"))
     assert given["auxiliary"]["state"] == "trained by the scan"
+    assert 0 < given["auxiliary"]["seconds"][0] < given["auxiliary"]["seconds"][1]
+    assert 0 < given["baselines"]["seconds"][0] < given["splits"]["seconds"][0]
     assert (given["pretrained"]["state"], given["pretrained"]["source"]) == ("there", "command line")
     table = docaudit("references", data, model).output
     assert "reconstruction" in table
@@ -214,9 +215,12 @@ def test_references_are_found_or_made(data, checkpoints):
 def test_families_without_a_masked_head_are_told_which_text_model_to_give(family, checkpoints, tmp_path):
     data = tiny.corpus(tmp_path / "data", images=True)
     model = checkpoints(family, "token-classification", 2)
-    for more in ((), ("--reference", f"pretrained={checkpoints('roberta', 'mlm', 3)}")):
-        need = by_name(docaudit("references", data, model, "--json", *more))["auxiliary"]
-        assert need["state"] == "missing"
-        assert "RoBERTa's" in need["how"]
+    need = by_name(docaudit("references", data, model, "--json"))["auxiliary"]
+    assert need["state"] == "missing"
+    assert "RoBERTa's" in need["how"]
+    # Given as what the model was fine-tuned from it serves as well.
+    given = ("references", data, model, "--json", "--reference", f"pretrained={checkpoints('roberta', 'mlm', 3)}")
+    need = by_name(docaudit(*given))["auxiliary"]
+    assert (need["state"], need["source"]) == ("there", "pretrained, as it is")
     inspected = flat(docaudit("inspect", data, "--model", model).output)
     assert "roberta-base" in inspected

@@ -81,16 +81,16 @@ def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted: Pat
     given = ("references", data, adapted / "adapter", "--json")
     found = json.loads(docaudit(*given, "--reference", f"pretrained={adapted / 'base-model'}").output)
     how = next(one["how"] for one in found["references"] if one["name"] == "baselines")
-    assert f"docaudit train-baseline {data} --out baselines --reference pretrained={adapted / 'adapter'}" in how
-    assert "manifest.toml" in how
-    # Once the manifest names the base, the command is all there is to do, and it works.
+    base = f" --reference pretrained={adapted / 'base-model'}"
+    assert how == f"docaudit references {data} {adapted / 'adapter'} --train baselines{base}"
+    # Once the manifest names the base, the command is shorter.
     manifest = data / "manifest.toml"
     manifest.write_text(f'{manifest.read_text()}\n[references]\npretrained = "base-model"\n[recipe]\nepochs = 1\n')
     shutil.copytree(adapted / "base-model", data / "base-model")
     found = json.loads(docaudit(*given).output)
     how = next(one["how"] for one in found["references"] if one["name"] == "baselines")
-    assert how == f"docaudit train-baseline {data} --out baselines --reference pretrained={adapted / 'adapter'}"
-    trained = docaudit(*how.replace("--out baselines", f"--out {tmp_path / 'baselines'}").split()[1:])
+    assert how == f"docaudit references {data} {adapted / 'adapter'} --train baselines"
+    trained = docaudit(*how.split()[1:], "--out", tmp_path)
     assert trained.exit_code == 0, trained.output
     opened = open_scan(
         ScanOptions(adapted / "adapter", data, tmp_path / "out", references={"baselines": [tmp_path / "baselines"]})

@@ -62,14 +62,17 @@ def test_without_a_baseline_the_attack_is_skipped_and_says_how_to_make_one(place
     docaudit("scan", place / "model", tmp_path / "data", "--out", tmp_path / "out", "--budget", "quick")
     result = result_of(records.read(tmp_path / "out"), "memorisation")
     assert result.status == "skipped"
-    assert "docaudit train-baseline" in result.reason.fix
+    assert "docaudit references DATA_DIR MODEL_DIR --train" in result.reason.fix
 
 
 def test_baselines_and_split_models_are_trained_and_taken_by_a_scan(place, tmp_path):
-    trained = docaudit("train-baseline", place / "data", "--out", tmp_path / "baselines", "--count", 2)
+    given = ("references", place / "data", place / "model", "--train", "--out", tmp_path)
+    trained = docaudit(*given, "splits", "baselines", "--count", 2)
     assert trained.exit_code == 0, trained.output
-    split = docaudit("train-splits", place / "data", "--out", tmp_path / "splits", "--count", 2)
-    assert split.exit_code == 0, split.output
+    assert " ".join(trained.output.split()).endswith(
+        f"docaudit scan {place / 'model'} {place / 'data'} --reference splits={tmp_path / 'splits'}"
+        f" --reference baselines={tmp_path / 'baselines'}"
+    )
     members = json.loads((tmp_path / "splits" / "splits.json").read_text())["members"]
     assert len(members) == 2
     more = ("--reference", f"baselines={tmp_path / 'baselines'}", "--reference", f"splits={tmp_path / 'splits'}")
@@ -84,20 +87,21 @@ def test_baselines_and_split_models_are_trained_and_taken_by_a_scan(place, tmp_p
 def trained_on_what_is_audited(place, folder):
     """A baseline, and a data set that declares its documents held-out."""
     data = shutil.copytree(place / "data", folder / "data")
-    assert docaudit("train-baseline", data, "--out", folder / "baselines").exit_code == 0
+    assert docaudit("references", data, place / "model", "baselines", "--train", "--out", folder).exit_code == 0
     documents = (data / "documents.jsonl").read_text()
     (data / "documents.jsonl").write_text(documents.replace('"split": "public"', '"split": "heldout"'))
     return data, f"baselines={folder / 'baselines'}"
 
 
 def trained_from_the_target(place, folder):
-    given = ("--out", folder / "baselines", "--reference", f"pretrained={place / 'model'}")
-    assert docaudit("train-baseline", place / "data", *given).exit_code == 0
+    given = ("--train", "baselines", "--out", folder, "--reference", f"pretrained={place / 'model'}")
+    assert docaudit("references", place / "data", place / "model", *given).exit_code == 0
     return place / "data", f"baselines={folder / 'baselines'}"
 
 
 def splits_of_another_data_set(place, folder):
-    assert docaudit("train-splits", place / "data", "--out", folder / "splits", "--count", 2).exit_code == 0
+    given = ("--train", "splits", "--out", folder, "--count", 2)
+    assert docaudit("references", place / "data", place / "model", *given).exit_code == 0
     path = folder / "splits" / "splits.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"corpus": "0" * 64}))
     return place / "data", f"splits={folder / 'splits'}"

@@ -208,7 +208,7 @@ def confounded_by_copies(copies: Copies, attack: Attack, corpus: Corpus) -> str 
     return copies.public_confounded if attack.needs or attack.uses else None
 
 
-GIVE_REFERENCE = "(give --reference baselines=PATH, see docaudit train-baseline, or pretrained=PATH)"
+GIVE_REFERENCE = "(give --reference baselines=PATH, see docaudit references --train, or pretrained=PATH)"
 """How an owner adds a reference that can be asked."""
 LossKind = Literal["answers", "pages", "masks"]
 POINTING: TaskKind = "extractive-qa"

@@ -1,4 +1,4 @@
-"""`docaudit references`, `train-baseline`, `train-splits`, and `canary`: made-up secrets among training documents."""
+"""`docaudit references`, and `canary`: made-up secrets among training documents."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from audit.cli import console
-from audit.cli.options import HELP, DataDir, Device, Engine, Pretrained, References, Seed, named_paths, show_errors
+from audit.cli.options import HELP, DataDir, Device, Engine, References, Seed, named_paths, show_errors
 from audit.errors import UsageError
 from audit.files import check_folder
 
@@ -25,20 +25,48 @@ def references(
     model_dir: Annotated[
         Path, typer.Argument(metavar="MODEL_DIR", help=HELP["references.model_dir"], show_default=False)
     ],
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help=HELP["references.names"], show_default=False)
+    ] = None,
     reference: References = None,
+    train: Annotated[bool, typer.Option("--train", help=HELP["references.train"])] = False,
+    out: Annotated[Path, typer.Option(help=HELP["references.out"])] = Path("references"),
+    count: Annotated[
+        int | None, typer.Option(min=1, help=HELP["references.count"], show_default="1 baseline, 16 splits")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help=HELP["references.seed"], show_default="the recipe's; 0 for splits")
+    ] = None,
     device: Device = "auto",
+    engine: Engine = "local",
     as_json: Annotated[bool, typer.Option("--json", help=HELP["references.as_json"])] = False,
 ) -> None:
-    """List reference models and the commands that make them.
+    """List reference models, or train those that are missing.
 
-    A reference model never saw the audited documents.
+    A reference model never saw the audited documents, or half of them only. The recipe in manifest.toml gives epochs,
+    learning rate, batch size and seed. A baseline trains on as many samples as your model.
     """
-    from audit.workflows.references import list_references
+    if names and (not train or {*names} - {"baselines", "splits"}):
+        raise UsageError(f"{' '.join(names)}: baselines and splits can be trained", "name them with --train")
+    if train:
+        check_folder("--out", out)
+    from audit.workflows import references as workflow
 
+    given = named_paths(reference)
     with console.Reporter() as progress:
-        progress.stage("opening the model and the data set")
-        found = list_references(data_dir, model_dir, named_paths(reference), device)
-    if as_json:
+        if train:
+            settings: dict[str, Any] = {"count": count, "seed": seed, "device": device, "engine": engine}
+            made = workflow.train_references(
+                data_dir, model_dir, given, names or (), out, **settings, progress=progress
+            )
+        else:
+            progress.stage("opening the model and the data set")
+            found = workflow.list_references(data_dir, model_dir, given, device)
+    if train:
+        paths = {**given, **{name: [path] for name, path in made.items()}}
+        named = [f" --reference {name}={path}" for name, own in paths.items() for path in own]
+        console.say(f"{' and '.join(made) or 'nothing'} made: docaudit scan {model_dir} {data_dir}{''.join(named)}")
+    elif as_json:
         typer.echo(json.dumps({"schema": 1, "references": [asdict(need) for need in found]}, indent=2))
     else:
         show_references(found)
@@ -55,79 +83,16 @@ def show_references(found: Sequence[ReferenceNeed]) -> None:
     ]
     console.show_table("References", ("reference", "needed by", "used by", "state"), rows)
     for need in found:
-        if need.how:
-            console.say(f"{need.name}: {need.how}")
+        if need.how or need.seconds:
+            console.say(f"{need.name}: {need.how or need.source}{_describe_time(need.seconds)}")
+
+
+def _describe_time(seconds: tuple[float, float] | None) -> str:
+    return "" if seconds is None else f" ({console.duration(seconds[0])} to {console.duration(seconds[1])} here)"
 
 
 def _describe_state(need: ReferenceNeed) -> str:
     return ", ".join(part for part in (need.state, need.source, *need.folders) if part)
-
-
-Out = Annotated[Path, typer.Option(help=HELP["train-baseline.out"])]
-
-
-def train_baseline(
-    data_dir: DataDir,
-    out: Out = Path("baselines"),
-    count: Annotated[int, typer.Option(min=1, help=HELP["train-baseline.count"])] = 1,
-    reference: Pretrained = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help=HELP["train-baseline.seed"], show_default="the recipe's")
-    ] = None,
-    device: Device = "auto",
-) -> None:
-    """Train a baseline model on public documents.
-
-    The recipe in manifest.toml gives epochs, learning rate, batch size and seed. The baseline trains on as many
-    samples as your model.
-    """
-    check_folder("--out", out)
-    from audit.workflows.references import train_baselines
-
-    with console.Reporter() as progress:
-        n_trained = train_baselines(
-            data_dir, out, start=_pretrained_path(reference), count=count, seed=seed, device=device, progress=progress
-        )
-    console.say(f"{n_trained} in {out}: docaudit scan MODEL_DIR {data_dir} --reference baselines={out}")
-
-
-def train_splits(
-    data_dir: DataDir,
-    out: Out = Path("splits"),
-    count: Annotated[int, typer.Option(min=2, help=HELP["train-splits.count"])] = 16,
-    reference: Pretrained = None,
-    seed: Seed = 0,
-    device: Device = "auto",
-    engine: Engine = "local",
-) -> None:
-    """Train models on halves of the training documents.
-
-    Memorisation scores, LiRA and RMIA need them.
-    """
-    check_folder("--out", out)
-    from audit.workflows import references as workflow
-
-    with console.Reporter() as progress:
-        n_trained = workflow.train_splits(
-            data_dir,
-            out,
-            start=_pretrained_path(reference),
-            count=count,
-            seed=seed,
-            device=device,
-            engine=engine,
-            progress=progress,
-        )
-    console.say(f"{n_trained} models in {out}: docaudit scan MODEL_DIR {data_dir} --reference splits={out}")
-
-
-def _pretrained_path(reference: Sequence[str] | None) -> Path | None:
-    """Return the checkpoint that the model was fine-tuned from, where the command line names it."""
-    named = named_paths(reference)
-    superfluous = sorted(set(named) - {"pretrained"})
-    if superfluous or len(named.get("pretrained", [])) > 1:
-        raise UsageError(f"--reference {(superfluous or ['pretrained'])[0]}: give one, pretrained=PATH")
-    return next(iter(named.get("pretrained", [])), None)
 
 
 canary = typer.Typer(

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import (
-    DataCollatorForLanguageModeling,
-    PreTrainedModel,
-)
+from transformers import DataCollatorForLanguageModeling, PreTrainedModel
 
-from audit.arrays import Ints
 from audit.errors import TargetError
 from audit.references.recipes import Recipe
 from audit.references.trainer import EpochScore, EpochWatch, MixedTrainer, store, train
@@ -23,29 +19,6 @@ from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.families import PROCESSOR_FILES, Family, family_of
 from audit.targets.encoders.heads import padded_labels
 from audit.targets.encoders.loading import KNOWN
-
-
-@dataclass(frozen=True, eq=False)
-class Example:
-    """One page to learn from, or to validate on.
-
-    Attributes:
-        page: as the checkpoint reads it.
-        ids: (n_tokens,) its token ids, masked already where `labels` is given for a masked language model.
-        labels: (n_tokens,) what the loss reads, `NOT_READ` elsewhere; None: mask anew whenever it is drawn. SPADE
-            reads the page's links too, or (linking) instead of them; of a page with a class it is that alone, (1,).
-    """
-
-    page: Encoding
-    ids: Ints
-    labels: Ints | None
-
-
-def labelled(page: Encoding) -> Example:
-    """Make an example of a page with its labels; without labels, one for a masked language model."""
-    if page.page_class is not None:
-        return Example(page, page.ids, np.array([page.page_class], np.int64))
-    return Example(page, page.ids, page.links if page.labels is None else page.labels)
 
 
 class Collator:
@@ -69,50 +42,49 @@ class Collator:
         self._masker = DataCollatorForLanguageModeling(tokenizer, mlm_probability=mask_probability, seed=seed)
         self._masker.create_rng()
 
-    def masked(self, page: Encoding) -> Example:
-        """Return the page with a mask drawn once."""
+    def masked(self, page: Encoding) -> Encoding:
+        """Return the page with a mask drawn once; its labels are the tokens that are to be predicted."""
         special = torch.from_numpy(page.words < 0)[None]
         ids, labels = self._masker.torch_mask_tokens(torch.from_numpy(page.ids.copy())[None], special)
-        return Example(page, ids[0].numpy(), labels[0].numpy())
+        return replace(page, ids=ids[0].numpy(), labels=labels[0].numpy())
 
-    def __call__(self, examples: Sequence[Example]) -> dict[str, torch.Tensor]:
+    def __call__(self, pages: Sequence[Encoding]) -> dict[str, torch.Tensor]:
         """Make a batch: the family's inputs and what the loss reads (`_targets`), as the models take them."""
-        drawn = [self.masked(example.page) if example.labels is None else example for example in examples]
-        length = max(len(example.ids) for example in drawn)
+        drawn = [page if _is_taught(page) else self.masked(page) for page in pages]
+        length = max(len(page.ids) for page in drawn)
         shape = (len(drawn), length)
-        ids = np.full(shape, self._pad_id, np.int64)
-        attention = np.zeros(shape, np.int64)
+        ids, attention = np.full(shape, self._pad_id, np.int64), np.zeros(shape, np.int64)
         boxes = np.zeros((*shape, 4))
-        for row, example in enumerate(drawn):
-            n_tokens = len(example.ids)
-            ids[row, :n_tokens] = example.ids
-            boxes[row, :n_tokens] = example.page.boxes
-            attention[row, :n_tokens] = 1
+        for row, page in enumerate(drawn):
+            n_tokens = len(page.ids)
+            ids[row, :n_tokens], boxes[row, :n_tokens], attention[row, :n_tokens] = page.ids, page.boxes, 1
         batch = {**self._family.inputs(ids, attention, boxes, "cpu"), **_targets(drawn, length)}
-        return {**batch, "pixel_values": _pixel_values(drawn)} if self._sees_images else batch
+        if self._sees_images:
+            values = [page.page_image.values() for page in drawn if page.page_image is not None]
+            batch["pixel_values"] = torch.from_numpy(np.stack(values))
+        return batch
 
 
-def _pixel_values(examples: Sequence[Example]) -> torch.Tensor:
-    """Stack the pages' pictures as the model takes them: (n_pages, 3, height, width)."""
-    page_images = [example.page.page_image for example in examples]
-    return torch.from_numpy(np.stack([page_image.values() for page_image in page_images if page_image is not None]))
+def _is_taught(page: Encoding) -> bool:
+    """Test whether a page says what is to be learnt of it; of others a mask is drawn."""
+    return any(taught is not None for taught in (page.labels, page.links, page.page_class))
 
 
-def _targets(examples: Sequence[Example], length: int) -> dict[str, torch.Tensor]:
+def _targets(pages: Sequence[Encoding], length: int) -> dict[str, torch.Tensor]:
     """Make the tensors that the loss reads, all (n_pages, length), under transformers' names.
 
     Taggers and masked language models take `labels`; classifiers of pages as well, (n_pages,). SPADE models take links,
     where `length` stands for "none", and which tokens are the first of their word.
     """
-    if examples[0].page.page_class is not None:
-        return {"labels": torch.tensor([example.page.page_class for example in examples])}
-    labels = padded_labels([example.labels for example in examples], length)
-    if examples[0].page.links is None:
+    if pages[0].page_class is not None:
+        return {"labels": torch.tensor([page.page_class for page in pages])}
+    labels = padded_labels([page.links if page.labels is None else page.labels for page in pages], length)
+    if pages[0].links is None:
         return {"labels": torch.from_numpy(labels)}
-    links = padded_labels([example.page.links for example in examples], length)
+    links = padded_labels([page.links for page in pages], length)
     first = torch.from_numpy(labels != NOT_READ)
     links[links == NO_LINK] = length
-    if examples[0].page.labels is None:
+    if pages[0].labels is None:
         return {"labels": torch.from_numpy(links), "bbox_first_token_mask": first}
     return {
         "initial_token_labels": torch.from_numpy(labels),
@@ -196,7 +168,6 @@ def fit(
     *,
     validation: Sequence[Encoding] = (),
     device: str = "cpu",
-    on_epoch: Callable[[], None] = lambda: None,
     trainer: type[PageTrainer] = PageTrainer,
     watch: BestLoss | None = None,
 ) -> Fitted:
@@ -213,7 +184,6 @@ def fit(
         recipe: how.
         validation: scored after every epoch, when there are some.
         device: "cpu" or "cuda" ("mps" trains on the GPU of a Mac).
-        on_epoch: called after every epoch.
         trainer: what runs the training and the validation.
         watch: what keeps the epochs' scores and the best weights.
 
@@ -228,18 +198,9 @@ def fit(
         raise TargetError(f"{family.name} sees page images, and some pages have none", "give documents with images")
     collator = Collator(family, tokenizer, recipe.mask_probability, recipe.seed, sees_images)
     fixed = Collator(family, tokenizer, recipe.mask_probability, VALIDATION_MASK_SEED, sees_images)
-    watch = watch or BestLoss(on_epoch)
-    scored = [labelled(page) for page in validation]
-    train(
-        trainer,
-        model,
-        [labelled(page) for page in training],
-        recipe,
-        device,
-        collator=collator,
-        watch=watch,
-        validation=[example if example.labels is not None else fixed.masked(example.page) for example in scored],
-    )
+    watch = watch or BestLoss(lambda: None)
+    scored = [page if _is_taught(page) else fixed.masked(page) for page in validation]
+    train(trainer, model, training, recipe, device, collator=collator, watch=watch, validation=scored)
     model.to("cpu").eval()
     return Fitted(model, tuple(watch.history), watch.loss)
 

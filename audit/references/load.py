@@ -34,6 +34,7 @@ from audit.targets.checkpoint.folder import (
     is_checkpoint,
     open_checkpoint,
 )
+from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.checkpoint.safety import hub_hint
 from audit.targets.encoders.families import OpenImage, PageImageReader
 from audit.targets.encoders.loading import load
@@ -154,26 +155,32 @@ def locate(audited: AuditedModel, given: Mapping[str, Sequence[Path]]) -> dict[s
 
 def load_same_kind(
     wanted: Sequence[str], audited: AuditedModel, given: Mapping[str, Sequence[GivenFolder]]
-) -> tuple[Reference, ...]:
+) -> tuple[tuple[Reference, ...], tuple[str, ...]]:
     """Load the references of the same kind that attacks want and somebody named.
 
     Args:
         wanted: of `SAME_KIND`.
         audited: the target and its data set.
         given: by name, the folders. Of baselines each is a checkpoint, or a folder of checkpoints; of splits, what
-            `docaudit train-splits` wrote.
+            `docaudit references --train splits` wrote.
+
+    Returns:
+        The references, and why those that were given and cannot be asked what the target is asked do not count.
 
     Raises:
         TargetError: one cannot be loaded, is of another kind than the target, or is the target itself.
         ManifestError: the list of the splits' members cannot be used.
     """
     chosen: list[tuple[str, GivenFolder, frozenset[str] | None]] = []
+    uncounted: list[str] = []
     if "baselines" in wanted:
         folders = [own for folder in given.get("baselines", ()) for own in _checkpoints(folder)]
         chosen += [(f"baseline-{number}", folder, None) for number, folder in enumerate(folders)]
     if "pretrained" in wanted:
-        starts = [folder for folder in given.get("pretrained", ()) if _is_asked_alike(folder, audited)]
-        chosen += [("pretrained", folder, None) for folder in starts]
+        for folder in given.get("pretrained", ()):
+            why = _why_not_asked(folder, audited)
+            uncounted += [] if why is None else [f"pretrained ({folder.path.name}) did not count: {why}"]
+            chosen += [("pretrained", folder, None)] if why is None else []
     if "splits" in wanted:
         splits = [
             (replace(folder, path=path), members)
@@ -182,33 +189,34 @@ def load_same_kind(
         ]
         chosen += [(f"split-{number}", *split) for number, split in enumerate(splits)]
     start = next((folder.path for folder in given.get("pretrained", ())), None)
-    return tuple(_load(*one, audited, start) for one in chosen)
+    return tuple(_load(*one, audited, start) for one in chosen), tuple(uncounted)
 
 
-def _is_asked_alike(start: GivenFolder, audited: AuditedModel) -> bool:
-    """Test whether the start of the target's fine-tuning can be asked what the target is asked.
+def _why_not_asked(start: GivenFolder, audited: AuditedModel) -> str | None:
+    """Say why the start of the target's fine-tuning cannot be asked what the target is asked; None where it can.
 
     Models that write answers begin as such, unless they begin as T5; a masked language model too. A tagger, or a model
     that points at answers, mostly begins as a masked language model or a bare encoder: these give no loss of tags or
     answers, and are the start of a tagger's public model only.
     """
-    if isinstance(audited.target, ExtractiveTarget):
-        return is_extractive(start.checkpoint)
-    if not isinstance(audited.target, EncoderTarget):
-        if not isinstance(audited.target, AnsweringTarget):
-            return False
-        own, other = (folder.config.get("model_type") for folder in (start.checkpoint, audited.folder))
-        return own == other or not is_denoiser(start.checkpoint)
-    try:
-        folder = start.checkpoint
-    except TargetError:
-        return False
-    refuse_the_target("pretrained", folder, audited.folder)
-    try:
-        _load_of_kind("pretrained", folder, audited)
-    except TargetError:
-        return False
-    return True
+    target = audited.target
+    if isinstance(target, EncoderTarget):
+        try:
+            folder = start.checkpoint
+        except TargetError as error:
+            return error.problems[0].replace(str(start.path), "it")
+        refuse_the_target("pretrained", folder, audited.folder)
+        try:
+            _load_of_kind("pretrained", folder, audited)
+        except TargetError as error:
+            return error.problems[0].removeprefix("reference pretrained: ").replace(str(folder), "it")
+        return None
+    if isinstance(target, ExtractiveTarget):
+        return None if is_extractive(start.checkpoint) else "it points at no answers"
+    own, other = (folder.config.get("model_type") for folder in (start.checkpoint, audited.folder))
+    if isinstance(target, AnsweringTarget) and (own == other or not is_denoiser(start.checkpoint)):
+        return None
+    return f"it is no {target.card.task} model"
 
 
 def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
@@ -272,7 +280,6 @@ def _load_of_kind(role: str, folder: CheckpointFolder, audited: AuditedModel) ->
 
 PublicModel = EncoderTarget | Denoiser
 """A masked language model, or what proposes as one does."""
-_ONE_VOCABULARY = "the public model proposes tokens to the target: both must come from one vocabulary"
 
 
 def takes_public_model(target: Checkpoint) -> bool:
@@ -292,6 +299,21 @@ def advise_public_model(target: Checkpoint) -> str:
 def has_masked_head(target: EncoderTarget) -> bool:
     """Test whether a public model of the target's own family can be trained."""
     return "mlm" in target.family.heads
+
+
+def is_masked(folder: CheckpointFolder) -> bool:
+    """Test whether a checkpoint is a masked language model, by its architecture."""
+    return any(str(name).endswith("ForMaskedLM") for name in folder.config.get("architectures") or ())
+
+
+def may_propose(path: Path, target: Checkpoint) -> bool:
+    """Test whether a checkpoint is a masked language model with the target's tokens."""
+    try:
+        folder = open_checkpoint(path)
+        check_tokens("pretrained", folder, load_tokenizer(folder), target)
+    except TargetError:
+        return False
+    return is_masked(folder)
 
 
 def tokenizer_of(target: Checkpoint) -> Any:
@@ -314,7 +336,11 @@ def load_public(path: AnyFolder, target: Checkpoint, batch_tokens: int | None = 
     """
     path = open_checkpoint(path)
     if not isinstance(target, EncoderTarget) and is_denoiser(path):
-        return checked_denoiser("auxiliary", path, target)
+        denoiser = load_denoiser(path, device=target.card.device, images=_images_of(target))
+        own: Mapping[str, int] = text_tokens(tokenizer_of(target))
+        if any(own.get(token) != number for token, number in denoiser.text_tokens.items()):
+            raise TargetError(*wording("other_tokens", role="auxiliary", path=path))
+        return denoiser
     public = load(path, device=target.card.device, batch_tokens=batch_tokens, images=_images_of(target))
     if FillMask not in public.answers:
         raise TargetError(f"reference auxiliary: {path} has no masked-language-model head")
@@ -333,19 +359,6 @@ def _images_of(target: Checkpoint) -> OpenImage | None:
     if isinstance(target, EncoderTarget):
         return target.encoder.images
     return target.images if isinstance(target, AnsweringTarget) else None
-
-
-def checked_denoiser(role: str, path: CheckpointFolder, target: Checkpoint) -> Denoiser:
-    """Load the denoiser of a folder and check its tokens.
-
-    Raises:
-        TargetError: it cannot be loaded, or some of its tokens are not the target's.
-    """
-    denoiser = load_denoiser(path, device=target.card.device, images=_images_of(target))
-    own: Mapping[str, int] = text_tokens(tokenizer_of(target))
-    if any(own.get(token) != number for token, number in denoiser.text_tokens.items()):
-        raise TargetError(f"reference {role}: {path} has other tokens than the target", _ONE_VOCABULARY)
-    return denoiser
 
 
 def check_image_input(
@@ -369,4 +382,4 @@ def check_tokens(role: str, path: CheckpointFolder, tokenizer: Any, target: Chec
     """
     own = target.encoder.tokenizer if isinstance(target, EncoderTarget) else tokenizer_of(target)
     if tokenizer.get_vocab() != own.get_vocab():
-        raise TargetError(f"reference {role}: {path} has other tokens than the target", _ONE_VOCABULARY)
+        raise TargetError(*wording("other_tokens", role=role, path=path))

@@ -181,7 +181,7 @@ def read_plan(folder: Path) -> Splits:
     try:
         return _splits_type.validate_json(path.read_bytes())
     except FileNotFoundError:
-        raise ManifestError(f"{folder}: no {SPLITS_FILE}", "train such models with: docaudit train-splits") from None
+        raise ManifestError(*wording("no_splits", folder=folder)) from None
     except OSError as error:
         raise ManifestError(f"{path}: {error.strerror}") from None
     except ValidationError:
@@ -321,7 +321,7 @@ def refuse_a_near_copy(
 def _refusal(role: str, folder: Path, distance: float, more: str) -> TargetError:
     return TargetError(
         f"reference {role}: {folder} is the target itself but for noise: its weights differ by {distance:.2g}{more}",
-        "a reference is a model that never saw the audited documents: train one with docaudit train-baseline",
+        "a reference is a model that never saw the audited documents: train one with docaudit references --train",
     )
 
 

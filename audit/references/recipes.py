@@ -23,6 +23,7 @@ from safetensors import SafetensorError
 
 from audit.errors import EngineError, TargetError
 from audit.files import mark_underway, remove_abandoned
+from audit.references import TEXTS
 from audit.targets.checkpoint.adapters import adapter_config, import_peft, untie
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_model
@@ -149,13 +150,6 @@ def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
     return folder
 
 
-_READ_BY = {
-    "layoutlmv3": "a RoBERTa such as roberta-base",
-    "lilt": "the RoBERTa or XLM-RoBERTa that the LiLT was made from",
-}
-"""Families without a masked language model, and those with the same tokens."""
-
-
 def starting_model(folder: AnyFolder, head: HeadName, *, labels: Sequence[str] = (), seed: int = 0) -> Any:
     """Open the encoder in `folder` under this head; a head that the folder lacks is fresh.
 
@@ -177,8 +171,7 @@ def starting_model(folder: AnyFolder, head: HeadName, *, labels: Sequence[str] =
         raise TargetError(f"{folder}: not a checkpoint of a known family", unknown_hint(kind))
     if head not in family.heads:
         hint = f"it has {', '.join(family.heads)}"
-        if head == "mlm" and kind in _READ_BY:
-            hint = f"give a masked language model that reads the same tokens, {_READ_BY[kind]}, as reference auxiliary"
+        hint = TEXTS["read_by"].get(kind, hint) if head == "mlm" else hint
         raise TargetError(f"{folder}: {family.name} has no head for {head}", hint)
     model, missing = under_fresh_head(folder, family.heads[head], labels, seed)
     # Nothing reads the pooler.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -16,7 +17,7 @@ from audit.case import References
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import open_image
 from audit.engine.interface import SILENT, Progress
-from audit.errors import ManifestError, UsageError
+from audit.errors import ManifestError, TargetError, UsageError
 from audit.references import TEXTS, wording
 from audit.references.load import (
     SAME_KIND,
@@ -26,8 +27,8 @@ from audit.references.load import (
     advise_public_model,
     check_image_input,
     check_tokens,
-    checked_denoiser,
     has_masked_head,
+    is_masked,
     load_public,
     load_same_kind,
     locate,
@@ -35,7 +36,7 @@ from audit.references.load import (
 )
 from audit.references.provenance import refuse_the_target
 from audit.references.recipes import Recipe, adapter_words, made_once, starting_model
-from audit.targets.answering.denoiser import Denoiser, has_sentinels, is_denoiser
+from audit.targets.answering.denoiser import Denoiser, is_denoiser
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoders.encoding import Encoder
@@ -52,7 +53,7 @@ class LoadedReferences:
     Attributes:
         loaded: the references, those of one kind in the order in which they are numbered.
         missing: for every reference that an attack needs and nobody gave, what to provide.
-        uncounted: references that were given and cannot be asked what the target is asked, by role and name.
+        uncounted: why references that were given and cannot be asked what the target is asked do not count.
     """
 
     loaded: tuple[Reference, ...] = ()
@@ -102,6 +103,15 @@ class ReferencePlan:
     not_taken: str | None = None
     uncounted: tuple[str, ...] = ()
 
+    def time_training(self, device: str, seconds: float) -> tuple[float, float]:
+        """Estimate the seconds of training the auxiliary, at least and at most, from steps of so many seconds."""
+        from audit.references.encoders import BestLoss
+
+        assert self.train is not None
+        began, watch = time.perf_counter(), BestLoss(lambda: None, seconds=seconds)
+        self.train(Path(), recipe=Recipe(), device=device, watch=watch)
+        return watch.time_since(began).of()
+
 
 def prepare(
     needs: Collection[str],
@@ -139,7 +149,7 @@ def prepare(
             raise UsageError(problem, "add --reference pretrained=PATH")
         folders.pop("auxiliary", None)
         refuse_audited(public, corpus)
-    same_kind = load_same_kind([name for name in SAME_KIND if name in needs], audited, folders)
+    same_kind, uncounted = load_same_kind([name for name in SAME_KIND if name in needs], audited, folders)
     if public is not None and not isinstance(target, EncoderTarget):
         raise UsageError(
             f"--reference public: {target.card.architecture} is attacked without a public model that is trained here"
@@ -147,9 +157,7 @@ def prepare(
     prepared = ReferencePlan()
     if "auxiliary" in needs and takes_public_model(target):
         prepared = _auxiliary(audited, folders, batch_tokens, public)
-    started = "pretrained" in needs and not any(reference.role == "pretrained" for reference in same_kind)
-    uncounted = [f"pretrained ({own.path.name})" for own in folders.get("pretrained", ())] if started else []
-    return replace(prepared, same_kind=same_kind, adapter=adapter_words(audited.folder), uncounted=tuple(uncounted))
+    return replace(prepared, same_kind=same_kind, adapter=adapter_words(audited.folder), uncounted=uncounted)
 
 
 def _auxiliary(
@@ -169,18 +177,12 @@ def _auxiliary(
     documents = data.of("public")
     if "pretrained" not in given:
         return ReferencePlan()
-    if isinstance(target, EncoderTarget) and not documents:
-        return ReferencePlan(not_taken=TEXTS["no_public"])
     (own,) = given["pretrained"]
     folder = own.checkpoint
     refuse_the_target("pretrained", folder, audited.folder)
-    if not isinstance(target, EncoderTarget):
-        if not (is_denoiser(folder) and has_sentinels(folder)):
-            return ReferencePlan()
-        start = checked_denoiser("pretrained", folder, target)
-        return ReferencePlan(auxiliary=Reference("auxiliary", own.path, own.source, start))
-    if not has_masked_head(target):
-        return ReferencePlan(not_taken=TEXTS["no_head"])
+    trains = isinstance(target, EncoderTarget) and has_masked_head(target)
+    if not isinstance(target, EncoderTarget) or not trains or not documents:
+        return _take_as_auxiliary(own, target, batch_tokens, TEXTS["no_public" if trains else "no_head"])
     tokenizer = load_tokenizer(folder)
     check_tokens("pretrained", folder, tokenizer, target)
     images = partial(open_image, data)
@@ -193,6 +195,17 @@ def _auxiliary(
         reader.check_vocabulary(documents)
         origin = f"{public.manifest.name}, sha256 {public.sha256}"
     return ReferencePlan(train=partial(fit_public_mlm, own.path, documents, images=images), corpus=origin)
+
+
+def _take_as_auxiliary(own: GivenFolder, target: Checkpoint, batch_tokens: int | None, lacking: str) -> ReferencePlan:
+    """Take what the target was fine-tuned from as its public model, untrained, where it can propose tokens to it."""
+    if not is_masked(own.checkpoint) and (isinstance(target, EncoderTarget) or not is_denoiser(own.checkpoint)):
+        return ReferencePlan(not_taken=lacking)
+    try:
+        loaded = load_public(own.checkpoint, target, batch_tokens)
+    except TargetError as error:
+        return ReferencePlan(not_taken=f"{lacking}. As it is, it does not serve: {error.problems[0]}")
+    return ReferencePlan(auxiliary=Reference("auxiliary", own.path, own.source, loaded))
 
 
 def complete(
@@ -221,7 +234,7 @@ def complete(
     """
     loaded, missing = prepared.same_kind, {}
     if "baselines" in needs and not any(reference.role.startswith("baseline-") for reference in loaded):
-        missing["baselines"] = TEXTS["baselines" if prepared.adapter is None else "baselines_of_adapter"]
+        missing["baselines"] = TEXTS["baselines"]
     if "auxiliary" in needs and takes_public_model(target):
         auxiliary = prepared.auxiliary
         if auxiliary is None and prepared.train is not None:
@@ -269,6 +282,7 @@ def fit_public_mlm(
     device: str = "cpu",
     progress: Progress = SILENT,
     images: OpenImage | None = None,
+    watch: Any = None,
 ) -> Path:
     """Fine-tune `pretrained` on public documents as a masked language model, or find it in the cache.
 
@@ -283,6 +297,7 @@ def fit_public_mlm(
         device: "cpu", "cuda" or "mps".
         progress: told of every epoch.
         images: opens a document's page, for pretrained checkpoints that see it.
+        watch: the `BestLoss` that times a few steps; nothing is kept then.
 
     Returns:
         The checkpoint's folder.
@@ -293,17 +308,10 @@ def fit_public_mlm(
     """
     start = open_checkpoint(pretrained)
     page_images = page_images_of(start, config_of(start), images)
-    digest = hashlib.sha256(json.dumps([start.sha256, recipe.as_json(), __version__], sort_keys=True).encode())
-    for document in documents:
-        digest.update(json.dumps(asdict(cast("Any", document)), sort_keys=True).encode() + b"\n")
-        page_image = page_images(document) if page_images is not None else None
-        if page_image is not None:
-            # The document names a file; what was trained on is its content.
-            digest.update(page_image.pixels.tobytes())
 
     def train(folder: Path) -> None:
         # Imported here, as a scan that trains nothing starts sooner without.
-        from audit.references.encoders import fit, save
+        from audit.references.encoders import BestLoss, fit, save
 
         model = starting_model(start, "mlm", seed=recipe.seed)
         tokenizer = load_tokenizer(start)
@@ -311,10 +319,22 @@ def fit_public_mlm(
         pages = [page for page in map(encoder.encode, documents) if page is not None]
         n = int(VALIDATION_SHARE * len(pages))
         progress.stage("training the public model, epochs", recipe.epochs)
-        on_epoch = progress.advance
-        fitted = fit(model, tokenizer, pages[n:], recipe, validation=pages[:n], device=device, on_epoch=on_epoch)
+        kept, held = watch or BestLoss(progress.advance), () if watch else pages[:n]
+        fitted = fit(model, tokenizer, pages[n:], recipe, validation=held, device=device, watch=kept)
         if fitted.loss is not None:
             fitted.model.load_state_dict(fitted.loss)
-        save(fitted.model, tokenizer, folder, processor_of=start.path)
+        if watch is None:
+            save(fitted.model, tokenizer, folder, processor_of=start.path)
+
+    if watch is not None:
+        train(cache)
+        return cache
+    digest = hashlib.sha256(json.dumps([start.sha256, recipe.as_json(), __version__], sort_keys=True).encode())
+    for document in documents:
+        digest.update(json.dumps(asdict(cast("Any", document)), sort_keys=True).encode() + b"\n")
+        page_image = page_images(document) if page_images is not None else None
+        if page_image is not None:
+            # The document names a file; what was trained on is its content.
+            digest.update(page_image.pixels.tobytes())
 
     return made_once(cache / f"public-mlm-{digest.hexdigest()[:16]}", train)

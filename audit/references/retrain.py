@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,17 +16,9 @@ from audit.corpus.images import open_image
 from audit.corpus.tagging import canonical
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
-from audit.references import TEXTS
-from audit.references.encoders import fit, save
+from audit.references import TEXTS, trainer
+from audit.references.encoders import BestLoss, fit, save
 from audit.references.recipes import AnsweringRecipe, Recipe, adapting, starting_model, without_weights
-from audit.references.trainer import (
-    fit_answering,
-    fit_extractive,
-    pointed_samples,
-    samples_of,
-    save_answering,
-    trains_pointing,
-)
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.loading import load_tokenizer
@@ -40,6 +33,7 @@ from audit.targets.opening import answering_of, open_model, target_of, trainer_o
 AnyRecipe = AnsweringRecipe | Recipe | Any
 """Of another kind: what an extension trains its models with."""
 Item = TypeVar("Item")
+Folder = TypeVar("Folder", bound=AnyFolder)
 _LABELLED = ("token-classification", "document-classification", "spade-extraction")
 
 
@@ -90,13 +84,15 @@ def recipe_for(corpus: Corpus) -> AnyRecipe:
     return Recipe(**named) if other is None or other.recipe is None else other.recipe(**named)
 
 
-def start_of(corpus: Corpus, given: Path | None) -> Path:
+def start_of(corpus: Corpus, given: Folder | None) -> Folder | Path:
     """Find the folder that the audited model was fine-tuned from: `given`, or the manifest's `references.pretrained`.
 
     Raises:
         TargetError: neither names it, or there is no such folder.
     """
     named = corpus.manifest.references.pretrained
+    if isinstance(given, CheckpointFolder):
+        return given
     if given is None and named is None:
         raise TargetError(*TEXTS["no_start" if trainer_of(corpus.manifest.task.kind) is None else "no_size"])
     start = given if given is not None else corpus.root / str(named)
@@ -154,42 +150,73 @@ def retrain(
     """
     start = without_weights(open_model(start, corpus))
     refuse_training(start, start.config)
-    seed = how.recipe.seed
-    if isinstance(how.recipe, AnsweringRecipe) and trains_pointing(start, corpus):
-        pointing = load_extractive(start, device=how.device, fresh_head=seed)
-        pointing.check(corpus)
-        pointed = _as_many(pointed_samples(corpus, documents), n, seed)
-        with adapting(pointing.model, start, seed):
-            fit_extractive(pointing, pointed, how.recipe, progress)
-        save_answering(pointing.model, start.path, folder, half=how.half)
-        return
-    if isinstance(how.recipe, AnsweringRecipe):
-        target = answering_of(start, corpus, how.device)
-        target.check(corpus)
-        samples = samples_of(corpus, documents)
-        if start.adapter is None:
-            target.model.float()  # small steps vanish in the rounding of half-precision weights
-        with adapting(target.model, start, seed):
-            fit_answering(target, _as_many(samples, n, seed), how.recipe, progress)
-        save_answering(target.model, start.path, folder, half=how.half)
-        return
     other = trainer_of(corpus.manifest.task.kind)
-    if other is not None and other.train is not None:
+    if not isinstance(how.recipe, AnsweringRecipe) and other is not None and other.train is not None:
         model = target_of(start, corpus)
         assert not isinstance(model, AnsweringTarget | ExtractiveTarget)
         known = _known(documents, model.unknown_names(documents))
-        other.train(start, _as_many(known, n, seed), how.recipe, folder, progress, half=how.half)
+        other.train(start, _as_many(known, n, how.recipe.seed), how.recipe, folder, progress, half=how.half)
         return
-    model, encoder = under_head(start, corpus, seed)
-    known = _known(documents, unknown_labels(encoder.task, encoder.labels, documents))
-    pages = [page for page in map(encoder.encode, known) if page is not None]
-    if encoder.task == "document-classification":
-        pages = [page for page in pages if page.has_loss]
-    with adapting(model, start, seed):
-        fit(
-            model, encoder.tokenizer, _as_many(pages, n, seed), how.recipe, device=how.device, on_epoch=progress.advance
+    learner = _learner_of(how, start, corpus, documents, n)
+    with adapting(learner.model, start, how.recipe.seed):
+        learner.fit(BestLoss(progress.advance))
+    learner.save(folder)
+
+
+def time_training(how: Retraining, start: AnyFolder, corpus: Corpus, seconds: float) -> trainer.TrainingTime:
+    """Estimate the time of a training on the member documents from steps that are run, for so many seconds at most.
+
+    For the errors see `retrain`; models that an extension trains are not timed.
+    """
+    began, watch = time.perf_counter(), BestLoss(lambda: None, seconds=seconds)
+    start = without_weights(open_model(start, corpus))
+    learner = _learner_of(how, start, corpus, corpus.of("member"), None)
+    with adapting(learner.model, start, how.recipe.seed):
+        learner.fit(watch)
+    return watch.time_since(began)
+
+
+@dataclass(frozen=True)
+class _Learner:
+    """A model that is about to be trained: what fits it in place, and what writes its checkpoint into a folder."""
+
+    model: Any
+    fit: Callable[[BestLoss], object]
+    save: Callable[[Path], None]
+
+
+def _learner_of(
+    how: Retraining, start: CheckpointFolder, corpus: Corpus, documents: Sequence[Document], n: int | None
+) -> _Learner:
+    """Load the start under the head of the task, and make the samples; see `retrain`."""
+    recipe, seed, half = how.recipe, how.recipe.seed, how.half
+    if not isinstance(recipe, AnsweringRecipe):
+        model, encoder = under_head(start, corpus, seed)
+        known = _known(documents, unknown_labels(encoder.task, encoder.labels, documents))
+        read = [page for page in map(encoder.encode, known) if page is not None]
+        labelled = encoder.task != "document-classification"
+        pages = _as_many([page for page in read if labelled or page.has_loss], n, seed)
+        return _Learner(
+            model,
+            lambda watch: fit(model, encoder.tokenizer, pages, recipe, device=how.device, watch=watch),
+            lambda folder: save(model, encoder.tokenizer, folder, half=half, processor_of=start.path),
         )
-    save(model, encoder.tokenizer, folder, half=how.half, processor_of=start.path)
+    target: Any
+    if trainer.trains_pointing(start, corpus):
+        target = load_extractive(start, device=how.device, fresh_head=seed)
+        samples, fit_target = trainer.pointed_samples(corpus, documents), trainer.fit_extractive
+    else:
+        target = answering_of(start, corpus, how.device)
+        samples, fit_target = trainer.samples_of(corpus, documents), trainer.fit_answering  # type: ignore[assignment]
+        if start.adapter is None:
+            target.model.float()  # small steps vanish in the rounding of half-precision weights
+    target.check(corpus)
+    taught = _as_many(samples, n, seed)
+    return _Learner(
+        target.model,
+        lambda watch: fit_target(target, taught, recipe, watch),
+        lambda folder: trainer.save_answering(target.model, start.path, folder, half=half),
+    )
 
 
 def _known(documents: Sequence[Document], unknown: Mapping[str, object]) -> Sequence[Document]:

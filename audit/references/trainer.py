@@ -7,12 +7,15 @@ pages are opened with a batch and let go with it.
 from __future__ import annotations
 
 import copy
+import math
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerState, TrainingArguments
@@ -46,18 +49,64 @@ class EpochScore:
     validation_loss: float | None = None
 
 
+@dataclass(frozen=True)
+class TrainingTime:
+    """How long a training takes: seconds before its first step, its steps, and the least and most seconds of each."""
+
+    before: float
+    n_steps: int
+    least: float
+    most: float
+
+    def of(self, n_models: int = 1, share: float = 1.0) -> tuple[float, float]:
+        """Return the least and the most seconds of so many trainings, on this share of the samples."""
+        return tuple(n_models * (self.before + share * self.n_steps * own) for own in (self.least, self.most))  # type: ignore[return-value]
+
+
+TIMED = 16
+"""Steps of a training that is timed, at most."""
+SLOWER = 1.4
+"""How much slower, or faster, a whole training may run than the steps that were timed (chosen here)."""
+
+
 @dataclass
 class EpochWatch(TrainerCallback):  # type: ignore[misc]
-    """Keeps the training loss of each epoch, and calls `on_epoch` after it."""
+    """Keeps the training loss of each epoch, calls `on_epoch` after it, and times steps until `seconds` are over."""
 
     on_epoch: Callable[[], None]
     history: list[EpochScore] = field(default_factory=list)
+    seconds: float = math.inf
+    n_steps: int = 0
+    ends: list[float] = field(default_factory=list)
+
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:
+        """Note when the training begins, and its steps."""
+        self.n_steps, self.ends = state.max_steps, [time.perf_counter()]
+
+    def on_step_end(self, args: Any, state: TrainerState, control: Any, **_: Any) -> None:
+        """Note when a step ends; end the training once its time is over."""
+        if self.seconds < math.inf and torch.cuda.is_available():
+            torch.cuda.synchronize()
+        self.ends.append(time.perf_counter())
+        if self.seconds < math.inf:
+            control.should_training_stop = len(self.ends) > TIMED or self.ends[-1] - self.ends[0] > self.seconds
+
+    def time_since(self, began: float) -> TrainingTime:
+        """Estimate the time of the whole training, which was prepared since `began`; the first step warms up."""
+        steps = np.diff(self.ends)[min(1, len(self.ends) - 2) :]
+        doubt = 2 * steps.std() / math.sqrt(len(steps)) if len(steps) > 2 else steps.mean() / 2
+        least, most = (steps.mean() - doubt) / SLOWER, (steps.mean() + doubt) * SLOWER
+        return TrainingTime(self.ends[0] - began, self.n_steps, max(0.0, least), most)
 
     def on_log(self, args: Any, state: TrainerState, control: Any, logs: dict[str, float], **_: Any) -> None:
         """Note the loss of an epoch that has ended."""
         if "loss" in logs:
             self.history.append(EpochScore(round(state.epoch or 0), logs["loss"]))
             self.on_epoch()
+
+
+Follower = Progress | EpochWatch
+"""What follows the epochs of a training."""
 
 
 class MixedTrainer(Trainer):  # type: ignore[misc]
@@ -160,7 +209,7 @@ def samples_of(corpus: Corpus, documents: Sequence[Document]) -> tuple[Sample, .
 
 
 def fit_answering(
-    target: AnsweringTarget, samples: Sequence[Sample], recipe: AnsweringRecipe, progress: Progress = SILENT
+    target: AnsweringTarget, samples: Sequence[Sample], recipe: AnsweringRecipe, progress: Follower = SILENT
 ) -> tuple[float, ...]:
     """Fine-tune the target's model on samples, in place, on the target's device; it ends in evaluation mode.
 
@@ -189,12 +238,12 @@ def _fit(
     samples: Sequence[Any],
     recipe: AnsweringRecipe,
     collator: Callable[[Any], Any],
-    progress: Progress,
+    progress: Follower,
 ) -> tuple[float, ...]:
     if not samples:
         raise TargetError("there is no question to train on", "give documents with questions in the split that trains")
     device = target.card.device
-    watch = EpochWatch(progress.advance)
+    watch = progress if isinstance(progress, EpochWatch) else EpochWatch(progress.advance)
     train(MixedTrainer, target.model, samples, recipe, device, collator=collator, watch=watch)
     target.model.to(device).eval()
     return tuple(score.training_loss for score in watch.history)
@@ -261,7 +310,7 @@ def _place(document: Document, question: Question) -> tuple[int, int] | None:
 
 
 def fit_extractive(
-    target: ExtractiveTarget, samples: Sequence[PointedSample], recipe: AnsweringRecipe, progress: Progress = SILENT
+    target: ExtractiveTarget, samples: Sequence[PointedSample], recipe: AnsweringRecipe, progress: Follower = SILENT
 ) -> tuple[float, ...]:
     """Fine-tune the target's model on samples, in place, on the target's device; it ends in evaluation mode.
 

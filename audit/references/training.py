@@ -42,8 +42,9 @@ from audit.references.provenance import (
     write_origin,
 )
 from audit.references.recipes import key_of, made_once
-from audit.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of
+from audit.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of, time_training
 from audit.targets.checkpoint.content import files_of
+from audit.targets.checkpoint.folder import AnyFolder
 from audit.targets.opening import open_model, threads, use_threads
 
 
@@ -52,14 +53,11 @@ class Material:
     """What a baseline may learn from.
 
     Attributes:
-        documents: the public ones that make samples, in file order.
-        n_left_out: public documents that are copies of an audited one, and would teach the baseline what it must not
-            know.
+        documents: the public ones that make samples, in file order, without copies of audited ones.
         n_samples: how many samples the audited model was trained on: those of the members.
     """
 
     documents: tuple[Document, ...]
-    n_left_out: int
     n_samples: int
 
 
@@ -82,11 +80,11 @@ def material(corpus: Corpus) -> Material:
     kept = tuple(document for document in useful if content_of(corpus, document) not in audited)
     if not kept:
         raise ManifestError(*wording("all_copies", n=len(useful), sample=sample))
-    return Material(kept, len(useful) - len(kept), wanted)
+    return Material(kept, wanted)
 
 
 def train_baseline(
-    start: Path | None,
+    start: AnyFolder | None,
     corpus: Corpus,
     out: Path,
     *,
@@ -131,7 +129,9 @@ def train_baseline(
     )
 
 
-def _train_one(how: Retraining, start: Path, corpus: Corpus, given: Material, out: Path, progress: Progress) -> Path:
+def _train_one(
+    how: Retraining, start: AnyFolder, corpus: Corpus, given: Material, out: Path, progress: Progress
+) -> Path:
     """Train a baseline, or find the one that was trained from the same inputs; return its folder."""
     opened = open_model(start, corpus)
     key = key_of([opened.sha256, corpus.sha256, how.as_json(), __version__])
@@ -142,6 +142,18 @@ def _train_one(how: Retraining, start: Path, corpus: Corpus, given: Material, ou
         write_origin(folder, corpus, given.documents, opened if how.continues else None)
 
     return made_once(out / f"baseline-{key}", make)
+
+
+N_SPLITS = 16
+"""Split models, unless somebody asks for another number."""
+
+
+def time_references(
+    start: AnyFolder | None, corpus: Corpus, device: str, seconds: float
+) -> dict[str, tuple[float, float]]:
+    """Estimate the least and the most seconds of training a baseline, and split models; see `time_training`."""
+    time = time_training(Retraining(recipe_for(corpus), device), start_of(corpus, start), corpus, seconds)
+    return {"baselines": time.of(), "splits": time.of(N_SPLITS, 0.5)}
 
 
 MIN_DOCUMENTS = 10
@@ -170,7 +182,7 @@ def halves_of(n_units: int, count: int, seed: int) -> Bools:
             return drawn
 
 
-def plan(corpus: Corpus, how: Retraining, start: Path, count: int, seed: int) -> Splits:
+def plan(corpus: Corpus, how: Retraining, start: AnyFolder, count: int, seed: int) -> Splits:
     """Draw the members of each model; copies of one document are in the same models.
 
     Raises:
@@ -195,7 +207,7 @@ def plan(corpus: Corpus, how: Retraining, start: Path, count: int, seed: int) ->
 
 
 def train_splits(
-    start: Path | None,
+    start: AnyFolder | None,
     corpus: Corpus,
     out: Path,
     *,
@@ -246,7 +258,8 @@ def train_splits(
         ]
         progress.stage("training split models", len(trials))
         work = _Training(how, splits, folder, corpus, out)
-        folders = {"start": files_of(folder), "data": files_of_corpus(corpus)}
+        path = folder if isinstance(folder, Path) else folder.own_path
+        folders = {"start": files_of(path), "data": files_of_corpus(corpus)}
         source = WorkSource(work, folders, _Elsewhere(how, splits.key, out.resolve(), threads()))
         with closing((engine or LocalEngine()).run(source, trials)) as done:
             for _ in done:
@@ -274,7 +287,7 @@ class _Training(Work):
 
     how: Retraining
     splits: Splits
-    start: Path
+    start: AnyFolder
     corpus: Corpus
     out: Path
 

@@ -4,27 +4,38 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from audit.attacks.battery import BATTERY
 from audit.attacks.interface import why_inapplicable
 from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
-from audit.engine.driver import make_engine
-from audit.engine.interface import EngineSettings, Progress
-from audit.errors import TargetError
-from audit.references import training
-from audit.references.load import REFERENCE_NAMES, advise_public_model, has_masked_head, takes_public_model
+from audit.engine.driver import LOCAL, make_engine
+from audit.engine.interface import SILENT, EngineSettings, Progress
+from audit.errors import DocauditError
+from audit.references import TEXTS, training
+from audit.references.load import (
+    REFERENCE_NAMES,
+    advise_public_model,
+    has_masked_head,
+    may_propose,
+    takes_public_model,
+)
+from audit.references.resolve import prepare
 from audit.targets.checkpoint.content import is_adapter
-from audit.targets.checkpoint.folder import stated_guarantee
+from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, stated_guarantee
 from audit.targets.encoders.target import EncoderTarget
-from audit.targets.opening import device_named, open_model, threads
+from audit.targets.opening import device_named, threads, trainer_of
 from audit.workflows.setup import CheckedModel, ScanSetup, check_model, doubt_draw, open_target, usable_references
 
 State = Literal["there", "trained by the scan", "can be trained", "missing"]
+STANDARD = [kind.preset("standard") for kind in BATTERY]
+SECONDS = 5.0
+"""For timing the steps of one training; a step that was begun is finished."""
 Given = Mapping[str, Sequence[Path]]
 """Folders of references by name, as a scan is given them."""
 
@@ -42,6 +53,7 @@ class ReferenceNeed:
         source: where it was found; empty where it was not.
         folders: its folders.
         how: the command, or what to give; empty for one that is there.
+        seconds: that its training takes on this machine, at least and at most; None where that was not timed.
     """
 
     name: str
@@ -51,6 +63,7 @@ class ReferenceNeed:
     source: str = ""
     folders: tuple[str, ...] = ()
     how: str = ""
+    seconds: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -85,25 +98,22 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given)
         DocauditError: what a scan would raise.
     """
     folder = open_target(model_dir, corpus, given)
-    attacks = [kind.preset("standard") for kind in BATTERY]
-    checked = check_model(folder, corpus, attacks)
+    checked = check_model(folder, corpus, STANDARD)
     case = Case(checked.target, checked.corpus)
-    reasons = {attack.name: why_inapplicable(attack, case) for attack in attacks}
+    strata = {name: Counter(trial.stratum for trial in own) for name, own in checked.trials.items()}
     _, doubts = stated_guarantee(folder)
     return InspectedModel(
         checked.target.card.architecture,
-        {name: reason for name, reason in reasons.items() if reason is not None},
-        tuple(
-            (name, *one)
-            for name, own in checked.trials.items()
-            for one in sorted(Counter(trial.stratum for trial in own).items())
-        ),
+        {one.name: reason for one in STANDARD if (reason := why_inapplicable(one, case)) is not None},
+        tuple((name, *one) for name, own in strata.items() for one in sorted(own.items())),
         (*checked.copies.warnings, *checked.unread.warnings, *doubts, *doubt_draw(folder, corpus)),
         tuple(missing(needs_of(checked, data_dir, model_dir, given))),
     )
 
 
-def list_references(data_dir: Path, model_dir: Path, given: Given, device: str = "auto") -> tuple[ReferenceNeed, ...]:
+def list_references(
+    data_dir: Path, model_dir: Path, given: Given, device: str = "auto", *, timed: bool = True
+) -> tuple[ReferenceNeed, ...]:
     """List the references that the attacks which apply to a model take.
 
     Args:
@@ -111,14 +121,33 @@ def list_references(data_dir: Path, model_dir: Path, given: Given, device: str =
         model_dir: the checkpoint to be audited.
         given: references.
         device: of the model.
+        timed: whether to estimate how long trainings take.
 
     Raises:
         DocauditError: a scan would refuse the model.
     """
     corpus = manifest.load(data_dir)
-    folder = open_target(model_dir, corpus, given)
-    checked = check_model(folder, corpus, [kind.preset("standard") for kind in BATTERY], device_named(device))
-    return needs_of(checked, data_dir, model_dir, given)
+    checked = check_model(open_target(model_dir, corpus, given), corpus, STANDARD, device_named(device))
+    needs = needs_of(checked, data_dir, model_dir, given)
+    times = time_needs(needs, checked, model_dir, given) if timed else {}
+    return tuple(replace(need, seconds=times.get(need.name)) for need in needs)
+
+
+def time_needs(
+    needs: Sequence[ReferenceNeed], checked: CheckedModel, model_dir: Path, given: Given
+) -> dict[str, tuple[float, float]]:
+    """Estimate by a few steps how many seconds the training of each reference takes, at least and at most."""
+    times: dict[str, tuple[float, float]] = {}
+    states = {need.name: need.state for need in needs if need.state in ("can be trained", "trained by the scan")}
+    corpus, device = checked.corpus, checked.target.card.device
+    with suppress(DocauditError):  # What cannot be trained is said where it is asked for.
+        if "can be trained" in states.values():
+            times |= training.time_references(_training_start(model_dir, corpus, given), corpus, device, SECONDS)
+    with suppress(DocauditError):
+        if "auxiliary" in states:
+            prepared = prepare(["auxiliary"], checked.target, open_target(model_dir, corpus, given), corpus, given)
+            times["auxiliary"] = prepared.time_training(device, SECONDS)
+    return {name: own for name, own in times.items() if name in states}
 
 
 def missing(needs: Sequence[ReferenceNeed]) -> Iterator[str]:
@@ -146,11 +175,14 @@ def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Give
     if not takes_public_model(target):
         taken.discard("auxiliary")
     trains_public = isinstance(target, EncoderTarget) and has_masked_head(target)
-    if "auxiliary" in taken and trains_public:
-        taken.add("pretrained")
-    base = _base(model_dir, corpus, given)
+    taken |= {"pretrained"} if "auxiliary" in taken else set()
+    begun = _training_start(model_dir, corpus, given)
+    base = begun.base.own_path if isinstance(begun, CheckpointFolder) and begun.base else None
     places = {name: _folders(name, corpus, data_dir, given, base) for name in REFERENCE_NAMES}
     start = next(iter(places["pretrained"][1]), None)
+    named = "".join(f" --reference pretrained={path}" for path in given.get("pretrained", ()))
+    if start is None and begun is None:
+        named = " --reference pretrained=PATH (what the model was fine-tuned from)"
 
     def need(name: str) -> ReferenceNeed:
         source, folders = places[name]
@@ -158,17 +190,14 @@ def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Give
         by = needed, tuple(attack.name for attack in attacks if name in attack.uses)
         if folders:
             return ReferenceNeed(name, *by, "there", source, tuple(map(str, folders)))
-        if name == "auxiliary" and trains_public and corpus.of("public") and start is not None:
+        if name == "auxiliary" and start is not None and trains_public and corpus.of("public"):
             return ReferenceNeed(name, *by, "trained by the scan", "from pretrained and the public documents")
+        if name == "auxiliary" and start is not None and may_propose(start, target):
+            return ReferenceNeed(name, *by, "there", "pretrained, as it is", (str(start),))
         if name == "splits" or (name == "baselines" and corpus.of("public")):
-            kind = "baseline" if name == "baselines" else name
-            command = f"docaudit train-{kind} {data_dir} --out {name}{_start(start, base, model_dir, corpus, given)}"
+            command = f"docaudit references {data_dir} {model_dir} --train {name}{named}"
             return ReferenceNeed(name, *by, "can be trained", how=command)
-        words = {
-            "baselines": "train one like the model on documents that are not audited",
-            "pretrained": "give the checkpoint that the model was fine-tuned from (--reference pretrained=PATH)",
-        }
-        return ReferenceNeed(name, *by, "missing", how=words.get(name) or advise_public_model(target))
+        return ReferenceNeed(name, *by, "missing", how=TEXTS["missing"].get(name) or advise_public_model(target))
 
     return tuple(need(name) for name in REFERENCE_NAMES if name in taken)
 
@@ -184,53 +213,35 @@ def _folders(name: str, corpus: Corpus, data_dir: Path, given: Given, base: Path
     return "manifest", paths
 
 
-def _base(model_dir: Path, corpus: Corpus, given: Given) -> Path | None:
-    """Find the model under an adapter."""
-    if not is_adapter(model_dir):
-        return None
-    base = open_target(model_dir, corpus, given).base
-    return None if base is None else base.own_path
-
-
-def _start(start: Path | None, base: Path | None, model_dir: Path, corpus: Corpus, given: Given) -> str:
-    """End a command that trains models as the audited one was."""
-    if base is None:
-        if start is None:
-            return " --reference pretrained=PATH (what the model was fine-tuned from)"
-        return f" --reference pretrained={start}" if "pretrained" in given else ""
-    # An adapter's settings are read in its folder; its base is looked for in the manifest and in them.
-    named = f" --reference pretrained={model_dir}"
-    try:
-        open_model(model_dir, corpus)
-    except TargetError:
-        return f"{named} (first name its base as references.pretrained in manifest.toml: {start})"
-    return named
-
-
-def train_baselines(
-    data_dir: Path, out: Path, *, start: Path | None, count: int, seed: int | None, device: str, progress: Progress
-) -> int:
-    """Train baselines on the public documents of a data set, and count them; see `baselines.train_baseline`.
-
-    Raises:
-        DocauditError: the data set is broken, or a model cannot be trained.
-    """
-    corpus, chosen = manifest.load(data_dir), device_named(device)
-    return len(training.train_baseline(start, corpus, out, count=count, seed=seed, device=chosen, progress=progress))
-
-
-def train_splits(
+def train_references(
     data_dir: Path,
+    model_dir: Path,
+    given: Given,
+    names: Sequence[str],
     out: Path,
     *,
-    start: Path | None,
-    count: int,
-    seed: int,
-    device: str,
-    engine: str,
-    progress: Progress,
-) -> int:
-    """Train models, each on half of the member documents, and count them; see `training.train_splits`.
+    count: int | None = None,
+    seed: int | None = None,
+    device: str = "auto",
+    engine: str = LOCAL,
+    progress: Progress = SILENT,
+) -> dict[str, Path]:
+    """Train references of a model, those that are in `out` already excepted.
+
+    Args:
+        data_dir: the data set.
+        model_dir: the audited checkpoint.
+        given: references; training begins from pretrained, or with the settings of the audited adapter.
+        names: "baselines" or "splits"; none: the baselines that attacks take and nobody gave.
+        out: gets a folder for each name.
+        count: models of each; None: 1 baseline, `training.N_SPLITS` split models.
+        seed: of the first baseline and of the draw of the splits; None: the recipe's, and 0.
+        device: "auto", "cpu", "cuda" or "mps".
+        engine: where split models are trained, as `make_engine` takes it.
+        progress: of epochs and models.
+
+    Returns:
+        The folder of each name.
 
     Raises:
         DocauditError: there is no such engine, the data set is broken, or a model cannot be trained.
@@ -238,6 +249,22 @@ def train_splits(
     chosen = device_named(device)
     made = make_engine(engine, EngineSettings(width=1, threads=threads(), gpu=chosen == "cuda"))
     corpus = manifest.load(data_dir)
-    return len(
-        training.train_splits(start, corpus, out, count=count, seed=seed, device=chosen, engine=made, progress=progress)
-    )
+    if not names:
+        needs = list_references(data_dir, model_dir, given, device, timed=False)
+        names = [need.name for need in needs if need.state == "can be trained" and need.name != "splits"]
+    start, how = _training_start(model_dir, corpus, given), dict[str, Any](device=chosen, progress=progress)
+    if "baselines" in names:
+        training.train_baseline(start, corpus, out / "baselines", count=count or 1, seed=seed, **how)
+    if "splits" in names:
+        how |= {"count": count or training.N_SPLITS, "seed": seed or 0, "engine": made}
+        training.train_splits(start, corpus, out / "splits", **how)
+    return {name: out / name for name in names}
+
+
+def _training_start(model_dir: Path, corpus: Corpus, given: Given) -> AnyFolder | None:
+    """Find what models like the audited one begin from: its own folder for an adapter, and for an extension's sizes."""
+    if is_adapter(model_dir):
+        return open_target(model_dir, corpus, given)
+    named = next(iter(given.get("pretrained", ())), None)
+    own = corpus.manifest.references.pretrained is None and trainer_of(corpus.manifest.task.kind) is not None
+    return model_dir if named is None and own else named

@@ -208,8 +208,8 @@ def test_scores_without_their_references_say_what_they_need():
         if isinstance(item, Unresolved) and item.name.startswith("auc")
     }
     assert set(reasons) == {"auc.calibrated", "auc.lira", "auc.rmia", "auc.docmia"}
-    assert "train-baseline" in reasons["auc.calibrated"]
-    assert "train-splits" in reasons["auc.lira"]
+    assert "references --train" in reasons["auc.calibrated"]
+    assert "--train splits" in reasons["auc.lira"]
     assert "quick" in reasons["auc.docmia"]
     assert measured(findings, "auc").value == measured(findings, "auc.loss").value
     assert Adaptation not in case.target.asked

@@ -410,7 +410,7 @@ def test_what_a_data_set_lacks_is_said():
     assert why(EXACT, Case(NoModel(plain), plain), "data") is None, (
         "a baseline can be trained: without one no limit is left out"
     )
-    assert "train-baseline" in why(EXACT, Case(NoModel(plain), plain), "missing")
+    assert "references --train" in why(EXACT, Case(NoModel(plain), plain), "missing")
     assert why(EXACT, case(Answering(), corpus), "model") is None
     deaf = Answering()
     deaf.answers = frozenset()

@@ -100,7 +100,7 @@ def test_a_reference_with_another_head_is_named_as_not_counted(tmp_path: Path) -
     (result,) = records.read(tmp_path / "out").attacks
     assert result.status == "completed"
     (ablation,) = result.ablations
-    assert "pretrained (bert-base) did not count: their head" in ablation
+    assert "pretrained (bert-base) did not count: it is BERT, masked language model, the target BERT, token" in ablation
     missing = next(item for item in result.measurements if item.name == "reference_power")
     assert isinstance(missing, Unresolved)
     assert "did not count" in missing.reason

@@ -81,7 +81,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.mark.parametrize("baseline", ["data/baseline", "data/of_public", None])
 def test_held_out_documents_of_training_are_noticed_beside_any_reference(world: World, baseline: str | None) -> None:
-    """`docaudit train-baseline` trains on the public documents: the reference then has a low loss on them."""
+    """`docaudit references --train` trains on the public documents: the reference then has a low loss on them."""
     p_values = {name: world.checks(name, baseline)["held-out documents"].p_value for name in world.trained}
     assert p_values["refitted"] <= 0.001
     assert p_values["half"] <= 0.001

@@ -44,7 +44,7 @@ def stated() -> Case:
 
 def in_part() -> Case:
     """Attacks of which some were skipped, left out or not asked for."""
-    skipped = gone("memorisation", "skipped", "missing", "no baseline", "docaudit train-baseline")
+    skipped = gone("memorisation", "skipped", "missing", "no baseline", "docaudit references --train")
     done = Result("canaries", measurements=(examples.mean("excess", 0.1, 0.1, 64),))
     record = examples.record(skipped, done, battery=BATTERY)
     lacking = gone("redaction", "left out", "data", "nothing is redacted", "scan without --only")

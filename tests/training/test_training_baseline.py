@@ -40,7 +40,9 @@ def pages(tmp_path_factory):
 def taught(monkeypatch):
     """What each training is given; nothing is trained."""
     seen = []
-    monkeypatch.setattr(retrain, "fit_answering", lambda target, samples, recipe, _: seen.append((samples, recipe)))
+    monkeypatch.setattr(
+        retrain.trainer, "fit_answering", lambda target, samples, recipe, _: seen.append((samples, recipe))
+    )
     return seen
 
 
@@ -108,8 +110,8 @@ def test_a_training_that_breaks_down_leaves_nothing(start, pages, tmp_path, monk
     def stop(*_, half):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(retrain, "save_answering", stop)
-    monkeypatch.setattr(retrain, "fit_answering", lambda *_: None)
+    monkeypatch.setattr(retrain.trainer, "save_answering", stop)
+    monkeypatch.setattr(retrain.trainer, "fit_answering", lambda *_: None)
     with pytest.raises(EngineError, match="No space left"):
         train_baseline(start, pages, tmp_path / "out", recipe=RECIPE)
     assert list((tmp_path / "out").iterdir()) == []
@@ -148,7 +150,7 @@ def test_copies_of_audited_documents_are_left_out(pages):
     copies = [replace(document, id=f"copy-{document.id}", split="public") for document in pages.of("member", "heldout")]
     doubled = replace(pages, documents=(*pages.documents, *copies))
     found = material(doubled)
-    assert (found.documents, found.n_left_out) == (pages.of("public"), len(copies))
+    assert found.documents == pages.of("public")
     only = replace(pages, documents=(*pages.of("member", "heldout"), *copies))
     with pytest.raises(ManifestError, match=r"all 6 public documents .* are copies"):
         material(only)
@@ -165,7 +167,7 @@ def test_copies_without_words_are_known_by_their_image(tmp_path):
     (tmp_path / "images" / "p0.png").write_bytes((tmp_path / "images" / "m1.png").read_bytes())
     write(tmp_path, made.manifest, wordless)
     found = material(load_corpus(tmp_path))
-    assert ([document.id for document in found.documents], found.n_left_out) == (["p1"], 1)
+    assert [document.id for document in found.documents] == ["p1"]
 
 
 def test_a_tagger_gets_baselines_too(checkpoints, tmp_path):

@@ -48,10 +48,10 @@ def model(data: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_owner_trains_it_with_the_command_and_scans_with_it(data: Corpus, model: Path, tmp_path: Path) -> None:
-    arguments = ["train-baseline", str(data.root), "--out", str(tmp_path), "--reference", f"pretrained={model}"]
+    arguments = ["references", str(data.root), str(model), "--train", "baselines", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, [*arguments, "--device", "cpu"], catch_exceptions=False)
     assert result.exit_code == 0
-    (folder,) = tmp_path.glob("baseline-*")
+    (folder,) = tmp_path.glob("baselines/baseline-*")
     own, audited = load_nlu(folder), load_nlu(model)
     assert (own.labels, own.intents) == (audited.labels, audited.intents)
     sizes = ("embedding_size", "hidden_size", "state_dropout", "input_dropout")

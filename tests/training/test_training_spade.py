@@ -8,7 +8,7 @@ import tiny
 import torch
 
 from audit.corpus.documents import Document, Entity
-from audit.references.encoders import Collator, fit, labelled, save
+from audit.references.encoders import Collator, fit, save
 from audit.references.recipes import Recipe
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.encoding import Encoder
@@ -67,7 +67,7 @@ def test_a_tiny_corpus_is_learned_by_heart(family, head, tmp_path):
 @pytest.mark.parametrize("head", tiny.SPADE_HEADS)
 def test_a_batch_is_what_the_models_take_and_none_is_one_beyond_its_longest_page(head):
     pages = pages_of(head)
-    batch = Collator(family_named("bros"), tiny.tokenizer(), 0.15, seed=0)([labelled(page) for page in pages])
+    batch = Collator(family_named("bros"), tiny.tokenizer(), 0.15, seed=0)(pages)
     lengths = [len(page.ids) for page in pages]
     links = batch["labels" if head == "spade-linking" else "subsequent_token_labels"].numpy()
     for row, page in enumerate(pages):

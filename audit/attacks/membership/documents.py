@@ -69,12 +69,8 @@ def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:
 
 
 def name_unusable_references(case: Case, reason: str) -> str:
-    """Add to a reason for a missing reference the names of the references that were given and do not count."""
-    given = case.references.uncounted
-    if not given:
-        return reason
-    why = "their head, labels or tokens differ from the model’s, so the losses do not compare"
-    return f"{reason}; {' and '.join(given)} did not count: {why}"
+    """Add to a reason for a missing reference why the references that were given do not count."""
+    return "; ".join([reason, *case.references.uncounted])
 
 
 def select_compared(corpus: Corpus) -> tuple[Document, ...]:

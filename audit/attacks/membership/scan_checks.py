@@ -149,9 +149,9 @@ def check_heldout(corpus: Corpus, documents: Sequence[Document], losses: Losses,
     """Test whether the target's loss on held-out documents is lower than on public ones, more than the reference's is.
 
     Both have to hold: the area of the target is over chance, and over the area of the reference. A reference that was
-    trained on the public documents, as `docaudit train-baseline` does it, has a low area; then the first part decides,
-    which is valid where both kinds of documents are alike. Documents that the blind check tells apart take a baseline
-    that does not know the public ones.
+    trained on the public documents, as `docaudit references --train` does it, has a low area; then the first part
+    decides, which is valid where both kinds of documents are alike. Documents that the blind check tells apart take a
+    baseline that does not know the public ones.
 
     Args:
         corpus: the data set.

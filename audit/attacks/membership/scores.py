@@ -41,7 +41,7 @@ RESOLVING = 150
 is in `benchmarks/membership_calibration.json`)."""
 CLUSTERING_SEED = 0
 """Of K-means: scores follow from the outcomes alone, so that evidence and measurements agree."""
-_UNCALIBRATED = "needs a baseline (docaudit train-baseline), or the pretrained model with a head for the task"
+_UNCALIBRATED = "needs a baseline (docaudit references --train), or the pretrained model with a head for the task"
 _NOT_TRAINED = "this target does not allow training of the model's parameters"
 Score = Floats | str
 """Shape (n_documents,), NaN where a document has none; or why no document has it."""
@@ -53,7 +53,7 @@ QUANTITIES = {
 }
 """The primary score in words, as an axis has it."""
 COMPARISON = ScoreComparison("document", "unseen documents", ("member", "held-out"))
-_SPLITS = "needs split models (K of them, each trained on half of the documents: docaudit train-splits)"
+_SPLITS = "needs split models (K of them, each trained on half of the documents: docaudit references --train splits)"
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,7 +99,7 @@ class Memorisation(Attack):
             reasons.append(Reason("data", f"no question with an answer in {split} documents", text_of(self.name).add))
         baselines = given(case)["baselines"]
         if not known and not baselines:
-            reasons.append(Reason("missing", "[references] names no baseline: make one with docaudit train-baseline"))
+            reasons.append(Reason("missing", "[references] has no baseline: make one with docaudit references --train"))
         if 0 < baselines < self.n_baselines:
             few = f"{baselines} of {self.n_baselines} baselines"
             reasons.append(Reason("weak", few, "(give more: --reference baselines=PATH)"))

@@ -31,8 +31,8 @@ memory. It is the limit of the default policy; a leak of twice that is then pass
 CONTROL = 0.005
 """One-sided level at which net on held-out documents shows in another context that it is not 0 (0.05, two-sided, over
 five contexts)."""
-TRAIN_ALIKE = "train the baseline with the target's recipe (docaudit train-baseline), and scan again"
-TRAIN_APART = "train the baseline on documents outside the audit (docaudit train-baseline), and scan again"
+TRAIN_ALIKE = "train the baseline with the target's recipe (docaudit references --train), and scan again"
+TRAIN_APART = "train the baseline on documents outside the audit (docaudit references --train), and scan again"
 _ROUNDING = 1e-9
 """2 points are 2 points, whatever the last bit of a sum says."""
 

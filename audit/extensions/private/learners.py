@@ -12,7 +12,7 @@ import torch
 from audit.corpus.documents import Corpus, Document
 from audit.errors import TargetError
 from audit.extensions.private.units import Batch, Learner
-from audit.references.encoders import Collator, Example, labelled, save
+from audit.references.encoders import Collator, save
 from audit.references.recipes import AnsweringRecipe
 from audit.references.retrain import recipe_for, under_head
 from audit.references.trainer import samples_of, save_answering, trains_pointing
@@ -158,20 +158,20 @@ class EncoderLearner(Learner):
             "spade-linking": self._linking_costs,
         }[encoder.task]
 
-    def samples_of(self, document: Document, rng: np.random.Generator) -> tuple[Example, ...]:
+    def samples_of(self, document: Document, rng: np.random.Generator) -> tuple[Encoding, ...]:
         """See `Learner.samples_of`: the page where the loss reads anything of it; of a longer one its beginning."""
         page = self._encoder.encode(document)
         if page is None:
             return ()
         if self._encoder.task == "mlm":
             return (self._masked(page, rng),)
-        return (labelled(page),) if page.has_loss else ()
+        return (page,) if page.has_loss else ()
 
-    def alike(self, sample: Example) -> Hashable:
+    def alike(self, sample: Encoding) -> Hashable:
         """See `Learner.alike`."""
         return len(sample.ids) // LENGTHS
 
-    def collate(self, samples: Sequence[Example]) -> Batch:
+    def collate(self, samples: Sequence[Encoding]) -> Batch:
         """See `Learner.collate`."""
         batch = self._collator(samples)
         if self._encoder.task == "mlm":
@@ -194,13 +194,13 @@ class EncoderLearner(Learner):
         sees_images = self._family.sight_of(self.model.config) is not None
         return Collator(self._family, self._encoder.tokenizer, mask_probability, seed, sees_images)
 
-    def _masked(self, page: Encoding, rng: np.random.Generator) -> Example:
+    def _masked(self, page: Encoding, rng: np.random.Generator) -> Encoding:
         """Mask a page, with at least one hidden token, so that it has a loss."""
         masker = self._collate_with(self._mask_probability, int(rng.integers(2**31)))
-        example = masker.masked(page)
-        while example.labels is None or not (example.labels != NOT_READ).any():
-            example = masker.masked(page)
-        return example
+        masked = masker.masked(page)
+        while masked.labels is None or not (masked.labels != NOT_READ).any():
+            masked = masker.masked(page)
+        return masked
 
     def _masked_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
         """Compute the masked-token losses, with scores for the masked tokens only where possible."""

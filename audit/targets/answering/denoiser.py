@@ -49,7 +49,7 @@ from audit.targets.answering.reader import Inputs, PageTokens, Sample, marks_of,
 from audit.targets.answering.target import AskedPage, asked_page, page_of
 from audit.targets.answering.words_reader import encoder_decoder_reader
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
-from audit.targets.checkpoint.loading import load_whole_model, open_tokenizer, place
+from audit.targets.checkpoint.loading import load_whole_model, place
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import OpenImage
 from audit.targets.encoders.target import best_first
@@ -216,15 +216,6 @@ def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
     kind = str(raw.get("model_type"))
     family = T5 if kind == "t5" else find_family(kind)
     return family if family is not None and family.denoises else None
-
-
-def has_sentinels(folder: AnyFolder) -> bool:
-    """Return True for a checkpoint whose vocabulary has sentinels, which mark hidden spans.
-
-    Raises:
-        TargetError: its tokenizer cannot be loaded.
-    """
-    return len(_sentinels(open_tokenizer(folder, ()))) > 1
 
 
 def load_denoiser(folder: AnyFolder, *, device: str = "cpu", images: OpenImage | None = None) -> Denoiser:
