@@ -66,6 +66,9 @@ class ReferenceNeed:
     seconds: tuple[float, float] | None = None
 
 
+Needs = tuple[ReferenceNeed, ...]
+
+
 @dataclass(frozen=True)
 class InspectedModel:
     """A model that a scan takes.
@@ -111,9 +114,7 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given)
     )
 
 
-def list_references(
-    data_dir: Path, model_dir: Path, given: Given, device: str = "auto", *, timed: bool = True
-) -> tuple[ReferenceNeed, ...]:
+def list_references(data_dir: Path, model_dir: Path, given: Given, device: str = "auto", timed: bool = True) -> Needs:
     """List the references that the attacks which apply to a model take.
 
     Args:
@@ -133,9 +134,7 @@ def list_references(
     return tuple(replace(need, seconds=times.get(need.name)) for need in needs)
 
 
-def time_needs(
-    needs: Sequence[ReferenceNeed], checked: CheckedModel, model_dir: Path, given: Given
-) -> dict[str, tuple[float, float]]:
+def time_needs(needs: Needs, checked: CheckedModel, model_dir: Path, given: Given) -> dict[str, tuple[float, float]]:
     """Estimate by a few steps how many seconds the training of each reference takes, at least and at most."""
     times: dict[str, tuple[float, float]] = {}
     states = {need.name: need.state for need in needs if need.state in ("can be trained", "trained by the scan")}
@@ -167,7 +166,7 @@ def missing_references(opened: ScanSetup) -> tuple[str, ...]:
     return tuple(missing(needs_of(checked, options.data_dir, options.model_dir, options.references)))
 
 
-def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Given) -> tuple[ReferenceNeed, ...]:
+def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Given) -> Needs:
     """List the references that the attacks which apply to a checked model take."""
     target, corpus = checked.target, checked.corpus
     attacks = [attack for attack in checked.applicable if checked.trials.get(attack.name)]

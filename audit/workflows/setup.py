@@ -352,19 +352,9 @@ def hold_weights(folder: CheckpointFolder, dtype: str, *, on_workers: bool) -> C
 
 def warn_of_recipes(prepared: ReferencePlan) -> tuple[str, ...]:
     """Warn of each reference that was trained here in another way than the audited adapter."""
-    if prepared.adapter is None:
-        return ()
-    others = [
-        (reference.role, adapter_of(reference.folder))
-        for reference in prepared.same_kind
-        if (reference.folder / FILE_NAME).is_file()
-    ]
-    return tuple(
-        _TEXTS["other_recipe"].format(
-            role=role,
-            how="in all its weights" if own is None else f"with another adapter ({own})",
-            adapter=prepared.adapter,
-        )
-        for role, own in others
-        if own != prepared.adapter
-    )
+    trained = [one for one in prepared.same_kind if prepared.adapter and (one.folder / FILE_NAME).is_file()]
+    found = {one.role: adapter_of(one.folder) for one in trained}
+    others = {role: own for role, own in found.items() if own != prepared.adapter}
+    hows = {role: f"with another adapter ({own})" if own else "in all its weights" for role, own in others.items()}
+    text, adapter = _TEXTS["other_recipe"], prepared.adapter
+    return tuple(text.format(role=role, how=how, adapter=adapter) for role, how in hows.items())
