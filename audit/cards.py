@@ -18,7 +18,7 @@ SCANNED_WITH: Mapping[str, tuple[str, ...]] = {
 """By the task of a model, other tasks of documents that it may be scanned with: a model that writes may be asked
 questions, or for a page's whole output; one that points at answers is asked questions too; a masked language model
 learns the words of a page, whatever tags its fields have."""
-Revision = Annotated[str, Field(pattern=r"^[\w.-]+(/[\w.-]+){0,2}@[0-9a-f]{40}$")]
+Revision = Annotated[str, Field(pattern=r"^[\w./-]+@[0-9a-f]{40}$")]
 """A commit of the Hub: ORG/MODEL@COMMIT, or datasets/ORG/NAME@COMMIT."""
 NO_MODEL = "no model"
 """The family on the card of an audit of the text alone."""

@@ -172,7 +172,7 @@ def digest_of_files(digests: Mapping[str, str], base: str | None = None) -> str:
     return whole.hexdigest()
 
 
-_SNAPSHOT = re.compile(r"/(?:models--|(?=datasets--))([^/]+)/snapshots/([0-9a-f]{40})$")
+_SNAPSHOT = re.compile(r"/(?:models--|(?=datasets--))([\w.-]+)/snapshots/([0-9a-f]{40})$")
 
 
 def hub_revision(folder: Path) -> str | None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from audit import __version__
 from audit.errors import DocauditError
-from audit.extensions.hub import fetch
+from audit.extensions.hub import fetch, network
 from audit.progress import Progress, observed_by
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def scan(
     )
     chosen, told = load_policy(policy), _Told(progress)
     check_folders(options.out, options.evidence_dir)
-    with observed_by(told):
+    with network(allowed=False), observed_by(told):
         told.stage("opening the model and the data set")
         from audit.workflows.scan import run
 

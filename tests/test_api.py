@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import typer.main
 from commands import docaudit as command
+from huggingface_hub import constants
 
 import docaudit
 from audit.cli import app
@@ -101,6 +102,14 @@ def test_a_policy_that_a_program_made_is_checked_as_a_file_is(scanned, changes, 
         changes = changes | {"limits": (dataclasses.replace(first, metric="auk"),), "demands": ()}
     with pytest.raises(DocauditError, match=re.escape(said)):
         evaluate(scanned[0].record, dataclasses.replace(policy, **changes))
+
+
+def test_a_scan_is_offline_whatever_the_environment_says(scanned, tiny_corpus, tmp_path, monkeypatch):
+    offline = []
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("audit.workflows.scan.run", lambda *_: offline.append(constants.HF_HUB_OFFLINE))
+    scan(tmp_path, tiny_corpus, out=tmp_path / "out")
+    assert (offline, constants.HF_HUB_OFFLINE) == ([True], False)
 
 
 def test_errors_say_what_to_do(tiny_corpus, tmp_path, monkeypatch):

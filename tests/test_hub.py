@@ -15,6 +15,7 @@ from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.summary import card
 from audit.extensions.hub import fetch
+from audit.files import hub_revision
 
 pytestmark = pytest.mark.usefixtures("undrawn", "few_candidates")
 
@@ -77,6 +78,22 @@ def test_what_cannot_be_downloaded_says_why(place, allowed, said, own_hub, tiny_
     assert result.exit_code == 2, result.output
     assert said in " ".join(result.output.split())
     assert allowed or not own_hub.asked
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("models--org--model", "org/model"),
+        ("models--gpt2", "gpt2"),
+        ("datasets--org--bills", "datasets/org/bills"),
+        ("models--a b", None),
+        ("other", None),
+    ],
+)
+def test_a_snapshot_is_known_by_its_folder(name, found, tmp_path):
+    folder = tmp_path / name / "snapshots" / hub.COMMIT
+    assert hub_revision(folder) == (found and f"{found}@{hub.COMMIT}")
+    assert hub_revision(folder / "inner") is None
 
 
 def test_a_hub_that_is_down_is_no_traceback(own_hub, tmp_path, monkeypatch):

@@ -57,7 +57,7 @@ def _download(name: str, is_data: bool, revision: str | None) -> Path:
 
     kind = "dataset" if is_data else "model"
     try:
-        with _online():
+        with network(allowed=True):
             commit = str(HfApi().repo_info(name, revision=revision, repo_type=kind).sha)
             # Links lead from a snapshot of the Hub's cache to its blobs. An import follows no link out of its source.
             own = Path(constants.HF_HOME, "docaudit", f"datasets--{name.replace('/', '--')}", "snapshots", commit)
@@ -81,11 +81,11 @@ def _download(name: str, is_data: bool, revision: str | None) -> Path:
 
 
 @contextmanager
-def _online() -> Iterator[None]:
-    """Let the client of the Hub use the network within the context."""
+def network(allowed: bool) -> Iterator[None]:
+    """Let the client of the Hub use the network within the context, or keep it offline in spite of the environment."""
     from huggingface_hub import constants
 
-    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, False
+    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, not allowed
     try:
         yield
     finally:

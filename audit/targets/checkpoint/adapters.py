@@ -99,11 +99,8 @@ def base_folder(folder: Path, settings: Mapping[str, Any], given: Path | None) -
         if isinstance(named, str)
         else ""
     )
-    raise TargetError(
-        f"{folder}: an adapter without its model{called}",
-        f"get the base model ({download_of(named, 'BASE')}). Name BASE as base_model_name_or_path in "
-        "adapter_config.json, as references.pretrained in manifest.toml, or with --reference pretrained=BASE",
-    )
+    command = download_of(named, "BASE")
+    raise TargetError(*wording("adapter_without_base", folder=folder, called=called, command=command))
 
 
 def assemble(adapter: Adapter, base: Path) -> Path:
