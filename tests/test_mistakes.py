@@ -93,6 +93,25 @@ def sound(tmp_path_factory):
     return root
 
 
+def test_a_preview_shows_the_boxes_to_their_owner_alone(sound, tmp_path, monkeypatch):
+    shutil.copytree(sound / "DATA", tmp_path / "DATA")
+    monkeypatch.chdir(tmp_path)
+    for count, page in ((4, "page-4.png"), (2, "page-1.png")):
+        result = docaudit("inspect", "DATA", "--preview", count)
+        assert f"Drawn into docaudit-preview/: {count} pages (page-1.png is m0, page-2.png is m1" in result.output
+        assert (tmp_path / "docaudit-preview" / page).exists()
+    assert [oct(path.stat().st_mode)[-3:] for path in (tmp_path / "docaudit-preview").iterdir()] == ["600"] * 2
+    assert oct((tmp_path / "docaudit-preview").stat().st_mode)[-3:] == "700"
+    drawn = Image.open(tmp_path / "docaudit-preview" / "page-1.png")
+    word = json.loads((tmp_path / "DATA" / "documents.jsonl").read_text().splitlines()[0])["words"]
+    assert {drawn.getpixel(tuple(map(int, one["box"][:2]))) for one in word} == {(31, 111, 235), (209, 36, 47)}
+    each(lambda page, number: page.update(image=None))(tmp_path / "DATA", None)
+    assert docaudit("inspect", "DATA", "--preview", 1).exit_code == 0, "words are drawn where no image is"
+    shutil.rmtree(tmp_path / "docaudit-preview")
+    (tmp_path / "docaudit-preview").symlink_to(tmp_path / "DATA")
+    assert "docaudit-preview: is a link" in docaudit("inspect", "DATA", "--preview", 1).output
+
+
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake["name"])
 def test_a_mistake_is_named_once_with_its_remedy(mistake, sound, tmp_path, monkeypatch):
     for name in ("DATA", "MODEL"):

@@ -164,6 +164,7 @@ def inspect(
     data_dir: DataDir,
     model: Annotated[Path | None, typer.Option(help=HELP["inspect.model"])] = None,
     reference: References = None,
+    preview: Annotated[int | None, typer.Option(min=1, metavar="N", help=HELP["inspect.preview"])] = None,
     as_json: Annotated[bool, typer.Option("--json", help=HELP["inspect.as_json"])] = False,
     verbose: Verbose = False,
 ) -> None:
@@ -182,6 +183,10 @@ def inspect(
         summary = summarise(corpus)
     if not as_json:
         _show_summary(summary, verbose=verbose)
+    if preview is not None:
+        from audit.report.revealed import draw_preview
+
+        console.note(draw_preview(corpus, preview))
     with console.Reporter() as progress:
         progress.stage("looking at the attacks" if model is None else "opening the model")
         inspected = None
@@ -201,12 +206,10 @@ def inspect(
     ready = [titles[name] for name, why in attacks if why == READY]
     more = "" if verbose else " (-v shows more)"
     console.say(f"{len(ready)} of {len(attacks)} attacks can run{more}{': ' if ready else '.'}{'; '.join(ready)}")
-    if len(ready) < len(attacks):
-        console.say("Cannot run on this data set:")
-    console.say(*(f"  {titles[name]}: {why}" for name, why in attacks if why != READY))
+    barred = [f"  {titles[name]}: {why}" for name, why in attacks if why != READY]
+    console.say(*["Cannot run on this data set:"][: len(barred)], *barred)
     if inspected is not None:
         if verbose:
-            console.say("")
             console.show_table("Trials with this model", ("attack", "split", "trials"), inspected.trials)
         console.say(*inspected.lacking)
 

@@ -1,17 +1,23 @@
-"""The one report with recovered values, in `evidence/` for its owner alone; nothing else changes."""
+"""What its owner alone may see: the one report with recovered values, and pictures of the data set's pages."""
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from audit.errors import RenderError
+from audit.errors import EngineError, RenderError, UsageError
 from audit.files import EVIDENCE, write_atomically
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.report.html import html
+
+if TYPE_CHECKING:  # A report shows no page.
+    from PIL.Image import Image
+
+    from audit.corpus.documents import Corpus, Document
 
 RECOVERED = "recovered.jsonl"
 NAME = "report-revealed.html"
@@ -129,3 +135,68 @@ def _format_value(value: object) -> str:
         case float():
             return f"{value:.4g}"
     return "" if value is None else str(value)
+
+
+PREVIEW = Path("docaudit-preview")
+"""The folder of the pictures, in the current one. It holds pages of the data set, so its owner alone may read it."""
+WORD, FIELD = "#1f6feb", "#d1242f"
+"""Colours of the boxes of words and of fields."""
+PIECES = 500
+"""A line is a page's longer side over this number wide."""
+
+
+def draw_preview(corpus: Corpus, most: int, folder: Path = PREVIEW) -> str:
+    """Draw the first pages with their boxes, fields and labels, as PNG files.
+
+    Args:
+        corpus: the data set.
+        most: pages that are drawn.
+        folder: made where it is missing; pictures of an earlier preview go.
+
+    Returns:
+        What was drawn, in a sentence.
+
+    Raises:
+        UsageError: no page has an image or boxes, or the folder is a link.
+        ManifestError: an image cannot be decoded.
+        EngineError: the folder cannot be written.
+    """
+    shown = [one for one in corpus.documents if one.image or (one.size and any(word.box for word in one.words))][:most]
+    if not shown or folder.is_symlink():
+        raise UsageError(f"{folder}: is a link" if shown else "no page has an image or boxes: there is nothing to draw")
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.chmod(0o700)
+        for old in folder.glob("page-*.png"):
+            old.unlink()
+    except OSError as error:
+        raise EngineError(f"{folder}: {error.strerror}") from None
+    for number, document in enumerate(shown, start=1):
+        picture = io.BytesIO()
+        _draw(corpus, document).save(picture, "PNG")
+        write_atomically(folder / f"page-{number}.png", picture.getvalue(), mode=0o600)
+    named = ", ".join(f"page-{number}.png is {one.id}" for number, one in enumerate(shown[:3], start=1))
+    return f"Drawn into {folder}/: {len(shown)} pages ({named}). Words are blue, fields red."
+
+
+def _draw(corpus: Corpus, document: Document) -> Image:
+    """Draw one page; without an image, its words are written into their boxes."""
+    from PIL import ImageDraw, ImageFont
+    from PIL.Image import new as new_image
+
+    from audit.corpus.images import open_image
+
+    page = open_image(corpus, document) if document.image else new_image("RGB", document.size or (1, 1), "white")
+    brush, width = ImageDraw.Draw(page), max(1, max(page.size) // PIECES)
+    labels = {entity.words[0]: entity.label for entity in document.entities}
+    fields = {index for entity in document.entities for index in entity.words}
+    for index, word in enumerate(document.words):
+        if word.box is not None:
+            colour, place = FIELD if index in fields else WORD, (word.box[0], word.box[1])
+            brush.rectangle(word.box, outline=colour, width=width)
+            if document.image is None:
+                height = max(4.0, 0.8 * (word.box[3] - word.box[1]))
+                brush.text(place, word.text, fill="black", font=ImageFont.load_default(height))
+            label = labels.get(index, "")
+            brush.text(place, label, fill=colour, font=ImageFont.load_default(9 * width), anchor="lb")
+    return page
