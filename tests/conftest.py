@@ -131,6 +131,12 @@ def undrawn() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _only_tests_of_reports_draw_them(request: pytest.FixtureRequest) -> None:
+    if request.path.parent.name not in ("report", "samples"):
+        request.getfixturevalue("undrawn")
+
+
 @pytest.fixture(scope="module")
 def few_steps() -> Iterator[None]:
     """Membership inference with a few steps of training on a page, for tests of something else."""

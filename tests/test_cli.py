@@ -20,7 +20,7 @@ from audit.errors import EngineError, RenderError
 from audit.files import write_atomically
 from audit.report.files import pdf
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_candidates")]
 
 
 @pytest.fixture(scope="module")

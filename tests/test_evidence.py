@@ -22,7 +22,7 @@ from audit.workflows.execution import Origin, open_journal
 from audit.workflows.options import claim_folder
 from audit.workflows.unit_scores import read_scores
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_candidates")]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from audit import record as records
 from audit.corpus.documents import ReferencePaths, Task, TrainingRecipe
 from audit.corpus.manifest import write
 
-pytestmark = pytest.mark.usefixtures("undrawn", "few_steps")
+pytestmark = pytest.mark.usefixtures("few_steps")
 OFF_PAGE = ("memorisation", "attribute_inference", "canaries", "reconstruction")
 
 

@@ -24,7 +24,7 @@ from audit.engine.journal import Journal
 from audit.report.answer import decides_most, findings
 from audit.workflows import planning
 
-pytestmark = [pytest.mark.usefixtures("undrawn", "few_candidates")]
+pytestmark = [pytest.mark.usefixtures("few_candidates")]
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from audit.corpus.summary import card
 from audit.extensions.hub import fetch
 from audit.files import hub_revision
 
-pytestmark = pytest.mark.usefixtures("undrawn", "few_candidates")
+pytestmark = pytest.mark.usefixtures("few_candidates")
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from audit.references.recipes import Recipe
 from audit.references.training import train_baseline
 from audit.workflows.setup import ScanOptions, open_scan
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_steps")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_steps")]
 
 
 def docaudit(*arguments: object) -> Any:

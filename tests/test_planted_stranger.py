@@ -13,8 +13,6 @@ from audit.cli import app
 from benchmarks import strangers
 from benchmarks.strangers import STRANGERS, scan
 
-pytestmark = pytest.mark.usefixtures("undrawn")
-
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 

@@ -25,7 +25,7 @@ from audit.workflows.options import ScanOptions
 from audit.workflows.scan import fill_references
 from audit.workflows.setup import open_scan
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from commands import docaudit
 
 from audit import record as records
 
-pytestmark = [pytest.mark.usefixtures("undrawn", "few_steps", "few_candidates")]
+pytestmark = [pytest.mark.usefixtures("few_steps", "few_candidates")]
 
 COMMANDS = 3
 """At most so many lead to a first verdict."""

@@ -23,7 +23,7 @@ from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.encoders.loading import load
 from audit.workflows.sweep import Checkpoint, CheckpointAudit, exit_code, find_checkpoints
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn", "few_candidates")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_candidates")]
 
 
 def folders(place, *names, **states):

@@ -28,7 +28,7 @@ def write(folder: Path, *, told: bool, mask: bool = True) -> Path:
 
 
 @pytest.fixture(scope="module")
-def scanned(tmp_path_factory, undrawn):
+def scanned(tmp_path_factory):
     """Folders of scans of a text that tells the kinds, and of one that does not, with their exit codes."""
     root, found = tmp_path_factory.mktemp("text"), {}
     for name, told in (("telling", True), ("silent", False)):

@@ -23,7 +23,7 @@ from audit.targets.encoders.loading import load
 from benchmarks import tune_attack as tuning
 from benchmarks.attack_tuning import Grid, tune
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
+pytestmark = pytest.mark.slow
 
 few_settings = partial(tune, grid=Grid((0.2, 0.3), (1.0, 10.0), (0.4, 0.6), (0.1, 0.9)))
 

@@ -39,7 +39,6 @@ def test_no_template_policy_or_report_says_them() -> None:
     assert not {name: words for name, words in said.items() if words}
 
 
-@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("name", CASES)
 def test_no_drawn_report_says_them(name: str) -> None:
     case = CASES[name]()

@@ -22,7 +22,6 @@ from audit.extensions.countermeasures.interface import RetrainedModel, TrainingD
 from audit.report import comparison as measured
 from audit.report.remedies import DEFENSES, AnsweredFinding, Remedy
 
-pytestmark = pytest.mark.usefixtures("undrawn")
 NAMES = ("ann lee", "bo", "cy", "dee", "ed fox", "flo", "gus", "hal ito")
 
 
