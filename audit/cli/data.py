@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from audit.corpus.documents import Corpus
     from audit.corpus.summary import Summary
     from audit.workflows.init import Answers, Initialised, PageFolder
-    from audit.workflows.ocr import WordsAdded
     from audit.workflows.references import InspectedModel
 
 
@@ -268,29 +267,22 @@ def ocr(data_dir: DataDir, language: Annotated[str, typer.Option(help=HELP["ocr.
     as documents.before-ocr.jsonl. The same command continues an interrupted run.
     """
     from audit.importers.words import PageReader
+    from audit.report.templates import render_lines
     from audit.workflows.ocr import add_words
 
     with console.Reporter() as progress:
         added = add_words(data_dir, progress, reader=PageReader(language))
-    _show_ocr_counts(added, data_dir)
-
-
-def _show_ocr_counts(added: WordsAdded, written: Path) -> None:
-    from audit.report.templates import render_lines
-
-    rows: list[tuple[str, int]] = [
-        ("documents that got words", added.read),
-        ("words", added.words),
-        ("documents that had words, left as they were", added.had_words),
-        ("documents with neither image nor words", added.without_image),
-    ]
-    answers = sum(added.answers.values()) + added.not_located
-    if answers:
-        rows += [(f"answers located: {quality}", count) for quality, count in added.answers.items()]
-        rows.append(("answers not located", added.not_located))
-    console.show_table("Words", ("", "number"), rows)
+    rows = {
+        "documents that got words": added.read,
+        "words": added.words,
+        "documents that had words, left as they were": added.had_words,
+        "documents with neither image nor words": added.without_image,
+    }
+    answers = {f"answers located: {quality}": count for quality, count in added.answers.items()}
+    answers["answers not located"] = added.not_located
+    console.show_table("Words", ("", "number"), [*rows.items(), *(answers.items() if any(answers.values()) else ())])
     console.warn(*render_lines("ocr.txt", added=added))
     if not (added.read or added.empty or added.failed):
         console.say("Every document with an image has words already.")
     if added.read:
-        console.say(f"Written to {written}")
+        console.say(f"Written to {data_dir}")

@@ -97,6 +97,10 @@ def import_data(
         BoxUnit | None,
         typer.Option(metavar="UNIT", help=HELP["import.boxes"], show_default="recognised by their range"),
     ] = None,
+    ocr: Annotated[
+        str | None,
+        typer.Option(metavar="LANGUAGE", help=HELP["import.ocr"], show_default="eng where fields need words"),
+    ] = None,
     columns: Annotated[
         str | None, typer.Option(metavar="MEANING=NAME,...", help=HELP["import.columns"], show_default="by their names")
     ] = None,
@@ -135,7 +139,7 @@ def import_data(
     if named or two_folders:
         rule = NamedMembers(()) if members is None else NamedMembers.read(members, heldout_file)
     own = () if labels is None else read_labels(labels)
-    options = Options(own, provider_column, boxes, assigned, read_columns(columns or ""))
+    options = Options(own, provider_column, boxes, assigned, read_columns(columns or ""), ocr)
     with console.Reporter():
         report = importer.convert(src, dst, shares, seed, rule, task, options, heldout_from)
     _show_report(report, dst)
@@ -160,7 +164,7 @@ def command_of(importer: Importer) -> Callable[..., None]:
     takes = {"official": importer.parts, "by_provider": importer.providers, "task": len(importer.tasks) > 1}
     takes |= {
         "importer": False,
-        **dict.fromkeys(("labels", "provider_column", "boxes", "columns"), importer.recognises),
+        **dict.fromkeys(("labels", "provider_column", "boxes", "columns", "ocr"), importer.recognises),
     }
     signature = inspect.signature(import_data, eval_str=True)
     parameters = [own for name, own in signature.parameters.items() if takes.get(name, True)]

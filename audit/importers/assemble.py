@@ -24,7 +24,7 @@ SAME_VALUE = frozenset({"exact", "punctuation", "equal amount", "equal date"})
 WITHOUT_IMAGE: Size = (1000, 1000)
 """The size given to pages without an image whose boxes are shares or thousandths."""
 MADE_OF_FIELDS = 'questions made of fields, as "What is the ...?": the model must have been asked so'
-WORDS_FIRST = "write word files beside the images (tesseract PAGE.png PAGE hocr makes PAGE.hocr) and import again"
+WORDS_FIRST = "import again with --ocr eng (Tesseract), or with word files of another OCR beside the images"
 _TEACHES: Mapping[TaskKind, Callable[[Counter[str]], object]] = {
     "parsing": lambda found: found["an output"],
     "question-answering": lambda found: found["questions"] or found["values"],
@@ -113,7 +113,7 @@ def choose_task(name: str, pages: Sequence[Page], wanted: TaskKind | None) -> Ta
     chosen = wanted or next((task for task in order if task in fitting), None)
     if chosen in fitting:
         return chosen
-    hints = [WORDS_FIRST] if found["fields"] and not found["words"] else []
+    hints = [] if found["words"] else [WORDS_FIRST]
     hints += [f"--task {listed(fitting, 'or')}"] if fitting else []
     counts = f"of {len(pages)} pages, " + ", ".join(f"{count} have {what}" for what, count in found.items())
     task = f"the task {wanted}" if wanted else "a task"

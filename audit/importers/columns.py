@@ -153,19 +153,22 @@ def read_columns(given: str) -> dict[str, str]:
 
 
 def read_box(value: Any, column: str) -> Box:
-    """Read a box of four numbers x0, y0, x1, y1, of eight (four corners), or of points.
+    """Read a box of four numbers x0, y0, x1, y1, of eight (four corners), or of points, as lists or as x and y.
 
     Raises:
         ManifestError: it is something else.
     """
-    if isinstance(value, list) and value and all(isinstance(point, list) and len(point) == 2 for point in value):
-        value = [number for point in value for number in point]
+    given: list[Any] = value if isinstance(value, list) and value else [None]
+    points = [[one.get("x", 0), one.get("y", 0)] if isinstance(one, dict) else one for one in given]
+    are_points = all(isinstance(one, list) and len(one) == 2 for one in points)
+    if are_points:
+        value = [number for point in points for number in point]
     if not isinstance(value, list) or not all(type(number) in (int, float) for number in value):
         raise ManifestError(f"{column}: a box is no list of numbers")
-    if len(value) not in (4, 8):
-        raise ManifestError(f"{column}: a box has {len(value)} numbers, and 4 or 8 are expected")
-    if len(value) == 8:
+    if are_points or len(value) == 8:
         return bounds([*zip(value[0::2], value[1::2], strict=True)])
+    if len(value) != 4:
+        raise ManifestError(f"{column}: a box has {len(value)} numbers, and 4 or 8 are expected")
     x0, y0, x1, y1 = map(float, value)
     return (x0, y0, x1, y1)
 

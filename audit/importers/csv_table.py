@@ -32,6 +32,7 @@ class FieldTable(Importer):
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
         pdfs: dict[str, list[Page]] = {}
+        rows: list[tuple[str, Row, Mapping[str, str], Sequence[Page]]] = []
         for path in source.files(".csv", hint="give the table, or the folder that holds it and the pages"):
             with source.problems.catch():
                 for place, row in source.records(path):
@@ -41,10 +42,13 @@ class FieldTable(Importer):
                         raise ManifestError(f"{path}: no column {names} with another beside it")
                     with source.problems.catch(f"{place}:"):
                         folder = PurePosixPath(path).parent.as_posix()
-                        _add(source, row, known, _pages(source, pdfs, row, row[known["file"]], folder))
-        yield from source.pages
-        for pages in pdfs.values():
-            yield from pages
+                        rows.append((place, row, known, _pages(source, pdfs, row, row[known["file"]], folder)))
+        pages = [*source.pages, *(page for own in pdfs.values() for page in own)]
+        source.read_words(pages)
+        for place, row, meanings, own in rows:
+            with source.problems.catch(f"{place}:"):
+                _add(source, row, meanings, own)
+        yield from pages
 
 
 def _columns_by_meaning(row: Row, named: Mapping[str, str]) -> dict[str, str]:

@@ -26,7 +26,7 @@ TEXTS: Mapping[str, str] = table_beside(__file__, "texts.toml")
 """What imports say; names in braces are filled in."""
 _MOST_DIGITS = 100
 """Of an integer: products of three still become floats, which end at 308."""
-_FAULTS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
+FAULTS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
 """What code that takes a JSON value apart raises, where the value has another form."""
 
 
@@ -156,7 +156,7 @@ def form_of(form: str) -> Iterator[None]:
     """
     try:
         yield
-    except _FAULTS as error:
+    except FAULTS as error:
         what = f" (no {error})" if isinstance(error, KeyError) else ""
         raise ManifestError(f"not {form}{what}") from None
 

@@ -138,6 +138,7 @@ class Importer(ABC):
         try:
             with source.problems.catch():
                 pages += self.pages(source)
+                source.read_words(pages)
         except RecursionError:
             raise ManifestError("a JSON value of the source is nested too deeply") from None
         if not pages:

@@ -12,7 +12,6 @@ from audit import plugins
 from audit.files import table_beside
 from audit.importers.chat import Chat
 from audit.importers.csv_table import FieldTable
-from audit.importers.forms import Forms
 from audit.importers.hf import HuggingFace
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, part_named
@@ -46,7 +45,7 @@ class WordFolder(Importer):
 
 
 _CORE: tuple[Importer, ...] = (
-    *(Forms(), HuggingFace(), Chat(), FieldTable(), PDFFolder()),
+    *(HuggingFace(), Chat(), FieldTable(), PDFFolder()),
     *(WordFolder({"name": name, **table}) for name, table in WORD_FILES.items()),
 )
 FORMATS = plugins.extend({importer.name: importer for importer in _CORE}, "docaudit.importers")

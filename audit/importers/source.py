@@ -6,18 +6,19 @@ import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from audit.corpus.documents import Assignment, Redaction, TaskKind, TrainingRecipe
-from audit.corpus.images import kind_of
+from audit.corpus.documents import Assignment, Redaction, TaskKind, TrainingRecipe, Word
+from audit.corpus.images import decode, kind_of
 from audit.corpus.problems import Problems, inside
 from audit.errors import ManifestError, UsageError, printable
-from audit.importers.files import IMAGES, TEXTS, files_in, parse_json, read_text, table_rows
-from audit.importers.pages import Page, Unit, ids_of, part_of
-from audit.importers.words import fill
+from audit.importers.files import IMAGES, TEXTS, files_in, page_size, parse_json, read_text, table_rows
+from audit.importers.pages import Page, Unit, ids_of, part_of, shares_of
+from audit.importers.words import PageReader, fill
+from audit.progress import steps
 
 FOLDER = "folder"
 """As the provider's column: the folder that the image is in."""
@@ -33,6 +34,7 @@ class Options:
         boxes: the unit of boxes; None: recognised by their range.
         assigned: the rule by which the documents of training were chosen, where the import draws none.
         columns: names of columns or keys by meaning (`names.toml`), where they are not recognised.
+        ocr: the language in which Tesseract reads pages without words; None: English, where the task needs words.
     """
 
     labels: tuple[str, ...] = ()
@@ -40,6 +42,7 @@ class Options:
     boxes: Unit | None = None
     assigned: Assignment | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    ocr: str | None = None
 
 
 class Source:
@@ -228,6 +231,25 @@ class Source:
                 except ManifestError as error:
                     raise ManifestError([f"{words}: {problem}" for problem in error.problems]) from None
         return self._pages[image]
+
+    def read_words(self, pages: Sequence[Page]) -> None:
+        """Read pages with an image and no words by Tesseract, where the owner asks for it, or the task needs words.
+
+        Raises:
+            UsageError: Tesseract or its language is missing.
+        """
+        wanted = [page for page in pages if page.image is not None and not page.words]
+        if not wanted or not (self.options.ocr or self.task in ("token-classification", "spade-extraction")):
+            return
+        reader = PageReader(self.options.ocr or "eng")
+        reader.check()
+        images = [(str(number), partial(decode, page.image)) for number, page in enumerate(wanted) if page.image]
+        for name, words in steps("reading pages", reader.read(images), len(images)):
+            page = wanted[int(name)]
+            size, page.unit = page_size(images[int(name)][1].args[0]), page.unit or "shares"
+            boxes = ((word.text, word.box) for word in words or () if word.box)
+            page.words = [Word(text, box if page.unit == "pixels" else shares_of(box, size)) for text, box in boxes]
+            self.notes["pages whose words were read by Tesseract"] += bool(page.words)
 
     @property
     def pages(self) -> Sequence[Page]:

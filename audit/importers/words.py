@@ -1,7 +1,7 @@
 """Words of a page, from the file that an OCR program wrote beside its image, or read by Tesseract.
 
-Files: hOCR, ALTO, Tesseract's table, docTR's export, Amazon Textract's response, Microsoft Read's result; their boxes
-become shares of the page.
+Files: hOCR, ALTO, PAGE, Tesseract's table, and JSON of the programs in `services.toml`; boxes become shares of the page
+where its size is known.
 """
 
 from __future__ import annotations
@@ -26,9 +26,13 @@ from PIL.Image import Image
 from audit.corpus.documents import Box, Word
 from audit.corpus.removal.tesseract import run_tesseract
 from audit.errors import ManifestError, UsageError
-from audit.importers.files import TEXTS, form_of, parse_json, read_text, table_rows
-from audit.importers.pages import Field, Page, bounds, clean, clip, shares_of
+from audit.files import table_beside
+from audit.importers.columns import read_box
+from audit.importers.files import FAULTS, TEXTS, form_of, parse_json, read_text, table_rows
+from audit.importers.pages import Field, Page, bounds, clean, clip, line_words, shares_of
 
+FORMS: list[Mapping[str, Any]] = table_beside(__file__, "services.toml")["forms"]
+"""Forms of the JSON that programs write."""
 SUFFIXES = (".hocr", ".html", ".htm", ".xml", ".tsv", ".json")
 BESIDE_JSON = (".hocr", ".tsv", ".xml")
 """Word files beside images whose annotations are .json."""
@@ -61,10 +65,10 @@ def fill(page: Page, path: Path) -> None:
         found = read_service(parse_json(read_text(path), "not JSON"))
     else:
         text = read_text(path)
-        found = read_alto(text) if ending == ".xml" and "ocr_page" not in text else read_hocr(text)
+        found = read_xml(text) if ending == ".xml" and "ocr_page" not in text else read_hocr(text)
     if len(found) != 1:
         raise ManifestError(f"{len(found)} pages for one image")
-    page.words, page.unit, page.shape = found[0].words, "shares", found[0].shape
+    page.words, page.unit, page.shape = found[0].words, found[0].unit or "shares", found[0].shape
     page.fields += found[0].fields
     page.questions += found[0].questions
 
@@ -155,14 +159,14 @@ def _unescape(text: str) -> str:
         raise ManifestError("a reference to a character that there is not") from None
 
 
-def read_alto(text: str) -> list[Page]:
-    """Read every page of an ALTO file (versions 2 to 4): String elements with CONTENT, HPOS, VPOS, WIDTH, HEIGHT.
+def read_xml(text: str) -> list[Page]:
+    """Read every page of an ALTO file (versions 2 to 4: Strings) or of a PAGE file (Words, else TextLines).
 
     Raises:
         ManifestError: it is no XML, declares entities, has no page, or a page or word lacks a number.
     """
     if _DECLARED.search(text):
-        raise ManifestError("it declares a document type or entities, which ALTO does not need: not read")
+        raise ManifestError("it declares a document type or entities, which ALTO and PAGE do not need: not read")
     try:
         root = ElementTree.fromstring(text.encode())
     except ElementTree.ParseError as error:
@@ -171,15 +175,29 @@ def read_alto(text: str) -> list[Page]:
         raise ManifestError("not XML: it names an encoding that there is not") from None
     pages = []
     for page in root.iterfind(".//{*}Page"):
-        width, height = _numbers(page, "WIDTH", "HEIGHT")
-        words = []
-        for one in page.iterfind(".//{*}String"):
-            x, y, wide, high = _numbers(one, "HPOS", "VPOS", "WIDTH", "HEIGHT")
-            words.append(Word(one.get("CONTENT", ""), shares_of((x, y, x + wide, y + high), (width, height))))
+        is_page = page.get("imageWidth") is not None
+        width, height = _numbers(page, *(("imageWidth", "imageHeight") if is_page else ("WIDTH", "HEIGHT")))
+        found = _page_words(page) if is_page else _alto_words(page)
+        words = [word for one, box in found for word in line_words(clean(one), shares_of(box, (width, height)))]
         pages.append(Page("", words=words, shape=(width, height)))
     if not pages:
-        raise ManifestError("no element Page: not ALTO")
+        raise ManifestError("no element Page: neither ALTO nor PAGE")
     return pages
+
+
+def _alto_words(page: ElementTree.Element) -> Iterator[tuple[str, Box]]:
+    for one in page.iterfind(".//{*}String"):
+        x, y, wide, high = _numbers(one, "HPOS", "VPOS", "WIDTH", "HEIGHT")
+        yield one.get("CONTENT", ""), (x, y, x + wide, y + high)
+
+
+def _page_words(page: ElementTree.Element) -> Iterator[tuple[str, Box]]:
+    for line in page.iterfind(".//{*}TextLine"):
+        for one in line.findall("{*}Word") or [line]:
+            with form_of(f"a place of PAGE: Coords of {one.get('id', '')}"):
+                points = one.find("{*}Coords").get("points").split()  # type: ignore[union-attr]
+                box = bounds([[*map(float, point.split(","))] for point in points])
+            yield one.findtext("{*}TextEquiv/{*}Unicode", ""), box
 
 
 def _numbers(element: ElementTree.Element, *keys: str) -> list[float]:
@@ -200,39 +218,79 @@ def read_service(value: Any) -> list[Page]:
     if isinstance(first, dict) and "Blocks" in first:
         with form_of("Amazon Textract's response"):
             return list(_textract(value if isinstance(value, list) else [value]))
-    if isinstance(first, dict) and "recognitionResults" in first:
-        with form_of("Microsoft Read's result"):
-            return [_microsoft(page) for page in value["recognitionResults"]]
-    with form_of("docTR's export"):
-        pages = value.get("pages", [value]) if isinstance(value, dict) else value
-        return [_doctr(page) for page in pages]
+    if isinstance(value, dict) and value.get("schema_name") == "DoclingDocument":
+        with form_of("Docling's document"):
+            return list(_docling(value))
+    form = next((form for form in FORMS if any(_holds(value, path) for path in form["has"])), FORMS[-1])
+    with form_of(form["name"]):
+        return [_read_page(page, form, value) for page in _along(value, form["pages"])]
 
 
-def _microsoft(page: Mapping[str, Any]) -> Page:
-    shape = (float(page["width"]), float(page["height"]))
-    words = []
-    for line in page.get("lines", ()):
-        for word in line["words"]:
-            corners = word["boundingBox"]
-            box = bounds([*zip(corners[0::2], corners[1::2], strict=True)])
-            words.append(Word(word["text"], shares_of(box, shape)))
-    return Page("", words=words, shape=shape)
+def _along(value: Any, path: str) -> list[Any]:
+    """Return what a JSON value holds along a path (services.toml)."""
+    found = [value]
+    for key in path.split(".") if path else ():
+        if key == "*":
+            found = [inner for one in found for inner in one]
+        else:
+            found = [one[int(key) if key.isdigit() else key] for one in found]
+    return found
 
 
-def _doctr(page: Mapping[str, Any]) -> Page:
-    """Read a page of an export; the predictions of a KIE predictor are fields too."""
-    if "blocks" not in page and "predictions" not in page:
-        raise KeyError("blocks")
-    height, width = (float(number) for number in page["dimensions"])
-    lines = [line for block in page.get("blocks", ()) for line in block["lines"]]
-    words = [Word(word["value"], bounds(word["geometry"])) for line in lines for word in line["words"]]
-    fields = []
-    for label, found in page.get("predictions", {}).items():
+def _holds(value: Any, path: str) -> bool:
+    """Return whether a JSON value holds anything at a path; a text, where the path ends at a place in a list."""
+    try:
+        (found,) = _along(value, path)
+    except FAULTS:
+        return False
+    return isinstance(found, str) if path[-1].isdigit() else found is not None
+
+
+def _read_page(page: Any, form: Mapping[str, Any], whole: Any) -> Page:
+    """Read a page of a form of `FORMS`; predictions of docTR's KIE predictor are fields too."""
+    shape = None
+    if "size" in form:
+        width, height = (float(_along(page, path)[0]) for path in form["size"])
+        shape = (width, height)
+    predicted = page.get("predictions", {}) if isinstance(page, dict) else {}
+    empty = not page or ((form.get("blank") or predicted) and form["words"][0].split(".")[0] not in page)
+    columns = [] if empty else [_along(page, path) for path in form["words"]]
+    made = Page("", shape=shape, unit="shares" if shape else "pixels")
+    words = list[Word]()
+    for item in zip(*columns, strict=True):
+        text, box = (_along(item if len(item) > 1 else item[0], form[key])[0] for key in ("text", "box"))
+        if isinstance(text, list):  # places in the text of the whole document
+            content = whole.get("document", whole)["text"]
+            text = "".join(content[int(one.get("startIndex", 0)) : int(one["endIndex"])] for one in text)
+        corners = read_box(box, form["box"])
+        words += line_words(clean(text), shares_of(corners, shape) if shape and "shares" not in form else corners)
+    for label, found in predicted.items():
         for one in found:
-            texts = one["value"].split()
-            fields.append(Field(label, tuple(range(len(words), len(words) + len(texts))), value=one["value"]))
-            words += [Word(text, bounds(one["geometry"])) for text in texts]
-    return Page("", words=words, shape=(width, height), fields=fields)
+            own = [*line_words(clean(one["value"]), read_box(one["geometry"], "geometry"))]
+            made.fields.append(Field(label, tuple(range(len(words), len(words) + len(own))), value=one["value"]))
+            words += own
+    made.words = words
+    return made
+
+
+def _docling(value: Mapping[str, Any]) -> Iterator[Page]:
+    """Yield the pages of a document of Docling's; words of a text of several lines all get its box."""
+    items = [(one["text"], place["page_no"], place["bbox"]) for one in value["texts"] for place in one["prov"][:1]]
+    for table in value.get("tables", ()):
+        cells = [cell for cell in table["data"]["table_cells"] if cell.get("bbox")]
+        items += [(cell["text"], table["prov"][0]["page_no"], cell["bbox"]) for cell in cells]
+    for page in value["pages"].values():
+        width, height = (float(page["size"][key]) for key in ("width", "height"))
+        words = list[Word]()
+        for text, number, box in items:
+            if number == page["page_no"]:
+                below = height if box.get("coord_origin") == "BOTTOMLEFT" else 0.0
+                corners = bounds([(box["l"], abs(below - box["t"])), (box["r"], abs(below - box["b"]))])
+                place = shares_of(corners, (width, height))
+                wide, high = corners[2] - corners[0], corners[3] - corners[1]
+                one_line = wide > high * len(text) / 4
+                words += line_words(clean(text), place) if one_line else (Word(word, place) for word in text.split())
+        yield Page("", words=words, shape=(width, height))
 
 
 def _textract_box(block: Mapping[str, Any]) -> Box:

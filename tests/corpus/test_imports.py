@@ -14,13 +14,16 @@ from typing import Any
 
 import pytest
 from hostile_sources import write_files
+from PIL import Image
 from typer.testing import CliRunner
 from weasyprint import HTML
 
 from audit.cli import app
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import Split
+from audit.corpus.documents import Split, Word
+from audit.errors import UsageError
 from audit.importers.registry import FORMATS
+from audit.importers.words import PageReader
 
 HERE = Path(__file__).parent
 CASES: Mapping[str, Mapping[str, Any]] = tomllib.loads((HERE / "imports.toml").read_text(encoding="utf-8"))
@@ -83,6 +86,29 @@ def test_a_table_about_pdfs(tmp_path: Path) -> None:
     FORMATS["csv"].convert(tmp_path / "src", tmp_path / "out", ALL, 1)
     second = manifests.load(tmp_path / "out").document("a-2")
     assert [(one.label, second.text_of(one)) for one in second.entities] == [("total", "9.75")]
+
+
+def test_values_are_located_on_scanned_pdfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PageReader, "check", lambda self: None)
+    read = {
+        "a-1": (Word("Hello", (10, 10, 60, 30)),),
+        "a-2": (Word("9.75", (50, 10, 90, 30)), Word("EUR", (0, 0, 9, 9))),
+    }
+    monkeypatch.setattr(
+        PageReader, "read", lambda self, pages: ((name, read[f"a-{int(name) + 1}"]) for name, _ in pages)
+    )
+    (tmp_path / "src").mkdir()
+    Image.new("L", (200, 100), 255).save(
+        tmp_path / "src" / "a.pdf", save_all=True, append_images=[Image.new("L", (200, 100), 255)]
+    )
+    (tmp_path / "src" / "values.csv").write_text("file,key,value\na.pdf,total,9.75\n")
+    with pytest.raises(UsageError) as caught:
+        FORMATS["csv"].convert(tmp_path / "src", tmp_path / "out", ALL, 1, task="mlm")
+    assert "--ocr eng" in caught.value.hint
+    FORMATS["csv"].convert(tmp_path / "src", tmp_path / "out", ALL, 1, task="token-classification")
+    second = manifests.load(tmp_path / "out").document("a-2")
+    assert [(one.label, second.text_of(one)) for one in second.entities] == [("total", "9.75")]
+    assert second.words[0].box == (50, 10, 90, 30)
 
 
 def test_pdfs_are_rendered_with_the_words_of_their_text_layer(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from audit.corpus.documents import Category
 from audit.errors import ManifestError
+from audit.extensions.formats.forms import boxed_lines
 from audit.files import table_beside
 from audit.importers.files import parse_json, read_text
-from audit.importers.forms import boxed_lines
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, clean
 from audit.importers.source import Source
