@@ -39,7 +39,7 @@ def test_the_help_names_every_format_and_only_the_options_that_it_takes(monkeypa
         (("funsd", "--labels", "A,B"), "No such option: --labels"),
         (("funsd", "--task", "spade-linked"), "'spade-linked' is not one of"),
         (("funsd", "--task", "parsing"), "funsd cannot teach the task parsing"),
-        (("hearsay",), "No such command 'hearsay'"),
+        (("hearsay",), "no format 'hearsay'; give one of alto"),
     ],
 )
 def test_other_options_are_refused(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
