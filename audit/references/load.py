@@ -8,19 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
+
 from audit.cards import ReferenceCard
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError, UsageError
-from audit.references import TEXTS, wording
-from audit.references.provenance import (
-    adapter_of,
-    distance_of_drawn,
-    drawn_weights,
-    read_splits,
-    refuse_a_near_copy,
-    refuse_the_target,
-    refuse_unfit,
-)
+from audit.references import TEXTS, provenance, wording
 from audit.references.recipes import UNFINISHED
 from audit.targets import OWN_VOCABULARIES, TABLE
 from audit.targets.answering.denoiser import Denoiser, is_denoiser, load_denoiser, text_tokens
@@ -185,7 +178,7 @@ def load_same_kind(
         splits = [
             (replace(folder, path=path), members)
             for folder in given.get("splits", ())
-            for path, members in read_splits(folder.path, audited.corpus)
+            for path, members in provenance.read_splits(folder.path, audited.corpus)
         ]
         chosen += [(f"split-{number}", *split) for number, split in enumerate(splits)]
     start = next((folder.path for folder in given.get("pretrained", ())), None)
@@ -205,7 +198,7 @@ def _why_not_asked(start: GivenFolder, audited: AuditedModel) -> str | None:
             folder = start.checkpoint
         except TargetError as error:
             return error.problems[0].replace(str(start.path), "it")
-        refuse_the_target("pretrained", folder, audited.folder)
+        provenance.refuse_the_target("pretrained", folder, audited.folder)
         try:
             _load_of_kind("pretrained", folder, audited)
         except TargetError as error:
@@ -235,18 +228,32 @@ def _load(
     role: str, given: GivenFolder, members: frozenset[str] | None, audited: AuditedModel, start: Path | None
 ) -> Reference:
     folder = given.checkpoint
-    distance = refuse_the_target(role, folder, audited.folder)
+    distance = provenance.refuse_the_target(role, folder, audited.folder)
     if members is None and role != "pretrained":
-        refuse_unfit(role, folder, audited.corpus, audited.folder)
+        provenance.refuse_unfit(role, folder, audited.corpus, audited.folder)
     loaded = _load_of_kind(role, folder, audited)
     if audited.folder.base is not None and not folder.weights & audited.folder.base.weights:
-        distance = distance_of_drawn(drawn_weights(audited.target.model), drawn_weights(loaded.model))
+        distance = provenance.distance_of_models(audited.target.model, loaded.model)
     start = None if role == "pretrained" else start
     models = (audited.target, loaded)
-    refuse_a_near_copy(role, folder.path, audited.folder.path, distance, models, audited.corpus, start)
-    adapter = adapter_of(folder.path)
+    provenance.refuse_a_near_copy(role, folder.path, audited.folder.path, distance, models, audited.corpus, start)
+    if audited.folder.base is not None:
+        share_weights(loaded.model, audited.target.model)
+    adapter = provenance.adapter_of(folder.path)
     recipe = None if adapter is None else {"adapter": adapter}
     return Reference(role, folder.path, given.source, loaded, members, recipe)
+
+
+def share_weights(model: Any, other: Any) -> None:
+    """Let a model hold in the memory of another one all weights that are the same, bit for bit.
+
+    Of an adapter's base these are all but those that the adapter changes: models of one base are in memory once.
+    """
+    known = dict(other.named_parameters(remove_duplicate=False))
+    for name, weights in model.named_parameters():
+        twin = known.get(name)
+        if twin is not None and twin.dtype == weights.dtype and torch.equal(twin, weights):
+            weights.data = twin.data
 
 
 def _load_of_kind(role: str, folder: CheckpointFolder, audited: AuditedModel) -> Checkpoint:

@@ -233,30 +233,19 @@ def distance_of_weights(one: Path, other: Path) -> float | None:
     return _typical(distances, len(own))
 
 
-Drawn = Mapping[str, tuple[torch.Size, torch.Tensor]]
-"""By the name of a tensor, its shape and `DRAWN` of its numbers at most."""
-
-
-def drawn_weights(model: Any) -> Drawn:
-    """Draw evenly spaced numbers of each tensor of a model, so that two large models need not be in memory at once.
+def distance_of_models(one: Any, other: Any) -> float | None:
+    """Compute the distance of two loaded models from evenly spaced numbers of each tensor; see `distance_of_weights`.
 
     Of adapters no file holds the weights that they were merged into.
     """
-    drawn = {}
-    for name, weights in model.named_parameters(remove_duplicate=False):
-        numbers = weights.detach().flatten()
-        drawn[name] = (weights.shape, numbers[:: -(-len(numbers) // DRAWN) or 1].cpu().clone())
-    return drawn
+    own, its = (dict(model.named_parameters(remove_duplicate=False)) for model in (one, other))
+    shared = [name for name in own if name in its and own[name].shape == its[name].shape]
+    return _typical([_relative(_drawn(own[name]), _drawn(its[name])) for name in shared], len(own))
 
 
-def distance_of_drawn(one: Drawn, other: Drawn) -> float | None:
-    """Compute the distance of two loaded models from the numbers drawn of each; see `distance_of_weights`."""
-    distances = [
-        _relative(numbers, other[name][1])
-        for name, (shape, numbers) in one.items()
-        if name in other and other[name][0] == shape
-    ]
-    return _typical(distances, len(one))
+def _drawn(weights: torch.Tensor) -> torch.Tensor:
+    numbers = weights.detach().flatten()
+    return numbers[:: -(-len(numbers) // DRAWN) or 1].cpu()
 
 
 def _typical(distances: Sequence[float], n_tensors: int) -> float | None:

@@ -19,7 +19,7 @@ from case_tables import table
 from audit.corpus.documents import Corpus
 from audit.corpus.images import page_view
 from audit.errors import TargetError
-from audit.references.provenance import distance_of_drawn, distance_of_weights, drawn_weights
+from audit.references.provenance import distance_of_models, distance_of_weights
 from audit.references.retrain import Retraining, recipe_for, retrain
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint import loading as weights
@@ -173,6 +173,6 @@ def test_weights_are_held_in_the_format_that_was_asked_for(
 
 def test_loaded_models_are_compared_by_drawn_numbers(tmp_path: Path) -> None:
     folders = [text_zoo.write_text_model(tmp_path / str(seed), "t5", seed) for seed in (1, 2)]
-    one, other = (drawn_weights(load_answering(folder).model) for folder in folders)
-    assert distance_of_drawn(one, one) == 0.0
-    assert distance_of_drawn(one, other) == pytest.approx(distance_of_weights(*folders), rel=0.05)
+    one, other = (load_answering(folder).model for folder in folders)
+    assert distance_of_models(one, one) == 0.0
+    assert distance_of_models(one, other) == pytest.approx(distance_of_weights(*folders), rel=0.05)

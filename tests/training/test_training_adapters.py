@@ -13,6 +13,7 @@ from typing import Any
 import adapters
 import answering_checkpoints
 import asked_pages
+import numpy as np
 import peft
 import pytest
 import tiny
@@ -20,6 +21,7 @@ import torch
 from safetensors.torch import load_file
 
 from audit.corpus.documents import ReferencePaths, TrainingRecipe
+from audit.corpus.images import page_view
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.interface import SILENT
 from audit.errors import TargetError
@@ -33,9 +35,10 @@ from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.checkpoint.loading import load_model
 from audit.targets.checkpoint.safety import quiet
 from audit.targets.encoders.loading import load
-from audit.targets.opening import open_model
+from audit.targets.interface import AnswerLoss, MaskedLoss
+from audit.targets.opening import open_model, target_of
 from audit.workflows.options import ScanOptions
-from audit.workflows.setup import open_scan
+from audit.workflows.setup import ScanSetup, open_scan
 
 RECIPE = Recipe(epochs=2, learning_rate=1e-2, batch_size=4)
 
@@ -172,6 +175,44 @@ def test_a_countermeasure_trains_an_audited_adapter_anew_from_its_base(
     other = answering_checkpoints.make_chat(tmp_path / "other", seed=1)
     with pytest.raises(TargetError, match=r"neither manifest\.toml nor the adapter names the base"):
         apply(Blocking(), replace(options, references={"pretrained": [other]}), tmp_path / "out" / "x", 0, SILENT)
+
+
+def test_the_base_of_an_adapter_is_the_pretrained_reference_and_in_memory_once(
+    base: Path, chat: tuple[Path, Path], tmp_path: Path
+) -> None:
+    from transformers import BertForMaskedLM
+
+    with quiet():
+        model = BertForMaskedLM.from_pretrained(base)
+    adapters.adapted(model, tmp_path / "masked", peft.LoraConfig(r=2, target_modules=adapters.TARGETS))
+    tiny.corpus(tmp_path / "pages", kind="mlm")
+    asked_pages.corpus(tmp_path / "asked", members=3, heldout=3)
+    for start, adapter, data in ((base, tmp_path / "masked", "pages"), (*chat, "asked")):
+        opened = open_scan(ScanOptions(adapter, tmp_path / data, tmp_path / "out", device="cpu"))
+        (reference,) = [one for one in opened.prepared.same_kind if one.role == "pretrained"]
+        assert (reference.source, reference.card.card.sha256) == ("adapter", open_checkpoint(start).sha256)
+        alone = target_of(start, opened.corpus)
+        pairs = zip(alone.model.state_dict().items(), reference.target.model.state_dict().values(), strict=True)
+        assert all(torch.equal(one, other) for (_, one), other in pairs)
+        held = {weights.data_ptr() for weights in opened.target.model.parameters()}
+        apart = {name for name, own in reference.target.model.named_parameters() if own.data_ptr() not in held}
+        assert apart
+        assert all(name.split(".")[-2] in ("query", "value", "q_proj", "v_proj") for name in apart)
+        queries = queries_of(opened)
+        for one, other in zip(alone.ask(queries), reference.target.ask(queries), strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert any(
+            (one != other).any() for one, other in zip(alone.ask(queries), opened.target.ask(queries), strict=True)
+        )
+
+
+def queries_of(opened: ScanSetup) -> list[Any]:
+    """A question about each of three documents, or about its first tokens."""
+    documents = opened.corpus.documents[:3]
+    if AnswerLoss in opened.target.answers:
+        views = [(page_view(opened.corpus, one), one.questions[0]) for one in documents]
+        return [AnswerLoss(view, question.question, question.answers[0]) for view, question in views]
+    return [MaskedLoss(page, (1, 2)) for page in map(opened.target.encode, documents) if page is not None]
 
 
 def test_training_says_which_base_is_missing(adapter: Path, tmp_path: Path) -> None:

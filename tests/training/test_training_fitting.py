@@ -6,7 +6,7 @@ import tiny
 import torch
 
 from audit.errors import TargetError
-from audit.references.encoders import Collator, Example, fit, save
+from audit.references.encoders import Collator, fit, save
 from audit.references.recipes import Recipe
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.encoding import Encoder
@@ -94,10 +94,9 @@ def test_masks_are_berts_and_never_touch_special_tokens_or_padding():
     tokenizer = tiny.tokenizer()
     collator = Collator(family_named("layoutlm"), tokenizer, 0.15, seed=3)
     pages = _pages(tiny.documents(members=40))
-    examples = [Example(page, page.ids, None) for page in pages]
     chosen = masked = kept = total = 0
     for _ in range(20):
-        batch = collator(examples)
+        batch = collator(pages)
         original = np.full(batch["input_ids"].shape, tokenizer.pad_token_id)
         for row, page in enumerate(pages):
             original[row, : len(page.ids)] = page.ids
@@ -119,7 +118,7 @@ def test_masks_are_berts_and_never_touch_special_tokens_or_padding():
 def test_a_batch_is_padded_to_its_longest_page_only():
     pages = sorted(_pages(tiny.documents()), key=lambda page: len(page.ids))[:2]
     collator = Collator(family_named("layoutlm"), tiny.tokenizer(), 0.15, seed=0)
-    batch = collator([Example(page, page.ids, None) for page in pages])
+    batch = collator(pages)
     lengths = [len(page.ids) for page in pages]
     assert batch["input_ids"].shape == (2, max(lengths))
     assert batch["bbox"].shape == (2, max(lengths), 4)
