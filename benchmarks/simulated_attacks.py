@@ -28,6 +28,7 @@ from audit.attacks.membership import scores as membership_scores
 from audit.attacks.membership.scores import ScoredDocuments
 from audit.attacks.memorisation import fairness
 from audit.attacks.memorisation.contexts import METHODS as GATED_METHODS
+from audit.attacks.memorisation.contexts import UNASKED
 from audit.attacks.memorisation.scores import QuestionTable as Questions
 from audit.attacks.memorisation.scores import Results, measure_questions
 from audit.attacks.provider_membership.measures import measure_table as measure_providers
@@ -181,7 +182,8 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
     """Questions of which some are answered without the page; a third have personal answers of their own.
 
     Args:
-        audit: its leak in "memorisation net" is the share of members' questions that the target alone answers.
+        audit: its leak in "memorisation net" is the share of members' questions that the target alone answers; in
+            "memorisation unasked" that of values that no question asks for.
         rng: the source of randomness.
         counted: |E - G| and |G - E| among the members' questions, where these are known, instead.
     """
@@ -194,6 +196,8 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
     for context in audit.contexts:
         target, baseline = (occurs(KNOWN, cluster, audit.correlation, rng) for _ in range(2))
         target = target | given
+        if context == UNASKED and (alone := audit.leaks("memorisation", UNASKED)):
+            target |= member & occurs(alone / (1 - KNOWN), cluster, audit.correlation, rng)
         if counted is not None:
             target[member], baseline[member] = _counted(int(member.sum()), *counted, rng)
         results[context] = Results(np.ones(n, bool), target.astype(float), baseline.astype(float))
