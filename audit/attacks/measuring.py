@@ -11,13 +11,17 @@ from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.random import Generator, default_rng
+from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.interface import AUDITED, WORDS
-from audit.engine.interface import Progress
+from audit.attacks.text import SHARED
+from audit.corpus.documents import Document
+from audit.engine.interface import Progress, Trial
 from audit.measurements import Check, Coverage, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import rates
 from audit.stats.intervals import FINE_ALPHAS, Interval, cluster_sums
+from audit.stats.paired import UnitScores
 from audit.stats.ranking import ALLOWED, FEWEST_OTHERS, count_outranking, excess_p, outranking_p
 from audit.stats.roc import FEW
 from audit.targets.utility import estimate
@@ -28,6 +32,10 @@ TEMPERATURE = 0.3
 TARGET_WEIGHT = 0.4
 MEAN: Mean = "geometric"
 """The settings that docaudit ships; the paper gives ranges."""
+NEEDED_DOCUMENTS = 72
+"""From so many documents on, no hit at all shows a rate under 0.05 (methods.md#statistics)."""
+INPUT_ONLY = "input_only"
+"""The group of values that training never named."""
 MEMORY = 2.0
 """By which a positive control makes the true candidate likelier, see `memory_of`."""
 
@@ -108,6 +116,66 @@ class DocumentColumns(Columns):
         return len(np.unique(self.cluster))
 
 
+@dataclass(frozen=True, eq=False)
+class ValueColumns(DocumentColumns):
+    """One row a value that an attack tried; every column has shape (n_values,).
+
+    Attributes:
+        member, unique: whether the value is a member's, and stands in no other document of any split.
+        input_only: whether training never named the value (`audit.attacks.fields`); nowhere where it named none.
+        category: names.
+        cluster: a number for the value's document.
+        value: a number for what the value says.
+    """
+
+    member: Bools
+    unique: Bools
+    input_only: Bools
+    category: NDArray[np.str_]
+    cluster: Ints
+    value: Ints
+
+    def group(self, name: str) -> Self:
+        """Return the rows of a group, see `rows`."""
+        return self.where(self.rows(name))
+
+    def rows(self, group: str) -> Bools:
+        """Tell which rows are of a group of values that training named ("unique", "repeated", else all), or did not."""
+        wanted = {"unique": self.unique, "repeated": ~self.unique}.get(group, np.ones(len(self), bool))
+        chosen: Bools = wanted & (self.input_only == (group == INPUT_ONLY))
+        return chosen
+
+    def kinds(self, names: Iterable[str]) -> dict[str, tuple[str, Self]]:
+        """Return rows that are tested by themselves, with words for them: each category, and the input alone."""
+        found = {name: (f"values of category {name}", self.where(self.category == name)) for name in sorted(names)}
+        return {**found, INPUT_ONLY: (SHARED["kinds"][INPUT_ONLY], self.group(INPUT_ONLY))}
+
+    @property
+    def has_input_only(self) -> bool:
+        """Return whether enough documents of both splits hold values of the input alone for a limit on them."""
+        sides = (self.group(INPUT_ONLY).split(split) for split in AUDITED)
+        return min(rows.n_documents for rows in sides) >= NEEDED_DOCUMENTS
+
+
+def columns_of(rows: Iterable[tuple[Document, str, bool, bool, str]]) -> dict[str, Any]:
+    """Make the columns of `ValueColumns` of document, value, "unique", "input_only" and category of each row."""
+    documents, values, unique, unnamed, categories = [*zip(*rows, strict=True)] or [()] * 5
+    return {
+        "member": np.array([document.split == "member" for document in documents], bool),
+        "unique": np.array(unique, bool),
+        "input_only": np.array(unnamed, bool) & (not all(unnamed)),
+        "category": np.array(categories, np.str_),
+        "cluster": np.unique([document.id for document in documents], return_inverse=True)[1],
+        "value": np.unique(np.array(values, np.str_), return_inverse=True)[1],
+    }
+
+
+def scores_of(trials: Iterable[Trial], taken: Bools, member: Bools, values: Floats) -> UnitScores:
+    """Return the values of the trials that `taken` marks; all arrays have shape (n_trials,)."""
+    own = [trial for trial, yes in zip(trials, taken, strict=True) if yes]
+    return UnitScores([trial.id for trial in own], [trial.unit for trial in own], member[taken], values[taken])
+
+
 DOCUMENTS, VALUES = "documents_identified", "values_identified"
 """Counts of what an attack gives away for certain: documents, and distinct values, beyond the control."""
 RETRAIN = "train again without this leak, then scan again"
@@ -157,8 +225,6 @@ def run_jobs(stage: str, jobs: Iterable[Job], progress: Progress) -> list[Measur
     return measurements
 
 
-NEEDED_DOCUMENTS = 72
-"""From so many documents on, no hit at all shows a rate under 0.05 (methods.md#statistics)."""
 FEWEST_OF_KIND = 6
 """Documents of a split under which no values of a kind are tested: they could hardly show anything."""
 Excess = Callable[..., Interval]

@@ -10,7 +10,6 @@ from itertools import chain, product
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks.attributes.hidden import Hidden
@@ -18,15 +17,17 @@ from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.interface import AUDITED, LABELS, WORDS
 from audit.attacks.measuring import (
     DOCUMENTS,
+    INPUT_ONLY,
     MEAN,
     TARGET_WEIGHT,
     TEMPERATURE,
     VALUES,
-    DocumentColumns,
     Job,
     KindsCheck,
     Streams,
     TriedValues,
+    ValueColumns,
+    columns_of,
     combine,
     count_documents,
     count_values,
@@ -35,6 +36,7 @@ from audit.attacks.measuring import (
     log_likelihood_of_losses,
     log_softmax,
     memory_of,
+    scores_of,
 )
 from audit.attacks.text import SHARED
 from audit.corpus.documents import CATEGORIES
@@ -76,9 +78,7 @@ def jobs(table: AttributeTable, streams: Streams) -> Iterator[Job]:
 
 def check_kinds(table: AttributeTable, streams: Streams) -> tuple[Check, ...]:
     """Test whether the values of any one category are known, by any method."""
-    kinds, categories = KindsCheck(ALLOWED), sorted({*table.category.tolist()} & {*CATEGORIES})
-    apart = {one: (f"values of category {one}", table.where(table.category == one)) for one in categories}
-    apart[INPUT_ONLY] = SHARED["kinds"][INPUT_ONLY], table.group(INPUT_ONLY)
+    kinds, apart = KindsCheck(ALLOWED), table.kinds({*table.category.tolist()} & {*CATEGORIES})
     for (kind, (words, rows)), method in product(apart.items(), METHODS):
         kinds.test(words, rows.tried(method), excess_mean, streams[named(f"{EXCESS}.{kind}", method)])
     return kinds.check()
@@ -192,8 +192,7 @@ def _power(rows: AttributeTable, rng: Generator) -> Measurement:
 LOSS, CALIBRATED = "loss", "calibrated"
 METHODS = (LOSS, CALIBRATED)
 GROUPS = ("unique", "all")
-INPUT_ONLY = "input_only"
-"""Beside these groups of values that training named: those that it never named."""
+"""Of values that training named."""
 EXCESS, CHOSEN, LISTED, POWER = "excess", "chosen", "candidates", "planted_choice"
 EXCESSES = tuple(f"{EXCESS}.{group}" for group in GROUPS)
 """Metrics that the documents may explain; counts are beyond what control documents give away."""
@@ -205,15 +204,10 @@ def named(name: str, method: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class AttributeTable(DocumentColumns):
+class AttributeTable(ValueColumns):
     """One row a value that was asked about; every column has shape (n_values,).
 
     Attributes:
-        member, unique: whether the value is a member's, and stands in no other document.
-        input_only: whether training never named the value; nowhere where it named none.
-        category: names.
-        cluster: the value's document.
-        value: a number for what counts as the value.
         n_candidates: how many there were, the true one among them.
         chosen: by method, the chance that the true value is chosen with the model: 1, 0, or a share among equals.
         public: the same without the model: by the loss of the public model, else 1 / n_candidates.
@@ -222,12 +216,6 @@ class AttributeTable(DocumentColumns):
         planted: by method, the chance that the true value is chosen with the model, its loss lowered by `memory_of`.
     """
 
-    member: Bools
-    unique: Bools
-    input_only: Bools
-    category: NDArray[np.str_]
-    cluster: Ints
-    value: Ints
     n_candidates: Ints
     chosen: dict[str, Floats]
     public: Floats
@@ -235,20 +223,10 @@ class AttributeTable(DocumentColumns):
     calibrated: Bools
     planted: dict[str, Floats]
 
-    def group(self, name: str) -> AttributeTable:
-        """Return the rows of a group."""
-        return self.where(self.rows(name))
-
-    def rows(self, group: str) -> Bools:
-        """Tell which rows are of a group."""
-        chosen: Bools = (self.input_only == (group == INPUT_ONLY)) & (self.unique | (group != "unique"))
-        return chosen
-
     @property
     def groups(self) -> tuple[str, ...]:
         """Return the groups with numbers of their own; values that training never named need enough documents."""
-        enough = min(self.group(INPUT_ONLY).split(split).n_documents for split in AUDITED) >= NEEDED
-        return (*GROUPS, INPUT_ONLY) if enough else GROUPS
+        return (*GROUPS, INPUT_ONLY) if self.has_input_only else GROUPS
 
     def tried(self, method: str) -> TriedValues:
         """Return the values with the chance that a method chooses each, and the chance without the model."""
@@ -273,14 +251,10 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
         for losses in (target, [_planted(own) for own in target])
     )
     sizes = np.array([len(own) for own in target], np.int64)
-    unnamed = np.array([one.input_only for one in hidden], bool)
     return AttributeTable(
-        member=np.array([one.document.split == "member" for one in hidden], bool),
-        unique=np.array([one.unique for one in hidden], bool),
-        input_only=unnamed & ~unnamed.all(),
-        category=np.array([one.category for one in hidden], np.str_),
-        cluster=np.unique([one.document.id for one in hidden], return_inverse=True)[1],
-        value=np.unique(["\0".join(sorted(one.values)) for one in hidden], return_inverse=True)[1],
+        **columns_of(
+            (one.document, "\0".join(sorted(one.values)), one.unique, one.input_only, one.category) for one in hidden
+        ),
         n_candidates=sizes,
         chosen=_chances(scores),
         public=np.array(
@@ -294,15 +268,12 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
 
 def paired_by_value(hidden: Sequence[Hidden], table: AttributeTable) -> dict[str, UnitScores]:
     """Return for each metric the chance to pick a value with the model minus that without it."""
-    units = np.array([one.trial.id for one in hidden], object)
-    documents = np.array([one.document.id for one in hidden], object)
-    rows = {group: table.rows(group) for group in table.groups}
+    trials = [one.trial for one in hidden]
     return {
-        named(f"{EXCESS}.{group}", method): UnitScores(
-            units[own].tolist(), documents[own].tolist(), table.member[own], (table.chosen[method] - table.public)[own]
+        named(f"{EXCESS}.{group}", one): scores_of(
+            trials, table.rows(group), table.member, table.chosen[one] - table.public
         )
-        for group, own in rows.items()
-        for method in METHODS
+        for group, one in product(table.groups, METHODS)
     }
 
 

@@ -43,7 +43,7 @@ from audit.attacks.reconstruction.table import (
     build_table,
     named,
 )
-from audit.attacks.text import SENTENCES, SHARED
+from audit.attacks.text import SENTENCES
 from audit.case import Case
 from audit.corpus.documents import Split
 from audit.corpus.folding import Occurrence, occurrences
@@ -163,10 +163,8 @@ def test_kinds(apart: Mapping[Length, FieldTable], usual: FieldTable, streams: S
     tables: dict[str, tuple[str, FieldTable]] = {
         length: (_LENGTHS[length], table.group("unique")) for length, table in apart.items() if len(table)
     }
-    tables["input_only"] = SHARED["kinds"]["input_only"], usual.group("input_only")
     unique = usual.where(usual.unique)
-    for category in sorted(set(unique.category.tolist())):
-        tables[category] = f"values of category {category}", unique.where(unique.category == category)
+    tables |= unique.kinds({*unique.category.tolist()})
     for (kind, (words, table)), method in product(tables.items(), METHODS):
         kinds.test(words, table.tried(method), excess_rate, streams[named(f"{EXCESSES[0]}.{kind}", method)])
 

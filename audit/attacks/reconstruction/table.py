@@ -8,12 +8,10 @@ from itertools import product
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from audit.arrays import Bools, Floats, Ints
+from audit.arrays import Bools, Floats
 from audit.attacks.fields import Field, FieldPart, Length, input_only
-from audit.attacks.interface import AUDITED
-from audit.attacks.measuring import NEEDED_DOCUMENTS, DocumentColumns, TriedValues
+from audit.attacks.measuring import INPUT_ONLY, TriedValues, ValueColumns, columns_of, scores_of
 from audit.attacks.reconstruction.methods import best, read_shots
 from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import Occurrence, fold, occurrences
@@ -40,15 +38,10 @@ def named(name: str, method: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class FieldTable(DocumentColumns):
+class FieldTable(ValueColumns):
     """One row a field; every column has shape (n_fields,).
 
     Attributes:
-        member, unique: whether the field is a member's, and its value stands in no other document of any split.
-        input_only: whether training never named the value (`audit.attacks.fields`); nowhere where it named none.
-        category: names.
-        cluster: the field's document.
-        value: a number for what the field says, folded.
         exact, similar: by player (see `named`), of the first attempt (one-shot), in [0, 1]: whether all tokens are
             right, and the share of those that are (1 - Hamming distance).
         planted: by method, whether it rebuilds the field with a memory planted in the target; see `cdmi.PlantedMemory`.
@@ -57,35 +50,16 @@ class FieldTable(DocumentColumns):
         chance: how often uniformly drawn tokens are right.
     """
 
-    member: Bools
-    unique: Bools
-    input_only: Bools
-    category: NDArray[np.str_]
-    cluster: Ints
-    value: Ints
     exact: dict[str, Floats]
     similar: dict[str, Floats]
     planted: dict[str, Bools]
     best: dict[tuple[str, str], Floats]
     chance: Floats
 
-    def group(self, name: str) -> FieldTable:
-        """Return the rows of a group, see `rows`."""
-        return self.where(self.rows(name))
-
-    def rows(self, group: str) -> Bools:
-        """Tell which rows are of a group: "unique" or "repeated" values, unique ones that are "input_only", or all."""
-        if group == ALL:
-            return np.ones(len(self), bool)
-        chosen: Bools = (self.unique != (group == "repeated")) & (self.input_only == (group == "input_only"))
-        return chosen
-
     @property
     def limited(self) -> tuple[str, ...]:
         """Return the metrics that have a number by every method; values of the input alone from enough documents on."""
-        sides = (self.group("input_only").split(split) for split in AUDITED)
-        enough = min(rows.n_documents for rows in sides) >= NEEDED_DOCUMENTS
-        return (*LIMITED, *(f"{metric}.input_only" for metric in EXCESSES if enough))
+        return (*LIMITED, *(f"{metric}.{INPUT_ONLY}" for metric in EXCESSES if self.has_input_only))
 
     def tried(self, method: str) -> TriedValues:
         """Return the fields as values that a method rebuilds exactly or not."""
@@ -104,7 +78,6 @@ def build_table(corpus: Corpus, attacked: Sequence[Field], outcomes: Sequence[Js
     """
     seen, texts = occurrences(corpus), [fold(field.document.text_of(field.entity)) for field in attacked]
     truths = [outcome["truth"] for outcome in outcomes]
-    unnamed = np.array([input_only(corpus, field.document, field.entity) for field in attacked], bool)
     exact, similar, plausible = {}, {}, {}
     for method, player in product(METHODS, PLAYERS):
         firsts = [_shots_of(outcome, method)[player][0]["tokens"] for outcome in outcomes]
@@ -117,12 +90,10 @@ def build_table(corpus: Corpus, attacked: Sequence[Field], outcomes: Sequence[Js
         plausible[player, "score"] = np.array([score for _, score in chosen])
         plausible[player, "exact"] = np.array(right, np.float64)
     return FieldTable(
-        member=np.array([field.document.split == "member" for field in attacked], bool),
-        unique=np.array([seen[text].unique for text in texts], bool),
-        input_only=unnamed & ~unnamed.all(),
-        category=np.array([field.entity.category for field in attacked], np.str_),
-        cluster=np.unique([field.document.id for field in attacked], return_inverse=True)[1],
-        value=np.unique(np.array(texts, np.str_), return_inverse=True)[1],
+        **columns_of(
+            (one.document, text, seen[text].unique, input_only(corpus, one.document, one.entity), one.entity.category)
+            for one, text in zip(attacked, texts, strict=True)
+        ),
         exact=exact,
         similar=similar,
         planted={method: np.array([outcome["planted"][method] for outcome in outcomes], bool) for method in METHODS},
@@ -172,10 +143,5 @@ def paired_by_field(corpus: Corpus, fields: Sequence[Field], outcomes: Sequence[
         what, _, group = metric.partition(".")
         columns, taken = table.exact if what == EXCESSES[0] else table.similar, table.rows(group)
         attack, baseline = (columns[named(who, method)] for who in PLAYERS)
-        scores[named(metric, method)] = UnitScores(
-            [field.trial.id for field, yes in zip(own, taken, strict=True) if yes],
-            [field.document.id for field, yes in zip(own, taken, strict=True) if yes],
-            table.member[taken],
-            (attack - baseline)[taken],
-        )
+        scores[named(metric, method)] = scores_of([one.trial for one in own], taken, table.member, attack - baseline)
     return scores
