@@ -12,32 +12,10 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Bools, Floats, Ints
+from audit.attacks import measuring
 from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.interface import AUDITED, LABELS, WORDS
-from audit.attacks.measuring import (
-    DOCUMENTS,
-    INPUT_ONLY,
-    MEAN,
-    TARGET_WEIGHT,
-    TEMPERATURE,
-    VALUES,
-    Job,
-    KindsCheck,
-    Streams,
-    TriedValues,
-    ValueColumns,
-    columns_of,
-    combine,
-    count_documents,
-    count_values,
-    cover,
-    estimate_without_null,
-    log_likelihood_of_losses,
-    log_softmax,
-    memory_of,
-    scores_of,
-)
 from audit.attacks.text import SHARED
 from audit.corpus.documents import CATEGORIES
 from audit.engine.interface import Json
@@ -58,15 +36,15 @@ LEAST = 2
 """The same for a number that no limit names: one document has no spread."""
 
 
-def jobs(table: AttributeTable, streams: Streams) -> Iterator[Job]:
+def jobs(table: AttributeTable, streams: measuring.Streams) -> Iterator[measuring.Job]:
     """Yield every measurement but the blind check, as a call."""
     for group, method in product(table.groups, METHODS):
         name = named(f"{EXCESS}.{group}", method)
         yield partial(_excess, name, table.group(group), method, streams[name])
     for method in METHODS:
-        unique, name = table.where(table.unique).tried(method), named(VALUES, method)
-        yield partial(count_values, name, unique, excess_mean, streams[name])
-        yield partial(count_documents, named(DOCUMENTS, method), unique)
+        unique, name = table.where(table.unique).tried(method), named(measuring.VALUES, method)
+        yield partial(measuring.count_values, name, unique, excess_mean, streams[name])
+        yield partial(measuring.count_documents, named(measuring.DOCUMENTS, method), unique)
     for split in AUDITED:
         rows, name = table.split(split), f"{CHOSEN}.{split}"
         yield partial(_share, name, rows, LOSS, streams[name])
@@ -76,9 +54,9 @@ def jobs(table: AttributeTable, streams: Streams) -> Iterator[Job]:
     yield partial(_power, table.split("heldout"), streams[POWER])
 
 
-def check_kinds(table: AttributeTable, streams: Streams) -> tuple[Check, ...]:
+def check_kinds(table: AttributeTable, streams: measuring.Streams) -> tuple[Check, ...]:
     """Test whether the values of any one category are known, by any method."""
-    kinds, apart = KindsCheck(ALLOWED), table.kinds({*table.category.tolist()} & {*CATEGORIES})
+    kinds, apart = measuring.KindsCheck(ALLOWED), table.kinds({*table.category.tolist()} & {*CATEGORIES})
     for (kind, (words, rows)), method in product(apart.items(), METHODS):
         kinds.test(words, rows.tried(method), excess_mean, streams[named(f"{EXCESS}.{kind}", method)])
     return kinds.check()
@@ -93,7 +71,7 @@ def methods_of(table: AttributeTable, metrics: Iterable[str]) -> dict[str, tuple
 
 
 def reference_controls(
-    table: AttributeTable, methods: Mapping[str, Sequence[str]], blind: Blind, streams: Streams
+    table: AttributeTable, methods: Mapping[str, Sequence[str]], blind: Blind, streams: measuring.Streams
 ) -> tuple[Control, ...]:
     """Bound what the documents explain by the public model's choices; empty without one, or where nothing is in doubt.
 
@@ -127,7 +105,7 @@ def coverage(everything: Iterable[Hidden], asked: Iterable[Hidden], withheld: Co
     own = [hidden for hidden in asked if hidden.document.split == "member"]
     tried, unique = Counter(one.category for one in own), Counter(one.category for one in own if one.unique)
     total = withheld + Counter(one.category for one in everything if one.document.split == "member")
-    return cover("values", [name for name in sorted(total) if name in CATEGORIES], tried, total, unique)
+    return measuring.cover("values", [name for name in sorted(total) if name in CATEGORIES], tried, total, unique)
 
 
 def counts(
@@ -143,7 +121,7 @@ def counts(
             Count(f"{label} values, unique", int(rows.unique.sum()), ALONE),
         ]
         if table.input_only.any():
-            n, meaning = int(rows.input_only.sum()), f"of these, {SHARED['kinds'][INPUT_ONLY]}"
+            n, meaning = int(rows.input_only.sum()), f"of these, {SHARED['kinds'][measuring.INPUT_ONLY]}"
             found.append(Count(f"{label} values, input only", n, meaning))
     gone = lost + Counter(one.left_out for one in everything)
     return [*found, *(Count(f"left out: {name}", gone[name], meaning) for name, meaning in reasons.items())]
@@ -177,7 +155,7 @@ def _listed(rows: AttributeTable) -> Measurement:
     if not len(rows):
         return Unresolved(LISTED, "no value of a training document was tried", 0, NEEDED)
     found = median_interval(rows.n_candidates)
-    return estimate_without_null(LISTED, found, "values")
+    return measuring.estimate_without_null(LISTED, found, "values")
 
 
 def _power(rows: AttributeTable, rng: Generator) -> Measurement:
@@ -204,7 +182,7 @@ def named(name: str, method: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class AttributeTable(ValueColumns):
+class AttributeTable(measuring.ValueColumns):
     """One row a value that was asked about; every column has shape (n_values,).
 
     Attributes:
@@ -226,11 +204,11 @@ class AttributeTable(ValueColumns):
     @property
     def groups(self) -> tuple[str, ...]:
         """Return the groups with numbers of their own; values that training never named need enough documents."""
-        return (*GROUPS, INPUT_ONLY) if self.has_input_only else GROUPS
+        return (*GROUPS, measuring.INPUT_ONLY) if self.has_input_only else GROUPS
 
-    def tried(self, method: str) -> TriedValues:
+    def tried(self, method: str) -> measuring.TriedValues:
         """Return the values with the chance that a method chooses each, and the chance without the model."""
-        return TriedValues(self.member, self.cluster, self.value, self.chosen[method], self.public)
+        return measuring.TriedValues(self.member, self.cluster, self.value, self.chosen[method], self.public)
 
 
 def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bool) -> AttributeTable:
@@ -252,7 +230,7 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
     )
     sizes = np.array([len(own) for own in target], np.int64)
     return AttributeTable(
-        **columns_of(
+        **measuring.columns_of(
             (one.document, "\0".join(sorted(one.values)), one.unique, one.input_only, one.category) for one in hidden
         ),
         n_candidates=sizes,
@@ -270,7 +248,7 @@ def paired_by_value(hidden: Sequence[Hidden], table: AttributeTable) -> dict[str
     """Return for each metric the chance to pick a value with the model minus that without it."""
     trials = [one.trial for one in hidden]
     return {
-        named(f"{EXCESS}.{group}", one): scores_of(
+        named(f"{EXCESS}.{group}", one): measuring.scores_of(
             trials, table.rows(group), table.member, table.chosen[one] - table.public
         )
         for group, one in product(table.groups, METHODS)
@@ -283,7 +261,7 @@ def _chances(scores: Mapping[str, Sequence[Floats]]) -> dict[str, Floats]:
 
 def _planted(losses: Floats) -> Floats:
     """Lower the loss of the first candidate by a planted memory."""
-    return np.concatenate([losses[:1] - memory_of(losses), losses[1:]])
+    return np.concatenate([losses[:1] - measuring.memory_of(losses), losses[1:]])
 
 
 def calibrate(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
@@ -299,10 +277,10 @@ def calibrate(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
     if alike:
         with np.errstate(invalid="ignore"):
             return np.nan_to_num(target - public, nan=np.inf, posinf=np.inf, neginf=np.inf)
-    log_target, _ = log_likelihood_of_losses(target, TEMPERATURE)
+    log_target, _ = measuring.log_likelihood_of_losses(target, measuring.TEMPERATURE)
     finite = np.where(np.isfinite(public), public, np.finfo(float).max / 1e9)
-    log_public = log_softmax(-finite / TEMPERATURE)
-    return -combine(log_public, log_target, TARGET_WEIGHT, MEAN)
+    log_public = measuring.log_softmax(-finite / measuring.TEMPERATURE)
+    return -measuring.combine(log_public, log_target, measuring.TARGET_WEIGHT, measuring.MEAN)
 
 
 def chance_of_first(losses: Floats) -> float:

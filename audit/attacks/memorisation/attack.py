@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks import TEXTS, blind_baseline, text_of
+from audit.attacks import TEXTS, blind_baseline, questions, text_of
 from audit.attacks.fields import JOINT
 from audit.attacks.interface import POINTS, Attack, Evidence, Units, ask_all, given, missing_split, points
 from audit.attacks.memorisation import scores
@@ -28,16 +28,6 @@ from audit.attacks.memorisation.contexts import (
     net_of,
 )
 from audit.attacks.memorisation.fairness import checks, confounded, weaknesses
-from audit.attacks.questions import (
-    ATTEMPTED,
-    AskedQuestion,
-    all_questions,
-    all_values,
-    clear,
-    is_unique,
-    question_of,
-    trained_on,
-)
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
@@ -94,7 +84,7 @@ class Memorisation(Attack):
         if known and Answer not in case.target.answers:
             return [Reason("model", "the model does not answer questions about pages")]
         reasons = []
-        split = missing_split(asked.document for asked in all_questions(case.corpus))
+        split = missing_split(asked.document for asked in questions.all_questions(case.corpus))
         if split is not None:
             reasons.append(Reason("data", f"no question with an answer in {split} documents", text_of(self.name).add))
         baselines = given(case)["baselines"]
@@ -107,11 +97,11 @@ class Memorisation(Attack):
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: member documents with such a question, which model and baselines are both asked."""
-        trained = trained_on(corpus)
+        trained = questions.trained_on(corpus)
         documents: dict[str, set[str]] = defaultdict(set)
-        for asked in all_questions(corpus):
+        for asked in questions.all_questions(corpus):
             if asked.document.split == "member":
-                group = "unique" if is_unique(asked, trained) else "repeated"
+                group = "unique" if questions.is_unique(asked, trained) else "repeated"
                 contexts = (f"net.{context}" for context in self.contexts if context != "exact")
                 for metric in ("net", f"net.{group}", *contexts):
                     documents[metric].add(asked.document.id)
@@ -124,7 +114,7 @@ class Memorisation(Attack):
 
     def trials(self, case: Case) -> list[Trial]:
         """List questions of member and held-out documents; which answers can be removed shows when they are tried."""
-        return [asked.trial for asked in all_values(case.corpus)]
+        return [asked.trial for asked in questions.all_values(case.corpus)]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Remove the answer and prove it gone; ask the model and its baselines in every context; read their odds.
@@ -133,11 +123,11 @@ class Memorisation(Attack):
         by context, the target first ("replies", with the whole page as `WHOLE`; None: the page or the corpus does not
         allow the context), and the probability that a sample of each gives the answer ("odds").
         """
-        asked = question_of(case.corpus, trial)
+        asked = questions.question_of(case.corpus, trial)
         page = page_view(case.corpus, asked.document)
-        cleared = yield from clear(page, asked.spellings)
+        cleared = yield from questions.clear(page, asked.spellings)
         outcome: dict[str, Json] = {"status": cleared.status, "reason": cleared.reason, "reading": cleared.reading}
-        if cleared.status not in ATTEMPTED:
+        if cleared.status not in questions.ATTEMPTED:
             return outcome
         n_decoys = self.n_decoys if page.open_page is None else self.n_drawn_decoys
         scene = Scene(case.corpus, asked, page, cleared.view, cleared.words, n_decoys, int(rng.integers(2**63)))
@@ -183,7 +173,7 @@ class Memorisation(Attack):
         """Yield each answer, what became of it on the page, and what each model replied in every context, by name."""
         table = self._table(case, trials, outcomes)
         for row, (trial, outcome) in enumerate(zip(trials, outcomes, strict=True)):
-            asked = question_of(case.corpus, trial)
+            asked = questions.question_of(case.corpus, trial)
             replies = {name: answers for name, answers in outcome.get("replies", {}).items() if name != WHOLE}
             yield {
                 "attack": self.name,
@@ -208,7 +198,7 @@ class Memorisation(Attack):
 
 
 def _replies(
-    models: Sequence[Target], contexts: Sequence[tuple[ContextProbe, ...]], asked: AskedQuestion
+    models: Sequence[Target], contexts: Sequence[tuple[ContextProbe, ...]], asked: questions.AskedQuestion
 ) -> Generator[Request, Any, list[list[Json] | None]]:
     """Return each model's reply in each context, and whether it is the answer; None where there is no probe."""
     flat = [probe for probes in contexts for probe in probes]
@@ -223,7 +213,7 @@ def _replies(
     return [row if probes else None for row, probes in zip(rows, contexts, strict=True)]
 
 
-def _probability(model: Target, view: PageView, asked: AskedQuestion) -> Generator[Request, Any, float]:
+def _probability(model: Target, view: PageView, asked: questions.AskedQuestion) -> Generator[Request, Any, float]:
     """Compute the probability that a sample at temperature 1 is an accepted answer (teacher forcing), in [0, 1]."""
     losses = yield from ask_all(model, [AnswerLoss(view, asked.question.question, answer) for answer in asked.answers])
     # Accepted answers exclude each other, but one model may spell two of them with the same tokens.

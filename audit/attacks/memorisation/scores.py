@@ -12,32 +12,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
+from audit.attacks import measuring, questions
 from audit.attacks.interface import AUDITED, LABELS, WORDS
-from audit.attacks.measuring import (
-    NEEDED_DOCUMENTS,
-    Columns,
-    DocumentColumns,
-    Job,
-    Streams,
-    count_returned,
-    cover,
-    estimate_without_null,
-    run_jobs,
-)
 from audit.attacks.memorisation.contexts import METHODS, UNASKED, WHOLE, net_of
 from audit.attacks.memorisation.fairness import GAP, control_contexts
-from audit.attacks.questions import (
-    ATTEMPTED,
-    CLASSES,
-    IDENTIFYING,
-    PROVEN,
-    STATUSES,
-    all_questions,
-    distinct_answers,
-    is_unique,
-    question_of,
-    trained_on,
-)
 from audit.attacks.text import SHARED
 from audit.case import Case
 from audit.corpus.documents import Corpus
@@ -62,7 +40,7 @@ Null = tuple[float, str] | None
 
 
 @dataclass(frozen=True, eq=False)
-class Results(Columns):
+class Results(measuring.Columns):
     """Answers given in one context; every column has shape (n_questions,).
 
     Attributes:
@@ -87,7 +65,7 @@ class Results(Columns):
 
 
 @dataclass(frozen=True, eq=False)
-class QuestionTable(DocumentColumns):
+class QuestionTable(measuring.DocumentColumns):
     """One row a question; every column has shape (n_questions,) or (n_questions, 1 + n_baselines), the target first.
 
     Attributes:
@@ -115,17 +93,17 @@ class QuestionTable(DocumentColumns):
     @property
     def proven(self) -> QuestionTable:
         """Return the questions whose answer is proven to be off the page."""
-        return self.where(self.status == PROVEN)
+        return self.where(self.status == questions.PROVEN)
 
     @property
     def attempted(self) -> QuestionTable:
         """Return the questions that were asked, proven or not."""
-        return self.where(np.isin(self.status, list(ATTEMPTED)))
+        return self.where(np.isin(self.status, list(questions.ATTEMPTED)))
 
     @property
     def ways(self) -> tuple[str, ...]:
         """Return the ways of asking with numbers of their own; values that nobody asks for need enough documents."""
-        enough = self.tried(UNASKED).split("member").proven.n_documents >= NEEDED_DOCUMENTS
+        enough = self.tried(UNASKED).split("member").proven.n_documents >= measuring.NEEDED_DOCUMENTS
         return (*METHODS, UNASKED) if enough else METHODS
 
     def tried(self, context: str) -> QuestionTable:
@@ -137,8 +115,8 @@ class QuestionTable(DocumentColumns):
 def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> QuestionTable:
     """Return the trials and their outcomes, in the same order, as a table."""
     asked = np.empty(len(trials), object)
-    asked[:] = [question_of(case.corpus, trial) for trial in trials]
-    trained = trained_on(case.corpus)
+    asked[:] = [questions.question_of(case.corpus, trial) for trial in trials]
+    trained = questions.trained_on(case.corpus)
     n_models = 1 + len(case.references.baselines)
     names = dict.fromkeys(name for outcome in outcomes for name in outcome.get("replies", {}))
     exact = {name: _replies(outcomes, name, "exact", n_models) for name in names}
@@ -147,7 +125,7 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -
         asked=asked,
         status=np.array([outcome["status"] for outcome in outcomes], np.str_),
         member=np.array([one.document.split == "member" for one in asked], bool),
-        unique=np.array([is_unique(one, trained) for one in asked], bool),
+        unique=np.array([questions.is_unique(one, trained) for one in asked], bool),
         pii=np.array([one.pii for one in asked], np.str_),
         cluster=np.unique([trial.unit for trial in trials], return_inverse=True)[1],
         results={name: _results(given) for name, given in exact.items() if name != WHOLE},
@@ -195,19 +173,19 @@ def measure_questions(
         rng: of the resampling.
         progress: advanced for every measurement.
     """
-    streams, asked = Streams(rng), table.results.get("exact")
+    streams, asked = measuring.Streams(rng), table.results.get("exact")
     heldout = ~table.member & (False if asked is None else asked.tried)
-    jobs: list[Job] = [
+    jobs: list[measuring.Job] = [
         *(job for context in table.ways for job in _nets(table, context, streams)),
         *_answered(table, streams),
         partial(_reading, table.where(heldout), commonest[heldout], streams[POWER]),
         partial(_gap, table.where(heldout), streams[GAP]),
         partial(count_identified, table, streams[IDENTIFIED]),
     ]
-    return control_contexts(run_jobs("memorisation: intervals", jobs, progress))
+    return control_contexts(measuring.run_jobs("memorisation: intervals", jobs, progress))
 
 
-def _nets(table: QuestionTable, context: str, streams: Streams) -> Iterator[Job]:
+def _nets(table: QuestionTable, context: str, streams: measuring.Streams) -> Iterator[measuring.Job]:
     """Yield net on members in a context, and on held-out pages as its control."""
     suffix = "" if context == "exact" else f".{context}"
     member, heldout = (table.split(split).proven.tried(context) for split in AUDITED)
@@ -236,7 +214,7 @@ def _net(name: str, rows: QuestionTable, context: str, null: Null, rng: Generato
     return _estimate(name, interval, null)
 
 
-def _answered(table: QuestionTable, streams: Streams) -> Iterator[Job]:
+def _answered(table: QuestionTable, streams: measuring.Streams) -> Iterator[measuring.Job]:
     """Yield |E| / n (null: |G| / n) and |G| / n, with page and question as in training."""
     for split in AUDITED:
         rows = table.split(split).proven.tried("exact")
@@ -275,12 +253,12 @@ def _gap(rows: QuestionTable, rng: Generator) -> Measurement:
 
 def _few(name: str, rows: QuestionTable) -> Unresolved:
     reason = "fewer than two documents with such questions and a proven removal"
-    return Unresolved(name, reason, rows.n_documents, NEEDED_DOCUMENTS)
+    return Unresolved(name, reason, rows.n_documents, measuring.NEEDED_DOCUMENTS)
 
 
 def _estimate(name: str, interval: Interval, null: Null) -> Estimate:
     if null is None:
-        return estimate_without_null(name, interval, "questions")
+        return measuring.estimate_without_null(name, interval, "questions")
     return estimate(name, interval, "questions", *null)
 
 
@@ -304,7 +282,7 @@ def count_identified(table: QuestionTable, rng: Generator) -> Measurement:
 def _identifying(table: QuestionTable) -> QuestionTable:
     """Return members' questions for a personal value that is proven gone and stands in one training document alone."""
     members = table.split("member").proven.tried("exact")
-    return members.where(members.unique & np.isin(members.pii, IDENTIFYING))
+    return members.where(members.unique & np.isin(members.pii, questions.IDENTIFYING))
 
 
 def _by_value(rows: QuestionTable) -> tuple[Floats, Floats, Ints]:
@@ -325,7 +303,7 @@ def commonest_anls(table: QuestionTable, corpus: Corpus) -> Floats:
         answers[0]
         for document in corpus.of("member")
         for question in document.questions
-        if (answers := distinct_answers(question.answers))
+        if (answers := questions.distinct_answers(question.answers))
     )
     if not answers:
         return np.zeros(len(table))
@@ -338,7 +316,7 @@ def returned_histogram(table: QuestionTable) -> tuple[Histogram, ...]:
     own = table.where(table.unique).proven.tried("exact")
     sides = {label: own.split(split) for split, label in LABELS.items()} if len(own) else {}
     found = {side: (rows.results["exact"].target > 0, rows.cluster) for side, rows in sides.items()}
-    return (count_returned(found),) if found else ()
+    return (measuring.count_returned(found),) if found else ()
 
 
 def counts(trials: Sequence[Trial], outcomes: Sequence[Json]) -> tuple[Count, ...]:
@@ -347,7 +325,7 @@ def counts(trials: Sequence[Trial], outcomes: Sequence[Json]) -> tuple[Count, ..
     for split, label in LABELS.items():
         own = Counter(one["status"] for trial, one in zip(trials, outcomes, strict=True) if trial.stratum == split)
         found.append(Count(f"{label} questions", own.total(), f"questions about {WORDS[split]} pages that were tried"))
-        found += [Count(f"{label} questions: {name}", own[name], meaning) for name, meaning in STATUSES.items()]
+        found += [Count(f"{label} questions: {name}", own[name], words) for name, words in questions.STATUSES.items()]
     reasons, readings = (Counter(outcome[key] or "" for outcome in outcomes) for key in ("reason", "reading"))
     del reasons[""]
     found += [Count(f"derivable: {name}", n, "of the questions not asked") for name, n in sorted(reasons.items())]
@@ -360,9 +338,9 @@ def coverage(table: QuestionTable, corpus: Corpus) -> tuple[Coverage, ...]:
     In all and by class of personal information; questions that the budget left out, whose answer could not be removed,
     or whose removal could not be proven, are in the totals alone.
     """
-    total = Counter(asked.pii for asked in all_questions(corpus) if asked.document.split == "member")
+    total = Counter(asked.pii for asked in questions.all_questions(corpus) if asked.document.split == "member")
     attacked = Counter(table.split("member").proven.tried("exact").pii.tolist())
-    return cover("questions", CLASSES, attacked, total)
+    return measuring.cover("questions", questions.CLASSES, attacked, total)
 
 
 def paired_by_question(table: QuestionTable) -> Mapping[str, UnitScores]:

@@ -15,18 +15,7 @@ from numpy.random import Generator
 from audit.arrays import Floats
 from audit.attacks import text_of
 from audit.attacks.measuring import Streams, estimate_without_null
-from audit.attacks.provider_membership.methods import (
-    METHODS,
-    MIN_JUDGED,
-    NEEDED,
-    Inference,
-    calls_all_alike,
-    infer,
-    mean_known,
-    measure_accuracy,
-    measure_forest_area,
-    smaller_side,
-)
+from audit.attacks.provider_membership import methods
 from audit.attacks.provider_membership.providers import IN, OUT, Matched, Provider, ProviderTable, provider_of
 from audit.attacks.score_figures import LOW, ScoreComparison, TwoSides, draw_roc, rank_scores
 from audit.corpus.documents import Corpus
@@ -45,7 +34,7 @@ CERTAIN_SCORES = {"user": LOW, "loss": f"{LOW}.loss", "memory_similarity": f"{LO
 """The scores that rank providers on their own: user inference, the loss, the first memorisation test. Forests are left
 out, which are trained on some of the providers that set the threshold."""
 STRONGEST = {
-    "balanced_accuracy": tuple(f"balanced_accuracy.{method}" for method in METHODS),
+    "balanced_accuracy": tuple(f"balanced_accuracy.{method}" for method in methods.METHODS),
     "auc": ("auc", "auc.apk", "auc.loss", "auc.memory_similarity"),
     LOW: tuple(CERTAIN_SCORES.values()),
 }
@@ -82,9 +71,9 @@ def measure_table(
         missing_reference: why there is no model to compare the target with (`attack.missing_reference`).
     """
     progress.stage("provider membership: inference", n_seeds)
-    inference, uncompared = infer(table, progress, n_seeds=n_seeds, share=share), missing_reference or NO_NUMBER
+    inference, uncompared = methods.infer(table, progress, n_seeds=n_seeds, share=share), missing_reference or NO_NUMBER
     streams = Streams(rng)
-    names = {f"balanced_accuracy.{method}": method for method in METHODS}
+    names = {f"balanced_accuracy.{method}": method for method in methods.METHODS}
     found = {name: _accuracy(name, table, inference, method, streams[name]) for name, method in names.items()}
     primary = "apk" if missing_reference is None else "azk"  # whatever number a model gave
     found["balanced_accuracy"] = replace(found[f"balanced_accuracy.{primary}"], name="balanced_accuracy")
@@ -123,10 +112,10 @@ def measure_table(
     )
 
 
-def collect_scores(table: ProviderTable, inference: Inference) -> dict[str, Floats]:
+def collect_scores(table: ProviderTable, inference: methods.Inference) -> dict[str, Floats]:
     """Return the scores that may rank providers, the preferred one first, each of shape (n,), NaN where unknown."""
     forests = inference.probabilities
-    apk = None if forests is None else mean_known(forests)
+    apk = None if forests is None else methods.mean_known(forests)
     found = {"apk": apk, "user": table.user, "accuracy": table.features.get("accuracy")}
     return {name: column for name, column in found.items() if column is not None}
 
@@ -172,9 +161,9 @@ def _unscored(name: str, table: ProviderTable, column: Floats, missing: str = NO
     known = ~np.isnan(column)
     if not known.any():
         return Unresolved(name, missing, 0)
-    if smaller_side(table.member[known]) < MIN_JUDGED:
-        reason = f"fewer than {MIN_JUDGED} providers in training, or out of it, have it"
-        return Unresolved(name, reason, int(known.sum()), 2 * NEEDED)
+    if methods.smaller_side(table.member[known]) < methods.MIN_JUDGED:
+        reason = f"fewer than {methods.MIN_JUDGED} providers in training, or out of it, have it"
+        return Unresolved(name, reason, int(known.sum()), 2 * methods.NEEDED)
     if (column[known] == column[known][0]).all():
         return Unresolved(name, CONSTANT, int(known.sum()))
     return None
@@ -194,23 +183,24 @@ def _break_ties(column: Floats, rng: Generator) -> Floats:
     return ranks
 
 
-def _accuracy(name: str, table: ProviderTable, inference: Inference, method: str, rng: Generator) -> Measurement:
+def _accuracy(name: str, table: ProviderTable, made: methods.Inference, method: str, rng: Generator) -> Measurement:
     """Measure the balanced accuracy of a method over providers; null: 0.5."""
-    calls = inference.calls.get(method)
-    found = None if calls is None or calls_all_alike(calls) else measure_accuracy(calls, table.member, rng)
-    return _estimate(name, table, inference, method, found)
+    calls, found = made.calls.get(method), None
+    if calls is not None and not methods.calls_all_alike(calls):
+        found = methods.measure_accuracy(calls, table.member, rng)
+    return _estimate(name, table, made, method, found)
 
 
-def _forest_area(name: str, table: ProviderTable, inference: Inference) -> Measurement:
+def _forest_area(name: str, table: ProviderTable, inference: methods.Inference) -> Measurement:
     """Measure the AUC of APK's forests over providers; null: 0.5."""
     forests = inference.probabilities
-    silent = forests is None or calls_all_alike(inference.calls["apk"])
-    found = None if forests is None or silent else measure_forest_area(forests, table.member)
+    silent = forests is None or methods.calls_all_alike(inference.calls["apk"])
+    found = None if forests is None or silent else methods.measure_forest_area(forests, table.member)
     return _estimate(name, table, inference, "apk", found)
 
 
 def _estimate(
-    name: str, table: ProviderTable, inference: Inference, method: str, found: Interval | None
+    name: str, table: ProviderTable, inference: methods.Inference, method: str, found: Interval | None
 ) -> Measurement:
     """Return an estimate of what a method reaches, or why it gives no number."""
     if found is not None:
@@ -218,9 +208,11 @@ def _estimate(
     if method in inference.lacks:
         return replace(inference.lacks[method], name=name)
     n = len(table.names)
-    if calls_all_alike(inference.calls[method]):
+    if methods.calls_all_alike(inference.calls[method]):
         return Unresolved(name, f"{method} gives every provider the same answer", n)
-    return Unresolved(name, f"fewer than {MIN_JUDGED} providers of a side could be judged", n, 2 * NEEDED)
+    return Unresolved(
+        name, f"fewer than {methods.MIN_JUDGED} providers of a side could be judged", n, 2 * methods.NEEDED
+    )
 
 
 def entries(table: ProviderTable, providers: Sequence[Provider], *, n_seeds: int, share: float) -> Iterator[Any]:
@@ -233,7 +225,7 @@ def entries(table: ProviderTable, providers: Sequence[Provider], *, n_seeds: int
         share: likewise.
     """
     known = {provider.name: provider for provider in providers}
-    found = collect_scores(table, infer(table, SILENT, n_seeds=n_seeds, share=share))
+    found = collect_scores(table, methods.infer(table, SILENT, n_seeds=n_seeds, share=share))
     scores = {f"score.{name}": column for name, column in found.items()}
     ranks = {name: rank_scores(_oriented(table, name)) for name in table.features}
     ranks |= {name: rank_scores(column) for name, column in scores.items()}

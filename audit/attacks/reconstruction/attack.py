@@ -15,17 +15,7 @@ from audit.attacks.fields import LENGTHS, all_fields, field_of, possible_trials
 from audit.attacks.fields import Field as PageField
 from audit.attacks.interface import AUDITED, POINTING, Attack, Evidence, Units, missing_split, points
 from audit.attacks.measuring import Mean
-from audit.attacks.reconstruction.cdmi import (
-    Alone,
-    JudgedCandidates,
-    MaskedModel,
-    PlantedMemory,
-    Proposals,
-    Reconstructed,
-    reaches,
-    rebuilds,
-    reconstruct,
-)
+from audit.attacks.reconstruction import cdmi
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Rule, Sampling
 from audit.attacks.reconstruction.scores import measure_fields
 from audit.attacks.reconstruction.table import ALL, DEFAULT, LIMITED, LOWEST_LOSS, METHODS, paired_by_field
@@ -169,26 +159,26 @@ class Reconstruction(Attack):
         page = field.scrubbed()
         attacker = self._attacker(case, case.target, page, field.positions)
         # Where both take their candidates from the public model, what is known of a prefix serves both.
-        shared = isinstance(attacker, JudgedCandidates)
-        public = Alone(attacker.proposals if shared else self._from_public(case, page, field.positions))
+        shared = isinstance(attacker, cdmi.JudgedCandidates)
+        public = cdmi.Alone(attacker.proposals if shared else self._from_public(case, page, field.positions))
         sources = rng.spawn(2 * len(self.rules) + 1)
-        found: dict[str, tuple[Reconstructed, Reconstructed]] = {}
+        found: dict[str, tuple[cdmi.Reconstructed, cdmi.Reconstructed]] = {}
         for index, (method, rule) in enumerate(self.rules.items()):
             n_attempts = 1 if method == LOWEST_LOSS else self.n_attempts
             # Without losses the likeliest candidate is the proposer's: the public model need not be asked of it.
-            decides = Alone(attacker.proposals) if method == LOWEST_LOSS and not shared else attacker
+            decides = cdmi.Alone(attacker.proposals) if method == LOWEST_LOSS and not shared else attacker
             attack_rng, baseline_rng = sources[2 * index : 2 * index + 2]
-            attack = yield from reconstruct(decides, rule, n_attempts, attack_rng)
-            baseline = yield from reconstruct(public, rule, n_attempts, baseline_rng)
+            attack = yield from cdmi.reconstruct(decides, rule, n_attempts, attack_rng)
+            baseline = yield from cdmi.reconstruct(public, rule, n_attempts, baseline_rng)
             found[method] = (attack, baseline)
         truth = tuple(field.page.ids[list(field.positions)].tolist())
-        reached = yield from reaches(attacker.proposals, truth)
+        reached = yield from cdmi.reaches(attacker.proposals, truth)
         attack, baseline = found.pop(DEFAULT)
-        planted = PlantedMemory(attacker, truth)
+        planted = cdmi.PlantedMemory(attacker, truth)
         detected = {}
         for (method, rule), source in zip(self.rules.items(), sources[-1].spawn(len(self.rules)), strict=True):
             # An attacker whose losses said nothing had no power, whatever was among the candidates.
-            detected[method] = (yield from rebuilds(planted, rule, source)) and not attack.blind
+            detected[method] = (yield from cdmi.rebuilds(planted, rule, source)) and not attack.blind
         return {
             "truth": [*truth],
             **_attempts(attack, baseline),
@@ -201,17 +191,17 @@ class Reconstruction(Attack):
 
     def _attacker(
         self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]
-    ) -> MaskedModel | JudgedCandidates:
+    ) -> cdmi.MaskedModel | cdmi.JudgedCandidates:
         """Choose the attacker: a target with a masked-language-model head needs no help from the public model."""
         public = case.references.auxiliary
         assert public is not None
         if FillMask in target.answers:
-            return MaskedModel(Proposals(target, page, positions, self.n_candidates), public)
-        return JudgedCandidates(self._from_public(case, page, positions), target)
+            return cdmi.MaskedModel(cdmi.Proposals(target, page, positions, self.n_candidates), public)
+        return cdmi.JudgedCandidates(self._from_public(case, page, positions), target)
 
-    def _from_public(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> Proposals:
+    def _from_public(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> cdmi.Proposals:
         assert case.references.auxiliary is not None
-        return Proposals(case.references.auxiliary, page, positions, self.n_candidates)
+        return cdmi.Proposals(case.references.auxiliary, page, positions, self.n_candidates)
 
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
@@ -255,7 +245,7 @@ class Reconstruction(Attack):
         return all_fields(case, self.min_tokens, self.max_tokens)
 
 
-def _attempts(attack: Reconstructed, baseline: Reconstructed) -> dict[str, Json]:
+def _attempts(attack: cdmi.Reconstructed, baseline: cdmi.Reconstructed) -> dict[str, Json]:
     return {
         "attack": [shot.as_json() for shot in attack.shots],
         "baseline": [shot.as_json() for shot in baseline.shots],

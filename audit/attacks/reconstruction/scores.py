@@ -12,22 +12,11 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Bools
-from audit.attacks import blind_baseline, text_of
+from audit.attacks import blind_baseline, measuring, text_of
 from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.fields import REASONS, Field, Length, withheld
 from audit.attacks.interface import AUDITED, LABELS
-from audit.attacks.measuring import (
-    DOCUMENTS,
-    NEEDED_DOCUMENTS,
-    VALUES,
-    Job,
-    KindsCheck,
-    Streams,
-    count_returned,
-    count_values,
-    cover,
-    run_jobs,
-)
+from audit.attacks.measuring import KindsCheck, Streams
 from audit.attacks.reconstruction.methods import read_shots
 from audit.attacks.reconstruction.table import (
     ALL,
@@ -101,7 +90,7 @@ def measure_fields(
     usual = [outcome for field, outcome in zip(fields, outcomes, strict=True) if field.length == "usual"]
     kinds = KindsCheck(APART)
     returned, kinds_returned = _returned(table.where(table.unique))
-    measurements = run_jobs("reconstruction: intervals", jobs(table, streams, kinds), progress)
+    measurements = measuring.run_jobs("reconstruction: intervals", jobs(table, streams, kinds), progress)
     test_kinds({length: table_of(length) for length in _LENGTHS}, table, streams, kinds)
     blind = blind_baseline.by_split(case.corpus, (field.document for field in fields), progress)
     result = Result(
@@ -110,7 +99,7 @@ def measure_fields(
         counts=(*_counts(offered, fields, table), *kinds_returned),
         diagnostics=_diagnostics(usual),
         histograms=(_hamming_histogram(table), returned),
-        methods=methods_of(table, (*LIMITED, VALUES, DOCUMENTS)),
+        methods=methods_of(table, (*LIMITED, measuring.VALUES, measuring.DOCUMENTS)),
         coverage=coverage(offered, fields, seen, withheld(case.corpus)),
         checks=(*check_heldout(measurements), *kinds.check()),
         controls=_reference_controls(table, blind, streams),
@@ -124,7 +113,7 @@ def methods_of(table: FieldTable, metrics: Iterable[str]) -> dict[str, tuple[str
     return {name: tuple(named(*pair) for pair in product(own, METHODS)) for name, own in ways.items()}
 
 
-def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck) -> Iterator[Job]:
+def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck) -> Iterator[measuring.Job]:
     """Yield every measurement as a call.
 
     Args:
@@ -137,9 +126,9 @@ def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck) -> Iterator[Job
         yield partial(excess, name, table.group(metric.partition(".")[2]), method, streams[name])
     unique = table.where(table.unique)
     for method in METHODS:
-        values, gain = named(VALUES, method), named(GAIN, method)
-        yield partial(count_values, values, unique.tried(method), excess_rate, streams[values])
-        yield partial(kinds.count_documents, named(DOCUMENTS, method), unique.tried(method))
+        values, gain = named(measuring.VALUES, method), named(GAIN, method)
+        yield partial(measuring.count_values, values, unique.tried(method), excess_rate, streams[values])
+        yield partial(kinds.count_documents, named(measuring.DOCUMENTS, method), unique.tried(method))
         yield partial(_gain, gain, unique.split("heldout"), method, streams[gain])
     groups = sorted({metric.partition(".")[2] for metric in table.limited} - {ALL, "repeated"})
     yield partial(_detection, POWER, [table.group(group).split("heldout") for group in groups])
@@ -161,7 +150,7 @@ def test_kinds(apart: Mapping[Length, FieldTable], usual: FieldTable, streams: S
         kinds: collects the tests.
     """
     tables: dict[str, tuple[str, FieldTable]] = {
-        length: (_LENGTHS[length], table.group("unique")) for length, table in apart.items() if len(table)
+        length: (_LENGTHS[length], table.where(table.unique)) for length, table in apart.items() if len(table)
     }
     unique = usual.where(usual.unique)
     tables |= unique.kinds({*unique.category.tolist()})
@@ -184,7 +173,7 @@ def excess(name: str, table: FieldTable, method: str, rng: Generator, *, of_base
     `of_baseline`: the baseline alone, minus 0.
     """
     splits = [table.split(split) for split in AUDITED]
-    if (few := _unresolved(name, splits, NEEDED_DOCUMENTS)) is not None:
+    if (few := _unresolved(name, splits, measuring.NEEDED_DOCUMENTS)) is not None:
         return few
     exact = name.startswith(EXCESSES[0])
     columns: list[Columns] = []
@@ -227,7 +216,7 @@ def _detection(name: str, tables: Iterable[FieldTable]) -> Measurement:
         planted = np.any([*table.planted.values()], axis=0)
         detected = planted & ~np.any([table.exact[named("attack", method)] > 0 for method in METHODS], axis=0)
         found.append(estimate(name, proportion(detected, table.cluster), "fields", 0.0, "chance"))
-    few = Unresolved(name, "no such field was attacked", 0, NEEDED_DOCUMENTS)
+    few = Unresolved(name, "no such field was attacked", 0, measuring.NEEDED_DOCUMENTS)
     return min(found, key=lambda one: one.value, default=few)
 
 
@@ -294,7 +283,9 @@ def _returned(unique: FieldTable) -> tuple[Histogram, tuple[Count, ...]]:
     sides = {label: unique.member == (split == "member") for split, label in LABELS.items()}
     kinds = Counter(unique.category[hits & unique.member].tolist())
     counts = (Count(f"returned: {kind}", n, "training values that came back") for kind, n in sorted(kinds.items()))
-    return count_returned({label: (hits[own], unique.cluster[own]) for label, own in sides.items()}), tuple(counts)
+    return measuring.count_returned({label: (hits[own], unique.cluster[own]) for label, own in sides.items()}), tuple(
+        counts
+    )
 
 
 def _counts(offered: Mapping[FieldKind, int], fields: Sequence[Field], table: FieldTable) -> tuple[Count, ...]:
@@ -339,4 +330,4 @@ def coverage(
         if kind.split == "member":
             attacked[kind.category] += 1
             unique[kind.category] += kind.unique
-    return cover("fields", sorted(total), attacked, total, unique) if total.total() else ()
+    return measuring.cover("fields", sorted(total), attacked, total, unique) if total.total() else ()

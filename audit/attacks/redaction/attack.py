@@ -19,16 +19,7 @@ from audit.attacks import text_of
 from audit.attacks.budget import FOLDS
 from audit.attacks.interface import AUDITED, Attack, Evidence, Units
 from audit.attacks.measuring import Job, Streams, run_jobs
-from audit.attacks.redaction.contexts import (
-    EXCESS,
-    NEEDED,
-    Samples,
-    documents_of,
-    features_of,
-    fit,
-    predict_blindly,
-    samples_of,
-)
+from audit.attacks.redaction import contexts
 from audit.attacks.redaction.target_gain import Guess, can_guess, guess_value, measure_gain
 from audit.case import Case
 from audit.corpus.bars import count_covered
@@ -82,7 +73,7 @@ class RedactionContext(Attack):
             return "no value is marked for attack, so nothing is redacted"
         if len({span.category for span in spans}) < 2:
             return "all redacted values are of one category"
-        groups = len(np.unique(documents_of(corpus, spans)))
+        groups = len(np.unique(contexts.documents_of(corpus, spans)))
         if groups < self.n_folds:
             return f"{groups} documents (or providers) with redacted values, {self.n_folds} needed for as many folds"
         return None
@@ -96,7 +87,7 @@ class RedactionContext(Attack):
         """
         spans = () if corpus.manifest.redaction is None else redacted_spans(corpus.documents, "fixed")
         classes = np.array([CATEGORIES.index(span.category) for span in spans], np.int64)
-        documents = documents_of(corpus, spans)
+        documents = contexts.documents_of(corpus, spans)
         uncommon = classes != np.bincount(classes, minlength=1).argmax()
         own, others, n_kinds = _count_rarest(classes, documents)
         held = {span.document for span, rare in zip(spans, uncommon, strict=True) if rare}
@@ -104,10 +95,10 @@ class RedactionContext(Attack):
         paired = partial(Units, kind="paired difference", unit=UNIT, others=0, about_text=True)
         return (
             paired("lift_over_length", members=_distinct(documents)),
-            paired("lift_share", members=_distinct(documents[uncommon]) if uncommon.sum() >= NEEDED else 0),
+            paired("lift_share", members=_distinct(documents[uncommon]) if uncommon.sum() >= contexts.NEEDED else 0),
             # Each category has an interval of its own, as if it were a method: the rarest stands for all.
             Units("worst_class", "difference", UNIT, own, others, methods=n_kinds, about_text=True),
-            Units(EXCESS[0], "difference", UNIT, *sides, methods=len(EXCESS)),
+            Units(contexts.EXCESS[0], "difference", UNIT, *sides, methods=len(contexts.EXCESS)),
         )
 
     def trials(self, case: Case) -> list[Trial]:
@@ -134,9 +125,10 @@ class RedactionContext(Attack):
         """
         if trial.stratum == FOLDS:
             training, held = self._samples(case.corpus).divided(number_of(trial))
-            first, second = features_of(training, held)
-            classifier = fit(first, training.classes, int(rng.integers(2**31)))
-            predicted = {"predicted": np.asarray(classifier.predict(second)), **predict_blindly(training, held)}
+            first, second = contexts.features_of(training, held)
+            classifier = contexts.fit(first, training.classes, int(rng.integers(2**31)))
+            predicted = {"predicted": np.asarray(classifier.predict(second))}
+            predicted |= contexts.predict_blindly(training, held)
             return {name: column.tolist() for name, column in predicted.items()}
         document = case.corpus.document(trial.unit)
         entities = {entity.id: entity for entity in document.entities}
@@ -176,7 +168,7 @@ class RedactionContext(Attack):
             measurements=(*found, *gains),
             counts=(*text.count(counts), *kinds_of(predictions), *text.count(asked | images)),
             diagnostics=(Diagnostic("leak_between_folds", float(leaking), meaning),),
-            methods={EXCESS[0]: EXCESS},
+            methods={contexts.EXCESS[0]: contexts.EXCESS},
             about_text=tuple(item.name for item in found),
         )
 
@@ -193,8 +185,8 @@ class RedactionContext(Attack):
                 "right": span.category == CATEGORIES[category],
             }
 
-    def _samples(self, corpus: Corpus) -> Samples:
-        return samples_of(corpus, _declared(corpus), self.n_folds)
+    def _samples(self, corpus: Corpus) -> contexts.Samples:
+        return contexts.samples_of(corpus, _declared(corpus), self.n_folds)
 
 
 def _declared(corpus: Corpus) -> Mask:
@@ -213,7 +205,7 @@ class Predictions:
         prior: by who knows only how common each category is.
     """
 
-    samples: Samples
+    samples: contexts.Samples
     told: Ints
     length: Ints
     prior: Ints
@@ -224,7 +216,7 @@ class Predictions:
         return hits
 
 
-def gather(samples: Samples, tried: Sequence[tuple[Trial, Json]]) -> Predictions:
+def gather(samples: contexts.Samples, tried: Sequence[tuple[Trial, Json]]) -> Predictions:
     """Concatenate the predictions of the folds in the order of the data set."""
     columns = {name: np.zeros(len(samples), np.int64) for name in ("predicted", "length", "prior")}
     for trial, outcome in tried:
@@ -246,7 +238,7 @@ def kinds_of(predictions: Predictions) -> Iterator[Count]:
     n_rare = int(np.sum(classes == RARE))
     if n_rare:
         treated = "judged as one" if judged.all() else "left out, because they are too few together"
-        yield Count("rare kinds", n_rare, f"values of kinds with fewer than {NEEDED} values: {treated}")
+        yield Count("rare kinds", n_rare, f"values of kinds with fewer than {contexts.NEEDED} values: {treated}")
     found = _find_worst_class(predictions)
     if not isinstance(found, Unresolved):
         name = CATEGORIES[found.label] if found.label < RARE else "rare"
@@ -271,8 +263,8 @@ def lift_share_of(predictions: Predictions) -> Measurement:
     """Measure `audit.stats.lift.lift_share` over naming the commonest category of the training folds; null: 0."""
     prior = predictions.hits(predictions.prior)
     rest = int(np.sum(~prior))
-    if rest < NEEDED:
-        return Unresolved("lift_share", "too few values of less common kinds", rest, NEEDED)
+    if rest < contexts.NEEDED:
+        return Unresolved("lift_share", "too few values of less common kinds", rest, contexts.NEEDED)
     found = lift_share(predictions.hits(predictions.told), prior, predictions.samples.documents)
     return estimate("lift_share", found, "values", 0.0, "blind")
 
@@ -290,7 +282,7 @@ def _find_worst_class(predictions: Predictions) -> WorstClass | Unresolved:
     counts = np.unique(classes[judged], return_counts=True)[1]
     if counts.size < 2:
         rest = classes.size - int(counts.max(initial=0))
-        return Unresolved("worst_class", "too few values of less common kinds", rest, NEEDED)
+        return Unresolved("worst_class", "too few values of less common kinds", rest, contexts.NEEDED)
     return worst_class(classes[judged], called[judged], predictions.samples.documents[judged])
 
 
@@ -305,9 +297,9 @@ def _merge_rare(classes: Ints, true: Ints) -> tuple[Ints, Bools]:
         The categories, and which of the true values are judged: all but the rare ones where these are too few together.
     """
     categories, counts = np.unique(true, return_counts=True)
-    rare = categories[counts < NEEDED]
+    rare = categories[counts < contexts.NEEDED]
     is_rare = np.isin(true, rare)
-    return np.where(np.isin(classes, rare), RARE, classes), ~is_rare | (is_rare.sum() >= NEEDED)
+    return np.where(np.isin(classes, rare), RARE, classes), ~is_rare | (is_rare.sum() >= contexts.NEEDED)
 
 
 def _count_rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
