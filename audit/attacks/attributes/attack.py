@@ -14,18 +14,7 @@ from pydantic import Field
 
 from audit.arrays import Floats
 from audit.attacks import blind_baseline, text_of
-from audit.attacks.attributes import measures
-from audit.attacks.attributes.hidden import (
-    MIN_CANDIDATES,
-    Fields,
-    Hidden,
-    HiddenValues,
-    Questions,
-    kind_of_answer,
-    loss_query,
-    pool_of,
-    trained_values,
-)
+from audit.attacks.attributes import hidden, measures
 from audit.attacks.fields import trial_of, withheld
 from audit.attacks.interface import (
     AUDITED,
@@ -74,7 +63,7 @@ class AttributeInference(Attack):
             independent of each other, more values of one cost their time and say less.
     """
 
-    n_candidates: Annotated[int, Field(ge=MIN_CANDIDATES)] = 16
+    n_candidates: Annotated[int, Field(ge=hidden.MIN_CANDIDATES)] = 16
     n_per_document: Annotated[int, Field(ge=1)] = 8
 
     name: ClassVar[str] = "attribute_inference"
@@ -117,7 +106,7 @@ class AttributeInference(Attack):
     def trials(self, case: Case) -> list[Trial]:
         """List values of member and held-out documents for which there are enough plausible others."""
         if case.target.card.is_model:
-            everything = [hidden.trial for hidden in _values(case).all() if hidden.left_out is None]
+            everything = [value.trial for value in _values(case).all() if value.left_out is None]
         else:
             everything = [trial for _, trial, _ in _plausible(case.corpus)]
         found: dict[str, list[Trial]] = defaultdict(list)
@@ -132,15 +121,15 @@ class AttributeInference(Attack):
         A loss that is no finite number is None; "lost" says why a value could not be asked about after all.
         """
         values = _values(case)
-        hidden = values.of(trial)
-        lay_out = yield from values.lay_out(hidden, self.n_candidates, rng)
+        value = values.of(trial)
+        lay_out = yield from values.lay_out(value, self.n_candidates, rng)
         if lay_out.lost is not None:
             return {"lost": lay_out.lost}
         outcome: dict[str, Json] = {"lost": None, "public": None}
-        outcome["target"] = _losses_as_json((yield from values.losses(case.target, hidden, lay_out)))
+        outcome["target"] = _losses_as_json((yield from values.losses(case.target, value, lay_out)))
         public = public_of(case, values)
         if public is not None:
-            outcome["public"] = _losses_as_json((yield from values.losses(public, hidden, lay_out)))
+            outcome["public"] = _losses_as_json((yield from values.losses(public, value, lay_out)))
         return outcome
 
     def measure(
@@ -173,14 +162,14 @@ class AttributeInference(Attack):
         The scores of values are the chance to pick one with the model minus that without it.
         """
         asked, table = _table(case, trials, outcomes)
-        for row, hidden in enumerate(asked):
+        for row, value in enumerate(asked):
             yield {
                 "attack": self.name,
-                "document": hidden.document.id,
-                "field": hidden.name,
-                "category": hidden.category if hidden.category in CATEGORIES else "",
-                "split": hidden.document.split,
-                "value": hidden.text,
+                "document": value.document.id,
+                "field": value.name,
+                "category": value.category if value.category in CATEGORIES else "",
+                "split": value.document.split,
+                "value": value.text,
                 "candidates": int(table.n_candidates[row]),
                 "place": {method: float(ranks[row]) for method, ranks in table.rank.items()},
                 "chosen without the model": float(table.public[row]),
@@ -188,14 +177,14 @@ class AttributeInference(Attack):
         yield from measures.paired_by_value(asked, table).items()
 
 
-def values_of(case: Case) -> HiddenValues | None:
+def values_of(case: Case) -> hidden.HiddenValues | None:
     """Return the hidden values of a case in the form that its target can be asked about; None when it cannot."""
     if AnswerLoss in case.target.answers:
-        return Questions(case)
-    return None if loss_query(case.target) is None else Fields(case)
+        return hidden.Questions(case)
+    return None if hidden.loss_query(case.target) is None else hidden.Fields(case)
 
 
-def public_of(case: Case, values: HiddenValues) -> Target | None:
+def public_of(case: Case, values: hidden.HiddenValues) -> Target | None:
     """Return the public model that chooses without having seen the page; None when there is none."""
     references = case.references
     given = (*references.baselines, references.auxiliary, references.pretrained)
@@ -203,7 +192,7 @@ def public_of(case: Case, values: HiddenValues) -> Target | None:
     return found[0] if found else None
 
 
-def _values(case: Case) -> HiddenValues:
+def _values(case: Case) -> hidden.HiddenValues:
     values = values_of(case)
     assert values is not None  # else the attack is inapplicable
     return values
@@ -211,15 +200,15 @@ def _values(case: Case) -> HiddenValues:
 
 def _table(
     case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
-) -> tuple[list[Hidden], measures.AttributeTable]:
+) -> tuple[list[hidden.Hidden], measures.AttributeTable]:
     """Return the values that were asked about, and a table of their outcomes."""
     values = _values(case)
     pairs = zip(trials, outcomes, strict=True)
     rows = [(values.of(trial), one) for trial, one in pairs if one["lost"] is None and one["target"] is not None]
     public = public_of(case, values)
     alike = public is not None and values.alike(public)
-    return [hidden for hidden, _ in rows], measures.build_table(
-        [hidden for hidden, _ in rows], [outcome for _, outcome in rows], alike=alike
+    return [value for value, _ in rows], measures.build_table(
+        [value for value, _ in rows], [outcome for _, outcome in rows], alike=alike
     )
 
 
@@ -232,11 +221,11 @@ def _losses_as_json(losses: Floats | None) -> Json:
 
 def _plausible(corpus: Corpus) -> Iterator[tuple[Document, Trial, bool]]:
     """Yield document, trial and uniqueness of every value of a kind that public documents hold."""
-    pool = pool_of(corpus, "public")
+    pool = hidden.pool_of(corpus, "public")
     if corpus.manifest.task.asks:
         for asked in all_values(corpus):
-            if kind_of_answer(asked) in pool:
-                yield asked.document, asked.trial, is_unique(asked, trained_values(corpus))
+            if hidden.kind_of_answer(asked) in pool:
+                yield asked.document, asked.trial, is_unique(asked, hidden.trained_values(corpus))
         return
     seen = occurrences(corpus)
     for document in corpus.of(*AUDITED):

@@ -15,6 +15,7 @@ from audit.attacks import blind_baseline, text_of
 from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.interface import AUDITED, GIVE_REFERENCE, WORDS, Attack, Evidence, Units, given, loss_kind
 from audit.attacks.measuring import DOCUMENTS
+from audit.attacks.membership import scores
 from audit.attacks.membership.documents import (
     CALIBRATING,
     N_MASKS,
@@ -31,19 +32,6 @@ from audit.attacks.membership.documents import (
     select_compared,
 )
 from audit.attacks.membership.scan_checks import check_reference_reading
-from audit.attacks.membership.scores import (
-    COMPARISON,
-    LIMITED,
-    PRIMARIES,
-    RATIO,
-    RESOLVING,
-    SCORES,
-    ScoredDocuments,
-    counted_scores,
-    gated_scores,
-    measure_scores,
-    score_documents,
-)
 from audit.attacks.score_figures import LOW, TwoSides, rank_scores
 from audit.attacks.text import SENTENCES
 from audit.case import Case
@@ -124,9 +112,9 @@ class MembershipInference(Attack):
         answering = corpus.manifest.task.asks
         splits = [document.split for document in _perhaps_scored(corpus)]
         sides = [splits.count(split) for split in AUDITED]
-        of_score = {score: sides for score in ("", *SCORES) if score != RATIO}
+        of_score = {score: sides for score in ("", *scores.SCORES) if score != scores.RATIO}
         of_score["docmia"] = [min(self.n_adapted, side) for side in sides]
-        adapted = corpus.manifest.task.kind in ADAPTED and min(of_score["docmia"]) >= RESOLVING
+        adapted = corpus.manifest.task.kind in ADAPTED and min(of_score["docmia"]) >= scores.RESOLVING
         if adapted:
             of_score[""] = of_score["docmia"]  # the smallest sample that a limit is held against
         # Loss, calibrated loss, Min-K of answers and DocMIA, see `scores.gated_scores`; split models add two.
@@ -192,15 +180,16 @@ class MembershipInference(Attack):
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Result:
         """See `Attack.measure`; the metrics are described in `scores` and `blind_baseline`."""
-        scored = score_documents(case, trials, outcomes)
+        scored = scores.score_documents(case, trials, outcomes)
         documents = [case.corpus.document(name) for name in scored.ids]
-        measured = measure_scores(scored, rng, progress)
+        measured = scores.measure_scores(scored, rng, progress)
         blind = blind_baseline.by_split(case.corpus, documents, progress)
         missing = count_left_out(case)
-        gated = gated_scores(case, trials, self.n_adapted)
-        counted = counted_scores(gated)
+        gated = scores.gated_scores(case, trials, self.n_adapted)
+        counted = scores.counted_scores(gated)
         methods = {
-            name: tuple(f"{name}.{score}" for score in (counted if name == DOCUMENTS else gated)) for name in LIMITED
+            name: tuple(f"{name}.{score}" for score in (counted if name == DOCUMENTS else gated))
+            for name in scores.LIMITED
         }
         counts = {f"{split} documents": n for split, n in scored.documents}
         counts |= {f"left out: {name}": missing[name] for name in REASONS}
@@ -222,7 +211,7 @@ class MembershipInference(Attack):
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
         """Yield every score of a member or held-out document, and its rank (1 = most like a member)."""
-        scored = score_documents(case, trials, outcomes)
+        scored = scores.score_documents(case, trials, outcomes)
         ranks = {name: rank_scores(column) for name, column in scored.columns.items()}
         for index, document in enumerate(scored.ids):
             known = [name for name, column in scored.columns.items() if np.isfinite(column[index])]
@@ -230,11 +219,11 @@ class MembershipInference(Attack):
                 "attack": self.name,
                 "document": document,
                 "split": "member" if scored.member[index] else "heldout",
-                "primary": PRIMARIES[scored.primary],
+                "primary": scores.PRIMARIES[scored.primary],
                 "scores": {name: float(scored.columns[name][index]) for name in known},
                 "ranks": {name: int(ranks[name][index]) for name in known},
             }
-        columns = {f"auc.{score}": column for score, column in scored.columns.items() if score != RATIO}
+        columns = {f"auc.{score}": column for score, column in scored.columns.items() if score != scores.RATIO}
         if scored.primary in scored.columns:
             columns["auc"] = scored.columns[scored.primary]
         for name, column in columns.items():
@@ -251,30 +240,32 @@ def _perhaps_scored(corpus: Corpus) -> list[Document]:
     ]
 
 
-def check_scores(scored: ScoredDocuments, scores: Sequence[str], measured: Sequence[Measurement]) -> tuple[Check, ...]:
+def check_scores(
+    scored: scores.ScoredDocuments, counted_by: Sequence[str], measured: Sequence[Measurement]
+) -> tuple[Check, ...]:
     """Test whether a few members are known for certain, and whether those with copies among the members are known.
 
     Args:
         scored: the documents with their scores.
-        scores: those that certain documents are counted by.
+        counted_by: scores that certain documents are counted by.
         measured: everything of `measure_scores`.
     """
-    known = [score for score in scores if score in scored.columns]
+    known = [score for score in counted_by if score in scored.columns]
     names = {f"{LOW}.{score}" for score in known}
-    certain = COMPARISON.check_certain(
+    certain = scores.COMPARISON.check_certain(
         [scored.single(score) for score in known], [item for item in measured if item.name in names]
     )
     return (*certain, *_check_repeated(scored))
 
 
-def _check_repeated(scored: ScoredDocuments) -> tuple[Check, ...]:
+def _check_repeated(scored: scores.ScoredDocuments) -> tuple[Check, ...]:
     """Test whether members with copies among the members score higher than held-out documents, beside a reference.
 
     Documents that occur several times are common, and easy for any model: their plain loss proves nothing, and an area
     of up to `REPEATED_AUC` is no finding. Of fewer than `FEW` the test is Mann and Whitney's.
     """
     found: list[tuple[float, float, int]] = []
-    for score in ("calibrated", RATIO):
+    for score in ("calibrated", scores.RATIO):
         members, heldout = scored.repeated(score) if score in scored.columns else (np.empty(0), np.empty(0))
         if min(len(members), len(heldout)) > 1:
             area = auc_interval(members, heldout)
@@ -288,7 +279,7 @@ def _check_repeated(scored: ScoredDocuments) -> tuple[Check, ...]:
     return (Check("repeated documents", min(1.0, len(found) * p_value), "alarm", reason, DEDUPLICATE),)
 
 
-def check_reference_membership(scored: ScoredDocuments) -> tuple[Check, ...]:
+def check_reference_membership(scored: scores.ScoredDocuments) -> tuple[Check, ...]:
     """Test whether the reference looks trained on the audited documents; empty where there is none.
 
     A reference that saw neither split tells member from held-out documents no better than chance by its own loss. One
@@ -304,7 +295,7 @@ def check_reference_membership(scored: ScoredDocuments) -> tuple[Check, ...]:
 
 
 def reference_controls(
-    scored: ScoredDocuments, methods: Mapping[str, Sequence[str]], blind: Blind
+    scored: scores.ScoredDocuments, methods: Mapping[str, Sequence[str]], blind: Blind
 ) -> tuple[Control, ...]:
     """Bound what the documents explain by the reference's own loss; empty without one, or where nothing is in doubt.
 
@@ -316,11 +307,11 @@ def reference_controls(
     sides = _reference_scores(scored)
     if not blind.in_doubt or min(map(len, sides)) < MIN_UNITS:
         return ()
-    area, (advantage, _) = COMPARISON.measure_auc("auc", sides), COMPARISON.measure_advantage(LOW, sides)
+    area, (advantage, _) = scores.COMPARISON.measure_auc("auc", sides), scores.COMPARISON.measure_advantage(LOW, sides)
     return reference_control(methods["auc"], area) + reference_control(methods[LOW], advantage)
 
 
-def _reference_scores(scored: ScoredDocuments) -> TwoSides:
+def _reference_scores(scored: scores.ScoredDocuments) -> TwoSides:
     """Return minus the reference's loss of members and of held-out documents; empty without a reference."""
     if not {"loss", "calibrated"} <= scored.columns.keys():
         return np.empty(0), np.empty(0)

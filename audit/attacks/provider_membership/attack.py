@@ -18,24 +18,9 @@ from pydantic import Field
 from audit.attacks import blind_baseline
 from audit.attacks.interface import Attack, Evidence, Units, ask, ask_all, given, loss_kind
 from audit.attacks.membership.documents import N_MASKS, query_page
+from audit.attacks.provider_membership import providers
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST, count_providers, entries, measure_table
 from audit.attacks.provider_membership.methods import SHARE
-from audit.attacks.provider_membership.providers import (
-    IN,
-    MEMORY,
-    OUT,
-    askable,
-    askable_documents,
-    describe_unnamed,
-    knows_public,
-    match_sides,
-    perhaps_askable,
-    providers_of,
-    questions_of,
-    select_compared,
-    shortage,
-    table_of,
-)
 from audit.attacks.questions import distinct_answers
 from audit.attacks.score_figures import LOW
 from audit.case import Case
@@ -98,38 +83,37 @@ class ProviderMembership(Attack):
         if known and loss_kind(case.target) is None:
             return [Reason("model", "the model neither answers questions nor gives a page’s loss")]
         reasons = []
-        lacking = shortage(case.corpus, perhaps_askable(case.corpus))
+        lacking = providers.shortage(case.corpus, providers.perhaps_askable(case.corpus))
         if lacking is not None:
             reasons.append(Reason("data", *lacking))
-        elif known and (lacking := shortage(case.corpus, askable(case))) is not None:
+        elif known and (lacking := providers.shortage(case.corpus, providers.askable(case))) is not None:
             reasons.append(Reason("missing", *lacking))
-        weak = describe_unnamed(case.corpus) or missing_reference(case)
+        weak = providers.describe_unnamed(case.corpus) or missing_reference(case)
         return reasons if weak is None else [*reasons, Reason("weak", weak)]
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`."""
-        asked = [provider.member for provider in providers_of(corpus, perhaps_askable(corpus)) if provider.asked]
+        found = providers.providers_of(corpus, providers.perhaps_askable(corpus))
+        asked = [provider.member for provider in found if provider.asked]
         sides = asked.count(True), asked.count(False)
         kinds: dict[str, MetricKind] = {"balanced_accuracy": "balanced accuracy", "auc": "auc", LOW: "low advantage"}
         answering = corpus.manifest.task.asks
         # The memorisation tests are for models that answer alone.
         methods = {
-            metric: sum(answering or not name.endswith(("_ensemble", *MEMORY)) for name in STRONGEST[metric])
+            metric: sum(answering or not name.endswith(("_ensemble", *providers.MEMORY)) for name in STRONGEST[metric])
             for metric in kinds
         }
         return tuple(Units(name, kind, "providers", *sides, methods=methods[name]) for name, kind in kinds.items())
 
     def trials(self, case: Case) -> list[Trial]:
         """Make one for each provider with a kept-aside document to ask about; none where a side has too few."""
-        return [
-            Trial(provider.name, provider.name, IN if provider.member else OUT)
-            for provider in select_compared(case.corpus, providers_of(case.corpus, askable(case)))
-        ]
+        compared = providers.select_compared(case.corpus, providers.asked_of(case))
+        return [Trial(one.name, one.name, providers.IN if one.member else providers.OUT) for one in compared]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Ask about each kept-aside document of the provider, one after the other; see `ask_about`."""
         reference, found = reference_of(case), list[Json]()
-        for document in askable_documents(case, trial.unit):
+        for document in providers.askable_documents(case, trial.unit):
             found += [(yield from ask_about(case, document, reference))]
         return {"documents": found}
 
@@ -137,30 +121,34 @@ class ProviderMembership(Attack):
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Result:
         """See `Attack.measure`; the metrics are described in `measures` and `blind_baseline`."""
-        providers = providers_of(case.corpus, askable(case))
-        compared = match_sides(trials, outcomes)
-        table, lacking = table_of(compared), missing_reference(case)
+        owned = providers.asked_of(case)
+        compared = providers.match_sides(trials, outcomes)
+        table, lacking = providers.table_of(compared), missing_reference(case)
         findings = measure_table(
             table, rng, progress, n_seeds=self.n_seeds, share=self.share, missing_reference=lacking
         )
         looked_at = {document["id"] for outcome in compared.outcomes for document in outcome["documents"]}
-        asked = [(one, provider) for provider in providers for one in provider.asked if one.id in looked_at]
+        asked = [(one, provider) for provider in owned for one in provider.asked if one.id in looked_at]
         documents, owners = [one for one, _ in asked], [provider for _, provider in asked]
         names, sides = [provider.name for provider in owners], [provider.member for provider in owners]
         blind = blind_baseline.by_document(case.corpus, documents, sides, progress, names)
         silent = table.user is None and not {"loss_change", "confidence_change"} & table.features.keys()
-        weaknesses = (lacking or (NO_NUMBER if silent else None), describe_unnamed(case.corpus), compared.starved())
+        weaknesses = (
+            lacking or (NO_NUMBER if silent else None),
+            providers.describe_unnamed(case.corpus),
+            compared.starved(),
+        )
         result = replace(
             findings,
-            counts=count_providers(case.corpus, providers, compared),
+            counts=count_providers(case.corpus, owned, compared),
             ablations=tuple(words for words in weaknesses if words is not None),
         )
         return blind.beside(result, (*STRONGEST["balanced_accuracy"], *STRONGEST["auc"]), STRONGEST[LOW])
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
         """Yield features, scores and ranks of each provider; see `measures.entries`."""
-        table, providers = table_of(match_sides(trials, outcomes)), providers_of(case.corpus, askable(case))
-        for row in entries(table, providers, n_seeds=self.n_seeds, share=self.share):
+        table = providers.table_of(providers.match_sides(trials, outcomes))
+        for row in entries(table, providers.asked_of(case), n_seeds=self.n_seeds, share=self.share):
             yield {"attack": self.name, **row}
 
 
@@ -176,13 +164,13 @@ def reference_of(case: Case) -> Target | None:
     if references.pretrained is not None and loss_kind(references.pretrained) == kind:
         return references.pretrained
     found = next((model for model in references.baselines if loss_kind(model) == kind), None)
-    return None if found is None or knows_public(case.corpus) else found
+    return None if found is None or providers.knows_public(case.corpus) else found
 
 
 def missing_reference(case: Case) -> str | None:
     """Describe that no reference is given, and what to give; None where there is one, or may be one."""
     there = given(case)
-    if there["pretrained"] or (there["baselines"] and not knows_public(case.corpus)):
+    if there["pretrained"] or (there["baselines"] and not providers.knows_public(case.corpus)):
         return None
     saw = ": baselines saw public documents of providers that are asked about" if there["baselines"] else ""
     return f"{NO_REFERENCE}{saw}; {GIVE}"
@@ -205,7 +193,7 @@ def ask_about(case: Case, document: Document, reference: Target | None) -> Gener
 
 
 def _ask_answers(case: Case, document: Document, reference: Target | None) -> Generator[Request, Any, Json]:
-    view, questions = page_view(case.corpus, document), questions_of(document)
+    view, questions = page_view(case.corpus, document), providers.questions_of(document)
     texts = [question.question for question in questions]
     replies, losses = yield from _ask_model(case.target, view, questions, [*texts, NO_QUESTION])
     known: list[Reply] = []

@@ -129,6 +129,11 @@ def askable(case: Case) -> Askable:
     return lambda document: left_out(case, document) is None
 
 
+def asked_of(case: Case) -> tuple[Provider, ...]:
+    """List every provider of a case, with the documents that this target can be asked about."""
+    return providers_of(case.corpus, askable(case))
+
+
 def perhaps_askable(corpus: Corpus) -> Askable:
     """Return the test of whether a target for this data set may be asked about a document, before there is one."""
     if corpus.manifest.task.asks:
