@@ -124,7 +124,7 @@ def batches(n: int, epochs: int) -> Iterator[Any]:
     import torch
 
     for _ in range(epochs):
-        yield from torch.randperm(n).split(BATCH)
+        yield from torch.randperm(n).split(BATCH)  # type: ignore[no-untyped-call]
 
 
 def hidden_words(ids: Any, share: float) -> tuple[Any, Any]:
@@ -269,7 +269,7 @@ def rows_of_audits(audits: int) -> Iterator[str]:
 def _simulated(attack: str, metric: str, audit: simulated_attacks.Audit, policy: Any, seed: int) -> str:
     rng = np.random.default_rng([seed, audit.documents])
     wanted = [one.metric for one in policy.limits]
-    draw = {
+    draw: dict[str, Any] = {
         "reconstruction": lambda: simulated_attacks.reconstruction(audit, rng, wanted),
         "attribute_inference": lambda: simulated_attacks.attributes(audit, rng),
         "memorisation": lambda: simulated_attacks.memorisation(audit, rng),

@@ -148,7 +148,7 @@ class ValueColumns(DocumentColumns):
     def kinds(self, names: Iterable[str]) -> dict[str, tuple[str, Self]]:
         """Return rows that are tested by themselves, with words for them: each category, and the input alone."""
         found = {name: (f"values of category {name}", self.where(self.category == name)) for name in sorted(names)}
-        return {**found, INPUT_ONLY: (SHARED["kinds"][INPUT_ONLY], self.group(INPUT_ONLY))}
+        return {**found, f"{INPUT_ONLY}.kind": (SHARED["kinds"][INPUT_ONLY], self.group(INPUT_ONLY))}
 
     @property
     def has_input_only(self) -> bool:

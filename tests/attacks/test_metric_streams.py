@@ -11,9 +11,7 @@ import test_paired_scores as paired
 import test_provider_planted as providers
 from attempts import run
 
-import audit.attacks.attributes.attack
-import audit.attacks.memorisation.scores
-import audit.attacks.reconstruction.scores
+from audit.attacks import measuring
 from audit.attacks.attributes import AttributeInference
 from audit.attacks.canaries import Canaries
 from audit.attacks.measuring import Streams, run_jobs
@@ -26,9 +24,9 @@ from audit.case import Case, References
 from audit.measurements import Unresolved
 
 BY_JOBS = {
-    "attribute_inference": (audit.attacks.attributes.attack, paired.inferred),
-    "memorisation": (audit.attacks.memorisation.scores, paired.memorised),
-    "reconstruction": (audit.attacks.reconstruction.scores, paired.reconstructed),
+    "attribute_inference": paired.inferred,
+    "memorisation": paired.memorised,
+    "reconstruction": paired.reconstructed,
 }
 
 
@@ -85,8 +83,7 @@ def test_an_attack_draws_one_seed_and_each_stream_once(attack, monkeypatch, tmp_
 
 @pytest.mark.parametrize("name", BY_JOBS)
 def test_a_measurement_left_out_or_made_later_changes_no_other(name, monkeypatch) -> None:
-    module, scan = BY_JOBS[name]
-    made = []
+    scan, made = BY_JOBS[name], []
 
     def run_all(stage, jobs, progress):
         made.append(run_jobs(stage, jobs, progress))
@@ -99,9 +96,9 @@ def test_a_measurement_left_out_or_made_later_changes_no_other(name, monkeypatch
             found[index] = job()
         return found
 
-    monkeypatch.setattr(module, "run_jobs", run_all)
+    monkeypatch.setattr(measuring, "run_jobs", run_all)
     _, everything = next(scan())
-    monkeypatch.setattr(module, "run_jobs", run_some)
+    monkeypatch.setattr(measuring, "run_jobs", run_some)
     _, some = next(scan())
     assert some == everything
     assert any(not isinstance(item, Unresolved) for item in made[0])

@@ -13,7 +13,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.arrays import Floats
-from audit.attacks import blind_baseline, text_of
+from audit.attacks import blind_baseline, measuring, text_of
 from audit.attacks.attributes import hidden, measures
 from audit.attacks.fields import trial_of, withheld
 from audit.attacks.interface import (
@@ -28,7 +28,6 @@ from audit.attacks.interface import (
     missing_split,
     points,
 )
-from audit.attacks.measuring import DOCUMENTS, VALUES, Streams, run_jobs, scatter
 from audit.attacks.questions import all_values, is_unique
 from audit.attacks.text import SHARED
 from audit.case import Case
@@ -112,7 +111,7 @@ class AttributeInference(Attack):
         found: dict[str, list[Trial]] = defaultdict(list)
         for trial in everything:
             found[trial.unit].append(trial)
-        scattered = (scatter(own, [trial.id for trial in own]) for own in found.values())
+        scattered = (measuring.scatter(own, [trial.id for trial in own]) for own in found.values())
         return [trial for own in scattered for trial in own[: self.n_per_document]]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
@@ -138,8 +137,8 @@ class AttributeInference(Attack):
         """See `Attack.measure`; the metrics are described in `measures`."""
         values = _values(case)
         asked, table = _table(case, trials, outcomes)
-        streams = Streams(rng)
-        measured = run_jobs("attribute inference: intervals", measures.jobs(table, streams), progress)
+        streams = measuring.Streams(rng)
+        measured = measuring.run_jobs("attribute inference: intervals", measures.jobs(table, streams), progress)
         blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
         everything, methods = [*values.all()], measures.methods_of(table, measures.EXCESSES)
         kept_out = Counter[str]() if case.corpus.manifest.task.asks else withheld(case.corpus)
@@ -150,7 +149,7 @@ class AttributeInference(Attack):
             counts=tuple(measures.counts(everything, lost, values.reasons, table)),
             checks=measures.check_kinds(table, streams),
             controls=measures.reference_controls(table, methods, blind, streams),
-            methods=methods | measures.methods_of(table, (VALUES, DOCUMENTS)),
+            methods=methods | measures.methods_of(table, (measuring.VALUES, measuring.DOCUMENTS)),
             coverage=measures.coverage(everything, asked, kept_out),
             ablations=() if table.calibrated.any() else (f"{NO_REFERENCE}{given_in_vain(case)}",),
         )

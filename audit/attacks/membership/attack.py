@@ -15,22 +15,7 @@ from audit.attacks import blind_baseline, text_of
 from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.interface import AUDITED, GIVE_REFERENCE, WORDS, Attack, Evidence, Units, given, loss_kind
 from audit.attacks.measuring import DOCUMENTS
-from audit.attacks.membership import scores
-from audit.attacks.membership.documents import (
-    CALIBRATING,
-    N_MASKS,
-    NO_REFERENCE,
-    REASONS,
-    adapt_to,
-    adapted_ids,
-    count_left_out,
-    first_by_name,
-    left_out,
-    name_unusable_references,
-    query_document,
-    reference_of,
-    select_compared,
-)
+from audit.attacks.membership import documents, scores
 from audit.attacks.membership.scan_checks import check_reference_reading
 from audit.attacks.score_figures import LOW, TwoSides, rank_scores
 from audit.attacks.text import SENTENCES
@@ -87,7 +72,7 @@ class MembershipInference(Attack):
     max_steps: Annotated[int, Field(ge=1)] = 200
     threshold: Annotated[float, Field(gt=0)] = 1e-3
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3
-    n_masks: Annotated[int, Field(ge=1)] = N_MASKS
+    n_masks: Annotated[int, Field(ge=1)] = documents.N_MASKS
 
     name: ClassVar[str] = "membership"
     uses: ClassVar[tuple[str, ...]] = ("baselines", "pretrained", "auxiliary", "splits")
@@ -98,13 +83,13 @@ class MembershipInference(Attack):
             return [Reason("model", "the model gives no loss of a document")]
         reasons = []
         for split in AUDITED:
-            documents = case.corpus.of(split)
-            asked = not case.corpus.manifest.task.asks or any(document.questions for document in documents)
-            if not documents or not asked:
-                lacks = f"no question in {WORDS[split]} documents" if documents else f"no {WORDS[split]} documents"
+            kept = case.corpus.of(split)
+            asked = not case.corpus.manifest.task.asks or any(document.questions for document in kept)
+            if not kept or not asked:
+                lacks = f"no question in {WORDS[split]} documents" if kept else f"no {WORDS[split]} documents"
                 reasons.append(Reason("data", lacks, text_of(self.name).add))
-        if not any(map(given(case).get, CALIBRATING)):
-            reasons.append(Reason("weak", f"no reference: {NO_REFERENCE}", GIVE_REFERENCE))
+        if not any(map(given(case).get, documents.CALIBRATING)):
+            reasons.append(Reason("weak", f"no reference: {documents.NO_REFERENCE}", GIVE_REFERENCE))
         return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
@@ -129,27 +114,28 @@ class MembershipInference(Attack):
     def trials(self, case: Case) -> list[Trial]:
         """Make one for each member and held-out document, and for public ones where there are split models."""
         if case.target.card.is_model:
-            documents = [document for document in select_compared(case.corpus) if left_out(case, document) is None]
+            kept = [one for one in documents.select_compared(case.corpus) if documents.left_out(case, one) is None]
         else:
-            documents = _perhaps_scored(case.corpus)
-        return [Trial(document.id, document.id, document.split) for document in [*documents, *self._public(case)]]
+            kept = _perhaps_scored(case.corpus)
+        return [Trial(document.id, document.id, document.split) for document in [*kept, *self._public(case)]]
 
     def _public(self, case: Case) -> list[Document]:
         if not case.references.splits:
             return []
-        documents = [document for document in case.corpus.of("public") if left_out(case, document) is None]
-        chosen = first_by_name(documents, self.n_public)
-        return [document for document in documents if document.id in chosen]
+        kept = [document for document in case.corpus.of("public") if documents.left_out(case, document) is None]
+        chosen = documents.first_by_name(kept, self.n_public)
+        return [document for document in kept if document.id in chosen]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Ask each model for its loss of the document, and adapt the target to it."""
         document = case.corpus.document(trial.unit)
         references = case.references
-        outcome: dict[str, Json] = {"target": (yield from query_document(case, case.target, document, self.n_masks))}
+        own = yield from documents.query_document(case, case.target, document, self.n_masks)
+        outcome: dict[str, Json] = {"target": own}
         outcome["splits"] = yield from self._ask_losses(case, [split.target for split in references.splits], document)
         if document.split == "public":
             return outcome
-        outcome["reference"] = yield from self._ask_losses(case, reference_of(case)[1], document)
+        outcome["reference"] = yield from self._ask_losses(case, documents.reference_of(case)[1], document)
         outcome["adapted"] = yield from self._measure_adaptation(case, document)
         return outcome
 
@@ -160,7 +146,7 @@ class MembershipInference(Attack):
         found = []
         for model in models:
             if loss_kind(model) == loss_kind(case.target):
-                found += [(yield from query_document(case, model, document, self.n_masks))]
+                found += [(yield from documents.query_document(case, model, document, self.n_masks))]
         return found
 
     def _measure_adaptation(self, case: Case, document: Document) -> Generator[Request, Any, Json]:
@@ -168,10 +154,10 @@ class MembershipInference(Attack):
 
         None where it is none of those that the target is adapted to, or a number is not finite.
         """
-        if document.id not in adapted_ids(case, self.n_adapted):
+        if document.id not in documents.adapted_ids(case, self.n_adapted):
             return None
         rule = AdaptationRule(self.threshold, self.max_steps, self.learning_rate)
-        found = yield from adapt_to(case, document, rule, self.n_questions)
+        found = yield from documents.adapt_to(case, document, rule, self.n_questions)
         rows = [(one.distance, len(one.losses) - 1, *one.similarities) for one in found]
         means = np.mean(rows, axis=0)
         return [float(value) for value in means] if np.isfinite(means).all() else None
@@ -181,10 +167,11 @@ class MembershipInference(Attack):
     ) -> Result:
         """See `Attack.measure`; the metrics are described in `scores` and `blind_baseline`."""
         scored = scores.score_documents(case, trials, outcomes)
-        documents = [case.corpus.document(name) for name in scored.ids]
+        kept = [case.corpus.document(name) for name in scored.ids]
         measured = scores.measure_scores(scored, rng, progress)
-        blind = blind_baseline.by_split(case.corpus, documents, progress)
-        missing = count_left_out(case)
+        blind = blind_baseline.by_split(case.corpus, kept, progress)
+        missing = documents.count_left_out(case)
+        lacking = documents.name_unusable_references(case, documents.NO_REFERENCE)
         gated = scores.gated_scores(case, trials, self.n_adapted)
         counted = scores.counted_scores(gated)
         methods = {
@@ -192,7 +179,7 @@ class MembershipInference(Attack):
             for name in scores.LIMITED
         }
         counts = {f"{split} documents": n for split, n in scored.documents}
-        counts |= {f"left out: {name}": missing[name] for name in REASONS}
+        counts |= {f"left out: {name}": missing[name] for name in documents.REASONS}
         counts |= {"left out: no finite loss": scored.unusable, "split models": len(case.references.splits)}
         result = replace(
             measured,
@@ -205,7 +192,7 @@ class MembershipInference(Attack):
             controls=reference_controls(scored, methods, blind),
             methods=methods,
             coverage=(Coverage("all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"),),
-            ablations=() if scored.primary == "calibrated" else (name_unusable_references(case, NO_REFERENCE),),
+            ablations=(lacking,) * (scored.primary != "calibrated"),
         )
         return blind.beside(result, methods["auc"], methods[LOW])
 
@@ -235,7 +222,7 @@ def _perhaps_scored(corpus: Corpus) -> list[Document]:
     answering = corpus.manifest.task.asks
     return [
         document
-        for document in select_compared(corpus)
+        for document in documents.select_compared(corpus)
         if not answering or any(question.answers for question in document.questions)
     ]
 

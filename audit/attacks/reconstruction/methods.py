@@ -14,15 +14,7 @@ import numpy as np
 from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
-from audit.attacks.measuring import (
-    MEAN,
-    TARGET_WEIGHT,
-    TEMPERATURE,
-    Mean,
-    combine,
-    log_likelihood_of_losses,
-    log_softmax,
-)
+from audit.attacks import measuring
 
 HOT_STEPS = 3
 """Steps over which the temperature falls to its final value (appendix A)."""
@@ -150,22 +142,22 @@ class Node:
 class Sampling:
     """Steps 3 to 6 of the paper; see `Reconstruction` for the settings. The defaults are those that docaudit ships."""
 
-    temperature: float = TEMPERATURE
+    temperature: float = measuring.TEMPERATURE
     temperature_start: float = 10.0
-    target_weight: float = TARGET_WEIGHT
-    mean: Mean = MEAN
+    target_weight: float = measuring.TARGET_WEIGHT
+    mean: measuring.Mean = measuring.MEAN
     top_p: float = 0.10
 
     def node(self, knowledge: PrefixKnowledge, step: int) -> Node:
         """Return what follows a prefix of `step` tokens."""
         temperature = temperature_at(step, self.temperature, self.temperature_start)
-        log_p = log_g = log_softmax(knowledge.logits / temperature)
+        log_p = log_g = measuring.log_softmax(knowledge.logits / temperature)
         usable = True
         if knowledge.losses is not None:
-            log_l, usable = log_likelihood_of_losses(knowledge.losses, self.temperature)
-            log_p = combine(log_g, log_l, self.target_weight, self.mean)
+            log_l, usable = measuring.log_likelihood_of_losses(knowledge.losses, self.temperature)
+            log_p = measuring.combine(log_g, log_l, self.target_weight, self.mean)
         if knowledge.public is not None:
-            log_g = log_softmax(knowledge.public / temperature)
+            log_g = measuring.log_softmax(knowledge.public / temperature)
         return Node(knowledge.ids, log_p, log_g, nucleus(np.exp(log_p), knowledge.ids, self.top_p), usable)
 
 
@@ -184,7 +176,7 @@ class LowestLoss:
         best = np.lexsort((knowledge.ids, -knowledge.logits, ranked))[:1]
         certain = np.full(len(knowledge.ids), -np.inf)
         certain[best] = 0.0
-        return Node(knowledge.ids, certain, log_softmax(knowledge.logits), best, usable=True)
+        return Node(knowledge.ids, certain, measuring.log_softmax(knowledge.logits), best, usable=True)
 
 
 Rule = Sampling | LowestLoss
