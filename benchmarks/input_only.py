@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -255,29 +256,34 @@ def rows_of_audits(audits: int) -> Iterator[str]:
         policy = load("default")
         policy = replace(policy, limits=tuple(one for one in policy.limits if one.attack == attack), demands=())
         limit = next(one.max for one in policy.limits if one.metric == metric) or 0.0
-        for documents in (100, 150, 300):
-            for factor in (0, 2, 4):
-                name = UNASKED if attack == "memorisation" else "input_only"
-                leak = {f"{attack} {name}": factor * limit}
-                audit = simulated_attacks.Audit(documents, leak=leak, input_only=2, contexts=WAYS)
-                counts = Counter(_simulated(attack, metric, audit, policy, seed) for seed in range(audits))
-                row = [attack, documents, f"{factor} x", *(counts[one] for one in ("passed", "undecided", "violated"))]
-                print(row, flush=True)
-                yield f"| {' | '.join(map(str, row))} |"
+        name = UNASKED if attack == "memorisation" else "input_only"
+        for documents, factor in product((100, 150, 300), (None, 0, 2, 4)):
+            leak, contexts = {f"{attack} {name}": (factor or 0) * limit}, WAYS[: None if factor is not None else -1]
+            held = 0 if factor is None else 2
+            audit = simulated_attacks.Audit(documents, leak=leak, input_only=held, contexts=contexts)
+            n = audits // 5 if factor else audits
+            counts = Counter(_simulated(attack, metric, audit, policy, seed) for seed in range(n))
+            planted = "none, all values named" if factor is None else f"{factor} x" if factor else "none"
+            row = [attack, documents, planted, *(f"{counts[one]} of {n}" for one in OUTCOMES)]
+            print(row, flush=True)
+            yield f"| {' | '.join(map(str, row))} |"
 
 
 def _simulated(attack: str, metric: str, audit: simulated_attacks.Audit, policy: Any, seed: int) -> str:
     rng = np.random.default_rng([seed, audit.documents])
     wanted = [one.metric for one in policy.limits]
-    draw: dict[str, Any] = {
-        "reconstruction": lambda: simulated_attacks.reconstruction(audit, rng, wanted),
-        "attribute_inference": lambda: simulated_attacks.attributes(audit, rng),
-        "memorisation": lambda: simulated_attacks.memorisation(audit, rng),
-    }[attack]
+    match attack:
+        case "reconstruction":
+            found = simulated_attacks.reconstruction(audit, rng, wanted)
+        case "memorisation":
+            found = simulated_attacks.memorisation(audit, rng)
+        case _:
+            found = simulated_attacks.attributes(audit, rng)
     kind = "question answering" if attack == "memorisation" else "tagger"
-    return decisions_of(kind, {attack: draw()}, policy)[f"{attack} {metric}"].outcome
+    return decisions_of(kind, {attack: found}, policy)[f"{attack} {metric}"].outcome
 
 
+OUTCOMES = ("passed", "undecided", "violated")
 HEADS = ("excess_pr", "excess_pr", "excess_hamming", "excess_hamming", "excess (list)", "excess (list)")
 
 
@@ -305,8 +311,8 @@ def main() -> None:
         f"|{'---|' * (len(heads) + 2)}",
         *models,
         "",
-        f"Simulated audits, {options.audits} of a row: two named values and two of the input alone a document, a leak",
-        "of the latter in multiples of the limit.",
+        "Simulated audits: documents of four values, two of them of the input alone, a leak of these in multiples of the "
+        "limit. What became of excess_pr.unique, excess.all and net by the default policy:",
         "",
         "| attack | documents of a side | leak | passed | undecided | violated |",
         "|---|---|---|---|---|---|",
