@@ -311,8 +311,8 @@ def main() -> None:
         f"|{'---|' * (len(heads) + 2)}",
         *models,
         "",
-        "Simulated audits: documents of four values, two of them of the input alone, a leak of these in multiples of the "
-        "limit. What became of excess_pr.unique, excess.all and net by the default policy:",
+        "Simulated audits: documents of four values, two of them of the input alone, a leak of these in multiples of "
+        "the limit. What became of excess_pr.unique, excess.all and net by the default policy:",
         "",
         "| attack | documents of a side | leak | passed | undecided | violated |",
         "|---|---|---|---|---|---|",
