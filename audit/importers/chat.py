@@ -164,7 +164,7 @@ def _system(source: Source, systems: Counter[str]) -> str | None:
         total = systems.total()
         source.advice.append(TEXTS["systems"].format(n=total - systems[""], total=total))
         return None
-    return keep_lines(next(iter(systems))) or None
+    return keep_lines(next(iter(systems), "")) or None
 
 
 def _name(row: Mapping[str, Any], columns: Columns) -> str:
