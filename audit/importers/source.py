@@ -294,7 +294,8 @@ def choose_one(found: Sequence[str], name: str) -> str:
         ManifestError: there is none, or there are several.
     """
     if len(found) != 1:
-        reason = f"several files may be it: {', '.join(found[:3])}" if found else "the file is missing; no folder of SRC holds it"
+        several = f"several files may be it: {', '.join(found[:3])}"
+        reason = several if found else "the file is missing; no folder of SRC holds it"
         raise ManifestError(f"{printable(name)}: {reason}")
     return found[0]
 
