@@ -271,7 +271,7 @@ def provide_texts(folder: Path, members: Sequence[Receipt], others: Sequence[Rec
             place.with_suffix(".txt").write_text(" ".join(receipt.words))
             words = [{"text": word} for word in receipt.words]
             place.with_suffix(".json").write_text(json.dumps({"words": words, "questions": asked}))
-    docaudit("init", data, "--model", model)
+    docaudit("init", model, data)
     manifest = data / "manifest.toml"
     manifest.write_text(f"{manifest.read_text()}\n[recipe]\nprompt = {json.dumps(PROMPT)}\n")
     return data

@@ -13,6 +13,7 @@ import vlm_zoo
 from commands import docaudit
 
 from audit import record as records
+from audit.corpus import manifest as manifests
 
 pytestmark = [pytest.mark.usefixtures("few_steps", "few_candidates")]
 
@@ -107,12 +108,19 @@ def data(forms, tmp_path_factory):
     return place
 
 
-def test_folders_that_init_does_not_take_are_told_an_import_that_works(forms, chats, tmp_path):
-    for given, model in ((forms, forms.model), (chats, chats.model)):
-        said = refused("init", given.data, "--model", model)
-        command = said.split("hint: docaudit ")[1].split(";")[0].replace("DATA_DIR", str(tmp_path / given.data.name))
-        assert "--heldout-from" in command
-        assert docaudit(*command.split()).exit_code == 0
+def test_init_takes_what_imports_take(forms, chats, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for given, task in ((forms, "token-classification"), (chats, "question-answering")):
+        said = flat(docaudit("init", given.model, given.data))
+        made = manifests.load(tmp_path / f"{given.data.name}-audit")
+        assert (made.manifest.task.kind, made.manifest.name) == (task, given.data.name)
+        assert {len(made.of("member")), len(made.of("heldout"))} == {8 if given is forms else 4}
+        assert not made.of("public")
+        assert f"docaudit scan {given.model} {given.data.name}-audit" in said
+    labels = json.loads((forms.model / "config.json").read_text())["id2label"].values()
+    assert manifests.load(tmp_path / "forms-audit").manifest.task.labels == (*labels,)
+    assert "the model, which comes first" in refused("init", forms.data, forms.model)
+    assert "no documents are given" in refused("init", forms.model)
 
 
 def test_an_adapter_without_its_base_is_told_how_to_give_it(chats, tmp_path):
@@ -145,7 +153,7 @@ def references(data, model):
 def test_an_import_names_the_next_commands(forms, tmp_path):
     said = flat(docaudit("import", "forms", forms.data, tmp_path / "data"))
     assert said.index("Next:") < said.index(f"docaudit inspect {tmp_path / 'data'} --model MODEL_DIR")
-    assert f"docaudit scan MODEL_DIR {tmp_path / 'data'} --documents 20 --budget quick" in said
+    assert f"docaudit scan MODEL_DIR {tmp_path / 'data'} --budget quick" in said
 
 
 def test_labels_in_another_case_are_told_the_option(forms, tmp_path):
@@ -171,4 +179,4 @@ def test_the_training_file_names_the_members(chats, tmp_path):
 
 def test_the_training_pages_given_as_held_out_are_noticed(forms, tmp_path):
     train = forms.data / "train"
-    assert "No document of" in flat(docaudit("import", "forms", train, tmp_path / "data", "--heldout-from", train))
+    assert "No unseen document" in flat(docaudit("import", "forms", train, tmp_path / "data", "--heldout-from", train))

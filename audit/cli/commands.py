@@ -79,7 +79,8 @@ def _group_options(app: typer.Typer) -> None:
         function.__signature__ = signature  # type: ignore[attr-defined]  # else every reader evaluates its own options
 
 
-PLACES = {"model": True, "model_dir": True, "folders": True, "reference": True, "src": False, "heldout_from": False}
+PLACES = {"model": True, "model_dir": True, "folders": True, "reference": True}
+PLACES.update(dict.fromkeys(("source", "src", "heldout_from"), False))
 """Parameters that may be an address of the Hub, by whether a plain ORG/MODEL is one."""
 
 

@@ -1,162 +1,28 @@
-"""`docaudit init`, `inspect` and `ocr`."""
+"""`docaudit inspect` and `ocr`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from audit.attacks import text_of
 from audit.cli import console
-from audit.cli.options import HELP, Assigned, DataDir, References, Seed, Verbose, named_paths, note_unstated_assignment
-from audit.corpus.documents import Task, TaskKind
-from audit.errors import TargetError, UsageError, listed
+from audit.cli.options import HELP, DataDir, References, Verbose, named_paths
+from audit.errors import UsageError
 
 if TYPE_CHECKING:
     from audit.corpus.documents import Corpus
     from audit.corpus.summary import Summary
-    from audit.workflows.init import Answers, Initialised, PageFolder
     from audit.workflows.references import InspectedModel
 
 
 READY = "can be fed"
 """An attack that nothing keeps from running."""
-MAX_TODO = 8
-"""Lines of what is still to be filled in."""
-
-
-def init(
-    folder: Annotated[Path, typer.Argument(metavar="DATA_DIR", help=HELP["init.folder"], show_default=False)],
-    model: Annotated[Path | None, typer.Option(metavar="MODEL_DIR", help=HELP["init.model"])] = None,
-    task: Annotated[
-        TaskKind | None,
-        typer.Option(
-            metavar="KIND",
-            help=f"What your model was trained to do: {listed(get_args(TaskKind), 'or')}.",
-            show_default="as the model says",
-        ),
-    ] = None,
-    name: Annotated[str | None, typer.Option(help=HELP["init.name"], show_default="the folder's")] = None,
-    members: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help=HELP["init.members"], show_default="folders called train, else drawn"),
-    ] = None,
-    heldout: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=HELP["init.heldout"], show_default="all that are no members")
-    ] = None,
-    assigned: Assigned = None,
-    folders: Annotated[
-        Literal["provider", "label", "none"] | None,
-        typer.Option(help=HELP["init.folders"], show_default="provider; label for document-classification"),
-    ] = None,
-    mask: Annotated[
-        Literal["length", "fixed", "all"] | None, typer.Option(help=HELP["init.mask"], show_default="not redacted")
-    ] = None,
-    seed: Seed = 0,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help=HELP["init.yes"])] = False,
-    ignore_format: Annotated[bool, typer.Option("--ignore-format", help=HELP["init.ignore_format"])] = False,
-) -> None:
-    """Describe a folder of page images or texts as a data set.
-
-    This writes manifest.toml and documents.jsonl. Folders called train and test name the splits. JSON beside a page
-    (the same name, or in ocr/, words/, json/) gives its words, fields, questions or class. docaudit does not change
-    your pages.
-    """
-    from audit.workflows.init import Answers, initialise, open_folder
-
-    with console.Reporter():
-        found = open_folder(folder, ignore_format=ignore_format)
-    answers = Answers(None, name, members, heldout, folders, mask, seed, assigned)
-    if task is not None:
-        answers = replace(answers, task=Task(task))
-    if model is not None:
-        answers = replace(answers, task=_choose_task(model, found, answers.task))
-    _refuse_drawn_members(found, answers, model)
-    if not yes:
-        _require_task_and_members(found, answers)
-    with console.Reporter():
-        made = initialise(found, answers)
-    _show_initialised(made, folder, model)
-    if answers.assigned is None and not made.drawn:
-        note_unstated_assignment(folder / "manifest.toml")
-
-
-def _choose_task(model: Path, found: PageFolder, stated: Task | None) -> Task:
-    """Return the stated task, else the model's, with the labels that the model names for it."""
-    from audit.workflows.init import task_of
-
-    try:
-        task, source = task_of(model, found)
-    except TargetError:
-        if stated is None:
-            raise
-        return stated
-    if stated is not None and stated.kind != task.kind:
-        return stated
-    console.say(f"The model's task: {task.kind} (from {source})")
-    return task
-
-
-def _require_task_and_members(folder: PageFolder, answers: Answers) -> None:
-    """Refuse to guess a task or a division without `--yes`."""
-    open_ = {
-        "--model MODEL_DIR or --task KIND": answers.task is None,
-        "--members FILE": answers.members is None and not folder.says_splits,
-    }
-    missing = [flag for flag, needed in open_.items() if needed]
-    if missing:
-        raise UsageError(
-            f"init needs {' and '.join(missing)}",
-            "give them, or --yes, which takes the task from what lies beside the pages and draws the members",
-        )
-
-
-def _refuse_drawn_members(folder: PageFolder, answers: Answers, model: Path | None) -> None:
-    """Refuse to draw the members of a model that is trained: an audit of it would pass whatever it leaks."""
-    if model is not None and answers.members is None and not folder.says_splits:
-        raise UsageError(
-            f"nothing says which pages {model} was trained on, and drawn ones would be an invention",
-            "name them: --members FILE; for a model that is still to be trained give --task KIND in place of --model",
-        )
-
-
-def _show_initialised(made: Initialised, folder: Path, model: Path | None) -> None:
-    """Print what was written, what is missing, and the next commands."""
-    from audit.workflows.init import INVENTED
-
-    task = made.manifest.task
-    labels = f", labels {', '.join(task.labels)}" if task.labels else ""
-    console.say(f"{made.manifest.name}: {task.kind}{labels}")
-    console.show_table("Documents", ("split", "documents"), [*made.splits.items()])
-    providers = {document.provider for document in made.documents if document.provider}
-    if providers:
-        console.say(f"{len(providers)} providers, from the names of folders")
-    if made.drawn:
-        console.warn(INVENTED)
-    for line in made.todo[:MAX_TODO]:
-        console.say(f"to fill in: {line}")
-    if len(made.todo) > MAX_TODO:
-        console.say(f"... and {len(made.todo) - MAX_TODO} more")
-    console.say(f"Written: {folder / 'manifest.toml'}, {folder / made.manifest.documents}")
-    console.show_commands("Next:", _next_commands(made, folder, model)[:3])
-
-
-def _next_commands(made: Initialised, folder: Path, model: Path | None) -> list[str]:
-    """List the commands to run next, the first one first."""
-    named = str(model or "MODEL_DIR")
-    scan = f"docaudit scan {named} {folder} --budget quick"
-    if model is None and made.manifest.redaction is not None:
-        scan = f"docaudit scan --no-model {folder}"
-    return [
-        *([f"docaudit ocr {folder}"] if made.without_words else []),
-        f"docaudit inspect {folder}" + (f" --model {model}" if model else ""),
-        *([] if made.without_words else [f"docaudit plan {folder}" + (f" --model {model}" if model else "")]),
-        scan,
-    ]
 
 
 def inspect(

@@ -1,31 +1,58 @@
-"""`docaudit import`: a command for each format of the registry, with the options that this format takes."""
+"""`docaudit init`, and `docaudit import` with a command for each format and the options that this format takes."""
 
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
+import click
 import typer
 from typer.core import TyperGroup
 
 from audit.cli import console
-from audit.cli.options import HELP, Assigned, Seed, note_unstated_assignment, show_errors
-from audit.corpus.documents import Split, TaskKind
+from audit.cli.options import HELP, Assigned, Assignment, Seed, note_unstated_assignment, show_errors
+from audit.corpus.documents import SPLITS, Mask, Redaction, Split, TaskKind
+from audit.corpus.summary import size_warnings
 from audit.errors import UsageError, listed
 from audit.importers.assemble import ImportReport
 from audit.importers.columns import read_columns
 from audit.importers.divide import Rule
 from audit.importers.interface import REPORT_NAME, Importer
 from audit.importers.locate import QUALITIES
-from audit.importers.named import NamedMembers, read_labels
+from audit.importers.named import NamedMembers
 from audit.importers.registry import FORMATS
 from audit.importers.source import Options
+from audit.workflows import init as door
 
 BoxUnit = Literal["pixels", "thousandths", "shares"]
 """The units that boxes come in."""
+MAX_TODO = 8
+"""Lines of what is still to be filled in."""
+Members = Annotated[Path | None, typer.Option(metavar="FILE", help=HELP["import.members"], show_default=False)]
+HeldoutFrom = Annotated[Path | None, typer.Option(metavar="SRC2", help=HELP["import.heldout_from"], show_default=False)]
+Official = Annotated[bool, typer.Option("--official", help=HELP["import.official"])]
+Labels = Annotated[
+    str | None, typer.Option(metavar="NAMES|FILE|MODEL_DIR", help=HELP["import.labels"], show_default=False)
+]
+ProviderColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help=HELP["import.provider_column"], show_default=False)
+]
+Boxes = Annotated[
+    BoxUnit | None, typer.Option(metavar="UNIT", help=HELP["import.boxes"], show_default="recognised by their range")
+]
+Columns = Annotated[
+    str | None, typer.Option(metavar="MEANING=NAME,...", help=HELP["import.columns"], show_default="by their names")
+]
+Ocr = Annotated[
+    str | None,
+    typer.Option(metavar="LANGUAGE", help=HELP["import.ocr"], show_default="eng where fields need words"),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help=HELP["import.overwrite"])]
 
 
 class _Formats(TyperGroup):
@@ -49,23 +76,122 @@ def _import() -> None:
     """
 
 
+def init(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help=HELP["init.model"], show_default=False)],
+    source: Annotated[
+        Path | None, typer.Argument(metavar="SOURCE", help=HELP["init.source"], show_default=False)
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help=HELP["init.out"], show_default="SOURCE-audit; a folder of pages itself"),
+    ] = None,
+    task: Annotated[
+        TaskKind | None,
+        typer.Option(
+            metavar="KIND",
+            help=f"What your model was trained to do: {listed(get_args(TaskKind), 'or')}.",
+            show_default="as the model says",
+        ),
+    ] = None,
+    members: Members = None,
+    heldout: Annotated[
+        Path | None, typer.Option(metavar="FILE", help=HELP["init.heldout"], show_default="all that are no members")
+    ] = None,
+    heldout_from: HeldoutFrom = None,
+    official: Official = False,
+    public: Annotated[float | None, typer.Option(min=0, max=1, help=HELP["init.public"], show_default="0")] = None,
+    assigned: Assigned = None,
+    mask: Annotated[Mask | None, typer.Option(help=HELP["init.mask"], show_default="not redacted")] = None,
+    provider_column: ProviderColumn = None,
+    meaning: Annotated[
+        Literal["provider", "label", "none"] | None,
+        typer.Option("--folders", help=HELP["init.folders"], show_default="provider; label for page classes"),
+    ] = None,
+    labels: Labels = None,
+    boxes: Boxes = None,
+    ocr: Ocr = None,
+    columns: Columns = None,
+    kind: Annotated[
+        str | None, typer.Option("--format", metavar="FORMAT", help=HELP["init.format"], show_default="recognised")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help=HELP["init.name"], show_default="the source's")] = None,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help=HELP["init.yes"])] = False,
+) -> None:
+    """Make a data set for a model of the documents that it was trained on.
+
+    docaudit recognises the model's task and the format of SOURCE. In a terminal it asks for what it cannot see. A
+    folder of page images or texts gets manifest.toml and documents.jsonl beside its pages. Every other format becomes
+    a new folder. Without MODEL, for a model that is still to be trained, docaudit draws the training documents.
+    """
+    asks = not yes and sys.stdin.isatty() and sys.stdout.isatty()
+    given_model, place = door.places_of(model, source)
+    importer = door.format_of(place, kind)
+    told = door.task_of(given_model, task)
+    if not (yes or told.kind):
+        raise UsageError("init needs MODEL or --task KIND", "give one, or --yes to take the task from the documents")
+    console.say(f"{place}: format {importer.name} ({importer.description})")
+    if told.architecture:
+        console.say(f"The model's task: {told.kind} (from {told.architecture})")
+    drawn = given_model is None and yes
+    if asks:
+        if not (members or heldout_from or official):
+            trained = _ask("trained")
+            drawn = trained == "none"
+            second = Path(trained) if trained and not drawn else None
+            members, heldout_from = (None, second) if second is not None and second.is_dir() else (second, heldout_from)
+        assigned = assigned or (None if drawn else _ask("assigned", *get_args(Assignment)))
+        mask = mask or _ask("mask", *get_args(Mask))
+        if provider_column is None and meaning is None and importer.providers:
+            provider_column = _ask("provider")
+    rule = _stated_rule(members, heldout, heldout_from, official=official)
+    named = told.labels if labels is None else door.read_labels(labels)
+    generative = told.generative and importer.recognises
+    own: dict[str, Any] = {"redaction": None if mask is None else Redaction(mask), "name": name or place.resolve().stem}
+    own |= {"command": "docaudit init", "draws": drawn and assigned is None, "generative": generative}
+    options = Options(named, provider_column or meaning, boxes, assigned, read_columns(columns or ""), ocr, **own)
+    dst = out or door.destination_of(place, importer)
+    in_place = importer.whole and dst.resolve() == place.resolve()
+    shares = _shares(rule or "official", public=public, file=heldout is not None)
+    asked = None if generative else told.kind
+    with console.Reporter(), door.replaced(dst, overwrite=overwrite, in_place=in_place):
+        report = importer.convert(place, dst, shares, seed, rule, asked, options, heldout_from)
+    made = door.read_made(dst)
+    titles = ("document", "split", "words", "fields", "questions")
+    with_text = sys.stdout.isatty() and not os.environ.get("CI")
+    console.show_table("As docaudit reads them", titles, [*door.preview(made.documents, with_text=with_text)])
+    _show_report(report, dst, in_place=in_place)
+    for line in made.todo[:MAX_TODO]:
+        console.say(f"to fill in: {line}")
+    if len(made.todo) > MAX_TODO:
+        console.say(f"... and {len(made.todo) - MAX_TODO} more")
+    _show_next(report, dst, given_model, without_model=given_model is None and mask is not None)
+    if not made.drawn and assigned is None:
+        note_unstated_assignment(dst / "manifest.toml")
+
+
+def _ask(question: str, *choices: str) -> Any:
+    """Ask the owner in a terminal; nothing is None."""
+    kind = click.Choice([*choices, ""]) if choices else str
+    return typer.prompt(HELP[f"ask.{question}"], default="", show_default=False, type=kind, show_choices=False) or None
+
+
 def import_data(
     importer: Importer,
     src: Annotated[Path, typer.Argument(metavar="SRC", help=HELP["import.src"], show_default=False)],
     dst: Annotated[Path, typer.Argument(metavar="DST", help=HELP["import.dst"], show_default=False)],
-    members: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=HELP["import.members"], show_default="drawn")
+    members: Members = None,
+    heldout_from: HeldoutFrom = None,
+    member: Annotated[
+        float | None, typer.Option(min=0, max=1, help=HELP["import.member"], show_default="0.4 of a draw")
     ] = None,
-    heldout_from: Annotated[
-        Path | None, typer.Option(metavar="SRC2", help=HELP["import.heldout_from"], show_default=False)
-    ] = None,
-    member: Annotated[float | None, typer.Option(min=0, max=1, help=HELP["import.member"], show_default="0.4")] = None,
     heldout: Annotated[
         str | None,
         typer.Option(
             metavar="SHARE|FILE",
             help=HELP["import.heldout"],
-            show_default="0.2; 0.4 with --by-provider; 0.5 with --members",
+            show_default="0.2 of a draw; 0.4 with --by-provider; else all that were not trained on",
         ),
     ] = None,
     public: Annotated[
@@ -74,7 +200,7 @@ def import_data(
             min=0,
             max=1,
             help=HELP["import.public"],
-            show_default="0.4; 0.2 with --by-provider; 0.5 with --members; 1 with --heldout FILE",
+            show_default="0.4 of a draw; 0.2 with --by-provider; 1 with --heldout FILE; else 0",
         ),
     ] = None,
     assigned: Assigned = None,
@@ -87,85 +213,78 @@ def import_data(
             show_default="as found; token-classification of data sets of papers that have it",
         ),
     ] = None,
-    labels: Annotated[
-        str | None, typer.Option(metavar="NAMES|FILE|MODEL_DIR", help=HELP["import.labels"], show_default=False)
-    ] = None,
-    provider_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help=HELP["import.provider_column"], show_default=False)
-    ] = None,
-    boxes: Annotated[
-        BoxUnit | None,
-        typer.Option(metavar="UNIT", help=HELP["import.boxes"], show_default="recognised by their range"),
-    ] = None,
-    ocr: Annotated[
-        str | None,
-        typer.Option(metavar="LANGUAGE", help=HELP["import.ocr"], show_default="eng where fields need words"),
-    ] = None,
-    columns: Annotated[
-        str | None, typer.Option(metavar="MEANING=NAME,...", help=HELP["import.columns"], show_default="by their names")
-    ] = None,
-    official: Annotated[bool, typer.Option("--official", help=HELP["import.official"])] = False,
+    labels: Labels = None,
+    provider_column: ProviderColumn = None,
+    boxes: Boxes = None,
+    ocr: Ocr = None,
+    columns: Columns = None,
+    official: Official = False,
     by_provider: Annotated[bool, typer.Option("--by-provider", help=HELP["import.by_provider"])] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Make a data set of a source in this format.
 
     Raises:
         UsageError: options contradict each other, or the source cannot be imported so.
     """
-    named, two_folders = members is not None, heldout_from is not None
-    rules = {"--members": named, "--heldout-from": two_folders, "--official": official, "--by-provider": by_provider}
-    given = [option for option, value in rules.items() if value]
-    given += ["--member"] if member is not None and (named or two_folders) else []
+    share, file = _share_or_file(heldout)
+    both = member is not None and (members is not None or heldout_from is not None)
+    rule = _stated_rule(members, file, heldout_from, official=official, by_provider=by_provider, member=both)
+    if assigned is not None and rule in (None, "by-provider"):
+        raise UsageError("--assigned says how the documents of --members were chosen", "add --members FILE")
+    shares = _shares(rule or "drawn", member, share, public, file=file is not None)
+    own = () if labels is None else door.read_labels(labels)
+    options = Options(own, provider_column, boxes, assigned, read_columns(columns or ""), ocr)
+    with console.Reporter(), door.replaced(dst, overwrite=overwrite):
+        report = importer.convert(src, dst, shares, seed, rule or "drawn", task, options, heldout_from)
+    _show_report(report, dst)
+    _show_next(report, dst)
+    if assigned is None and rule not in (None, "by-provider"):
+        note_unstated_assignment(dst / "manifest.toml")
+
+
+def _stated_rule(members: Path | None, heldout: Path | None, heldout_from: Path | None, **others: bool) -> Rule | None:
+    """Return the division that options state; None where they state none.
+
+    Raises:
+        UsageError: they state several, or name held-out documents alone.
+    """
+    rules = {"members": members is not None, "heldout-from": heldout_from is not None, **others}
+    given = [f"--{name.replace('_', '-')}" for name, stated in rules.items() if stated]
     if len(given) > 1:
         raise UsageError(f"{listed(given, 'and')} say in several ways which documents are members", "keep one of them")
-    if assigned is not None and (by_provider or not given):
-        raise UsageError("--assigned says how the documents of --members were chosen", "add --members FILE")
-    share, heldout_file = _share_or_file(heldout)
-    if heldout_file is not None and members is None:
-        raise UsageError(
-            f"--heldout {heldout_file} names held-out documents, but nothing names the members",
-            "add --members FILE, or give --heldout a share between 0 and 1",
-        )
-    divided = bool(given) and not by_provider
-    usual = (0.4, 0.2) if by_provider else (0.2, 0.4)
-    if named or two_folders:
-        usual = (0.0, 1.0) if heldout_file else (0.5, 0.5)
-    shares: dict[Split, float] = {
-        "member": 0.4 if member is None else member,
-        "heldout": usual[0] if share is None else share,
-        "public": usual[1] if public is None else public,
-    }
-    rule: Rule = "by-provider" if by_provider else "official" if official else "drawn"
-    if named or two_folders:
-        rule = NamedMembers(()) if members is None else NamedMembers.read(members, heldout_file)
-    own = () if labels is None else read_labels(labels)
-    options = Options(own, provider_column, boxes, assigned, read_columns(columns or ""), ocr)
-    with console.Reporter():
-        report = importer.convert(src, dst, shares, seed, rule, task, options, heldout_from)
-    _show_report(report, dst)
-    if two_folders and not report.documents["heldout"]:
-        console.warn(
-            f"No document of {heldout_from} is held out: all have the image or text of one in {src}, or --heldout "
-            "leaves none. Nothing can be compared with what the model never saw."
-        )
-    wordless = any("docaudit ocr" in warning for warning in report.warnings)
-    commands = (
-        *([f"docaudit ocr {dst}"] if wordless else []),
-        f"docaudit inspect {dst} --model MODEL_DIR",
-        f"docaudit scan MODEL_DIR {dst} --documents 20 --budget quick --out first-look",
+    if heldout is not None and members is None:
+        reason = f"--heldout {heldout} names held-out documents, but nothing names the members"
+        raise UsageError(reason, "name those that were trained on: --members FILE")
+    if members is not None:
+        return NamedMembers.read(members, heldout)
+    if heldout_from is not None:
+        return NamedMembers(())
+    return "official" if others.get("official") else "by-provider" if others.get("by_provider") else None
+
+
+def _shares(
+    rule: Rule,
+    member: float | None = None,
+    heldout: float | None = None,
+    public: float | None = None,
+    *,
+    file: bool,
+) -> dict[Split, float]:
+    """Return the shares of the splits; with a `file` of held-out documents the others are public."""
+    kept = public if public is not None else float(file)
+    usual = {"drawn": (0.4, 0.2, 0.4), "by-provider": (0.4, 0.4, 0.2)}.get(
+        str(rule), (1.0, (1 - file) * (1 - kept), kept)
     )
-    console.show_commands("Next:", commands)
-    if divided and assigned is None:
-        note_unstated_assignment(dst / "manifest.toml")
+    given = zip(SPLITS, (member, heldout, public), usual, strict=True)
+    return {split: default if share is None else share for split, share, default in given}
 
 
 def command_of(importer: Importer) -> Callable[..., None]:
     """Make the command of a format: `import_data` without the options that the format does not take."""
     takes = {"official": importer.parts, "by_provider": importer.providers, "task": len(importer.tasks) > 1}
-    takes |= {
-        "importer": False,
-        **dict.fromkeys(("labels", "provider_column", "boxes", "columns", "ocr"), importer.recognises),
-    }
+    takes |= dict.fromkeys(("labels", "provider_column", "boxes", "columns", "ocr"), importer.recognises)
+    takes["importer"] = False
     signature = inspect.signature(import_data, eval_str=True)
     parameters = [own for name, own in signature.parameters.items() if takes.get(name, True)]
 
@@ -196,7 +315,19 @@ def _share_or_file(text: str | None) -> tuple[float | None, Path | None]:
     return share, None
 
 
-def _show_report(report: ImportReport, dst: Path) -> None:
+def _show_next(report: ImportReport, dst: Path, model: Path | None = None, *, without_model: bool = False) -> None:
+    """Print the next commands."""
+    named = model or "MODEL_DIR"
+    scan = f"docaudit scan {named} {dst} --budget quick --out first-look"
+    commands = (
+        *([f"docaudit ocr {dst}"] if any("docaudit ocr" in warning for warning in report.warnings) else []),
+        f"docaudit inspect {dst}" + ("" if without_model else f" --model {named}"),
+        f"docaudit scan --no-model {dst}" if without_model else scan,
+    )
+    console.show_commands("Next:", commands)
+
+
+def _show_report(report: ImportReport, dst: Path, *, in_place: bool = False) -> None:
     """Show the documents and fields of an import, and those that it could not find."""
     rows = []
     for label, count in report.fields.items():
@@ -211,6 +342,7 @@ def _show_report(report: ImportReport, dst: Path) -> None:
     console.say(
         *(f"{name}: {count}" for name, count in report.notes.items()),
         f"{len(report.duplicates)} groups of documents with the same image, never in two splits",
-        f"Written to {dst}; fields without words are listed in {dst / REPORT_NAME}",
+        f"Written to {dst}" + ("" if in_place else f"; fields without words are listed in {dst / REPORT_NAME}"),
     )
-    console.warn(*report.warnings)
+    sides = (report.documents["member"], report.documents["heldout"])
+    console.warn(*report.warnings, *size_warnings(*sides))

@@ -156,13 +156,17 @@ def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts]) -> Ite
 
 
 def _split_warnings(corpus: Corpus) -> Iterator[str]:
-    for title, size in (("member", len(corpus.of("member"))), ("held-out", len(corpus.of("heldout")))):
-        if size < MIN_DOCUMENTS:
-            yield TEXTS["small" if size else "no_heldout"].format(n=size, split=title, least=MIN_DOCUMENTS)
+    yield from size_warnings(len(corpus.of("member")), len(corpus.of("heldout")))
     if not corpus.of("public"):
         yield TEXTS["no_public"]
     if not any(vars(corpus.manifest.references).values()):
         yield TEXTS["no_reference"]
+
+
+def size_warnings(n_member: int, n_heldout: int) -> list[str]:
+    """Warn of a data set without unseen documents, or with few documents of either side."""
+    text = TEXTS["small" if n_heldout else "no_heldout"].format(n_member, n_heldout, MIN_DOCUMENTS)
+    return [text] if min(n_member, n_heldout) < MIN_DOCUMENTS else []
 
 
 def _layout_warnings(corpus: Corpus) -> Iterator[str]:
@@ -226,9 +230,8 @@ class AskedProviders:
     @property
     def half_width(self) -> float:
         """Of a 95 % interval of balanced accuracy near 0.5, normal approximation; infinite without some of both."""
-        if not (self.n_in and self.n_out):
-            return math.inf
-        return 1.96 * 0.25 * math.sqrt(1 / self.n_in + 1 / self.n_out)
+        both = self.n_in and self.n_out
+        return 1.96 * 0.25 * math.sqrt(1 / self.n_in + 1 / self.n_out) if both else math.inf
 
 
 def asked_providers(corpus: Corpus) -> AskedProviders:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from audit.corpus.documents import ASKING, Box, Document, Entity, Question, Task, TaskKind, Word
 from audit.corpus.folding import is_on_page
 from audit.corpus.problems import Problems
+from audit.corpus.validation import label_problems
 from audit.errors import ManifestError, UsageError, listed
 from audit.importers.columns import category_of, plain_labels, plain_words, task_labels
 from audit.importers.files import TEXTS, page_size
@@ -34,6 +35,8 @@ _TEACHES: Mapping[TaskKind, Callable[[Counter[str]], object]] = {
     "document-classification": lambda found: found["a class"],
     "mlm": lambda found: found["words"],
 }
+NAMED: tuple[TaskKind, ...] = ("spade-extraction", "document-classification", "intent-slots")
+"""Tasks whose labels are plain names."""
 TASKS: tuple[TaskKind, ...] = tuple(_TEACHES)
 """Every task that a source may be made into whose task is recognised."""
 
@@ -175,14 +178,18 @@ class Assembly:
         if not kept:
             raise UsageError(f"no page can be used for the task {self.task}")
         without = [page for page in kept if not page.words]
-        if self.task in ASKING and without:
-            self.report.warnings.append(TEXTS["ocr"].format(n=len(without), pages=len(kept)))
+        if without and (self.task in ASKING or without[0].document is not None):
+            why = "ocr" if self.task in ASKING else "wordless"
+            self.report.warnings.append(TEXTS[why].format(n=len(without), pages=len(kept)))
         elif lost := sum(bool(page.fields) for page in without):
             self.report.warnings.append(TEXTS["locating"].format(n=lost, first=WORDS_FIRST))
         return documents
 
     def described_task(self, documents: Mapping[str, Document]) -> Task:
-        """Describe the task for the manifest."""
+        """Describe the task for the manifest, with the labels of the model where they are known."""
+        known = Task(self.task, tuple(self.tags))
+        if self.tags and self.task in NAMED and not any(label_problems(known)):
+            return known
         if self.task == "token-classification":
             fixed = [f"{prefix}-{label}" for label in self.labels for prefix in "BI"]
             return Task(self.task, task_labels(self.tags or (["O", *fixed] if fixed else ())))
@@ -221,6 +228,10 @@ class Assembly:
         if size is not None and page.shape is not None:
             check_extent(page.shape, size)
         places, words = self._words(page, size)
+        image = None if page.image is None else f"images/{page.name}{page.image.suffix.lower()}"
+        if page.document is not None:
+            kept = words if len(words) == len(page.words) else page.document.words
+            return replace(page.document, words=kept, image=image, size=size)
         located = self._entities(page, places, words, size)
         questions = [*self._questions(page, words)]
         if not questions and self.task in ASKING:
@@ -229,7 +240,7 @@ class Assembly:
             id=page.name,
             split="public",
             words=words,
-            image=None if page.image is None else f"images/{page.name}{page.image.suffix.lower()}",
+            image=image,
             size=size,
             provider=page.provider,
             entities=() if page.tags is not None else tuple(entity for entity, _ in located.values()),

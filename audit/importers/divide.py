@@ -20,17 +20,19 @@ from audit.corpus.documents import SPLITS, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import decode, read_header
 from audit.errors import ManifestError, UsageError, printable
-from audit.importers.files import TEXTS
+from audit.importers.files import NAMES, TEXTS
 from audit.importers.named import NamedMembers, find_named
 from audit.importers.pages import Part
 from audit.progress import steps
 from audit.stats.intervals import join_groups
 
 Shares = Mapping[Split, float]
+DRAWN: Shares = {"member": 0.4, "heldout": 0.2, "public": 0.4}
+"""Of a draw whose owner names no shares."""
 Groups = Iterable[Collection[str]]
 MUST = "The audited model must have been trained on the {member} documents of split member, and on none of heldout."
 WITHOUT_NAMES = "leave out --by-provider: it needs sources that name the provider of each document"
-_OF_PART: Mapping[Part, tuple[Split, ...]] = {"train": ("member", "public"), "validation": ("heldout",)}
+_OF_PART: Mapping[Part, tuple[Split, ...]] = {"train": ("member",), "validation": ("heldout", "public"), "public": ()}
 Rule = Literal["drawn", "official", "by-provider"] | NamedMembers
 """By what documents become members: a draw, the source's own parts, a draw of providers, or the owner's word."""
 
@@ -63,8 +65,8 @@ def check_shares(shares: Shares) -> None:
 def check_division(shares: Shares, rule: Rule) -> None:
     """Refuse shares that a rule cannot honour.
 
-    With the source's own division they are of each of its parts by themselves; with members that are given, heldout and
-    public are of the others; by provider, somebody must be in and somebody out.
+    With the source's own division member is of its training part, and heldout and public are of its unseen one; with
+    members that are given, these two are of the others; by provider, somebody must be in and somebody out.
 
     Raises:
         UsageError: as `check_shares`, or a division by provider leaves nobody in, or nobody out.
@@ -73,8 +75,8 @@ def check_division(shares: Shares, rule: Rule) -> None:
     if isinstance(rule, NamedMembers):
         check_shares({"heldout": 1.0 - public if rule.heldout else shares.get("heldout", 0.0), "public": public})
     elif rule == "official":
-        check_shares({"member": shares.get("member", 0.0), "public": public})
-        check_shares({"heldout": shares.get("heldout") or 1.0})
+        check_shares({"member": shares.get("member", 0.0)})
+        check_shares({"heldout": shares.get("heldout") or 1.0 - public, "public": public})
     else:
         check_shares(shares)
     if rule == "by-provider" and not (shares.get("member") and shares.get("heldout")):
@@ -93,12 +95,13 @@ def divide(
         alike: groups of pages with equal images or texts: every page is in one.
         sources: groups of pages of one document.
         parts: the part of the source that a page is of; for "official" only.
-        shares: "drawn": of all pages; "official": member and public of the pages of the training part, heldout of those
+        shares: "drawn": of all pages; "official": member of the pages of the training part, heldout and public of those
             of the validation part; members that are given: heldout and public of all others.
         seed: of the draws.
-        rule: "official" keeps members and public pages to the training part, held-out ones to the validation part;
-            a validation page with the image of a training page goes into no split: a copy of a trained page is no
-            control. Nor does a page with the image, or of the document, of a member that is given.
+        rule: "official" keeps members to the training part and all others out of it, and takes a public part whole; a
+            page with the image of a training page goes into no split: a copy of a trained page is no control. Nor does
+            a public one with the image of an unseen page, nor one with the image, or of the document, of a member that
+            is given.
 
     Raises:
         UsageError: as `check_division`.
@@ -115,7 +118,7 @@ def divide(
     drawn: dict[str, Split] = {}
     for part, splits in _OF_PART.items():
         own = [[name for name in group if parts[name] == part and name not in unusable] for group in groups]
-        wanted = {split: shares.get(split, 0.0) for split in splits}
+        wanted: dict[Split, float] = {split: shares.get(split, 0.0) for split in splits} or {"public": 1.0}
         if any(wanted.values()):
             drawn |= assign([group for group in own if group], wanted, seed)
     return drawn
@@ -131,17 +134,18 @@ def _divide_named(
     if both:
         raise ManifestError(TEXTS["in_both"].format(n=len(both), first=printable(both[0])))
     untrained = [group for group in groups if members.isdisjoint(group)]
-    splits: tuple[Split, ...] = ("public",) if given.heldout else ("heldout", "public")
-    others = {split: share for split in splits if (share := shares.get(split, 0.0))}
+    drawable: tuple[Split, ...] = ("public",) if given.heldout else ("heldout", "public")
+    others = {split: shares[split] for split in drawable if shares.get(split)}
     drawn = assign([group for group in untrained if heldout.isdisjoint(group)], others, seed) if others else {}
     drawn |= {name: "heldout" for group in untrained for name in group if name in heldout}
     return drawn | dict.fromkeys(sorted(members), "member")
 
 
 def copies_of_trained(alike: Groups, parts: Mapping[str, Part]) -> frozenset[str]:
-    """Find pages of the validation part that are alike a page of the training part; `alike` as in `divide`."""
-    mixed = (group for group in alike if {parts[name] for name in group} == {"train", "validation"})
-    return frozenset(name for group in mixed for name in group if parts[name] == "validation")
+    """Find pages that are alike one of an earlier part (training, validation, public); `alike` as in `divide`."""
+    rank = {part: number for number, part in enumerate(_OF_PART)}
+    firsts = ((group, min((rank[parts[name]] for name in group), default=0)) for group in alike)
+    return frozenset(name for group, first in firsts for name in group if rank[parts[name]] > first)
 
 
 def assign(groups: Groups, shares: Shares, seed: int) -> dict[str, Split]:
@@ -185,8 +189,7 @@ def quotas(total: int, shares: Shares) -> dict[Split | None, int]:
     exact: dict[Split | None, float] = {name: total * shares.get(name, 0.0) for name in SPLITS}
     exact[None] = max(0.0, total - math.fsum(exact.values()))
     sizes = {name: math.floor(size + 1e-9) for name, size in exact.items()}
-    by_remainder = sorted(exact, key=lambda name: sizes[name] - exact[name])
-    for name in by_remainder[: total - sum(sizes.values())]:
+    for name in sorted(exact, key=lambda name: sizes[name] - exact[name])[: total - sum(sizes.values())]:
         sizes[name] += 1
     return sizes
 
@@ -258,9 +261,8 @@ def divide_by_provider(
     usable = sorted(name for name, own in owned.items() if len(own) > 1)
     unusable = sorted(owned.keys() - set(usable))
     drawn: dict[Split, list[str]] = {}
-    quota_of = _provider_quotas(len(usable), len(unusable), shares)
     random.Random(seed).shuffle(usable)
-    for split, n in quota_of.items():
+    for split, n in _provider_quotas(len(usable), len(unusable), shares).items():
         drawn[split], usable = usable[:n], usable[n:]
     if shares.get("public"):
         drawn["public"] += unusable
@@ -271,15 +273,9 @@ def divide_by_provider(
     for name in (*drawn["member"], *drawn["heldout"]):
         groups_aside = random.Random(f"{seed}/{name}").sample(sorted(owned[name]), len(owned[name]) // 2)
         splits |= {document: "heldout" for group in groups_aside for document in group}
-    return splits, {
-        "providers in": len(drawn["member"]),
-        "providers out": len(drawn["heldout"]),
-        "providers public": len(drawn["public"]),
-        "providers left out": len(owned) - sum(map(len, drawn.values())),
-        "unusable providers (fewer than two different documents; public or left out)": len(unusable),
-        "documents without a provider, in no split": len(providers) - len(names),
-        "documents that belong to two providers, in no split": shared,
-    }
+    sizes = [len(drawn[split]) for split in SPLITS]
+    counts = (*sizes, len(owned) - sum(sizes), len(unusable), len(providers) - len(names), shared)
+    return splits, dict(zip(NAMES["counts"]["providers"], counts, strict=True))
 
 
 def _provider_quotas(n_usable: int, n_unusable: int, shares: Shares) -> dict[Split, int]:

@@ -14,12 +14,15 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, Manifest, Membership, Split, TaskKind
 from audit.corpus.folding import fold
 from audit.corpus.manifest import check_destination, copy_image, draft_of
+from audit.corpus.validation import EMPTY_SHEET
 from audit.errors import ManifestError, UsageError
 from audit.files import PrivateFolder, hub_revision
 from audit.importers.assemble import TASKS, Assembly, ImportReport, choose_task
 from audit.importers.divide import (
+    DRAWN,
     WITHOUT_NAMES,
     Rule,
+    Shares,
     check_division,
     copies_of_trained,
     demands,
@@ -50,6 +53,7 @@ class Importer(ABC):
         providers: it can name the provider of a document.
         recognises: the task, and the meaning of columns and boxes, are read off the source; it takes `Options`, and
             boxes must be boxes of their page.
+        whole: its pages carry documents, and it can describe a folder in place, where problems are left to fill in.
         word_files: endings of the word files that may lie beside images.
         marks: patterns of file names, each with a regular expression that such a file holds, by any of which `docaudit
             init` recognises a folder of this format.
@@ -62,6 +66,7 @@ class Importer(ABC):
     parts: ClassVar[bool] = True
     providers: ClassVar[bool] = True
     recognises: ClassVar[bool] = True
+    whole: ClassVar[bool] = False
     word_files: ClassVar[tuple[str, ...]] = ()
     marks: ClassVar[tuple[tuple[str, str], ...]] = ()
 
@@ -78,9 +83,9 @@ class Importer(ABC):
         self,
         src: Path,
         dst: Path,
-        shares: Mapping[Split, float],
+        shares: Shares,
         seed: int,
-        division: Rule = "drawn",
+        division: Rule | None = "drawn",
         task: TaskKind | None = None,
         options: Options | None = None,
         heldout_from: Path | None = None,
@@ -89,14 +94,15 @@ class Importer(ABC):
 
         Args:
             src: the folder that holds it.
-            dst: a new folder.
-            shares: by split: of all documents; with "official" member and public of those of the training part, heldout
-                of all others; by provider, of the providers (`divide.divide_by_provider`); with members that are given,
+            dst: a new folder; for plain pages also the source, which then gets a manifest.
+            shares: by split: of all documents; with "official" member of the training part, heldout and public of the
+                unseen one; by provider, of the providers (`divide.divide_by_provider`); with members that are given,
                 heldout and public of the others. The rest is left out.
             seed: of the draw.
             division: "official" where the audited model was trained on the source's training part: held-out documents
                 come from its other parts alone. "drawn" where it was trained on the members of this very draw. By
-                provider: providers are drawn, and of each some documents. Or the members that are given.
+                provider: providers are drawn, and of each some documents. Or the members that are given. None:
+                "official" where the source has a training part, else as `options.draws` permits.
             task: what the audited model was trained to do; None: as found, or token classification where the format
                 fixes its tasks and that is one of them, else the first.
             options: what the owner says about a source that is recognised.
@@ -113,12 +119,13 @@ class Importer(ABC):
             raise UsageError(f"{self.name} names no providers", WITHOUT_NAMES)
         if division == "official" and not self.parts:
             raise UsageError(f"{self.name} has one part only")
-        check_division(shares, division)
+        check_division(shares, division or "official")
         if task is not None and task not in self.tasks:
             raise UsageError(f"{self.name} cannot teach the task {task}", f"one of {', '.join(self.tasks)}")
         if task is None and not self.recognises:
             task = DEFAULT_TASK if DEFAULT_TASK in self.tasks else self.tasks[0]
-        check_destination(dst)
+        if not self.whole or dst.resolve() != src.resolve() or (dst / manifests.FILE_NAME).exists():
+            check_destination(dst)
         with PrivateFolder() as scratch:
             sources, kept = list[Source](), list[Any]()
             for number, place in enumerate((src,) if heldout_from is None else (src, heldout_from)):
@@ -129,6 +136,8 @@ class Importer(ABC):
             if heldout_from is not None:
                 division = NamedMembers(tuple(page.name for page in groups[0]))
                 _rename(groups[1], {page.name for page in groups[0]})
+            if division is None:
+                division, shares = _found_division(groups[0], sources[0], shares)
             return self._publish(dst, sources, groups, shares, division, task)
 
     def _read(self, source: Source) -> list[Page]:
@@ -141,56 +150,68 @@ class Importer(ABC):
                 source.read_words(pages)
         except RecursionError:
             raise ManifestError("a JSON value of the source is nested too deeply") from None
-        if not pages:
+        divided = {page.part for page in pages} - {"public"} == {"train", "validation"}
+        if not pages or (source.official and not divided):
             source.problems.raise_if_any()
-            raise UsageError(f"{self.name}: no page was found")
-        if source.official and {page.part for page in pages} != {"train", "validation"}:
-            source.problems.raise_if_any()
-            raise UsageError(TEXTS["one_part"].format(path=source.path), TEXTS["parts_from"])
+            reason = TEXTS["one_part"].format(path=source.path) if pages else f"{self.name}: no page was found"
+            raise UsageError(reason, TEXTS["parts_from"] if pages else "")
         return pages
+
+    def _task(self, pages: Sequence[Page], task: TaskKind | None, source: Source) -> TaskKind:
+        """Return the task that is made of the pages; of plain ones any that is named, as they may be filled in."""
+        if task is None and source.options.generative:
+            task = "parsing" if any(page.output for page in pages) else "question-answering"
+        if task is not None and (self.whole or not self.recognises):
+            return task
+        try:
+            return choose_task(self.name, pages, task)
+        except UsageError:
+            source.problems.raise_if_any()  # for want of pages that could not be read
+            raise
 
     def _publish(
         self,
         dst: Path,
         sources: Sequence[Source],
         groups: Sequence[Sequence[Page]],
-        shares: Mapping[Split, float],
+        shares: Shares,
         rule: Rule,
         task: TaskKind | None,
     ) -> ImportReport:
         """Make documents of the pages, divide them, and write those that got a split."""
-        source, problems = sources[0], sources[0].problems
+        source, problems, options = sources[0], sources[0].problems, sources[0].options
         for other in sources[1:]:
             problems.merge(other.problems)
         pages = [page for group in groups for page in group]
-        if self.recognises:
-            try:
-                task = choose_task(self.name, pages, task)
-            except UsageError:
-                problems.raise_if_any()  # for want of pages that could not be read
-                raise
-        assert task is not None
+        task = self._task(pages, task, source)
         report = ImportReport(task=task)
-        tags, boxes = source.options.labels or source.tags, source.options.boxes
-        assembly = Assembly(task, report, self.labels, tags, boxes, strict=self.recognises)
+        assembly = Assembly(task, report, self.labels, options.labels or source.tags, options.boxes, self.recognises)
         documents = assembly.documents(groups, problems)
         advice = [sentence for one in sources for sentence in one.advice] + report.warnings
         for one in sources:
             report.notes.update(one.notes)
+        if isinstance(rule, NamedMembers) and len(groups) == 1:
+            rule.refuse_shared(page.path for page in pages)
         splits = _divide([page for page in pages if page.name in documents], report, shares, source.seed, rule)
         must = demands(rule, report.documents["member"], has_official=self.parts)
         report.documents["left out"] = len(pages) - len(splits)
         report.notes = +report.notes
         report.warnings = [*dict.fromkeys([*must, *advice])]
-        membership = Membership(source.options.assigned or "official")
+        membership = Membership(options.assigned or "official")
         if rule in ("drawn", "by-provider"):
-            membership = Membership.drawn_now("random" if rule == "drawn" else "by-provider", "docaudit import")
+            membership = Membership.drawn_now("random" if rule == "drawn" else "by-provider", options.command)
+        name, hidden = options.name or self.name, options.redaction or source.redaction
         described = assembly.described_task(documents)
-        made = Manifest(1, self.name, described, membership, redaction=source.redaction, recipe=source.recipe)
+        made = Manifest(1, name, described, membership, redaction=hidden, recipe=source.recipe)
         manifest = replace(made, revision=hub_revision(source.root))
+        chosen = [replace(one, split=splits[name]) for name, one in documents.items() if name in splits]
+        if dst.resolve() == source.path.resolve():
+            paths = {page.name: page.path for page in pages}
+            chosen = [replace(one, image=one.image and paths[one.id]) for one in chosen]
+            manifests.write(dst, manifest, chosen, must, EMPTY_SHEET)
+            return report
         with draft_of(dst, "import") as draft:
             images = {page.name: page.image for page in pages if page.image is not None}
-            chosen = [replace(one, split=splits[name]) for name, one in documents.items() if name in splits]
             for document in steps("copying images", chosen, len(chosen)):
                 if document.image is not None:
                     copy_image(images[document.id], draft, document.image)
@@ -201,9 +222,21 @@ class Importer(ABC):
         return report
 
 
-def _divide(
-    pages: Sequence[Page], report: ImportReport, shares: Mapping[Split, float], seed: int, rule: Rule
-) -> dict[str, Split]:
+def _found_division(pages: Sequence[Page], source: Source, shares: Shares) -> tuple[Rule, Shares]:
+    """Return the division of a source that says which pages are of its training part, else a draw, and the shares.
+
+    Raises:
+        UsageError: it does not say so, and no draw is permitted: it would invent members of a trained model.
+    """
+    parts = {page.part for page in pages}
+    if "train" in parts and None not in parts:
+        return "official", shares
+    if not source.options.draws:
+        raise UsageError(TEXTS["undivided"].format(path=source.path), TEXTS["divide"].format(path=source.path))
+    return "drawn", DRAWN
+
+
+def _divide(pages: Sequence[Page], report: ImportReport, shares: Shares, seed: int, rule: Rule) -> dict[str, Split]:
     """Divide the documents of these pages, and count them in the report."""
     same_image = equal_images({page.name: page.image for page in pages if page.image is not None})
     texts = {page.name: " ".join(word.text for word in page.words) for page in pages if page.image is None}
@@ -218,8 +251,7 @@ def _divide(
         parts = {page.name: page.part or "train" for page in pages}
         splits = divide(alike, whole, parts, shares, seed, rule)
         if rule == "official":
-            left_out = len(copies_of_trained(alike, parts))
-            report.notes["copies of documents of the training part, left out"] = left_out
+            report.notes["copies of documents of the training part, left out"] = len(copies_of_trained(alike, parts))
     report.notes["texts that occur several times, never in two splits"] = sum(len(group) > 1 for group in same_text)
     report.duplicates = [group for group in same_image if len(group) > 1]
     report.documents = {split: list(splits.values()).count(split) for split in SPLITS}

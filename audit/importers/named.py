@@ -1,10 +1,11 @@
-"""Names that the owner gives: documents that were trained on or never were, and a model's labels."""
+"""Names that the owner gives: of documents that were trained on, or never were."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -30,6 +31,17 @@ class NamedMembers:
     def read(cls, path: Path, heldout: Path | None = None) -> NamedMembers:
         """Read files of names; errors as of `read_names`."""
         return cls(read_names(path, "--members"), () if heldout is None else read_names(heldout, "--heldout"))
+
+    def refuse_shared(self, paths: Iterable[str]) -> None:
+        """Refuse a name that two files have, in two folders.
+
+        Raises:
+            ManifestError: there is one.
+        """
+        files = Counter(form for path in map(PurePath, paths) for form in {path.name, path.stem})
+        for name in (*self.names, *self.heldout):
+            if (several := files[str(PurePath(name))]) > 1:
+                raise ManifestError(f"{printable(name)} names {several} pages", "give its path")
 
 
 def find_named(names: Sequence[str], ids: Collection[str], option: str) -> frozenset[str]:
@@ -117,32 +129,3 @@ def _name_in(value: Any) -> str:
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value)
     raise ValueError(f"an entry has no name: none of {', '.join(keys[:5])}")
-
-
-def read_labels(given: str) -> tuple[str, ...]:
-    """Read a model's labels in the order of its outputs.
-
-    Args:
-        given: names with commas between them, a file with one a line, or a checkpoint's folder or config.json, whose
-            id2label is read.
-
-    Raises:
-        UsageError: it is none of these, or holds no names.
-    """
-    path = Path(given)
-    path = path / "config.json" if path.is_dir() else path
-    try:
-        if "," in given and not path.exists():
-            names = given.split(",")
-        elif path.suffix == ".json":
-            found = json.loads(read_file(path))["id2label"]
-            names = [str(found[key]) for key in sorted(found, key=int)]
-        else:
-            names = read_file(path).decode("utf-8-sig").splitlines()
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        names = []
-    labels = tuple(name for text in names if (name := text.strip()))
-    if not labels:
-        hint = "give names with commas between them, a file with one a line, or the model's folder"
-        raise UsageError(f"--labels {given}: no labels can be read there", hint)
-    return labels

@@ -9,11 +9,11 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from audit.corpus.documents import Box, Category, Question, Word
+from audit.corpus.documents import Box, Category, Document, Question, Word
 from audit.errors import ManifestError
 
-Part = Literal["train", "validation"]
-"""A part of the source's own division: trained on, or not."""
+Part = Literal["train", "validation", "public"]
+"""A part of the source's own division: trained on, not, or known to the attacker."""
 Unit = Literal["pixels", "thousandths", "shares"]
 """The unit of boxes: pixels of the image; 0 to 1000 as LayoutLM reads them; 0 to 1."""
 Size = tuple[int, int]
@@ -29,7 +29,7 @@ MAX_STRETCH = 0.1
 """How far the shapes (width over height) of the page that was read and of its image may differ, as a share: wide enough
 for margins cut off, far too narrow for a page that was turned."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_TRAINED = frozenset({"train", "training"})
+_TRAINED = frozenset({"train", "training", "member", "members"})
 _HELDOUT = frozenset({"test", "testa", "testb", "testing", "val", "valid", "validation", "dev", "eval", "heldout"})
 
 
@@ -81,6 +81,8 @@ class Page:
         paragraphs: as `Document.paragraphs`.
         unanswered: questions without an answer, which were left out.
         unusable: why no document is made of it, for the report.
+        path: of its file within the source, where it has one of its own.
+        document: as somebody described it; its words are those of the page.
     """
 
     name: str
@@ -101,6 +103,8 @@ class Page:
     paragraphs: tuple[int, ...] = ()
     unanswered: int = 0
     unusable: str = ""
+    path: str = ""
+    document: Document | None = None
 
     @property
     def boxes(self) -> Iterator[Box]:
@@ -188,9 +192,11 @@ def ids_of(paths: Iterable[str]) -> Mapping[str, str]:
 
 
 def part_named(name: str) -> Part | None:
-    """Return the part that a name speaks of: "train", "training_data", "test-00000-of-00001"."""
+    """Return the part that a name speaks of: "train", "training_data", "test-00000-of-00001", "public"."""
     words = {*re.split(r"[^a-z]+", name.lower())}
-    return "train" if words & _TRAINED else "validation" if words & _HELDOUT else None
+    return (
+        "train" if words & _TRAINED else "validation" if words & _HELDOUT else "public" if "public" in words else None
+    )
 
 
 def part_of(path: str) -> Part | None:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from audit.corpus.documents import Assignment, Redaction, TaskKind, TrainingRecipe, Word
+from audit.corpus.documents import Assignment, Drawer, Redaction, TaskKind, TrainingRecipe, Word
 from audit.corpus.images import decode, kind_of
 from audit.corpus.problems import Problems, inside
 from audit.errors import ManifestError, UsageError, printable
@@ -30,11 +30,17 @@ class Options:
 
     Attributes:
         labels: names of a tagger's labels, in the order of the model's outputs.
-        provider: the column or key that names a page's provider, or `FOLDER`: the folder of its image.
+        provider: the column or key that names a page's provider, or `FOLDER`: the folder of its image. For plain pages
+            also what folders mean: "provider", "label" or "none".
         boxes: the unit of boxes; None: recognised by their range.
         assigned: the rule by which the documents of training were chosen, where the import draws none.
         columns: names of columns or keys by meaning (`names.toml`), where they are not recognised.
         ocr: the language in which Tesseract reads pages without words; None: English, where the task needs words.
+        redaction: how values are hidden in what is shared.
+        name: of the data set; None: that of the format.
+        command: that divides the documents.
+        draws: whether members may be drawn of a source that names none.
+        generative: the model answers questions or writes pages, and the source tells which.
     """
 
     labels: tuple[str, ...] = ()
@@ -43,6 +49,11 @@ class Options:
     assigned: Assignment | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     ocr: str | None = None
+    redaction: Redaction | None = None
+    name: str | None = None
+    command: Drawer = "docaudit import"
+    draws: bool = False
+    generative: bool = False
 
 
 class Source:

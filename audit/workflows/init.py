@@ -1,237 +1,243 @@
-"""A manifest for a folder of pages: task, splits and providers as the owner says or the folder shows."""
+"""The first command of an audit: the task of a model, the format of a source, and a preview of the data set."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path, PurePath
-from typing import Any, Literal
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import (
-    SPLITS,
-    Assignment,
-    Document,
-    Manifest,
-    Mask,
-    Membership,
-    Redaction,
-    Split,
-    Task,
-    TaskKind,
-)
-from audit.corpus.problems import Problems
-from audit.corpus.validation import EMPTY_SHEET
-from audit.errors import ManifestError, UsageError, printable
-from audit.importers.divide import assign
-from audit.importers.named import find_named, read_names
-from audit.importers.page_folder import FoundPage, find_pages, read_document
-from audit.progress import steps
+from audit.corpus.documents import SPLITS, Document, TaskKind
+from audit.errors import ManifestError, TargetError, UsageError, listed
+from audit.files import read_file, remove_abandoned
+from audit.importers.divide import MUST
+from audit.importers.interface import REPORT_NAME, Importer
+from audit.importers.registry import FORMATS
 from audit.targets.checkpoint.content import recognise_task
 
-GroupMeaning = Literal["provider", "label", "none"]
-"""The meaning of the folders that pages lie in: who issued them, their class, or nothing."""
-SHARES: Mapping[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
-"""Of a draw; as an import draws."""
-INVENTED = (
-    "The division was drawn just now. For a model that was trained before, it invents membership, and its audit means "
-    "nothing. Name its training documents (--members FILE), or train it again on the members of this data set."
-)
+CONFIGURATIONS = ("config.json", "adapter_config.json")
+PLAIN = "pages"
+"""The format of a folder that looks like no other."""
+MAX_FILES, MAX_CHARACTERS = 20, 10_000_000
+"""Files of a pattern that are looked into to guess a format, and how far."""
+WRITTEN = {manifests.FILE_NAME, "documents.jsonl", "documents.before-ocr.jsonl", "images", REPORT_NAME}
+"""What a data set holds that docaudit wrote and nobody has added to."""
+MARK = f"# {MUST.partition('{')[0]}".encode()
+"""How a manifest begins that docaudit wrote."""
+PREVIEWED = 3
+FIRST_WORDS, SHOWN = 8, 3
+"""Words, and fields or questions, that a preview shows of a document."""
+Row = tuple[str, str, str, str, str]
 
 
 @dataclass(frozen=True)
-class Answers:
-    """What the owner says; None: not said.
+class ModelTask:
+    """What a model was trained to do.
 
     Attributes:
-        task: of the model.
-        name: of the data set.
-        members: a file that names the pages of training, one id or file name a line.
-        heldout: a file that names pages never trained on.
-        groups: the meaning of the folders that pages lie in.
-        mask: how values are hidden in what is shared.
-        seed: of the draw, where nothing says the splits.
-        assigned: the rule by which the documents of training were chosen.
+        kind: None where nothing says it.
+        labels: in the order of its outputs, where it names them.
+        generative: it answers questions or writes pages, which its configuration does not tell.
+        architecture: that says it; empty where the owner does.
     """
 
-    task: Task | None = None
-    name: str | None = None
-    members: Path | None = None
-    heldout: Path | None = None
-    groups: GroupMeaning | None = None
-    mask: Mask | None = None
-    seed: int = 0
-    assigned: Assignment | None = None
+    kind: TaskKind | None
+    labels: tuple[str, ...] = ()
+    generative: bool = False
+    architecture: str = ""
 
 
-@dataclass(frozen=True)
-class Initialised:
-    """What was written.
+def task_of(model: Path | None, stated: TaskKind | None) -> ModelTask:
+    """Return the owner's task, else that of the model, with the labels that the model names for it.
 
-    Attributes:
-        manifest: as it was written.
-        documents: as they were written.
-        todo: what is still to be filled in before a scan, from the validation of what was written.
-        drawn: whether the splits were drawn.
+    Raises:
+        TargetError: neither says it.
     """
-
-    manifest: Manifest
-    documents: tuple[Document, ...]
-    todo: tuple[str, ...]
-    drawn: bool
-
-    @property
-    def splits(self) -> dict[Split, int]:
-        """Count the documents of each split."""
-        return {split: sum(document.split == split for document in self.documents) for split in SPLITS}
-
-    @property
-    def without_words(self) -> int:
-        """Count documents that have an image and no words."""
-        return sum(document.image is not None and not document.words for document in self.documents)
+    if model is None:
+        return ModelTask(stated)
+    try:
+        found = recognise_task(model)
+    except TargetError:
+        if stated is None:
+            raise
+        return ModelTask(stated)
+    if stated is not None and stated != found.task.kind:
+        return ModelTask(stated)
+    generative = stated is None and found.task.kind == "question-answering"
+    return ModelTask(found.task.kind, found.task.labels, generative, "" if stated else found.architecture)
 
 
-@dataclass(frozen=True)
-class PageFolder:
-    """A folder that is to become a data set, as it was found."""
-
-    root: Path
-    pages: tuple[FoundPage, ...]
-
-    @cached_property
-    def groups(self) -> tuple[str, ...]:
-        """List the page folders that name no split; empty where there are fewer than two."""
-        names = {page.group for page in self.pages if page.group is not None}
-        return tuple(sorted(names)) if len(names) > 1 else ()
-
-    @property
-    def says_splits(self) -> bool:
-        """Return whether folders name the pages of training."""
-        return any(page.split == "member" for page in self.pages)
-
-    @cached_property
-    def usual_task(self) -> Task | None:
-        """Suggest a task from the content of the pages; None where nothing suggests one."""
-        documents = [read_document(self.root, page, "member", {}) for page in self.pages]
-        kinds: tuple[tuple[TaskKind, bool], ...] = (
-            ("parsing", any(document.output for document in documents)),
-            ("question-answering", any(document.questions for document in documents)),
-            ("intent-slots", any(document.intent for document in documents)),
-            ("document-classification", any(document.label for document in documents)),
-            ("token-classification", any(document.entities for document in documents)),
-        )
-        return next((Task(kind) for kind, suggested in kinds if suggested), None)
-
-
-def open_folder(path: Path, *, ignore_format: bool = False) -> PageFolder:
-    """Find the pages of a folder that has no manifest.
+def read_labels(given: str) -> tuple[str, ...]:
+    """Read a model's labels in the order of its outputs.
 
     Args:
-        path: the folder.
-        ignore_format: take it as a folder of pages even where it looks like a format that can be imported.
+        given: names with commas between them, a file with one a line, or a checkpoint's folder or config.json, whose
+            id2label is read.
 
     Raises:
-        UsageError: it is none, has a manifest, looks like a format to import, or holds no page.
-        ManifestError: an image cannot be read.
+        UsageError: it is none of these, or holds no names.
     """
-    if not path.is_dir():
-        raise UsageError(f"{path}: no such folder", "give the folder of your page images")
-    if (path / manifests.FILE_NAME).exists():
-        raise UsageError(f"{path} has a {manifests.FILE_NAME} already", f"look at it with: docaudit inspect {path}")
-    # Importers are many and heavy.
-    from audit.importers.registry import guess_format, suggest_import
-
-    found = None if ignore_format else guess_format(path)
-    if found is not None:
-        raise UsageError(
-            f"{path} looks like the format {found}, whose labels would be lost here",
-            f"docaudit import {suggest_import(found, path)}; to import it as plain pages: --ignore-format",
-        )
-    return PageFolder(path.resolve(), find_pages(path.resolve()))
-
-
-def task_of(model: Path, folder: PageFolder) -> tuple[Task, str]:
-    """Return the task of a checkpoint on these pages, and the name of what it was told by.
-
-    Configurations do not tell models that write pages from those that answer questions: the pages do, by their outputs.
-
-    Raises:
-        TargetError: it cannot be told.
-    """
-    found = recognise_task(model)
-    usual = folder.usual_task
-    if found.task.kind == "question-answering" and usual is not None and usual.kind == "parsing":
-        return usual, f"{found.architecture}, and the pages have outputs"
-    return found.task, found.architecture
-
-
-def initialise(folder: PageFolder, answers: Answers) -> Initialised:
-    """Write manifest.toml and documents.jsonl into the folder, and validate them; no page is touched.
-
-    Raises:
-        UsageError: the task is not known, or a file of names cannot be read.
-        ManifestError: a file names a page that there is not, or what lies beside a page cannot be read.
-        EngineError: the folder cannot be written.
-    """
-    task = answers.task or folder.usual_task
-    if task is None:
-        raise UsageError("the task of the model is not known", "give --model MODEL_DIR or --task KIND")
-    splits, membership = _divide(folder, answers)
-    usual: GroupMeaning = "label" if task.kind == "document-classification" else "provider"
-    meaning = answers.groups or (usual if folder.groups else "none")
-    problems, documents = Problems(), []
-    for page in steps("reading pages", folder.pages, len(folder.pages)):
-        named: dict[str, Any] = {} if page.group is None or meaning == "none" else {meaning: page.group}
-        with problems.catch():
-            documents.append(read_document(folder.root, page, splits[page.id], named))
-    problems.raise_if_any()
-    if task.kind == "document-classification" and not task.labels:
-        task = replace(task, labels=tuple(sorted({document.label for document in documents if document.label})))
-    redaction = None if answers.mask is None else Redaction(answers.mask)
-    name = answers.name or folder.root.name
-    manifest = Manifest(1, name, task, membership, redaction=redaction)
-    manifests.write(folder.root, manifest, documents, ending=EMPTY_SHEET)
-    todo: tuple[str, ...] = ()
+    path = Path(given)
+    path = path / "config.json" if path.is_dir() else path
     try:
-        manifests.load(folder.root)
+        if "," in given and not path.exists():
+            names = given.split(",")
+        elif path.suffix == ".json":
+            found = json.loads(read_file(path))["id2label"]
+            names = [str(found[key]) for key in sorted(found, key=int)]
+        else:
+            names = read_file(path).decode("utf-8-sig").splitlines()
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        names = []
+    labels = tuple(name for text in names if (name := text.strip()))
+    if not labels:
+        hint = "give names with commas between them, a file with one a line, or the model's folder"
+        raise UsageError(f"--labels {given}: no labels can be read there", hint)
+    return labels
+
+
+def places_of(first: Path, second: Path | None) -> tuple[Path | None, Path]:
+    """Return the model and the source of two arguments; one alone may be either.
+
+    Raises:
+        UsageError: the source comes first, or there is none.
+    """
+    is_model = any((first / name).is_file() for name in CONFIGURATIONS)
+    if second is None and is_model:
+        found = recognise_task(first)
+        reason = f"{first} is a model for {found.task.kind} ({found.architecture}), and no documents are given"
+        raise UsageError(reason, f"docaudit init {first} SOURCE; docaudit import --help lists the formats of SOURCE")
+    if second is None:
+        return None, first
+    if not is_model and any((second / name).is_file() for name in CONFIGURATIONS):
+        raise UsageError(f"{second} is the model, which comes first", f"docaudit init {second} {first}")
+    return first, second
+
+
+def format_of(source: Path, named: str | None) -> Importer:
+    """Return the importer of a source: as it is named, as its files look, else that of plain pages.
+
+    Raises:
+        UsageError: there is no such source or format, or a file looks like no format.
+    """
+    if not source.exists():
+        raise UsageError(f"{source}: no such file or folder", "give what the model was trained on")
+    if named is not None and named not in FORMATS:
+        raise UsageError(f"--format {named}: no format has this name", f"one of {listed(list(FORMATS), 'or')}")
+    if named is None and (source / manifests.FILE_NAME).exists():
+        named = PLAIN
+    found = named or guess_format(source) or (PLAIN if source.is_dir() else None)
+    if found is None:
+        raise UsageError(f"{source} looks like no format that can be imported", "name it: --format NAME")
+    return FORMATS[found]
+
+
+def destination_of(source: Path, importer: Importer) -> Path:
+    """Return the folder of a data set whose owner names none: a folder of pages itself, else a new one."""
+    return source if importer.whole else Path(f"{source.resolve().stem}-audit")
+
+
+def guess_format(path: Path) -> str | None:
+    """Return the name of the import format that a folder or file looks like; None where it looks like none."""
+    return next((name for name, one in FORMATS.items() if any(_has(path, *mark) for mark in one.marks)), None)
+
+
+def _has(path: Path, pattern: str, content: str) -> bool:
+    """Test whether a file of this name, in the folder or one below it, holds a text."""
+    files = chain(path.glob(pattern), path.glob(f"*/{pattern}") if "/" not in pattern else ())
+    found = [path] if path.is_file() and path.match(pattern) else islice(filter(Path.is_file, files), MAX_FILES)
+    return any(not content or re.search(content, _read_beginning(one)) for one in found)
+
+
+def _read_beginning(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as stream:
+            return stream.read(MAX_CHARACTERS)
+    except OSError:
+        return ""
+
+
+@contextmanager
+def replaced(dst: Path, *, overwrite: bool, in_place: bool = False) -> Iterator[None]:
+    """Put a data set that docaudit wrote aside while the block writes another, and back where the block fails.
+
+    Args:
+        dst: the folder; where it holds no data set, or need not be replaced, nothing is done.
+        overwrite: it is to be replaced.
+        in_place: only its manifest is, and the documents file with it.
+
+    Raises:
+        UsageError: the folder holds more than a data set that docaudit wrote.
+    """
+    file = dst / manifests.FILE_NAME
+    if in_place and file.exists() and not overwrite:
+        hint = f"look at it with: docaudit inspect {dst}; or replace it: --overwrite"
+        raise UsageError(f"{dst} has a {manifests.FILE_NAME} already", hint)
+    if not overwrite or not file.is_file():
+        yield
+        return
+    extra = [] if in_place else sorted({path.name for path in dst.iterdir()} - WRITTEN)
+    if extra or dst.is_symlink() or not read_file(file).startswith(MARK):
+        more = f": {', '.join(extra[:3])}" if extra else ""
+        raise UsageError(f"{dst} holds more than a data set that docaudit wrote{more}", "name a new folder")
+    moved = file if in_place else dst.resolve()
+    aside = moved.with_name(f".{moved.name}.replaced.tmp")
+    remove_abandoned([aside])
+    moved.replace(aside)
+    try:
+        yield
+    except BaseException:
+        if not moved.exists():
+            aside.replace(moved)
+        raise
+    remove_abandoned([aside])
+
+
+@dataclass(frozen=True)
+class Made:
+    """A data set that was just written: its documents, whether they were drawn, and what is still to be filled in."""
+
+    documents: Sequence[Document]
+    drawn: bool
+    todo: Sequence[str] = ()
+
+
+def read_made(dst: Path) -> Made:
+    """Read a data set, also one that is not valid yet."""
+    try:
+        corpus = manifests.load(dst)
     except ManifestError as error:
-        todo = error.problems
-    return Initialised(manifest, tuple(documents), todo, membership.drawn is not None)
+        lines = (dst / "documents.jsonl").read_bytes().splitlines()
+        return Made([TypeAdapter(Document).validate_json(line) for line in lines], False, error.problems)
+    return Made(corpus.documents, corpus.manifest.membership.drawn is not None)
 
 
-def _divide(folder: PageFolder, answers: Answers) -> tuple[dict[str, Split], Membership]:
-    """Return the split of every page: as files name them, else as folders do, else drawn, equal images together."""
-    ids, stated = [page.id for page in folder.pages], Membership(answers.assigned or "official")
-    if answers.members is not None:
-        members = _find_pages(folder, answers.members, "--members")
-        held = answers.heldout and _find_pages(folder, answers.heldout, "--heldout")
-        both = sorted(members & (held or frozenset()))
-        if both:
-            raise UsageError(f"{both[0]} and {len(both) - 1} more pages are named by --members and by --heldout")
-        others: Split = "heldout" if held is None else "public"
-        named: dict[str, Split] = {name: "heldout" if name in (held or ()) else others for name in ids}
-        return named | dict.fromkeys(members, "member"), stated
-    if answers.heldout is not None:
-        raise UsageError("--heldout names pages that were not trained on", "name those that were: --members FILE")
-    if folder.says_splits:
-        return {page.id: page.split or "public" for page in folder.pages}, stated
-    if answers.assigned is not None:
-        raise UsageError(
-            "--assigned says how the pages of training were chosen, and nothing names them", "name them: --members FILE"
-        )
-    alike: dict[str, list[str]] = defaultdict(list)
-    for page in folder.pages:
-        alike[page.id if page.header is None else page.header.sha256].append(page.id)
-    return assign(alike.values(), SHARES, answers.seed), Membership.drawn_now("random", "docaudit init")
+def preview(documents: Sequence[Document], *, with_text: bool) -> Iterator[Row]:
+    """Yield the rows of a few documents, one of each split first: id, split, first words, fields, questions.
+
+    Args:
+        documents: of a data set.
+        with_text: show what stands on the pages; else numbers of it, as for a log that other people read.
+    """
+    firsts = (next((one for one in documents if one.split == split), None) for split in SPLITS)
+    for one in [*dict.fromkeys([*filter(None, firsts), *documents])][:PREVIEWED]:
+        fields = [f"{entity.label}: {one.text_of(entity)}" for entity in one.entities]
+        fields += [f"class: {one.label}"] if one.label else []
+        asked = [f"{question.question} -> {' | '.join(question.answers)}" for question in one.questions]
+        if with_text:
+            words = " ".join(word.text for word in one.words[:FIRST_WORDS])
+            more = " ..." if len(one.words) > FIRST_WORDS else ""
+            yield one.id, one.split, words + more or "-", _some(fields), _some(asked)
+        else:
+            yield one.id, one.split, f"{len(one.words)} words", f"{len(fields)} fields", f"{len(asked)} questions"
 
 
-def _find_pages(folder: PageFolder, path: Path, option: str) -> frozenset[str]:
-    """Find the ids of the pages that a file names; refuse the name of two files in two folders."""
-    names = read_names(path, option)
-    files = Counter(form for page in folder.pages for form in {PurePath(page.path).name, PurePath(page.path).stem})
-    for name in names:
-        if (several := files[str(PurePath(name))]) > 1:
-            raise ManifestError(f"{option} {printable(name)} names {several} pages", "give its path")
-    return find_named(names, [page.id for page in folder.pages], option)
+def _some(texts: Sequence[str]) -> str:
+    more = [f"and {len(texts) - SHOWN} more"] if len(texts) > SHOWN else []
+    return "; ".join([*texts[:SHOWN], *more]) or "-"

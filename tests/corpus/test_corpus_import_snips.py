@@ -17,7 +17,7 @@ from audit.importers.registry import FORMATS
 snips = FORMATS["snips"]
 
 ALL_MEMBERS: dict[Split, float] = {"member": 1.0}
-OFFICIAL: dict[Split, float] = {"member": 0.5, "public": 0.5, "heldout": 1.0}
+OFFICIAL: dict[Split, float] = {"member": 1.0, "heldout": 0.6, "public": 0.4}
 Line = tuple[str, str, str]
 PLAY: Line = ("play some ella fitzgerald ", "O O B-artist I-artist ", "PlayMusic")
 RATE: Line = ("rate it five", "O O B-rating_value", "RateBook")
@@ -114,12 +114,12 @@ def test_the_official_division(tmp_path: Path) -> None:
     report = snips.convert(src, tmp_path / "dst", OFFICIAL, seed=1, division="official")
     corpus = manifests.load(tmp_path / "dst")
     assert corpus.manifest.membership.assigned == "official"
-    assert {document.id.split("-")[0] for document in corpus.of("member", "public")} == {"train"}
-    assert {document.id for document in corpus.of("heldout")} == {
+    assert {document.id.split("-")[0] for document in corpus.of("member")} == {"train"}
+    assert {document.id for document in corpus.of("heldout", "public")} == {
         *("valid-00001", "valid-00002"),
         *("test-00001", "test-00002", "test-00003"),
     }
-    assert report.documents == {"member": 5, "public": 5, "heldout": 5, "left out": 1}
+    assert report.documents == {"member": 10, "heldout": 3, "public": 2, "left out": 1}
     assert report.notes["copies of documents of the training part, left out"] == 1
     with pytest.raises(UsageError, match="one part only"):
         snips.convert(lay_out(tmp_path / "train", train=[RATE]), tmp_path / "no", OFFICIAL, seed=1, division="official")

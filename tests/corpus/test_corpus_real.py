@@ -173,8 +173,8 @@ def test_snips_utterances(real_data: Path, tmp_path: Path) -> None:
     assert all(len(found) == 1 for found in splits.values())
     repeated = report.notes["texts that occur several times, never in two splits"]
     assert repeated == 189
-    official: dict[Split, float] = {"member": 0.9, "public": 0.1, "heldout": 1.0}
+    official: dict[Split, float] = {"member": 1.0, "heldout": 1.0}
     divided = snips.convert(real_data / "snips", tmp_path / "official", official, seed=7, division="official")
     copies = divided.notes["copies of documents of the training part, left out"]
     assert divided.documents["heldout"] == 1400 - copies == 1359
-    assert divided.documents["member"] + divided.documents["public"] == 13084
+    assert divided.documents["member"] == 13084

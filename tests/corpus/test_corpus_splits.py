@@ -20,6 +20,12 @@ from audit.importers.divide import assign, copies_of_trained, divide, equal_imag
 from audit.importers.pages import Part
 from audit.stats.intervals import join_groups
 
+PARTS: tuple[Part, ...] = ("train", "validation", "public")
+OF_PART: dict[Part, tuple[Split, ...]] = {
+    "train": ("member",),
+    "validation": ("heldout", "public"),
+    "public": ("public",),
+}
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
 
 
@@ -100,27 +106,26 @@ def test_joined_groups_are_connected_components(groups: list[set[str]]) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6), st.booleans()), min_size=4, max_size=25), st.integers(0, 3)
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6), st.sampled_from(PARTS)), min_size=4, max_size=25),
+    st.integers(0, 3),
 )
-def test_nothing_that_was_trained_on_is_held_out(pages: list[tuple[int, int, bool]], seed: int) -> None:
+def test_nothing_that_was_trained_on_is_held_out_or_public(pages: list[tuple[int, int, Part]], seed: int) -> None:
     """Pages by image, document and part: the official division keeps parts, documents and images apart."""
     names = [f"p{number:02}" for number in range(len(pages))]
-    parts: dict[str, Part] = {
-        n: "train" if train else "validation" for n, (_, _, train) in zip(names, pages, strict=True)
-    }
+    parts = {name: part for name, (_, _, part) in zip(names, pages, strict=True)}
     images = [[n for n, page in zip(names, pages, strict=True) if page[0] == image] for image in range(4)]
     sources = [[n for n, page in zip(names, pages, strict=True) if page[1] == source] for source in range(7)]
     images, sources = [g for g in images if g], [g for g in sources if g]
-    shares: dict[Split, float] = {"member": 0.5, "public": 0.5, "heldout": 1.0}
+    shares: dict[Split, float] = {"member": 1.0, "heldout": 0.5, "public": 0.5}
     drawn = divide(images, sources, parts, shares, seed, "official")
+    group_of = {name: group for group in images for name in group}
     copies = copies_of_trained(images, parts)
     for name in names:
-        if parts[name] == "train":
-            assert drawn[name] in ("member", "public")
-        else:
-            assert drawn.get(name) == (None if name in copies else "heldout")
+        assert (name in copies) == any(PARTS.index(parts[one]) < PARTS.index(parts[name]) for one in group_of[name])
+        assert drawn.get(name) in ((None,) if name in copies else OF_PART[parts[name]])
     for group in (*images, *sources):
-        assert len({drawn[name] for name in group if parts[name] == "train"}) <= 1
+        assert len({drawn.get(name) for name in group if parts[name] == "validation" and name not in copies}) <= 1
+    assert len(drawn) == len(names) - len(copies), "nothing else is left out"
 
 
 def test_the_official_division_needs_no_held_out_share() -> None:

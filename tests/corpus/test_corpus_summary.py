@@ -92,14 +92,14 @@ def test_warnings_on_a_small_data_set(tmp_path: Path) -> None:
     ]
     summary = summary_of(tmp_path, documents)
     for words in (
-        "1 member documents: under 150",
-        "1 held-out documents: under 150",
+        "1 training and 1 unseen documents. With under 150 of either",
         "No public split",
         "names no reference model",
         "1 providers that are in and 0 that are out have unseen documents: whether a provider was trained on can be",
         "4 of 4 fields have a value that occurs in another document",
     ):
         assert has(summary, words), words
+    assert has(summary_of(tmp_path / "alone", documents[:1]), "No unseen document (split heldout)")
     hidden = [dataclasses.replace(e, attack=False) for e in documents[0].entities]
     documents[0] = dataclasses.replace(documents[0], entities=tuple(hidden))
     assert has(summary_of(tmp_path / "unmarked", documents), "No field of a member document is marked for attack")

@@ -85,10 +85,10 @@ def test_a_saved_data_set_of_tagged_words(saved: Path, tmp_path: Path) -> None:
 
 
 def test_its_own_division(saved: Path, tmp_path: Path) -> None:
-    shares: dict[Split, float] = {"member": 0.5, "public": 0.5, "heldout": 1.0}
-    hf.convert(saved, tmp_path / "out", shares, 1, "official")
+    hf.convert(saved, tmp_path / "out", {"member": 1.0, "heldout": 1.0}, 1, "official")
     corpus = manifests.load(tmp_path / "out")
     assert {document.id for document in corpus.of("heldout")} == {"test-0", "test-1"}
+    assert len(corpus.of("member")) == len(corpus.documents) - 2 == 4
     assert corpus.manifest.membership.assigned == "official"
 
 

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from audit.cli import app
 from audit.errors import UsageError
-from audit.importers.named import read_labels
 from audit.importers.registry import FORMATS
+from audit.workflows.init import read_labels
 
 
 def docaudit(*arguments: object) -> tuple[str, int]:

@@ -18,7 +18,8 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Split
 from audit.errors import ManifestError, UsageError
 from audit.importers.named import NamedMembers
-from audit.importers.registry import FORMATS, guess_format
+from audit.importers.registry import FORMATS
+from audit.workflows.init import guess_format
 
 ALL: dict[Split, float] = {"member": 1.0}
 IMAGES = (".png", ".jpg")
