@@ -79,7 +79,7 @@ def adapted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted: Path, tmp_path: Path) -> None:
     data = shutil.copytree(adapted / "data", tmp_path / "data")
     given = ("references", data, adapted / "adapter", "--json")
-    found = json.loads(docaudit(*given, "--reference", f"pretrained={adapted / 'base-model'}").output)
+    found = json.loads(docaudit(*given, "--reference", f"pretrained={adapted / 'base-model'}").stdout)
     how = next(one["how"] for one in found["references"] if one["name"] == "baselines")
     base = f" --reference pretrained={adapted / 'base-model'}"
     assert how == f"docaudit references {data} {adapted / 'adapter'} --train baselines{base}"
@@ -87,7 +87,7 @@ def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted: Pat
     manifest = data / "manifest.toml"
     manifest.write_text(f'{manifest.read_text()}\n[references]\npretrained = "base-model"\n[recipe]\nepochs = 1\n')
     shutil.copytree(adapted / "base-model", data / "base-model")
-    found = json.loads(docaudit(*given).output)
+    found = json.loads(docaudit(*given).stdout)
     how = next(one["how"] for one in found["references"] if one["name"] == "baselines")
     assert how == f"docaudit references {data} {adapted / 'adapter'} --train baselines"
     trained = docaudit(*how.split()[1:], "--out", tmp_path)

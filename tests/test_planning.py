@@ -455,6 +455,7 @@ def test_a_model_s_trials_are_counted_and_timed_and_nothing_is_written(data, che
         else:
             assert seconds is None
             assert ("first trains the public model" if extra else "it needs a reference (auxiliary)") in shown
+        assert ("Training auxiliary takes" in shown) == (budget != "standard" and bool(extra))
     assert [listing(folder) for folder in (data, model, public, tmp_path)] == before
 
 

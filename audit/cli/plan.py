@@ -58,7 +58,7 @@ def plan(
     """Show what a data set can decide and how long a scan takes.
 
     docaudit also checks that training and unseen documents do not differ without any model (the blind check). Times
-    leave out the training of reference models. Exits 0 whatever the data set can decide.
+    of attacks leave out the training of reference models. Exits 0 whatever the data set can decide.
     """
     from audit.workflows.options import ScanOptions
     from audit.workflows.planning import plan_audit
@@ -85,7 +85,9 @@ def plan(
         console.say(*LEGEND, "", *reasons(planned), "")
         console.show_table(*costs_table(planned))
     console.show_table(*attacks_table(planned), spaced=False)
-    console.say(SIDES, "", conclusion(planned, detailed=verbose))
+    times = [(name, *map(console.duration, own)) for name, own in planned.training.items()]
+    trainings = [f"Training {name} takes {least} to {most} here." for name, least, most in times]
+    console.say(SIDES, "", conclusion(planned, detailed=verbose), *trainings)
     if out is not None:
         write_atomically(out, as_json(planned))
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Hashable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Collection, Hashable, Mapping
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -29,7 +29,7 @@ from audit.corpus.manifest import load as load_corpus
 from audit.engine.driver import LocalEngine
 from audit.engine.interface import SILENT, Attempt, Engine, Progress, Trial, Work, WorkSource
 from audit.engine.journal import exclusive
-from audit.errors import EngineError, ManifestError, UsageError
+from audit.errors import DocauditError, EngineError, ManifestError, UsageError
 from audit.files import write_atomically
 from audit.references import wording
 from audit.references.provenance import (
@@ -144,16 +144,35 @@ def _train_one(
     return made_once(out / f"baseline-{key}", make)
 
 
+SECONDS = 5.0
+"""For the steps of one training that is timed; a step that was begun is finished."""
 N_SPLITS = 16
 """Split models, unless somebody asks for another number."""
 
 
 def time_references(
-    start: AnyFolder | None, corpus: Corpus, device: str, seconds: float
+    names: Collection[str], start: AnyFolder | None, corpus: Corpus, device: str, prepared: Callable[[], Any]
 ) -> dict[str, tuple[float, float]]:
-    """Estimate the least and the most seconds of training a baseline, and split models; see `time_training`."""
-    time = time_training(Retraining(recipe_for(corpus), device), start_of(corpus, start), corpus, seconds)
-    return {"baselines": time.of(), "splits": time.of(N_SPLITS, 0.5)}
+    """Estimate the least and the most seconds of training each of these references, from `SECONDS` of steps.
+
+    What cannot be trained is left out: it is refused where its training is asked for.
+
+    Args:
+        names: "auxiliary", "baselines", "splits".
+        start: see `train_baseline`.
+        corpus: the data set.
+        device: "cpu", "cuda" or "mps".
+        prepared: gives the `ReferencePlan` by which the auxiliary is trained.
+    """
+    times: dict[str, tuple[float, float]] = {}
+    with suppress(DocauditError):
+        if {"baselines", "splits"} & {*names}:
+            time = time_training(Retraining(recipe_for(corpus), device), start_of(corpus, start), corpus, SECONDS)
+            times = {"baselines": time.of(), "splits": time.of(N_SPLITS, 0.5)}
+    with suppress(DocauditError):
+        if "auxiliary" in names:
+            times["auxiliary"] = prepared().time_training(device, SECONDS)
+    return {name: own for name, own in times.items() if name in names}
 
 
 MIN_DOCUMENTS = 10
@@ -196,8 +215,7 @@ def plan(corpus: Corpus, how: Retraining, start: AnyFolder, count: int, seed: in
     for index, document in enumerate(documents):
         copies[content_of(corpus, document)].append(index)
     if len(copies) < MIN_DOCUMENTS:
-        problem = f"{len(copies)} different training documents: too few"
-        raise ManifestError(problem, f"give at least {MIN_DOCUMENTS}")
+        raise ManifestError(*wording("too_few", n=len(copies), least=MIN_DOCUMENTS))
     drawn = np.empty((len(documents), count), bool)
     for indices, row in zip(copies.values(), halves_of(len(copies), count, seed), strict=True):
         drawn[indices] = row

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from audit.attacks.battery import BATTERY
@@ -157,6 +157,7 @@ class Plan:
         device: where times were taken; empty without a model.
         documents: units of both sides that are tried at most; None: all of the budget's.
         seconds: the time that the trials are bounded to; None: not bounded.
+        training: of each reference that can be trained, the least and the most seconds that it takes.
     """
 
     corpus: str
@@ -168,6 +169,7 @@ class Plan:
     device: str = ""
     documents: int | None = None
     seconds: float | None = None
+    training: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def total_seconds(self) -> float | None:

@@ -65,20 +65,22 @@ def plan_audit(options: ScanOptions, policy: str, progress: Progress = SILENT) -
     corpus = manifest.load(options.data_dir)
     manifest.check_references(corpus)
     if has_model:
+        from audit.workflows.references import time_scan_references
         from audit.workflows.setup import open_scan
 
         opened = open_scan(options)
         yield from opened.warnings
         corpus, copies, place = opened.corpus, opened.copies, opened.target.card.device
         costs = bounded_by_time(opened, time_attacks(opened, progress))
+        training = time_scan_references(opened)
     else:
         copies = find_copies(corpus)
         yield from copies.warnings
         corpus = without_copies(corpus, copies)
-        costs, place = at_most(corpus, budget, options.documents), ""
+        costs, place, training = at_most(corpus, budget, options.documents), "", {}
     blind = blind_checks(corpus, chosen, budget, costs, progress)
     plan = plan_limits(corpus, chosen, budget, costs, blind, copies)
-    yield replace(plan, device=place, documents=options.documents, seconds=options.seconds)
+    yield replace(plan, device=place, documents=options.documents, seconds=options.seconds, training=training)
 
 
 def blind_checks(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,6 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.engine.driver import LOCAL, make_engine
 from audit.engine.interface import SILENT, EngineSettings, Progress
-from audit.errors import DocauditError
 from audit.references import TEXTS, training
 from audit.references.load import (
     REFERENCE_NAMES,
@@ -34,8 +33,6 @@ from audit.workflows.setup import CheckedModel, ScanSetup, check_model, doubt_dr
 
 State = Literal["there", "trained by the scan", "can be trained", "missing"]
 STANDARD = [kind.preset("standard") for kind in BATTERY]
-SECONDS = 5.0
-"""For timing the steps of one training; a step that was begun is finished."""
 Given = Mapping[str, Sequence[Path]]
 """Folders of references by name, as a scan is given them."""
 
@@ -130,23 +127,17 @@ def list_references(data_dir: Path, model_dir: Path, given: Given, device: str =
     corpus = manifest.load(data_dir)
     checked = check_model(open_target(model_dir, corpus, given), corpus, STANDARD, device_named(device))
     needs = needs_of(checked, data_dir, model_dir, given)
-    times = time_needs(needs, checked, model_dir, given) if timed else {}
+    times = _time(needs, checked, model_dir, given) if timed else {}
     return tuple(replace(need, seconds=times.get(need.name)) for need in needs)
 
 
-def time_needs(needs: Needs, checked: CheckedModel, model_dir: Path, given: Given) -> dict[str, tuple[float, float]]:
-    """Estimate by a few steps how many seconds the training of each reference takes, at least and at most."""
-    times: dict[str, tuple[float, float]] = {}
-    states = {need.name: need.state for need in needs if need.state in ("can be trained", "trained by the scan")}
-    corpus, device = checked.corpus, checked.target.card.device
-    with suppress(DocauditError):  # What cannot be trained is said where it is asked for.
-        if "can be trained" in states.values():
-            times |= training.time_references(_training_start(model_dir, corpus, given), corpus, device, SECONDS)
-    with suppress(DocauditError):
-        if "auxiliary" in states:
-            prepared = prepare(["auxiliary"], checked.target, open_target(model_dir, corpus, given), corpus, given)
-            times["auxiliary"] = prepared.time_training(device, SECONDS)
-    return {name: own for name, own in times.items() if name in states}
+def _time(needs: Needs, checked: CheckedModel, model_dir: Path, given: Given) -> dict[str, tuple[float, float]]:
+    """Estimate how many seconds the trainings take that a command or the scan would run, at least and at most."""
+    target, corpus = checked.target, checked.corpus
+    names = [need.name for need in needs if need.state in ("can be trained", "trained by the scan")]
+    begun, folder = _training_start(model_dir, corpus, given), open_target(model_dir, corpus, given)
+    prepared = partial(prepare, ["auxiliary"], target, folder, corpus, given)
+    return training.time_references(names, begun, corpus, target.card.device, prepared)
 
 
 def missing(needs: Sequence[ReferenceNeed]) -> Iterator[str]:
@@ -158,12 +149,22 @@ def missing(needs: Sequence[ReferenceNeed]) -> Iterator[str]:
 
 def missing_references(opened: ScanSetup) -> tuple[str, ...]:
     """Say the same for a scan that was opened."""
+    options = opened.options
+    return tuple(missing(needs_of(_checked(opened), options.data_dir, options.model_dir, options.references)))
+
+
+def time_scan_references(opened: ScanSetup) -> dict[str, tuple[float, float]]:
+    """Estimate the seconds of the trainings that a scan that was opened lacks, at least and at most."""
+    checked, options = _checked(opened), opened.options
+    needs = needs_of(checked, options.data_dir, options.model_dir, options.references)
+    return _time(needs, checked, options.model_dir, options.references)
+
+
+def _checked(opened: ScanSetup) -> CheckedModel:
     case = Case(opened.defended(opened.target), opened.corpus)
     attacks = tuple(attack for attack in opened.attacks if why_inapplicable(attack, case) is None)
     trials = {attack.name: attack.trials(case) for attack in attacks if attack.needs}
-    checked = CheckedModel(opened.target, opened.corpus, opened.copies, opened.unread, attacks, trials)
-    options = opened.options
-    return tuple(missing(needs_of(checked, options.data_dir, options.model_dir, options.references)))
+    return CheckedModel(opened.target, opened.corpus, opened.copies, opened.unread, attacks, trials)
 
 
 def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Given) -> Needs:
