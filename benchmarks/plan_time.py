@@ -94,9 +94,9 @@ def compare(sample: Path) -> dict[str, Any]:
         with claim_folder(out):
             run_scan(opened, stages)
     rows = {}
-    for cost in costs:
+    for attack, cost in zip(opened.attacks, costs, strict=True):
         if cost.seconds is not None:
-            real = stages.seconds[cost.attack]
+            real = stages.seconds[opened.stage_of(attack)]
             rows[cost.attack] = {"planned": round(cost.seconds, 2), "real": round(real, 2)}
     planned, real = (sum(row[key] for row in rows.values()) for key in ("planned", "real"))
     return {

@@ -95,7 +95,7 @@ class ScanSetup:
     def stage_of(self, attack: Attack) -> str:
         """Name an attack for its progress, with its place among those that run."""
         title = text_of(attack.name).title or attack.name
-        return f"{title} (attack {1 + self.attacks.index(attack)} of {len(self.attacks)})"
+        return f"attack {1 + self.attacks.index(attack)} of {len(self.attacks)} ({title})"
 
     @property
     def batch_tokens(self) -> int | None:

@@ -259,7 +259,7 @@ class Reporter(Progress):
             self._print_log_line()
 
     def __str__(self) -> str:
-        """Return the line of the stage; the time left follows from its own steps alone.
+        """Return how far the stage is; the time left follows from its own steps alone.
 
         Many steps may be under way when few are done, so that an early estimate is too long rather than too short.
         """
@@ -269,7 +269,7 @@ class Reporter(Progress):
         if 0 < self._done < self._total and (seconds >= LOG_SECONDS or not early):
             rest = duration(seconds * (self._total - self._done) / self._done)
             left = f", {'up to' if early else 'about'} {rest} left"
-        return f"{self._name}: {counted}{duration(seconds)}{left}"
+        return f"{counted}{duration(seconds)}{left}"
 
     def _finish_stage(self) -> None:
         """Leave a line of a stage that took its time."""
@@ -281,21 +281,24 @@ class Reporter(Progress):
     def _print_log_line(self) -> None:
         self._printed = self._clock()
         if not self._quiet:
-            make_console(stderr=True).print(Text(str(self)), soft_wrap=True)
+            make_console(stderr=True).print(Text(f"{self._name}: {self}"), soft_wrap=True)
 
     def _draw_bar(self) -> None:
         from rich.progress import BarColumn, Progress, TextColumn
+        from rich.table import Column
 
         self._bars = Progress(
-            TextColumn("{task.fields[line]}", markup=False),
-            *((BarColumn(),) if self._total else ()),
+            TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
+            TextColumn("{task.fields[reporter]}", markup=False),
+            *((BarColumn(12),) if self._total else ()),
             console=make_console(stderr=True, interrupts=False),
+            expand=True,
             transient=True,
             refresh_per_second=4,
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._bars.add_task("", total=self._total or None, line=self)
+        self._bars.add_task(self._name, total=self._total or None, reporter=self)
         self._bars.start()
 
     def _remove_bar(self) -> None:
