@@ -142,14 +142,14 @@ def cover(setting: Setting, audits: int) -> dict[str, Any]:
     return {"setting": asdict(setting), "audits": audits, "methods": shown}
 
 
-def detect(providers: int, metric: str, times: int, audits: int) -> dict[str, Any]:
+def detect(providers: int, metric: str, times: int, audits: int, seeds: int = N_SEEDS) -> dict[str, Any]:
     """How often something planted is violated, and how often it passes; None where there is no room for it."""
     null = 0.0 if metric == CERTAIN else CHANCE
     truth = null + times * (LIMITS[metric] - null)
     violated, passed = Counter[str](), Counter[str]()
     for seed in range(audits):
         rng = np.random.default_rng([seed, providers, times, len(metric)])
-        found = measured(leaking(simulated(Setting(providers), rng), metric, truth, rng), rng)
+        found = measured(leaking(simulated(Setting(providers), rng), metric, truth, rng), rng, seeds)
         overall, outcomes = decided(found)
         violated.update([metric] * (outcomes[metric][0] == "violated"), any=overall == "violated")
         passed.update([metric] * (outcomes[metric][0] == "passed"), all=overall == "passed")

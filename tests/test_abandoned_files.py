@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -17,20 +15,16 @@ from audit.errors import EngineError
 from audit.files import mark_underway, remove_abandoned, write_atomically
 from audit.references.recipes import made_once
 
-FILLS = """
-import sys, time
-from pathlib import Path
-from audit.corpus.manifest import draft_of
-from audit.references.recipes import made_once
-place = Path(sys.argv[1])
-def fill(folder):
-    (folder / "half").write_text("x")
-    time.sleep(600)
-if sys.argv[2] == "draft":
-    with draft_of(place / "data", "import") as draft:
-        fill(draft)
-made_once(place / "model", fill)
-"""
+
+def fill_for_ever(place: Path, what: str) -> None:
+    def half(folder: Path) -> None:
+        (folder / "half").write_text("x")
+        time.sleep(600)
+
+    if what == "draft":
+        with draft_of(place / "data", "import") as draft:
+            half(draft)
+    made_once(place / "model", half)
 
 
 def names(folder: Path) -> set[str]:
@@ -40,9 +34,10 @@ def names(folder: Path) -> set[str]:
 @pytest.fixture(params=["draft", "model"])
 def filling(request, tmp_path):
     """A process that is filling a folder, and the function that fills it here."""
-    process = subprocess.Popen([sys.executable, "-c", FILLS, str(tmp_path), request.param])
+    process = multiprocessing.get_context("fork").Process(target=fill_for_ever, args=(tmp_path, request.param))
+    process.start()
     while not [*tmp_path.glob("*/half")]:
-        assert process.poll() is None
+        assert process.is_alive()
         time.sleep(0.02)
 
     def fill():
@@ -54,7 +49,7 @@ def filling(request, tmp_path):
 
     yield process, fill
     process.kill()
-    process.wait()
+    process.join()
 
 
 def test_what_a_killed_process_left_goes_and_what_another_fills_stays(filling, tmp_path):
@@ -63,8 +58,8 @@ def test_what_a_killed_process_left_goes_and_what_another_fills_stays(filling, t
     with suppress(EngineError):  # a draft has one name alone
         fill()
     assert other <= names(tmp_path), "it is being filled"
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.kill()
+    process.join()
     for path in {*tmp_path.iterdir()} - {tmp_path / name for name in other}:
         (path / "whole").unlink()
         path.rmdir()
