@@ -15,8 +15,9 @@ from audit.corpus.documents import SPLITS, Manifest, Membership, Split, TaskKind
 from audit.corpus.folding import fold
 from audit.corpus.manifest import check_destination, copy_image, draft_of
 from audit.corpus.validation import EMPTY_SHEET
-from audit.errors import ManifestError, UsageError
-from audit.files import PrivateFolder, hub_revision
+from audit.errors import ManifestError, UsageError, listed
+from audit.files import PrivateFolder, hub_revision, read_file
+from audit.importers.arrow import SPLITS as DATASET_DICT
 from audit.importers.assemble import TASKS, Assembly, ImportReport, choose_task
 from audit.importers.divide import (
     DRAWN,
@@ -32,12 +33,13 @@ from audit.importers.divide import (
 )
 from audit.importers.files import TEXTS
 from audit.importers.named import NamedMembers
-from audit.importers.pages import Page
+from audit.importers.pages import Page, part_named
 from audit.importers.source import Options, Source
 from audit.progress import observer, steps
 from audit.stats.intervals import join_groups
 
 DEFAULT_TASK: TaskKind = "token-classification"
+PARTS = ("train", "validation")
 REPORT_NAME = "import-report.json"
 
 
@@ -120,6 +122,8 @@ class Importer(ABC):
         if division == "official" and not self.parts:
             raise UsageError(f"{self.name} has one part only")
         check_division(shares, division or "official")
+        if heldout_from is not None:
+            _check_parts(self.name, src, heldout_from)
         if task is not None and task not in self.tasks:
             raise UsageError(f"{self.name} cannot teach the task {task}", f"one of {', '.join(self.tasks)}")
         if task is None and not self.recognises:
@@ -220,6 +224,26 @@ class Importer(ABC):
             (draft / REPORT_NAME).write_text(text + "\n", encoding="utf-8")
             manifests.load(draft)  # as `docaudit scan` does, before the data set gets its name
         return report
+
+
+def _check_parts(name: str, src: Path, heldout_from: Path) -> None:
+    """Refuse folders of which one holds the other, or several splits: all their documents would be of one side.
+
+    Raises:
+        UsageError: they do, with a command that takes one split each.
+    """
+    for place in (src, heldout_from):
+        try:
+            splits = [str(split) for split in json.loads(read_file(place / DATASET_DICT))["splits"]]
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            continue
+        if len(splits) > 1:
+            seen, unseen = (next((one for one in splits if part_named(one) == part), "SPLIT") for part in PARTS)
+            hint = f"docaudit import {name} {place / seen} DST --heldout-from {place / unseen}, or {place} --official"
+            raise UsageError(f"{place} holds the splits {listed(splits, 'and')}; one is meant", hint)
+    if heldout_from.resolve().is_relative_to(src.resolve()) and heldout_from.resolve() != src.resolve():
+        reason = f"{heldout_from} is in {src}, so its documents would count as trained on too"
+        raise UsageError(reason, "give two folders, neither in the other; or --official")
 
 
 def _found_division(pages: Sequence[Page], source: Source, shares: Shares) -> tuple[Rule, Shares]:

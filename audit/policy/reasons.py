@@ -17,6 +17,7 @@ STRONGER = "use a stronger attacker: --budget full, or a better public model"
 _STRONGER = {"reference_power": TEXTS["stronger_reference"]}
 """The remedy for a weak attacker, by the metric that is its power; `STRONGER` for the others."""
 MORE = "audit more documents"
+ASK_ALIKE = "ask the model as in training, and scan again"
 MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 MORE_OF_THEM = "attack more values: --budget full"
 STATE_RULE = TEXTS["state_rule"].format(more=MORE)
@@ -110,7 +111,13 @@ def _cannot_exceed(record: AuditRecord, limit: Limit, measured: Estimate) -> Dec
 
 
 def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
-    """Send for more documents only where all that the data set holds were tried; what is unresolved knows its need."""
+    """Send for unseen documents where there are none, and for more only where all that the data set holds were tried.
+
+    What is unresolved knows its need.
+    """
+    alone = [split for split, n in record.corpus.documents.items() if n and split != "public"] == ["member"]
+    if alone and decision.remedy in (MORE, ASK_ALIKE) and record.target.is_model:
+        return replace(decision, remedy=TEXTS["no_heldout"])
     more = decision.remedy in (MORE, MORE_PROVIDERS, MORE_OF_THEM) and decision.cause != "unresolved"
     if not more or decision.about_text or not left_untried(record):
         return decision
@@ -169,7 +176,7 @@ def against_model(record: AuditRecord) -> Reason | None:
     """Reason against a pass of any limit on the model, whatever the attack; None when there is none."""
     useless = not_useful(record)
     if useless is not None:
-        return useless, "ask the model as in training, and scan again", "useless"
+        return useless, ASK_ALIKE, "useless"
     alarm = next((check for check in record.checks if check.cause == "alarm" and fires(check)), None)
     if alarm is not None:
         return alarm.reason, alarm.remedy, "alarm"

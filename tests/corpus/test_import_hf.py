@@ -92,6 +92,20 @@ def test_its_own_division(saved: Path, tmp_path: Path) -> None:
     assert corpus.manifest.membership.assigned == "official"
 
 
+def test_splits_are_no_single_side(saved: Path, tmp_path: Path) -> None:
+    cases = {
+        (saved, saved / "test"): f"import hf {saved / 'train'} DST --heldout-from {saved / 'test'}",
+        (saved / "train", saved): f"{saved} --official",
+        (saved.parent, saved / "test"): "count as trained on too",
+    }
+    for (src, heldout_from), said in cases.items():
+        with pytest.raises(UsageError) as caught:
+            hf.convert(src, tmp_path / "out", {"heldout": 1.0}, 1, heldout_from=heldout_from)
+        assert said in " ".join(caught.value.lines)
+        assert src == saved.parent or "the splits train and test" in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
 def test_two_folders_are_trained_on_and_not(saved: Path, tmp_path: Path) -> None:
     arguments = ["import", "hf", str(saved / "train"), str(tmp_path / "out"), "--heldout-from", str(saved / "test")]
     result = CliRunner().invoke(app, arguments, terminal_width=1000)
