@@ -235,8 +235,15 @@ def import_data(
     shares = _shares(rule or "drawn", member, share, public, file=file is not None)
     own = () if labels is None else door.read_labels(labels)
     options = Options(own, provider_column, boxes, assigned, read_columns(columns or ""), ocr)
-    with console.Reporter(), door.replaced(dst, overwrite=overwrite):
-        report = importer.convert(src, dst, shares, seed, rule or "drawn", task, options, heldout_from)
+    try:
+        with console.Reporter(), door.replaced(dst, overwrite=overwrite):
+            report = importer.convert(src, dst, shares, seed, rule or "drawn", task, options, heldout_from)
+    except UsageError as error:
+        guess = door.guess_format(src)
+        if guess in (None, importer.name):
+            raise
+        hint = f"{src} looks like {guess}: docaudit import {guess} {src} {dst}"
+        raise UsageError(error.problems, "; or ".join(filter(None, [error.hint, hint]))) from None
     _show_report(report, dst)
     _show_next(report, dst)
     if assigned is None and rule not in (None, "by-provider"):

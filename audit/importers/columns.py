@@ -14,7 +14,7 @@ from audit.corpus.outputs import fields_of_output
 from audit.corpus.tagging import BIO, OUTSIDE_NAMES, scheme_of
 from audit.corpus.validation import label_problems
 from audit.errors import ManifestError, UsageError, printable
-from audit.importers.files import NAMES, TEXTS, as_text
+from audit.importers.files import NAMES, TEXTS, as_text, form_of
 from audit.importers.pages import Field, Page, bounds, clean, text_words
 
 OUTSIDE = frozenset({*OUTSIDE_NAMES, ""})
@@ -88,7 +88,11 @@ class Columns:
         if not page.words and self.value(row, "words") is not None:
             self._add_words(page, row)
         elif not page.words and isinstance(text, str):
-            page.words = text_words(text)
+            spans = self.value(row, "spans")
+            if isinstance(spans, list) and spans and all(isinstance(one, list | dict) for one in spans):
+                add_spans(page, text, spans)
+            else:
+                page.words = text_words(text)
         self._add_questions(page, row)
         column = self["label"] or (LIST_LABEL if self["tags"] == LIST_LABEL else "")
         if row.get(column) is not None and not isinstance(row[column], list | dict):
@@ -150,6 +154,28 @@ def read_columns(given: str) -> dict[str, str]:
     if not {*named} <= {*meanings} or not all(named.values()):
         raise UsageError(f"--columns {given}: not MEANING=NAME,...", f"meanings are {', '.join(meanings)}")
     return named
+
+
+def add_spans(page: Page, text: str, spans: Sequence[Any]) -> None:
+    """Add the words of a text to its page, and the fields of spans of its characters: start, end and label.
+
+    Raises:
+        ManifestError: a span has another form, or is none of the text.
+    """
+    with form_of("a span of start, end and label"):
+        found = [_read_span(one) for one in spans]
+    words = page.mark(text, [(start, end) for start, end, _ in found])
+    pairs = zip(found, words, strict=True)
+    page.fields += [Field(label, inside, value=text[start:end]) for (start, end, label), inside in pairs if inside]
+
+
+def _read_span(span: Any) -> tuple[int, int, str]:
+    if isinstance(span, dict):
+        span = [next((span[key] for key in keys if key in span), None) for keys in NAMES["spans"].values()]
+    start, end, label = span[:3]
+    if not isinstance(label, str) or not clean(label):
+        raise TypeError
+    return int(start), int(end), clean(label)
 
 
 def read_box(value: Any, column: str) -> Box:

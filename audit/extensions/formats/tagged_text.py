@@ -8,8 +8,8 @@ from typing import Any
 
 from audit.corpus.documents import Word
 from audit.errors import ManifestError
-from audit.importers.columns import Columns, fields_of_tags
-from audit.importers.files import NAMES, form_of, read_text
+from audit.importers.columns import Columns, add_spans, fields_of_tags
+from audit.importers.files import read_text
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, Part, clean, part_of
 from audit.importers.source import Source
@@ -152,19 +152,6 @@ def _read_spans(source: Source, place: str, row: Any) -> Page | None:
     if row.get("answer", "accept") != "accept":
         source.notes["texts that an annotator did not accept, left out"] += 1
         return None
-    with form_of("a span of start, end and label"):
-        found = [_read_span(one) for one in spans]
     page = Page(clean(str(name)) if isinstance(name, str | int) else "", provider=source.provider(row))
-    words = page.mark(text, [(start, end) for start, end, _ in found])
-    pairs = zip(found, words, strict=True)
-    page.fields = [Field(label, inside, value=text[start:end]) for (start, end, label), inside in pairs if inside]
+    add_spans(page, text, spans)
     return page
-
-
-def _read_span(span: Any) -> tuple[int, int, str]:
-    if isinstance(span, dict):
-        span = [next((span[key] for key in keys if key in span), None) for keys in NAMES["spans"].values()]
-    start, end, label = span[:3]
-    if not isinstance(label, str) or not clean(label):
-        raise TypeError
-    return int(start), int(end), clean(label)
