@@ -24,7 +24,9 @@ SAME_VALUE = frozenset({"exact", "punctuation", "equal amount", "equal date"})
 """Rules of `locate` whose words are the value itself in the page's own spelling, which is an answer too."""
 WITHOUT_IMAGE: Size = (1000, 1000)
 """The size given to pages without an image whose boxes are shares or thousandths."""
-MADE_OF_FIELDS = 'questions made of fields, as "What is the ...?": the model must have been asked so'
+MADE_OF_FIELDS = (
+    'questions made of fields, as "What is the ...?": the model must have been asked so (a tagger needs --task)'
+)
 WORDS_FIRST = "import again with --ocr eng (Tesseract), or with word files of another OCR beside the images"
 _TEACHES: Mapping[TaskKind, Callable[[Counter[str]], object]] = {
     "parsing": lambda found: found["an output"],
