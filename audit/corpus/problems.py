@@ -36,9 +36,10 @@ class Problems:
             words = _VARYING.sub("", problem if prefix or not colon else rest).split()
             kind = " ".join(word for word in words if not _NUMBER_OR_PATH.search(word))
             place = prefix.rstrip(":") or " ".join(word for word in words if _NUMBER_OR_PATH.search(word)) or head
-            if kind not in self._kinds:
-                self._kinds[kind] = (printable(f"{prefix} {problem}".strip()), Counter())
-            self._kinds[kind][1][place] += 1
+            if kind not in self._kinds and len(self._kinds) >= MOST_KINDS:
+                kind, problem = "", "and other problems"
+            places = self._kinds.setdefault(kind, (f"{prefix} {problem}".strip(), Counter()))[1]
+            places[place if place in places or len(places) < EXAMPLES else ""] += 1
 
     def merge(self, others: Problems) -> None:
         """Collect what another collection holds."""
@@ -59,20 +60,16 @@ class Problems:
         Raises:
             ManifestError: there is a problem.
         """
-        if not self._kinds:
-            return
-        lines = [_line(first, places) for first, places in self._kinds.values()]
-        more = sum(places.total() for _, places in [*self._kinds.values()][MOST_KINDS:])
-        rest = [f"... and {more:,} problems of {len(lines) - MOST_KINDS:,} other kinds"] if more else []
-        raise ManifestError([*lines[:MOST_KINDS], *rest], hint)
+        if self._kinds:
+            raise ManifestError([_line(first, places) for first, places in self._kinds.values()], hint)
 
 
 def _line(first: str, places: Counter[str]) -> str:
     """Write the first problem of a kind, the count and more places, then what to do."""
     if places.total() == 1:
-        return first
-    problem, semicolon, remedy = first.partition("; ")
-    others = [*map(printable, islice(places, 1, EXAMPLES))]
+        return printable(first)
+    problem, semicolon, remedy = printable(first).partition("; ")
+    others = [*map(printable, islice(filter(None, places), 1, EXAMPLES))]
     also = f", also {listed(others, 'and')}" if others else ""
     return f"{problem} ({places.total():,} times{also}){semicolon}{remedy}"
 

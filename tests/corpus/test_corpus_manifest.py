@@ -223,7 +223,7 @@ def test_problems_of_one_kind_are_one_line_with_their_count_and_three_places(
     many = {**receipt, **{f"key{'x' * number}": 1 for number in range(40)}}
     found = problems(lay_out(settings, many))
     assert found[29] == f"documents.jsonl:1 key{'x' * 29}: unknown key"
-    assert found[30] == "... and 11 problems of 11 other kinds"
+    assert found[30] == "documents.jsonl:1 and other problems (11 times, also documents.jsonl)"
 
 
 def test_no_message_holds_the_text_of_a_word(lay_out: LayOut, settings: Table, receipt: Table) -> None:
