@@ -1,8 +1,9 @@
-"""`docaudit init`: from a folder of pages to a manifest that validates, and the right import where there is one."""
+"""`docaudit init`: from a model and its documents, in any format, to a data set that validates."""
 
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from typer.testing import CliRunner, Result
 from audit.cards import AuditSheet
 from audit.cli import app
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import Corpus
+from audit.corpus.documents import SPLITS, Corpus
 from audit.errors import TargetError
+from audit.targets import TABLE
 from audit.targets.checkpoint.content import recognise_task
+from audit.workflows.init import task_of
 
 BIO = {"0": "O", "1": "B-TOTAL", "2": "I-TOTAL"}
 
@@ -212,23 +215,119 @@ def test_texts_for_an_audit_without_a_model(tmp_path: Path) -> None:
     assert f"docaudit scan --no-model {root}" in ran.output.replace("\n", "")
 
 
-@pytest.mark.parametrize(
-    ("architecture", "kind"),
-    [
-        ("DebertaV2ForTokenClassification", "token-classification"),
-        ("BrosSpadeEEForTokenClassification", "spade-extraction"),
-        ("BrosSpadeELForTokenClassification", "spade-linking"),
-        ("LayoutLMForMaskedLM", "mlm"),
-        ("LayoutLMv3ForQuestionAnswering", "extractive-qa"),
-        ("BeitForImageClassification", "document-classification"),
-        ("Qwen2_5_VLForConditionalGeneration", "question-answering"),
-        ("LlamaForCausalLM", "question-answering"),
-        ("GPT2LMHeadModel", "question-answering"),
-        ("VisionEncoderDecoderModel", "question-answering"),
-    ],
-)
-def test_tasks_are_told_from_architectures(tmp_path: Path, architecture: str, kind: str) -> None:
-    assert recognise_task(model(tmp_path, architecture)).task.kind == kind
+ROWS = json.loads(Path("docs/reference/models.json").read_text())
+"""The table of models that docaudit supports, by task and family."""
+KINDS = {name: kind for kind, own in TABLE["encoders"].items() for name in [own["name"]]}
+KINDS |= {name: kind for kind, name in TABLE["answering"]["seeing"].items()}
+KINDS |= {name: kind for kind, name in tomllib.loads(Path("tests/matrix/matrix_names.toml").read_text()).items()}
+CLASSES = {
+    **{
+        "mlm": ("MASKED_LM",),
+        "token-classification": ("TOKEN_CLASSIFICATION",),
+        "extractive-qa": ("QUESTION_ANSWERING",),
+    },
+    "document-classification": ("SEQUENCE_CLASSIFICATION",),
+    "question-answering": ("IMAGE_TEXT_TO_TEXT", "CAUSAL_LM", "SEQ_TO_SEQ_CAUSAL_LM"),
+}
+"""The tables of transformers that name the class of a family, by task."""
+ENDINGS = {
+    **{
+        "mlm": "XForMaskedLM",
+        "token-classification": "XForTokenClassification",
+        "extractive-qa": "XForQuestionAnswering",
+    },
+    **{"spade-extraction": "LayoutLMSpadeForExtraction", "spade-linking": "BrosSpadeELForTokenClassification"},
+    "question-answering": "VisionEncoderDecoderModel",
+}
+"""Classes of families that those tables lack."""
+ADAPTERS: dict[str, dict[str, Any]] = {"BERT": {"task_type": "TOKEN_CLS"}, "Qwen2/2.5": {"task_type": "CAUSAL_LM"}}
+ADAPTERS["LLaVA"] = {"task_type": None, "auto_mapping": {"base_model_class": "LlavaForConditionalGeneration"}}
+
+
+def written(folder: Path, task: str, family: str) -> Path:
+    """Write what says the task of a model of the table."""
+    from transformers.models.auto import modeling_auto
+
+    if family.startswith("LoRA over "):
+        folder.mkdir()
+        settings = ADAPTERS[family.removeprefix("LoRA over ")]
+        (folder / "adapter_config.json").write_text(json.dumps(settings))
+        return folder
+    kind = KINDS.get(family, family)
+    if task == "intent-slots":
+        return model(folder, "UtteranceModel", model_type="docaudit-nlu")
+    tables = [getattr(modeling_auto, f"MODEL_FOR_{name}_MAPPING_NAMES") for name in CLASSES.get(task, ())]
+    named = next((table[kind] for table in tables if kind in table), ENDINGS.get(task))
+    assert isinstance(named, str), family
+    return model(folder, named, model_type=kind)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_every_model_of_the_table_has_its_task(row: str, tmp_path: Path) -> None:
+    task, family = row.split(": ", 1)
+    told = task_of(written(tmp_path / "m", "question-answering" if task == "parsing" else task, family), None)
+    assert told.kind == ("question-answering" if task == "parsing" else task)
+    assert told.generative == (task in ("parsing", "question-answering")), "outputs of pages make it parsing"
+
+
+@pytest.mark.parametrize("family", ["GPT-2", "Llama", "T5", "BART"])
+def test_models_of_text_take_prompts(family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lines").mkdir()
+    for part, first in (("train", 0), ("test", 10)):
+        rows = ({"prompt": f"Bill {first + n} of Ada\nWho paid?\n", "completion": f"Ada {first + n}"} for n in range(4))
+        (Path("lines") / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = run(written(tmp_path / "m", "question-answering", family), "lines")
+    assert ran.exit_code == 0, ran.output
+    corpus = made(tmp_path / "lines-audit")
+    assert corpus.manifest.task.kind == "question-answering"
+    assert {split: len(corpus.of(split)) for split in SPLITS} == {"member": 4, "heldout": 4, "public": 0}
+    assert "--public 0.5" in ran.output
+    assert "Ada" not in ran.output, "a log shows no text of a document"
+
+
+def test_a_terminal_is_asked_and_shown_three_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("audit.cli.import_data._in_terminal", lambda: True)
+    root = tmp_path / "letters"
+    root.mkdir()
+    for number in range(6):
+        (root / f"l{number}.txt").write_text(f"Dear Ada, pay {number} now.")
+    (tmp_path / "in.txt").write_text("l0\nl1\nl2\n")
+    bert = model(tmp_path / "m", "BertForMaskedLM")
+    answers = f"{tmp_path / 'in.txt'}\nsometimes\nby-date\nfixed\n\n"
+    ran = CliRunner().invoke(app, ["init", str(bert), str(root)], input=answers)
+    assert ran.exit_code == 0, ran.output
+    corpus = made(root)
+    assert splits(root) == {f"l{number}": "member" if number < 3 else "heldout" for number in range(6)}
+    assert corpus.manifest.membership.assigned == "by-date"
+    assert corpus.manifest.redaction is not None
+    for shown in ("Dear Ada, pay 0 now.", "Dear Ada, pay 3 now.", "Which documents was the model trained on?"):
+        assert shown in ran.output
+    assert "as nobody stated" not in ran.output
+    ran = CliRunner().invoke(app, ["init", str(bert), str(root), "--overwrite"], input="none\n\n\n")
+    assert made(root).manifest.membership.drawn is not None, ran.output
+
+
+def test_only_a_data_set_of_docaudit_is_replaced(tmp_path: Path) -> None:
+    root = pages(tmp_path / "pages", "train/a.png", "test/b.png")
+    out = tmp_path / "out"
+    given = ("--task", "mlm", "--out", out)
+    assert run(root, *given).exit_code == 0
+    assert made(out).document("a").image == "images/a.png"
+    assert "is not empty" in refused(root, *given)
+    page(root / "test" / "c.png", 99)
+    assert run(root, *given, "--overwrite").exit_code == 0
+    assert len(made(out).documents) == 3
+    (root / "test" / "d.png").write_text("no image")
+    refused(root, *given, "--overwrite")
+    assert len(made(out).documents) == 3, "what fails leaves the old one"
+    (out / "notes.txt").write_text("mine")
+    assert "holds more than a data set that docaudit wrote: notes.txt" in refused(root, *given, "--overwrite")
+    (root / "test" / "d.png").unlink()
+    (out / "notes.txt").unlink()
+    manifest = out / manifests.FILE_NAME
+    manifest.write_text(manifest.read_text().split("\n", 1)[1])
+    assert "holds more than" in refused(root, *given, "--overwrite"), "somebody else wrote it"
 
 
 def test_labels_that_say_nothing_are_left_out_and_adapters_are_recognised(tmp_path: Path) -> None:

@@ -10,13 +10,12 @@ from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-import click
 import typer
 from typer.core import TyperGroup
 
 from audit.cli import console
 from audit.cli.options import HELP, Assigned, Assignment, Seed, note_unstated_assignment, show_errors
-from audit.corpus.documents import SPLITS, Mask, Redaction, Split, TaskKind
+from audit.corpus.documents import ASKING, SPLITS, Mask, Redaction, Split, TaskKind
 from audit.corpus.summary import size_warnings
 from audit.errors import UsageError, listed
 from audit.importers.assemble import ImportReport
@@ -125,7 +124,7 @@ def init(
     folder of page images or texts gets manifest.toml and documents.jsonl beside its pages. Every other format becomes
     a new folder. Without MODEL, for a model that is still to be trained, docaudit draws the training documents.
     """
-    asks = not yes and sys.stdin.isatty() and sys.stdout.isatty()
+    asks = not yes and _in_terminal()
     given_model, place = door.places_of(model, source)
     importer = door.format_of(place, kind)
     told = door.task_of(given_model, task)
@@ -159,8 +158,7 @@ def init(
         report = importer.convert(place, dst, shares, seed, rule, asked, options, heldout_from)
     made = door.read_made(dst)
     titles = ("document", "split", "words", "fields", "questions")
-    with_text = sys.stdout.isatty() and not os.environ.get("CI")
-    console.show_table("As docaudit reads them", titles, [*door.preview(made.documents, with_text=with_text)])
+    console.show_table("As docaudit reads them", titles, [*door.preview(made.documents, with_text=_in_terminal())])
     _show_report(report, dst, in_place=in_place)
     for line in made.todo[:MAX_TODO]:
         console.say(f"to fill in: {line}")
@@ -171,10 +169,18 @@ def init(
         note_unstated_assignment(dst / "manifest.toml")
 
 
+def _in_terminal() -> bool:
+    """Test whether a person is there to read and answer: a log may be read by anyone."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
+
+
 def _ask(question: str, *choices: str) -> Any:
     """Ask the owner in a terminal; nothing is None."""
-    kind = click.Choice([*choices, ""]) if choices else str
-    return typer.prompt(HELP[f"ask.{question}"], default="", show_default=False, type=kind, show_choices=False) or None
+    while True:
+        answer = typer.prompt(HELP[f"ask.{question}"], default="", show_default=False).strip()
+        if not answer or not choices or answer in choices:
+            return answer or None
+        console.say(f"{answer} is none of {', '.join(choices)}")
 
 
 def import_data(
@@ -353,3 +359,5 @@ def _show_report(report: ImportReport, dst: Path, *, in_place: bool = False) -> 
     )
     sides = (report.documents["member"], report.documents["heldout"])
     console.warn(*report.warnings, *size_warnings(*sides))
+    if report.task in ASKING and sides[1] and not report.documents["public"]:
+        console.say(HELP["import.no_public"])

@@ -235,7 +235,7 @@ def preview(documents: Sequence[Document], *, with_text: bool) -> Iterator[Row]:
             more = " ..." if len(one.words) > FIRST_WORDS else ""
             yield one.id, one.split, words + more or "-", _some(fields), _some(asked)
         else:
-            yield one.id, one.split, f"{len(one.words)} words", f"{len(fields)} fields", f"{len(asked)} questions"
+            yield one.id, one.split, str(len(one.words)), str(len(fields)), str(len(asked))
 
 
 def _some(texts: Sequence[str]) -> str:

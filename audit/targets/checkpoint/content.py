@@ -181,8 +181,10 @@ def recognise_task(folder: Path) -> RecognisedTask:
     """
     if not folder.is_dir():
         raise TargetError(f"{folder}: no such folder", "give a local Hugging Face checkpoint")
-    config = _read_settings(folder / "config.json")
-    named = config.get("architectures")
+    config, settings = _read_settings(folder / "config.json"), _read_settings(folder / SETTINGS)
+    # PEFT writes the class of the base where it is given no task type.
+    mapped = settings.get("auto_mapping")
+    named = config.get("architectures") or [mapped.get("base_model_class") if isinstance(mapped, dict) else None]
     for architecture in map(str, named if isinstance(named, list) else ()):
         kind = next((kind for ending, kind in HEADS.items() if architecture.endswith(ending)), None)
         if kind is not None:
@@ -191,10 +193,10 @@ def recognise_task(folder: Path) -> RecognisedTask:
     task: TaskKind | None = getattr(plugins.find("docaudit.targets", model_type), "task", None)
     if task is not None:
         return RecognisedTask(Task(task, _labels(config, task)), model_type)
-    adapter = str(_read_settings(folder / SETTINGS).get("task_type"))
+    adapter = str(settings.get("task_type"))
     if adapter in ADAPTERS:
         return RecognisedTask(Task(ADAPTERS[adapter]), f"an adapter for {adapter}")
-    found = ", ".join(map(str, named)) if isinstance(named, list) and named else "no architecture"
+    found = ", ".join(map(str, named)) if isinstance(named, list) and any(named) else "no architecture"
     raise TargetError(f"{folder}: its configuration does not state its task ({found})", "give --task KIND")
 
 
