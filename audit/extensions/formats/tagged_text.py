@@ -121,7 +121,9 @@ class Spans(Importer):
 
     name = "spans"
     description = "JSON lines of a text and spans of its characters (spaCy, Prodigy, Doccano)"
-    marks = tuple((name, r'"(entities|spans|labels?)":\s*\[\s*[\[{]') for name in ("*.jsonl", "*.json"))
+    marks = tuple(
+        (name, r'"(entities|spans|labels?)":\s*\[\s*(\[|\{[^}]*"(start|end)\w*":)') for name in ("*.jsonl", "*.json")
+    )
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
