@@ -8,7 +8,7 @@ from scipy.stats import binom
 from audit.extensions.private.options import noise_for
 from benchmarks.dp_one_run import Setting, one_run
 
-RUNS = 200
+RUNS = 100
 
 
 def test_one_run_shows_no_more_than_was_promised_and_a_fifth_of_it() -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import multiprocessing
 import os
+import shutil
 import signal
 from collections import Counter
 from dataclasses import replace
@@ -29,6 +30,12 @@ from audit.targets.checkpoint.folder import PRIVACY_FILE, privacy_card, stated_g
 QUICK = DpOptions(epsilon=8.0, trained="full", steps=5, expected_units=4)
 
 
+POINTS = [
+    *(toy.document(f"d{i}", float(i % 3), float(i % 5) + i / 100, f"p{i % 6}") for i in range(12)),
+    toy.document("public", 1.0, 1.0, split="public"),
+]
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Path:
     folder = tmp_path / "start"
@@ -39,8 +46,7 @@ def start(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def corpus(tmp_path: Path):
-    points = [toy.document(f"d{i}", float(i % 3), float(i % 5) + i / 100, f"p{i % 6}") for i in range(12)]
-    return toy.corpus([*points, toy.document("public", 1.0, 1.0, split="public")], tmp_path)
+    return toy.corpus(POINTS, tmp_path)
 
 
 def train(start: Path, corpus, out: Path, options: DpOptions = QUICK, **changes) -> Path:
@@ -286,24 +292,31 @@ def test_a_ledger_that_was_cut_back_is_refused(tmp_path: Path) -> None:
 OTHER_WEIGHTS, VAST = "0" * 64, 10**400
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    toy.ToyLearner().save(folder)
+    return train(folder, toy.corpus(POINTS, folder), folder / "out")
+
+
+@pytest.fixture
+def model(trained: Path, tmp_path: Path) -> Path:
+    """A model with its guarantee beside it, to be changed."""
+    return Path(shutil.copytree(trained, tmp_path / "model"))
+
+
 def stated(model: Path) -> dict:
     return json.loads((model / PRIVACY_FILE).read_text())
 
 
 @table("changes", globals())
-def test_a_card_that_could_not_be_ours_or_is_of_other_weights_is_not_read(
-    start, corpus, tmp_path: Path, changes
-) -> None:
-    model = train(start, corpus, tmp_path / "out")
+def test_a_card_that_could_not_be_ours_or_is_of_other_weights_is_not_read(model: Path, changes) -> None:
     (model / PRIVACY_FILE).write_text(json.dumps({**stated(model), **changes}))
     assert privacy_card(model) is None
 
 
 @table("changes")
-def test_a_scan_believes_no_epsilon_that_the_cards_own_numbers_do_not_give(
-    start, corpus, tmp_path: Path, changes
-) -> None:
-    model = train(start, corpus, tmp_path / "out")
+def test_a_scan_believes_no_epsilon_that_the_cards_own_numbers_do_not_give(model: Path, changes) -> None:
     card, warnings = stated_guarantee(model)
     assert card is not None
     assert replace(card, curve=()) == privacy_card(model)
@@ -321,9 +334,8 @@ def test_a_scan_of_a_model_without_a_guarantee_says_nothing(start, corpus, tmp_p
     assert stated_guarantee(seeded) == (privacy_card(seeded), ())
 
 
-def test_a_checkpoint_without_a_readable_card_states_nothing(start, corpus, tmp_path: Path) -> None:
+def test_a_checkpoint_without_a_readable_card_states_nothing(start: Path, model: Path) -> None:
     assert privacy_card(start) is None
-    model = train(start, corpus, tmp_path / "out")
     for content in (b"", b"[1]", b"\xff", b"[" * 10_000, b" " * 100_000):
         (model / PRIVACY_FILE).write_bytes(content)
         assert privacy_card(model) is None
