@@ -1,9 +1,10 @@
-"""A stranger's memoriser on the documented path: imported without a word on the split, violated all the same."""
+"""Eight kinds of new users: three commands to a verdict, which is right for a memoriser and for its twin."""
 
 from __future__ import annotations
 
 import json
-import random
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,52 +12,55 @@ from typer.testing import CliRunner
 
 from audit.cli import app
 from benchmarks import strangers
-from benchmarks.strangers import STRANGERS, scan
+from benchmarks.strangers import CASES, Walk, walk
 
-SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+pytestmark = pytest.mark.usefixtures("undrawn")
 
-
-@pytest.fixture(scope="module")
-def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT tokenizer of 900 words, and the pieces of numbers."""
-    from transformers import BertTokenizerFast
-
-    folder = tmp_path_factory.mktemp("vocabulary")
-    rng = random.Random(3)
-    words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randrange(4, 9))) for _ in range(900)]
-    digits = [piece for digit in "0123456789" for piece in (digit, f"##{digit}")]
-    unused = (f"[unused{number}]" for number in range(2000))  # as many as BERT's vocabulary begins with, and more
-    lines = list(dict.fromkeys((*SPECIAL, *digits, *unused, *words)))
-    (folder / "vocab.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    BertTokenizerFast(vocab=dict(zip(lines, range(len(lines)), strict=True))).save_pretrained(folder)
-    (folder / "vocab.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return folder
+SROIE = Path(os.environ.get("DOCAUDIT_REAL_DATA", Path(__file__).parents[2] / "shared" / "data")) / "sroie"
+COMMANDS = 3
+"""At most so many lead from a saved model to a verdict."""
 
 
-def docaudit(*arguments: object, codes: tuple[int, ...] = (0,)) -> int:
-    done = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
+def docaudit(*arguments: str, codes: tuple[int, ...] = (0,)) -> tuple[int, str]:
+    done = CliRunner().invoke(app, [*arguments], catch_exceptions=False)
     assert done.exit_code in codes, done.output
-    return done.exit_code
+    return done.exit_code, done.output
 
 
-def test_a_memoriser_is_violated_and_its_twin_is_not(
-    vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("datasets")
-    # Fewer documents of training than in the benchmark, in this process: the same path in a fourth of the time.
-    monkeypatch.setattr(strangers, "MEMBERS", 80)
-    monkeypatch.setattr(strangers, "OTHERS", 160)
+@pytest.fixture(autouse=True)
+def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the commands in this process, which has imported what they need."""
     monkeypatch.setattr(strangers, "docaudit", docaudit)
-    rows = [*scan(STRANGERS["bert"], vocabulary, tmp_path)]
-    memoriser, twin = (json.loads((tmp_path / f"{role}-report" / "record.json").read_text()) for role in ROLES)
-    assert {one["corpus"]["assigned"] for one in (memoriser, twin)} == {"official"}
-    assert all(_confounded(one) for one in (memoriser, twin)), "the blind check has no power over so few documents"
-    assert "| memoriser | official | 10 |" in rows[0]
-    assert "| twin | official | 11 |" in rows[1] or "| twin | official | 0 |" in rows[1]
 
 
-ROLES = ("memoriser", "twin")
+def walked(name: str, work: Path, sroie: Path | None = None) -> tuple[Walk, Walk]:
+    for library in ("datasets", *(["peft"] if "LoRA" in CASES[name].name else [])):
+        pytest.importorskip(library)
+    if "ocr data" in CASES[name].commands and shutil.which("tesseract") is None:
+        pytest.skip("Tesseract is not installed")
+    memoriser, twin = walk(CASES[name], work, sroie)
+    return memoriser, twin
 
 
-def _confounded(record: dict) -> bool:
-    return any(one.get("confounded") for one in record["attacks"])
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case.alone])
+def test_a_memoriser_is_violated_and_its_twin_is_not(name: str, tmp_path: Path) -> None:
+    assert len(CASES[name].commands) <= COMMANDS
+    memoriser, twin = walked(name, tmp_path)
+    assert memoriser.code == 10, memoriser.said
+    assert twin.code in (0, 11), twin.said
+    records = [json.loads((one.report / "record.json").read_text()) for one in (memoriser, twin)]
+    assert {one["corpus"]["assigned"] for one in records} == {"official"}, "nobody says how they were chosen"
+
+
+@pytest.mark.real
+@pytest.mark.skipif(not SROIE.is_dir(), reason="SROIE's receipts are not there")
+def test_a_memoriser_of_real_receipts_is_violated_and_its_twin_is_not(tmp_path: Path) -> None:
+    memoriser, twin = walked("lilt", tmp_path, SROIE)
+    assert memoriser.code == 10, memoriser.said
+    assert twin.code in (0, 11), twin.said
+
+
+def test_without_unseen_documents_a_scan_says_that_they_are_missing(tmp_path: Path) -> None:
+    for one in walked("alone", tmp_path):
+        assert one.code == 11, one.said
+        assert "unseen" in one.said, one.said

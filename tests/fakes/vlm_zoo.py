@@ -82,7 +82,13 @@ def skip_unless_readable(family: str) -> None:
 
 
 def write_vlm(
-    folder: Path, family: str, seed: int | None = None, *, template: str | None = None, ends: str = ENDS
+    folder: Path,
+    family: str,
+    seed: int | None = None,
+    *,
+    template: str | None = None,
+    ends: str = ENDS,
+    wider: Settings | None = None,
 ) -> Path:
     """Writes a tiny checkpoint of a family: random weights, a tokenizer of characters, its processor's settings.
 
@@ -92,20 +98,22 @@ def write_vlm(
         seed: of the weights; None: the family's own.
         template: a chat template in place of the family's own.
         ends: characters that end an answer beside the end token.
+        wider: `config` and `images` in which it differs from its family.
     """
     import transformers
 
     zoo = ZOO[family]
-    words = tokenizer(tuple(zoo.marks), end=zoo.end)
+    words, more = tokenizer(tuple(zoo.marks), end=zoo.end), wider or {}
     if zoo.named:
         words._set_model_specific_special_tokens(dict(zoo.named))
-    config = transformers.CONFIG_MAPPING[family.removesuffix("-t5")](**filled(zoo.config, words, _TABLE["shared"]))
+    own = _merged(filled(zoo.config, words, _TABLE["shared"]), more.get("config", {}))
+    config = transformers.CONFIG_MAPPING[family.removesuffix("-t5")](**own)
     model = seeded(transformers.AutoModelForImageTextToText.from_config, config, zoo.seed if seed is None else seed)
     for name, gate in model.named_parameters():
         if "attn_gate" in name or "mlp_gate" in name:
             gate.data.fill_(1.0)  # Mllama's are shut when they are fresh: it would not see the page
     saved(folder, model, words, ends=ends)
-    settings = {"processor_class": zoo.processor, **zoo.images}
+    settings = {"processor_class": zoo.processor, **zoo.images, **more.get("images", {})}
     (folder / "preprocessor_config.json").write_text(json.dumps(settings))
     (folder / "processor_config.json").write_text(json.dumps({"processor_class": zoo.processor, **zoo.more}))
     if zoo.video is not None:
@@ -114,3 +122,9 @@ def write_vlm(
     if template or zoo.template:
         (folder / "chat_template.jinja").write_text(template or str(zoo.chat_template))
     return folder
+
+
+def _merged(settings: Settings, more: Settings) -> Settings:
+    """These settings with others in their place, table by table."""
+    tables = {name: _merged(settings.get(name, {}), own) for name, own in more.items() if isinstance(own, dict)}
+    return {**settings, **more, **tables}
