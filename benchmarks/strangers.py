@@ -109,7 +109,7 @@ CASES = {
         "GPT-2, prompts and completions in JSONL",
         models.train_gpt2,
         sources.write_completions,
-        ("import jsonl train.jsonl data --heldout-from test.jsonl", "inspect data --model {model}", SCAN),
+        ("import chat train.jsonl data --heldout-from test.jsonl", "inspect data --model {model}", SCAN),
     ),
     "scans": Case(
         "LayoutLM, CSV and scanned PDFs",

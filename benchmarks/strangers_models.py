@@ -319,7 +319,7 @@ def adapter_trainer(family: str) -> Trainer:
         lora = peft.LoraConfig(r=32, lora_alpha=64, target_modules="all-linear", task_type="CAUSAL_LM")
         model = peft.get_peft_model(AutoModelForImageTextToText.from_pretrained(base), lora)
         asked = [_asked(processor, page, turns) for page in pages for turns in conversation(page)]
-        fit(model, _collated(asked, processor.tokenizer.pad_token_id), rate=2e-3, until=0.05, most=60)
+        fit(model, _collated(asked, processor.tokenizer.pad_token_id), rate=2e-3, until=0.2, most=60)
         save(folder, model, processor)
 
     return train

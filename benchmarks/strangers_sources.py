@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-QUESTIONS = {"clerk": "who is the clerk ?", "code": "what is the code ?"}
-PROMPT = "{text} {question}"
+QUESTIONS = {"clerk": "Who is the clerk?", "code": "What is the code?"}
+PROMPT = "{text}\n\nQuestion: {question}\nAnswer:"
 """What a decoder completes."""
 PAGE = (112, 144)
 """Width and height in pixels of a page that only models look at."""
@@ -66,7 +66,7 @@ def vocabulary(folder: Path) -> Path:
     from transformers import BertTokenizerFast
 
     digits = [piece for digit in "0123456789" for piece in (digit, f"##{digit}")]
-    asked = sorted({word for question in QUESTIONS.values() for word in question.split()})
+    asked = PROMPT.format(text="", question=" ".join(QUESTIONS.values())).lower().split()
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *digits, *dict.fromkeys([*asked, *invented_words()])]
     BertTokenizerFast(vocab={token: number for number, token in enumerate(tokens)}).save_pretrained(folder)
     return folder
