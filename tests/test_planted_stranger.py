@@ -50,6 +50,8 @@ def test_a_memoriser_is_violated_and_its_twin_is_not(name: str, tmp_path: Path) 
     assert twin.code in (0, 11), twin.said
     records = [json.loads((one.report / "record.json").read_text()) for one in (memoriser, twin)]
     assert {one["corpus"]["assigned"] for one in records} == {"official"}, "nobody says how they were chosen"
+    doubted = [any(attack.get("confounded") for attack in one["attacks"]) for one in records]
+    assert all(doubted), "the blind check has no power over so few documents"
 
 
 @pytest.mark.real
