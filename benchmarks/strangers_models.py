@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -315,7 +314,7 @@ def adapter_trainer(family: str) -> Trainer:
         if not base.exists():
             _make_base(base, family)
         torch.manual_seed(SEED)
-        processor = AutoProcessor.from_pretrained(base, backend="pil")
+        processor = AutoProcessor.from_pretrained(base)
         lora = peft.LoraConfig(r=32, lora_alpha=64, target_modules="all-linear", task_type="CAUSAL_LM")
         model = peft.get_peft_model(AutoModelForImageTextToText.from_pretrained(base), lora)
         asked = [_asked(processor, page, turns) for page in pages for turns in conversation(page)]
@@ -327,9 +326,6 @@ def adapter_trainer(family: str) -> Trainer:
 
 def _make_base(folder: Path, family: str) -> None:
     """Write a base of random weights that names itself by its path."""
-    fakes = str(Path(__file__).parent.parent / "tests" / "fakes")
-    if fakes not in sys.path:
-        sys.path.append(fakes)
     from vlm_zoo import write_vlm
 
     write_vlm(folder, family, SEED, wider=WIDER[family], ends="")

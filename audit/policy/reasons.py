@@ -20,6 +20,7 @@ MORE = "audit more documents"
 ASK_ALIKE = "ask the model as in training, and scan again"
 MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 MORE_OF_THEM = "attack more values: --budget full"
+NO_HELDOUT = TEXTS["no_heldout"]
 STATE_RULE = TEXTS["state_rule"].format(more=MORE)
 ALL = "rerun without --documents, --time or --budget quick"
 TOO_FEW = "blind check is too weak"
@@ -92,7 +93,7 @@ def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Result
     remedy = MORE
     left_out = [count for count in result.counts if count.name.startswith("left out") and count.value]
     if re.search("unseen|held-out", measured.reason) and not measured.n and not record.corpus.documents.get("heldout"):
-        remedy = TEXTS["no_heldout"]
+        remedy = NO_HELDOUT
     elif not measured.n and left_out:
         most = max(left_out, key=lambda count: count.value)
         needed, remedy = f"{needed}; left out: {most.value} {most.meaning}", AGAIN

@@ -13,7 +13,7 @@ from audit.errors import listed
 from audit.measurements import Estimate
 from audit.policy import Overall, Verdict
 from audit.policy.checks import AGAIN, bounded
-from audit.policy.reasons import ALL, MORE
+from audit.policy.reasons import ALL, MORE, NO_HELDOUT
 from audit.record import AuditRecord, Result
 from audit.report import numbers
 from audit.report.numbers import between, interval, reached, show
@@ -146,11 +146,15 @@ def _compare_with_unseen(result: Result, measured: Estimate) -> str:
 def decides_most(record: AuditRecord, verdict: Verdict) -> str:
     """Name the one thing that would decide most undecided limits; empty where none is undecided.
 
-    What the budget or a bound left untried comes first, then the commonest remedy.
+    Unseen documents come first where there are none, then what the budget or a bound left untried, then the commonest
+    remedy.
     """
     undecided = [decision for decision in verdict.decisions if decision.outcome == "undecided"]
     if not undecided:
         return ""
+    alone = sum(one.remedy == NO_HELDOUT for one in undecided)
+    if alone:
+        return f"{_to_decide(alone, len(undecided))}: {NO_HELDOUT}."
     left = [one for one in undecided if one.remedy == ALL]
     if left:
         return f"{_to_decide(len(left), len(undecided))}: {_rerun(record) or ALL}."
