@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.strangers_sources import PAGE, QUESTIONS, Page, completions, conversation, draw, tag_names
+from benchmarks.strangers_sources import PAGE, QUESTIONS, READABLE, Page, completions, conversation, draw, tag_names
 
 SEED = 20
 BATCH = 12
@@ -199,29 +199,30 @@ def train_parser(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
     written = [
         ("<s_receipt>", "".join(f"<s_{name}>{page.value(name)}</s_{name}>" for name in page.fields)) for page in pages
     ]
-    _train_donut(folder, marks, [*zip(pages, written, strict=True)], vocabulary)
+    _train_donut(folder, marks, [*zip(map(draw, pages), written, strict=True)], vocabulary)
 
 
 def train_reader(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
     """Train a Donut that answers questions about a page, in the words of Donut's own DocVQA."""
     marks = ["<s_docvqa>", "<s_question>", "</s_question>", "<s_answer>", "</s_answer>"]
     written = [
-        (page, (f"<s_docvqa><s_question>{question}</s_question><s_answer>", f"{page.value(name)}</s_answer>"))
+        (picture, (f"<s_docvqa><s_question>{question}</s_question><s_answer>", f"{page.value(name)}</s_answer>"))
         for page in pages
+        for picture in [draw(page, READABLE)]
         for name, question in QUESTIONS.items()
     ]
     _train_donut(folder, marks, written, vocabulary)
 
 
 def _train_donut(
-    folder: Path, marks: Sequence[str], written: Sequence[tuple[Page, tuple[str, str]]], vocabulary: Path
+    folder: Path, marks: Sequence[str], written: Sequence[tuple[Any, tuple[str, str]]], vocabulary: Path
 ) -> None:
     """Train a Donut.
 
     Args:
         folder: of the model.
         marks: special tokens beside the vocabulary's, that of the task first.
-        written: pages, each with the text that begins the decoder's and the text that follows it.
+        written: pictures of pages, each with the text that begins the decoder's and the text that follows it.
         vocabulary: a folder with a tokenizer.
     """
     import torch
@@ -231,12 +232,19 @@ def _train_donut(
     words = tokenizer_of(vocabulary, writes=True, marks=marks)
     width, height = PAGE
     encoder = DonutSwinConfig(
-        image_size=[height, width], patch_size=4, embed_dim=24, depths=[1, 1], num_heads=[2, 4], window_size=4
+        image_size=[height, width],
+        patch_size=8,
+        embed_dim=24,
+        depths=[1, 1],
+        num_heads=[2, 4],
+        window_size=4,
+        initializer_range=0.1,
     )
     decoder = {
         "model_type": "mbart",
         "vocab_size": len(words),
         "d_model": 48,
+        "init_std": 0.1,
         "decoder_layers": 2,
         "decoder_attention_heads": 4,
         "decoder_ffn_dim": 96,
@@ -255,7 +263,7 @@ def _train_donut(
     config.pad_token_id, config.eos_token_id = words.pad_token_id, words.eos_token_id
     model = VisionEncoderDecoderModel(config)
     images = DonutImageProcessorPil(size={"height": height, "width": width}, **INK)
-    pixels = images([draw(page) for page, _ in written], return_tensors="pt")["pixel_values"]
+    pixels = images([picture for picture, _ in written], return_tensors="pt")["pixel_values"]
     rows, labels = [], []
     for _, (begun, text) in written:
         given, wanted = words(begun)["input_ids"], [*words(text)["input_ids"], words.eos_token_id]
@@ -270,7 +278,7 @@ def _train_donut(
                 "labels": padded([labels[index] for index in batch], -100),
             }
 
-    fit(model, batches, rate=2e-3, until=0.05, most=100)
+    fit(model, batches, rate=2e-3, until=0.1, most=100)
     save(folder, model, words, images)
 
 

@@ -17,7 +17,7 @@ PROMPT = "{text}\n\nQuestion: {question}\nAnswer:"
 """What a decoder completes."""
 PAGE = (112, 144)
 """Width and height in pixels of a page that only models look at."""
-READABLE = 8
+READABLE = 3
 """So many times larger is a page that an OCR reads."""
 Box = tuple[float, float, float, float]
 Parts = Mapping[str, Sequence["Page"]]
