@@ -53,7 +53,7 @@ INIT = "init {model} train --heldout-from test --out data --yes"
 INSPECT = "inspect data --model {model}"
 INIT_LINES = INIT.replace("train", "train.jsonl").replace("test", "test.jsonl")
 OCR = "ocr data"
-SCAN = "scan {model} data --budget quick"
+SCAN = "scan {model} data"
 
 
 @dataclass(frozen=True)

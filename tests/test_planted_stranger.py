@@ -14,8 +14,6 @@ from audit.cli import app
 from benchmarks import strangers
 from benchmarks.strangers import CASES, Walk, walk
 
-pytestmark = pytest.mark.usefixtures("undrawn")
-
 SROIE = Path(os.environ.get("DOCAUDIT_REAL_DATA", Path(__file__).parents[2] / "shared" / "data")) / "sroie"
 COMMANDS = 3
 """At most so many lead from a saved model to a verdict."""
