@@ -119,7 +119,7 @@ CASES = {
         "LayoutLM, CSV and scanned PDFs",
         models.train_layoutlm,
         sources.write_scans,
-        (INIT, OCR, SCAN),
+        (f"{INIT} --ocr eng", INSPECT, SCAN),
     ),
     "docvqa": Case(
         "Donut, DocVQA without OCR",

@@ -92,23 +92,34 @@ def receipts(n: int, seed: int) -> list[Page]:
         noise.insert(rng.randrange(13), code)
         noise += [str(rng.randrange(1000, 9999)), str(rng.randrange(1000, 9999))]
         fields = {"clerk": (noise.index(clerk),), "code": (noise.index(code),)}
-        found.append(Page(tuple(noise), fields, tuple(_box(index) for index in range(len(noise)))))
+        found.append(Page(tuple(noise), fields, tuple(_lay_out(noise))))
     return found
 
 
-def _box(index: int) -> Box:
-    """Place a word in one of two columns."""
-    left, top = 30 + 490 * (index % 2), 20 + 118 * (index // 2)
-    return (left, top, left + 440, top + 90)
+def _lay_out(words: Sequence[str]) -> Iterator[Box]:
+    """Place words in lines of two, each box as wide as its word."""
+    font = _font()
+    for start in range(0, len(words), 2):
+        left, top = 30.0, 20.0 + 59 * start
+        for word in words[start : start + 2]:
+            wide = font.getlength(word) * 1000 / PAGE[0]
+            yield (left, top, left + wide, top + 90)
+            left += wide + 50
+
+
+def _font(scale: int = 1) -> Any:
+    from PIL import ImageFont
+
+    return ImageFont.load_default(size=11 * scale)
 
 
 def draw(page: Page, scale: int = 1) -> Any:
     """Draw a page whose words have boxes."""
-    from PIL import Image, ImageDraw, ImageFont
+    from PIL import Image, ImageDraw
 
     width, height = (side * scale for side in PAGE)
     picture = Image.new("RGB", (width, height), "white")
-    pen, font = ImageDraw.Draw(picture), ImageFont.load_default(size=11 * scale)
+    pen, font = ImageDraw.Draw(picture), _font(scale)
     for word, (left, top, _, _) in zip(page.words, page.boxes, strict=True):
         pen.text((left * width / 1000, top * height / 1000), word, fill="black", font=font)
     return picture

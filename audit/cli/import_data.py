@@ -328,10 +328,15 @@ def _share_or_file(text: str | None) -> tuple[float | None, Path | None]:
     return share, None
 
 
+FOR_QUICK = 288
+"""Documents of each side of which a quick scan, which tries a quarter, tries the 72 that decide."""
+
+
 def _show_next(report: ImportReport, dst: Path, model: Path | None = None, *, without_model: bool = False) -> None:
     """Print the next commands."""
     named = model or "MODEL_DIR"
-    scan = f"docaudit scan {named} {dst} --budget quick --out first-look"
+    many = min(report.documents.get("member", 0), report.documents.get("heldout", 0)) >= FOR_QUICK
+    scan = f"docaudit scan {named} {dst}{' --budget quick' if many else ''} --out first-look"
     commands = (
         *([f"docaudit ocr {dst}"] if any("docaudit ocr" in warning for warning in report.warnings) else []),
         f"docaudit inspect {dst}" + ("" if without_model else f" --model {named}"),

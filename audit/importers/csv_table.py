@@ -27,7 +27,10 @@ class FieldTable(Importer):
     name = "csv"
     description = "a .csv of file, key and value, or of file and a column for each field; images or PDFs"
     word_files = SUFFIXES
-    marks = (("*.csv", r"(?i)^[^\n]*\bkey\b[^\n]*\bvalue\b"),)
+    marks = (
+        ("*.csv", r"(?i)^[^\n]*\bkey\b[^\n]*\bvalue\b"),
+        ("*.csv", r"(?i)^\W?(file|image|document|page)(_?(name|path))?\W?[,;\t]"),
+    )
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""

@@ -118,7 +118,7 @@ def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
     """
     alone = [split for split, n in record.corpus.documents.items() if n and split != "public"] == ["member"]
     if alone and decision.remedy in (MORE, ASK_ALIKE) and record.target.is_model:
-        return replace(decision, remedy=TEXTS["no_heldout"])
+        return replace(decision, remedy=NO_HELDOUT)
     more = decision.remedy in (MORE, MORE_PROVIDERS, MORE_OF_THEM) and decision.cause != "unresolved"
     if not more or decision.about_text or not left_untried(record):
         return decision
