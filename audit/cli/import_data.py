@@ -317,13 +317,11 @@ for _name, _importer in FORMATS.items():
 
 def _share_or_file(text: str | None) -> tuple[float | None, Path | None]:
     """Read what `--heldout` gives: a share, or a file."""
-    if text is None:
-        return None, None
     try:
-        share = float(text)
+        share = None if text is None else float(text)
     except ValueError:
-        return None, Path(text)
-    if not 0 <= share <= 1:
+        return None, Path(str(text))
+    if share is not None and not 0 <= share <= 1:
         raise UsageError(f"--heldout {text}: a share is between 0 and 1")
     return share, None
 
@@ -334,13 +332,12 @@ FOR_QUICK = 288
 
 def _show_next(report: ImportReport, dst: Path, model: Path | None = None, *, without_model: bool = False) -> None:
     """Print the next commands."""
-    named = model or "MODEL_DIR"
-    many = min(report.documents.get("member", 0), report.documents.get("heldout", 0)) >= FOR_QUICK
-    scan = f"docaudit scan {named} {dst}{' --budget quick' if many else ''} --out first-look"
+    quick = min(report.documents.get("member", 0), report.documents.get("heldout", 0)) >= FOR_QUICK
+    look = f"{model or 'MODEL_DIR'} {dst}{' --budget quick' if quick else ''} --out first-look"
     commands = (
         *([f"docaudit ocr {dst}"] if any("docaudit ocr" in warning for warning in report.warnings) else []),
-        f"docaudit inspect {dst}" + ("" if without_model else f" --model {named}"),
-        f"docaudit scan --no-model {dst}" if without_model else scan,
+        f"docaudit inspect {dst}" + ("" if without_model else f" --model {model or 'MODEL_DIR'}"),
+        f"docaudit scan {f'--no-model {dst}' if without_model else look}",
     )
     console.show_commands("Next:", commands)
 
