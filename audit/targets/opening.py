@@ -297,13 +297,8 @@ def find_unread(target: Target, corpus: Corpus) -> Unread:
         raise TargetError(*wording("canaries_unnamed", names=", ".join(names)))
     counts = _name_counts(Counter(corpus.document(name).split for name in found))
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return Unread(
-        frozenset(found),
-        warnings=(
-            f"{len(found)} documents are left out of the audit ({counts}): they name what the model does not"
-            f" know ({', '.join(names[:MOST_NAMED])}{more}).",
-        ),
-    )
+    named = f"{', '.join(names[:MOST_NAMED])}{more}"
+    return Unread(frozenset(found), warnings=wording("unknown_names", n=len(found), counts=counts, names=named))
 
 
 def without_unread(corpus: Corpus, unread: Unread) -> Corpus:
@@ -337,15 +332,11 @@ def _off_page(corpus: Corpus) -> Unread:
         elif off:
             lost[document.id] = off
     unread = Unread(frozenset(whole), frozenset((name, one) for name, own in lost.items() for one in own))
-    warnings = []
-    if whole:
-        named = _name_counts(Counter(corpus.document(name).split for name in whole))
-        why = "no answer to their questions occurs on the page"
-        warnings.append(f"{len(whole)} documents are left out of the audit ({named}): {why}.")
-    if lost:
-        n, named = len(unread.questions), _name_counts(count_questions(corpus, unread))
-        warnings.append(f"{n} questions are left out of the audit ({named}): their answer does not occur on the page.")
-    return replace(unread, warnings=tuple(warnings))
+    pages = _name_counts(Counter(corpus.document(name).split for name in whole))
+    asked, n = _name_counts(count_questions(corpus, unread)), len(unread.questions)
+    warnings = wording("documents_off_page", n=len(whole), counts=pages) if whole else ()
+    warnings += wording("questions_off_page", n=n, counts=asked) if lost else ()
+    return replace(unread, warnings=warnings)
 
 
 def _name_counts(counts: Mapping[str, int]) -> str:

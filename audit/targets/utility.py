@@ -19,17 +19,8 @@ from audit.stats.intervals import Interval, agreement_interval, cluster_sums, pr
 from audit.stats.paired import Ratios
 from audit.stats.rates import mean
 from audit.stats.resampling import bootstrap
+from audit.targets import interface
 from audit.targets.encoded_page import NOT_READ, Encoding
-from audit.targets.interface import (
-    Answer,
-    BestClass,
-    BestIntent,
-    BestLinks,
-    BestTokens,
-    TagProbabilities,
-    Target,
-    TokenTarget,
-)
 
 MASK_PROBABILITY = 0.15
 """Share of tokens that are hidden, as in BERT's training (Devlin et al. 2019)."""
@@ -62,12 +53,12 @@ def estimate(name: str, interval: Interval, unit: str, null: float, null_kind: s
     )
 
 
-def usefulness(target: Target, corpus: Corpus, seed: int) -> tuple[Measurement, ...]:
+def usefulness(target: interface.Target, corpus: Corpus, seed: int) -> tuple[Measurement, ...]:
     """Measure the target's task on held-out documents: ANLS of questions and of fields, else see `measure_task`."""
     return tuple(measurement for measurement, _ in _measure(target, corpus, seed))
 
 
-def usefulness_by_document(target: Target, corpus: Corpus, seed: int) -> dict[str, Ratios]:
+def usefulness_by_document(target: interface.Target, corpus: Corpus, seed: int) -> dict[str, Ratios]:
     """Give the sums behind `usefulness` by held-out document, so that two models can be compared as pairs.
 
     With the same seed the same pages and tokens are asked about.
@@ -76,13 +67,13 @@ def usefulness_by_document(target: Target, corpus: Corpus, seed: int) -> dict[st
     return {measurement.name: sums for measurement, sums in measured if sums is not None}
 
 
-def _measure(target: Target, corpus: Corpus, seed: int) -> list[Measured]:
-    if Answer in target.answers:
+def _measure(target: interface.Target, corpus: Corpus, seed: int) -> list[Measured]:
+    if interface.Answer in target.answers:
         return [_measure_answers(target, corpus, seed)]
-    return measure_task(cast("TokenTarget", target), corpus.of("heldout"), seed)
+    return measure_task(cast("interface.TokenTarget", target), corpus.of("heldout"), seed)
 
 
-def measure_task(target: TokenTarget, documents: Sequence[Document], seed: int) -> list[Measured]:
+def measure_task(target: interface.TokenTarget, documents: Sequence[Document], seed: int) -> list[Measured]:
     """Measure a target's own task on documents it did not train on.
 
     Masked-token accuracy of a masked language model, class accuracy of a classifier of pages, entity F1 of a tagger or
@@ -90,21 +81,21 @@ def measure_task(target: TokenTarget, documents: Sequence[Document], seed: int) 
     """
     rng = np.random.default_rng(seed)
     named = _pages(target, documents, rng)
-    if BestTokens in target.answers:
+    if interface.BestTokens in target.answers:
         return [_measure_masked(target, named, rng)]
-    if BestClass in target.answers:
-        best = target.ask([BestClass(page) for _, page in named])
+    if interface.BestClass in target.answers:
+        best = target.ask([interface.BestClass(page) for _, page in named])
         return [_share_right("class_accuracy", "documents", named, best, [page.page_class for _, page in named])]
     measured = [_measure_f1(target, named, rng)]
-    if BestIntent in target.answers:
+    if interface.BestIntent in target.answers:
         meant = [(name, page) for name, page in named if page.intent is not None]
-        intents = target.ask([BestIntent(page) for _, page in meant])
+        intents = target.ask([interface.BestIntent(page) for _, page in meant])
         true = [page.intent for _, page in meant]
         measured.append(_share_right("intent_accuracy", "utterances", meant, intents, true))
     return measured
 
 
-def _pages(target: TokenTarget, documents: Sequence[Document], rng: np.random.Generator) -> Named:
+def _pages(target: interface.TokenTarget, documents: Sequence[Document], rng: np.random.Generator) -> Named:
     """Draw documents, and give those that the target reads."""
     chosen = sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])
     pages = ((documents[index].id, target.encode(documents[index])) for index in chosen)
@@ -118,7 +109,7 @@ def _ratios(documents: Sequence[str], values: Any, clusters: Ints) -> Ratios | N
     return Ratios(documents, sums[:, 0], sums[:, 1]) if len(documents) else None
 
 
-def _measure_masked(target: TokenTarget, named: Named, rng: np.random.Generator) -> Measured:
+def _measure_masked(target: interface.TokenTarget, named: Named, rng: np.random.Generator) -> Measured:
     """Measure the share of hidden tokens that the model names first, 15 % of each page; null: naming the commonest.
 
     Where the model sees the page, white patches hide them in the image too, as the attack does.
@@ -128,7 +119,9 @@ def _measure_masked(target: TokenTarget, named: Named, rng: np.random.Generator)
         return Unresolved(name, "no held-out document to measure on", 0), None
     pages = [page for _, page in named]
     hidden = [_hidden_positions(page, rng) for page in pages]
-    queries = [BestTokens(page.scrubbed(positions), positions) for page, positions in zip(pages, hidden, strict=True)]
+    queries = [
+        interface.BestTokens(page.scrubbed(positions), positions) for page, positions in zip(pages, hidden, strict=True)
+    ]
     truth = [page.ids[list(positions)] for page, positions in zip(pages, hidden, strict=True)]
     hits = np.concatenate([a == b for a, b in zip(target.ask(queries), truth, strict=True)])
     clusters = np.repeat(np.arange(len(pages)), [len(positions) for positions in hidden])
@@ -154,13 +147,13 @@ def _share_right(name: str, unit: str, named: Named, best: Sequence[int], true: 
     return estimate(name, proportion(hits, clusters), unit, commonest, "chance"), sums
 
 
-def _measure_f1(target: TokenTarget, named: Named, rng: np.random.Generator) -> Measured:
+def _measure_f1(target: interface.TokenTarget, named: Named, rng: np.random.Generator) -> Measured:
     """Measure the micro F1 of whole entities or links; the interval draws pages.
 
     Entities are the same with the same label and words, links with the same child and parent; null: naming the
     commonest on each page.
     """
-    links_only = BestLinks in target.answers and TagProbabilities not in target.answers
+    links_only = interface.BestLinks in target.answers and interface.TagProbabilities not in target.answers
     name, unit = ("link_f1", "links") if links_only else ("entity_f1", "entities")
     sets = _find(target, [page for _, page in named]) if named else []
     counts = np.array([(len(true & found), len(true), len(found)) for true, found in sets], float).reshape(-1, 3)
@@ -215,9 +208,9 @@ def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str
     return entities
 
 
-def _find(target: TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entities, Entities]]:
+def _find(target: interface.TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entities, Entities]]:
     """Ask the target for what `find_on_page` takes, of each page."""
-    kinds: tuple[Any, ...] = (TagProbabilities, BestLinks)
+    kinds: tuple[Any, ...] = (interface.TagProbabilities, interface.BestLinks)
     asked = ([kind(page) for page in pages] if kind in target.answers else None for kind in kinds)
     tables, links = ([None] * len(pages) if queries is None else target.ask(queries) for queries in asked)
     every = zip(pages, tables, links, strict=True)
@@ -252,7 +245,7 @@ def find_on_page(
     return true, spade_entities(page.words, classes, links, labels)
 
 
-def _measure_answers(target: Target, corpus: Corpus, seed: int) -> Measured:
+def _measure_answers(target: interface.Target, corpus: Corpus, seed: int) -> Measured:
     """Measure the mean ANLS on held-out documents' questions; null: giving the members' commonest answer.
 
     The commonest to the same wording of the question, where members are asked it, else of all.
@@ -265,7 +258,7 @@ def _measure_answers(target: Target, corpus: Corpus, seed: int) -> Measured:
     replies: list[str] = []
     for start in range(0, len(asked), _AT_ONCE):
         part = asked[start : start + _AT_ONCE]
-        queries = [Answer(page_view(corpus, document), question.question) for _, document, question in part]
+        queries = [interface.Answer(page_view(corpus, document), question.question) for _, document, question in part]
         replies += [reply.text for reply in target.ask(queries)]
     scores = np.array([anls(reply, question.answers) for reply, (_, _, question) in zip(replies, asked, strict=True)])
     clusters = np.array([number for number, _, _ in asked], np.int64)

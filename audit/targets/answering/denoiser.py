@@ -20,7 +20,6 @@ trained on the data set's public documents, as the published adversary's model i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -30,7 +29,6 @@ import transformers
 from audit.arrays import Floats, Ints
 from audit.cards import TargetCard
 from audit.corpus.documents import Document
-from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.targets import wording
 from audit.targets.answering.layout import (
@@ -46,7 +44,7 @@ from audit.targets.answering.layout import (
 from audit.targets.answering.loading import AnsweringFamily, find_family
 from audit.targets.answering.pictures import image_processor_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample, marks_of, special_tokens
-from audit.targets.answering.target import AskedPage, asked_page, page_of
+from audit.targets.answering.target import AskedPage, asked_page, page_of, view_of
 from audit.targets.answering.words_reader import encoder_decoder_reader
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_whole_model, place
@@ -99,9 +97,8 @@ class Denoiser:
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `TokenTarget.encode`: the page's first tokens."""
-        opener = None if document.image is None or self._images is None else partial(self._images, document)
-        view = PageView(document.words, document.size, opener)
-        if self._picture is not None and opener is None:
+        view = view_of(document, self._images)
+        if self._picture is not None and view.open_page is None:
             return None
         read = tokens_of_words(self.tokenizer, marks_of(self.tokenizer), view.words)
         tokens = PageTokens(read.ids[: MAX_TOKENS - 1], read.words[: MAX_TOKENS - 1])

@@ -26,18 +26,7 @@ from PIL import ImageFont
 from audit.corpus.images import MAX_PIXELS
 from audit.errors import TargetError
 from audit.targets import wording
-from audit.targets.answering.reader import (
-    ENCODED,
-    LONGEST_ANSWER,
-    QUESTION,
-    ApartReader,
-    Inputs,
-    Reader,
-    Sample,
-    continued,
-    filled,
-    tokens_of,
-)
+from audit.targets.answering import reader as reading
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import open_tokenizer
 from audit.targets.checkpoint.safety import DAMAGE, beyond_measure, one_line, quiet
@@ -125,7 +114,7 @@ def resolution_of(image_processor: Any) -> tuple[int, int] | None:
     return None if height is None or width is None else (int(height), int(width))
 
 
-def image_of(sample: Sample) -> Any:
+def image_of(sample: reading.Sample) -> Any:
     """Return the page's image as an image processor takes it: (height, width, 3), uint8.
 
     Raises:
@@ -163,7 +152,7 @@ def donut_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> D
     return DonutReader(image_processor_of(folder), tokenizer, config, prompt or DONUT_PROMPT)
 
 
-class DonutReader(Reader):
+class DonutReader(reading.Reader):
     """See `audit.targets.answering.reader.Reader`."""
 
     def __init__(self, image_processor: Any, tokenizer: Any, config: Any, prompt: str) -> None:
@@ -179,46 +168,50 @@ class DonutReader(Reader):
         candidates = (*named, getattr(config.decoder, "bos_token_id", None))
         self._start = [int(next((number for number in candidates if number is not None), tokenizer.eos_token_id))]
         # Text, unlike a mark, is parted from the answer by a space.
-        self._gap = "" if tokens_of(tokenizer, self._prompt)[-1:] in [[number] for number in self.forbidden] else " "
+        self._gap = (
+            "" if reading.tokens_of(tokenizer, self._prompt)[-1:] in [[number] for number in self.forbidden] else " "
+        )
         self.resolution = resolution_of(image_processor)
-        self.max_tokens = int(getattr(config.decoder, "max_position_embeddings", 0) or 2 * LONGEST_ANSWER)
-        self.max_new_tokens = min(LONGEST_ANSWER, self.max_tokens // 2)
+        self.max_tokens = int(getattr(config.decoder, "max_position_embeddings", 0) or 2 * reading.LONGEST_ANSWER)
+        self.max_new_tokens = min(reading.LONGEST_ANSWER, self.max_tokens // 2)
         # The same question is put to many views of its page, and each of them is sorted by length before it is read.
         self._spelled = lru_cache(maxsize=4096)(self._spell)
         self._longest_question = self.max_tokens - _OFFSET - self.max_new_tokens - len(self._asked("")[0])
         if self._longest_question < 1:
             raise TargetError(*wording("no_room", max_tokens=self.max_tokens))
 
-    def prompts(self, samples: Sequence[Sample]) -> Inputs:
+    def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `Reader.prompts`."""
         prompts = [self._tokens(sample)[0] for sample in samples]
         return {**self._pages(samples), "decoder_input_ids": torch.tensor(prompts, dtype=torch.long)}
 
-    def taught(self, samples: Sequence[Sample]) -> Inputs:
+    def taught(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `Reader.taught`."""
         pairs = [self._tokens(sample) for sample in samples]
         return {
             **self._pages(samples),
-            "decoder_input_ids": filled([[*prompt, *answer[:-1]] for prompt, answer in pairs], self._pad_id),
-            "labels": filled([[*[NOT_READ] * (len(prompt) - 1), *answer] for prompt, answer in pairs], NOT_READ),
+            "decoder_input_ids": reading.filled([[*prompt, *answer[:-1]] for prompt, answer in pairs], self._pad_id),
+            "labels": reading.filled(
+                [[*[NOT_READ] * (len(prompt) - 1), *answer] for prompt, answer in pairs], NOT_READ
+            ),
         }
 
-    def alike(self, sample: Sample) -> object:
+    def alike(self, sample: reading.Sample) -> object:
         """See `Reader.alike`."""
         return tuple(map(len, self._tokens(sample)))
 
-    def _pages(self, samples: Sequence[Sample]) -> Inputs:
+    def _pages(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         encoded = [sample.encoded for sample in samples if sample.encoded is not None]
-        return {ENCODED: torch.stack(encoded)} if len(encoded) == len(samples) else self.pictures(samples)
+        return {reading.ENCODED: torch.stack(encoded)} if len(encoded) == len(samples) else self.pictures(samples)
 
-    def pictures(self, samples: Sequence[Sample]) -> Inputs:
+    def pictures(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `PictureReader.pictures`."""
         pages = [image_of(sample) for sample in samples]
         return {
             "pixel_values": self._images(pages, input_data_format="channels_last", return_tensors="pt").pixel_values
         }
 
-    def _tokens(self, sample: Sample) -> tuple[list[int], list[int]]:
+    def _tokens(self, sample: reading.Sample) -> tuple[list[int], list[int]]:
         """Return the prompt's tokens, and the answer's with its end; no answer: none."""
         return self._spelled(sample.question, sample.answer)
 
@@ -228,7 +221,7 @@ class DonutReader(Reader):
 
     def _asked(self, question: str, answer: str | None = None) -> tuple[list[int], list[int]]:
         text = None if answer is None else self._gap + self._plain(answer)
-        prompt, tokens = continued(self.tokenizer, self._prompt.replace(QUESTION, question), text or "")
+        prompt, tokens = reading.continued(self.tokenizer, self._prompt.replace(reading.QUESTION, question), text or "")
         # A mark of Donut's task takes the place of the token that the decoder's text begins with.
         with_task = self._is_donut and bool(prompt) and prompt[0] in self.forbidden
         start = [] if prompt[:1] == self._start or with_task else self._start
@@ -278,33 +271,33 @@ def font_of(folder: Path) -> bytes:
     return font
 
 
-class Pix2StructReader(ApartReader):
+class Pix2StructReader(reading.ApartReader):
     """See `audit.targets.answering.reader.Reader`."""
 
-    max_new_tokens: int = LONGEST_ANSWER
+    max_new_tokens: int = reading.LONGEST_ANSWER
 
     def __init__(self, image_processor: Any, tokenizer: Any, font: bytes, prompt: str | None = None) -> None:
         super().__init__(tokenizer)
         self._images = image_processor
         self._font = font
-        self._prompt = prompt or QUESTION
+        self._prompt = prompt or reading.QUESTION
         self._close = [*self.ends]
         self.max_tokens = int(image_processor.max_patches)
 
-    def prompts(self, samples: Sequence[Sample]) -> Inputs:
+    def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `Reader.prompts`."""
         pages = [self._with_header(sample) for sample in samples]
         read = self._images(pages, is_vqa=False, input_data_format="channels_first", return_tensors="pt")
         return {"flattened_patches": read["flattened_patches"], "attention_mask": read["attention_mask"]}
 
-    def alike(self, sample: Sample) -> object:
+    def alike(self, sample: reading.Sample) -> object:
         """See `Reader.alike`: all images are filled to one number of patches."""
         return None if sample.answer is None else len(self._answer(sample))
 
-    def _with_header(self, sample: Sample) -> Any:
+    def _with_header(self, sample: reading.Sample) -> Any:
         """Return the page under its question: (3, height, width), uint8."""
         page = np.moveaxis(image_of(sample), -1, 0)
-        header = self._prompt.replace(QUESTION, sample.question)[:LONGEST_HEADER]
+        header = self._prompt.replace(reading.QUESTION, sample.question)[:LONGEST_HEADER]
         height, width = page.shape[1:]
         # The page is made as wide as the header is: a strip of a few pixels would grow beyond all bounds.
         growth = max(1.0, (min(_LINE, len(header)) * _LETTER + _MARGINS) / width)

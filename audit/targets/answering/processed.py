@@ -20,20 +20,8 @@ import torch
 
 from audit.errors import TargetError
 from audit.targets import TABLE, wording
+from audit.targets.answering import reader as reading
 from audit.targets.answering.pictures import image_of, processor_of
-from audit.targets.answering.reader import (
-    LONGEST_ANSWER,
-    QUESTION,
-    Inputs,
-    Reader,
-    Sample,
-    continued,
-    ending,
-    generation_of,
-    ids_of,
-    n_shared,
-    tokens_of,
-)
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.encoded_page import NOT_READ
 
@@ -43,7 +31,7 @@ _ASIDE = ("labels", "height", "width", "rows", "cols", "num_patches")
 """What processors give beside a model's inputs."""
 
 
-class ProcessorReader(Reader):
+class ProcessorReader(reading.Reader):
     """What readers that work through a processor share; see `audit.targets.answering.reader.Reader`.
 
     Args:
@@ -60,41 +48,41 @@ class ProcessorReader(Reader):
         self.ends = ends
         self.forbidden |= ends
         self.max_tokens = positions or _POSITIONS
-        self.max_new_tokens = min(LONGEST_ANSWER, self.max_tokens // 2)
+        self.max_new_tokens = min(reading.LONGEST_ANSWER, self.max_tokens // 2)
         self._longest_question = self.max_tokens // 4
 
-    def prompts(self, samples: Sequence[Sample]) -> Inputs:
+    def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `Reader.prompts`."""
         return self._stack_samples([self._asked(sample) for sample in samples])
 
-    def taught(self, samples: Sequence[Sample]) -> Inputs:
+    def taught(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `Reader.taught`."""
         return self._stack_samples([self._with_answer(sample) for sample in samples])
 
-    def alike(self, sample: Sample) -> object:
+    def alike(self, sample: reading.Sample) -> object:
         """See `Reader.alike`: rows are as long as their text, and as the size of the page makes its image."""
         size = sample.view.size or image_of(sample).shape[:2]
-        return size, tuple(len(tokens_of(self.tokenizer, text)) for text in self._texts(sample))
+        return size, tuple(len(reading.tokens_of(self.tokenizer, text)) for text in self._texts(sample))
 
     @abstractmethod
-    def _texts(self, sample: Sample) -> list[str]:
+    def _texts(self, sample: reading.Sample) -> list[str]:
         """Return the text that is asked, and where there is an answer one that tells answers of other lengths apart."""
 
     @abstractmethod
-    def _asked(self, sample: Sample) -> Inputs:
+    def _asked(self, sample: reading.Sample) -> reading.Inputs:
         """Return one sample's inputs without its answer."""
 
     @abstractmethod
-    def _with_answer(self, sample: Sample) -> Inputs:
+    def _with_answer(self, sample: reading.Sample) -> reading.Inputs:
         """Return one sample's inputs with its answer and its end, and the labels of these."""
 
-    def _question(self, sample: Sample) -> str:
+    def _question(self, sample: reading.Sample) -> str:
         return self._plain(sample.question, self._longest_question)
 
-    def _answer(self, sample: Sample) -> str:
+    def _answer(self, sample: reading.Sample) -> str:
         return self._plain(sample.answer or "", self.max_new_tokens)
 
-    def _read(self, sample: Sample, text: str, **settings: Any) -> Inputs:
+    def _read(self, sample: reading.Sample, text: str, **settings: Any) -> reading.Inputs:
         """Return one sample's inputs, as the processor makes them.
 
         Raises:
@@ -113,7 +101,7 @@ class ProcessorReader(Reader):
             )
         return inputs
 
-    def _followed(self, inputs: Inputs, own: list[int], begin: int) -> Inputs:
+    def _followed(self, inputs: reading.Inputs, own: list[int], begin: int) -> reading.Inputs:
         """Return the inputs with other ids in their row, of which those from `begin` on are taught."""
         shape, length = inputs["input_ids"].shape, len(own)
         of_tokens = {
@@ -124,7 +112,7 @@ class ProcessorReader(Reader):
         labels = [*[NOT_READ] * begin, *own[begin:]]
         return {**inputs, **of_tokens, "input_ids": torch.tensor([own]), "labels": torch.tensor([labels])}
 
-    def _stack_samples(self, samples: Sequence[Inputs]) -> Inputs:
+    def _stack_samples(self, samples: Sequence[reading.Inputs]) -> reading.Inputs:
         """Return inputs of several samples as one batch, filled on the right."""
         fill = {"input_ids": self.tokenizer.pad_token_id, "labels": NOT_READ}
         return {name: stacked([one[name] for one in samples], fill.get(name, 0)) for name in samples[0]}
@@ -143,8 +131,11 @@ def ends_of(folder: CheckpointFolder, config: Any, tokenizer: Any) -> frozenset[
         TargetError: generation_config.json cannot be used.
     """
     text = config.get_text_config(decoder=True)
-    named = {*ids_of(getattr(text, "eos_token_id", None)), *ids_of(generation_of(folder).eos_token_id)}
-    return frozenset({tokenizer.eos_token_id, *ending(tokenizer, named)})
+    named = {
+        *reading.ids_of(getattr(text, "eos_token_id", None)),
+        *reading.ids_of(reading.generation_of(folder).eos_token_id),
+    }
+    return frozenset({tokenizer.eos_token_id, *reading.ending(tokenizer, named)})
 
 
 def positions_of(config: Any) -> int | None:
@@ -196,30 +187,30 @@ class ChatReader(ProcessorReader):
         system: str | None = None,
     ) -> None:
         super().__init__(processor, ends, positions)
-        self._prompt = prompt or QUESTION
+        self._prompt = prompt or reading.QUESTION
         self._system: list[Turn] = [] if system is None else [_turn("system", system)]
         if system is not None and system.strip() not in self._render([*self._system, _turn("user", "a")]):
             raise TargetError(*wording("no_system_turn"))
 
-    def _texts(self, sample: Sample) -> list[str]:
+    def _texts(self, sample: reading.Sample) -> list[str]:
         asked = self._render(self._turns(sample))
         return [asked] if sample.answer is None else [asked, self._render(self._turns(sample, answered=True))]
 
-    def _asked(self, sample: Sample) -> Inputs:
+    def _asked(self, sample: reading.Sample) -> reading.Inputs:
         return self._read_turns(sample, self._turns(sample))
 
-    def _with_answer(self, sample: Sample) -> Inputs:
+    def _with_answer(self, sample: reading.Sample) -> reading.Inputs:
         asked = self._asked(sample)["input_ids"][0].tolist()
         inputs = self._read_turns(sample, self._turns(sample, answered=True))
         ids = inputs["input_ids"][0].tolist()
-        begin = n_shared(asked, ids)
+        begin = reading.n_shared(asked, ids)
         ended = [index for index in range(begin, len(ids)) if ids[index] in self.ends]
         # What a template writes after the end of the turn is no answer; one that writes no end leaves it to us.
         own = ids[: ended[-1] + 1] if ended else [*ids, self.tokenizer.eos_token_id]
         return self._followed(inputs, own[: begin + self.max_new_tokens], begin)
 
-    def _turns(self, sample: Sample, *, answered: bool = False) -> list[Turn]:
-        asked = self._prompt.replace(QUESTION, self._question(sample))
+    def _turns(self, sample: reading.Sample, *, answered: bool = False) -> list[Turn]:
+        asked = self._prompt.replace(reading.QUESTION, self._question(sample))
         turns = [*self._system, _turn("user", asked, {"type": "image"})]
         return [*turns, _turn("assistant", self._answer(sample))] if answered else turns
 
@@ -227,7 +218,7 @@ class ChatReader(ProcessorReader):
         goes_on = turns[-1]["role"] == "user"
         return str(self._processor.apply_chat_template(turns, add_generation_prompt=goes_on, tokenize=False))
 
-    def _read_turns(self, sample: Sample, turns: list[Turn]) -> Inputs:
+    def _read_turns(self, sample: reading.Sample, turns: list[Turn]) -> reading.Inputs:
         text = self._render(turns)
         bos = self.tokenizer.bos_token
         return self._read(sample, text, add_special_tokens=bos is None or not text.startswith(bos))
@@ -259,24 +250,21 @@ class PromptReader(ProcessorReader):
         self._prompt = prompt
         self._writes_apart = writes_apart
         self._takes_suffix = "suffix" in inspect.signature(type(processor).__call__).parameters
-        ended_by_mark = tokens_of(self.tokenizer, prompt)[-1:] in [[token] for token in self.forbidden]
+        ended_by_mark = reading.tokens_of(self.tokenizer, prompt)[-1:] in [[token] for token in self.forbidden]
         self._gap = "" if ended_by_mark or prompt[-1:].isspace() else " "
-        self.advice = (
-            "is [recipe] prompt the whole text of the training prompts,"
-            f" with {self._mark or 'the mark of the image'} in place of the image?"
-        )
+        (self.advice,) = wording("whole_text", mark=self._mark or "the mark of the image")
 
-    def _texts(self, sample: Sample) -> list[str]:
+    def _texts(self, sample: reading.Sample) -> list[str]:
         asked = self._text(sample)
         return [asked] if sample.answer is None else [asked, asked + self._gap + self._answer(sample)]
 
-    def _text(self, sample: Sample) -> str:
-        return self._prompt.replace(QUESTION, self._question(sample))
+    def _text(self, sample: reading.Sample) -> str:
+        return self._prompt.replace(reading.QUESTION, self._question(sample))
 
-    def _asked(self, sample: Sample) -> Inputs:
+    def _asked(self, sample: reading.Sample) -> reading.Inputs:
         return self._read(sample, self._text(sample))
 
-    def _with_answer(self, sample: Sample) -> Inputs:
+    def _with_answer(self, sample: reading.Sample) -> reading.Inputs:
         inputs = self._asked(sample)
         if self._writes_apart:
             # A text of its own, with the special tokens that the tokenizer writes around one.
@@ -286,7 +274,7 @@ class PromptReader(ProcessorReader):
             begin = inputs["input_ids"].shape[1]
             inputs = self._read(sample, self._text(sample), suffix=self._answer(sample))
             return self._followed(inputs, inputs["input_ids"][0].tolist()[: begin + self.max_new_tokens], begin)
-        _, answer = continued(self.tokenizer, self._text(sample), self._gap + self._answer(sample))
+        _, answer = reading.continued(self.tokenizer, self._text(sample), self._gap + self._answer(sample))
         ids = inputs["input_ids"][0].tolist()
         return self._followed(inputs, [*ids, *self._ended(answer)], len(ids))
 
@@ -321,7 +309,7 @@ def seeing_reader(
     if processor.chat_template and not whole:
         return ChatReader(processor, ends, positions, prompt, system)
     if prompt is None:
-        usual = f"{mark or ''}Question: {QUESTION} Answer:"
+        usual = f"{mark or ''}Question: {reading.QUESTION} Answer:"
         example = TABLE["answering"]["prompts"].get(str(config.model_type), usual)
         raise TargetError(*wording("no_chat_template", folder=folder, example=example))
     if system is not None:

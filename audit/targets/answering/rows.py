@@ -67,14 +67,11 @@ def steady(device: str) -> Iterator[None]:
     two, for an answer of a tiny Donut).
     """
     threads = torch.get_num_threads()
-    alone = device == "cpu" and threads > 1
-    if alone:
-        torch.set_num_threads(1)
+    torch.set_num_threads(1 if device == "cpu" else threads)
     try:
         yield
     finally:
-        if alone:
-            torch.set_num_threads(threads)
+        torch.set_num_threads(threads)
 
 
 def trial_sample() -> Sample:

@@ -17,19 +17,10 @@ from audit.cards import TargetCard
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import PageView
 from audit.corpus.removal import cover
+from audit.targets import interface
 from audit.targets.adaptation import adapt_to_answer, computing
+from audit.targets.answering import reader as reading
 from audit.targets.answering.layout import BOX_SCALE, boxes_of
-from audit.targets.answering.reader import (
-    ENCODED,
-    Inputs,
-    PageTokens,
-    PictureReader,
-    Reader,
-    Sample,
-    TokenReader,
-    greedy,
-    ids_of,
-)
 from audit.targets.answering.rows import (
     NO_IMAGE,
     NO_WORDS,
@@ -45,17 +36,6 @@ from audit.targets.answering.rows import (
 from audit.targets.batching import Batch
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import OpenImage
-from audit.targets.interface import (
-    Adaptation,
-    Adapted,
-    Answer,
-    AnswerLoss,
-    PageQuery,
-    PageViewQuery,
-    Query,
-    Reply,
-    TrainingLoss,
-)
 
 SENTINEL = "<extra_id_0>"
 """What stands in T5's inputs where tokens are missing (Raffel et al. 2020, section 3.1.4)."""
@@ -84,14 +64,20 @@ class AskedPage(Encoding):
         words = sorted({int(word) for word in self.words[list(positions)] if word >= 0})
         return replace(self.masked(positions), view=cover(self.view, words))
 
-    def samples(self) -> list[Sample]:
+    def samples(self) -> list[reading.Sample]:
         """Return the samples of a reader, one a question."""
         own = tuple(self.ids[self.words >= 0].tolist())
-        return [Sample(self.view, question, answer, own) for question, answer in self.asked]
+        return [reading.Sample(self.view, question, answer, own) for question, answer in self.asked]
+
+
+def view_of(document: Document, images: OpenImage | None) -> PageView:
+    """Return the view of a document's page, with its image where it has one and `images` opens it."""
+    opener = None if document.image is None or images is None else partial(images, document)
+    return PageView(document.words, document.size, opener)
 
 
 def read_page(
-    reader: TokenReader, view: PageView, asked: tuple[tuple[str, str], ...], around: Sequence[int]
+    reader: reading.TokenReader, view: PageView, asked: tuple[tuple[str, str], ...], around: Sequence[int]
 ) -> AskedPage | None:
     """Return the page as far as a row of the reader holds it; rows with longer questions may hold less of its end.
 
@@ -114,7 +100,9 @@ def read_page(
     return page_of(reader.tokenizer, view, longest, asked)
 
 
-def page_of(tokenizer: Any, view: PageView, tokens: PageTokens, asked: tuple[tuple[str, str], ...] = ()) -> AskedPage:
+def page_of(
+    tokenizer: Any, view: PageView, tokens: reading.PageTokens, asked: tuple[tuple[str, str], ...] = ()
+) -> AskedPage:
     """Return the page of these tokens.
 
     Hidden tokens are T5's first sentinel, one for each, or [MASK] where the vocabulary has that. There, as in BERT's,
@@ -160,12 +148,12 @@ class AnsweringTarget(RowTarget):
         images: opens the pages of documents that are encoded; None: they have none.
     """
 
-    reader: Reader
+    reader: reading.Reader
 
     def __init__(
         self,
         model: Any,
-        reader: Reader,
+        reader: reading.Reader,
         card: TargetCard,
         batch_rows: int | None = None,
         images: OpenImage | None = None,
@@ -174,13 +162,13 @@ class AnsweringTarget(RowTarget):
         self.reader = reader
         self.card = card
         self.images = images
-        if isinstance(reader, TokenReader):
-            self.answers |= {TrainingLoss}
+        if isinstance(reader, reading.TokenReader):
+            self.answers |= {interface.TrainingLoss}
         self.rows = Batch(batch_rows or rows_for(reader, card.device))
         self._shares = share(reader)
-        self._ends = reader.ends | ids_of(model.generation_config.eos_token_id)
+        self._ends = reader.ends | reading.ids_of(model.generation_config.eos_token_id)
         self._unspoken = reader.forbidden | self._ends
-        model.generation_config = greedy(model.generation_config, self._ends, reader.forbidden)
+        model.generation_config = reading.greedy(model.generation_config, self._ends, reader.forbidden)
 
     def check(self, corpus: Corpus) -> None:
         """Refuse a corpus whose pages the model cannot read.
@@ -198,38 +186,37 @@ class AnsweringTarget(RowTarget):
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `TokenTarget.encode`: the document's page with its questions, which decide how much of it is read."""
-        if not isinstance(self.reader, TokenReader):
+        if not isinstance(self.reader, reading.TokenReader):
             return None
-        opener = None if document.image is None or self.images is None else partial(self.images, document)
         # Training takes the first of a question's answers.
         asked = tuple((one.question, one.answers[0]) for one in document.questions if one.answers)
-        return read_page(self.reader, PageView(document.words, document.size, opener), asked, around)
+        return read_page(self.reader, view_of(document, self.images), asked, around)
 
     def token_strings(self, ids: Sequence[int]) -> str:
         """See `TokenTarget.token_strings`."""
         return self.reader.text_of(ids)
 
-    def _methods(self) -> dict[type[Query[Any]], Callable[[Any], list[Any]]]:
+    def _methods(self) -> dict[type[interface.Query[Any]], Callable[[Any], list[Any]]]:
         return {
-            Answer: self._replies,
-            AnswerLoss: self._log_probabilities,
-            Adaptation: lambda asked: [*map(self._adapt, asked)],
+            interface.Answer: self._replies,
+            interface.AnswerLoss: self._log_probabilities,
+            interface.Adaptation: lambda asked: [*map(self._adapt, asked)],
             # One query at a time, for memory.
-            TrainingLoss: lambda asked: [*map(self._candidate_losses, asked)],
+            interface.TrainingLoss: lambda asked: [*map(self._candidate_losses, asked)],
         }
 
     def _view_of(self, query: Any) -> PageView:
-        return query.view if isinstance(query, PageViewQuery) else asked_page(query).view
+        return query.view if isinstance(query, interface.PageViewQuery) else asked_page(query).view
 
-    def _replies(self, queries: Sequence[Answer]) -> list[Reply]:
-        samples = [Sample(query.view, query.question) for query in queries]
+    def _replies(self, queries: Sequence[interface.Answer]) -> list[interface.Reply]:
+        samples = [reading.Sample(query.view, query.question) for query in queries]
         return self._each(samples, self._generate)
 
-    def _log_probabilities(self, queries: Sequence[AnswerLoss]) -> list[Floats]:
-        samples = [Sample(query.view, query.question, query.answer) for query in queries]
+    def _log_probabilities(self, queries: Sequence[interface.AnswerLoss]) -> list[Floats]:
+        samples = [reading.Sample(query.view, query.question, query.answer) for query in queries]
         return self._each(samples, self._score_answers)
 
-    def _candidate_losses(self, query: TrainingLoss) -> Floats:
+    def _candidate_losses(self, query: interface.TrainingLoss) -> Floats:
         """Compute the mean loss of the page's questions with each candidate in place."""
         page = asked_page(query)
         if not page.asked:
@@ -240,18 +227,18 @@ class AnsweringTarget(RowTarget):
         means: Floats = losses.reshape(len(pages), -1).mean(axis=1)
         return means
 
-    def _adapt(self, query: Adaptation) -> Adapted:
+    def _adapt(self, query: interface.Adaptation) -> interface.Adapted:
         """Return how the model takes to one answer; see `adapt_to_answer`."""
-        sample = Sample(replace(query.view), query.question, query.answer)
+        sample = reading.Sample(replace(query.view), query.question, query.answer)
         asked = replace(sample, answer=None)
         inputs = self._inputs(self.reader.taught([sample]), 1, 1)
         return adapt_to_answer(
             self.model, inputs, lambda: self._generate([asked], 1)[0].text, query.answer, query.rule, self.computing
         )
 
-    def _each(self, samples: Sequence[Sample], run: Any) -> list[Any]:
+    def _each(self, samples: Sequence[reading.Sample], run: Any) -> list[Any]:
         """Return what `run` gives for each sample, in order."""
-        if isinstance(self.reader, PictureReader):
+        if isinstance(self.reader, reading.PictureReader):
             return [
                 reply
                 for part in split_by_page(samples, PAGES * self.rows.size)
@@ -259,20 +246,20 @@ class AnsweringTarget(RowTarget):
             ]
         return self._run(samples, run, self.reader.alike)
 
-    def _with_encoded_pages(self, samples: Sequence[Sample]) -> list[Sample]:
+    def _with_encoded_pages(self, samples: Sequence[reading.Sample]) -> list[reading.Sample]:
         """Return the samples with their pages encoded, each page once."""
         pages = {id(sample.view): sample for sample in samples}
         encoded = dict(zip(pages, self._run([*pages.values()], self._encode_pages, lambda _: None), strict=True))
         return [replace(sample, encoded=encoded[id(sample.view)]) for sample in samples]
 
-    def _encode_pages(self, samples: Sequence[Sample], n_rows: int) -> list[torch.Tensor]:
+    def _encode_pages(self, samples: Sequence[reading.Sample], n_rows: int) -> list[torch.Tensor]:
         """Return the pages of one batch as the model's encoder sees them."""
-        assert isinstance(self.reader, PictureReader)
+        assert isinstance(self.reader, reading.PictureReader)
         inputs = self._inputs(self.reader.pictures(samples), len(samples), n_rows)
         with self._steady(n_rows), self.computing():
             return [*self.model.get_encoder()(**inputs).last_hidden_state[: len(samples)]]
 
-    def _generate(self, samples: Sequence[Sample], n_rows: int) -> list[Reply]:
+    def _generate(self, samples: Sequence[reading.Sample], n_rows: int) -> list[interface.Reply]:
         """Return the greedy answers to one batch."""
         with self._steady(n_rows), self.computing():
             out = self.model.generate(
@@ -287,19 +274,19 @@ class AnsweringTarget(RowTarget):
         rows = zip(tokens.tolist(), log_probabilities, strict=True)
         return [self._reply_of(ids, own) for (ids, own), _ in zip(rows, samples, strict=False)]
 
-    def _reply_of(self, ids: list[int], log_probabilities: Floats) -> Reply:
+    def _reply_of(self, ids: list[int], log_probabilities: Floats) -> interface.Reply:
         """Return the answer that generated tokens spell before the first end, and its probability."""
         end = next((index for index, token in enumerate(ids) if token in self._ends), None)
         ids = ids[:end]
         spoken = [index for index, token in enumerate(ids) if token not in self._unspoken]
-        return Reply(
+        return interface.Reply(
             text=self.reader.text_of(ids),
             confidence=float(np.exp(log_probabilities[spoken].sum())),
             n_tokens=len(spoken),
             ended=end is not None,
         )
 
-    def _score_answers(self, samples: Sequence[Sample], n_rows: int) -> list[Floats]:
+    def _score_answers(self, samples: Sequence[reading.Sample], n_rows: int) -> list[Floats]:
         """Return the log-probability of each token of the true answers of one batch."""
         inputs = self._inputs(self.reader.taught(samples), len(samples), n_rows)
         with self._steady(n_rows), self.computing():
@@ -312,12 +299,12 @@ class AnsweringTarget(RowTarget):
         values = _log_probabilities_of(logits[read], labels[read]).cpu().double().numpy()
         return np.split(values, np.cumsum(read.sum(dim=1).cpu().numpy()))[: len(samples)]
 
-    def _inputs(self, inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
+    def _inputs(self, inputs: reading.Inputs, n_samples: int, n_rows: int) -> reading.Inputs:
         rows: dict[str, Any] = {
             name: value.to(self.card.device) for name, value in fill_rows(inputs, n_samples, n_rows).items()
         }
-        if ENCODED in rows:
-            rows["encoder_outputs"] = BaseModelOutput(last_hidden_state=rows.pop(ENCODED))
+        if reading.ENCODED in rows:
+            rows["encoder_outputs"] = BaseModelOutput(last_hidden_state=rows.pop(reading.ENCODED))
         return rows
 
     def _steady(self, n_rows: int) -> AbstractContextManager[None]:
@@ -328,9 +315,9 @@ class AnsweringTarget(RowTarget):
         return computing(self.card, self.model.get_output_embeddings)
 
 
-def asked_page(query: Query[Any]) -> AskedPage:
+def asked_page(query: interface.Query[Any]) -> AskedPage:
     """Return the page of a query about pages, as `AnsweringTarget.encode` gives it."""
-    assert isinstance(query, PageQuery)
+    assert isinstance(query, interface.PageQuery)
     assert isinstance(query.page, AskedPage)
     return query.page
 

@@ -18,20 +18,9 @@ from audit.corpus.bars import lines_of
 from audit.corpus.documents import Word
 from audit.errors import TargetError
 from audit.targets import wording
+from audit.targets.answering import reader as reading
 from audit.targets.answering.layout import ROWS_KEPT, RowReader, SampleRow
 from audit.targets.answering.processed import ends_of
-from audit.targets.answering.reader import (
-    LONGEST_ANSWER,
-    QUESTION,
-    Inputs,
-    Reader,
-    Sample,
-    continued,
-    filled,
-    first_tokens,
-    n_shared,
-    tokens_of,
-)
 from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.loading import open_tokenizer, unpadded
@@ -39,9 +28,9 @@ from audit.targets.encoded_page import NOT_READ
 
 TEXT = "{text}"
 """Stands for the page's text in a prompt."""
-CHAT_PROMPT = f"{TEXT}\n\n{QUESTION}"
+CHAT_PROMPT = f"{TEXT}\n\n{reading.QUESTION}"
 """The user's turn, when the manifest's recipe names none."""
-SQUAD_PROMPT = f"question: {QUESTION} context: {TEXT}"
+SQUAD_PROMPT = f"question: {reading.QUESTION} context: {TEXT}"
 """What T5 is trained with on SQuAD (Raffel et al. 2020, appendix D.15)."""
 MAX_TOKENS = 4096
 """The longest row that is read of models that would take longer ones (a densely written page has 2,000)."""
@@ -50,7 +39,9 @@ _SQUAD_TOKENS = 512
 _POSITIONS = ("max_position_embeddings", "max_encoder_position_embeddings", "n_positions", "max_sequence_length")
 
 
-def decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None, system: str | None = None) -> Reader:
+def decoder_reader(
+    folder: CheckpointFolder, config: Any, prompt: str | None, system: str | None = None
+) -> reading.Reader:
     """Return the reader of a decoder.
 
     Args:
@@ -112,7 +103,7 @@ class TextPrompt:
     def parts(self, question: str) -> tuple[str, str]:
         """Return what stands before the page's text and behind it; the page's text may hold "{question}" itself."""
         before, after = self.text.split(TEXT)
-        return before.replace(QUESTION, question), after.replace(QUESTION, question)
+        return before.replace(reading.QUESTION, question), after.replace(reading.QUESTION, question)
 
     def fill(self, text: str, question: str) -> str:
         """Put the page's text and the question into their places."""
@@ -120,7 +111,7 @@ class TextPrompt:
         return before + text + after
 
 
-class DecoderReader(Reader):
+class DecoderReader(reading.Reader):
     """A decoder: the answer goes on where the prompt ends.
 
     Prompts are filled on the left to a length that follows from their own, as `generate` needs it; samples with
@@ -136,14 +127,14 @@ class DecoderReader(Reader):
     ) -> None:
         super().__init__(tokenizer)
         self._prompt = TextPrompt(prompt or CHAT_PROMPT)
-        self.max_tokens, self.max_new_tokens = positions, min(LONGEST_ANSWER, positions // 4)
+        self.max_tokens, self.max_new_tokens = positions, min(reading.LONGEST_ANSWER, positions // 4)
         self.scores = positions * len(tokenizer)
         self.ends, self.forbidden = ends, self.forbidden | ends
         pad, text = tokenizer.pad_token_id, self._prompt.text
         self._pad = int(tokenizer.eos_token_id if pad is None else pad)
         marks = [*self._marks.finditer(text)]
         self._turns = bool(tokenizer.chat_template) and not marks
-        start, begins = around(tokenizer)[0], tokens_of(tokenizer, text)
+        start, begins = around(tokenizer)[0], reading.tokens_of(tokenizer, text)
         self._start = [] if self._turns or begins[: len(start)] == start else start
         ended = text[-1:].isspace() or (marks and marks[-1].end() == len(text))
         self._gap = "" if self._turns or ended else " "
@@ -152,7 +143,7 @@ class DecoderReader(Reader):
             raise TargetError(*wording("no_system_turn"))
         self._spelled = lru_cache(ROWS_KEPT)(self._spell)
 
-    def prompts(self, samples: Sequence[Sample]) -> Inputs:
+    def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `Reader.prompts`: `input_ids` and `attention_mask`."""
         rows = [self._tokens(sample)[0] for sample in samples]
         length = max(bucket_of(len(row)) for row in rows)
@@ -160,26 +151,28 @@ class DecoderReader(Reader):
         mask = [[*[0] * (length - len(row)), *[1] * len(row)] for row in rows]
         return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
 
-    def taught(self, samples: Sequence[Sample]) -> Inputs:
+    def taught(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `Reader.taught`."""
         pairs = [self._tokens(sample) for sample in samples]
         length = max(bucket_of(len(prompt) + len(answer)) for prompt, answer in pairs)
         rows = [(*pair, length - len(pair[0]) - len(pair[1])) for pair in pairs]
         return {
-            "input_ids": filled([[*prompt, *answer, *[self._pad] * n] for prompt, answer, n in rows], self._pad),
-            "attention_mask": filled([[1] * (length - n) + [0] * n for _, _, n in rows], 0),
-            "labels": filled(
+            "input_ids": reading.filled(
+                [[*prompt, *answer, *[self._pad] * n] for prompt, answer, n in rows], self._pad
+            ),
+            "attention_mask": reading.filled([[1] * (length - n) + [0] * n for _, _, n in rows], 0),
+            "labels": reading.filled(
                 [[*[NOT_READ] * len(prompt), *answer, *[NOT_READ] * n] for prompt, answer, n in rows], NOT_READ
             ),
         }
 
-    def alike(self, sample: Sample) -> object:
+    def alike(self, sample: reading.Sample) -> object:
         """See `Reader.alike`."""
         prompt, answer = self._tokens(sample)
         taught = None if sample.answer is None else (bucket_of(len(prompt) + len(answer)), len(answer))
         return bucket_of(len(prompt)), taught
 
-    def _tokens(self, sample: Sample) -> tuple[list[int], list[int]]:
+    def _tokens(self, sample: reading.Sample) -> tuple[list[int], list[int]]:
         """Return the prompt's tokens, and the answer's with its end; no answer: none."""
         return self._spelled(sample.view.words, sample.question, sample.answer, self.max_new_tokens)
 
@@ -190,10 +183,10 @@ class DecoderReader(Reader):
         text = self._fitting(self._plain(text_of_words(words)), asked)
         prompt, whole = self._render(text, asked, None), self._render(text, asked, self._plain(answer or ""))
         if not whole.startswith(prompt):
-            before, after = tokens_of(self.tokenizer, prompt), tokens_of(self.tokenizer, whole)
-            after = after[n_shared(before, after) :]
+            before, after = reading.tokens_of(self.tokenizer, prompt), reading.tokens_of(self.tokenizer, whole)
+            after = after[reading.n_shared(before, after) :]
         else:
-            before, after = continued(self.tokenizer, prompt, whole[len(prompt) :])
+            before, after = reading.continued(self.tokenizer, prompt, whole[len(prompt) :])
         return [*self._start, *before], [] if answer is None else self._ended(after)[:most]
 
     def _ended(self, answer: list[int]) -> list[int]:
@@ -214,7 +207,7 @@ class DecoderReader(Reader):
 
     def _fitting(self, text: str, question: str) -> str:
         """Return the beginning of the page's text that leaves room for all else."""
-        taken = self.max_new_tokens + len(tokens_of(self.tokenizer, self._render("", question, None)))
+        taken = self.max_new_tokens + len(reading.tokens_of(self.tokenizer, self._render("", question, None)))
         return whole_words(self.tokenizer, text, self.max_tokens - taken - len(self._start) - 1)
 
 
@@ -227,26 +220,28 @@ class EncoderDecoderReader(RowReader):
     needs_words = True
 
     def __init__(self, tokenizer: Any, positions: int, prompt: str = SQUAD_PROMPT) -> None:
-        longest = min(LONGEST_ANSWER, positions // 4)
+        longest = min(reading.LONGEST_ANSWER, positions // 4)
         super().__init__(tokenizer, positions, longest, int(tokenizer.eos_token_id), int(tokenizer.pad_token_id))
         self._prompt = TextPrompt(prompt)
         self.scores = positions * len(tokenizer)
         self._begin, self._after = around(tokenizer)
         self._close = self._after or self._close
 
-    def prompts(self, samples: Sequence[Sample]) -> Inputs:
+    def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `Reader.prompts`: `input_ids` and `attention_mask`."""
         rows = [self._row(sample).ids for sample in samples]
         length = max(bucket_of(len(row)) for row in rows)
         return {
-            "input_ids": filled([[*row, *[self._pad] * (length - len(row))] for row in rows], self._pad),
-            "attention_mask": filled([[1] * len(row) + [0] * (length - len(row)) for row in rows], 0),
+            "input_ids": reading.filled([[*row, *[self._pad] * (length - len(row))] for row in rows], self._pad),
+            "attention_mask": reading.filled([[1] * len(row) + [0] * (length - len(row)) for row in rows], 0),
         }
 
     def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
         asked = self._plain(question, self.max_tokens // 4)
         texts = [self._plain(word.text) for word in words]
-        overhead = len(tokens_of(self.tokenizer, self._prompt.fill("", asked))) + len(self._begin) + len(self._after)
+        overhead = (
+            len(reading.tokens_of(self.tokenizer, self._prompt.fill("", asked))) + len(self._begin) + len(self._after)
+        )
         text = whole_words(self.tokenizer, " ".join(texts), self.max_tokens - overhead - 1)
         row = unpadded(self.tokenizer).encode(self._prompt.fill(text, asked), add_special_tokens=False)
         begin = len(self._prompt.parts(asked)[0])
@@ -279,14 +274,14 @@ def word_of(offsets: tuple[int, int], word_at: dict[int, int]) -> int | None:
 
 def around(tokenizer: Any) -> tuple[list[int], list[int]]:
     """Return the special tokens that the tokenizer puts before a text and behind it."""
-    whole, bare = tokenizer("a")["input_ids"], tokens_of(tokenizer, "a")
+    whole, bare = tokenizer("a")["input_ids"], reading.tokens_of(tokenizer, "a")
     place = next((n for n in range(len(whole)) if whole[n : n + len(bare)] == bare), 0)
     return list(whole[:place]), list(whole[place + len(bare) :])
 
 
 def whole_words(tokenizer: Any, text: str, n_tokens: int) -> str:
     """Return the beginning of the text that has at most `n_tokens` tokens and ends with a whole word."""
-    short = first_tokens(tokenizer, text, n_tokens)
+    short = reading.first_tokens(tokenizer, text, n_tokens)
     if len(short) == len(text) or text[len(short)].isspace():
         return short.rstrip()
     cut = max(short.rfind(" "), short.rfind("\n"), 0)

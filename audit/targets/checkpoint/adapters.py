@@ -24,7 +24,7 @@ from transformers.models.auto import modeling_auto
 from audit.errors import TargetError
 from audit.files import PrivateFolder
 from audit.targets import TABLE, wording
-from audit.targets.checkpoint.content import WEIGHTS, bases_named, is_adapter
+from audit.targets.checkpoint.content import WEIGHTS, bases_named, is_adapter, read_settings
 from audit.targets.checkpoint.safety import DAMAGE, download_of, one_line, quiet
 
 PREFIX = "base_model.model."
@@ -94,11 +94,8 @@ def base_folder(folder: Path, settings: Mapping[str, Any], given: Path | None) -
         if is_adapter(place):
             raise TargetError(*wording("adapter_on_adapter", folder=folder, place=place))
         return place
-    called = (
-        f", and {' '.join(named.split())[:200]} is no folder with a model on this machine"
-        if isinstance(named, str)
-        else ""
-    )
+    name = " ".join(named.split())[:200] if isinstance(named, str) else ""
+    called = f", and {name} is no folder with a model on this machine" if name else ""
     command = download_of(named, "BASE")
     raise TargetError(*wording("adapter_without_base", folder=folder, called=called, command=command))
 
@@ -164,11 +161,8 @@ def _labels(adapter: Adapter) -> dict[str, Any]:
 
 def _beside(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration of the same kind of model that lies beside the adapter, as some write it there."""
-    try:
-        own = json.loads((adapter.path / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return own if isinstance(own, dict) and own.get("model_type") == base.get("model_type") else {}
+    own = read_settings(adapter.path / "config.json", damaged_is_empty=True)
+    return own if own.get("model_type") == base.get("model_type") else {}
 
 
 def _paths(folder: Path, patterns: tuple[str, ...]) -> list[Path]:

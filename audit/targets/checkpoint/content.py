@@ -86,7 +86,7 @@ def other_weights(folder: Path) -> list[str]:
 
 def code_that_runs(folder: Path) -> list[str]:
     """List the files of code that a loader would run because the configuration names their classes."""
-    named = _read_settings(folder / "config.json", damaged_is_empty=True).get("auto_map")
+    named = read_settings(folder / "config.json", damaged_is_empty=True).get("auto_map")
     return [name for name in unscanned_files(folder) if Path(name).suffix in _CODE] if named else []
 
 
@@ -121,7 +121,7 @@ def hash_files(folder: Path) -> dict[str, str]:
     if not is_adapter(folder):
         return {name: file_digest(path).hex() for name, path in files_of(folder).items()}
     own = {name: file_digest(folder / name).hex() for name in (SETTINGS, WEIGHTS) if (folder / name).is_file()}
-    named = _read_settings(folder / SETTINGS, damaged_is_empty=True).get("base_model_name_or_path")
+    named = read_settings(folder / SETTINGS, damaged_is_empty=True).get("base_model_name_or_path")
     bases = bases_named(folder, named)[:1]
     return own | {f"base/{name}": file_digest(path).hex() for base in bases for name, path in files_of(base).items()}
 
@@ -137,7 +137,7 @@ def bases_named(folder: Path, named: object) -> list[Path]:
     return [place for place in models if place.resolve() != folder.resolve()]
 
 
-def _read_settings(path: Path, *, damaged_is_empty: bool = False) -> dict[str, Any]:
+def read_settings(path: Path, *, damaged_is_empty: bool = False) -> dict[str, Any]:
     """Read a JSON object; a missing file, or one that holds no object, is empty.
 
     Raises:
@@ -181,7 +181,7 @@ def recognise_task(folder: Path) -> RecognisedTask:
     """
     if not folder.is_dir():
         raise TargetError(f"{folder}: no such folder", "give a local Hugging Face checkpoint")
-    config, settings = _read_settings(folder / "config.json"), _read_settings(folder / SETTINGS)
+    config, settings = read_settings(folder / "config.json"), read_settings(folder / SETTINGS)
     # PEFT writes the class of the base where it is given no task type.
     mapped = settings.get("auto_mapping")
     named = config.get("architectures") or [mapped.get("base_model_class") if isinstance(mapped, dict) else None]

@@ -15,25 +15,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from audit.cards import PrivacyCard, TargetCard
 from audit.files import digest_of_files, hub_revision
+from audit.targets import wording
+from audit.targets.checkpoint import content
 from audit.targets.checkpoint.adapters import Adapter, assemble, base_folder, read_adapter
-from audit.targets.checkpoint.content import (
-    SETTINGS,
-    WEIGHTS,
-    TrainingProgress,
-    file_digest,
-    files_of,
-    is_adapter,
-    training_progress,
-)
 from audit.targets.checkpoint.safety import method_of, refuse_training, refuse_unsafe, refuse_unsafe_adapter
 
 PRIVACY_FILE = "docaudit_privacy.json"
 _MAX_BYTES = 2**16
 _CARD: TypeAdapter[PrivacyCard] = TypeAdapter(PrivacyCard)
-_NOT_GIVEN = (
-    "the checkpoint states a guarantee (epsilon {epsilon:.3g} at delta {delta:.2g}) that its own "
-    "numbers do not give. It is left out"
-)
 
 
 def weights_sha256(folder: AnyFolder) -> str:
@@ -87,7 +76,7 @@ def stated_guarantee(model: AnyFolder) -> tuple[PrivacyCard | None, tuple[str, .
     numbers = (card.noise_multiplier, card.delta, card.unit_rate, card.steps, card.client_rate)
     if card.sample_rate <= card.client_rate * (1 + 1e-9) and may_give(card.epsilon, *numbers):
         return replace(card, curve=privacy_curve(*numbers)[1:]), ()
-    return None, (_NOT_GIVEN.format(epsilon=card.epsilon, delta=card.delta),)
+    return None, wording("not_given", epsilon=card.epsilon, delta=card.delta)
 
 
 NumberFormat = Literal["auto", "float32", "bfloat16"]
@@ -114,7 +103,7 @@ class CheckpointFolder:
 
     path: Path
     config: dict[str, Any]
-    progress: TrainingProgress
+    progress: content.TrainingProgress
     adapter: Adapter | None = None
     base: CheckpointFolder | None = None
     fresh: bool = False
@@ -135,12 +124,16 @@ class CheckpointFolder:
 
     @property
     def _files(self) -> dict[str, Path]:
-        own = {} if self.adapter is None else {name: self.adapter.path / name for name in (SETTINGS, WEIGHTS)}
-        return {**files_of(self.path), **own}
+        own = (
+            {}
+            if self.adapter is None
+            else {name: self.adapter.path / name for name in (content.SETTINGS, content.WEIGHTS)}
+        )
+        return {**content.files_of(self.path), **own}
 
     @cached_property
     def _digests(self) -> dict[str, bytes]:
-        return {name: file_digest(path) for name, path in self._files.items()}
+        return {name: content.file_digest(path) for name, path in self._files.items()}
 
     @property
     def sha256(self) -> str:
@@ -178,7 +171,7 @@ class CheckpointFolder:
         if self.base is not None:
             return self.base.weight_names
         names: set[str] = set()
-        for name, path in files_of(self.path).items():
+        for name, path in content.files_of(self.path).items():
             if name.endswith(".safetensors"):
                 with safe_open(path, "pt") as tensors:
                     names.update(tensors.keys())
@@ -223,15 +216,15 @@ def open_checkpoint(folder: AnyFolder, base: Path | None = None) -> CheckpointFo
     """
     if isinstance(folder, CheckpointFolder):
         return folder
-    if not is_adapter(folder):
-        return CheckpointFolder(folder, refuse_unsafe(folder), training_progress(folder))
+    if not content.is_adapter(folder):
+        return CheckpointFolder(folder, refuse_unsafe(folder), content.training_progress(folder))
     settings = refuse_unsafe_adapter(folder)
     under = open_checkpoint(base_folder(folder, settings, base))
     refuse_training(under, under.config)
     adapter = read_adapter(folder, settings)
     path = assemble(adapter, under.path)
     config: dict[str, Any] = json.loads((path / "config.json").read_text(encoding="utf-8"))
-    return CheckpointFolder(path, config, training_progress(folder), adapter, under)
+    return CheckpointFolder(path, config, content.training_progress(folder), adapter, under)
 
 
 def in_format(folder: CheckpointFolder, number_format: NumberFormat) -> CheckpointFolder:
@@ -242,7 +235,7 @@ def in_format(folder: CheckpointFolder, number_format: NumberFormat) -> Checkpoi
 
 def is_checkpoint(folder: Path) -> bool:
     """Return True for a folder that holds a model's configuration or an adapter."""
-    return (folder / "config.json").is_file() or is_adapter(folder)
+    return (folder / "config.json").is_file() or content.is_adapter(folder)
 
 
 def _dtype_of(model: Any) -> str:

@@ -16,22 +16,11 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
 from audit.errors import TargetError
-from audit.targets import wording
+from audit.targets import TABLE, wording
 from audit.targets.checkpoint.content import files_of, other_weights
 
-DAMAGE = (
-    OSError,
-    ValueError,
-    TypeError,
-    RuntimeError,
-    AttributeError,
-    LookupError,
-    ArithmeticError,
-    AssertionError,
-    ImportError,
-    StrictDataclassError,
-    SafetensorError,
-)
+_BUILT_IN = (OSError, ValueError, TypeError, RuntimeError, AttributeError, LookupError, ArithmeticError)
+DAMAGE = (*_BUILT_IN, AssertionError, ImportError, StrictDataclassError, SafetensorError)
 """What transformers and its libraries raise on damaged files; none of them documents a closed list."""
 
 
@@ -122,13 +111,7 @@ _MOST_BYTES = 8 * 2**20
 """Of a file of settings: a model that names 20,000 classes has two."""
 MOST_OTHER_BYTES = 128 * 2**20
 """The size cap of a file beside the weights that a checkpoint's hash covers: the largest tokenizers have 35 MiB."""
-_MOST = {
-    re.compile("layers|depth|blocks|experts|stages|groups|repeats", re.IGNORECASE): 1000,
-    re.compile("num_labels|n_classes|num_classes"): 100_000,
-    re.compile("seq_length|image_tokens|query_tokens|tokens_per_image|patches|tiles"): 10**6,
-}
-"""The most of what a model is made of, before any weight is read (published models have under 500 layers), of outputs,
-and of tokens that stand for a page."""
+_MOST = {re.compile(pattern, re.IGNORECASE): most for pattern, most in TABLE["most"].items()}
 
 
 def refuse_unsafe(folder: Path) -> dict[str, Any]:

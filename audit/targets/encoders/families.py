@@ -34,14 +34,7 @@ OpenImage = Callable[[Document], Image]
 """Opens a document's page, bounded: `audit.corpus.canaries.schema.open_page` of a corpus."""
 CACHED_BYTES = 128 * 2**20
 """What the resized pages of one target may take in memory: all 626 receipts of SROIE at 256 x 256 pixels."""
-REACH = {
-    Resampling.NEAREST: 0.0,
-    Resampling.BOX: 0.0,
-    Resampling.BILINEAR: 0.5,
-    Resampling.HAMMING: 0.5,
-    Resampling.BICUBIC: 1.5,
-    Resampling.LANCZOS: 2.5,
-}
+REACH: dict[Resampling, float] = {Resampling[name]: reach for name, reach in TABLE["reach"].items()}
 """How far each of Pillow's filters reaches beyond a pixel's own edges, in pixels: of the picture when a page is made
 smaller, of the page when it is enlarged."""
 PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")

@@ -83,12 +83,9 @@ def _recognise(folder: CheckpointFolder) -> tuple[Any, Family, HeadName]:
     classes = ", ".join(model_class.__name__ for model_class in family.heads.values())
     if "mlm" not in family.heads:
         classes += f"; transformers has no masked language model of {family.name}"
-    raise TargetError(
-        f"{folder}: unknown architecture {', '.join(architectures) or 'none'}",
-        f"docaudit knows {classes}"
-        if architectures
-        else f'add "architectures": [CLASS] to config.json, with the class it was saved from, one of {classes}',
-    )
+    if not architectures:
+        raise TargetError(*wording("no_architecture", folder=folder, classes=classes))
+    raise TargetError(f"{folder}: unknown architecture {', '.join(architectures)}", f"docaudit knows {classes}")
 
 
 def config_of(folder: AnyFolder) -> Any:
@@ -169,13 +166,12 @@ def labels_of(config: Any, given: Sequence[str] | Task, folder: CheckpointFolder
     Raises:
         TargetError: the manifest's labels are not the model's, or the labels are in no scheme.
     """
-    if head == "document-classification":
-        return _class_names(config, given.labels if isinstance(given, Task) else tuple(given), folder)
-    if head not in _KINDS:
+    if head not in (*_KINDS, "document-classification"):
         return ()
-    outside = given.outside if isinstance(given, Task) else None
-    named = given.labels if isinstance(given, Task) else tuple(given)
+    outside, named = (given.outside, given.labels) if isinstance(given, Task) else (None, tuple(given))
     own = tuple(str(config.id2label.get(index, f"{_UNNAMED}{index}")) for index in range(config.num_labels))
+    if head == "document-classification":
+        return _class_names(config, own, named, folder)
     unnamed = any(label.startswith(_UNNAMED) for label in own)
     if not unnamed:
         if named and sorted(named) != sorted(own):
@@ -186,9 +182,10 @@ def labels_of(config: Any, given: Sequence[str] | Task, folder: CheckpointFolder
     return _checked(named, outside, head, "manifest.toml [task] labels: ", "")
 
 
-def _class_names(config: Any, named: tuple[str, ...], folder: CheckpointFolder) -> tuple[str, ...]:
+def _class_names(
+    config: Any, own: tuple[str, ...], named: tuple[str, ...], folder: CheckpointFolder
+) -> tuple[str, ...]:
     """Return the names of a classifier's classes: its own, or the manifest's where it has none."""
-    own = tuple(str(config.id2label.get(index, f"{_UNNAMED}{index}")) for index in range(config.num_labels))
     if config.num_labels < 2 or config.problem_type in ("regression", "multi_label_classification"):
         raise TargetError(*wording("not_one_class", folder=folder))
     if not any(label.startswith(_UNNAMED) for label in own):

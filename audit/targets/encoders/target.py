@@ -13,6 +13,7 @@ import torch
 from audit.arrays import Floats, Ints
 from audit.cards import TargetCard
 from audit.corpus.documents import Document
+from audit.targets import interface
 from audit.targets.adaptation import adapt, adapted_layer, share_right
 from audit.targets.batching import padded_rows
 from audit.targets.encoded_page import Encoding
@@ -20,26 +21,6 @@ from audit.targets.encoders.encoding import Encoder, unknown_labels
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.forward import BATCH_TOKENS, Forward
 from audit.targets.encoders.heads import HEADS, CostsOf, HeadName, own_scores, page_losses, sum_of_losses
-from audit.targets.interface import (
-    AdaptationRule,
-    Adapted,
-    BestClass,
-    BestLinks,
-    BestTokens,
-    CandidateLogits,
-    Candidates,
-    CompletionLoss,
-    FillMask,
-    MaskedCompletionLoss,
-    MaskedLoss,
-    PageAdaptation,
-    Query,
-    Relaxed,
-    RelaxedLoss,
-    TagProbabilities,
-    TrainingLoss,
-    type_asked,
-)
 
 A = TypeVar("A")
 
@@ -65,9 +46,9 @@ class EncoderTarget:
         self.card = card
         self.labels = encoder.labels
         self.head = HEADS[cast("HeadName", card.task)]
-        self.answers: frozenset[type[Query[Any]]] = self.head.answers
+        self.answers: frozenset[type[interface.Query[Any]]] = self.head.answers
         if self.head.costs is not None:
-            self.answers |= {PageAdaptation}
+            self.answers |= {interface.PageAdaptation}
         tokenizer = encoder.tokenizer
         # Where positions follow from it, padding is what the model takes for it.
         pad_id = model.config.pad_token_id if family.counts_from_padding else tokenizer.pad_token_id
@@ -81,23 +62,23 @@ class EncoderTarget:
             card.dtype,
             through_head=self.head.classes is not None,
         )
-        self._methods: dict[type[Query[Any]], Any] = {
-            FillMask: self._fill_mask,
-            BestTokens: self._best_tokens,
-            CandidateLogits: self._candidate_logits,
-            MaskedLoss: self._masked_losses,
-            MaskedCompletionLoss: self._masked_completion_losses,
-            TagProbabilities: self._tag_probabilities,
-            BestLinks: self._best_links,
-            BestClass: self._best_classes,
-            PageAdaptation: lambda asked: enumerate(self._adapt(query.page, query.rule) for query in asked),
+        self._methods: dict[type[interface.Query[Any]], Any] = {
+            interface.FillMask: self._fill_mask,
+            interface.BestTokens: self._best_tokens,
+            interface.CandidateLogits: self._candidate_logits,
+            interface.MaskedLoss: self._masked_losses,
+            interface.MaskedCompletionLoss: self._masked_completion_losses,
+            interface.TagProbabilities: self._tag_probabilities,
+            interface.BestLinks: self._best_links,
+            interface.BestClass: self._best_classes,
+            interface.PageAdaptation: lambda asked: enumerate(self._adapt(query.page, query.rule) for query in asked),
         }
         if self.head.costs is not None:
             losses = TokenLosses(model, self.forward, self.head.costs)
             self._methods |= {
-                TrainingLoss: lambda asked: enumerate(losses.training(asked)),
-                CompletionLoss: lambda asked: enumerate(losses.completions(asked)),
-                RelaxedLoss: lambda asked: enumerate(losses.relaxed(asked)),
+                interface.TrainingLoss: lambda asked: enumerate(losses.training(asked)),
+                interface.CompletionLoss: lambda asked: enumerate(losses.completions(asked)),
+                interface.RelaxedLoss: lambda asked: enumerate(losses.relaxed(asked)),
             }
         # Vocabularies are often padded: the model's last outputs may stand for no token at all.
         padding = range(len(tokenizer), model.config.vocab_size)
@@ -128,51 +109,57 @@ class EncoderTarget:
         """Give, by the id of a document, the labels that the model lacks; see `unknown_labels`."""
         return unknown_labels(self.encoder.task, self.labels, documents)
 
-    def ask(self, queries: Sequence[Query[A]]) -> list[A]:
+    def ask(self, queries: Sequence[interface.Query[A]]) -> list[A]:
         """See `Target.ask`.
 
         Raises:
             ValueError: a query of a type this target cannot answer, or queries of several types.
         """
-        kind = type_asked(self, queries)
+        kind = interface.type_asked(self, queries)
         if kind is None:
             return []
         with torch.inference_mode():
             answers = dict(self._methods[kind](queries))
         return [answers[row] for row in range(len(queries))]
 
-    def _fill_mask(self, queries: Sequence[FillMask]) -> Iterator[tuple[int, Candidates]]:
+    def _fill_mask(self, queries: Sequence[interface.FillMask]) -> Iterator[tuple[int, interface.Candidates]]:
         for row, scores in self._logits_at(queries):
             scores[self._never_candidates] = -np.inf
             best = best_first(scores, queries[row].n_candidates)
-            yield row, Candidates(best, scores[best])
+            yield row, interface.Candidates(best, scores[best])
 
-    def _candidate_logits(self, queries: Sequence[CandidateLogits]) -> Iterator[tuple[int, Floats]]:
+    def _candidate_logits(self, queries: Sequence[interface.CandidateLogits]) -> Iterator[tuple[int, Floats]]:
         for row, scores in self._logits_at(queries):
             yield row, scores[queries[row].candidates]
 
-    def _logits_at(self, queries: Sequence[FillMask | CandidateLogits]) -> Iterator[tuple[int, Floats]]:
+    def _logits_at(
+        self, queries: Sequence[interface.FillMask | interface.CandidateLogits]
+    ) -> Iterator[tuple[int, Floats]]:
         """Yield each query's index and the logits over the vocabulary at its position, shape (n_vocabulary,)."""
         for rows, hidden in self._hidden([query.page for query in queries]):
             places = torch.tensor([queries[row].position for row in rows], device=hidden.device)
             own = hidden[torch.arange(len(rows), device=hidden.device), places]
             yield from zip(rows, self._vocabulary_logits(own), strict=True)
 
-    def _best_tokens(self, queries: Sequence[BestTokens]) -> Iterator[tuple[int, Ints]]:
+    def _best_tokens(self, queries: Sequence[interface.BestTokens]) -> Iterator[tuple[int, Ints]]:
         pages = [query.page for query in queries]
         for row, logits in self._logits_of(pages, [query.positions for query in queries]):
             yield row, logits.argmax(axis=1)
 
-    def _masked_losses(self, queries: Sequence[MaskedLoss]) -> Iterator[tuple[int, Floats]]:
+    def _masked_losses(self, queries: Sequence[interface.MaskedLoss]) -> Iterator[tuple[int, Floats]]:
         for row, surprisals in self._surprisals(queries):
             query = queries[row]
             yield row, surprisals[np.arange(len(surprisals)), query.page.ids[list(query.positions)]]
 
-    def _masked_completion_losses(self, queries: Sequence[MaskedCompletionLoss]) -> Iterator[tuple[int, Floats]]:
+    def _masked_completion_losses(
+        self, queries: Sequence[interface.MaskedCompletionLoss]
+    ) -> Iterator[tuple[int, Floats]]:
         for row, surprisals in self._surprisals(queries):
             yield row, surprisals[np.arange(len(surprisals)), queries[row].completions].mean(axis=1)
 
-    def _surprisals(self, queries: Sequence[MaskedLoss | MaskedCompletionLoss]) -> Iterator[tuple[int, Floats]]:
+    def _surprisals(
+        self, queries: Sequence[interface.MaskedLoss | interface.MaskedCompletionLoss]
+    ) -> Iterator[tuple[int, Floats]]:
         """Yield each query's index and minus the log-probability of every token at each position, all of them hidden.
 
         Shape (n_positions, n_vocabulary), nats.
@@ -188,7 +175,7 @@ class EncoderTarget:
             for number, row in enumerate(rows):
                 yield row, self._vocabulary_logits(hidden[number, list(positions[row])])
 
-    def _tag_probabilities(self, queries: Sequence[TagProbabilities]) -> Iterator[tuple[int, Floats]]:
+    def _tag_probabilities(self, queries: Sequence[interface.TagProbabilities]) -> Iterator[tuple[int, Floats]]:
         tags_of = self.head.tags
         assert tags_of is not None
         for rows, hidden in self._hidden([query.page for query in queries]):
@@ -196,13 +183,13 @@ class EncoderTarget:
             for row, table in zip(rows, tags, strict=False):
                 yield row, np.exp(table[: len(queries[row].page.ids)])
 
-    def _best_links(self, queries: Sequence[BestLinks]) -> Iterator[tuple[int, Ints]]:
+    def _best_links(self, queries: Sequence[interface.BestLinks]) -> Iterator[tuple[int, Ints]]:
         links_of = self.head.links
         assert links_of is not None
         for rows, hidden in self._hidden([query.page for query in queries]):
             yield from zip(rows, links_of(self.model, hidden, self._filled(queries, rows, hidden)), strict=False)
 
-    def _best_classes(self, queries: Sequence[BestClass]) -> Iterator[tuple[int, int]]:
+    def _best_classes(self, queries: Sequence[interface.BestClass]) -> Iterator[tuple[int, int]]:
         classes_of = self.head.classes
         assert classes_of is not None
         for rows, hidden in self._hidden([query.page for query in queries]):
@@ -210,12 +197,14 @@ class EncoderTarget:
             yield from zip(rows, scores.cpu().double().numpy().argmax(axis=1).tolist(), strict=False)
 
     @staticmethod
-    def _filled(queries: Sequence[BestLinks | BestClass], rows: Sequence[int], hidden: torch.Tensor) -> list[Encoding]:
+    def _filled(
+        queries: Sequence[interface.BestLinks | interface.BestClass], rows: Sequence[int], hidden: torch.Tensor
+    ) -> list[Encoding]:
         """Give the pages of a batch's rows; rows beyond the last page repeat the first."""
         own = [queries[row].page for row in rows]
         return own + own[:1] * (len(hidden) - len(rows))
 
-    def _adapt(self, page: Encoding, rule: AdaptationRule) -> Adapted:
+    def _adapt(self, page: Encoding, rule: interface.AdaptationRule) -> interface.Adapted:
         """Return how the model takes to one page when the last dense layer of its encoder is trained on it.
 
         DocMIA trains a layer of a generative model. In float32, whatever the encoder computes in.
@@ -263,13 +252,13 @@ class TokenLosses:
     forward: Forward
     costs_of: CostsOf
 
-    def training(self, queries: Sequence[TrainingLoss]) -> list[Floats]:
+    def training(self, queries: Sequence[interface.TrainingLoss]) -> list[Floats]:
         """Return the loss of each page with each candidate in place (step 2 of CDMI)."""
         return self.completions(
-            [CompletionLoss(query.page, (query.position,), query.candidates[:, None]) for query in queries]
+            [interface.CompletionLoss(query.page, (query.position,), query.candidates[:, None]) for query in queries]
         )
 
-    def completions(self, queries: Sequence[CompletionLoss]) -> list[Floats]:
+    def completions(self, queries: Sequence[interface.CompletionLoss]) -> list[Floats]:
         """Return the loss of each page with each completion in place, one row a completion.
 
         Rows of all queries make one stream of length buckets; a row's page is made when its batch is.
@@ -287,7 +276,7 @@ class TokenLosses:
             losses[rows] = page_losses(self.costs_of(self.model, hidden.float(), pages))[: len(rows)]
         return np.split(losses, [*accumulate(len(query.completions) for query in queries)][:-1])
 
-    def relaxed(self, queries: Sequence[RelaxedLoss]) -> list[Relaxed]:
+    def relaxed(self, queries: Sequence[interface.RelaxedLoss]) -> list[interface.Relaxed]:
         """See `RelaxedLoss`; mixtures take the place of the word embeddings, and what the encoder adds stays.
 
         The gradient with respect to a weight is that with respect to the mixture, times the candidate's embedding.
@@ -297,7 +286,7 @@ class TokenLosses:
         query_of = dict(zip(pages, queries, strict=True))
         table, shown = self.forward.word_embeddings, dict[bytes, torch.Tensor]()
 
-        def embeddings(query: RelaxedLoss) -> torch.Tensor:
+        def embeddings(query: interface.RelaxedLoss) -> torch.Tensor:
             """Look up the embeddings of a query's candidates, once for all queries that have them."""
             key = query.candidates.tobytes()
             if key not in shown:
@@ -313,12 +302,12 @@ class TokenLosses:
                     mixtures[row, list(query.positions)] = _product(weights, embeddings(query))
             return mixtures
 
-        answers: list[Relaxed | None] = [None] * len(queries)
+        answers: list[interface.Relaxed | None] = [None] * len(queries)
         for rows, (losses, gradients) in self.forward.gradients(pages, self._judge, mixed):
             for row, loss, gradient in zip(rows, losses, gradients, strict=True):
                 slopes = _product(gradient[list(queries[row].positions)], embeddings(queries[row]).T)
-                answers[row] = Relaxed(float(loss), slopes.cpu().double().numpy())
-        return cast("list[Relaxed]", answers)
+                answers[row] = interface.Relaxed(float(loss), slopes.cpu().double().numpy())
+        return cast("list[interface.Relaxed]", answers)
 
     def _judge(self, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Floats, torch.Tensor]:
         costs = self.costs_of(self.model, hidden, pages)
