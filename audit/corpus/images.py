@@ -103,7 +103,7 @@ def _open_header(path: Path) -> Iterator[Image.Image]:
         with path.open("rb") as stream, _open_stream(stream) as image:
             yield image
     except FileNotFoundError:
-        raise ManifestError("the image is missing") from None
+        raise ManifestError("the image is missing; give its path from the folder of the data set") from None
     except OSError as error:
         raise ManifestError(f"the image cannot be read: {error.strerror}") from None
 
