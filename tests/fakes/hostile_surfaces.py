@@ -173,7 +173,22 @@ def _source(name: str, share: int) -> Surface:
     everything = ("--member", "1", "--heldout", "0", "--public", "0")
     commands = (("import", name.split()[0], "src", "dst", *everything), ("inspect", "dst"))
     pages = ("pdf", "jpg", "png")
-    texts = ("json", "jsonl", "csv", "tsv", "xml", "hocr", "in", "out", "label", "parquet", "arrow", *pages)
+    texts = (
+        "json",
+        "jsonl",
+        "csv",
+        "tsv",
+        "xml",
+        "hocr",
+        "in",
+        "out",
+        "train",
+        "testa",
+        "label",
+        "parquet",
+        "arrow",
+        *pages,
+    )
     patterns = tuple(f"src/**/*{'' if one == 'label' else '.'}{one}" for one in texts)
     return Surface(f"import {name}", partial(seeds.source, name), patterns, commands, share, out=("dst",))
 
