@@ -49,6 +49,7 @@ def test_a_model_of_the_hub_is_scanned_at_the_commit_that_the_record_names(own_h
         assert result.exit_code == 11, result.output
         target = records.read(tmp_path / name).target
         assert (target.name, target.revision) == ("model", f"org/model@{hub.COMMIT}")
+        assert str(target.revision) in (tmp_path / name / "report.html").read_text()
     snapshot = fetch("hf://org/model", allow_network=True)
     kept = {path.name for path in snapshot.iterdir()}
     assert kept >= {"config.json", "model.safetensors"}
