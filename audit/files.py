@@ -172,11 +172,11 @@ def digest_of_files(digests: Mapping[str, str], base: str | None = None) -> str:
     return whole.hexdigest()
 
 
-_SNAPSHOT = re.compile(r"/(?:models--|(?=datasets--))([\w.-]+)/snapshots/([0-9a-f]{40})$")
+_SNAPSHOT = re.compile(r"/(?:models--|(?=datasets--))([\w.-]+)/snapshots/([0-9a-f]{40})(?:/|$)")
 
 
 def hub_revision(folder: Path) -> str | None:
-    """Name the commit of the Hub whose snapshot a folder is, as ORG/MODEL@COMMIT; None for any other folder."""
+    """Name the commit of the Hub whose snapshot holds a folder, as ORG/MODEL@COMMIT; None for any other folder."""
     found = _SNAPSHOT.search(folder.resolve().as_posix())
     return found and f"{found[1].replace('--', '/')}@{found[2]}"
 

@@ -64,6 +64,14 @@ def test_a_data_set_of_the_hub_is_imported_with_its_commit(own_hub, tmp_path):
     assert not any(path.endswith("bills.py") for path in own_hub.asked)
 
 
+def test_init_takes_both_from_the_hub(own_hub, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    places = ("org/model", "hf://datasets/org/bills", "--task", "parsing", "--yes", "--allow-network")
+    result = docaudit("init", *places)
+    assert result.exit_code == 0, result.output
+    assert manifest.load(tmp_path / "bills-audit").manifest.revision == f"datasets/org/bills@{hub.COMMIT}"
+
+
 @pytest.mark.parametrize(
     ("place", "allowed", "said"),
     [
@@ -93,8 +101,7 @@ def test_what_cannot_be_downloaded_says_why(place, allowed, said, own_hub, tiny_
 )
 def test_a_snapshot_is_known_by_its_folder(name, found, tmp_path):
     folder = tmp_path / name / "snapshots" / hub.COMMIT
-    assert hub_revision(folder) == (found and f"{found}@{hub.COMMIT}")
-    assert hub_revision(folder / "inner") is None
+    assert hub_revision(folder) == hub_revision(folder / "inner") == (found and f"{found}@{hub.COMMIT}")
 
 
 def test_a_hub_that_is_down_is_no_traceback(own_hub, tmp_path, monkeypatch):

@@ -27,7 +27,7 @@ def fetch(place: str | Path, *, allow_network: bool = False, plain: bool = False
         plain: take `ORG/MODEL` for an address too, if the network is allowed and there is no such folder.
 
     Returns:
-        The folder. Its path ends with the commit, which the record names.
+        The folder. Its path holds the commit, which the record names.
 
     Raises:
         UsageError: the network is not allowed, or the Hub has no such model or data set.
@@ -60,7 +60,7 @@ def _download(name: str, is_data: bool, revision: str | None) -> Path:
         with network(allowed=True):
             commit = str(HfApi().repo_info(name, revision=revision, repo_type=kind).sha)
             # Links lead from a snapshot of the Hub's cache to its blobs. An import follows no link out of its source.
-            own = Path(constants.HF_HOME, "docaudit", f"datasets--{name.replace('/', '--')}", "snapshots", commit)
+            place = Path(constants.HF_HOME, "docaudit", f"datasets--{name.replace('/', '--')}", "snapshots", commit)
             return Path(
                 snapshot_download(
                     name,
@@ -68,7 +68,7 @@ def _download(name: str, is_data: bool, revision: str | None) -> Path:
                     repo_type=kind,
                     allow_patterns=[*_DATA, *_IMAGES] if is_data else [*_MODEL],
                     ignore_patterns=None if is_data else ["*/*"],
-                    local_dir=own if is_data else None,
+                    local_dir=place / name.rpartition("/")[2] if is_data else None,
                 )
             )
     except (RepositoryNotFoundError, RevisionNotFoundError):
