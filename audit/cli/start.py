@@ -52,7 +52,7 @@ def demo(
         "MODEL_DIR": out / demonstration.SAMPLE / demonstration.MODEL,
         "DATA_DIR": out / demonstration.SAMPLE / "data",
     }
-    ending = ["Your own model: docaudit import --help, then docaudit scan MODEL_DIR DATA_DIR"]
+    ending = ["Your own model: docaudit init MODEL_DIR SOURCE --out DATA_DIR, then docaudit scan MODEL_DIR DATA_DIR"]
     given = {name: str(path) for name, path in paths.items()}
     console.show_verdict(verdict, out, record, decides_exit=False, paths=given, verbose=verbose, ending=ending)
 
