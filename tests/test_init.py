@@ -354,3 +354,19 @@ def test_a_new_manifest_ends_in_an_audit_sheet_to_fill_in(tmp_path: Path) -> Non
     assert None not in vars(after.manifest.audit).values()
     assert after.manifest.audit.release == "internal"
     assert after.sha256 == before.sha256
+
+
+def test_boxes_of_plain_pages_may_be_shares(tmp_path: Path) -> None:
+    root = pages(tmp_path / "data", "train/a.png", "test/b.png")
+    for name in ("train/a.json", "test/b.json"):
+        (root / name).write_text(json.dumps([{"text": "TOTAL", "box": [0.1, 0.1, 0.5, 0.5]}]))
+    assert run(root, "--task", "mlm").exit_code == 0
+    assert made(root).document("a").words[0].box == (6, 4, 30, 20)
+
+
+def test_documents_without_unseen_ones_are_told_what_is_missing(tmp_path: Path) -> None:
+    root = pages(tmp_path / "data", *(f"train/{number}.png" for number in range(4)))
+    said = " ".join(run(model(tmp_path / "m", "BertForMaskedLM"), root).output.split())
+    assert set(splits(root).values()) == {"member"}
+    assert "No unseen document (split heldout). No limit on the model can be passed" in said
+    assert "--heldout-from SRC2" in said
