@@ -139,7 +139,7 @@ def test_references_know_an_adapters_base_and_offer_no_other_kind_of_model(forms
     docaudit("import", "chat", chats.data, tmp_path / "chat")
     found = references(tmp_path / "chat", chats.model)
     assert (found["pretrained"]["state"], found["pretrained"]["folders"]) == ("there", [str(chats.base)])
-    assert found["baselines"]["how"].endswith(f"--reference pretrained={chats.model}")
+    assert found["baselines"]["how"].endswith(f"{chats.model} --train baselines")
     shutil.copytree(chats.base, forms.root / "base")
     assert references(data, forms.model)["pretrained"]["state"] == "missing"
 
