@@ -121,6 +121,9 @@ class Conversations:
         source.notes[NO_IMAGE] += len(self._prompts) if of_images else 0
         asked = [(talk, *one) for talk in talks for one in (talk._asked if of_images else talk._prompts)]
         template, divided = divide_prompts([question for _, _, question, _ in asked], with_text=not of_images)
+        for talk in talks:
+            talk._source.advice.clear()
+            talk._source.notes[REBUILT] = 0
         pages: dict[tuple[int, Part | None, str], Page] = {}
         filled: list[_Asked] = []
         for (talk, own, prompt, answer), (text, question) in zip(asked, divided, strict=True):
@@ -130,8 +133,6 @@ class Conversations:
                 page.words = text_words(text)
                 source.notes[REBUILT] += fill_prompt(template, page.words, question) != keep_lines(prompt)
             filled.append((page, question, answer))
-        for talk in talks:
-            talk._source.advice.clear()
         systems = sum((talk._systems[of_images] for talk in talks), Counter[str]())
         source.recipe = TrainingRecipe(prompt=_fill(source, template, filled), system=_system(source, systems))
         for talk in talks:

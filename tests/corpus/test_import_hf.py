@@ -215,3 +215,16 @@ def test_values_nested_too_deeply_are_refused(tmp_path: Path) -> None:
     (tmp_path / "metadata.jsonl").write_text(json.dumps(row))
     with pytest.raises(ManifestError, match="nested too deeply"):
         hf.convert(tmp_path, tmp_path / "out", ALL, 1)
+
+
+def test_conversations_of_two_parquet_files_share_one_prompt(tmp_path: Path) -> None:
+    for name, shop in (("train", "ACME"), ("test", "Bob")):
+        asked = [f"Read this.\n\n{shop}\nTotal {name}{n}.50\n\nWhat is due?" for n in range(4)]
+        turns = [[{"role": "user", "content": one}, {"role": "assistant", "content": "x"}] for one in asked]
+        datasets.Dataset.from_dict({"messages": turns}).to_parquet(tmp_path / f"{name}.parquet")
+    hf.convert(
+        tmp_path / "train.parquet", tmp_path / "out", {"heldout": 1.0}, 1, heldout_from=tmp_path / "test.parquet"
+    )
+    corpus = manifests.load(tmp_path / "out")
+    assert corpus.manifest.recipe.prompt == "Read this.\n\n{text}\n\n{question}"
+    assert [one.words[0].text for one in (*corpus.of("member")[:1], *corpus.of("heldout")[:1])] == ["ACME", "Bob"]
