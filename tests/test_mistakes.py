@@ -54,6 +54,11 @@ def turned(data, model):
     each(lambda page, number: page.update(size=tiny.SIZE[::-1]) if number == 0 else None)(data, model)
 
 
+def large(data, model):
+    each(lambda page, number: page.update(image=None, size=[1700, 2200]))(data, model)
+    boxes(lambda x0, y0, x1, y1: [5 * x0, 13 * y0, 5 * x1, 13 * y1])(data, model)
+
+
 def bin_only(data, model):
     (model / "model.safetensors").rename(model / "pytorch_model.bin")
 
@@ -79,6 +84,7 @@ MAKE = {
     "no_heldout": each(lambda page, number: page.update(split="member")),
     "shares": boxes(lambda x0, y0, x1, y1: [x0 / 200, y0 / 260, x1 / 200, y1 / 260]),
     "thousandths": boxes(lambda x0, y0, x1, y1: [x0 * 5, y0 / 0.26, x1 * 5, y1 / 0.26]),
+    "large": large,
     "strings": each(lambda page, number: page.update(words=[word["text"] for word in page["words"]])),
     "unboxed": each(without_boxes),
     "train": each(lambda page, number: page.update(split={"member": "train", "heldout": "test"}[page["split"]])),
