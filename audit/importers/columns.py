@@ -67,11 +67,19 @@ class Columns:
         asked = self["question"] and self["answers"] and (self["text"] or self["words"] or self["image"])
         return bool(self["turns"] or (self["prompt"] and self["completion"] and not asked))
 
-    def refusal(self, place: str, wanted: str) -> UsageError:
-        """Return the error of a table that lacks what is wanted of it: names of columns, no values."""
+    def refusal(self, place: str, wanted: str, *meanings: str, of: str = "columns") -> UsageError:
+        """Return the error of a table that lacks what is wanted of it, with names of columns, no values.
+
+        Args:
+            place: of the table.
+            wanted: what is not there.
+            meanings: that columns may have, for an example.
+            of: the table of `names.toml` that has all of them.
+        """
         seen = [printable(str(name)) for name in self._names[:20]] + ["..."] * (len(self._names) > 20)
-        example = ",".join(f"{key}={name}" for key, name in zip(("prompt", "completion"), seen, strict=False))
-        hint = f"say what they mean, as in --columns {example} (meanings: {', '.join(NAMES['columns'])})"
+        pairs = zip(meanings or ("prompt", "completion"), seen, strict=False)
+        example = ",".join(f"{meaning}={name}" for meaning, name in pairs)
+        hint = f"say what they mean, as in --columns {example} (meanings: {', '.join(NAMES[of])})"
         return UsageError(f"{place}: {wanted}; its columns are {', '.join(seen) or 'none'}", hint)
 
     def value(self, row: Mapping[str, Any], meaning: str) -> Any:

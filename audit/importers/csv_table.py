@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from audit.errors import ManifestError
-from audit.importers.columns import category_of
+from audit.importers.columns import Columns, category_of
 from audit.importers.files import NAMES, files_in
 from audit.importers.interface import Importer
 from audit.importers.locate import Location, locate
@@ -42,7 +42,8 @@ class FieldTable(Importer):
                     known = _columns_by_meaning(row, source.options.columns)
                     if "file" not in known or len(row) < 2:
                         names = ", ".join(NAMES["table"]["file"][:4])
-                        raise ManifestError(f"{path}: no column {names} with another beside it")
+                        wanted = f"no column {names} with another beside it"
+                        raise Columns(row).refusal(path, wanted, "file", "key", "value", of="table")
                     with source.problems.catch(f"{place}:"):
                         folder = PurePosixPath(path).parent.as_posix()
                         rows.append((place, row, known, _pages(source, pdfs, row, row[known["file"]], folder)))
