@@ -276,7 +276,7 @@ def calibrate(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
         return target
     if alike:
         with np.errstate(invalid="ignore"):
-            return np.nan_to_num(target - public, nan=np.inf, posinf=np.inf, neginf=np.inf)
+            return np.where(np.isfinite(weighed := target - public), weighed, np.inf)
     log_target, _ = measuring.log_likelihood_of_losses(target, measuring.TEMPERATURE)
     finite = np.where(np.isfinite(public), public, np.finfo(float).max / 1e9)
     log_public = measuring.log_softmax(-finite / measuring.TEMPERATURE)
