@@ -13,7 +13,7 @@ is trained until it knows its pages:
 The attackers' public model is a masked language model of public pages. Limits are those of the default policy. What a
 leak-free tagger with such values passes, and a leaking one, is simulated besides (`simulated_attacks`).
 
-    python benchmarks/input_only.py          # rewrites benchmarks/input_only.md
+    python benchmarks/input_only.py          # rewrites the tables of benchmarks/input_only.md
 """
 
 from __future__ import annotations
