@@ -53,7 +53,7 @@ INIT = "init {model} train --heldout-from test --out data --yes"
 INSPECT = "inspect data --model {model}"
 INIT_LINES = INIT.replace("train", "train.jsonl").replace("test", "test.jsonl")
 OCR = "ocr data"
-SCAN = "scan {model} data"
+SCAN = f"scan {{model}} data --budget quick --documents {MEMBERS + OTHERS}"
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ CASES = {
         f"BERT, {ALONE} documents and no unseen ones",
         models.train_bert,
         sources.write_conll,
-        ("init {model} train.conll --out data --yes", INSPECT, SCAN),
+        ("init {model} train.conll --out data --yes", INSPECT, "scan {model} data --budget quick"),
         alone=True,
     ),
 }

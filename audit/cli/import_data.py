@@ -327,13 +327,14 @@ def _share_or_file(text: str | None) -> tuple[float | None, Path | None]:
 
 
 FOR_QUICK = 288
-"""Documents of each side of which a quick scan, which tries a quarter, tries the 72 that decide."""
+"""Documents of each side from which on a quick scan, which tries a quarter of them, tries the 72 that decide."""
 
 
 def _show_next(report: ImportReport, dst: Path, model: Path | None = None, *, without_model: bool = False) -> None:
     """Print the next commands."""
-    quick = min(report.documents.get("member", 0), report.documents.get("heldout", 0)) >= FOR_QUICK
-    look = f"{model or 'MODEL_DIR'} {dst}{' --budget quick' if quick else ''} --out first-look"
+    fewest = min(report.documents.get("member", 0), report.documents.get("heldout", 0))
+    bound = f" --documents {2 * fewest}" if 0 < fewest < FOR_QUICK else ""
+    look = f"{model or 'MODEL_DIR'} {dst} --budget quick{bound} --out first-look"
     commands = (
         *([f"docaudit ocr {dst}"] if any("docaudit ocr" in warning for warning in report.warnings) else []),
         f"docaudit inspect {dst}" + ("" if without_model else f" --model {model or 'MODEL_DIR'}"),
