@@ -13,7 +13,7 @@ is trained until it knows its pages:
 The attackers' public model is a masked language model of public pages. Limits are those of the default policy. What a
 leak-free tagger with such values passes, and a leaking one, is simulated besides (`simulated_attacks`).
 
-    python benchmarks/input_only.py          # rewrites the tables of benchmarks/input_only.md
+    python benchmarks/input_only.py          # rewrites benchmarks/input_only.md but for its comment
 """
 
 from __future__ import annotations
@@ -324,7 +324,10 @@ def main() -> None:
         *audits,
         "",
     ]
-    RESULTS.write_text("\n".join(lines), encoding="utf-8")
+    before = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
+    comment = [line for line in before.splitlines() if line.startswith("A negative result")]
+    place = lines.index(models[-1]) + 2
+    RESULTS.write_text("\n".join([*lines[:place], *comment, *[""][: len(comment)], *lines[place:]]), encoding="utf-8")
 
 
 if __name__ == "__main__":
