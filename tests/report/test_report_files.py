@@ -12,6 +12,7 @@ from typing import Any
 
 import example_records as examples
 import pytest
+from case_tables import read_tables
 from printed import texts
 from pypdf import PdfReader
 from shown_pages import check_text
@@ -126,17 +127,8 @@ def test_when_the_html_cannot_be_written_no_older_report_stays(tmp_path: Path, m
     assert list(tmp_path.iterdir()) == []
 
 
-ROW = {
-    "attack": "reconstruction",
-    "document": "r017",
-    "field": "e1",
-    "category": "amount",
-    "split": "member",
-    "value": "<b>9.00</b>",
-    "recovered": "9.10",
-    "baseline": "1.00",
-    "exact": False,
-}
+ROW, QUESTION, RANK = read_tables(Path(__file__).with_suffix(".toml")).values()
+"""What an attack found of a field, of the answer to a question, and of a document."""
 
 
 def test_the_revealed_report_shows_the_values_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
@@ -155,29 +147,6 @@ def test_the_revealed_report_shows_the_values_and_only_its_owner_can_read_it(tmp
     assert "<b>9.00" not in text
     assert "Confidential" in text
     assert [item.name for item in tmp_path.iterdir()] == ["evidence"]
-
-
-QUESTION = {
-    "attack": "memorisation",
-    "document": "r021",
-    "page": 4,
-    "question_id": "q1",
-    "question": "What is the <i>total</i>?",
-    "category": "amount",
-    "split": "member",
-    "value": ["9.00", "RM9.00"],
-    "status": "proven",
-    "exact": {"target": "<b>9.00</b>", "baselines": ["1.00", "2.00"], "extracted": True},
-    "paraphrased": {"target": "9.00", "baselines": ["3.33"], "extracted": True},
-    "shuffled": {"target": "7.77", "baselines": ["8.88"], "extracted": False},
-}
-RANK = {
-    "attack": "membership",
-    "document": "r030",
-    "split": "heldout",
-    "scores": {"loss": -1.23456},
-    "ranks": {"loss": 2},
-}
 
 
 def test_the_revealed_report_shows_question_context_and_what_each_model_said(tmp_path: Path) -> None:
