@@ -124,16 +124,16 @@ def scan(
         seconds=seconds,
         evidence_dir=None if evidence is None else Path(evidence),
     )
-    chosen, told = load_policy(policy), _Told(progress)
+    chosen, observer = load_policy(policy), _CallbackProgress(progress)
     check_folders(options.out, options.evidence_dir)
-    with network(allowed=False), observed_by(told):
-        told.stage("opening the model and the data set")
+    with network(allowed=False), observed_by(observer):
+        observer.stage("opening the model and the data set")
         from audit.workflows.scan import run
 
-        return run(options, chosen, told)
+        return run(options, chosen, observer)
 
 
-class _Told(Progress):
+class _CallbackProgress(Progress):
     """A `Progress` that calls a function."""
 
     def __init__(self, report: Report | None) -> None:
