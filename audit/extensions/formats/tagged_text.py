@@ -17,6 +17,7 @@ from audit.importers.source import Source
 ENDINGS = (".conll", ".conllu", ".bio", ".bioes", ".iob", ".iob2", ".train", ".testa", ".testb")
 _BEGINS = re.compile(r"-DOCSTART-|#\s*newdoc\b(?:\s+id\s*=\s*(.+))?")
 _TAG = re.compile(r"O|[BIESLUM]-.+")
+_TAGGED_LINES = r"(?m)^-DOCSTART-|^# newdoc|[ \t]O\n\S+[ \t](?:[^\n]*[ \t])?(?:O|[BI]-\S+)$"
 _NUMBER = re.compile(r"\d+(?:[-.]\d+)?")
 _IN_FEATURES = re.compile(r"(?:^|\|)(?:NER|NE|name|entity)=([^|]+)", re.IGNORECASE)
 """A tag among the features of a word, the last column of CoNLL-U."""
@@ -36,7 +37,7 @@ class CoNLL(Importer):
 
     name = "conll"
     description = "CoNLL files (2003, CoNLL-U): a word and its tag on each line"
-    marks = (*((f"*{ending}", "") for ending in ENDINGS), ("*.txt", r"(?m)^-DOCSTART-|^# newdoc|[ \t]O\n\S+[ \t]"))
+    marks = (*((f"*{ending}", "") for ending in ENDINGS), ("*.txt", _TAGGED_LINES))
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
