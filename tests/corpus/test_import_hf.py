@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from audit.cli import app
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import Split
+from audit.corpus.documents import SPLITS, Split
 from audit.errors import ManifestError, UsageError
 from audit.importers.registry import FORMATS
 from audit.importers.source import Options as SourceOptions
@@ -90,6 +90,16 @@ def test_its_own_division(saved: Path, tmp_path: Path) -> None:
     assert {document.id for document in corpus.of("heldout")} == {"test-0", "test-1"}
     assert len(corpus.of("member")) == len(corpus.documents) - 2 == 4
     assert corpus.manifest.membership.assigned == "official"
+
+
+@pytest.mark.parametrize("command", ["import hf SAVED OUT --official", "init SAVED --out OUT --task mlm"])
+def test_all_documents_of_both_parts_are_taken(command: str, saved: Path, tmp_path: Path) -> None:
+    words = command.replace("SAVED", str(saved)).replace("OUT", str(tmp_path / "out")).split()
+    result = CliRunner().invoke(app, words, terminal_width=1000)
+    assert result.exit_code == 0, result.output
+    corpus = manifests.load(tmp_path / "out")
+    assert [len(corpus.of(split)) for split in SPLITS] == [4, 2, 0]
+    assert "4 training and 2 unseen documents. With under 150 of either" in result.output
 
 
 def test_splits_are_no_single_side(saved: Path, tmp_path: Path) -> None:
