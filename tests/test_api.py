@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from case_tables import table
 from commands import docaudit as command
 from huggingface_hub import constants
 
@@ -87,14 +88,7 @@ def test_a_record_is_judged_by_another_policy(scanned):
     assert evaluate(record, own).identity.sha256 is None
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"limits": ()}, "has none, so no model could fail"),
-        ({"description": "looser"}, "one that differs from it needs another name"),
-        ({"name": "mine", "limits": "misspelt"}, "did you mean 'auc'"),
-    ],
-)
+@table("changes, said")
 def test_a_policy_that_a_program_made_is_checked_as_a_file_is(scanned, changes, said):
     policy = Policy.load("default")
     if changes.get("limits") == "misspelt":

@@ -7,6 +7,7 @@ import shutil
 
 import hub
 import pytest
+from case_tables import table
 from commands import docaudit
 from huggingface_hub import constants
 from PIL import Image
@@ -72,15 +73,7 @@ def test_init_takes_both_from_the_hub(own_hub, tmp_path, monkeypatch):
     assert manifest.load(tmp_path / "bills-audit").manifest.revision == f"datasets/org/bills@{hub.COMMIT}"
 
 
-@pytest.mark.parametrize(
-    ("place", "allowed", "said"),
-    [
-        ("hf://org/model", False, "add --allow-network"),
-        ("org/model", False, "add --allow-network, or run hf download org/model"),
-        ("hf://org/none", True, "org/none: the Hub shows no such model"),
-        ("hf://org/model/a/b", True, "is no address of the Hub"),
-    ],
-)
+@table("place, allowed, said")
 def test_what_cannot_be_downloaded_says_why(place, allowed, said, own_hub, tiny_corpus, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = docaudit("scan", place, tiny_corpus, *(["--allow-network"] if allowed else []))

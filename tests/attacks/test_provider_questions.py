@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from answering import NOTHING, Answering, placed
 from attempts import measured, run
+from case_tables import table
 from PIL import Image
 from planted import card
 
@@ -155,16 +156,10 @@ def test_words_without_a_place_in_the_image_cannot_be_taken_out_of_it(tmp_path):
     assert outcome["memory_change"] is None
 
 
-@pytest.mark.parametrize(
-    ("output", "words", "change"),
-    [
-        (["Gardenia", "Gardenia"], PAGE.words, 0.0),  # said again without the page
-        (["Gardenia", ""], PAGE.words, 1.0),
-        (["elsewhere", "never asked again"], PAGE.words, 0.0),  # not read: nothing to take away
-        (["  ", "x"], PAGE.words, None),  # nothing said
-        (["Gardenia", "x"], (), None),  # nobody knows what words stand there
-    ],
-)
+WORDS = PAGE.words
+
+
+@table("output, words, change", globals())
 def test_the_output_to_no_question_is_taken_from_the_page(output, words, change):
     _, outcome = asked(replace(PAGE, words=words), {**SCRIPT, NO_QUESTION: output})
     assert outcome["memory_change"] == change

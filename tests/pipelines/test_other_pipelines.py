@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from case_tables import table
 from pipeline_commands import DATA, HOSTILE, ROOT, asked, plant, refuse_planted, write_record
 
 GITLAB = ROOT / ".ci" / "gitlab" / "docaudit.gitlab-ci.yml"
@@ -84,11 +85,7 @@ def test_the_gitlab_job_runs_nothing_of_the_checkout(given, shell, job, checkout
 
 @pytest.mark.parametrize("shell", ["bash", "sh"])
 @pytest.mark.parametrize("left", ["link", "file", "folder"])
-@pytest.mark.parametrize(
-    "given",
-    [{}, {"DOCAUDIT_RECORD": "r"}, {"DOCAUDIT_MODEL": "m", "DOCAUDIT_DATA": "d"}],
-    ids=["none", "record", "scan"],
-)
+@table("given")
 def test_gitlab_keeps_nothing_that_the_checkout_put_into_the_folder(given, left, shell, job, tmp_path, workspace, fake):
     """Artefacts are kept whatever the job's end."""
     folder, private = plant(tmp_path, workspace, (Path(path).name for path in job["artifacts"]["paths"]), left)

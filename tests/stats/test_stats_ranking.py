@@ -128,18 +128,7 @@ def test_the_excess_of_the_area_is_the_difference_of_the_differences():
     assert interval.method == "BCa bootstrap over independent units, 1,000 resamples, 2 strata"
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        ([], [], []),
-        ([1, 2], [1], [1, 2]),
-        ([1, 2], [1, 0], [1]),
-        ([[1], [2]], [[1], [0]], [[1], [2]]),
-        ([1, np.nan], [1, 0], [1, 2]),
-        ([1, 2], [1, 1.5], [1, 2]),
-        ([1, 2], [np.nan, 1], [1, 2]),
-    ],
-)
+@table("rows")
 def test_what_cannot_be_ranked_is_refused(rows):
     with pytest.raises(ValueError, match=r"one length|must lie in \[0, 1\]"):
         at_interval(*rows, 0.5)
