@@ -16,14 +16,7 @@ from audit.report.comparison import Comparison
 
 TODAY = dt.date(2026, 3, 2)
 CATEGORIES = ("person", "organization", "location", "datetime", "amount", "code")
-METRICS = (
-    *(f"excess_pr.{kind}" for kind in ("unique", "repeated", "all")),
-    *(f"excess_hamming.{kind}" for kind in ("unique", "all")),
-    "values_identified",
-    "documents_identified",
-    "planted_detection.unique",
-    "heldout_gain.unique",
-)
+EXCESSES = ("excess_pr.unique", "excess_pr.repeated", "excess_pr.all", "excess_hamming.unique", "excess_hamming.all")
 MULTISHOT = ("acc_at_5",)
 SERIES = (("member", "attack"), ("member", "baseline"), ("heldout", "attack"))
 Case = tuple[AuditRecord, Verdict, Policy]

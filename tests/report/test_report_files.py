@@ -55,7 +55,7 @@ def test_page_one_is_one_page_however_much_there_is_to_say(tmp_path: Path) -> No
         battery=battery,
         name="layoutlm-base-uncased-finetuned-invoices-2026-checkpoint-" * 3,
     )
-    metrics = [metric for metric in examples.METRICS if metric.startswith("excess")]
+    metrics = examples.EXCESSES
     limits = tuple(Limit("reconstruction", metric, "why", max=0.05, min_power=0.5) for metric in metrics)
     write(*examples.judged(record, Policy(1, "a policy with a rather long name", limits)), tmp_path)
     first, second, *_ = texts(tmp_path / "report.pdf")
