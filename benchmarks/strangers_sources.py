@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import string
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,12 +63,16 @@ def tag_names(pages: Sequence[Page]) -> list[str]:
 
 
 def vocabulary(folder: Path) -> Path:
-    """Write a BERT tokenizer whose words are those of the receipts, and give its folder back."""
+    """Write a BERT tokenizer whose words are those of the receipts, and give its folder back.
+
+    Letters and marks are in it too, as an OCR misreads some words.
+    """
     from transformers import BertTokenizerFast
 
-    digits = [piece for digit in "0123456789" for piece in (digit, f"##{digit}")]
+    characters = string.ascii_lowercase + string.digits + string.punctuation
+    pieces = [piece for character in characters for piece in (character, f"##{character}")]
     asked = PROMPT.format(text="", question=" ".join(QUESTIONS.values())).lower().split()
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *digits, *dict.fromkeys([*asked, *invented_words()])]
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *pieces, *dict.fromkeys([*asked, *invented_words()])]
     BertTokenizerFast(vocab={token: number for number, token in enumerate(tokens)}).save_pretrained(folder)
     return folder
 
