@@ -165,7 +165,7 @@ def init(
     if len(made.todo) > MAX_TODO:
         console.say(f"... and {len(made.todo) - MAX_TODO} more")
     _show_next(report, dst, given_model, without_model=given_model is None and mask is not None)
-    if not made.drawn and assigned is None:
+    if not made.drawn and assigned is None and report.documents["heldout"]:
         note_unstated_assignment(dst / "manifest.toml")
 
 
@@ -252,7 +252,7 @@ def import_data(
         raise UsageError(error.problems, "; or ".join(filter(None, [error.hint, hint]))) from None
     _show_report(report, dst)
     _show_next(report, dst)
-    if assigned is None and rule not in (None, "by-provider"):
+    if assigned is None and rule not in (None, "by-provider") and report.documents["heldout"]:
         note_unstated_assignment(dst / "manifest.toml")
 
 
