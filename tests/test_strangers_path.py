@@ -153,7 +153,7 @@ def references(data, model):
 def test_an_import_names_the_next_commands(forms, tmp_path):
     said = flat(docaudit("import", "forms", forms.data, tmp_path / "data"))
     assert said.index("Next:") < said.index(f"docaudit inspect {tmp_path / 'data'} --model MODEL_DIR")
-    assert f"docaudit scan MODEL_DIR {tmp_path / 'data'} --out first-look" in said
+    assert f"docaudit scan MODEL_DIR {tmp_path / 'data'} --budget quick --documents " in said
 
 
 def test_labels_in_another_case_are_told_the_option(forms, tmp_path):

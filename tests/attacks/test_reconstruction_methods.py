@@ -14,8 +14,7 @@ from audit.attacks import TEXTS
 from audit.attacks.fields import all_fields, withheld
 from audit.attacks.interface import why
 from audit.attacks.measuring import memory_of
-from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction import attack as attacking
+from audit.attacks.reconstruction import Reconstruction, cdmi
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, PrefixKnowledge
 from audit.attacks.reconstruction.scores import coverage
 from audit.attacks.reconstruction.table import FieldKind
@@ -118,7 +117,7 @@ def test_planting_a_memory_asks_the_target_nothing(monkeypatch):
     counts = []
     for silent in (False, True):
         if silent:
-            monkeypatch.setattr(attacking, "rebuilds", lambda *_: iter(()))
+            monkeypatch.setattr(cdmi, "rebuilds", lambda *_: iter(()))
         for task in ("token-classification", "mlm"):
             target = planted.Planted(corpus.documents, {"d0"}, task=task)
             public = planted.Planted(corpus.documents, seed=5)

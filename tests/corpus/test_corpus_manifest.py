@@ -290,6 +290,7 @@ def documents(draw: st.DrawFn, identifier: str) -> Document:
     boxed = draw(st.booleans())
     side = st.floats(0, 500).map(lambda x: round(x, 1))
     box = st.tuples(side, side, side, side).map(lambda b: (*map(min, b[:2], b[2:]), *map(max, b[:2], b[2:])))
+    box = box.filter(lambda b: max(b) > 1)  # smaller ones are refused as shares of the page
     words = tuple(Word(text, draw(box) if boxed else None) for text in draw(st.lists(texts, min_size=1, max_size=5)))
     entity = st.builds(
         Entity,

@@ -60,10 +60,13 @@ class Scan:
             texts.setdefault(_spelling(one), set()).add(one["split"])
         members = [one for one in self.documents.values() if one["split"] == "member"]
         fields = sum(len(one.get("entities", ())) for one in members)
-        questions = sum(any(asked["answers"]) for one in members for asked in one.get("questions", ()))
+        asked_for = [(one["id"], asked) for one in members for asked in one.get("questions", ())]
+        questions = sum(any(asked["answers"]) for _, asked in asked_for)
+        about = {(name, asked.get("entity")) for name, asked in asked_for}
+        unasked = sum((one["id"], entity["id"]) not in about for one in members for entity in one.get("entities", ()))
         return {
             "fields": fields,
-            "values": questions or fields,
+            "values": questions + unasked if questions else fields,
             "questions": questions,
             "documents": sum("heldout" not in texts[_spelling(one)] for one in members),
         }
@@ -73,7 +76,7 @@ class Scan:
         rules: dict[str, Callable[[dict[str, Any]], bool]] = {
             "reconstruction": lambda _: True,
             "attribute_inference": lambda outcome: outcome["lost"] is None,
-            "memorisation": lambda outcome: outcome["status"] == "proven",
+            "memorisation": lambda outcome: outcome["status"] == "proven" and "exact" in outcome["replies"],
             "membership": lambda outcome: outcome["target"] is not None,
         }
         return {
@@ -169,9 +172,8 @@ def _value(document: dict[str, Any], entity: dict[str, Any]) -> str:
 def test_the_answers_given_are_those_of_the_journal(scan: Scan) -> None:
     if "memorisation" not in scan.outcomes:
         return
-    rows = [
-        outcome["replies"]["exact"] for _, outcome in scan.of("memorisation", "member") if outcome["status"] == "proven"
-    ]
+    outcomes = [outcome for _, outcome in scan.of("memorisation", "member") if outcome["status"] == "proven"]
+    rows = [outcome["replies"]["exact"] for outcome in outcomes if "exact" in outcome["replies"]]
     own, others = [row[0]["exact"] for row in rows], [[one["exact"] for one in row[1:]] for row in rows]
     least = "at least " if any(own) else ""
     assert f"the model still gave {least}{sum(own)} of {len(own)} answers" in scan.findings
