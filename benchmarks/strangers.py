@@ -5,6 +5,9 @@ on. The memoriser was trained on the documents declared as members, its twin on 
 are scanned with the commands below. The memoriser must be violated (exit code 10), the twin must not. The last user has
 40 documents and no unseen ones, so both must be undecided (exit code 11).
 
+`--documents 160` lets a quick scan try all 80 documents of a side. A limit needs 72 of them. A quarter, which is what
+`--budget quick` tries by itself, decides no limit. `init` and `import` print the command with this option.
+
     python -m benchmarks.strangers                 # rewrites benchmarks/strangers.md
     python -m benchmarks.strangers --only gpt2     # rewrites the rows of one case
     python -m benchmarks.strangers --sroie DIR     # LiLT reads SROIE's receipts, not invented ones
