@@ -114,6 +114,7 @@ def test_the_stated_rule_is_written_and_an_unstated_one_is_named(tmp_path: Path)
     assert made(root).manifest.membership.assigned == "official"
     assert 'says assigned = "official", as nobody stated' in said
     assert "--assigned random" in said
+    assert "add --public 0.5" in said, "nothing is left to train references on, and nobody asked for that"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from audit.cli import console
 from audit.cli.options import HELP, Assigned, Assignment, Seed, note_unstated_assignment, show_errors
-from audit.corpus.documents import ASKING, SPLITS, Mask, Redaction, Split, TaskKind
+from audit.corpus.documents import SPLITS, Mask, Redaction, Split, TaskKind
 from audit.corpus.summary import size_warnings
 from audit.errors import UsageError, listed
 from audit.importers.assemble import ImportReport
@@ -362,5 +362,5 @@ def _show_report(report: ImportReport, dst: Path, *, in_place: bool = False) -> 
     )
     sides = (report.documents["member"], report.documents["heldout"])
     console.warn(*report.warnings, *size_warnings(*sides))
-    if report.task in ASKING and sides[1] and not report.documents["public"]:
+    if sides[1] and not report.documents["public"]:
         console.say(HELP["import.no_public"])
