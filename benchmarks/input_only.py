@@ -92,7 +92,7 @@ def tokenizer() -> Any:
 
 
 def configuration() -> Any:
-    """Of every model here."""
+    """Return the configuration of every model here."""
     from transformers import BertConfig
 
     return BertConfig(
@@ -122,7 +122,7 @@ def encoded(documents: Sequence[Document]) -> tuple[Any, Any]:
 
 
 def batches(n: int, epochs: int) -> Iterator[Any]:
-    """Rows of each step."""
+    """Rows in a training step."""
     import torch
 
     for _ in range(epochs):
@@ -243,7 +243,7 @@ def rows_of_models(epochs: int) -> Iterator[str]:
 
 
 def outcomes_of(results: dict[str, Result]) -> str:
-    """What the limits say that values of the input alone are held to."""
+    """Return the outcomes of the limits on values of the input alone."""
     policy, found = load("default"), []
     for attack, metric in (("reconstruction", "excess_pr.unique"), ("attribute_inference", "excess.all")):
         own = replace(policy, limits=tuple(one for one in policy.limits if one.attack == attack), demands=())

@@ -101,7 +101,7 @@ def rows_of(audit: Audit) -> tuple[Bools, Ints]:
 
 
 def input_only_of(audit: Audit, cluster: Ints) -> Bools:
-    """Which rows training never named: the last of each document, so many as the audit says."""
+    """Mark the rows that training never named: the last ones of each document."""
     return np.asarray(np.arange(cluster.size) % audit.rows >= audit.rows - audit.input_only)
 
 

@@ -61,7 +61,7 @@ SCAN = f"scan {{model}} data --budget quick --documents {MEMBERS + OTHERS}"
 
 @dataclass(frozen=True)
 class Case:
-    """A user.
+    """Describe a user: model, source and commands.
 
     Attributes:
         name: of the model and of what it was trained on.
@@ -159,7 +159,7 @@ def docaudit(*arguments: str, codes: Sequence[int] = (0,)) -> tuple[int, str]:
 
 @dataclass(frozen=True)
 class Walk:
-    """What came of a user's commands.
+    """Hold the results of a user's commands.
 
     Attributes:
         role: "memoriser" or "twin".

@@ -26,7 +26,7 @@ Parts = Mapping[str, Sequence["Page"]]
 
 @dataclass(frozen=True)
 class Page:
-    """A document.
+    """Hold one document of a user.
 
     Attributes:
         words: of it, in the order of reading.

@@ -55,7 +55,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help=HELP["import.overwr
 
 
 class _Formats(TyperGroup):
-    """The formats; who names another one reads them all."""
+    """List every format where a name is unknown."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """See click."""

@@ -67,7 +67,7 @@ class Chat(Importer):
 
 
 class Conversations:
-    """The documents of conversations: images where any has one, else the texts in their prompts."""
+    """Yield the documents of conversations: images where any has one, else the texts in their prompts."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

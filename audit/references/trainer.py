@@ -51,7 +51,7 @@ class EpochScore:
 
 @dataclass(frozen=True)
 class TrainingTime:
-    """How long a training takes: seconds before its first step, its steps, and the least and most seconds of each."""
+    """Hold the duration of a training: seconds before its first step, its steps, and the least and most of each."""
 
     before: float
     n_steps: int

@@ -63,7 +63,7 @@ def check_kinds(table: AttributeTable, streams: measuring.Streams) -> tuple[Chec
 
 
 def methods_of(table: AttributeTable, metrics: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """See `Result.methods`: without a public model no calibrated loss; a limit on all holds for the input alone too."""
+    """Return the methods of each limited metric (`Result.methods`), those of the input alone included."""
     methods = METHODS if table.calibrated.any() else (LOSS,)
     also = [f"{EXCESS}.{group}" for group in table.groups[len(GROUPS) :]]
     ways = {metric: (metric, *(also if metric == EXCESSES[1] else ())) for metric in metrics}

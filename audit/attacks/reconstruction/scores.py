@@ -108,7 +108,7 @@ def measure_fields(
 
 
 def methods_of(table: FieldTable, metrics: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """See `Result.methods`: a limit on unique values is held against those of the input alone too."""
+    """Return the methods of each limited metric (`Result.methods`), those of the input alone included."""
     ways = {name: [name, *({name.replace(".unique", ".input_only")} & {*table.limited} - {name})] for name in metrics}
     return {name: tuple(named(*pair) for pair in product(own, METHODS)) for name, own in ways.items()}
 
