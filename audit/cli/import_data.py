@@ -127,12 +127,12 @@ def init(
     asks = not yes and _in_terminal()
     given_model, place = door.places_of(model, source)
     importer = door.format_of(place, kind)
-    told = door.task_of(given_model, task)
-    if not (yes or told.kind):
+    model_task = door.task_of(given_model, task)
+    if not (yes or model_task.kind):
         raise UsageError("init needs MODEL or --task KIND", "give one, or --yes to take the task from the documents")
     console.say(f"{place}: format {importer.name} ({importer.description})")
-    if told.architecture:
-        console.say(f"The model's task: {told.kind} (from {told.architecture})")
+    if model_task.architecture:
+        console.say(f"The model's task: {model_task.kind} (from {model_task.architecture})")
     drawn = given_model is None and yes
     if asks:
         if not (members or heldout_from or official):
@@ -145,15 +145,15 @@ def init(
         if provider_column is None and meaning is None and importer.providers:
             provider_column = _ask("provider")
     rule = _stated_rule(members, heldout, heldout_from, official=official)
-    named = told.labels if labels is None else door.read_labels(labels)
-    generative = told.generative and importer.recognises
+    named = model_task.labels if labels is None else door.read_labels(labels)
+    generative = model_task.generative and importer.recognises
     own: dict[str, Any] = {"redaction": None if mask is None else Redaction(mask), "name": name or place.resolve().stem}
     own |= {"command": "docaudit init", "draws": drawn and assigned is None, "generative": generative}
     options = Options(named, provider_column or meaning, boxes, assigned, read_columns(columns or ""), ocr, **own)
     dst = out or door.destination_of(place, importer)
     in_place = importer.whole and dst.resolve() == place.resolve()
     shares = _shares(rule or "official", public=public, file=heldout is not None)
-    asked = None if generative else told.kind
+    asked = None if generative else model_task.kind
     with console.Reporter(), door.replaced(dst, overwrite=overwrite, in_place=in_place):
         report = importer.convert(place, dst, shares, seed, rule, asked, options, heldout_from)
     made = door.read_made(dst)

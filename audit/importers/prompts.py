@@ -49,11 +49,11 @@ def divide_prompts(prompts: Sequence[str], *, with_text: bool) -> tuple[str, lis
             return f"{before}{places[0]}{gap}{places[1]}{after}", divided
     lines = [line.strip() for line in (*before.split("\n"), *after.split("\n"))]
     asking = max(lines, key=lambda line: (line.endswith("?"), len(line)))
-    if asking in before:
-        before = before.replace(asking, QUESTION, 1) if asking else before
-    else:
-        after = after.replace(asking, QUESTION, 1)
     if asking:
+        if asking in before:
+            before = before.replace(asking, QUESTION, 1)
+        else:
+            after = after.replace(asking, QUESTION, 1)
         return f"{before}{TEXT}{after}", [(text, asking) for text in inner]
     ends = [_last_question(text) for text in inner]
     if len({gap for _, gap, _ in ends}) == 1 and ends[0][1]:

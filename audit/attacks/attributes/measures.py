@@ -170,9 +170,9 @@ def _power(rows: AttributeTable, rng: Generator) -> Measurement:
 LOSS, CALIBRATED = "loss", "calibrated"
 METHODS = (LOSS, CALIBRATED)
 FEWEST_ALONE = 150
-"""As in `reconstruction.table`."""
+"""Documents of a split with input-only values from which on a limit holds for these (benchmarks/input_only.md)."""
 GROUPS = ("unique", "all")
-"""Of values that training named."""
+"""Groups of values that training named."""
 EXCESS, CHOSEN, LISTED, POWER = "excess", "chosen", "candidates", "planted_choice"
 EXCESSES = tuple(f"{EXCESS}.{group}" for group in GROUPS)
 """Metrics that the documents may explain; counts are beyond what control documents give away."""
