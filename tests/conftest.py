@@ -1,7 +1,5 @@
 """Fixtures that many tests share. Tiny checkpoints are made once a session; tests must not write into them."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import os

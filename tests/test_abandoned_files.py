@@ -1,7 +1,5 @@
 """What a killed process left half filled is removed by the next one, and never what another is filling."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import time

@@ -1,7 +1,5 @@
 """The Python API: it does what the command line does, and says the same."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import json

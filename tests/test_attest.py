@@ -1,7 +1,5 @@
 """Attestations: what is signed, and that nothing of it can be changed unseen."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import datetime as dt

@@ -1,7 +1,5 @@
 """`docaudit canary insert` as a user meets it: what it prints, what it writes, and how it refuses."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command line as a user meets it: exit codes, error lines, and what is left on the disk."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

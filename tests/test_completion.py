@@ -1,7 +1,5 @@
 """Completion in a shell: commands, options and their values, as bash asks for them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

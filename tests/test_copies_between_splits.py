@@ -1,7 +1,5 @@
 """A scan of a data set whose splits hold copies of each other, or pages that cannot be decoded."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from dataclasses import replace

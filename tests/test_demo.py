@@ -1,7 +1,5 @@
 """`docaudit demo`: a real scan of the sample in the wheel, on a machine without pango, into whatever folder."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

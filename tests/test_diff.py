@@ -1,7 +1,5 @@
 """Two scans compared: planted changes are found, none is made up, and nothing that is missing looks better."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """README and docs/: generated pages are complete, links lead somewhere, commands are ones that docaudit knows."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

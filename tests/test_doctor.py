@@ -1,7 +1,5 @@
 """`docaudit doctor`: what is there, what is missing and how to mend it, whatever is broken on the machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Models that classify pages; the matrix scans some."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Membership that docaudit drew is dated: older weights cannot have been trained on it, and reports say so."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Evidence is for its owner alone: where it is kept, who can read it, and when its outcomes were computed."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import os

@@ -1,7 +1,5 @@
 """The package of `docs/extending.md`, installed beside docaudit: every command has what it adds."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

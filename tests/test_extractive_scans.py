@@ -1,7 +1,5 @@
 """Models that point at answers, from the command line to the record."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import asked_pages

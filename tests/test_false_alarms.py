@@ -1,7 +1,5 @@
 """The committed evidence on false alarms: 1,000 leak-free audits for every number that a limit is held against."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The first verdict: bounded scans, what an undecided one found, references, one check."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

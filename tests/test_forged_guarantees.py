@@ -1,7 +1,5 @@
 """Guarantees that the membership of documents shows to be false."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import example_private

@@ -1,7 +1,5 @@
 """`policies/frameworks.toml`: every attack is mapped, every clause has evidence or a reason, nothing is misspelt."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

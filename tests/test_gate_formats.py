@@ -1,7 +1,5 @@
 """Formats on the command line: where each goes, what else is printed, and exit codes that are the verdict's."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

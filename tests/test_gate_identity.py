@@ -1,7 +1,5 @@
 """What a record is of: gates name another model, data set or file, and no text of a file writes a verdict."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A gate says whether somebody vouches for a record that passes, and refuses weights that were not scanned."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`python -m benchmarks.gpu`: the order of its pieces, its minutes, what a kill leaves, and one piece, tiny."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

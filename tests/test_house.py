@@ -1,7 +1,5 @@
 """How the house is built: short files, docstrings that begin with the thing, layers that the design page shows."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Models and data sets of the Hub: downloaded on request alone, at one commit that the record names."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """`docaudit init`: from a model and its documents, in any format, to a data set that validates."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scans of taggers whose labels are in any scheme, and of data sets that name what the model has no name for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scans of weights in another format, and of adapters."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

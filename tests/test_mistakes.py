@@ -1,7 +1,5 @@
 """What newcomers do wrong: one line for each kind of problem, with its place, count and remedy (mistakes.toml)."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tomllib

@@ -1,7 +1,5 @@
 """The number format of the encoder, which a scan settles on before any trial."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models that write pages, from the command line to the record."""
 
-from __future__ import annotations
-
 import pytest
 from commands import docaudit
 from parsed_pages import corpus as parsed_corpus

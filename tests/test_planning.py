@@ -1,7 +1,5 @@
 """`docaudit plan`: the units of a data set, what they decide, and what a scan costs."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Eight kinds of new users: three commands to a verdict, which is right for a memoriser and for its twin."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

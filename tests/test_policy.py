@@ -1,7 +1,5 @@
 """The verdict: a table of every way that it can end, under a policy that fails and one that warns, and its laws."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 import subprocess

@@ -1,7 +1,5 @@
 """Checks and controls: all checks of a scan share 5 %, and a control decides whether a confounded leak is confirmed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

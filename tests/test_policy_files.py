@@ -1,7 +1,5 @@
 """Policies in files: those that are wrong, or would call a leaking model green, are refused before a scan."""
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The rules of prose that the gate checks: what is read of each kind of file, and the allowances that only go down."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Models that answer questions, from the command line to the record: scans, baselines, splits, countermeasures."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

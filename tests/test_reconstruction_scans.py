@@ -1,7 +1,5 @@
 """Scans of models that answer questions from a page's words: the public model is found, asked, and named."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The record: it survives the disk, says nothing it should not, and its schema is the committed one."""
 
-from __future__ import annotations
-
 import dataclasses
 import errno
 import json

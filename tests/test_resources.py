@@ -1,7 +1,5 @@
 """Templates and policies are found in a checkout and from an installed wheel, whatever the working directory."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The size that the gate allows: what counts as a line of code, and the limits that it compares."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import nullcontext
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a command imports before it does its work: structure, where seconds would depend on the machine."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from graphlib import TopologicalSorter

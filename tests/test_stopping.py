@@ -1,7 +1,5 @@
 """A signal ends a command wherever it arrives: also in a finaliser, a callback or an import that swallows it."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

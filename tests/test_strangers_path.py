@@ -1,7 +1,5 @@
 """From what a newcomer has to a first verdict, counted in commands; and the ways in which newcomers err."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Outputs that cannot be written: a sentence, a hint and an exit code, never a traceback."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

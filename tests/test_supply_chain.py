@@ -1,7 +1,5 @@
 """What is installed beside docaudit: locked by hash, licensed, looked up in advisories, and built twice alike."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

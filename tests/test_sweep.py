@@ -1,7 +1,5 @@
 """`docaudit scan --checkpoints`: order of the checkpoints, one record each, the same trials, and the exit code."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

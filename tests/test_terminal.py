@@ -1,7 +1,5 @@
 """What a person sees: at 60 to 120 columns no name is broken, and the answer stands under the verdict."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import replace

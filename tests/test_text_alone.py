@@ -1,7 +1,5 @@
 """`docaudit scan --no-model`: the text has a verdict, and nothing that needs a model looks passed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`python -m benchmarks.tune_attack`, and scans that read its file."""
 
-from __future__ import annotations
-
 import io
 import json
 import tomllib

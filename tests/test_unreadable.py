@@ -1,7 +1,5 @@
 """Inputs that no one can read: pipes that nobody writes into, TOML nested deeply, numbers of thousands of digits."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

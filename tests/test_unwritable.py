@@ -1,7 +1,5 @@
 """Places that cannot be written: refused before anything is computed, with exit 2 and a hint that names the option."""
 
-from __future__ import annotations
-
 import errno
 import os
 

@@ -1,7 +1,5 @@
 """Words that no report may use: docaudit has evidence for the attacks it ran, never a legal conclusion."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A file of parameters: every attack says itself what its parameters may be."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, get_args, get_type_hints

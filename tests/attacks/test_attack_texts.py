@@ -1,7 +1,5 @@
 """The text of every attack: labels for all it measures, names of nothing else; a misspelt name fails on load."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Attribute inference on targets whose memory is known: the true value among plausible ones of its category."""
 
-from __future__ import annotations
-
 import datetime as dt
 import zlib
 from dataclasses import replace

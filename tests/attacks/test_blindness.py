@@ -1,7 +1,5 @@
 """The blind baseline on receipts that drift with time: what it catches, what it lets pass, and what it says."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import replace
 from pathlib import Path

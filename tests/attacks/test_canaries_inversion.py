@@ -1,7 +1,5 @@
 """The relaxed attack, exhaustive search and descent on losses whose minimum is known."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The canary attack on models of every kind that it asks: trained, or with random weights, never faked."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import asked_pages

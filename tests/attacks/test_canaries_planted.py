@@ -1,7 +1,5 @@
 """The canary attack on targets of which it is known which canaries they remember, and how well."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import json

@@ -1,7 +1,5 @@
 """The bound on epsilon of the canary attack, and its false alarms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from attempts import counts, diagnostics, measured, run

@@ -1,7 +1,5 @@
 """Controls of confounded attacks on planted targets: a memoriser is violated, documents that differ are not."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Decoys on a small GPT-2 that learned rows by heart: beside other values it answers, beside a gap it does not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Values given away for certain: counts, kinds of values and documents, on planted outcomes and simulated audits."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A reference that knows the audited documents hides a leak: nothing is decided with one."""
 
-from __future__ import annotations
-
 import answering
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Answers that were located loosely: their words are what goes, and near copies that stay are no proof."""
 
-from __future__ import annotations
-
 import pytest
 
 from audit.attacks.questions import ABSENT, PROVEN, SURVIVES, AskedQuestion, Cleared, clear

@@ -1,7 +1,5 @@
 """Membership of documents and of providers in masked language models of which it is known what they know."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

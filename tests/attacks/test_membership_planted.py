@@ -1,7 +1,5 @@
 """Document membership on targets of which it is known how much they know their members better."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Document membership against a policy: what passed while one score, or a few documents, gave all away."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 

@@ -1,7 +1,5 @@
 """Perturbed pages: what moves, what goes, what stays, and that no image is opened before it is asked for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

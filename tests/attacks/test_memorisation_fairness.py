@@ -1,7 +1,5 @@
 """What a leak can hide behind in the memorisation attack: each of these passed once."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import replace
 

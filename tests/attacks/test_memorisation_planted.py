@@ -1,7 +1,5 @@
 """The memorisation attack on targets whose memory is known."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Every metric has a random stream of its own: what is measured beside it changes no number."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

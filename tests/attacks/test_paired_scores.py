@@ -1,7 +1,5 @@
 """Values by unit: they make up the metric that they are named after, and two scans differ by what was planted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import answering

@@ -1,7 +1,5 @@
 """Provider membership from tables: planted effects are found, absent ones are not, and gaps are said (METHODS 3)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from statistics import NormalDist

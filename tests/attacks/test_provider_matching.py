@@ -1,7 +1,5 @@
 """Providers in and out are compared on the same numbers of documents and questions (methods.md#provider-membership)."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

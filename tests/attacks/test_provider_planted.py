@@ -3,8 +3,6 @@
 Method: methods.md#provider-membership.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What is asked about a provider's documents, and what becomes of it (methods.md#provider-membership)."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A field's value that stands elsewhere on its page too is hidden there: reading it off is no memory."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ways in which a leak stayed hidden from the published rule alone, and what finds them now."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The attack on targets whose memory is known."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import replace
 

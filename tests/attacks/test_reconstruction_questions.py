@@ -1,7 +1,5 @@
 """Models that answer questions from a page's words: what the attack may know, and what it finds in planted memories."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Steps 3 to 6 of CDMI against values computed by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Tuning on tables of steps for which the best setting is known, and against the attack itself."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

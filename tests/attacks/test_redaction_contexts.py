@@ -1,7 +1,5 @@
 """The classifier of hidden values, and what it is given: everything is fitted on the training fold."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The redaction attack on data sets of which it is known what the context tells, and how it divides them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

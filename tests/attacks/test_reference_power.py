@@ -1,7 +1,5 @@
 """A reference that does not calibrate hides a leak: with one nothing is passed, and the reason names a remedy."""
 
-from __future__ import annotations
-
 import datetime as dt
 from pathlib import Path
 

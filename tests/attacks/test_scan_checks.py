@@ -1,7 +1,5 @@
 """Checks of a whole scan on trained models: held-out documents of training, and pages written otherwise than there."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A new attack is a class, its text and a line for each: every command sees it, and nothing else is touched."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

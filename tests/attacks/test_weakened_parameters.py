@@ -1,7 +1,5 @@
 """Parameters that somebody sets cannot blind an attack: each either strengthens it, or keeps it from passing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

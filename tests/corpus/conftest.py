@@ -1,7 +1,5 @@
 """Data sets on disk, made by hand so that a test can break any part of them."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

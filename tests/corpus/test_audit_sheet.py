@@ -1,7 +1,5 @@
 """The audit sheet: what an owner states about an audit, which is no part of the data."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

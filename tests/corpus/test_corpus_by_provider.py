@@ -1,7 +1,5 @@
 """Splits by provider: drawn at random, in and out disjoint, what is kept aside the same whether a provider is in."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter, defaultdict

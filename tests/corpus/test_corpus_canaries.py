@@ -1,7 +1,5 @@
 """`corpus.canaries.schema`: what a canary's page is, whatever its coin said, and how its line stands on a page."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a document is described by without a model: its looks and words, never its name, split or provider."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

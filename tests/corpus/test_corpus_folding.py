@@ -1,7 +1,5 @@
 """`audit.corpus.folding`: when values are the same, how many documents have them, and which answers a page has."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

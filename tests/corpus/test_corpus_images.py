@@ -1,7 +1,5 @@
 """`audit.corpus.images`: nothing is decoded that the header condemns, and what is decoded is plain RGB."""
 
-from __future__ import annotations
-
 import io
 import random
 import struct

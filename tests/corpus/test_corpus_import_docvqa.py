@@ -1,7 +1,5 @@
 """The importer of DocVQA on small folders of its shape: what is read, what is refused, and how pages are divided."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The importer of PFL-DocVQA on small folders of its shape; its pickles are refused, never opened."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """SROIE's keys as questions: phrasings, answers, and what is linked."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

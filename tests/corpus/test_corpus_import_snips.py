@@ -1,7 +1,5 @@
 """The importer of Snips on small files of its shape: what becomes an utterance, what is refused, how it is divided."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The importer of the Text Anonymization Benchmark on small files of its shape: what a span is, what is refused."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

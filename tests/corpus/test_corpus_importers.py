@@ -1,7 +1,5 @@
 """Importers on sources made by hand: what is found, what is refused, and that nothing is left half-written."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`audit.corpus.manifest`: what is read is what was written, and everything wrong is said at once, with its place."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Imports for a model that was trained elsewhere: the owner names what it was trained on, and is told to."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

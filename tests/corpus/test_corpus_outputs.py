@@ -1,7 +1,5 @@
 """Outputs of parsing models: their fields, by path, wherever they stand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

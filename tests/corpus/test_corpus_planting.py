@@ -1,7 +1,5 @@
 """`audit.corpus.canaries.insertion`: what is drawn, what is written, that it loads again, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

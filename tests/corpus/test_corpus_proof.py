@@ -1,7 +1,5 @@
 """The proof of a removal can fail in each of its parts (methods.md#memorisation); real Tesseract reads the pages."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

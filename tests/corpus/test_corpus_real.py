@@ -1,7 +1,5 @@
 """The importers on the real corpora reproduce the papers' counts (methods.md#reconstruction, "Anchors")."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter, defaultdict

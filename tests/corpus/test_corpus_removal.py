@@ -1,7 +1,5 @@
 """An answer leaves the page whole, and alone (methods.md#memorisation)."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`audit.importers.divide`: seeded, by share, equal images together."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`audit.corpus.summary`: counts of a data set whose numbers are known by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Text under the box: values painted over on their page while the data set still holds their text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What importers of annotated pages share: units of boxes, tags, names, kinds of information."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Sources whose values or sizes nobody expects: a sentence each, in little time and memory."""
 
-from __future__ import annotations
-
 import os
 import time
 from contextlib import suppress

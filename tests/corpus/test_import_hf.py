@@ -1,7 +1,5 @@
 """Hugging Face data sets on disk, written by the library itself: columns recognised, boxes scaled, splits, refusals."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

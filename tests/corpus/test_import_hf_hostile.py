@@ -1,7 +1,5 @@
 """Hugging Face data sets whose values name addresses, files and media: nothing in them is decoded or followed."""
 
-from __future__ import annotations
-
 import io
 import json
 import socket

@@ -1,7 +1,5 @@
 """The options of `docaudit import`: those that a format takes are in its help, others are refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

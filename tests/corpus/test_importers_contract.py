@@ -1,7 +1,5 @@
 """The contract of importers, on a small source of each format: values found, divisions, hostile files, faults."""
 
-from __future__ import annotations
-
 import os
 import time
 import tomllib

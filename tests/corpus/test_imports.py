@@ -3,8 +3,6 @@
 `DOCAUDIT_WRITE_TEXTS=1` rewrites the texts.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Large data sets: contents stay in the file, everything computed from them is the same, and nothing grows unasked."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import os

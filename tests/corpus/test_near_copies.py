@@ -1,7 +1,5 @@
 """`audit.corpus.near_copies`: what is a copy of a document in another split, what only looks like one, what follows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

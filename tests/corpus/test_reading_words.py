@@ -1,7 +1,5 @@
 """`docaudit ocr`: pages without words get them, whole or not at all, and their answers are located."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

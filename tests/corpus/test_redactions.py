@@ -1,7 +1,5 @@
 """Hidden values: what stays around them in sentences and on pages, under each mask, and where sentences begin."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from typing import get_args

@@ -1,7 +1,5 @@
 """Schemes of labels: known answers, and entities that come back from their own tags."""
 
-from __future__ import annotations
-
 import pytest
 from case_tables import table
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Countermeasures measured with the whole battery: several at once, killed and gone on with, merged into a report."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -49,7 +47,7 @@ class Copied(TrainingDefense):
     def __init__(self, options: dict[str, object] | None = None) -> None:
         self.options = options or {}
 
-    def with_settings(self, settings: dict[str, object], options: object) -> Copied:
+    def with_settings(self, settings: dict[str, object], options: object) -> "Copied":
         return Copied(settings)
 
     def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:

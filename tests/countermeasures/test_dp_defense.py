@@ -1,7 +1,5 @@
 """Private training as a countermeasure: registered, its policy's epsilon, and the card in a record."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

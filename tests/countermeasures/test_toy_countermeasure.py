@@ -1,7 +1,5 @@
 """Countermeasures that are registered, and nothing else: taken by the command line, compared, and recommended."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

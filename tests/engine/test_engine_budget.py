@@ -1,7 +1,5 @@
 """Which trials a budget takes: a smaller one is the beginning of a larger one, and units take turns."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 

@@ -1,7 +1,5 @@
 """The driver: bounded, batched, and without any influence of one attempt on another."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

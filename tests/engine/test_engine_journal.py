@@ -1,7 +1,5 @@
 """The journal: what was kept is there again, a killed scan loses at most its last line, and a lock is a lock."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

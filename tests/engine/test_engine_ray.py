@@ -1,7 +1,5 @@
 """The Ray engine: the local engine's outcomes whatever becomes of the workers, and nothing left behind."""
 
-from __future__ import annotations
-
 import builtins
 import importlib
 import os

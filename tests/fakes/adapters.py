@@ -1,7 +1,5 @@
 """Tiny adapters that PEFT itself makes and writes, over tiny checkpoints."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from pathlib import Path

@@ -3,8 +3,6 @@
 A page begins with its name; a value stands behind its key word ("TOTAL:", "SELLER:"), which the question names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

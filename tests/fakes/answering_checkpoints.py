@@ -1,7 +1,5 @@
 """Tiny checkpoints that answer questions (random weights), one function a family; made from a seed."""
 
-from __future__ import annotations
-
 import os
 import string
 import tomllib

@@ -1,7 +1,5 @@
 """Tiny data sets with questions: receipts of `tiny` with images, one or two questions a page."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

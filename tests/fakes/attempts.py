@@ -1,7 +1,5 @@
 """An attack on a case without a journal: its trials, its outcomes as a journal returns them, and its result."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """A report folder as a scan leaves it, made from an example record, without a scan and without drawing a page."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small data sets to put canaries into: utterances, text, pages with and without images, questions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

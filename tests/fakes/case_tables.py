@@ -1,7 +1,5 @@
 """Cases of tests that differ in data only: tables in a TOML file beside the test module, by the test's name."""
 
-from __future__ import annotations
-
 import functools
 import sys
 import tomllib

@@ -1,7 +1,5 @@
 """Faults of checkpoints, from `tests/targets/checkpoint_faults.json`: files that are changed, replaced or removed."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command line, called within a test's own process."""
 
-from __future__ import annotations
-
 from click.testing import Result
 from typer.testing import CliRunner
 

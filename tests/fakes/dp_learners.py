@@ -1,7 +1,5 @@
 """Tiny learners of every family under every head, and units of their samples, for tests of private training."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path

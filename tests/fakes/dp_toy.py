@@ -1,7 +1,5 @@
 """A toy that learns privately: two numbers of a document are a point on a line; everything about it can be computed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Hashable, Sequence
 from pathlib import Path

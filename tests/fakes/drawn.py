@@ -1,7 +1,5 @@
 """Pages drawn with a real font, straight or as a scan that lies askew; their boxes are what an OCR would give."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

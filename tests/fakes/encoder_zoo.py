@@ -1,7 +1,5 @@
 """Tiny encoders (random weights) of any family that transformers has, with any head; a table in encoder_zoo.toml."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Results of the memorisation and the membership attack, made from plain numbers, and records around them."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from example_records import Case, judged, mean, record, share

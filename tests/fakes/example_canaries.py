@@ -1,7 +1,5 @@
 """Results of the canary attack, measured by the attack itself on made-up outcomes, and records around them."""
 
-from __future__ import annotations
-
 import dataclasses
 import tempfile
 from pathlib import Path

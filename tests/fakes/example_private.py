@@ -1,7 +1,5 @@
 """Records of models that were trained with differential privacy, made from plain numbers."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import example_canaries

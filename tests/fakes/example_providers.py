@@ -1,7 +1,5 @@
 """Results of the provider membership attack, made from plain numbers, and records around them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Records and verdicts of every kind, made from plain numbers: what report, gate and console are tried on."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import math

@@ -4,8 +4,6 @@ Limits are those of GitHub's pages "SARIF support for code scanning" and "SARIF 
 script: `python github_sarif.py FILE...` validates against the schema too, and exits 1 where a file is refused.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

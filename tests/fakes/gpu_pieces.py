@@ -1,7 +1,5 @@
 """Pieces of `benchmarks.gpu` that take no time, for tests of how they are run."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

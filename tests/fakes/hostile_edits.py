@@ -1,7 +1,5 @@
 """Edits of files, drawn by Hypothesis: of what a file says, of its text, of its bytes, of what kind of file it is."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Pictures that files hold although pages are none such: modes, formats, sizes, bombs, tags, broken chunks."""
 
-from __future__ import annotations
-
 import io
 import struct
 import zlib

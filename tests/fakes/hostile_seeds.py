@@ -1,7 +1,5 @@
 """Folders that docaudit takes as they stand: data sets, checkpoints, records, pages, policies, parameters."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tomllib

@@ -5,8 +5,6 @@ A line of JSON asks: `folder` to stand in, `arguments` of docaudit, `scratch` fo
 files, `warm` to run in this process instead, which imports what later children need. A line of JSON answers.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource
@@ -69,7 +67,7 @@ class Server:
             env={**plain, **quiet, "PYTHONPATH": os.pathsep.join(places), "HF_HUB_OFFLINE": "1"},
         )
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> "Server":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """A small source of every format that can be imported: all of them are taken as they stand."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Callable, Mapping

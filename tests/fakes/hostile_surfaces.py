@@ -6,8 +6,6 @@ character that steers a terminal, nothing written but what was asked for, whole 
 memory.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 import tomllib

@@ -1,7 +1,5 @@
 """A Hub on this machine: the four addresses that its client asks for, over folders."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

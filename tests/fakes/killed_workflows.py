@@ -1,7 +1,5 @@
 """Commands of docaudit that train, scan or write, on tiny data with tiny models, each to be killed on its way."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Callable

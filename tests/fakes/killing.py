@@ -1,7 +1,5 @@
 """Kills a workflow at drawn moments, lets it go on, and says all in which it differs from one that nobody disturbed."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Tiny utterances and NLU models, for every test that needs one; made from a seed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

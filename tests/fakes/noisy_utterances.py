@@ -1,7 +1,5 @@
 """Utterances whose tags follow their words in four cases of five: the rest can only be learnt by heart."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tiny data sets for parsing, and tiny checkpoints that write pages: a Donut with marks of fields, models of text."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whether a PDF is the PDF/UA-1 that it says, by page-validation; its structure, by pypdf."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

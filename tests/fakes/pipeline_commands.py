@@ -1,7 +1,5 @@
 """Commands and records for tests of pipelines: the real docaudit, one that only notes its arguments, verdicts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

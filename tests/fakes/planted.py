@@ -1,7 +1,5 @@
 """Targets whose memory is planted, so that the right answer is known. A word is the number of its one token."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from audit.cards import TargetCard

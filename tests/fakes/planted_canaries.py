@@ -1,7 +1,5 @@
 """Canaries in a data set, and targets of which it is known what they make of every completion."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """Policies as their owners write them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import tomli_w

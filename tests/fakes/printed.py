@@ -1,7 +1,5 @@
 """What a printed page shows: its text, the sizes of its letters, and how far down it is filled."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A progress that writes down what it is told."""
 
-from __future__ import annotations
-
 from audit.engine.interface import Progress
 
 

@@ -1,7 +1,5 @@
 """Data sets of which it is known what the text around a hidden value tells, and targets that say a planted thing."""
 
-from __future__ import annotations
-
 import numpy as np
 import planted
 from attempts import run

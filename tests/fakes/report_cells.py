@@ -1,7 +1,5 @@
 """The measurements that an attack's report asks for in its tables, one for each cell."""
 
-from __future__ import annotations
-
 from audit.attacks.figure_text import ReportPart
 
 

@@ -1,7 +1,5 @@
 """Scans of few fields with few candidates, by one engine and another."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Small models with their data, as commands take them: made to be scanned, defended, or killed on the way."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import asked_pages

@@ -1,7 +1,5 @@
 """Work for the Ray engine's tests, in a module of its own: workers import it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import stat

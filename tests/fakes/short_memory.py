@@ -1,7 +1,5 @@
 """An encoder that runs out of memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """What a reader sees of a page, and whether that is what was committed."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

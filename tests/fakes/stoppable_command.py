@@ -3,8 +3,6 @@
 Its processes are forked from one that has imported torch and transformers already: a new one would take seconds each.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import multiprocessing

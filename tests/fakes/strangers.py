@@ -1,7 +1,5 @@
 """What a newcomer has: annotated forms with a tagger, and conversations with an adapter; trained by transformers."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Sequence

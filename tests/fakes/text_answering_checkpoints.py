@@ -1,7 +1,5 @@
 """Tiny checkpoints (random weights) of the models that answer from words and boxes: VT5 and UDOP; made from a seed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

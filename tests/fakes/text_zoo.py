@@ -1,7 +1,5 @@
 """Tiny checkpoints (random weights) of text-only models, decoders and encoder-decoders; made from a seed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tiny checkpoints (random weights), data sets and records, for every test that needs one; made from a seed."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An attack that docaudit does not ship, as somebody would add one: a class, and a text beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,8 +7,6 @@ must not find such a torchvision: it lies in a folder of its own, which DOCAUDIT
 with its torch needs none of this.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

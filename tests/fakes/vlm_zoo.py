@@ -3,8 +3,6 @@
 Processors are written as the Hub has them, so that nothing that makes them need be installed.
 """
 
-from __future__ import annotations
-
 import json
 import tomllib
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a block of code opens and connects to, as Python's audit hook and a listener on this machine see it."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys
@@ -68,7 +66,7 @@ class Listener:
         self.accepted = 0
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
-    def __enter__(self) -> Listener:
+    def __enter__(self) -> "Listener":
         self._thread.start()
         return self
 

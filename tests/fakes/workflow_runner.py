@@ -3,8 +3,6 @@
 Of the expressions it knows what action.yml uses: inputs, outputs of steps, always(), comparisons joined by &&.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

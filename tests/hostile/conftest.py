@@ -1,7 +1,5 @@
 """The server of commands that hostile inputs are run on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Inputs that once ended in a traceback, hung or took all memory, and others that could: refused in a sentence."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

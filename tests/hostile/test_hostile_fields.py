@@ -3,8 +3,6 @@
 Random edits reach a field of a large file rarely. Here each distinct field gets each value, some 3,000 cases.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 500 cases, always the same; `DOCAUDIT_FUZZ_CASES=10000 pytest tests/hostile --hypothesis-seed=SEED` draws others.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -4,8 +4,6 @@ Pull requests kill a few commands; `pytest tests/hostile/test_kills.py -m night`
 DOCAUDIT_KILLS_SEED in the environment draws other moments.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

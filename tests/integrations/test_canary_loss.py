@@ -1,7 +1,5 @@
 """The proof of a loss: what the Trainer really feeds, after masking, truncation and an adapter, and what is written."""
 
-from __future__ import annotations
-
 import io
 import logging
 from pathlib import Path

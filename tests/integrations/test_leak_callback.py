@@ -1,7 +1,5 @@
 """The Trainer's callback: it audits, logs and stops, and leaves the training as it would have been without it."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import json

@@ -1,7 +1,5 @@
 """Attacks made small enough for four documents a side."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Every kind of model that people bring, each with how a tiny checkpoint of it and its data set are written."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Tiny data sets of every kind of task: four members, four held-out, six public documents."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One case of the matrix: inspect, plan and a quick scan, or the sentence that refuses the model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

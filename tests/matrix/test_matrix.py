@@ -5,8 +5,6 @@ README and docs. Plain `pytest` runs one case of each mechanism, `pytest tests/m
 DOCAUDIT_WRITE_MODELS=1 in the environment what came of them is written down.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from importlib.util import find_spec

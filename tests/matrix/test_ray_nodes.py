@@ -1,7 +1,5 @@
 """Ray over two nodes, one of which is lost while trials run: the record is the one of a scan on one machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec

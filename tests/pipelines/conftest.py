@@ -1,7 +1,5 @@
 """Fixtures of pipelines: commands for the PATH, and a folder that stands for a user's repository."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """The GitHub action, its steps run one by one in bash as a runner runs them."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

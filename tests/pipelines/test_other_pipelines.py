@@ -1,7 +1,5 @@
 """The GitLab job and the hooks of pre-commit as their runners run them, and the recipe of the image."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Templates of attacks: every macro that a text names is there, and asks for what the attack measures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The annex in a browser: readable at every size and in the dark, searched without a server, and nothing leaves it."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page of countermeasures: every number before and after, leak against usefulness, the cheapest that passes."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The decision report: one answer, who leaks, what is open, and pages that a person can read and sign."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The guarantee of a training in the report, proved beside measured; a guarantee that planted secrets contradict."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from html import unescape

@@ -1,7 +1,5 @@
 """Greens that say too much: a pass says what it leaves out, who answers for it, and whose word it takes."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 The sentences of each attack stand in texts/, see test_report_texts.py.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """measurements.csv: every number of the record, and why there is none."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

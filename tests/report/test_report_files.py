@@ -1,7 +1,5 @@
 """The files of a report: PDF and HTML together, a missing pango, a stale file, the revealed report."""
 
-from __future__ import annotations
-
 import builtins
 import dataclasses
 import json

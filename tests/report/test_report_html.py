@@ -1,7 +1,5 @@
 """The HTML report: what it says, and what it must never hold."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import hashlib

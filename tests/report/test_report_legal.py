@@ -1,7 +1,5 @@
 """Coverage, threat models, ratio, clauses and residual risk: what they say, and that they say no more."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 

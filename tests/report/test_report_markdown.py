@@ -1,7 +1,5 @@
 """`docaudit report --dpia` and `--model-card`: Markdown that holds nothing but text."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path

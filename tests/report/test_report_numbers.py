@@ -1,7 +1,5 @@
 """How numbers are printed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

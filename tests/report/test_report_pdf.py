@@ -1,7 +1,5 @@
 """The PDF: its claim holds, the record lies in it, the typeface is docaudit's own, and two draws are equal."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

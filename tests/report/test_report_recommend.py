@@ -1,7 +1,5 @@
 """The remedies recommended for each finding, and their ranking by what was measured here, else elsewhere."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from contextlib import nullcontext

@@ -4,8 +4,6 @@ Each text lies in texts/, a sentence a line; after a change that is meant: DOCAU
 the difference.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path

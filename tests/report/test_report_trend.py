@@ -1,7 +1,5 @@
 """Several checkpoints side by side: what the page says, what it refuses, and the command that draws it."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Sequence

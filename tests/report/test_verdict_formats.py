@@ -1,7 +1,5 @@
 """The machine formats of a verdict: what each kind of verdict is in each, and that real consumers accept it."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import hashlib

@@ -4,8 +4,6 @@ Nothing here calls the measuring or report code: only JSON, TOML and arithmetic.
 the night, has made (`DOCAUDIT_SAMPLE_SCANS`), whatever their budget.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import os

@@ -1,7 +1,5 @@
 """The committed sample: what a newcomer runs first, and what its reports must not say."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

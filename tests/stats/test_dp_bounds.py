@@ -1,7 +1,5 @@
 """Bounds that a guarantee proves: attained by the worst mechanism, exceeded by none, monotone, right at the ends."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every interval: known answers from scipy, scikit-learn and by hand, and what holds for all of them."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The blind check: false alarms, power, known answers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array

@@ -1,7 +1,5 @@
 """The one-run bound on epsilon: published values, scipy, linear programming, and mechanisms whose epsilon is known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """LiRA against the exact likelihood ratio on simulated Gaussians; RMIA and Min-K% against their definitions."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Differences of two scans of the same units: planted ones are covered, identical scans differ by nothing."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

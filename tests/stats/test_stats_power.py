@@ -1,7 +1,5 @@
 """What the planner promises, held against the intervals that audits draw."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """AUC, ROC and the true-positive rate at a low false-positive rate, against scikit-learn, scipy and simulation."""
 
-from __future__ import annotations
-
 from dataclasses import astuple
 
 import numpy as np

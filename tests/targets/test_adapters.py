@@ -1,7 +1,5 @@
 """PEFT folders as targets: merged they answer as PEFT does, and what would be the base in disguise is refused."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Callable

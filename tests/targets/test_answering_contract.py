@@ -4,8 +4,6 @@ A family joins by a row in `FAMILIES`, or in the zoo of models that read text or
 asked less.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """A T5 or VT5 as the public model: what it is given, what it proposes, and who cannot serve."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

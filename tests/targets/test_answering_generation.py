@@ -1,7 +1,5 @@
 """Generation settings of a checkpoint: none keeps an answer from being given, and those that would are named."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import string

@@ -1,7 +1,5 @@
 """Checkpoints that answer questions: which folders are, and what is refused before a question is asked."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

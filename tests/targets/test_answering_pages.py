@@ -1,7 +1,5 @@
 """Pages as tokens for models that answer from words: one contract for VT5 and UDOP, and who has no such pages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

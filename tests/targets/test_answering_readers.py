@@ -1,7 +1,5 @@
 """Donut, Pix2Struct and models that are asked in turns: prompts, headers, turns, and what shares a batch."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """VT5 as the paper describes it and what its reader lays before it; UDOP's reader beside transformers' processor."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

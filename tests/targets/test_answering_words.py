@@ -1,7 +1,5 @@
 """Text-only models over a page's words: what they are given; test_answering_contract.py asks every family."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

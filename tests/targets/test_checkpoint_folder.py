@@ -1,7 +1,5 @@
 """A checkpoint's folder is checked when it is opened, and hashed once for as long as it is open."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from collections import Counter

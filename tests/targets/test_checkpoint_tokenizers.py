@@ -1,7 +1,5 @@
 """Tokenizers as people save them: of every format, with and without special tokens, of words that come one by one."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

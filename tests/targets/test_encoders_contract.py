@@ -3,8 +3,6 @@
 A family joins by its name in the zoo of encoders, or in `tiny` where it sees pages or links entities.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path

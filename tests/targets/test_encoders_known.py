@@ -1,7 +1,5 @@
 """Families known by what transformers has of them, and sentences about those that are not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import encoder_zoo

@@ -1,7 +1,5 @@
 """Models that transformers lacks: SPADE on LayoutLM, a masked BROS, image branches; on disk, and against formulas."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

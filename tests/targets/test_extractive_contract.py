@@ -1,7 +1,5 @@
 """One contract for every family of models that point at answers. A family joins by its name in the zoo."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

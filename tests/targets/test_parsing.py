@@ -1,7 +1,5 @@
 """Models that write pages: what was learnt by heart is found in their fields, and losses are of the value alone."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Sequence

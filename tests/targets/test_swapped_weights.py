@@ -1,7 +1,5 @@
 """A record names the weights that were measured: files are hashed before they are loaded, and again at the end."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Training a model on one sample and putting it back (DocMIA)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

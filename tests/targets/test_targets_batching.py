@@ -1,7 +1,5 @@
 """Buckets depend on a row's own length, and every row is in exactly one batch."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

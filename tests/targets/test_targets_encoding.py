@@ -1,7 +1,5 @@
 """From documents to what a checkpoint reads: windows, labels, boxes, and tokenizers that do not fit the corpus."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

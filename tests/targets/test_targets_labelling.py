@@ -1,7 +1,5 @@
 """What SPADE's training losses read of a page made by hand, and documents whose loss cannot be told."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

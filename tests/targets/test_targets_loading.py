@@ -1,7 +1,5 @@
 """Loading: what is taken, what is refused in one line, and that nothing from the folder is ever run."""
 
-from __future__ import annotations
-
 import ast
 import os
 import pickle

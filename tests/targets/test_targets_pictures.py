@@ -1,7 +1,5 @@
 """Pictures: opened late and once, resized and scaled as the model's own processor does, patched and drowned."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Losses of completions and of mixtures of tokens, against the models' own, in batches that fit into memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Utility against fakes whose answers are known, and F1 against counts made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Models of utterances: what they answer, that an answer depends on its query alone, their CRF, what is refused."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 from collections import Counter

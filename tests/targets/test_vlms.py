@@ -1,7 +1,5 @@
 """Image-text-to-text models: prompts, templates and processors; test_answering_contract.py asks every family."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

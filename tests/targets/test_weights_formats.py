@@ -1,7 +1,5 @@
 """Large models keep half-precision weights, quantised ones load where their library is; answers stay what they were."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

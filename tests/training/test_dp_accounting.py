@@ -1,7 +1,5 @@
 """The accountant: known values, agreement with another library, and refusals."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 

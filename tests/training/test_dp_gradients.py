@@ -1,7 +1,5 @@
 """Contributions of units: gradients and their clipped sums, for every kind of learner."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import dp_learners

@@ -1,7 +1,5 @@
 """Learners of private training: what they learn from a document, and the loss of each sample."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import replace
 from functools import cache

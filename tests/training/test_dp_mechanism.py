@@ -1,7 +1,5 @@
 """The mechanism, where every number can be computed: plain SGD, pure noise, coins, clipping, local steps."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import dp_toy as toy

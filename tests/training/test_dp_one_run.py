@@ -1,7 +1,5 @@
 """Private training of a linear learner, held against the bound on epsilon from one run: never more, and not nothing."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.stats import binom
 

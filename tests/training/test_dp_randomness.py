@@ -1,7 +1,5 @@
 """Coins and noise: their distributions, and that the operating system's cannot be drawn again."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """What is trained: adapters that merge into an ordinary checkpoint, heads, everything; embeddings stay as they are."""
 
-from __future__ import annotations
-
 import dp_toy as toy
 import pytest
 import tiny

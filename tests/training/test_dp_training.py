@@ -1,7 +1,5 @@
 """A whole private training: defaults, the card, refusals, and a budget that a kill does not give back."""
 
-from __future__ import annotations
-
 import json
 import math
 import multiprocessing

@@ -1,7 +1,5 @@
 """Units: whoever is protected, and that nobody's presence changes what others are."""
 
-from __future__ import annotations
-
 import dp_toy as toy
 import numpy as np
 import pytest

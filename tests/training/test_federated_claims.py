@@ -1,7 +1,5 @@
 """What a federated training may claim: a coin that providers share does not amplify (docs/countermeasures.md)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

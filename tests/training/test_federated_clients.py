@@ -1,7 +1,5 @@
 """The file of clients: what it says, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 from case_tables import table
 

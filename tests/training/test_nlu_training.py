@@ -1,7 +1,5 @@
 """Training of NLU models."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

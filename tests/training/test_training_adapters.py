@@ -1,7 +1,5 @@
 """Models like an adapter are adapters: of its rank, on its layers, over its base, and merged when they are kept."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Every family is trained under each of its heads, as audited models are and privately; classifiers of pages too."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

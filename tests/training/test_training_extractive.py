@@ -1,7 +1,5 @@
 """Fine-tuning of models that point at answers: what is taught is learnt, the same way each time, and can be loaded."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import asked_pages

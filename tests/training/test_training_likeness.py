@@ -1,7 +1,5 @@
 """References that are the target with noise are refused; models that were trained alike are not."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

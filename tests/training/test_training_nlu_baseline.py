@@ -1,7 +1,5 @@
 """The baseline of a model that names intents and slots, by the command that trains all baselines."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What an encoder was fine-tuned from as a reference: loaded where it can be asked what the target is asked."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

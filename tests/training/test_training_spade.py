@@ -1,7 +1,5 @@
 """Both SPADE tasks are learned by both families, and the score of an epoch is what it says."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tiny

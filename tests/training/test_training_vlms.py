@@ -1,7 +1,5 @@
 """Fine-tuning of image-text-to-text models: in turns, with a suffix, with an encoder; what is taught is learnt."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
