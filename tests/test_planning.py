@@ -33,6 +33,7 @@ from audit.corpus.documents import Corpus, Document, Entity, Manifest, Question,
 from audit.corpus.documents import Membership as Assigned
 from audit.engine.interface import Trial
 from audit.policy import Demand, Gap, Limit, Policy, check_names
+from audit.targets import machine
 from audit.workflows import planning
 from audit.workflows.options import ScanOptions
 from audit.workflows.plan import at_most, plan_limits
@@ -57,20 +58,15 @@ def page(name, split, values, *, provider=None, attack=True, questions=True):
         split,
         words=tuple(Word(value) for value in values),
         entities=tuple(Entity(f"e{i}", "X", "person", (i,), attack=attack) for i in range(len(values))),
-        questions=tuple(
-            Question(f"q{i}", "?", (value,), entity=f"e{i}") for i, value in enumerate(values) if questions
-        ),
+        questions=tuple(Question(f"q{i}", "?", (value,), f"e{i}") for i, value in enumerate(values) if questions),
         provider=provider,
     )
 
 
 def pages(members, heldout, fields=1):
     sides = {"member": members, "heldout": heldout}
-    return [
-        page(f"{split}{i}", split, [f"{split}-{i}-{field}" for field in range(fields)])
-        for split, count in sides.items()
-        for i in range(count)
-    ]
+    names = ((split, i) for split, count in sides.items() for i in range(count))
+    return [page(f"{split}{i}", split, [f"{split}-{i}-{field}" for field in range(fields)]) for split, i in names]
 
 
 def units(attack, made):
@@ -208,12 +204,8 @@ def test_fewer_baselines_than_a_budget_wants_weaken_memorisation():
 def same_words(found):
     """The same pages, their words as the lot would have them."""
     rng = np.random.default_rng(3)
-    return [
-        replace(
-            document, words=tuple(Word(str(word)) for word in rng.choice(["tea", "milk", "rice", "salt", "oil"], 3))
-        )
-        for document in found
-    ]
+    names = ["tea", "milk", "rice", "salt", "oil"]
+    return [replace(one, words=tuple(Word(str(word)) for word in rng.choice(names, 3))) for one in found]
 
 
 def test_the_plan_says_confounded_where_the_scan_will():
@@ -253,10 +245,8 @@ def test_a_gap_excuses_no_model_at_hand_that_can_be_attacked():
     policy = checked(Policy(1, "mine", (EXCESS,), gaps=(gap,)))
     lacking = {"lacks": "it needs a reference", "inapplicable": None}
     for exact, outcome in ((False, "inapplicable"), (True, "lacks")):
-        costs = [
-            replace(cost, exact=exact, **lacking) if cost.attack == "reconstruction" else cost
-            for cost in at_most(made, "standard")
-        ]
+        every = {cost.attack: cost for cost in at_most(made, "standard")}
+        costs = [*(every | {"reconstruction": replace(every["reconstruction"], exact=exact, **lacking)}).values()]
         assert plan_limits(made, policy, "standard", costs, {}).limits[0].outcome == outcome
 
 
@@ -342,11 +332,8 @@ def test_a_plan_says_what_a_pass_needs_to_be_able_to_ask():
     assert found.limits[2].reason == (
         "the data set holds no canaries; a pass needs a decided limit on repeated text: reconstruction or canaries"
     )
-    policy = checked(
-        Policy(
-            1, "mine", (AUC, EXCESS, canary), gaps=(*gaps, Gap("canaries", ("intent-slots",), "r")), demands=(demand,)
-        )
-    )
+    gaps = (*gaps, Gap("canaries", ("intent-slots",), "r"))
+    policy = checked(Policy(1, "mine", (AUC, EXCESS, canary), gaps=gaps, demands=(demand,)))
     assert not plan_limits(made, policy, "standard", at_most(made, "standard"), {}).joint.blocked
 
 
@@ -392,6 +379,22 @@ def test_about_ten_trials_or_as_many_as_fit_are_run_and_multiplied(limit, monkey
     assert work.trials == 2 + planning.TRIALS or limit < 1
 
 
+def test_a_full_width_of_short_trials_is_timed_and_ten_of_long_ones(monkeypatch):
+    monkeypatch.setattr(planning, "TRIALS", 10)
+    for seconds, tried in ((0.001, 2 + 20), (0.12, 2 + 10)):
+        work = Slow(seconds)
+        planning.estimate(work, TRIALS, 20, 20.0)
+        assert work.trials == tried
+
+
+def test_the_peak_of_memory_is_that_since_it_was_restarted():
+    machine.peak_memory("cpu", restart=True)
+    before = machine.peak_memory("cpu")
+    np.ones(40_000_000)
+    assert machine.peak_memory("cpu", restart=True) >= before + 300_000_000
+    assert machine.peak_memory("cpu") < before + 100_000_000
+
+
 # On the command line
 
 
@@ -432,9 +435,8 @@ def test_a_model_s_trials_are_counted_and_timed_and_nothing_is_written(data, che
         ("standard", ("--reference", f"auxiliary={public}")),
     ):
         out = tmp_path / f"{budget}.json"
-        result = docaudit(
-            "plan", data, "--model", model, "--budget", budget, "--out", out, "-v", "--device", "cpu", *extra
-        )
+        asked = ("--budget", budget, "--out", out, "-v", "--device", "cpu", *extra)
+        result = docaudit("plan", data, "--model", model, *asked)
         assert result.exit_code == 0, result.output
         costs = {one["attack"]: one for one in json.loads(out.read_text())["costs"]}
         opened = open_scan(ScanOptions(model, data, Path(), budget=budget, device="cpu"))
@@ -445,13 +447,15 @@ def test_a_model_s_trials_are_counted_and_timed_and_nothing_is_written(data, che
         assert sum(costs["reconstruction"]["reached"]) == len({trial.unit for trial in tried})
         assert costs["memorisation"]["inapplicable"]
         out.unlink()
-        seconds = costs["reconstruction"]["seconds"]
+        seconds, memory = costs["reconstruction"]["seconds"], costs["reconstruction"]["memory"]
         shown = " ".join(result.output.split())
         if budget == "standard":
             assert seconds > 0
-            assert "in all" in shown
+            assert memory > 100_000_000
+            assert "device hours peak memory" in shown
+            assert f"{seconds / 3600:.3g} {memory / 1e9:.1f} GB" in shown
         else:
-            assert seconds is None
+            assert seconds is memory is None
             assert ("first trains the public model" if extra else "it needs a reference (auxiliary)") in shown
         assert ("Training auxiliary takes" in shown) == (budget != "standard" and bool(extra))
     assert [listing(folder) for folder in (data, model, public, tmp_path)] == before

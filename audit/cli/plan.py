@@ -181,20 +181,19 @@ def reasons(plan: Plan) -> Iterator[str]:
 
 
 def costs_table(plan: Plan) -> Table:
-    """Tabulate trials and time of every attack."""
-    rows: list[tuple[Cell, ...]] = [
-        (cost.attack, f"{cost.trials}" if cost.exact else f"at most {cost.trials}", _cost_time(cost))
-        for cost in plan.costs
+    """Tabulate trials, device hours and peak memory of every attack."""
+    rows = [
+        (cost.attack, f"{cost.trials}" if cost.exact else f"at most {cost.trials}", *_cost(cost)) for cost in plan.costs
     ]
     if plan.total_seconds is not None:
-        rows.append(("in all", "", f"about {console.duration(plan.total_seconds)}"))
-    return "What a scan costs", ("attack", "trials", "time"), rows
+        rows.append(("in all", "", f"{plan.total_seconds / 3600:.3g}", f"{plan.peak_memory / 1e9:.1f} GB"))
+    return "What a scan costs", ("attack", "trials", "device hours", "peak memory"), [*rows]
 
 
-def _cost_time(cost: Cost) -> str:
-    if cost.seconds is not None:
-        return f"about {console.duration(cost.seconds)}"
-    return cost.inapplicable or cost.lacks or cost.untimed
+def _cost(cost: Cost) -> tuple[str, str]:
+    if cost.seconds is None or cost.memory is None:
+        return cost.inapplicable or cost.lacks or cost.untimed, "-"
+    return f"{cost.seconds / 3600:.3g}", f"{cost.memory / 1e9:.1f} GB"
 
 
 def conclusion(plan: Plan, *, detailed: bool = True) -> str:

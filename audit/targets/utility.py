@@ -38,19 +38,9 @@ Measured = tuple[Measurement, Ratios | None]
 
 def estimate(name: str, interval: Interval, unit: str, null: float, null_kind: str) -> Estimate:
     """Make a record's estimate of an interval."""
-    return Estimate(
-        name,
-        interval.value,
-        interval.low,
-        interval.high,
-        interval.n,
-        unit,
-        interval.clusters,
-        interval.method,
-        null,
-        null_kind,  # type: ignore[arg-type]
-        bounds=tuple(Bound(*bound) for bound in interval.bounds),
-    )
+    bounds = tuple(Bound(*bound) for bound in interval.bounds)
+    numbers = (interval.value, interval.low, interval.high, interval.n, unit, interval.clusters, interval.method)
+    return Estimate(name, *numbers, null, null_kind, bounds=bounds)  # type: ignore[arg-type]
 
 
 def usefulness(target: interface.Target, corpus: Corpus, seed: int) -> tuple[Measurement, ...]:
@@ -195,9 +185,7 @@ def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str
         labels: the names of the classes.
     """
     begins = {int(position) for position in np.flatnonzero(classes >= 0) if labels[classes[position]] != "O"}
-    successor = {
-        int(before): position for position, before in enumerate(links) if before >= 0 and position not in begins
-    }
+    successor = {int(before): at for at, before in enumerate(links) if before >= 0 and at not in begins}
     entities = set()
     for first in begins:
         tokens = [first]
@@ -231,10 +219,8 @@ def find_on_page(
     if table is None:
         assert page.links is not None
         assert links is not None
-        first, second = (
-            {(int(child), int(own[child])) for child in np.flatnonzero(own >= 0)} for own in (page.links, links)
-        )
-        return first, second
+        pairs = ({(int(child), int(own[child])) for child in np.flatnonzero(own >= 0)} for own in (page.links, links))
+        return next(pairs), next(pairs)
     assert page.labels is not None
     classes = np.where(page.labels == NOT_READ, NOT_READ, table.argmax(axis=1))
     if links is None:

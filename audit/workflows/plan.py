@@ -41,7 +41,8 @@ class Cost:
         lacks: what the attack cannot do without and nobody gave; None when nothing.
         by_data: whether the data set lacks it; a reference can be given, and its lack excuses no limit.
         weakened: what it does without, and so passes no limit; None when nothing.
-        seconds: estimate for all trials; None where it was not measured.
+        seconds: estimate for all trials on one device; None where it was not measured.
+        memory: peak of the trials that were timed, models included, in bytes; None where it was not measured.
         untimed: why there is no time, where nothing above says so.
     """
 
@@ -54,6 +55,7 @@ class Cost:
     weakened: str | None = None
     by_data: bool = True
     seconds: float | None = None
+    memory: int | None = None
     untimed: str = ""
 
 
@@ -176,6 +178,11 @@ class Plan:
         """Sum the seconds of all timed attacks."""
         timed = [cost.seconds for cost in self.costs if cost.seconds is not None]
         return sum(timed) if timed else None
+
+    @property
+    def peak_memory(self) -> int:
+        """Return the largest peak of memory of a timed attack, in bytes."""
+        return max((cost.memory or 0 for cost in self.costs), default=0)
 
     @property
     def too_small(self) -> dict[str, int]:

@@ -35,7 +35,9 @@ if TYPE_CHECKING:  # These load torch, which a plan without a model does without
     from audit.workflows.setup import ScanSetup
 
 TRIALS = 10
-"""Trials of each attack that are timed together, behind two that are timed alone."""
+"""Trials of each attack that are timed together at most, behind two that are timed alone; short ones: a full width."""
+SHORT = 0.1
+"""Seconds of a trial alone under which as many are timed together as a scan has in flight."""
 SECONDS = 20.0
 """For the trials of all attacks together; a trial that was begun is finished."""
 USED = 0.7
@@ -179,6 +181,7 @@ def bounded_by_time(opened: ScanSetup, costs: Sequence[Cost]) -> tuple[Cost, ...
 
 
 def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
+    from audit.targets.machine import peak_memory
     from audit.workflows.execution import AttackWork
     from audit.workflows.number_format import wanted_format
 
@@ -199,7 +202,9 @@ def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
     target = opened.target if wanted == "float32" else opened.target.rounded(wanted)
     work = AttackWork(attack, Case(opened.defended(target), case.corpus, case.references), opened.options.seed)
     limit = SECONDS / len(opened.attacks)
-    return replace(cost, seconds=estimate(work, trials, opened.options.width, limit))
+    peak_memory(case.target.card.device, restart=True)
+    seconds = estimate(work, trials, opened.options.width, limit)
+    return replace(cost, seconds=seconds, memory=peak_memory(case.target.card.device))
 
 
 def _reached(most: Sides, trials: Sequence[Trial]) -> Sides:
@@ -228,10 +233,10 @@ def _missing(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> str
 
 
 def estimate(work: Work, trials: Sequence[Trial], width: int, limit: float) -> float:
-    """Estimate the seconds of all trials from a few that are run: one, one again, and ten at once.
+    """Estimate the seconds of all trials from a few that are run: one, one again, and ten or more at once.
 
     What one takes alone is that of its passes, which as many share as are in flight; what each of ten takes more is its
-    part of them.
+    part of them. Of short trials as many run at once as in a scan: ten would hide what they share.
 
     Args:
         work: what the trials are of.
@@ -247,7 +252,7 @@ def estimate(work: Work, trials: Sequence[Trial], width: int, limit: float) -> f
         return time.perf_counter() - began
 
     # From all over the list, whose neighbours are alike.
-    places = np.linspace(0, len(trials) - 1, min(len(trials), 2 + TRIALS)).astype(int)
+    places = np.linspace(0, len(trials) - 1, min(len(trials), 2 + max(width, TRIALS))).astype(int)
     first, *others = (trials[place] for place in places)
     alone = run([first])
     left = limit - alone
@@ -255,7 +260,7 @@ def estimate(work: Work, trials: Sequence[Trial], width: int, limit: float) -> f
         # The first one also pays for what is made once.
         alone = run(others[:1])
         left -= alone
-    several = others[1 : 1 + max(0, int(left / max(alone, 1e-6)))]
+    several = others[1 : 1 + min(max(width, TRIALS) if alone < SHORT else TRIALS, max(0, int(left / max(alone, 1e-6))))]
     each = max(0.0, run(several) - alone) / (len(several) - 1) if len(several) > 1 else alone
     at_once = min(width, len(trials))
     return len(trials) / at_once * (alone + each * (at_once - 1))

@@ -291,17 +291,8 @@ def open_demo(out: Path, documents: int = DOCUMENTS, only: tuple[str, ...] = ())
         copy_sample(copied)
     # The model is so small that a second thread only waits, for minutes where the machine is busy.
     use_threads(1)
-    return open_scan(
-        ScanOptions(
-            model_dir=copied / MODEL,
-            data_dir=copied / "data",
-            out=out,
-            budget="quick",
-            documents=documents,
-            only=only,
-            device="cpu",
-        )
-    )
+    folders = copied / MODEL, copied / "data", out
+    return open_scan(ScanOptions(*folders, budget="quick", documents=documents, only=only, device="cpu"))
 
 
 def copy_sample(destination: Path) -> None:
