@@ -7,17 +7,7 @@ import pytest
 
 from audit.policy import load
 from benchmarks import membership_calibration
-from benchmarks.reconstruction_calibration import (
-    ALLOWED,
-    ATTACK,
-    COUNTED,
-    LEAK_FREE,
-    LIMITS,
-    PLANTED,
-    SHARES,
-    fewer_resamples,
-    tally,
-)
+from benchmarks import reconstruction_calibration as calibration
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 DEFAULT, STRICT = load("default"), load("strict")
@@ -33,19 +23,19 @@ def limits_of(attack, policy=DEFAULT):
 
 def test_reconstruction_is_calibrated_on_the_shipped_limits():
     written = committed("reconstruction")
-    assert limits_of(ATTACK) == LIMITS
-    assert {metric: LIMITS[metric] for metric in written["limits"]} == written["limits"]
-    assert SHARES.keys() <= written["limits"].keys()
-    for name in LEAK_FREE:
+    assert limits_of(calibration.ATTACK) == calibration.LIMITS
+    assert {metric: calibration.LIMITS[metric] for metric in written["limits"]} == written["limits"]
+    assert calibration.SHARES.keys() <= written["limits"].keys()
+    for name in calibration.LEAK_FREE:
         row = written["settings"][name]
         assert row["audits"] == 1000
-        assert max(row["bounds"]["over 0"].values()) <= ALLOWED, name
+        assert max(row["bounds"]["over 0"].values()) <= calibration.ALLOWED, name
         for policy in ("default", "strict"):
             for metric in written["limits"]:
-                assert row["policies"][policy][metric]["violated"] <= ALLOWED, (name, policy, metric)
+                assert row["policies"][policy][metric]["violated"] <= calibration.ALLOWED, (name, policy, metric)
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("name", calibration.PLANTED)
 def test_what_leaks_as_much_as_a_reconstruction_limit_is_neither_passed_nor_violated(name):
     row = committed("reconstruction")["settings"][name]
     metric, factor = name.partition(": ")[0], int(name.partition(": ")[2][0])
@@ -58,11 +48,11 @@ def test_what_leaks_as_much_as_a_reconstruction_limit_is_neither_passed_nor_viol
         assert counts["passed"] == 0
 
 
-@pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.parametrize("name", calibration.COUNTED)
 def test_as_many_known_values_or_documents_as_a_limit_are_rarely_more_than_it(name):
     metric, factor = name.partition(": ")[0], int(name.partition(": ")[2][0])
-    with fewer_resamples(500):
-        counts = tally(COUNTED[name], 10)["policies"]["default"][metric]
+    with calibration.fewer_resamples(500):
+        counts = calibration.tally(calibration.COUNTED[name], 10)["policies"]["default"][metric]
     if factor == 1:
         assert counts["violated"] <= 3  # of 10 at 5 %: more have a chance of 1 in 1,000
     else:
@@ -80,8 +70,8 @@ def test_membership_is_calibrated_on_the_shipped_limits():
     assert judged
     for row in (*alarming, *judged):
         assert row["audits"] == 1000
-        assert max(row.get("alarms", {}).values(), default=0) <= ALLOWED
-        assert all(counts.get("violated", 0) <= ALLOWED for counts in row.get("verdicts", {}).values())
+        assert max(row.get("alarms", {}).values(), default=0) <= calibration.ALLOWED
+        assert all(counts.get("violated", 0) <= calibration.ALLOWED for counts in row.get("verdicts", {}).values())
 
 
 def test_provider_membership_is_calibrated_on_the_shipped_limits():
@@ -90,7 +80,7 @@ def test_provider_membership_is_calibrated_on_the_shipped_limits():
     for name, row in written.items():
         assert row["limits"] == limits_of("provider_membership")
         assert row["audits"] == 1000
-        assert max(row["violated"].values()) <= ALLOWED, name
+        assert max(row["violated"].values()) <= calibration.ALLOWED, name
 
 
 def test_attribute_inference_is_calibrated_on_the_shipped_limits():
@@ -99,7 +89,7 @@ def test_attribute_inference_is_calibrated_on_the_shipped_limits():
     assert {row["documents"] for row in quiet} == {40, 75, 150, 300}
     for row in quiet:
         assert row["audits"] == 1000
-        assert row["both limits"].get("violated", 0) <= ALLOWED, row
+        assert row["both limits"].get("violated", 0) <= calibration.ALLOWED, row
     passed = {row["documents"]: row["both limits"]["passed"] for row in quiet if not row["correlation"]}
     assert passed[150] >= 975
     assert passed[75] >= 825
@@ -115,10 +105,12 @@ def test_attribute_inference_is_calibrated_on_the_shipped_limits():
 
 def test_leak_free_audits_violate_no_reconstruction_limit_and_large_leaks_pass_none():
     """A small version of benchmarks/reconstruction_calibration.py, which has 1,000 audits of each kind."""
-    with fewer_resamples(500):
-        quiet = tally(LEAK_FREE["no leak, 300 documents, correlation 0.3"], 20)
-        loud = tally(PLANTED["excess_hamming.unique: 4 x the limit, 150 documents, correlation 0.3"], 10)
-    for metric in LIMITS:
+    with calibration.fewer_resamples(500):
+        quiet = calibration.tally(calibration.LEAK_FREE["no leak, 300 documents, correlation 0.3"], 20)
+        loud = calibration.tally(
+            calibration.PLANTED["excess_hamming.unique: 4 x the limit, 150 documents, correlation 0.3"], 10
+        )
+    for metric in calibration.LIMITS:
         assert quiet["policies"]["default"][metric]["violated"] == 0
         assert quiet["policies"]["default"][metric]["passed"] >= 14
     assert max(quiet["bounds"]["over 0"].values()) <= 5  # of 20 at 5 %: more have a chance of 1 in 3,000

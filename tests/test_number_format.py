@@ -19,17 +19,7 @@ from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.errors import UsageError
 from audit.record import Result
-from audit.targets.interface import (
-    Answer,
-    AnswerLoss,
-    BestTokens,
-    Relaxed,
-    RelaxedLoss,
-    Reply,
-    TagProbabilities,
-    Target,
-    TrainingLoss,
-)
+from audit.targets import interface as ask
 from audit.workflows import number_format
 from audit.workflows.execution import AttackWork
 from audit.workflows.options import ScanOptions
@@ -125,7 +115,7 @@ def test_the_preflight_tells_a_target_from_another_by_what_an_attack_asks(kind: 
     attack, make = CASES[kind]
     case, other = make()
 
-    def compared(rounded: Target) -> list[float]:
+    def compared(rounded: ask.Target) -> list[float]:
         work = number_format.Preflight(AttackWork(attack, case, 0), case.target, rounded)
         found = dict(drive(work, attack.trials(case), 2))
         assert all(len(alike) >= 1 for alike in found.values())
@@ -141,16 +131,16 @@ LOSSES = np.array([1e-5, 1.0, 1.2])
 @pytest.mark.parametrize(
     ("query", "exact", "coarse", "alike"),
     [
-        (TrainingLoss, LOSSES, LOSSES * 1.004, 1),
-        (TrainingLoss, LOSSES, np.array([0.02, 0.0, 1.2]), 0),  # a remembered candidate is no longer the best
-        (TrainingLoss, np.array([2.0]), np.array([2.01]), 1),
-        (TrainingLoss, np.array([2.0]), np.array([2.1]), 0),
-        (TrainingLoss, np.array([2.0]), np.array([np.nan]), 0),
-        (AnswerLoss, np.array([-1.0, -3.0]), np.array([-1.5, -2.5]), 1),  # the mean is the loss
-        (BestTokens, np.array([1, 2, 3, 4]), np.array([1, 2, 3, 5]), 0.75),
-        (TagProbabilities, np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([[0.8, 0.2], [0.6, 0.4]]), 0.5),
-        (Answer, Reply("Bonn", 1, 1, True), Reply("bonn", 0.9, 1, True), 1),
-        (RelaxedLoss, Relaxed(1.0, LOSSES), Relaxed(1.2, LOSSES), 0),
+        (ask.TrainingLoss, LOSSES, LOSSES * 1.004, 1),
+        (ask.TrainingLoss, LOSSES, np.array([0.02, 0.0, 1.2]), 0),  # a remembered candidate is no longer the best
+        (ask.TrainingLoss, np.array([2.0]), np.array([2.01]), 1),
+        (ask.TrainingLoss, np.array([2.0]), np.array([2.1]), 0),
+        (ask.TrainingLoss, np.array([2.0]), np.array([np.nan]), 0),
+        (ask.AnswerLoss, np.array([-1.0, -3.0]), np.array([-1.5, -2.5]), 1),  # the mean is the loss
+        (ask.BestTokens, np.array([1, 2, 3, 4]), np.array([1, 2, 3, 5]), 0.75),
+        (ask.TagProbabilities, np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([[0.8, 0.2], [0.6, 0.4]]), 0.5),
+        (ask.Answer, ask.Reply("Bonn", 1, 1, True), ask.Reply("bonn", 0.9, 1, True), 1),
+        (ask.RelaxedLoss, ask.Relaxed(1.0, LOSSES), ask.Relaxed(1.2, LOSSES), 0),
     ],
 )
 def test_answers_are_alike_where_an_attack_decides_alike(query: Any, exact: Any, coarse: Any, alike: float) -> None:

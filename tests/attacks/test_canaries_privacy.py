@@ -6,15 +6,8 @@ from attempts import counts, diagnostics, measured, run
 from planted_canaries import LIMIT, QUICK, Knowing, canary_set, case_of, outcomes_of, remembering
 
 from audit.attacks import TEXTS
+from audit.attacks.canaries import measures
 from audit.attacks.canaries.attack import NOT_FAIR, NOT_RANKED, SHOWN_LEVEL, checks_of, measure_privacy, scores_of
-from audit.attacks.canaries.measures import (
-    Outcome,
-    excess_exposure_of,
-    excess_of,
-    excess_top3_of,
-    exposure_of,
-    table_of,
-)
 from audit.measurements import Estimate, Unresolved
 from audit.stats.epsilon import lower_bound, needed_canaries
 from benchmarks.simulated_audits import fired
@@ -63,14 +56,14 @@ def test_coins_that_all_fell_one_way_are_refused_where_they_cannot_be_fair(tmp_p
 def test_canaries_that_could_not_be_asked_for_stand_in_the_middle():
     drawn = canary_set(64, 4, seed=3)
     outcomes = outcomes_of(drawn, np.random.default_rng(0), 1.0)
-    outcomes[::5] = [Outcome("split")] * len(outcomes[::5])
+    outcomes[::5] = [measures.Outcome("split")] * len(outcomes[::5])
     scores = scores_of(outcomes)
     known = np.delete(scores, np.arange(0, 64, 5))
     assert set(scores[::5]) == {np.median(known)}
     found, _ = bound(drawn, outcomes)
     assert found.n == 64
     assert found.low > 0.5
-    nothing, _ = bound(drawn, [Outcome("split")] * 64)
+    nothing, _ = bound(drawn, [measures.Outcome("split")] * 64)
     assert nothing.reason == NOT_RANKED
 
 
@@ -85,9 +78,12 @@ def test_leak_free_audits_are_seldom_stopped_and_never_accused():
     for seed in range(n_audits):
         drawn = canary_set(64, 4, seed=seed)
         outcomes = outcomes_of(drawn, rng, 0.0, n_references=9_999)
-        table = table_of(drawn.canaries, outcomes)
+        table = measures.table_of(drawn.canaries, outcomes)
         sides = table.where(table.included), table.where(~table.included)
-        measured = [measure(*sides, rng) for measure in (excess_of, excess_top3_of, excess_exposure_of)]
+        measured = [
+            measure(*sides, rng)
+            for measure in (measures.excess_of, measures.excess_top3_of, measures.excess_exposure_of)
+        ]
         epsilon, privacy = bound(drawn, outcomes, seed)
         alarms = fired(checks_of([*measured, epsilon], privacy.p_value, 10, 1e-5))
         within = all(one.high <= limit for one, limit in zip(measured, LIMITS, strict=True))
@@ -96,7 +92,7 @@ def test_leak_free_audits_are_seldom_stopped_and_never_accused():
         accused += any(lower_of(one) > limit for one, limit in zip(measured, LIMITS, strict=True))
         beyond += lower_of(measured[2], SHOWN_LEVEL) > 0
         shown += epsilon.low > 0
-        exposure = exposure_of("exposure", table, rng)
+        exposure = measures.exposure_of("exposure", table, rng)
         covered += exposure.low <= exposure.null <= exposure.high
     assert accused == 0
     assert stopped <= 0.14 * n_audits  # 5 % by the bound on epsilon and 1 % by exposure, and their own chance

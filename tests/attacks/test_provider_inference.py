@@ -12,21 +12,6 @@ from hypothesis import strategies as st
 from audit.attacks import TEXTS
 from audit.attacks.provider_membership import ProviderMembership, methods
 from audit.attacks.provider_membership.measures import POWER, STRONGEST, measure_certain, measure_table
-from audit.attacks.provider_membership.methods import (
-    METHODS,
-    MIN_SIDE,
-    balanced,
-    infer,
-    majority,
-    mean_area,
-    mean_known,
-    measure_accuracy,
-    measure_forest_area,
-    memory_calls,
-    partial_knowledge,
-    training_share,
-    zero_knowledge,
-)
 from audit.attacks.provider_membership.providers import FEATURES, MEMORY, ProviderTable
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate
@@ -97,16 +82,16 @@ AZK = {
 
 @pytest.mark.parametrize(("accuracy", "similarity", "called"), AZK.values(), ids=AZK)
 def test_azk_calls_the_cluster_of_higher_accuracy_members(accuracy, similarity, called):
-    found = zero_knowledge(np.array(accuracy), np.array(similarity, float), 0)
+    found = methods.zero_knowledge(np.array(accuracy), np.array(similarity, float), 0)
     assert np.array_equal(found, called, equal_nan=True)
-    turned = zero_knowledge(np.array(accuracy)[::-1], np.array(similarity, float)[::-1], 0)
+    turned = methods.zero_knowledge(np.array(accuracy)[::-1], np.array(similarity, float)[::-1], 0)
     assert np.array_equal(turned[::-1], called, equal_nan=True)
 
 
 def test_methods_without_labels_do_not_look_at_them():
     table = planted(effect=1.0)
     first, second = (
-        infer(replace(table, member=member), SILENT, n_seeds=2, share=SHARE).calls
+        methods.infer(replace(table, member=member), SILENT, n_seeds=2, share=SHARE).calls
         for member in (table.member, rng(5).permutation(table.member))
     )
     for method in ("azk", "azk_ensemble"):
@@ -118,7 +103,7 @@ def remembered(similarity, change):
     """The calls of M1 and M2."""
     columns = {"memory_similarity": np.asarray(similarity), "memory_change": np.asarray(change)}
     n = np.ones(len(change), np.int64)
-    return memory_calls(ProviderTable(tuple(map(str, n)), n > 0, n, n, columns), 0)
+    return methods.memory_calls(ProviderTable(tuple(map(str, n)), n > 0, n, n, columns), 0)
 
 
 def test_remembered_answers_and_answers_that_do_not_change_make_a_member():
@@ -129,7 +114,7 @@ def test_remembered_answers_and_answers_that_do_not_change_make_a_member():
 
 
 def test_a_majority_is_two_of_three_that_all_judged():
-    found = majority(np.array([1.0, 1, 0, np.nan]), np.array([1.0, 0, 0, 1]), np.array([0.0, 0, 1, 1]))
+    found = methods.majority(np.array([1.0, 1, 0, np.nan]), np.array([1.0, 0, 0, 1]), np.array([0.0, 0, 1, 1]))
     assert np.array_equal(found, [1, 0, 0, np.nan], equal_nan=True)
 
 
@@ -137,10 +122,10 @@ def test_a_majority_is_two_of_three_that_all_judged():
 
 
 @settings(max_examples=30)
-@given(st.integers(MIN_SIDE, 60), st.integers(MIN_SIDE, 60), st.floats(0.05, 0.6), st.integers(0, 99))
+@given(st.integers(methods.MIN_SIDE, 60), st.integers(methods.MIN_SIDE, 60), st.floats(0.05, 0.6), st.integers(0, 99))
 def test_the_training_share_is_balanced_and_leaves_some_to_judge(n_members, n_others, share, seed):
     member = np.arange(n_members + n_others) < n_members
-    known = training_share(member, share, rng(seed))
+    known = methods.training_share(member, share, rng(seed))
     inside = int(member[known].sum())
     assert known.size == 2 * inside == np.unique(known).size
     assert 2 <= inside <= min(n_members, n_others) // 2
@@ -153,16 +138,16 @@ def test_the_training_share_says_little_of_the_labels_around_it():
     draw, rows, found = rng(11), np.arange(60.0)[:, None], []
     for _ in range(1500):
         member = draw.permutation(np.arange(60) < 30)
-        known = training_share(member, SHARE, rng(1))
+        known = methods.training_share(member, SHARE, rng(1))
         rest = np.setdiff1d(np.arange(60), known)
         nearest = known[np.abs(rows[rest] - rows[known].T).argmin(axis=1)]
-        found.append(balanced(member[nearest].astype(float), member[rest]))
+        found.append(methods.balanced(member[nearest].astype(float), member[rest]))
     assert np.mean(found) == pytest.approx(0.5, abs=0.011)
 
 
 def test_forests_know_whole_groups_but_for_the_last():
     member = np.arange(200) < 100
-    shares = [training_share(member, SHARE, rng(seed)) for seed in range(5)]
+    shares = [methods.training_share(member, SHARE, rng(seed)) for seed in range(5)]
     for known in shares:
         parts = np.bincount(methods.groups_of(member)[known], minlength=methods.N_GROUPS)
         assert ((parts > 0).sum(), (parts == 10).sum()) == (3, 3)
@@ -171,25 +156,25 @@ def test_forests_know_whole_groups_but_for_the_last():
 
 def test_a_side_of_three_is_too_small_to_learn_from():
     with pytest.raises(ValueError, match="4 providers a side"):
-        training_share(np.arange(30) < 3, SHARE, rng())
+        methods.training_share(np.arange(30) < 3, SHARE, rng())
 
 
 def test_the_forest_judges_nobody_that_it_learned_from():
     table = planted()
     columns = methods.forest_features(table)
-    judged = partial_knowledge(columns, table.member, SHARE, 3)
-    known = training_share(table.member, SHARE, rng(3))
+    judged = methods.partial_knowledge(columns, table.member, SHARE, 3)
+    known = methods.training_share(table.member, SHARE, rng(3))
     assert np.flatnonzero(np.isnan(judged)).tolist() == known.tolist()
 
 
 def test_the_forest_sees_no_label_outside_of_its_training_share(monkeypatch):
     table = planted(effect=1.0)
     columns = methods.forest_features(table)
-    known = training_share(table.member, SHARE, rng(4))
+    known = methods.training_share(table.member, SHARE, rng(4))
     monkeypatch.setattr(methods, "training_share", lambda *_: known)
     turned = ~table.member
     turned[known] = table.member[known]
-    first, second = (partial_knowledge(columns, member, SHARE, 4) for member in (table.member, turned))
+    first, second = (methods.partial_knowledge(columns, member, SHARE, 4) for member in (table.member, turned))
     assert np.array_equal(first, second, equal_nan=True)
     assert len(np.unique(first)) > 10
 
@@ -197,12 +182,12 @@ def test_the_forest_sees_no_label_outside_of_its_training_share(monkeypatch):
 def test_a_missing_feature_is_the_median_of_the_training_share():
     table = planted(effect=3.0, features=("accuracy",))
     column = table.features["accuracy"].copy()
-    known = training_share(table.member, SHARE, rng(0))
+    known = methods.training_share(table.member, SHARE, rng(0))
     place = int(np.setdiff1d(np.arange(len(table.names)), known)[0])
     probabilities = []
     for value in (np.nan, np.median(column[known])):
         column[place] = value
-        probabilities.append(partial_knowledge(column[:, None], table.member, SHARE, 0)[place])
+        probabilities.append(methods.partial_knowledge(column[:, None], table.member, SHARE, 0)[place])
     assert probabilities[0] == probabilities[1]
 
 
@@ -212,8 +197,8 @@ def test_a_missing_feature_is_the_median_of_the_training_share():
 def test_the_balanced_accuracy_of_azk_is_that_of_the_best_threshold():
     table = planted(1000, 1000, effect=3.0, features=("accuracy",))
     table = replace(table, features={**table.features, "similarity": np.zeros(2000)})
-    called = infer(table, SILENT, n_seeds=1, share=SHARE).calls["azk"][0]
-    assert balanced(called, table.member) == pytest.approx(NormalDist().cdf(1.5), abs=0.02)
+    called = methods.infer(table, SILENT, n_seeds=1, share=SHARE).calls["azk"][0]
+    assert methods.balanced(called, table.member) == pytest.approx(NormalDist().cdf(1.5), abs=0.02)
 
 
 def test_groups_hold_as_many_of_either_side():
@@ -235,7 +220,7 @@ def thresholds(draw, n=90, n_seeds=25, leak=0.7):
     feature = draw.normal(0, 1, n) + leak * member
     calls = np.full((n_seeds, n), np.nan)
     for seed in range(n_seeds):
-        known = training_share(member, SHARE, rng(seed))
+        known = methods.training_share(member, SHARE, rng(seed))
         rest = np.setdiff1d(np.arange(n), known)
         means = [feature[known][member[known] == side].mean() for side in (True, False)]
         calls[seed, rest] = (feature[rest] > np.mean(means)) == (means[0] > means[1])
@@ -244,7 +229,7 @@ def thresholds(draw, n=90, n_seeds=25, leak=0.7):
 
 def test_intervals_of_what_is_trained_on_some_of_those_it_judges_hold_the_truth():
     """Taken as independent given the fits, 126 of 150 did, and 18 ended under the truth."""
-    found = [measure_accuracy(*thresholds(rng(seed)), rng(seed)) for seed in range(150)]
+    found = [methods.measure_accuracy(*thresholds(rng(seed)), rng(seed)) for seed in range(150)]
     truth = np.mean([one.value for one in found])
     assert truth == pytest.approx(0.6, abs=0.03)
     # Of 150 at 95 % fewer than 137 come once in fifty.
@@ -256,23 +241,23 @@ def test_intervals_of_what_is_trained_on_some_of_those_it_judges_hold_the_truth(
 def test_with_one_seed_the_interval_takes_whom_it_knows_as_given():
     calls, member = thresholds(rng(1), n_seeds=1)
     judged = ~np.isnan(calls[0])
-    given = measure_accuracy(calls[:, judged], member[judged], rng(2))
-    assert measure_accuracy(calls, member, rng(2)) == given
+    given = methods.measure_accuracy(calls[:, judged], member[judged], rng(2))
+    assert methods.measure_accuracy(calls, member, rng(2)) == given
 
 
 def test_right_calls_of_everybody_are_no_certainty():
     calls, member = thresholds(rng(1), leak=20.0)
-    found = measure_accuracy(calls, member, rng(2))
+    found = methods.measure_accuracy(calls, member, rng(2))
     assert found.value == 1
     assert found.low < 0.97
-    area = measure_forest_area(calls, member)
+    area = methods.measure_forest_area(calls, member)
     assert (area.value, area.low < 0.95) == (1, True)
 
 
 def test_the_area_of_forests_is_the_mean_of_their_own():
     said = np.array([[0.9, np.nan, 0.1, 0.5], [0.2, 0.4, np.nan, 0.3]])
-    assert mean_area(said, np.array([True, True, False, False])) == pytest.approx((1 + 0.5) / 2)
-    assert mean_area(said[:1, [0, 1]], np.array([True, False])) == 0.5  # nobody of a side is judged
+    assert methods.mean_area(said, np.array([True, True, False, False])) == pytest.approx((1 + 0.5) / 2)
+    assert methods.mean_area(said[:1, [0, 1]], np.array([True, False])) == 0.5  # nobody of a side is judged
 
 
 def test_without_a_leak_the_area_of_forests_is_one_half():
@@ -283,11 +268,13 @@ def test_without_a_leak_the_area_of_forests_is_one_half():
         member, feature = draw.permutation(np.arange(40) < 20), draw.normal(0, 1, 40)
         said = np.full((10, 40), np.nan)
         for one in range(10):
-            known = training_share(member, 0.4, rng(one))
+            known = methods.training_share(member, 0.4, rng(one))
             rest = np.setdiff1d(np.arange(40), known)
             means = [feature[known][member[known] == side].mean() for side in (True, False)]
             said[one, rest] = feature[rest] * (means[0] - means[1])
-        found.append((mean_area(said, member), auc(*(mean_known(said)[side] for side in (member, ~member)))))
+        found.append(
+            (methods.mean_area(said, member), auc(*(methods.mean_known(said)[side] for side in (member, ~member))))
+        )
     single, together = np.array(found).T
     assert single.mean() == pytest.approx(0.5, abs=4 * single.std() / 200**0.5)
     assert together.mean() < 0.5 - 4 * together.std() / 200**0.5
@@ -297,7 +284,7 @@ def test_the_pipeline_that_cuts_to_match_gives_one_half_as_well():
     """From the answers, with more documents of providers in than of those out; so the benchmark on invoices runs it."""
     trials, outcomes = answered(replace(SETTINGS[UNEQUAL[0]], providers=60), rng(4))
     found = rerun(ProviderMembership(n_seeds=1), trials, outcomes, n_runs=40, seed=0)
-    assert set(found["methods"]) == set(METHODS)
+    assert set(found["methods"]) == set(methods.METHODS)
     for one in found["methods"].values():
         assert one["mean"] == pytest.approx(0.5, abs=4 * one["standard deviation"] / 40**0.5)
 
@@ -415,10 +402,10 @@ def test_a_model_that_gives_nothing_away_still_passes():
 
 def test_what_limits_are_held_against_is_fixed_and_measured():
     for name in ("full", "no reference", "no memory"):
-        methods = measured_on(name).methods
-        assert set(methods) == {"balanced_accuracy", "auc", "low_fpr_advantage"}
-        assert all(len(set(names)) == len(names) > 1 and set(names) <= set(METRICS) for names in methods.values())
-    assert "balanced_accuracy" not in methods["balanced_accuracy"]  # its twin is among them
+        held = measured_on(name).methods
+        assert set(held) == {"balanced_accuracy", "auc", "low_fpr_advantage"}
+        assert all(len(set(names)) == len(names) > 1 and set(names) <= set(METRICS) for names in held.values())
+    assert "balanced_accuracy" not in held["balanced_accuracy"]  # its twin is among them
 
 
 def test_a_few_that_are_known_for_certain_raise_an_alarm():
@@ -503,7 +490,7 @@ def test_the_primary_method_is_apk_where_there_is_a_reference():
 def test_leak_free_audits_raise_few_alarms():
     """A small version of benchmarks/provider_calibration.py, which has 1,000 audits of each size, of 25 seeds each."""
     found = simulate(Setting(providers=60, seeds=8), audits=4)
-    assert set(found["alarms"]) >= {f"balanced_accuracy.{method}" for method in METHODS} | {"auc", "auc.apk"}
+    assert set(found["alarms"]) >= {f"balanced_accuracy.{method}" for method in methods.METHODS} | {"auc", "auc.apk"}
     # 4 audits at 5 %: 3 alarms or more come about five times in ten thousand.
     assert max(found["alarms"].values()) <= 2
     assert found["violated"] == {**dict.fromkeys(LIMITS, 0), "any limit": 0}
@@ -526,6 +513,9 @@ def test_numbers_of_documents_tell_nothing(setting):
             [getattr(table, column)[table.member == side].mean() for table in tables] for side in (True, False)
         )
         assert np.mean(insides) == pytest.approx(np.mean(outsides), rel=0.02)
-    found = [measure_forest_area(infer(t, SILENT, n_seeds=2, share=SHARE).probabilities, t.member) for t in tables]
+    found = [
+        methods.measure_forest_area(methods.infer(t, SILENT, n_seeds=2, share=SHARE).probabilities, t.member)
+        for t in tables
+    ]
     # Without a cut 0.6 to 0.7; here four deviations of a mean of eight.
     assert np.mean([one.value for one in found]) == pytest.approx(0.5, abs=4 * 0.05 / 8**0.5)

@@ -8,18 +8,7 @@ import redacted
 from attempts import counts, measured
 from scipy.sparse import csr_array
 
-from audit.attacks.redaction.contexts import (
-    MASKED,
-    dictionary,
-    features_of,
-    fit,
-    layout,
-    lengths,
-    predict_blindly,
-    samples_of,
-    tfidf,
-    words_of,
-)
+from audit.attacks.redaction import contexts
 from audit.corpus.bars import LAYOUT
 from audit.corpus.documents import CATEGORIES, Document, Entity, Word
 from audit.corpus.redaction import redacted_spans
@@ -28,16 +17,16 @@ from audit.corpus.redaction import redacted_spans
 def test_the_linear_svm_predicts_what_it_can_and_the_same_again():
     rng, classes = np.random.default_rng(0), np.arange(150) % 3
     rows = csr_array(rng.normal(0, 1, (3, 100))[classes] + rng.normal(0, 0.5, (150, 100)))
-    told, again = (np.asarray(fit(rows[:120], classes[:120], 3).predict(rows[120:])) for _ in range(2))
+    told, again = (np.asarray(contexts.fit(rows[:120], classes[:120], 3).predict(rows[120:])) for _ in range(2))
     assert (told == classes[120:]).mean() > 0.9
     assert np.array_equal(again, told)
-    assert fit(rows[:6], np.full(6, 4), 0).predict(rows[:2]).tolist() == [4, 4]
+    assert contexts.fit(rows[:6], np.full(6, 4), 0).predict(rows[:2]).tolist() == [4, 4]
 
 
 def test_who_knows_no_context_names_the_commonest_or_goes_by_length():
     data = redacted.texts(10, told=False, lengths=True)
-    training, held = samples_of(data, "fixed", 5).divided(0)
-    told = predict_blindly(training, held)
+    training, held = contexts.samples_of(data, "fixed", 5).divided(0)
+    told = contexts.predict_blindly(training, held)
     assert (told["length"] == held.classes).all()
     assert set(told["prior"].tolist()) == {int(np.bincount(training.classes).argmax())}
 
@@ -47,8 +36,8 @@ def test_what_only_the_held_fold_says_is_no_column():
     spans = redacted_spans(data.documents, "fixed")
     training, held = spans[:40], spans[40:]
     strange = tuple(replace(span, before="Xyzzy plugh ", after=" frotz") for span in held)
-    first, as_it_is = tfidf(training, held)
-    again, changed = tfidf(training, strange)
+    first, as_it_is = contexts.tfidf(training, held)
+    again, changed = contexts.tfidf(training, strange)
     assert (first != again).nnz == 0
     assert first.shape[1] == as_it_is.shape[1] == changed.shape[1]
     assert changed.nnz < as_it_is.nnz
@@ -57,15 +46,15 @@ def test_what_only_the_held_fold_says_is_no_column():
 def test_contexts_without_a_word_are_samples_too():
     spans = redacted_spans([redacted.document(f"d{n}", [([], "person", ["Xy"], [])]) for n in range(4)], "fixed")
     empty = tuple(replace(span, before="", after="") for span in spans)
-    first, second = tfidf(empty[:2], empty[2:])
+    first, second = contexts.tfidf(empty[:2], empty[2:])
     assert first.shape[0] == second.shape[0] == 2
     assert np.isfinite(first.toarray()).all()
 
 
 def test_how_an_annotation_divides_words_does_not_show():
-    assert words_of("in Bonn, (no. 12/3") == words_of("in Bonn , ( no. 12/3")
-    assert words_of("Born 1987 in ****** .") == ["born", "####", "in", MASKED, "."]
-    assert words_of("a ** b") == words_of("a ***** b")
+    assert contexts.words_of("in Bonn, (no. 12/3") == contexts.words_of("in Bonn , ( no. 12/3")
+    assert contexts.words_of("Born 1987 in ****** .") == ["born", "####", "in", contexts.MASKED, "."]
+    assert contexts.words_of("a ** b") == contexts.words_of("a ***** b")
 
 
 def page(number, kind, width):
@@ -83,23 +72,25 @@ def pages():
 
 
 def test_a_page_gives_its_layout_and_what_fits_under_the_bar(pages):
-    training, held = samples_of(pages, "length", 5).divided(0)
-    names = dictionary(training)
+    training, held = contexts.samples_of(pages, "length", 5).divided(0)
+    names = contexts.dictionary(training)
     # Equal values are one name.
     assert [len(own) for own in names] == [int(name in ("amount", "person")) for name in CATEGORIES]
-    first, second = layout(training, held)
+    first, second = contexts.layout(training, held)
     assert first.shape == (len(training), len(LAYOUT) + len(CATEGORIES))
     assert np.ptp(first[:, LAYOUT.index("width")]) > 0
     assert np.allclose(first.mean(axis=0), 0)
-    fixed, _ = layout(*samples_of(pages, "fixed", 5).divided(0))
+    fixed, _ = contexts.layout(*contexts.samples_of(pages, "fixed", 5).divided(0))
     assert np.ptp(fixed[:, 2:]) == 0
-    assert np.allclose(lengths(training), lengths(samples_of(pages, "fixed", 5).divided(0)[0]))
-    texts = samples_of(redacted.texts(10, told=True), "length", 5)
-    assert layout(*texts.divided(0)) is None
-    assert lengths(texts)[0].tolist() == [texts.spans[0].n_characters, 0, 0]
+    assert np.allclose(
+        contexts.lengths(training), contexts.lengths(contexts.samples_of(pages, "fixed", 5).divided(0)[0])
+    )
+    texts = contexts.samples_of(redacted.texts(10, told=True), "length", 5)
+    assert contexts.layout(*texts.divided(0)) is None
+    assert contexts.lengths(texts)[0].tolist() == [texts.spans[0].n_characters, 0, 0]
     assert len(second) == len(held)
-    rows = features_of(training, held)
-    width = tfidf(training.spans, held.spans)[0].shape[1] + len(LAYOUT) + len(CATEGORIES)
+    rows = contexts.features_of(training, held)
+    width = contexts.tfidf(training.spans, held.spans)[0].shape[1] + len(LAYOUT) + len(CATEGORIES)
     assert [own.shape for own in rows] == [(len(training), width), (len(held), width)]
 
 

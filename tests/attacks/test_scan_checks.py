@@ -14,14 +14,7 @@ from typer.testing import CliRunner
 
 from audit import policy as policies
 from audit import record as records
-from audit.attacks.membership.scan_checks import (
-    check_heldout,
-    check_scan,
-    check_writing,
-    rewrite_members,
-    select_comparable,
-    ways_of_writing,
-)
+from audit.attacks.membership import scan_checks
 from audit.case import Case, References
 from audit.cli import app
 from audit.corpus.documents import Corpus, Document, Membership, Word
@@ -54,7 +47,7 @@ class World:
     def checks(self, name: str, baseline: str | None = "data/baseline") -> dict[str, Check]:
         baselines = () if baseline is None else (self.load(self.folder / baseline),)
         case = Case(self.load(self.model(name)), self.corpus, References(baselines=baselines))
-        found = check_scan(case, 64, SILENT)
+        found = scan_checks.check_scan(case, 64, SILENT)
         assert found.untested == ()
         return {check.name: check for check in found.checks}
 
@@ -124,7 +117,7 @@ def test_other_checks_of_the_scan_share_the_level(world: World) -> None:
 
 def test_without_public_documents_it_is_said_that_this_was_not_tested(world: World) -> None:
     without = dataclasses.replace(world.corpus, documents=world.corpus.of("member", "heldout"))
-    found = check_scan(Case(world.load(world.model("clean")), without), 64, SILENT)
+    found = scan_checks.check_scan(Case(world.load(world.model("clean")), without), 64, SILENT)
     assert [check.name for check in found.checks] == ["way of writing"]
     (reason,) = found.untested
     assert reason.startswith("training on the unseen documents: only 0 public documents")
@@ -145,7 +138,7 @@ def _checked(
             documents.append(Document(f"{split}{number}", split, text))  # type: ignore[arg-type]
             reference = np.nan if reference_shift is None else 2 * hard + other + reference_shift * side
             losses[f"{split}{number}"] = (2 * hard + own + shift * side, reference)
-    return check_heldout(corpus(2, 2), documents, losses, role)
+    return scan_checks.check_heldout(corpus(2, 2), documents, losses, role)
 
 
 @pytest.fixture
@@ -181,7 +174,7 @@ def test_documents_of_companies_of_training_are_not_compared_with_others() -> No
     documents = [*of("member", "Known", 5), *of("heldout", "known", 30), *of("heldout", "new", 25)]
     documents += [*of("public", "other", 40), *of("public", "Known", 3)]
     world = dataclasses.replace(corpus(1, 1), documents=tuple(documents))
-    heldout, public = select_comparable(world)
+    heldout, public = scan_checks.select_comparable(world)
     assert {one.provider for one in heldout} == {"new"}
     assert {one.provider for one in public} == {"other"}
 
@@ -189,7 +182,7 @@ def test_documents_of_companies_of_training_are_not_compared_with_others() -> No
 def test_a_model_that_gives_no_loss_is_not_tested() -> None:
     target = Knowing()
     target.answers = frozenset()
-    found = check_scan(Case(target, corpus(30, 30, 30)), 8, SILENT)
+    found = scan_checks.check_scan(Case(target, corpus(30, 30, 30)), 8, SILENT)
     assert found.checks == ()
     assert all("gives no loss" in reason for reason in found.untested)
     assert len(found.untested) == 2
@@ -200,7 +193,7 @@ def test_what_the_model_reads_alike_costs_nothing(tmp_path: Path) -> None:
     folder = tiny.corpus(tmp_path / "data", members=25, heldout=5, public=3, kind="token-classification")
     world = noisy.manifest.load(folder)
     target = target_of(tiny.checkpoint(tmp_path / "model", "bert", "token-classification"), world)
-    changed = rewrite_members(Case(target, world), world.of("member"))
+    changed = scan_checks.rewrite_members(Case(target, world), world.of("member"))
     assert changed["in capitals"] == changed["in lower case"] == {}
     assert changed["without punctuation"]
 
@@ -218,7 +211,7 @@ def test_every_transformation_changes_what_it_says() -> None:
             corpus(1, 1).manifest, task=noisy.Task("token-classification", noisy.TAGS), membership=Membership("random")
         ),
     )
-    ways = {way: transform(page) for way, transform in ways_of_writing(world).items()}
+    ways = {way: transform(page) for way, transform in scan_checks.ways_of_writing(world).items()}
     assert [word.text for word in ways["in capitals"].words] == ["TOTAL:", "9"]
     assert [word.text for word in ways["in lower case"].words] == ["total:", "9"]
     assert [word.text for word in ways["without punctuation"].words] == ["Total", "9"]
@@ -234,7 +227,7 @@ def test_a_way_of_writing_that_is_easier_for_every_model_is_no_sign() -> None:
     alone = {name: (own, np.nan) for name, (own, _) in losses.items()}
 
     def check(found: dict[str, tuple[float, float]], needs_reference: bool = False) -> Check | str:
-        return check_writing({"in capitals": members}, found, needs_reference=needs_reference)
+        return scan_checks.check_writing({"in capitals": members}, found, needs_reference=needs_reference)
 
     assert check(losses).p_value > 0.05  # type: ignore[union-attr]
     assert check(alone).p_value <= 0.001  # type: ignore[union-attr]

@@ -12,20 +12,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from audit.corpus import manifest
+from audit.corpus.canaries import pages
 from audit.corpus.canaries.insertion import insert
-from audit.corpus.canaries.pages import (
-    cells_of,
-    draw_line,
-    find_blank_box,
-    image_of,
-    line_width,
-    open_page,
-    page_of,
-    positions_of,
-    question_of,
-    sheet_of,
-    word_boxes,
-)
 from audit.corpus.canaries.schema import PATTERNS, TAGS, Canary, load_canaries, parse_canaries
 from audit.corpus.documents import Box, Document, Word
 from audit.corpus.images import open_image
@@ -63,22 +51,22 @@ def test_a_pattern_finds_its_name_in_its_own_prefixes_only(name: str) -> None:
 
 
 def test_an_utterance_has_the_papers_tags_and_intent(tmp_path: Path) -> None:
-    page = page_of(canaried.utterances(tmp_path), canary(), (*"1234",))
+    page = pages.page_of(canaried.utterances(tmp_path), canary(), (*"1234",))
     assert texts(page.words) == [*PREFIX, *"1234"]
     assert page.tags == ("O",) * 4 + TAGS[:1] + TAGS[1:] * 3
     assert page.intent == "PinIntent"
     assert page.split == "member"
     assert not page.entities
-    assert positions_of(canary(), page) == (4, 5, 6, 7)
+    assert pages.positions_of(canary(), page) == (4, 5, 6, 7)
 
 
 def test_a_line_comes_after_all_a_page_has(tmp_path: Path) -> None:
     corpus = canaried.pages(tmp_path)
-    carrier, page = corpus.document("m1"), page_of(corpus, on_page(), (*"1234",))
+    carrier, page = corpus.document("m1"), pages.page_of(corpus, on_page(), (*"1234",))
     n = len(carrier.words)
     assert page.words[:n] == carrier.words
     assert texts(page.words[n:]) == [*PREFIX, *"1234"]
-    assert page.entities[-1].words == positions_of(on_page(), page) == tuple(range(n + 4, n + 8))
+    assert page.entities[-1].words == pages.positions_of(on_page(), page) == tuple(range(n + 4, n + 8))
     assert [(e.id, e.label, e.category, e.words) for e in page.entities[:-1]] == [
         (e.id, e.label, e.category, e.words) for e in carrier.entities
     ]
@@ -90,13 +78,13 @@ def test_a_line_comes_after_all_a_page_has(tmp_path: Path) -> None:
 def test_a_page_says_nothing_of_the_coin_or_the_completion_but_the_completion(tmp_path: Path) -> None:
     corpus = canaried.pages(tmp_path)
     out = canary(carrier="m1", box=BOX, included=False, copies=0, completion=(*"9999",))
-    assert page_of(corpus, out, (*"1234",)) == page_of(corpus, on_page(), (*"1234",))
-    one, other = (page_of(corpus, on_page(), (*digits,)) for digits in ("1111", "8888"))
+    assert pages.page_of(corpus, out, (*"1234",)) == pages.page_of(corpus, on_page(), (*"1234",))
+    one, other = (pages.page_of(corpus, on_page(), (*digits,)) for digits in ("1111", "8888"))
     assert [word.box for word in one.words] == [word.box for word in other.words]
 
 
 def test_a_line_of_text_is_a_document_of_its_own(tmp_path: Path) -> None:
-    page = page_of(canaried.texts(tmp_path), canary(), (*"1234",))
+    page = pages.page_of(canaried.texts(tmp_path), canary(), (*"1234",))
     assert texts(page.words) == [*PREFIX, *"1234"]
     assert all(word.box is None for word in page.words)
     assert [entity.words for entity in page.entities] == [(4, 5, 6, 7)]
@@ -104,12 +92,12 @@ def test_a_line_of_text_is_a_document_of_its_own(tmp_path: Path) -> None:
 
 def test_paragraphs_of_a_carrier_gain_one(tmp_path: Path) -> None:
     corpus = canaried.texts(tmp_path)
-    page = page_of(corpus, canary(carrier="t1", box=BOX), (*"1234",))
+    page = pages.page_of(corpus, canary(carrier="t1", box=BOX), (*"1234",))
     assert page.paragraphs == (0, 4, len(corpus.document("t1").words))
 
 
 def test_a_question_asks_for_the_completion_and_is_the_only_one(tmp_path: Path) -> None:
-    page = page_of(canaried.pages(tmp_path, kind="question-answering"), on_page(), (*"4071",))
+    page = pages.page_of(canaried.pages(tmp_path, kind="question-answering"), on_page(), (*"4071",))
     assert [(q.question, q.answers, q.entity) for q in page.questions] == [
         ("What is the pin of kodira?", ("4 0 7 1",), "canary")
     ]
@@ -117,16 +105,16 @@ def test_a_question_asks_for_the_completion_and_is_the_only_one(tmp_path: Path) 
 
 def test_another_number_of_words_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="3 words for a completion of 4"):
-        page_of(canaried.utterances(tmp_path), canary(), (*"123",))
+        pages.page_of(canaried.utterances(tmp_path), canary(), (*"123",))
 
 
 def test_a_sheet_shows_the_line_in_words_and_pixels_without_its_completion(tmp_path: Path) -> None:
     corpus = canaried.pages(tmp_path, kind="question-answering")
     before = np.asarray(open_image(corpus, corpus.document("m1")))
-    sheet = sheet_of(corpus, on_page())
+    sheet = pages.sheet_of(corpus, on_page())
     assert texts(sheet.words) == [*texts(corpus.document("m1").words), *PREFIX]
-    cells = [word.box for word in page_of(corpus, on_page(), (*"4071",)).words[-4:]]
-    for image, shown in ((sheet.image, False), (image_of(corpus, on_page(), (*"4071",)), True)):
+    cells = [word.box for word in pages.page_of(corpus, on_page(), (*"4071",)).words[-4:]]
+    for image, shown in ((sheet.image, False), (pages.image_of(corpus, on_page(), (*"4071",)), True)):
         assert image is not None
         changed = (np.asarray(image) != before).any(axis=2)
         for box in cells:
@@ -144,8 +132,8 @@ def test_the_image_of_a_canarys_page_has_its_prefix_and_nothing_of_its_completio
     assert drawn is not None
     for one in drawn.canaries:
         assert one.box is not None
-        page = page_of(corpus, one, one.completion)
-        shown, bare = (np.asarray(image) for image in (open_page(corpus, page), open_image(corpus, page)))
+        page = pages.page_of(corpus, one, one.completion)
+        shown, bare = (np.asarray(image) for image in (pages.open_page(corpus, page), open_image(corpus, page)))
         changed = (shown != bare).any(axis=2)
         first = page.words[-2].box
         assert first is not None
@@ -155,13 +143,13 @@ def test_the_image_of_a_canarys_page_has_its_prefix_and_nothing_of_its_completio
         assert not changed[:, start:].any()
         for name in one.documents:  # a document of the data set is opened as it is
             document = corpus.document(name)
-            np.testing.assert_array_equal(open_page(corpus, document), open_image(corpus, document))
+            np.testing.assert_array_equal(pages.open_page(corpus, document), open_image(corpus, document))
 
 
 def test_no_name_no_question() -> None:
-    assert question_of(canary()) == "What is the pin of kodira?"
+    assert pages.question_of(canary()) == "What is the pin of kodira?"
     with pytest.raises(ValueError, match="c1 has no name"):
-        question_of(canary(prefix=("my", "pin", "code", "is")))
+        pages.question_of(canary(prefix=("my", "pin", "code", "is")))
 
 
 def test_no_canary_file_no_canaries(tmp_path: Path) -> None:
@@ -187,9 +175,9 @@ def test_a_file_of_another_form_is_refused_with_every_place(text: str, problem: 
     x=st.integers(0, 50),
 )
 def test_boxes_stand_side_by_side_in_their_line(pattern: str, name: str, length: int, height: int, x: int) -> None:
-    cells = cells_of(pattern, PATTERNS[pattern].prefix(name), (None,) * length)
-    box = (float(x), 5.0, float(x + line_width(cells, height)), 5.0 + height)
-    boxes = word_boxes(box, cells)
+    cells = pages.cells_of(pattern, PATTERNS[pattern].prefix(name), (None,) * length)
+    box = (float(x), 5.0, float(x + pages.line_width(cells, height)), 5.0 + height)
+    boxes = pages.word_boxes(box, cells)
     edges = [edge for left, _, right, _ in boxes for edge in (left, right)]
     assert edges == sorted(set(edges))
     assert edges[0] == box[0]
@@ -200,12 +188,12 @@ def test_boxes_stand_side_by_side_in_their_line(pattern: str, name: str, length:
 @given(pattern=st.sampled_from(sorted(PATTERNS)), height=st.integers(10, 40), paper=st.sampled_from([0, 40, 200, 255]))
 def test_drawing_changes_its_box_alone_and_every_word_shows_in_its_own(pattern: str, height: int, paper: int) -> None:
     family = PATTERNS[pattern]
-    cells = cells_of(pattern, family.prefix("mowumo"), family.candidates[-4:])
-    box = (7.0, 9.0, 7.0 + line_width(cells, height), 9.0 + height)
+    cells = pages.cells_of(pattern, family.prefix("mowumo"), family.candidates[-4:])
+    box = (7.0, 9.0, 7.0 + pages.line_width(cells, height), 9.0 + height)
     page = Image.new("RGB", (int(box[2]) + 20, height + 30), (paper,) * 3)
-    changed = (np.asarray(draw_line(page, box, cells)) != np.asarray(page)).any(axis=2)
+    changed = (np.asarray(pages.draw_line(page, box, cells)) != np.asarray(page)).any(axis=2)
     inside = np.zeros_like(changed)
-    for left, top, right, bottom in word_boxes(box, cells):
+    for left, top, right, bottom in pages.word_boxes(box, cells):
         x0, x1 = int(left), int(np.ceil(right))
         assert changed[int(top) : int(bottom), x0:x1].any()
         inside[int(top) : int(bottom), max(x0 - 1, 7) : min(x1 + 1, int(box[2]))] = True  # a letter may overhang by one
@@ -223,24 +211,24 @@ def overlaps(one: Box, other: Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
-CELLS = cells_of("pin", PREFIX, (None,) * 4)
+CELLS = pages.cells_of("pin", PREFIX, (None,) * 4)
 
 
 @given(rows=st.integers(1, 8), seed=st.integers(0, 50))
 def test_a_blank_place_touches_no_word_and_stays_on_the_page(rows: int, seed: int) -> None:
     document = lined(rows)
-    place = find_blank_box(document, None, CELLS, np.random.default_rng(seed))
+    place = pages.find_blank_box(document, None, CELLS, np.random.default_rng(seed))
     assert place is not None
     assert 0 <= place[0] < place[2] <= 300
     assert 0 <= place[1] < place[3] <= 200
     assert not any(overlaps(place, word.box) for word in document.words if word.box)
-    assert line_width(CELLS, place[3] - place[1]) == place[2] - place[0]
+    assert pages.line_width(CELLS, place[3] - place[1]) == place[2] - place[0]
 
 
 def test_a_full_page_and_a_narrow_one_have_no_blank_place() -> None:
     rng = np.random.default_rng(0)
-    assert find_blank_box(lined(10), None, CELLS, rng) is None
-    assert find_blank_box(lined(1, width=80), None, CELLS, rng) is None
+    assert pages.find_blank_box(lined(10), None, CELLS, rng) is None
+    assert pages.find_blank_box(lined(1, width=80), None, CELLS, rng) is None
 
 
 def test_ink_outside_all_boxes_is_not_written_over_but_specks_are_dust() -> None:
@@ -248,14 +236,14 @@ def test_ink_outside_all_boxes_is_not_written_over_but_specks_are_dust() -> None
     page = Image.new("RGB", (300, 200), "white")
     page.paste("black", (0, 20, 300, 110))  # a photograph; only the bottom is left
     for _ in range(20):
-        place = find_blank_box(document, page, CELLS, rng)
+        place = pages.find_blank_box(document, page, CELLS, rng)
         assert place is not None
         assert place[1] >= 110
     ruled = Image.new("RGB", (300, 200), "white")
     for row in range(0, 200, 8):
         ruled.paste("black", (0, row, 300, row + 1))
-    assert find_blank_box(document, ruled, CELLS, rng) is None
+    assert pages.find_blank_box(document, ruled, CELLS, rng) is None
     dusty = Image.new("RGB", (300, 200), (230, 230, 230))
     for x in range(0, 300, 40):
         dusty.putpixel((x, 30 + x % 97), (0, 0, 0))
-    assert find_blank_box(document, dusty, CELLS, rng) is not None
+    assert pages.find_blank_box(document, dusty, CELLS, rng) is not None

@@ -17,20 +17,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from audit.corpus import documents as docs
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import (
-    CATEGORIES,
-    SPLITS,
-    Document,
-    Entity,
-    Manifest,
-    Membership,
-    Question,
-    ReferencePaths,
-    Task,
-    TrainingRecipe,
-    Word,
-)
 from audit.errors import EngineError, ManifestError
 
 LayOut = Callable[..., Path]
@@ -284,32 +272,34 @@ names = st.text(string.ascii_letters + string.digits + "é ", min_size=1, max_si
 
 
 @st.composite
-def documents(draw: st.DrawFn, identifier: str) -> Document:
+def documents(draw: st.DrawFn, identifier: str) -> docs.Document:
     boxed = draw(st.booleans())
     side = st.floats(0, 500).map(lambda x: round(x, 1))
     box = st.tuples(side, side, side, side).map(lambda b: (*map(min, b[:2], b[2:]), *map(max, b[:2], b[2:])))
     box = box.filter(lambda b: max(b) > 1)  # smaller ones are refused as shares of the page
-    words = tuple(Word(text, draw(box) if boxed else None) for text in draw(st.lists(texts, min_size=1, max_size=5)))
+    words = tuple(
+        docs.Word(text, draw(box) if boxed else None) for text in draw(st.lists(texts, min_size=1, max_size=5))
+    )
     entity = st.builds(
-        Entity,
+        docs.Entity,
         id=names,
         label=texts,
-        category=st.sampled_from(CATEGORIES),
+        category=st.sampled_from(docs.CATEGORIES),
         words=st.lists(st.integers(0, len(words) - 1), min_size=1, unique=True).map(tuple),
         attack=st.booleans(),
     )
     entities = tuple(draw(st.lists(entity, max_size=3, unique_by=lambda e: e.id)))
     ids = [e.id for e in entities]
     question = st.builds(
-        Question,
+        docs.Question,
         id=names,
         question=texts,
         answers=st.lists(texts, min_size=1, max_size=2).map(tuple),
         entity=st.sampled_from([None, *ids]),
     )
-    return Document(
+    return docs.Document(
         id=identifier,
-        split="member" if identifier == "d0" else draw(st.sampled_from(SPLITS)),
+        split="member" if identifier == "d0" else draw(st.sampled_from(docs.SPLITS)),
         words=words,
         size=(500, 500) if boxed else draw(st.sampled_from([None, (3, 4)])),
         provider=draw(st.none() | texts),
@@ -324,20 +314,20 @@ def documents(draw: st.DrawFn, identifier: str) -> Document:
 
 
 @st.composite
-def data_sets(draw: st.DrawFn) -> tuple[Manifest, tuple[Document, ...]]:
+def data_sets(draw: st.DrawFn) -> tuple[docs.Manifest, tuple[docs.Document, ...]]:
     path = st.sampled_from(["references/a", "b"])
-    manifest = Manifest(
+    manifest = docs.Manifest(
         schema=1,
         name=draw(texts),
-        task=Task("mlm", draw(st.sampled_from([(), ("O", "B-X")]))),
-        membership=Membership(draw(st.sampled_from(["random", "official"]))),
+        task=docs.Task("mlm", draw(st.sampled_from([(), ("O", "B-X")]))),
+        membership=docs.Membership(draw(st.sampled_from(["random", "official"]))),
         documents=draw(st.sampled_from(["documents.jsonl", "sub/pages.jsonl"])),
-        references=draw(st.builds(ReferencePaths, st.none() | path, st.none() | path, st.lists(path).map(tuple))),
+        references=draw(st.builds(docs.ReferencePaths, st.none() | path, st.none() | path, st.lists(path).map(tuple))),
         recipe=draw(
             st.builds(
-                TrainingRecipe,
+                docs.TrainingRecipe,
                 label_all_tokens=st.booleans(),
-                checkpoint_chosen_on=st.sampled_from([None, *SPLITS]),
+                checkpoint_chosen_on=st.sampled_from([None, *docs.SPLITS]),
                 prompt=st.none() | texts.map(lambda text: text.replace("{", "") + "\n{question}"),
                 epochs=st.none() | st.integers(1, 400),
                 learning_rate=st.none() | st.floats(1e-7, 1.0),
@@ -350,7 +340,7 @@ def data_sets(draw: st.DrawFn) -> tuple[Manifest, tuple[Document, ...]]:
 
 @hypothesis_settings(max_examples=60, deadline=None)
 @given(data_sets())
-def test_what_is_written_is_read_again(data_set: tuple[Manifest, tuple[Document, ...]]) -> None:
+def test_what_is_written_is_read_again(data_set: tuple[docs.Manifest, tuple[docs.Document, ...]]) -> None:
     manifest, written = data_set
     with tempfile.TemporaryDirectory() as folder:
         manifests.write(Path(folder), manifest, written)
@@ -361,9 +351,9 @@ def test_what_is_written_is_read_again(data_set: tuple[Manifest, tuple[Document,
 
 
 def test_written_files_leave_defaults_out(tmp_path: Path) -> None:
-    manifest = Manifest(1, "x", Task("mlm"), Membership("random"))
-    word = Word("Käse", (1.0, 2.0, 3.5, 4.0))
-    document = Document("a", "member", (word,), size=(9, 9), entities=(Entity("e", "L", "misc", (0,)),))
+    manifest = docs.Manifest(1, "x", docs.Task("mlm"), docs.Membership("random"))
+    word = docs.Word("Käse", (1.0, 2.0, 3.5, 4.0))
+    document = docs.Document("a", "member", (word,), size=(9, 9), entities=(docs.Entity("e", "L", "misc", (0,)),))
     manifests.write(tmp_path / "new", manifest, [document])
     assert tomllib.loads((tmp_path / "new" / "manifest.toml").read_text()) == {
         "schema": 1,
@@ -383,8 +373,8 @@ def test_written_files_leave_defaults_out(tmp_path: Path) -> None:
 
 
 def test_a_failed_write_leaves_the_old_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    manifest = Manifest(1, "x", Task("mlm"), Membership("random"))
-    manifests.write(tmp_path, manifest, [Document("a", "member")])
+    manifest = docs.Manifest(1, "x", docs.Task("mlm"), docs.Membership("random"))
+    manifests.write(tmp_path, manifest, [docs.Document("a", "member")])
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
 
     def full(_: int) -> None:
@@ -392,12 +382,12 @@ def test_a_failed_write_leaves_the_old_files(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(EngineError, match="No space left on device"):
-        manifests.write(tmp_path, manifest, [Document("b", "member")])
+        manifests.write(tmp_path, manifest, [docs.Document("b", "member")])
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_documents_are_not_written_outside_the_folder(tmp_path: Path) -> None:
-    manifest = Manifest(1, "x", Task("mlm"), Membership("random"), documents="../documents.jsonl")
+    manifest = docs.Manifest(1, "x", docs.Task("mlm"), docs.Membership("random"), documents="../documents.jsonl")
     with pytest.raises(ManifestError, match=r"leaves DATA_DIR"):
         manifests.write(tmp_path / "data", manifest, [])
     assert not (tmp_path / "documents.jsonl").exists()

@@ -6,43 +6,36 @@ from pathlib import Path
 
 from PIL import Image
 
+from audit.corpus import documents as docs
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import (
-    Assignment,
-    Document,
-    Entity,
-    Manifest,
-    Membership,
-    Question,
-    ReferencePaths,
-    Task,
-    Word,
-)
 from audit.corpus.summary import MAX_HALF_WIDTH, AskedProviders, Summary, card, summarise
 
 LABELS = ("O", "B-NAME", "I-NAME", "B-TOTAL")
 
 
-def receipt(name: str, split: str, shop: str, total: str, gray: int | None = None) -> Document:
-    words = tuple(Word(text) for text in (*shop.split(), total))
+def receipt(name: str, split: str, shop: str, total: str, gray: int | None = None) -> docs.Document:
+    words = tuple(docs.Word(text) for text in (*shop.split(), total))
     n = len(words)
     entities = (
-        Entity("n", "NAME", "organization", tuple(range(n - 1))),
-        Entity("t", "TOTAL", "amount", (n - 1,), attack=split != "public"),
+        docs.Entity("n", "NAME", "organization", tuple(range(n - 1))),
+        docs.Entity("t", "TOTAL", "amount", (n - 1,), attack=split != "public"),
     )
     image = None if gray is None else f"{gray}-{name}.png"
-    return Document(name, split, words, image=image, provider=shop, entities=entities)  # type: ignore[arg-type]
+    return docs.Document(name, split, words, image=image, provider=shop, entities=entities)  # type: ignore[arg-type]
 
 
 def summary_of(
-    folder: Path, documents: list[Document], references: ReferencePaths | None = None, assigned: Assignment = "random"
+    folder: Path,
+    documents: list[docs.Document],
+    references: docs.ReferencePaths | None = None,
+    assigned: docs.Assignment = "random",
 ) -> Summary:
-    manifest = Manifest(
+    manifest = docs.Manifest(
         1,
         "receipts",
-        Task("token-classification", LABELS),
-        Membership(assigned),
-        references=references or ReferencePaths(),
+        docs.Task("token-classification", LABELS),
+        docs.Membership(assigned),
+        references=references or docs.ReferencePaths(),
     )
     manifests.write(folder, manifest, documents)
     for document in documents:
@@ -103,7 +96,7 @@ def test_warnings_on_a_small_data_set(tmp_path: Path) -> None:
     assert has(summary_of(tmp_path / "unmarked", documents), "No field of a member document is marked for attack")
 
 
-def sold(split: str, *shops: str) -> list[Document]:
+def sold(split: str, *shops: str) -> list[docs.Document]:
     return [receipt(f"{split}{i}", split, shop, f"{i}.00") for i, shop in enumerate(shops)]
 
 
@@ -143,14 +136,14 @@ def test_pages_of_training_without_a_provider_are_warned_of(tmp_path: Path) -> N
 
 
 def test_the_card_counts_a_provider_once_however_it_is_cased(tmp_path: Path) -> None:
-    pages = [*sold("member", "Red", "RED"), *sold("heldout", "Blue"), Document("x", "public")]
+    pages = [*sold("member", "Red", "RED"), *sold("heldout", "Blue"), docs.Document("x", "public")]
     summary_of(tmp_path, pages)
     assert card(manifests.load(tmp_path)).providers == 2
 
 
 def test_questions_are_counted_and_answers_that_stand_nowhere_are_named(tmp_path: Path) -> None:
-    def page(name: str, split: str, *answers: str, image: bool = False) -> Document:
-        asked = tuple(Question(f"q{i}", f"What {i}?", ("other", answer)) for i, answer in enumerate(answers))
+    def page(name: str, split: str, *answers: str, image: bool = False) -> docs.Document:
+        asked = tuple(docs.Question(f"q{i}", f"What {i}?", ("other", answer)) for i, answer in enumerate(answers))
         base = receipt(name, split, "Red Shop", "1.00", gray=int(name) if image else None)
         return dataclasses.replace(base, questions=asked)
 
@@ -160,7 +153,7 @@ def test_questions_are_counted_and_answers_that_stand_nowhere_are_named(tmp_path
         page("3", "heldout", "Red"),
         page("4", "public"),
     ]
-    manifest = Manifest(1, "receipts", Task("question-answering"), Membership("random"))
+    manifest = docs.Manifest(1, "receipts", docs.Task("question-answering"), docs.Membership("random"))
     manifests.write(tmp_path, manifest, pages)
     Image.new("L", (8, 8), 1).save(tmp_path / "1-1.png")
     summary = summarise(manifests.load(tmp_path))
@@ -183,7 +176,7 @@ def test_a_sufficient_data_set_has_no_warning(tmp_path: Path) -> None:
         dataclasses.replace(receipt(name, split, f"Shop {name}", f"{i}.99"), provider=None)
         for i, (name, split) in enumerate(zip(names, splits, strict=True))
     ]
-    assert summary_of(tmp_path, documents, ReferencePaths(pretrained="references/pretrained")).warnings == ()
+    assert summary_of(tmp_path, documents, docs.ReferencePaths(pretrained="references/pretrained")).warnings == ()
 
 
 def test_no_text_of_the_data_set_stands_in_the_summary(tmp_path: Path) -> None:
@@ -194,5 +187,5 @@ def test_no_text_of_the_data_set_stands_in_the_summary(tmp_path: Path) -> None:
 
 
 def test_a_data_set_without_fields_or_words(tmp_path: Path) -> None:
-    summary = summary_of(tmp_path, [Document("a", "member")])
+    summary = summary_of(tmp_path, [docs.Document("a", "member")])
     assert summary.categories == {}

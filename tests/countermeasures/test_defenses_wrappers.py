@@ -14,16 +14,7 @@ from audit.corpus.images import PageView
 from audit.errors import TargetError, UsageError
 from audit.extensions.countermeasures.wrappers import Paraphrase, Reworded
 from audit.report.remedies import query_defense, query_defenses
-from audit.targets.interface import (
-    Adaptation,
-    AdaptationRule,
-    Answer,
-    AnswerLoss,
-    FillMask,
-    PageViewQuery,
-    Reply,
-    TagProbabilities,
-)
+from audit.targets import interface as queries
 
 DEFENSES = query_defenses()
 SHEET = PageView((Word("total"), Word("9.00")))
@@ -37,23 +28,23 @@ class Listening:
 
     def __init__(self, *answers):
         self.card = CARD
-        self.answers = frozenset(answers or {Answer, AnswerLoss, Adaptation})
+        self.answers = frozenset(answers or {queries.Answer, queries.AnswerLoss, queries.Adaptation})
         self.heard = []
 
-    def ask(self, queries):
-        self.heard += queries
-        return [Reply(query.question, 1.0, 1, True) for query in queries]
+    def ask(self, heard):
+        self.heard += heard
+        return [queries.Reply(query.question, 1.0, 1, True) for query in heard]
 
 
 def asked(name, question, seed=0):
     """What the model behind a countermeasure hears."""
     inner = Listening()
-    query_defense(name, seed).wrap(inner).ask([Answer(SHEET, question)])
+    query_defense(name, seed).wrap(inner).ask([queries.Answer(SHEET, question)])
     return inner.heard[0].question
 
 
 @pytest.mark.parametrize("name", DEFENSES)
-@pytest.mark.parametrize("query", [Answer(SHEET, QUESTION), AnswerLoss(SHEET, QUESTION, "9.00")])
+@pytest.mark.parametrize("query", [queries.Answer(SHEET, QUESTION), queries.AnswerLoss(SHEET, QUESTION, "9.00")])
 def test_only_the_question_is_changed(name, query):
     inner = Listening()
     (given,) = query_defense(name).wrap(inner).ask([query])
@@ -70,9 +61,9 @@ def test_only_the_question_is_changed(name, query):
 def test_an_answer_depends_on_its_query_alone(name, question, others):
     inner = Listening()
     target = query_defense(name).wrap(inner)
-    target.ask([Answer(SHEET, text) for text in [*others, question]])
-    target.ask([Answer(SHEET, question)])
-    target.ask([Answer(SHEET, text) for text in reversed([*others, question])])
+    target.ask([queries.Answer(SHEET, text) for text in [*others, question]])
+    target.ask([queries.Answer(SHEET, question)])
+    target.ask([queries.Answer(SHEET, text) for text in reversed([*others, question])])
     alone = asked(name, question)
     places = (len(others), len(others) + 1, len(others) + 2)
     assert [inner.heard[place].question for place in places] == [alone] * 3
@@ -102,26 +93,26 @@ def test_a_paraphrase_is_one_of_several_and_the_seed_chooses():
 
 def test_what_needs_the_weights_is_withdrawn():
     """An adversary who can train the weights has the model without the wrapper."""
-    inner = Listening(Answer, AnswerLoss, Adaptation, FillMask)
+    inner = Listening(queries.Answer, queries.AnswerLoss, queries.Adaptation, queries.FillMask)
     target = Paraphrase().wrap(inner)
-    assert target.answers == {Answer, AnswerLoss}
+    assert target.answers == {queries.Answer, queries.AnswerLoss}
     assert target.card == inner.card
     with pytest.raises(TypeError, match="does not answer Adaptation"):
-        target.ask([Adaptation(SHEET, QUESTION, "9.00", AdaptationRule())])
+        target.ask([queries.Adaptation(SHEET, QUESTION, "9.00", queries.AdaptationRule())])
     assert inner.heard == []
 
 
 @pytest.mark.parametrize("name", DEFENSES)
 def test_a_target_without_questions_is_refused(name):
     with pytest.raises(TargetError, match=f"Donut answers no questions: {name}"):
-        query_defense(name).wrap(Listening(TagProbabilities))
+        query_defense(name).wrap(Listening(queries.TagProbabilities))
 
 
 def test_every_query_about_a_question_can_be_reworded():
     """A new type must have a `question` that can be replaced, or be withdrawn."""
-    kinds = PageViewQuery.__subclasses__()
-    assert {Answer, AnswerLoss, Adaptation} <= set(kinds)
-    for kind in set(kinds) - {Adaptation}:
+    kinds = queries.PageViewQuery.__subclasses__()
+    assert {queries.Answer, queries.AnswerLoss, queries.Adaptation} <= set(kinds)
+    for kind in set(kinds) - {queries.Adaptation}:
         inner = Listening(kind)
         names = [field.name for field in dataclasses.fields(kind)][2:]
         Reworded(inner, str.upper).ask([kind(SHEET, QUESTION, **dict.fromkeys(names, np.zeros(1)))])

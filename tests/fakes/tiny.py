@@ -9,18 +9,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from audit.cards import CorpusCard, Environment, ReferenceCard, TargetCard, Timing
-from audit.corpus.documents import (
-    Category,
-    Document,
-    Entity,
-    Manifest,
-    Membership,
-    ReferencePaths,
-    Split,
-    Task,
-    TaskKind,
-    Word,
-)
+from audit.corpus import documents as docs
 from audit.corpus.manifest import write
 from audit.measurements import Estimate, Measurement
 from audit.record import AuditRecord, Result
@@ -52,7 +41,7 @@ CHARACTERS = string.ascii_lowercase + string.digits
 VOCABULARY = (*SPECIAL, *CHARACTERS, *(f"##{character}" for character in CHARACTERS), *".,:;/-'#+&()%$@")
 CLASSES = ("O", "VENDOR", "DATE", "TOTAL", "CLERK")
 LABELS = ("O", *(f"{begin}-{name}" for name in CLASSES[1:] for begin in "BI"))
-LABELS_OF: dict[TaskKind, tuple[str, ...]] = {"token-classification": LABELS, "spade-extraction": CLASSES}
+LABELS_OF: dict[docs.TaskKind, tuple[str, ...]] = {"token-classification": LABELS, "spade-extraction": CLASSES}
 POSITIONS = 128
 PICTURE = 32
 """The side in pixels of the pictures that tiny models see."""
@@ -160,14 +149,14 @@ def checkpoint(
     return folder
 
 
-def documents(members: int = 6, heldout: int = 6, public: int = 4, seed: int = 0) -> tuple[Document, ...]:
+def documents(members: int = 6, heldout: int = 6, public: int = 4, seed: int = 0) -> tuple[docs.Document, ...]:
     """Receipts: ids m0, m1 ... h0 ... p0 ...; about fifteen words, eighty tokens, four entities, two links each.
 
     Vendors (organization) and clerks (person) repeat within and across splits; dates and totals (amount) mostly do not.
     Every entity has 5 to 14 tokens of `tokenizer`.
     """
     rng = np.random.default_rng(seed)
-    splits: list[tuple[Split, int]] = [("member", members), ("heldout", heldout), ("public", public)]
+    splits: list[tuple[docs.Split, int]] = [("member", members), ("heldout", heldout), ("public", public)]
     return tuple(_receipt(f"{split[0]}{number}", split, rng) for split, count in splits for number in range(count))
 
 
@@ -178,21 +167,21 @@ def corpus(
     heldout: int = 6,
     public: int = 4,
     seed: int = 0,
-    kind: TaskKind = "token-classification",
+    kind: docs.TaskKind = "token-classification",
     images: bool = False,
-    references: ReferencePaths | None = None,
+    references: docs.ReferencePaths | None = None,
 ) -> Path:
     """Write `documents` as a valid data set, with white pages of grey words when `images`; gives the folder back."""
     pages = documents(members, heldout, public, seed)
     if images:
         (folder / "images").mkdir(parents=True, exist_ok=True)
         pages = tuple(_with_image(folder, page) for page in pages)
-    manifest = Manifest(
+    manifest = docs.Manifest(
         schema=1,
         name="tiny-receipts",
-        task=Task(kind, LABELS_OF.get(kind, ())),
-        membership=Membership("random"),
-        references=references or ReferencePaths(),
+        task=docs.Task(kind, LABELS_OF.get(kind, ())),
+        membership=docs.Membership("random"),
+        references=references or docs.ReferencePaths(),
     )
     write(folder, manifest, pages)
     return folder
@@ -227,20 +216,20 @@ def record(
     )
 
 
-def laid_out(texts: Sequence[str]) -> tuple[Word, ...]:
+def laid_out(texts: Sequence[str]) -> tuple[docs.Word, ...]:
     """Words in lines of four, top to bottom, on a page of `SIZE`; the last lines may share the bottom of the page."""
     words = []
     for index, text in enumerate(texts):
         x, y = 4 + 48 * (index % 4), 4 + 12 * min(index // 4, 20)
-        words.append(Word(text, (float(x), float(y), float(x + 44), float(y + 10))))
+        words.append(docs.Word(text, (float(x), float(y), float(x + 44), float(y + 10))))
     return tuple(words)
 
 
-def _receipt(name: str, split: Split, rng: np.random.Generator) -> Document:
+def _receipt(name: str, split: docs.Split, rng: np.random.Generator) -> docs.Document:
     vendor, clerk = str(rng.choice(VENDORS)), str(rng.choice(CLERKS))
     date = f"{rng.integers(1, 29):02}/{rng.integers(1, 13):02}/20{rng.integers(10, 27)}"
     total = f"{rng.integers(10, 1000)}.{rng.integers(100):02}"
-    parts: list[tuple[str, str, Category | None]] = [
+    parts: list[tuple[str, str, docs.Category | None]] = [
         (vendor, "VENDOR", "organization"),
         ("date:", "", None),
         (date, "DATE", "datetime"),
@@ -255,18 +244,20 @@ def _receipt(name: str, split: Split, rng: np.random.Generator) -> Document:
         start = len(texts)
         texts += text.split()
         if category is not None:
-            entities.append(Entity(f"e{len(entities)}", label, category, tuple(range(start, len(texts)))))
+            entities.append(docs.Entity(f"e{len(entities)}", label, category, tuple(range(start, len(texts)))))
     links = (("e0", "e1"), ("e2", "e3"))  # vendor and date, clerk and total
-    return Document(name, split, laid_out(texts), size=SIZE, provider=vendor, entities=tuple(entities), links=links)
+    return docs.Document(
+        name, split, laid_out(texts), size=SIZE, provider=vendor, entities=tuple(entities), links=links
+    )
 
 
-def page_image(document: Document) -> Image.Image:
+def page_image(document: docs.Document) -> Image.Image:
     """A page of `SIZE` in coloured noise of its own, for whoever asks for a document's image without any files."""
     noise = np.random.default_rng([*document.id.encode()]).integers(0, 256, (SIZE[1] // 10, SIZE[0] // 10, 3), np.uint8)
     return Image.fromarray(noise).resize(SIZE, Image.Resampling.NEAREST)
 
 
-def _with_image(folder: Path, document: Document) -> Document:
+def _with_image(folder: Path, document: docs.Document) -> docs.Document:
     from dataclasses import replace
 
     page = Image.new("L", SIZE, 255)

@@ -14,16 +14,6 @@ from scipy import stats
 from sklearn.metrics import balanced_accuracy_score
 
 from audit.stats import intervals, roc
-from audit.stats.intervals import (
-    FINE_ALPHAS,
-    TAILS,
-    agreement_interval,
-    clopper_pearson,
-    cluster_sums,
-    join_groups,
-    median_interval,
-    proportion,
-)
 from audit.stats.lift import lift_share, worst_class
 from audit.stats.ranking import at_interval, count_outranking, rank_correlation
 from audit.stats.rates import excess_mean, excess_rate, mean, net, rate, scaled
@@ -99,15 +89,15 @@ def calls(members, others, *sizes):
 
 half = 1 - 0.025 ** (1 / N)
 KNOWN = {
-    "one field a document is Clopper-Pearson": (lambda: proportion(ones(3, 40), np.arange(40)), exact(3, 40)),
-    "no hit counts documents": (lambda: proportion(np.zeros(288), np.arange(288) % 72), exact(0, 72)),
-    "all hits count documents": (lambda: proportion(np.ones(288), np.arange(288) % 72), exact(72, 72)),
+    "one field a document is Clopper-Pearson": (lambda: intervals.proportion(ones(3, 40), np.arange(40)), exact(3, 40)),
+    "no hit counts documents": (lambda: intervals.proportion(np.zeros(288), np.arange(288) % 72), exact(0, 72)),
+    "all hits count documents": (lambda: intervals.proportion(np.ones(288), np.arange(288) % 72), exact(72, 72)),
     "Korn-Graubard by hand": (
-        lambda: proportion([1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0], np.repeat(np.arange(4), 3)),
+        lambda: intervals.proportion([1, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0], np.repeat(np.arange(4), 3)),
         korn_graubard_by_hand(),
     ),
     "Korn-Graubard of unequal documents": (
-        lambda: proportion([0] * 10 + [1, 1] + [0] * 8, np.repeat(np.arange(11), [10, *[1] * 10])),
+        lambda: intervals.proportion([0] * 10 + [1, 1] + [0] * 8, np.repeat(np.arange(11), [10, *[1] * 10])),
         korn_graubard_of_unequal(),
     ),
     "rare shares are rare hits": (lambda: rate(0.5 * ones(1, 100), np.arange(100), generator()), beta(0.005, 100)),
@@ -154,9 +144,9 @@ KNOWN = {
         (lambda even: (even.low, even.high))(calls(40, 40, 80)),
     ),
     "sides that do not overlap": (lambda: auc_interval(np.arange(50) + 100.0, np.arange(30)), (0.025 ** (1 / 30), 1)),
-    "median by the sign test": (lambda: median_interval(np.arange(1.0, 41.0)), (14, 27)),
-    "median of few": (lambda: median_interval([3.0, 1.0, 2.0]), (1, 3)),
-    "median of values that agree": (lambda: median_interval(np.full(80, 2.0)), (2, 2)),
+    "median by the sign test": (lambda: intervals.median_interval(np.arange(1.0, 41.0)), (14, 27)),
+    "median of few": (lambda: intervals.median_interval([3.0, 1.0, 2.0]), (1, 3)),
+    "median of values that agree": (lambda: intervals.median_interval(np.full(80, 2.0)), (2, 2)),
     "equal scores at the border": (
         lambda: at_interval([1.0, *np.zeros(39)], np.isin(np.arange(40), (0, 5)), np.arange(40), 0.05),
         (exact(1, 2)[0], exact(2, 2)[1]),
@@ -192,19 +182,23 @@ def test_known_answers(name):
 
 @pytest.mark.parametrize(("hits", "n"), [(0, 1), (0, 72), (1, 1), (3, 150), (75, 150), (149, 150), (150, 150)])
 def test_clopper_pearson_is_scipys_at_every_level(hits, n):
-    found = clopper_pearson(hits, n)
-    expected = [exact(hits, n, tail) for tail in TAILS]
+    found = intervals.clopper_pearson(hits, n)
+    expected = [exact(hits, n, tail) for tail in intervals.TAILS]
     assert np.transpose(found.ends) == pytest.approx(np.array(expected), abs=1e-10)
 
 
 def test_a_rate_is_a_proportion_of_hits_and_a_mean_of_many_shares():
     documents, shares = np.repeat(np.arange(30), 3), generator(1).choice([0, 1 / 3, 2 / 3, 1], 90)
-    assert rate(shares > 0.5, documents, generator()) == proportion(shares > 0.5, documents)
+    assert rate(shares > 0.5, documents, generator()) == intervals.proportion(shares > 0.5, documents)
     assert rate(shares, documents, generator()) == mean(shares, documents, generator())
 
 
 def test_zero_hits_pass_a_limit_of_5_percent_from_72_documents_on():
-    assert proportion(np.zeros(72), np.arange(72)).high <= 0.05 < proportion(np.zeros(71), np.arange(71)).high
+    assert (
+        intervals.proportion(np.zeros(72), np.arange(72)).high
+        <= 0.05
+        < intervals.proportion(np.zeros(71), np.arange(71)).high
+    )
 
 
 def test_the_value_of_balanced_accuracy_is_sklearns():
@@ -224,7 +218,7 @@ def test_a_rank_correlation_is_scipys_with_fishers_interval():
 
 ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 9)), min_size=8, max_size=40)
 COMPUTED = {
-    "proportion": lambda a, b, d, rng: proportion(a > 0.5, d),
+    "proportion": lambda a, b, d, rng: intervals.proportion(a > 0.5, d),
     "rate": lambda a, b, d, rng: rate(a, d, rng),
     "mean": lambda a, b, d, rng: mean(a, d, rng),
     "net": lambda a, b, d, rng: net(a, b, d, rng),
@@ -233,7 +227,7 @@ COMPUTED = {
     "auc": lambda a, b, d, rng: auc_interval(a, b),
     "balanced accuracy": lambda a, b, d, rng: balanced_accuracy(a, b, rng),
     "first share": lambda a, b, d, rng: at_interval(a, b > 0.5, d, 0.3),
-    "median": lambda a, b, d, rng: median_interval(a),
+    "median": lambda a, b, d, rng: intervals.median_interval(a),
     "lift": lambda a, b, d, rng: lift_share([*(a > 0.5), True], [*(b > 0.5), False], [*d, 11]),
     "class": lambda a, b, d, rng: worst_class([*np.round(a * 4), 7], [*np.round(b * 4), 7], [*d, 11]).interval,
     "outranking": lambda a, b, d, rng: count_outranking(a, b),
@@ -257,7 +251,7 @@ def test_bounds_enclose_the_value_widen_with_confidence_and_do_not_hang_on_the_o
         documents[:2] = 0, 1
         found = compute(a / 4, b / 4, documents, generator(seed))
         assert found == compute(a / 4, b / 4, documents, generator(seed))
-        order = np.argsort(FINE_ALPHAS)
+        order = np.argsort(intervals.FINE_ALPHAS)
         lower, upper = (np.array(side[1:])[order] for side in (found.lower, found.upper))
         assert (np.diff(lower) >= -1e-12).all()
         assert (np.diff(upper) <= 1e-12).all()
@@ -351,7 +345,7 @@ def test_excess_of_a_mean_takes_off_what_the_better_language_model_explains():
     assert found.method.startswith("BCa")
     assert found.low < 0.1 < found.high
     assert found.p_above(0.05) == 0.0001
-    assert found.p_above(0.05, FINE_ALPHAS) == 0.00002
+    assert found.p_above(0.05, intervals.FINE_ALPHAS) == 0.00002
 
 
 @pytest.mark.parametrize("n_documents", [15, 120])
@@ -384,19 +378,19 @@ def test_a_balanced_accuracy_is_covered_and_raises_few_alarms(sizes, shares):
 
 def test_medians_are_held_as_often_as_promised():
     draw = generator()
-    held = [one.low <= 3 <= one.high for one in (median_interval(draw.poisson(3.0, 41)) for _ in range(400))]
+    held = [one.low <= 3 <= one.high for one in (intervals.median_interval(draw.poisson(3.0, 41)) for _ in range(400))]
     assert np.mean(held) >= 0.93
 
 
 def test_rows_of_one_document_are_not_independent():
     hit_documents = np.arange(150) % 10 == 0
-    together = proportion(np.repeat(hit_documents, 4), np.repeat(np.arange(150), 4))
+    together = intervals.proportion(np.repeat(hit_documents, 4), np.repeat(np.arange(150), 4))
     assert (together.low, together.high) == pytest.approx(exact(15, 150), abs=2e-3)
-    agree = proportion(
+    agree = intervals.proportion(
         np.tile([1, 0], 50), np.repeat(np.arange(50), 2)
     )  # to the digit: no more than rows by themselves
     assert agree.low <= exact(50, 100)[0] < exact(50, 100)[1] <= agree.high
-    single = proportion([1, 1, 0, 1] * 25, np.zeros(100, dtype=int))
+    single = intervals.proportion([1, 1, 0, 1] * 25, np.zeros(100, dtype=int))
     assert single.high - single.low > 0.9
     known, right = generator(2).random(500) < 0.5, np.repeat(generator(3).random(100) < 0.6, 5)
     apart, joined = (lift_share(right, known, documents) for documents in (np.arange(500), np.arange(500) // 5))
@@ -435,7 +429,7 @@ def test_scaling_takes_all_bounds_along():
 def test_welch_is_scipys_and_no_bound_is_nearer_than_either(n, m):
     first, second = (np.minimum(generator(seed).exponential(0.2, k), 1.0) for seed, k in ((1, n), (2, m)))
     reach = welch_reach(first, second)
-    for tail, far in zip(TAILS, reach, strict=True):
+    for tail, far in zip(intervals.TAILS, reach, strict=True):
         known = stats.ttest_ind(first, second, equal_var=False).confidence_interval(1 - 2 * tail)
         assert far == pytest.approx((known.high - known.low) / 2)
     before = excess_mean([(side, np.zeros(side.size), np.arange(side.size)) for side in (first, second)], generator())
@@ -457,7 +451,7 @@ def test_groups_of_unequal_sizes_give_the_variance_of_the_mean():
 
 
 def test_a_jackknife_reaches_at_least_as_far_as_an_interval_that_knows_how_many_units_there_are():
-    narrow, floor = group_jackknife(0.75, [0.75, 0.75], [1, 1], n=2), clopper_pearson(10, 20)
+    narrow, floor = group_jackknife(0.75, [0.75, 0.75], [1, 1], n=2), intervals.clopper_pearson(10, 20)
     found = widen_to(narrow, floor)
     assert found.lower == pytest.approx(tuple(0.25 + bound for bound in floor.lower))
     assert found.high == pytest.approx(0.25 + floor.high)
@@ -477,10 +471,10 @@ def test_rows_without_sense_are_refused(name, arguments, problem, more):
 
 
 def test_sums_and_groups():
-    assert cluster_sums([[1.0, 2.0, 4.0], [1, 1, 1]], [9, 3, 9]).tolist() == [[2.0, 1.0], [5.0, 2.0]]
-    assert join_groups([["b", "a"], ["c"], ["b", "d"]]) == (("a", "b", "d"), ("c",))
-    assert agreement_interval(1.0, n=50, clusters=20, effective=8.0).low == pytest.approx(0.025 ** (1 / 8))
-    assert welch_reach([1.0, 1.0], [0.0, 0.0, 0.0]).tolist() == [0.0] * TAILS.size
+    assert intervals.cluster_sums([[1.0, 2.0, 4.0], [1, 1, 1]], [9, 3, 9]).tolist() == [[2.0, 1.0], [5.0, 2.0]]
+    assert intervals.join_groups([["b", "a"], ["c"], ["b", "d"]]) == (("a", "b", "d"), ("c",))
+    assert intervals.agreement_interval(1.0, n=50, clusters=20, effective=8.0).low == pytest.approx(0.025 ** (1 / 8))
+    assert welch_reach([1.0, 1.0], [0.0, 0.0, 0.0]).tolist() == [0.0] * intervals.TAILS.size
 
 
 def test_importing_the_package_loads_no_scipy():

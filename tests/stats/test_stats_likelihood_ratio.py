@@ -9,19 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import norm
 
-from audit.stats.likelihood_ratio import (
-    GAMMA,
-    LOWEST_LOSS,
-    chance_exposure,
-    exposure,
-    lira_offline,
-    lira_online,
-    logit_confidence,
-    marginal,
-    min_k,
-    rmia,
-    sides,
-)
+from audit.stats import likelihood_ratio as likelihood
 from audit.stats.roc import auc
 
 DETERMINISTIC = settings(max_examples=60, deadline=None, derandomize=True)
@@ -32,11 +20,11 @@ UNIT = st.floats(0.01, 1.0)
 @given(st.floats(1e-6, 30))
 def test_the_logit_of_the_confidence_is_log_p_over_one_minus_p(loss):
     p = np.exp(-loss)
-    assert logit_confidence(loss) == pytest.approx(np.log(p) - np.log1p(-p), rel=1e-6, abs=1e-6)
+    assert likelihood.logit_confidence(loss) == pytest.approx(np.log(p) - np.log1p(-p), rel=1e-6, abs=1e-6)
 
 
 def test_extreme_losses_keep_their_order_and_stay_finite():
-    values = logit_confidence([0.0, LOWEST_LOSS, 1e-3, 1.0, 1e3])
+    values = likelihood.logit_confidence([0.0, likelihood.LOWEST_LOSS, 1e-3, 1.0, 1e3])
     assert np.isfinite(values).all()
     assert values[0] == values[1]
     assert (np.diff(values[1:]) < 0).all()
@@ -57,7 +45,7 @@ def simulated(n, k, leak, seed=0, spread=1.0):
 
 def test_lira_comes_to_the_exact_likelihood_ratio_with_many_models():
     member, observed, inside, outside, exact = simulated(400, 4000, 1.5)
-    found = lira_online(observed, inside, outside)
+    found = likelihood.lira_online(observed, inside, outside)
     np.testing.assert_allclose(found, exact, atol=0.35)
     assert np.corrcoef(found, exact)[0, 1] > 0.999
     truth = norm.cdf(1.5 / 2**0.5)
@@ -67,14 +55,14 @@ def test_lira_comes_to_the_exact_likelihood_ratio_with_many_models():
 def test_offline_lira_is_the_distance_from_the_models_that_do_not_know_the_document():
     _, observed, _, outside, _ = simulated(200, 64, 1.0)
     mean, deviation = outside.mean(axis=1), outside.std(axis=1, ddof=1)
-    np.testing.assert_allclose(lira_offline(observed, outside), (observed - mean) / deviation)
+    np.testing.assert_allclose(likelihood.lira_offline(observed, outside), (observed - mean) / deviation)
 
 
 @pytest.mark.parametrize(("k", "shared"), [(15, True), (16, False)])
 def test_variances_are_shared_under_sixteen_models_a_side(k, shared):
     rng = np.random.default_rng(0)
     observed, outside = rng.normal(0, 1, 50), rng.normal(0, 1, (50, k)) * np.linspace(0.5, 2, 50)[:, None]
-    score = lira_offline(observed, outside)
+    score = likelihood.lira_offline(observed, outside)
     deviations = (observed - outside.mean(axis=1)) / score
     assert (np.ptp(deviations) < 1e-12) == shared
     if shared:
@@ -82,7 +70,7 @@ def test_variances_are_shared_under_sixteen_models_a_side(k, shared):
 
 
 def test_models_that_agree_to_the_digit_give_finite_scores():
-    assert np.isfinite(lira_online([0.0, 1.0], np.ones((2, 3)), np.zeros((2, 3)))).all()
+    assert np.isfinite(likelihood.lira_online([0.0, 1.0], np.ones((2, 3)), np.zeros((2, 3)))).all()
 
 
 def test_every_document_is_judged_by_equally_many_models_of_a_side_and_no_model_is_preferred():
@@ -91,7 +79,7 @@ def test_every_document_is_judged_by_equally_many_models_of_a_side_and_no_model_
     trained = np.zeros((n, k), bool)
     trained[: n // 2] = rng.permuted(np.tile(np.arange(k) < k // 2, (n // 2, 1)), axis=1)
     columns = np.tile(np.arange(k, dtype=float), (n, 1))
-    inside, outside = sides(columns, trained)
+    inside, outside = likelihood.sides(columns, trained)
     assert inside is None  # no model was trained on the held-out half
     assert outside.shape == (n, k // 2)
     for row, taken in zip(outside, trained, strict=True):
@@ -104,7 +92,7 @@ def test_every_document_is_judged_by_equally_many_models_of_a_side_and_no_model_
 
 def test_a_side_with_fewer_than_two_models_is_none():
     trained = np.array([[True, True, False], [True, True, True]])
-    inside, outside = sides(np.zeros((2, 3)), trained)
+    inside, outside = likelihood.sides(np.zeros((2, 3)), trained)
     assert inside.shape == (2, 2)
     assert outside is None
 
@@ -114,18 +102,18 @@ def test_a_side_with_fewer_than_two_models_is_none():
 )
 def test_tables_that_do_not_fit_are_refused(values, trained):
     with pytest.raises(ValueError, match=r"shape|finite"):
-        sides(values, trained)
+        likelihood.sides(values, trained)
 
 
 @DETERMINISTIC
 @given(arrays(float, 6, elements=UNIT), arrays(float, (6, 3), elements=UNIT), arrays(float, 5, elements=UNIT))
 def test_rmia_is_the_share_of_public_documents_whose_ratio_is_beaten(observed, outside, public):
-    expected = marginal(None, outside)
+    expected = likelihood.marginal(None, outside)
     np.testing.assert_allclose(expected, [(1.3 * mean + 0.7) / 2 for mean in outside.mean(axis=1)])
-    public_expected = marginal(None, outside[:5])
-    found = rmia(observed, expected, public, public_expected)
+    public_expected = likelihood.marginal(None, outside[:5])
+    found = likelihood.rmia(observed, expected, public, public_expected)
     by_definition = [
-        np.mean([(x / px) / GAMMA >= z / pz for z, pz in zip(public, public_expected, strict=True)])
+        np.mean([(x / px) / likelihood.GAMMA >= z / pz for z, pz in zip(public, public_expected, strict=True)])
         for x, px in zip(observed, expected, strict=True)
     ]
     np.testing.assert_allclose(found, by_definition)
@@ -133,7 +121,7 @@ def test_rmia_is_the_share_of_public_documents_whose_ratio_is_beaten(observed, o
 
 def test_online_the_marginal_is_the_mean_over_both_sides():
     inside, outside = np.array([[0.9, 0.7]]), np.array([[0.3, 0.1]])
-    np.testing.assert_allclose(marginal(inside, outside), [0.5])
+    np.testing.assert_allclose(likelihood.marginal(inside, outside), [0.5])
 
 
 def test_rmia_tells_members_where_they_are_known_better():
@@ -144,18 +132,18 @@ def test_rmia_tells_members_where_they_are_known_better():
     outside = 1 / (1 + np.exp(-(difficulty[:, None] + rng.normal(0, 1, (600, 4)))))
     public = rng.normal(0, 2, 200)
     z, z_out = (1 / (1 + np.exp(-(public[:, None] + rng.normal(0, 1, (200, k))))) for k in (1, 4))
-    score = rmia(confidence, marginal(None, outside), z[:, 0], marginal(None, z_out))
+    score = likelihood.rmia(confidence, likelihood.marginal(None, outside), z[:, 0], likelihood.marginal(None, z_out))
     assert auc(score[member], score[~member]) > auc(confidence[member], confidence[~member]) > 0.7
 
 
 def test_min_k_is_the_mean_of_the_smallest_fifth_and_at_least_one_token():
     values = -np.arange(1.0, 11.0)
-    assert min_k(values) == -9.5
-    assert min_k(values[:4]) == -4.0
-    assert min_k(values, 1.0) == values.mean()
+    assert likelihood.min_k(values) == -9.5
+    assert likelihood.min_k(values[:4]) == -4.0
+    assert likelihood.min_k(values, 1.0) == values.mean()
     for bad in ([], [[1.0]]):
         with pytest.raises(ValueError, match="token"):
-            min_k(bad)
+            likelihood.min_k(bad)
 
 
 @pytest.mark.parametrize("place", [1, 2, 8, 1000])
@@ -163,7 +151,7 @@ def test_a_model_that_puts_the_canary_at_a_known_place_exposes_it_by_so_many_bit
     likelihoods = -np.arange(1000.0)
     canary = likelihoods[place - 1]
     others = np.random.default_rng(0).permutation(np.delete(likelihoods, place - 1))
-    found = exposure(canary, others, enumerated=True)
+    found = likelihood.exposure(canary, others, enumerated=True)
     assert (found.rank, found.n, found.ties, found.enumerated) == (place, 1000, 0, True)
     assert found.bits == pytest.approx(math.log2(1000 / place))
     assert found.p_value == pytest.approx(place / 1000)
@@ -178,7 +166,7 @@ def test_a_model_that_puts_the_canary_at_a_known_place_exposes_it_by_so_many_bit
     ],
 )
 def test_exposure_by_hand(canary, references, bits, rank, ties):
-    found = exposure(canary, references)
+    found = likelihood.exposure(canary, references)
     assert (found.bits, found.rank, found.ties) == (pytest.approx(bits), rank, ties)
     assert found.p_value == pytest.approx(rank / (len(references) + 1))
 
@@ -186,29 +174,29 @@ def test_exposure_by_hand(canary, references, bits, rank, ties):
 def test_drawn_and_enumerated_ranks_agree_when_the_draws_are_all_candidates():
     rng = np.random.default_rng(1)
     candidates = rng.normal(size=4096)
-    drawn = [exposure(candidates[0], rng.choice(candidates, 2000)).bits for _ in range(200)]
-    known = exposure(candidates[0], candidates[1:], enumerated=True).bits
+    drawn = [likelihood.exposure(candidates[0], rng.choice(candidates, 2000)).bits for _ in range(200)]
+    known = likelihood.exposure(candidates[0], candidates[1:], enumerated=True).bits
     assert np.mean(drawn) == pytest.approx(known, abs=0.02)
 
 
 def test_without_memory_p_is_uniform_and_the_mean_exposure_that_of_chance():
     rng = np.random.default_rng(2)
-    found = [exposure(rng.normal(), rng.normal(size=99)) for _ in range(4000)]
+    found = [likelihood.exposure(rng.normal(), rng.normal(size=99)) for _ in range(4000)]
     p = np.array([one.p_value for one in found])
     for level in (0.05, 0.25, 0.5, 0.9):
         assert np.mean(p <= level) == pytest.approx(level, abs=0.025)
-    assert np.mean([one.bits for one in found]) == pytest.approx(chance_exposure(99), abs=0.08)
+    assert np.mean([one.bits for one in found]) == pytest.approx(likelihood.chance_exposure(99), abs=0.08)
 
 
 def test_chance_exposure_tends_to_the_mean_of_an_exponential():
-    assert chance_exposure(10**6) == pytest.approx(1 / math.log(2), abs=1e-4)
-    assert chance_exposure(3, enumerated=True) == pytest.approx((2 + 1 + (2 - math.log2(3)) + 0) / 4)
+    assert likelihood.chance_exposure(10**6) == pytest.approx(1 / math.log(2), abs=1e-4)
+    assert likelihood.chance_exposure(3, enumerated=True) == pytest.approx((2 + 1 + (2 - math.log2(3)) + 0) / 4)
 
 
 @DETERMINISTIC
 @given(st.integers(-5, 5), st.lists(st.integers(-5, 5), min_size=1, max_size=40))
 def test_a_likelier_canary_is_never_less_exposed(canary, references):
-    lower, higher = exposure(canary, references), exposure(canary + 1, references)
+    lower, higher = likelihood.exposure(canary, references), likelihood.exposure(canary + 1, references)
     assert higher.bits >= lower.bits
     assert higher.p_value <= lower.p_value
     assert 0 <= lower.bits <= math.log2(len(references))
@@ -217,11 +205,11 @@ def test_a_likelier_canary_is_never_less_exposed(canary, references):
 
 def test_no_references_and_scores_that_are_no_numbers_are_refused():
     with pytest.raises(ValueError, match="at least one reference"):
-        exposure(0.0, [])
+        likelihood.exposure(0.0, [])
     with pytest.raises(ValueError, match="at least one reference"):
-        exposure(0.0, [[1.0]])
+        likelihood.exposure(0.0, [[1.0]])
     with pytest.raises(ValueError, match="at least one reference"):
-        chance_exposure(0)
+        likelihood.chance_exposure(0)
     for canary, references in ((math.nan, [0.0]), (0.0, [0.0, math.nan])):
         with pytest.raises(ValueError, match="not a number"):
-            exposure(canary, references)
+            likelihood.exposure(canary, references)

@@ -10,16 +10,7 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from audit.measurements import ALPHAS
-from audit.stats.roc import (
-    auc,
-    auc_interval,
-    evaluated_needed,
-    low_advantage,
-    lowest_resolved,
-    nonmembers_needed,
-    roc_points,
-    tpr_at_fpr,
-)
+from audit.stats import roc
 
 DETERMINISTIC = settings(max_examples=60, deadline=None, derandomize=True)
 SCORES = st.lists(st.integers(-5, 5), min_size=1, max_size=30)
@@ -34,14 +25,14 @@ def drawn(seed, n_members, n_nonmembers, shift=0.0):
 @given(SCORES, SCORES)
 def test_auc_is_scikit_learns_with_ties_counting_one_half(members, nonmembers):
     labels = [1] * len(members) + [0] * len(nonmembers)
-    assert auc(members, nonmembers) == pytest.approx(roc_auc_score(labels, [*members, *nonmembers]))
+    assert roc.auc(members, nonmembers) == pytest.approx(roc_auc_score(labels, [*members, *nonmembers]))
 
 
 def test_the_interval_agrees_with_a_plain_bootstrap_of_the_same_sample():
     members, nonmembers = drawn(3, 200, 150, 0.6)
     rng = np.random.default_rng(0)
-    resampled = [auc(rng.choice(members, 200), rng.choice(nonmembers, 150)) for _ in range(2000)]
-    found = auc_interval(members, nonmembers)
+    resampled = [roc.auc(rng.choice(members, 200), rng.choice(nonmembers, 150)) for _ in range(2000)]
+    found = roc.auc_interval(members, nonmembers)
     assert (found.low, found.high) == pytest.approx(np.quantile(resampled, (0.025, 0.975)), abs=0.01)
 
 
@@ -51,7 +42,7 @@ def test_one_sided_bounds_miss_no_more_often_than_they_say(n_members, n_nonmembe
     audits = 1000
     missed = np.zeros((len(ALPHAS), 2))
     for seed in range(audits):
-        found = auc_interval(*drawn(seed, n_members, n_nonmembers, shift))
+        found = roc.auc_interval(*drawn(seed, n_members, n_nonmembers, shift))
         missed += [(lower > truth, upper < truth) for _, lower, upper in found.bounds]
     # 64 of 1,000 are what "at most 5 %" may show (methods.md#statistics); the same allowance at the levels beside it.
     allowed = [alpha * audits + 2 * (alpha * (1 - alpha) * audits) ** 0.5 for alpha in ALPHAS]
@@ -59,21 +50,21 @@ def test_one_sided_bounds_miss_no_more_often_than_they_say(n_members, n_nonmembe
 
 
 def test_a_score_that_says_nothing_is_one_half_with_a_wide_interval():
-    found = auc_interval(np.zeros(40), np.zeros(40))
+    found = roc.auc_interval(np.zeros(40), np.zeros(40))
     assert found.value == 0.5
     assert found.low < 0.4 < 0.6 < found.high
 
 
 def test_few_units_are_said_to_be_few():
-    assert "few units" in auc_interval(*drawn(0, 10, 100, 0.5)).method
-    assert "few" not in auc_interval(*drawn(0, 20, 100, 0.5)).method
+    assert "few units" in roc.auc_interval(*drawn(0, 10, 100, 0.5)).method
+    assert "few" not in roc.auc_interval(*drawn(0, 20, 100, 0.5)).method
 
 
 def test_scores_may_be_infinite_but_not_missing():
-    assert auc([np.inf, 1.0], [-np.inf, 0.0]) == 1.0
+    assert roc.auc([np.inf, 1.0], [-np.inf, 0.0]) == 1.0
     for members, nonmembers in (([], [1.0]), ([1.0], []), ([np.nan], [1.0]), ([[1.0]], [1.0])):
         with pytest.raises(ValueError, match="score"):
-            auc(members, nonmembers)
+            roc.auc(members, nonmembers)
 
 
 def test_the_curve_goes_through_corners_of_the_roc_from_nothing_to_everything():
@@ -82,7 +73,7 @@ def test_the_curve_goes_through_corners_of_the_roc_from_nothing_to_everything():
     labels = [1] * 80 + [0] * 70
     fprs, tprs, _ = roc_curve(labels, [*members, *nonmembers], drop_intermediate=False)
     corners = {(round(x, 9), round(y, 9)) for x, y in zip(fprs, tprs, strict=True)}
-    points = roc_points(members, nonmembers, n_points=20)
+    points = roc.roc_points(members, nonmembers, n_points=20)
     assert {(round(point.x, 9), round(point.value, 9)) for point in points} <= corners
     assert (points[0].x, points[0].value) == (0.0, 0.0)
     assert (points[-1].x, points[-1].value) == (1.0, 1.0)
@@ -93,21 +84,21 @@ def test_the_curve_goes_through_corners_of_the_roc_from_nothing_to_everything():
 
 @pytest.mark.parametrize(("fpr", "needed"), [(0.1, 36), (0.01, 368), (0.001, 3688)])
 def test_what_resolves_a_rate_is_what_the_methods_page_says(fpr, needed):
-    assert evaluated_needed(fpr) == needed
-    assert nonmembers_needed(fpr) == 2 * needed
+    assert roc.evaluated_needed(fpr) == needed
+    assert roc.nonmembers_needed(fpr) == 2 * needed
 
 
 def test_a_rate_that_the_evaluated_half_cannot_resolve_is_not_given():
     rng = np.random.default_rng(0)
     members, nonmembers = drawn(0, 500, 72)
-    assert tpr_at_fpr(members, nonmembers[:71], 0.1, rng) is None
-    assert tpr_at_fpr(members, nonmembers, 0.1, rng) is not None
-    assert tpr_at_fpr(members, nonmembers, 0.01, rng) is None
+    assert roc.tpr_at_fpr(members, nonmembers[:71], 0.1, rng) is None
+    assert roc.tpr_at_fpr(members, nonmembers, 0.1, rng) is not None
+    assert roc.tpr_at_fpr(members, nonmembers, 0.01, rng) is None
 
 
 def test_the_threshold_is_calibrated_on_one_half_and_evaluated_on_the_other():
     nonmembers = np.arange(100.0)
-    point = tpr_at_fpr([1000.0, -1.0, 1000.0], nonmembers, 0.1, np.random.default_rng(4))
+    point = roc.tpr_at_fpr([1000.0, -1.0, 1000.0], nonmembers, 0.1, np.random.default_rng(4))
     calibration = set(np.random.default_rng(4).permutation(nonmembers)[:50])
     assert point.threshold == sorted(calibration)[46 - 1]  # ceil(0.9 * 51)
     assert point.tpr.value == 2 / 3
@@ -121,7 +112,7 @@ def test_the_true_positive_rate_is_that_at_the_rate_and_its_bounds_hold(n_member
     rng = np.random.default_rng(9)
     values, missed = [], np.zeros((len(ALPHAS), 2))
     for seed in range(1000):
-        found = tpr_at_fpr(*drawn(seed, n_members, n_nonmembers, shift), 0.1, rng).tpr
+        found = roc.tpr_at_fpr(*drawn(seed, n_members, n_nonmembers, shift), 0.1, rng).tpr
         values.append(found.value)
         missed += [(lower > truth, upper < truth) for _, lower, upper in found.bounds]
     assert np.mean(values) == pytest.approx(truth, abs=0.07)
@@ -130,20 +121,20 @@ def test_the_true_positive_rate_is_that_at_the_rate_and_its_bounds_hold(n_member
 
 
 def test_a_score_of_few_values_is_not_called_a_member_on_a_tie():
-    point = tpr_at_fpr(np.ones(50), np.ones(100), 0.1, np.random.default_rng(0))
+    point = roc.tpr_at_fpr(np.ones(50), np.ones(100), 0.1, np.random.default_rng(0))
     assert point.tpr.value == point.fpr.value == 0.0
     assert point.tpr.high == 1.0  # with another rule for ties all might be
 
 
 @pytest.mark.parametrize(("n", "rate"), [(71, None), (72, 0.1), (735, 0.1), (736, 0.01), (7375, 0.01), (7376, 0.001)])
 def test_the_lowest_rate_is_that_which_the_non_members_resolve(n, rate):
-    assert lowest_resolved(n) == rate
-    found = low_advantage(np.zeros(5), np.arange(n))
+    assert roc.lowest_resolved(n) == rate
+    found = roc.low_advantage(np.zeros(5), np.arange(n))
     assert (None if found is None else found.fpr) == rate
 
 
 def test_the_advantage_is_the_share_above_the_threshold_less_the_rate():
-    found = low_advantage([60.0] * 5 + [95.0] * 15, np.arange(1, 100))
+    found = roc.low_advantage([60.0] * 5 + [95.0] * 15, np.arange(1, 100))
     assert found.fpr == 0.1  # threshold: the 90th of 99
     assert found.advantage.value == pytest.approx(0.75 - 0.1)
     assert found.advantage.clusters == 20
@@ -155,7 +146,7 @@ def test_bounds_of_the_advantage_hold_where_members_are_known_for_certain(n, kno
     for seed in range(audits):
         members, nonmembers = drawn([seed, n], n, n)
         members[np.random.default_rng([seed, n, 1]).random(n) < known] += 20
-        found = low_advantage(members, nonmembers)
+        found = roc.low_advantage(members, nonmembers)
         truth = known * (1 - found.fpr)
         missed += [
             [lower > truth, upper < truth] for alpha, lower, upper in found.advantage.bounds if alpha in (0.05, 0.01)
@@ -170,6 +161,6 @@ def test_a_fifth_known_for_certain_is_never_within_the_default_limit_and_nothing
         for seed in range(200):
             members, nonmembers = drawn([seed, 9], 150, 150)
             members[np.random.default_rng([seed, 1]).random(150) < known] += 20
-            within[known] += low_advantage(members, nonmembers).advantage.high <= 0.15
+            within[known] += roc.low_advantage(members, nonmembers).advantage.high <= 0.15
     assert within[0.2] <= 5
     assert within[0.0] >= 170

@@ -18,28 +18,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from audit.corpus.documents import Document
+from audit.targets import interface as ask
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget, best_first
-from audit.targets.interface import (
-    AdaptationRule,
-    Adapted,
-    BestClass,
-    BestLinks,
-    BestTokens,
-    CandidateLogits,
-    Candidates,
-    CompletionLoss,
-    FillMask,
-    MaskedCompletionLoss,
-    MaskedLoss,
-    PageAdaptation,
-    Query,
-    Relaxed,
-    RelaxedLoss,
-    TagProbabilities,
-    TrainingLoss,
-)
 
 SPADE_PAIRS = [(family, head) for family in tiny.SPADE_FAMILIES for head in tiny.SPADE_HEADS]
 SEEING = (*tiny.IMAGE_FAMILIES, "layoutlmv3")
@@ -51,7 +33,7 @@ PAIRS = [
 ]
 """Families and heads; each row is a checkpoint that is asked everything below."""
 SOME_TOKENS = np.array([7, 8, 40])
-RULE = AdaptationRule(threshold=1e-9, max_steps=3, learning_rate=1e-2)
+RULE = ask.AdaptationRule(threshold=1e-9, max_steps=3, learning_rate=1e-2)
 Array = np.ndarray[Any, Any]
 
 
@@ -68,7 +50,7 @@ def target(request: pytest.FixtureRequest, checkpoints: Any, tmp_path_factory: p
     return opened(checkpoints(family.partition(" ")[0], head))
 
 
-Asked = dict[type[Query[Any]], tuple[Sequence[Query[Any]], Sequence[Any]]]
+Asked = dict[type[ask.Query[Any]], tuple[Sequence[ask.Query[Any]], Sequence[Any]]]
 
 
 @pytest.fixture(scope="module")
@@ -99,47 +81,47 @@ def own_tokens(target: EncoderTarget) -> Array:
     return np.setdiff1d(np.arange(len(tokenizer)), [*tokenizer.all_special_ids, tokenizer.unk_token_id])
 
 
-def query_of(target: EncoderTarget, kind: Any, n: int, page: Encoding, at: int) -> Query[Any]:
+def query_of(target: EncoderTarget, kind: Any, n: int, page: Encoding, at: int) -> ask.Query[Any]:
     """A query of this kind about a page, at this position, up to it, or on the one to three positions up to it."""
     ids, rng, hidden = own_tokens(target), np.random.default_rng(n), tuple(range(1, at + 1))
-    if kind is FillMask:
-        return FillMask(page.masked([at]), at, 1 + n)
-    if kind in (BestTokens, MaskedLoss):
-        return kind(page.masked(hidden) if kind is BestTokens else page, hidden)
-    if kind in (CandidateLogits, TrainingLoss):
-        return kind(page.masked([at]) if kind is CandidateLogits else page, at, ids[n : n + 1 + n % 5])
-    if kind is PageAdaptation:
-        return PageAdaptation(page, AdaptationRule(max_steps=1))
-    if kind in (CompletionLoss, MaskedCompletionLoss):
+    if kind is ask.FillMask:
+        return ask.FillMask(page.masked([at]), at, 1 + n)
+    if kind in (ask.BestTokens, ask.MaskedLoss):
+        return kind(page.masked(hidden) if kind is ask.BestTokens else page, hidden)
+    if kind in (ask.CandidateLogits, ask.TrainingLoss):
+        return kind(page.masked([at]) if kind is ask.CandidateLogits else page, at, ids[n : n + 1 + n % 5])
+    if kind is ask.PageAdaptation:
+        return ask.PageAdaptation(page, ask.AdaptationRule(max_steps=1))
+    if kind in (ask.CompletionLoss, ask.MaskedCompletionLoss):
         return kind(page, hidden[-3:], rng.choice(ids, (n % 4, len(hidden[-3:]))))
-    if kind is RelaxedLoss:
+    if kind is ask.RelaxedLoss:
         candidates = ids[: 5 + n % 2]  # two sets of candidates in turn
         weights = rng.dirichlet(np.ones(len(candidates)), len(hidden[-3:]))
-        return RelaxedLoss(page, hidden[-3:], candidates, weights)
+        return ask.RelaxedLoss(page, hidden[-3:], candidates, weights)
     return kind(page)
 
 
-def queries_of(target: EncoderTarget, kind: type[Query[Any]]) -> Sequence[Query[Any]]:
+def queries_of(target: EncoderTarget, kind: type[ask.Query[Any]]) -> Sequence[ask.Query[Any]]:
     pages = [*enumerate(pages_of(target))]
     # Half of the time was spent on adapting to all of them.
-    return [query_of(target, kind, number, *page) for number, page in pages[:: 3 if kind is PageAdaptation else 1]]
+    return [query_of(target, kind, number, *page) for number, page in pages[:: 3 if kind is ask.PageAdaptation else 1]]
 
 
 def plain(answer: Any) -> Any:
-    if isinstance(answer, Adapted):
+    if isinstance(answer, ask.Adapted):
         return np.array([answer.distance, *answer.losses, *answer.similarities])
-    if isinstance(answer, Relaxed):
+    if isinstance(answer, ask.Relaxed):
         return np.array([answer.loss, *answer.gradient.ravel()])
-    return np.concatenate([answer.ids, answer.logits]) if isinstance(answer, Candidates) else answer
+    return np.concatenate([answer.ids, answer.logits]) if isinstance(answer, ask.Candidates) else answer
 
 
-def same_answers(kind: type[Query[Any]], found: Any, expected: Any) -> None:
+def same_answers(kind: type[ask.Query[Any]], found: Any, expected: Any) -> None:
     """Bit for bit; but gradients up to rounding.
 
     The kernels of a backward pass are not held to full blocks as those of a forward pass are. A mixture
     is only a step on the way to tokens.
     """
-    if kind is RelaxedLoss:
+    if kind is ask.RelaxedLoss:
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
     else:
         np.testing.assert_array_equal(found, expected)
@@ -217,33 +199,42 @@ def test_batches_of_fixed_size_as_on_a_gpu_give_the_same_answers(
 
 def shape_of(query: Any, target: EncoderTarget) -> tuple[int, ...]:
     """The shape that the answer is promised to have."""
-    if isinstance(query, BestTokens | MaskedLoss):
+    if isinstance(query, ask.BestTokens | ask.MaskedLoss):
         return (len(query.positions),)
-    if isinstance(query, CompletionLoss | MaskedCompletionLoss):
+    if isinstance(query, ask.CompletionLoss | ask.MaskedCompletionLoss):
         return (len(query.completions),)
-    if isinstance(query, TrainingLoss | CandidateLogits):
+    if isinstance(query, ask.TrainingLoss | ask.CandidateLogits):
         return query.candidates.shape
-    if isinstance(query, RelaxedLoss):
+    if isinstance(query, ask.RelaxedLoss):
         return query.weights.shape
-    return query.page.ids.shape if isinstance(query, BestLinks) else (len(query.page.ids), len(target.labels))
+    return query.page.ids.shape if isinstance(query, ask.BestLinks) else (len(query.page.ids), len(target.labels))
 
 
 def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target: EncoderTarget, asked: Asked) -> None:
     for kind, (queries, answers) in asked.items():
         for query, answer in zip(queries, answers, strict=True):
-            if kind is BestClass:
+            if kind is ask.BestClass:
                 assert type(answer) is int
-            elif kind in (FillMask, PageAdaptation):
+            elif kind in (ask.FillMask, ask.PageAdaptation):
                 assert plain(answer).dtype == np.float64
             else:
-                found = answer.gradient if kind is RelaxedLoss else answer
+                found = answer.gradient if kind is ask.RelaxedLoss else answer
                 assert found.shape == shape_of(query, target)
-                assert found.dtype == (np.int64 if kind in (BestTokens, BestLinks) else np.float64)
+                assert found.dtype == (np.int64 if kind in (ask.BestTokens, ask.BestLinks) else np.float64)
 
 
 def test_queries_that_it_cannot_answer_or_mixed_ones_are_refused(target: EncoderTarget) -> None:
     assert target.ask([]) == []
-    kinds = {FillMask, MaskedLoss, TrainingLoss, CompletionLoss, RelaxedLoss, TagProbabilities, BestLinks, BestTokens}
+    kinds = {
+        ask.FillMask,
+        ask.MaskedLoss,
+        ask.TrainingLoss,
+        ask.CompletionLoss,
+        ask.RelaxedLoss,
+        ask.TagProbabilities,
+        ask.BestLinks,
+        ask.BestTokens,
+    }
     every = [query_of(target, kind, 1, *pages_of(target)[0]) for kind in kinds]
     for query in every:
         if type(query) not in target.answers:
@@ -258,36 +249,42 @@ def test_scores_and_losses_are_those_of_the_models_own_forward_pass(target: Enco
         output = own_output(target, page)
         scores = getattr(output, "logits", None)
         logits = None if scores is None else scores[0].double().numpy()
-        if FillMask in target.answers:
+        if ask.FillMask in target.answers:
             assert logits is not None
-            (candidates,) = target.ask([FillMask(page, at, 1000)])
+            (candidates,) = target.ask([ask.FillMask(page, at, 1000)])
             np.testing.assert_array_equal(np.sort(candidates.ids), own_tokens(target))
             np.testing.assert_allclose(candidates.logits, logits[at, candidates.ids], rtol=1e-4, atol=1e-4)
             assert (np.diff(candidates.logits) <= 0).all()
-            (few,), (found,) = target.ask([FillMask(page, at, 7)]), target.ask([CandidateLogits(page, at, SOME_TOKENS)])
+            (few,), (found,) = (
+                target.ask([ask.FillMask(page, at, 7)]),
+                target.ask([ask.CandidateLogits(page, at, SOME_TOKENS)]),
+            )
             np.testing.assert_array_equal(few.ids, candidates.ids[:7])
             np.testing.assert_allclose(found, logits[at, SOME_TOKENS], rtol=1e-4, atol=1e-4)
-            (best,), (hidden,) = target.ask([BestTokens(page, (1, at))]), target.ask([MaskedLoss(page, (1, at))])
+            (best,), (hidden,) = (
+                target.ask([ask.BestTokens(page, (1, at))]),
+                target.ask([ask.MaskedLoss(page, (1, at))]),
+            )
             np.testing.assert_array_equal(best, logits[[1, at]].argmax(axis=-1))
             own = log_softmax(own_output(target, page.masked([1, at])).logits[0].double().numpy())
             np.testing.assert_allclose(hidden, -own[[1, at], page.ids[[1, at]]], rtol=1e-4, atol=1e-4)
             continue
-        if BestClass in target.answers:
-            assert target.ask([BestClass(page)]) == [int(scores.argmax())]
-        if TagProbabilities in target.answers:
+        if ask.BestClass in target.answers:
+            assert target.ask([ask.BestClass(page)]) == [int(scores.argmax())]
+        if ask.TagProbabilities in target.answers:
             own = getattr(output, "initial_token_logits", scores)[0].double().numpy()
-            (probabilities,) = target.ask([TagProbabilities(page)])
+            (probabilities,) = target.ask([ask.TagProbabilities(page)])
             np.testing.assert_allclose(np.log(probabilities), log_softmax(own), rtol=1e-4, atol=1e-4)
-        if BestLinks in target.answers:
+        if ask.BestLinks in target.answers:
             assert page.links is not None
-            (best,), read = target.ask([BestLinks(page)]), page.links != NOT_READ
+            (best,), read = target.ask([ask.BestLinks(page)]), page.links != NOT_READ
             own = getattr(output, "subsequent_token_logits", scores)[0].argmax(dim=-1).numpy()
             np.testing.assert_array_equal(best[read], np.where(own == len(read), NO_LINK, own)[read])
             assert read.sum() == (len(read) if page.labels is not None else len(set(page.words)) - 1)
             assert (best[~read] == NOT_READ).all()
             assert (best != np.arange(len(best))).all(), "no token leads to itself"
             assert read[best[best >= 0]].all()
-        (losses,) = target.ask([TrainingLoss(page, at, SOME_TOKENS)])
+        (losses,) = target.ask([ask.TrainingLoss(page, at, SOME_TOKENS)])
         recomputed = [
             float(own_output(target, page.with_tokens([at], [token]), taught=True).loss) for token in SOME_TOKENS
         ]
@@ -295,30 +292,30 @@ def test_scores_and_losses_are_those_of_the_models_own_forward_pass(target: Enco
 
 
 def test_mixtures_follow_the_loss(target: EncoderTarget) -> None:
-    if TrainingLoss not in target.answers:
+    if ask.TrainingLoss not in target.answers:
         assert target.card.task == "mlm"
         return
     page, _ = pages_of(target)[0]
     candidates = np.array([int(page.ids[1]), 40, 41])
-    (exact,) = target.ask([TrainingLoss(page, 1, candidates)])
+    (exact,) = target.ask([ask.TrainingLoss(page, 1, candidates)])
     for number, row in enumerate(np.eye(3)[:2]):
-        (mixed,) = target.ask([RelaxedLoss(page, (1,), candidates, row[None])])
+        (mixed,) = target.ask([ask.RelaxedLoss(page, (1,), candidates, row[None])])
         assert mixed.loss == pytest.approx(exact[number], rel=1e-5)
         step = 1e-3 * np.array([1.0, -0.5, -0.5])
-        (ahead,) = target.ask([RelaxedLoss(page, (1,), candidates, row[None] + step)])
-        (behind,) = target.ask([RelaxedLoss(page, (1,), candidates, row[None] - step)])
+        (ahead,) = target.ask([ask.RelaxedLoss(page, (1,), candidates, row[None] + step)])
+        (behind,) = target.ask([ask.RelaxedLoss(page, (1,), candidates, row[None] - step)])
         slope = float(mixed.gradient[0] @ step)
         assert (ahead.loss - behind.loss) / 2 == pytest.approx(slope, rel=0.1, abs=2e-5)
 
 
 def test_a_page_is_adapted_to_and_the_model_is_put_back(target: EncoderTarget) -> None:
-    if PageAdaptation not in target.answers:
+    if ask.PageAdaptation not in target.answers:
         assert target.card.task == "mlm"
         return
     page, _ = pages_of(target)[0]
     before = {name: value.clone() for name, value in target.model.state_dict().items()}
-    (found,) = target.ask([PageAdaptation(page, RULE)])
-    (loss,) = target.ask([TrainingLoss(page, 0, page.ids[:1])])
+    (found,) = target.ask([ask.PageAdaptation(page, RULE)])
+    (loss,) = target.ask([ask.TrainingLoss(page, 0, page.ids[:1])])
     assert found.losses[0] == pytest.approx(float(loss[0]), rel=1e-5)
     assert found.losses[-1] < found.losses[0]
     assert found.distance > 0
@@ -337,13 +334,15 @@ def test_a_page_as_long_as_can_be_is_read(target: EncoderTarget) -> None:
     # LayoutLMv3's 5 visual tokens fill the last block.
     longest = 122 if page.page_image is not None and target.family.name == "LayoutLMv3" else tiny.POSITIONS - 1
     assert len(page.ids) == target.card.max_tokens == longest
-    kind = MaskedLoss if MaskedLoss in target.answers else TrainingLoss
+    kind = ask.MaskedLoss if ask.MaskedLoss in target.answers else ask.TrainingLoss
     assert np.isfinite(target.ask([query_of(target, kind, 1, page, 2)])[0]).all()
 
 
 def asked_at(target: EncoderTarget, position: int, page: Encoding) -> Any:
     """What an attack learns about this position: the best candidates, or the loss of a few."""
-    query = FillMask(page, position, 9) if target.card.task == "mlm" else TrainingLoss(page, position, SOME_TOKENS)
+    query = (
+        ask.FillMask(page, position, 9) if target.card.task == "mlm" else ask.TrainingLoss(page, position, SOME_TOKENS)
+    )
     return plain(target.ask([query])[0])
 
 
@@ -384,9 +383,9 @@ def test_ties_go_to_the_lower_id(family: str, checkpoints: Any) -> None:
         decoder.bias.zero_()
         decoder.bias[[40, 11, 23]] = 1.0
         decoder.bias[[page.unknown_id, page.mask_id]] = 9.0  # they are no candidates, however good
-    (candidates,) = tied.ask([FillMask(page, position, 6)])
+    (candidates,) = tied.ask([ask.FillMask(page, position, 6)])
     assert candidates.ids.tolist() == [11, 23, 40, *own_tokens(tied)[:3]]
-    (best,) = tied.ask([BestTokens(page, (position,))])
+    (best,) = tied.ask([ask.BestTokens(page, (position,))])
     assert best.tolist() == [min(page.unknown_id, page.mask_id)]
 
 
@@ -399,7 +398,7 @@ def test_outputs_beyond_the_vocabulary_are_no_candidates(tmp_path: Path) -> None
     tiny.tokenizer().save_pretrained(tmp_path)
     padded = load(tmp_path)
     page, position = pages_of(padded)[0]
-    (candidates,) = padded.ask([FillMask(page, position, 1000)])
+    (candidates,) = padded.ask([ask.FillMask(page, position, 1000)])
     assert candidates.ids.max() == len(tiny.VOCABULARY) - 1
     assert padded.card.vocabulary == len(tiny.VOCABULARY)
 

@@ -23,21 +23,18 @@ from audit.errors import TargetError
 from audit.extensions.papers.utterance_model import LinearChainCrf
 from audit.extensions.papers.utterance_target import NluTarget, load_nlu
 from audit.measurements import Estimate
+from audit.targets import interface as ask
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import (
-    BestIntent,
-    CompletionLoss,
-    FillMask,
-    Query,
-    Relaxed,
-    RelaxedLoss,
-    TagProbabilities,
-    TrainingLoss,
-)
 from audit.targets.opening import check, target_of
 from audit.targets.utility import usefulness
 
-KINDS: tuple[type[Query[Any]], ...] = (TagProbabilities, BestIntent, TrainingLoss, CompletionLoss, RelaxedLoss)
+KINDS: tuple[type[ask.Query[Any]], ...] = (
+    ask.TagProbabilities,
+    ask.BestIntent,
+    ask.TrainingLoss,
+    ask.CompletionLoss,
+    ask.RelaxedLoss,
+)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["words", "characters"])
@@ -65,32 +62,32 @@ def secret(target: NluTarget, digits: str = "4071") -> tuple[Encoding, tuple[int
     return page, tuple(range(3, 3 + len(digits))), target.vocabulary.ids_of(nlu_models.DIGITS)
 
 
-def queries_of(target: NluTarget, kind: type[Query[Any]]) -> Sequence[Query[Any]]:
+def queries_of(target: NluTarget, kind: type[ask.Query[Any]]) -> Sequence[ask.Query[Any]]:
     rng = np.random.default_rng(3)
-    queries: list[Query[Any]] = []
+    queries: list[ask.Query[Any]] = []
     for document in nlu_models.documents():
         page = page_of(target, document)
         n, candidates = len(page.ids), np.arange(1, 4 + len(page.ids))
-        if kind is TagProbabilities:
-            queries.append(TagProbabilities(page))
-        elif kind is BestIntent:
-            queries.append(BestIntent(page))
-        elif kind is TrainingLoss:
-            queries.append(TrainingLoss(page, n - 1, candidates))
-        elif kind is CompletionLoss:
-            queries.append(CompletionLoss(page, (0, n - 1), rng.integers(0, 20, (int(rng.integers(1, 40)), 2))))
+        if kind is ask.TagProbabilities:
+            queries.append(ask.TagProbabilities(page))
+        elif kind is ask.BestIntent:
+            queries.append(ask.BestIntent(page))
+        elif kind is ask.TrainingLoss:
+            queries.append(ask.TrainingLoss(page, n - 1, candidates))
+        elif kind is ask.CompletionLoss:
+            queries.append(ask.CompletionLoss(page, (0, n - 1), rng.integers(0, 20, (int(rng.integers(1, 40)), 2))))
         else:
             weights = nlu_models.spread(rng, 2, len(candidates))
-            queries.append(RelaxedLoss(page, (0, n - 1), candidates, weights, bool(rng.integers(2))))
+            queries.append(ask.RelaxedLoss(page, (0, n - 1), candidates, weights, bool(rng.integers(2))))
     return queries
 
 
 def plain(answer: Any) -> np.ndarray:
-    return np.append(answer.gradient, answer.loss) if isinstance(answer, Relaxed) else np.asarray(answer)
+    return np.append(answer.gradient, answer.loss) if isinstance(answer, ask.Relaxed) else np.asarray(answer)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_answer_depends_on_its_query_alone(target: NluTarget, threads: int, kind: type[Query[Any]]) -> None:
+def test_an_answer_depends_on_its_query_alone(target: NluTarget, threads: int, kind: type[ask.Query[Any]]) -> None:
     before = {name: value.clone() for name, value in target.model.state_dict().items()}
     queries = queries_of(target, kind)
     together = [plain(answer) for answer in target.ask(queries)]
@@ -111,28 +108,29 @@ def test_losses_and_tags_are_the_models_own(target: NluTarget) -> None:
             output = target.model(
                 torch.from_numpy(page.ids)[None], torch.from_numpy(page.labels)[None], torch.tensor([page.intent])
             )
-        (losses,) = target.ask([TrainingLoss(page, 0, page.ids[:1])])
+        (losses,) = target.ask([ask.TrainingLoss(page, 0, page.ids[:1])])
         assert losses[0] == pytest.approx(float(output.losses), rel=1e-5)
-        (tags,) = target.ask([TagProbabilities(page)])
+        (tags,) = target.ask([ask.TagProbabilities(page)])
         np.testing.assert_allclose(tags, target.model.crf.marginals(output.emissions)[0].detach(), atol=1e-5)
-        assert target.ask([BestIntent(page)]) == [int(output.intent_logits.argmax())]
+        assert target.ask([ask.BestIntent(page)]) == [int(output.intent_logits.argmax())]
 
 
 def test_one_hot_weights_say_what_completions_and_candidates_say(target: NluTarget) -> None:
     page, positions, digits = secret(target)
     rng = np.random.default_rng(0)
     chosen = rng.integers(0, len(digits), (6, len(positions)))
-    (completed,) = target.ask([CompletionLoss(page, positions, digits[chosen])])
-    relaxed = target.ask([RelaxedLoss(page, positions, digits, np.eye(len(digits))[row]) for row in chosen])
+    (completed,) = target.ask([ask.CompletionLoss(page, positions, digits[chosen])])
+    relaxed = target.ask([ask.RelaxedLoss(page, positions, digits, np.eye(len(digits))[row]) for row in chosen])
     single = [
-        target.ask([TrainingLoss(page.with_tokens(positions, digits[row]), 0, page.ids[:1])])[0][0] for row in chosen
+        target.ask([ask.TrainingLoss(page.with_tokens(positions, digits[row]), 0, page.ids[:1])])[0][0]
+        for row in chosen
     ]
     np.testing.assert_allclose([answer.loss for answer in relaxed], completed, rtol=1e-6)
     np.testing.assert_array_equal(single, completed)
     assert len({*np.round(completed, 6)}) > 1
 
 
-def doubled_loss(target: NluTarget, query: RelaxedLoss, weights: np.ndarray) -> float:
+def doubled_loss(target: NluTarget, query: ask.RelaxedLoss, weights: np.ndarray) -> float:
     """The same loss in double precision, computed the plain way."""
     double = copy.deepcopy(target.model).double()
     page = query.page
@@ -151,7 +149,7 @@ def doubled_loss(target: NluTarget, query: RelaxedLoss, weights: np.ndarray) -> 
 def test_the_gradient_is_that_of_finite_differences(target: NluTarget, mixes: bool) -> None:
     page, positions, digits = secret(target, "407")
     weights = nlu_models.spread(np.random.default_rng(1), len(positions), len(digits))
-    query = RelaxedLoss(page, positions, digits, weights, mixes)
+    query = ask.RelaxedLoss(page, positions, digits, weights, mixes)
     (answer,) = target.ask([query])
     assert answer.loss == pytest.approx(doubled_loss(target, query, weights), rel=1e-5)
     step = 1e-5
@@ -165,13 +163,13 @@ def test_the_gradient_is_that_of_finite_differences(target: NluTarget, mixes: bo
 def test_queries_that_it_cannot_answer_are_refused(target: NluTarget) -> None:
     page, positions, digits = secret(target)
     with pytest.raises(ValueError, match="cannot answer"):
-        target.ask([FillMask(page, 0, 3)])
+        target.ask([ask.FillMask(page, 0, 3)])
     with pytest.raises(ValueError, match="cannot answer"):
-        target.ask([TagProbabilities(page), TrainingLoss(page, 0, digits)])
+        target.ask([ask.TagProbabilities(page), ask.TrainingLoss(page, 0, digits)])
     assert target.ask([]) == []
     untagged = replace(page, labels=None)
     with pytest.raises(ValueError, match="tags and an intent"):
-        target.ask([CompletionLoss(untagged, positions, digits[None, :4])])
+        target.ask([ask.CompletionLoss(untagged, positions, digits[None, :4])])
 
 
 def test_a_word_is_a_token_and_unknown_ones_are_one(target: NluTarget) -> None:
@@ -249,7 +247,8 @@ def test_its_utility_is_the_f1_of_slots_and_the_accuracy_of_intents(target: NluT
     assert slots.name == "entity_f1"
     pages = [page_of(target, document) for document in held_out]
     right = [
-        answer == page.intent for answer, page in zip(target.ask([BestIntent(p) for p in pages]), pages, strict=True)
+        answer == page.intent
+        for answer, page in zip(target.ask([ask.BestIntent(p) for p in pages]), pages, strict=True)
     ]
     assert isinstance(intents, Estimate)
     assert (intents.name, intents.value, intents.n) == ("intent_accuracy", np.mean(right), len(held_out))
@@ -282,7 +281,7 @@ def test_it_is_opened_for_a_data_set_of_utterances(tmp_path: Path) -> None:
     check(target, corpus)
     page = target.encode(corpus.documents[0])
     assert page is not None
-    (losses,) = target.ask([TrainingLoss(page, 0, page.ids[:1])])
+    (losses,) = target.ask([ask.TrainingLoss(page, 0, page.ids[:1])])
     assert losses.shape == (1,)
     assert load_nlu(folder, labels=nlu_models.TAGS[::-1]).labels == nlu_models.TAGS
     with pytest.raises(TargetError, match="labels are not the manifest's"):
