@@ -61,8 +61,7 @@ def test_accuracy_is_measured_against_naming_the_commonest_class(corpus: Corpus,
     target = load(model)
     assert target.card.architecture == "DeBERTa-v2, document classification"
     (measured,) = usefulness(Fixed(target, {0, 1, 2, 5}), corpus, 0)
-    assert (measured.name, measured.value, measured.n) == ("class_accuracy", 0.5, 8)
-    assert measured.null == 3 / 8
+    assert ((measured.name, measured.value, measured.n), measured.null) == (("class_accuracy", 0.5, 8), 3 / 8)
     by_document = usefulness_by_document(Fixed(target, {0, 1, 2, 5}), corpus, 0)["class_accuracy"]
     assert float(np.sum(by_document.numerator)) == 4.0
 

@@ -80,8 +80,7 @@ def test_every_file_of_evidence_is_for_its_owner_alone_and_git_leaves_it_out(sca
     assert kept.stat().st_mode & 0o777 == 0o700
     modes = {path.name: path.stat().st_mode & 0o777 for path in kept.rglob("*") if path.is_file()}
     assert len(modes) >= 5
-    assert {*modes.values()} == {0o600}
-    assert (kept / ".gitignore").read_text() == "*\n"
+    assert ({*modes.values()}, (kept / ".gitignore").read_text()) == ({0o600}, "*\n")
     subprocess.run(["git", "init", "--quiet", kept.parent], check=True)
     listed = ["git", "-C", str(kept.parent), "status", "--porcelain", "--untracked-files=all"]
     assert subprocess.run(listed, check=True, capture_output=True, text=True).stdout == ""
@@ -114,8 +113,7 @@ def test_a_folder_of_something_else_is_refused_and_left_as_it_is(tmp_path):
     }.items():
         with pytest.raises(error, match="--evidence|letter"), claim_folder(tmp_path / "out", wrong):  # noqa: RUF043
             pass
-    assert [path.name for path in other.iterdir()] == ["letter.txt"]
-    assert other.stat().st_mode & 0o777 == 0o755
+    assert ([path.name for path in other.iterdir()], other.stat().st_mode & 0o777) == (["letter.txt"], 0o755)
     for _ in range(2):  # its own, the second time
         with claim_folder(tmp_path / "out", tmp_path / "own"):
             pass

@@ -58,8 +58,7 @@ def test_membership_is_measured_and_what_is_off_the_page_is_said_to_be_out_of_re
     for name in OFF_PAGE:
         assert results[name].status == "inapplicable", name
         assert "points at words of the page" in results[name].why
-    assert scanned.target.task == "extractive-qa"
-    assert [one.name for one in scanned.utility] == ["anls"]
+    assert (scanned.target.task, [one.name for one in scanned.utility]) == ("extractive-qa", ["anls"])
 
 
 @pytest.mark.parametrize("name", ["default", "strict"])

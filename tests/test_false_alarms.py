@@ -78,8 +78,7 @@ def test_provider_membership_is_calibrated_on_the_shipped_limits():
     written = committed("provider")["no leak"]
     assert len(written) == 5
     for name, row in written.items():
-        assert row["limits"] == limits_of("provider_membership")
-        assert row["audits"] == 1000
+        assert (row["limits"], row["audits"]) == (limits_of("provider_membership"), 1000)
         assert max(row["violated"].values()) <= calibration.ALLOWED, name
 
 

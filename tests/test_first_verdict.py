@@ -81,8 +81,7 @@ def bounded_scan(data, checkpoints, out, *more):
 
 def test_a_scan_of_few_documents_goes_on_with_more(data, checkpoints, tmp_path):
     record = bounded_scan(data, checkpoints, tmp_path / "out", "--documents", 4)
-    assert record.bounds == cards.Bounds(4, None, 1.0)
-    assert record.timing.outcomes == 4
+    assert (record.bounds, record.timing.outcomes) == (cards.Bounds(4, None, 1.0), 4)
     (journal,) = (tmp_path / "out" / "evidence").glob("journal-*.jsonl")
     first = Journal(journal).outcomes
     larger = bounded_scan(data, checkpoints, tmp_path / "out", "--documents", 8)
@@ -193,8 +192,7 @@ def by_name(result):
 def test_references_are_found_or_made(data, checkpoints):
     model, public = checkpoints("layoutlm", "token-classification", 2), checkpoints("layoutlm", "mlm", 3)
     found = by_name(docaudit("references", data, model, "--json"))
-    assert found["auxiliary"]["state"] == "missing"
-    assert found["auxiliary"]["needed_by"] == ["reconstruction"]
+    assert (found["auxiliary"]["state"], found["auxiliary"]["needed_by"]) == ("missing", ["reconstruction"])
     assert "--reference auxiliary=PATH" in found["auxiliary"]["how"]
     assert found["baselines"]["state"] == "can be trained"
     command = f"docaudit references {data} {model} --train baselines --reference pretrained="

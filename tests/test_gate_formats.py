@@ -156,8 +156,7 @@ def test_a_record_that_may_not_be_read_hints_at_that(work, monkeypatch):
 
 def test_a_misspelt_command_is_corrected_once():
     result = docaudit("gat")
-    assert result.exit_code == 2
-    assert result.output.count("Did you mean") == 1
+    assert (result.exit_code, result.output.count("Did you mean")) == (2, 1)
 
 
 def test_a_gate_without_a_verdict_never_removes_what_it_was_to_read(work):

@@ -70,8 +70,7 @@ def steps_of(tmp_path, name):
 def test_the_pieces_are_ordered_by_worth_and_come_after_what_they_need():
     names = [one.name for one in PIECES]
     groups = list(dict.fromkeys(name.split("-")[0] for name in names))
-    assert groups == ["speed", "cdmi", "epochs", "donut", "reading", "private"]
-    assert len(names) == len({*names})
+    assert (groups, len(names)) == (["speed", "cdmi", "epochs", "donut", "reading", "private"], len({*names}))
     for place, one in enumerate(PIECES):
         assert {*one.after} <= {*names[:place]}, one.name
 
@@ -104,9 +103,7 @@ def test_a_piece_that_is_killed_or_hangs_goes_on_from_its_steps(tmp_path, monkey
     monkeypatch.setattr(running, "GRACE", 0.5)
     work = Work("killed", tmp_path / "work", Inputs(), "cpu", tiny=True, seconds=60.0)
     assert run_apart(piece("killed", "die_once"), work) == "failed with exit code -9"
-    assert steps_of(tmp_path, "killed") == ["first"]
-    assert run_apart(piece("killed", "die_once"), work) == "done"
+    assert (steps_of(tmp_path, "killed"), run_apart(piece("killed", "die_once"), work)) == (["first"], "done")
     assert steps_of(tmp_path, "killed") == ["first", "second"]
     late = Work("late", tmp_path / "work", Inputs(), "cpu", tiny=True, seconds=3.0)
-    assert run_apart(piece("late", "hang"), late) == "stopped"
-    assert steps_of(tmp_path, "late") == ["first"]
+    assert (run_apart(piece("late", "hang"), late), steps_of(tmp_path, "late")) == ("stopped", ["first"])

@@ -311,12 +311,10 @@ def test_only_a_data_set_of_docaudit_is_replaced(tmp_path: Path) -> None:
     root = pages(tmp_path / "pages", "train/a.png", "test/b.png")
     out = tmp_path / "out"
     given = ("--task", "mlm", "--out", out)
-    assert run(root, *given).exit_code == 0
-    assert made(out).document("a").image == "images/a.png"
+    assert (run(root, *given).exit_code, made(out).document("a").image) == (0, "images/a.png")
     assert "is not empty" in refused(root, *given)
     page(root / "test" / "c.png", 99)
-    assert run(root, *given, "--overwrite").exit_code == 0
-    assert len(made(out).documents) == 3
+    assert (run(root, *given, "--overwrite").exit_code, len(made(out).documents)) == (0, 3)
     (root / "test" / "d.png").write_text("no image")
     refused(root, *given, "--overwrite")
     assert len(made(out).documents) == 3, "what fails leaves the old one"
@@ -351,16 +349,14 @@ def test_a_new_manifest_ends_in_an_audit_sheet_to_fill_in(tmp_path: Path) -> Non
     path.write_text(f"{head}[audit]\n{filled}")
     after = made(root)
     assert None not in vars(after.manifest.audit).values()
-    assert after.manifest.audit.release == "internal"
-    assert after.sha256 == before.sha256
+    assert (after.manifest.audit.release, after.sha256) == ("internal", before.sha256)
 
 
 def test_boxes_of_plain_pages_may_be_shares(tmp_path: Path) -> None:
     root = pages(tmp_path / "data", "train/a.png", "test/b.png")
     for name in ("train/a.json", "test/b.json"):
         (root / name).write_text(json.dumps([{"text": "TOTAL", "box": [0.1, 0.1, 0.5, 0.5]}]))
-    assert run(root, "--task", "mlm").exit_code == 0
-    assert made(root).document("a").words[0].box == (6, 4, 30, 20)
+    assert (run(root, "--task", "mlm").exit_code, made(root).document("a").words[0].box) == (0, (6, 4, 30, 20))
 
 
 def test_documents_without_unseen_ones_are_told_what_is_missing(tmp_path: Path) -> None:

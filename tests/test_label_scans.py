@@ -53,8 +53,7 @@ def test_a_tagger_of_any_scheme_is_scanned(scheme, tmp_path):
     corpus = data_set(tmp_path / "data", labels)
     model = tiny.checkpoint(tmp_path / "model", "bert", "token-classification", labels=labels)
     record = scan(model, tmp_path / "data", tmp_path / "scan")
-    assert record.attacks[0].status == "completed"
-    assert record.corpus.unread == {}
+    assert (record.attacks[0].status, record.corpus.unread) == ("completed", {})
     target = target_of(model, corpus)
     outside = {"BILOU": "none", "IO": "OTHER"}.get(scheme, "O")
     assert target.labels == tuple("O" if label == outside else label for label in labels)
@@ -98,8 +97,7 @@ def test_labels_that_the_model_lacks_are_counted_and_left_out(tmp_path):
     assert "the model does not know (TIP)" in said
     record = records.read(tmp_path / "scan")
     assert record.corpus.unread == {"member": 1, "heldout": 2, "public": 1}
-    assert record.corpus.documents["member"] == 5
-    assert record.attacks[0].status == "completed"
+    assert (record.corpus.documents["member"], record.attacks[0].status) == (5, "completed")
     listed = CliRunner().invoke(app, ["inspect", str(tmp_path / "data")])
     assert "4 documents have labels that task.labels of the manifest lacks" in " ".join(listed.output.split())
 

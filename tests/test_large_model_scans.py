@@ -54,8 +54,7 @@ def test_weights_are_held_in_the_format_that_a_scan_asks_for_and_references_in_t
     record, _ = scan(asked, tmp_path / "out", "--dtype", "bfloat16")
     # Every attack runs to its end, training on a page included.
     completed = {*record.completed}
-    assert completed == {"memorisation", "membership"}
-    assert record.target.dtype == "bfloat16"
+    assert (completed, record.target.dtype) == ({"memorisation", "membership"}, "bfloat16")
     assert {card.card.dtype for card in record.references} == {"bfloat16"}
     planned = docaudit("plan", asked / "data", "--model", asked / "model", "--dtype", "bfloat16")
     assert planned.exit_code == 0, planned.output

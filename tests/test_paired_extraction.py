@@ -30,9 +30,7 @@ def test_memorised_answers_that_a_countermeasure_stops_are_counted():
     # 15 documents changed, all the same way: 2 of 2^15 sign patterns are as extreme, and 10,000 are drawn.
     assert max(memorised.p, net.p) < 0.002
     assert net.after.low < 0 < net.after.high
-    assert net.before.name == "net.exact.before"
-    assert net.difference.null == 0
-    assert net.context == "exact"
+    assert (net.before.name, net.difference.null, net.context) == ("net.exact.before", 0, "exact")
 
 
 def test_questions_of_one_document_are_not_independent():

@@ -155,8 +155,7 @@ def test_a_database_that_does_not_answer_lets_the_gate_go_on(script, capsys):
 
 def test_two_builds_of_one_commit_are_equal_byte_for_byte(tmp_path, monkeypatch):
     first, second = (build(tmp_path / name, monkeypatch) for name in ("first", "second"))
-    assert len(first) == 2
-    assert first == second
+    assert (len(first), first) == (2, second)
 
 
 def build(folder, monkeypatch):

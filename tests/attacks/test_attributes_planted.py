@@ -233,8 +233,7 @@ def test_a_model_that_finds_all_values_alike_is_right_by_lot():
 
     found = Found(Constant(data), data, auxiliary=Constant(data))
     assert found["chosen.member"].value == found["chosen.heldout"].value == 1 / 16
-    assert found["excess.unique"].value == 0
-    assert {line["place"]["loss"] for line in found.evidence} == {8.5}
+    assert (found["excess.unique"].value, {line["place"]["loss"] for line in found.evidence}) == (0, {8.5})
 
 
 def test_losses_that_are_no_numbers_come_last():
@@ -245,8 +244,7 @@ def test_losses_that_are_no_numbers_come_last():
             return np.nan
 
     found = Found(Broken(data), data, auxiliary=Knowing(data, seed=1))
-    assert found["chosen.member"].value == 1 / 16
-    assert found.outcomes[0]["target"] == [None] * 16
+    assert (found["chosen.member"].value, found.outcomes[0]["target"]) == (1 / 16, [None] * 16)
 
 
 def test_the_list_holds_public_values_of_the_category_and_length_once_and_nothing_from_the_page():
@@ -310,8 +308,7 @@ def test_without_any_other_model_nothing_passes():
     found = Found(Knowing(data), data)
     assert found.findings.ablations
     assert found.findings.methods["excess.unique"] == ("excess.unique",)
-    assert found["chosen.member"].null == 1 / 16
-    assert found.outcome() == "undecided"
+    assert (found["chosen.member"].null, found.outcome()) == (1 / 16, "undecided")
 
 
 def test_what_a_data_set_and_a_model_must_have_is_said():
@@ -350,16 +347,14 @@ class TestAnswers:
         data = self.data()
         target = answering.Answering(answering.memory_of(data.of("member")))
         found = Found(target, data, baselines=(answering.Answering(),))
-        assert {outcome["lost"] for outcome in found.outcomes} == {None}
-        assert found["chosen.member"].value == 1
+        assert ({outcome["lost"] for outcome in found.outcomes}, found["chosen.member"].value) == ({None}, 1)
         assert found["chosen.heldout"].value == found["chosen.member"].null == 1 / 16
         assert found.outcome() == "violated"
 
     def test_a_model_without_memory_passes_nothing_but_a_limit(self):
         data = self.data(100)
         found = Found(Unsure(), data, baselines=(Unsure(),))
-        assert found["excess.all"].value == 0
-        assert found.outcome() == "passed"
+        assert (found["excess.all"].value, found.outcome()) == (0, "passed")
 
     def test_a_model_that_likes_all_values_alike_shows_no_memory_and_passes_nothing(self):
         data = self.data(100)
@@ -378,8 +373,7 @@ class TestAnswers:
         hidden = [*values_of(Case(answering.Answering(), replace(data, documents=documents))).all()]
         assert [one.input_only for one in hidden].count(True) == 90
         found = Found(answering.Answering(memory), replace(data, documents=documents), baselines=(Unsure(),))
-        assert found.counts["member values, input only"] == 45
-        assert found["chosen.member"].value == 1
+        assert (found.counts["member values, input only"], found["chosen.member"].value) == (45, 1)
 
     def test_answers_without_a_category_are_compared_with_answers_to_the_same_question(self):
         data = self.data(20, category=None)
@@ -396,8 +390,7 @@ class TestAnswers:
         )
         data = replace(data, documents=(gone, *data.documents[1:]))
         found = Found(answering.Answering(), data, baselines=(answering.Answering(),))
-        assert found.counts["left out: absent"] == 1
-        assert found.counts["member values"] == 49
+        assert (found.counts["left out: absent"], found.counts["member values"]) == (1, 49)
         assert f"left out: {PROVEN}" not in found.counts
 
 
@@ -446,8 +439,7 @@ def test_values_that_no_label_names_have_a_number_under_the_same_limit():
     found = Found(Knowing(memory, ids(data, "member"), CompletionLoss), data)
     assert found["excess.input_only"].low > 0.5
     assert found["excess.all"].high < 0.15, "values with a label are measured apart"
-    assert found.outcome("excess.all") == "violated"
-    assert found.counts["member values, input only"] == 150
+    assert (found.outcome("excess.all"), found.counts["member values, input only"]) == ("violated", 150)
     ignorant = Found(Knowing(data, kind=CompletionLoss), data, auxiliary=Knowing(data, kind=CompletionLoss, seed=1))
     assert ignorant.outcome("excess.all") != "violated"
     few = replace(data, documents=(*data.of("member")[:30], *data.of("heldout")[:30], *data.of("public")))

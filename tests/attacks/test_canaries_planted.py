@@ -57,15 +57,13 @@ def test_k_remembered_canaries_of_n_are_scored_k_of_n(leaky):
     findings = leaky[-1]
     found, control = measured(findings, "extracted"), measured(findings, "extracted.control")
     assert (found.value, found.n, found.unit) == (13 / 20, 20, "canaries")
-    assert found.low == pytest.approx(beta.ppf(0.025, 13, 20 - 13 + 1))
-    assert found.null == pytest.approx(10**-3)
+    assert (found.low, found.null) == (pytest.approx(beta.ppf(0.025, 13, 20 - 13 + 1)), pytest.approx(10**-3))
     assert control.value == 0.0
     excess = measured(findings, "excess")
     assert excess.value == pytest.approx(13 / 20)
     assert 0.2 < excess.low < excess.high <= 1.0
     names = [item.name for item in findings.measurements]
-    assert sorted(names) == sorted([*TEXTS["canaries"].names, "epsilon"])
-    assert findings.ablations == ()
+    assert (sorted(names), findings.ablations) == (sorted([*TEXTS["canaries"].names, "epsilon"]), ())
     (histogram,) = findings.histograms
     assert {label: sum(heights) for label, heights in histogram.counts.items()} == {"included": 20, "control": 20}
 
@@ -103,8 +101,7 @@ def test_nothing_that_an_attempt_does_depends_on_a_coin(tmp_path):
                 run(attack, planted.case_of(tmp_path / folder, some, target))
                 for folder, some in (("as", drawn), ("turned", turned))
             )
-            assert first[0] == second[0]
-            assert first[1] == second[1]
+            assert (first[0], first[1]) == (second[0], second[1])
             assert all(one["left_out"] is None for one in first[1])
 
 
@@ -188,8 +185,7 @@ def test_beyond_the_limit_the_best_of_the_optimiser_and_of_the_draws_is_improved
     known = [canary for canary in drawn.canaries if canary.included]
     for kind in KINDS.values():
         findings = run(planted.QUICK, planted.case_of(tmp_path, drawn, planted.remembering(drawn, known, kind)))[-1]
-        assert counts(findings)["enumerated"] == 0
-        assert measured(findings, "extracted").value == 1.0
+        assert (counts(findings)["enumerated"], measured(findings, "extracted").value) == (0, 1.0)
         # 200 draws, none of which is as likely.
         assert measured(findings, "exposure").value == pytest.approx(math.log2(200), abs=0.01)
         assert 198 <= counts(findings)["references"] <= 200  # without draws that are another canary's
@@ -247,10 +243,8 @@ def test_a_model_that_holds_all_completions_equally_likely_exposes_none(tmp_path
 
     drawn = planted.canary_set(30, seed=4)
     _, outcomes, findings = run(planted.QUICK, planted.case_of(tmp_path, drawn, Level()))
-    assert {one["ranked"]["bits"] for one in outcomes} == {0.0}
-    assert measured(findings, "exposure").value == 0.0
-    assert measured(findings, "epsilon").low == 0.0
-    assert measured(findings, "extracted").value == 0.0
+    assert ({one["ranked"]["bits"] for one in outcomes}, measured(findings, "exposure").value) == ({0.0}, 0.0)
+    assert (measured(findings, "epsilon").low, measured(findings, "extracted").value) == (0.0, 0.0)
 
 
 class Spelling(planted.Knowing):
@@ -280,25 +274,21 @@ def test_words_that_the_model_splits_or_does_not_know_are_left_out_and_counted(t
         "not askable: unknown": 1,
     }
     extracted = measured(findings, "extracted")
-    assert (extracted.value, extracted.n) == (1.0, 2)
-    assert extracted.null == pytest.approx(8**-3)
+    assert ((extracted.value, extracted.n), extracted.null) == ((1.0, 2), pytest.approx(8**-3))
     # What is left is numbered by the pattern's candidates: "8" stays "8".
-    assert outcomes[5]["strongest"] == [5, 5, 5]
-    assert outcomes[0]["ranked"]["n_references"] == 8**3 - 1 - 3
+    assert (outcomes[5]["strongest"], outcomes[0]["ranked"]["n_references"]) == ([5, 5, 5], 8**3 - 1 - 3)
 
 
 def test_words_with_one_token_are_one_candidate_and_one_alone_is_nothing_to_guess(tmp_path):
     drawn = planted.canary_set(2, 2, included=[True, False], completions=["88", "33"])
     target = Spelling({drawn.canaries[0].prefix: ("3", "3")}, {"8": ["3"]})
     _, outcomes, _ = run(planted.QUICK, planted.case_of(tmp_path, drawn, target))
-    assert [one["n_candidates"] for one in outcomes] == [9, 9]
-    assert outcomes[0]["strongest"] == [8, 8]
+    assert ([one["n_candidates"] for one in outcomes], outcomes[0]["strongest"]) == ([9, 9], [8, 8])
     drawn = planted.canary_set(20, 3, included=HALF[:20], completions=20 * ["000"])
     _, outcomes, findings = run(
         planted.QUICK, planted.case_of(tmp_path, drawn, Spelling({}, {digit: [None] for digit in planted.DIGITS[1:]}))
     )
-    assert {one["left_out"] for one in outcomes} == {"single"}
-    assert counts(findings)["not askable: single"] == 20
+    assert ({one["left_out"] for one in outcomes}, counts(findings)["not askable: single"]) == ({"single"}, 20)
     assert all(isinstance(item, Unresolved) for item in findings.measurements)
     assert "planted canary could be asked" in measured(findings, "excess").reason
 
@@ -338,8 +328,7 @@ def test_evidence_has_the_words_and_outcomes_have_none(leaky):
     entries = [row for row in planted.QUICK.evidence(case, trials, outcomes) if isinstance(row, dict)]
     assert json.dumps(entries, allow_nan=False)
     for canary, entry in zip(drawn.canaries, entries, strict=True):
-        assert entry["canary"] == canary.id
-        assert entry["completion"] == " ".join(canary.completion)
+        assert (entry["canary"], entry["completion"]) == (canary.id, " ".join(canary.completion))
         assert len(entry["recovered"].split()) == 3
     assert sum(entry["recovered"] == entry["completion"] for entry in entries) == 13
     text = json.dumps(dataclasses.asdict(findings), allow_nan=False)
@@ -381,8 +370,7 @@ def test_a_data_set_whose_canaries_were_taken_out_is_not_excused_for_holding_non
     elif named == "model":
         case.target.labels = labels
     found = nothing_to_try(Canaries(), case)
-    assert Canaries().trials(case) == []
-    assert Canaries().units(case.corpus)[0].members == 0
+    assert (Canaries().trials(case), Canaries().units(case.corpus)[0].members) == ([], 0)
     assert (found.kind, found.why, found.fix) == (
         ("data", NO_CANARIES, PROVIDE) if named == "nobody" else ("missing", TAKEN_OUT, PUT_BACK)
     )
@@ -427,8 +415,7 @@ def test_secrets_that_are_never_first_are_no_longer_passed(tmp_path, ranks):
     assert (excess.null, excess.null_kind, excess.n, excess.unit) == (0.0, "held-out", 64, "canaries")
     shares = [measured(findings, name) for name in ("top3", "top3.control")]
     assert top3.value == pytest.approx(shares[0].value - shares[1].value)
-    assert shares[0].null == pytest.approx(3 / 10_000)
-    assert (lower(top3, 0.01) > planted.LIMIT) == (ranks == (2, 2))
+    assert (shares[0].null, lower(top3, 0.01) > planted.LIMIT) == (pytest.approx(3 / 10_000), ranks == (2, 2))
     of_coins, of_exposure = (check.reason for check in fired(findings.checks))
     assert "epsilon is at least" in of_coins
     assert "for the 10 copies of a canary together (at delta 1e-05, 95 % confidence)" in of_coins
@@ -464,8 +451,7 @@ def test_a_few_secrets_that_come_out_first_raise_no_alarm_of_themselves(tmp_path
     drawn = planted.canary_set(64, 4, seed=8)
     outcomes = planted.outcomes_of(drawn, np.random.default_rng(3), 0.0, n_references=OF_PINS)
     findings = findings_of(tmp_path, drawn, outcomes)
-    assert fired(findings.checks) == []
-    assert verdict(findings, *ALL).overall == "passed"
+    assert (fired(findings.checks), verdict(findings, *ALL).overall) == ([], "passed")
 
 
 def test_a_ranking_among_few_is_no_power(tmp_path):
@@ -553,8 +539,7 @@ def test_without_proof_of_a_loss_no_limit_passes_and_secrets_without_one_do_not_
         return planted.QUICK.measure(proven, trials, outcomes, np.random.default_rng(1), SILENT)
 
     known = known_with(proof_of(case.corpus, drawn))
-    assert known.ablations == ()
-    assert measured(known, "extracted").value == 12 / 24
+    assert (known.ablations, measured(known, "extracted").value) == ((), 12 / 24)
     # The twelve others were cut off: all that was learned comes out.
     part = known_with(proof_of(case.corpus, drawn, included[12:]))
     assert counts(part)["without loss"] == 12

@@ -289,8 +289,7 @@ def test_documents_whose_loss_is_no_number_are_left_out_and_counted():
             return np.array([np.nan]) if name == "m1" else super().answer(query, name)
 
     _, _, findings = run(MembershipInference(n_adapted=0), Case(Broken(), corpus(30, 30)))
-    assert counts(findings)["left out: no finite loss"] == 1
-    assert measured(findings, "auc").n == 59
+    assert (counts(findings)["left out: no finite loss"], measured(findings, "auc").n) == (1, 59)
 
 
 def provided(whole, provider_of, word_of=None):
@@ -345,8 +344,7 @@ def test_by_provider_as_many_members_as_held_out_documents_of_each_are_compared(
     found = counts(findings)
     assert found["left out: no counterpart of the same provider"] == 106 - 48
     assert (found["member documents"], found["held-out documents"]) == (24, 24)
-    assert measured(findings, "auc").n == 48
-    assert attack.trials(Case(Knowing(), whole)) == trials
+    assert (measured(findings, "auc").n, attack.trials(Case(Knowing(), whole))) == (48, trials)
     everything = replace(whole.manifest, membership=Assignment("random"))
     assert len(attack.trials(Case(Knowing(), replace(whole, manifest=everything)))) == 106
 
@@ -396,8 +394,7 @@ def test_a_model_without_a_loss_is_no_target_and_without_a_reference_nothing_pas
 
 def test_budgets_bound_how_many_documents_are_adapted_to_and_compared_with_whatever_their_order():
     counts = [MembershipInference.preset(budget).n_adapted for budget in ("quick", "standard", "full")]
-    assert counts == sorted(counts)
-    assert counts[0] == 0
+    assert (counts, counts[0]) == (sorted(counts), 0)
     whole = corpus(20, 20, 30)
     case = Case(Knowing(), whole, References(splits=split_models(whole.of("member"), 4, 0.0)))
     trials, outcomes, _ = run(MembershipInference(n_public=12, n_adapted=7, n_questions=1), case)

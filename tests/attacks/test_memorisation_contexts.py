@@ -48,10 +48,7 @@ def test_images_are_made_when_asked_for_and_the_first_sheet_stays_as_it_was(chan
     view = PageView(WORDS, SIZE, open_page)
     changed = change(view)
     assert not opened
-    assert changed.size == SIZE
-    assert changed.image.size == SIZE
-    assert changed.image.mode == "RGB"
-    assert opened == [1]
+    assert (changed.size, changed.image.size, changed.image.mode, opened) == (SIZE, SIZE, "RGB", [1])
     assert np.array_equal(np.asarray(view.image), np.asarray(drawn()))
     assert np.asarray(changed.image).tolist() != np.asarray(view.image).tolist()
     assert view.words == WORDS

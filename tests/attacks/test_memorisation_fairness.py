@@ -51,8 +51,7 @@ def test_two_models_that_misread_other_pages_are_not_called_unequal():
     assert (gap.n, gap.clusters, gap.null) == (150, 150, 0.0)
     assert gap.low < -0.02 < gap.high
     assert confounded_of(found.findings) is None
-    assert found.findings.ablations == ()
-    assert verdict(found) == "passed"
+    assert (found.findings.ablations, verdict(found)) == ((), "passed")
 
 
 @pytest.mark.parametrize(
@@ -119,8 +118,7 @@ def test_a_model_that_answers_nothing_passes_nothing():
     assert confounded_of(silent.findings) is None
     assert verdict(silent, min_power=0.2) == "undecided"
     reading = Found(EXACT, case(Answering(), corpus))
-    assert reading.value(TEXTS["memorisation"].power) == 1
-    assert verdict(reading, min_power=0.2) == "passed"
+    assert (reading.value(TEXTS["memorisation"].power), verdict(reading, min_power=0.2)) == (1, "passed")
 
 
 class Blocking(Answering):
@@ -250,8 +248,7 @@ def test_personal_values_are_counted_once_where_one_document_of_training_has_the
     baseline = Answering(memory_of(corpus.of("member")[58:]))
     found = Found(EXACT, case(target, corpus, baseline)).by_name["identified"]
     # 20 sellers and 20 places, but the seller of three documents; minus two of each that only the baseline knows.
-    assert found.value == pytest.approx(37 - 4)
-    assert (found.n, found.unit, found.null) == (117, "values", 0.0)
+    assert (found.value, (found.n, found.unit, found.null)) == (pytest.approx(37 - 4), (117, "values", 0.0))
     assert 10 < found.low < found.value < found.high
     silent = Found(EXACT, case(Answering(), corpus)).by_name["identified"]
     assert silent.value == 0

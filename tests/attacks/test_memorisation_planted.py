@@ -70,8 +70,7 @@ def test_k_of_n_answers_from_memory_are_scored_k_and_no_reading_counts(k):
     assert found.value("baseline_extracted.member") == 0
     assert found.value("net.heldout") == found.value("extracted.heldout") == found.null("net") == 0
     # It reads every page that still has its answer.
-    assert found.value("anls.heldout.target") == 1
-    assert found.value("anls_gap.heldout") == 0
+    assert (found.value("anls.heldout.target"), found.value("anls_gap.heldout")) == (1, 0)
     assert all(outcome["replies"]["whole"][0]["exact"] for outcome in found.outcomes)
     assert found.findings.confounded is None
     net = found.by_name["net"]
@@ -112,8 +111,7 @@ def test_a_baseline_that_knows_as_much_leaves_nothing_net():
     known = Answering(memory_of(corpus.of("member")[:20]))
     found = Found(EXACT, case(known, corpus, Answering(known.memory)))
     assert found.value("extracted.member") == pytest.approx(20 / 60)
-    assert found.null("extracted.member") == pytest.approx(20 / 60)
-    assert found.value("net") == 0
+    assert (found.null("extracted.member"), found.value("net")) == (pytest.approx(20 / 60), 0)
     other = Found(EXACT, case(known, corpus, Answering(memory_of(corpus.of("member")[20:40]))))
     assert other.value("extracted.member") == other.value("baseline_extracted.member") == pytest.approx(20 / 60)
     assert other.value("net") == 0
@@ -178,10 +176,8 @@ def test_unique_answers_and_kinds_of_information_are_told_apart():
         corpus = answering.changed(corpus, document.id, words=answering.placed(words), questions=questions)
     memory = {key: text for key, text in memory_of(corpus.of("member")).items() if key[1] == question("seller")}
     found = Found(EXACT, case(Answering(memory), corpus))
-    assert found.value("net") == pytest.approx(40 / 120)
-    assert found.value("net.repeated") == 1
-    assert found.by_name["net.repeated"].n == 10
-    assert found.value("net.unique") == pytest.approx(30 / 110)
+    assert (found.value("net"), found.value("net.repeated")) == (pytest.approx(40 / 120), 1)
+    assert (found.by_name["net.repeated"].n, found.value("net.unique")) == (10, pytest.approx(30 / 110))
     assert found.value("identified") == 30
     net = found.by_name["net"]
     assert (net.n, net.clusters) == (120, 40), "questions of one page are not independent"
@@ -199,11 +195,9 @@ def test_answers_that_cannot_be_removed_are_counted_apart_and_not_asked():
     memory = memory_of(corpus.of("member")[:1] + corpus.of("member")[1:2] + corpus.of("member")[5:10])
     target = Answering(memory)
     found = Found(EXACT, case(target, corpus))
-    assert found.by_name["net"].n == 18
-    assert found.value("net") == pytest.approx(5 / 18)
+    assert (found.by_name["net"].n, found.value("net")) == (18, pytest.approx(5 / 18))
     statuses = {name: found.counts[f"member questions: {name}"] for name in ("proven", "absent", "derivable")}
-    assert statuses == {"proven": 18, "absent": 1, "derivable": 1}
-    assert found.counts["member questions"] == 20
+    assert (statuses, found.counts["member questions"]) == ({"proven": 18, "absent": 1, "derivable": 1}, 20)
     assert found.counts["derivable: yes or no"] == 1
     asked = {query.view.words[0].text for query in target.asked if isinstance(query, Answer)}
     assert corpus.document("d0").words[0].text not in asked
@@ -252,9 +246,7 @@ def test_removals_without_a_complete_proof_are_counted_apart_and_not_gated(pages
     found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
     assert len(truths) == 8
     assert found.counts["member questions: proven"] == found.counts["member questions: unproven"] == 2
-    assert found.by_name["net"].n == 2
-    assert found.counts["OCR: no control"] == 4
-    assert found.counts["OCR: gone"] == 4
+    assert (found.by_name["net"].n, found.counts["OCR: no control"], found.counts["OCR: gone"]) == (2, 4, 4)
 
 
 def test_without_an_ocr_nothing_is_gated(pages, monkeypatch):
@@ -317,8 +309,7 @@ def test_the_owners_paraphrases_come_before_templates():
     memory = memory_of(corpus.of("member"))
     target = Answering({(name, "How much is to pay?"): text for (name, _), text in memory.items()})
     found = Found(Memorisation(contexts=("exact", "paraphrased")), case(target, corpus))
-    assert found.value("net.paraphrased") == 1
-    assert found.value("net") == 0
+    assert (found.value("net.paraphrased"), found.value("net")) == (1, 0)
 
 
 def test_contexts_that_only_images_know_are_tried_on_pages_with_images(pages, monkeypatch):
@@ -356,8 +347,7 @@ def test_outcomes_do_not_depend_on_the_trials_beside_them_or_on_the_budget():
     corpus = answering.corpus(12, 12, keys=("total", "seller"))
     subject = case(Answering(memory_of(corpus.of("member")[:6])), corpus)
     wide, narrow = Found(Memorisation(), subject, width=32), Found(Memorisation(), subject, width=1)
-    assert wide.outcomes == narrow.outcomes
-    assert wide.findings == narrow.findings
+    assert (wide.outcomes, wide.findings) == (narrow.outcomes, narrow.findings)
     quick = Found(Memorisation.preset("quick"), subject)
     for some, all_of_them in zip(quick.outcomes, wide.outcomes, strict=True):
         assert some["replies"].items() <= all_of_them["replies"].items()
@@ -541,8 +531,7 @@ def test_answers_that_only_sampling_gives_are_net_of_the_baselines():
     target = Sampling(memory_of(corpus.of("member")[:20]), probability=0.02)
     baseline = Sampling(memory_of(corpus.of("member")[15:20]), probability=0.02)
     found = Found(EXACT, case(target, corpus, baseline))
-    assert found.value("net") == 0
-    assert found.value("net.discoverable") == 15 / 40
+    assert (found.value("net"), found.value("net.discoverable")) == (0, 15 / 40)
     assert found.value("net.heldout.discoverable") == found.null("net.discoverable") == 0
     assert "net.discoverable" in found.findings.methods["net"]
 
@@ -557,8 +546,7 @@ def test_a_value_that_no_question_asks_for_is_asked_for_and_held_to_the_limit():
         corpus = answering.changed(corpus, document.id, questions=kept, entities=(seller,))
     sellers = {(one.words[0].text, question("seller")): one.words[4].text for one in corpus.of("member")[:60]}
     found = Found(EXACT, case(Answering(sellers), corpus))
-    assert found.value("net.unasked") == pytest.approx(59 / 99)
-    assert found.by_name["net.unasked"].n == 99
+    assert (found.value("net.unasked"), found.by_name["net.unasked"].n) == (pytest.approx(59 / 99), 99)
     assert found.value("net") == pytest.approx(1 / 101), "what training asked for is measured apart"
     assert found.value("net.heldout.unasked") == found.null("net.unasked") == 0
     assert "net.unasked" in found.findings.methods["net"]

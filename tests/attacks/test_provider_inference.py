@@ -383,8 +383,7 @@ def test_a_leak_that_one_method_alone_sees_is_held_against_the_limit():
     assert confirmed(found, "low_fpr_advantage", 0.2) == {"low_fpr_advantage.memory_similarity"}
     assert "the model reveals some training providers" in fired(found.checks)[0].reason
     overall, outcomes = decided(found)
-    assert overall == "violated"
-    assert {outcome for outcome, _ in outcomes.values()} == {"violated"}
+    assert (overall, {outcome for outcome, _ in outcomes.values()}) == ("violated", {"violated"})
 
 
 def test_companies_that_the_model_unlearned_are_told_by_the_opposite_sign():
@@ -419,8 +418,7 @@ def test_a_few_that_are_known_for_certain_raise_an_alarm():
     assert (certain.null, certain.null_kind, certain.n) == (0, "chance", 250)
     assert certain.value == pytest.approx(0.27, abs=0.05)
     assert certain.low > 0.15
-    assert diagnostics(found)["low_fpr"] == 0.1
-    assert len(fired(found.checks)) == 1
+    assert (diagnostics(found)["low_fpr"], len(fired(found.checks))) == (0.1, 1)
     assert "passed" not in {outcome for outcome, _ in decided(found)[1].values()}
     assert fired(measured(table).checks) == []
 

@@ -181,8 +181,7 @@ def test_documents_that_training_took_away_starve_nobody():
     inside = set(providers_in(data))
     kept = whole([one for one in data.documents if one.provider not in inside or one.id[-1] in "012"])
     *_, findings = run(QUICK, Case(Reader(), kept, References(pretrained=Reader(seed=1))))
-    assert findings.ablations == ()
-    assert counts(findings)["questions"] == 2 * 8 * 3
+    assert (findings.ablations, counts(findings)["questions"]) == ((), 2 * 8 * 3)
 
 
 def test_exactly_the_known_providers_are_told_apart():
@@ -220,8 +219,7 @@ def test_names_that_differ_by_case_or_spacing_only_are_one_provider():
     outside = next(document for document in data.documents if document.provider not in providers_in(data))
     shouted = replace(outside, id="shouted", split="member", provider=outside.provider.upper())
     strata = {one.unit: one.stratum for one in QUICK.trials(Case(Reader(), whole([*data.documents, shouted])))}
-    assert sorted(strata.values()) == ["in"] * 4 + ["out"] * 2
-    assert strata[fold(outside.provider)] == "in"
+    assert (sorted(strata.values()), strata[fold(outside.provider)]) == (["in"] * 4 + ["out"] * 2, "in")
 
 
 def test_documents_of_training_without_a_provider_are_a_weakness():
@@ -281,8 +279,7 @@ def test_a_reference_without_a_finite_number_is_said_and_the_primary_method_stay
     data = corpus(8, 8)
     case = Case(Reader(known_of(data, providers_in(data))), data, References(pretrained=Overflowing()))
     _, _, findings = run(QUICK, case)
-    assert findings.ablations == (NO_NUMBER,)
-    assert measured(findings, "auc").reason == NO_NUMBER
+    assert (findings.ablations, measured(findings, "auc").reason) == ((NO_NUMBER,), NO_NUMBER)
     assert measured(findings, "balanced_accuracy").value == measured(findings, "balanced_accuracy.apk").value
     assert measured(findings, "balanced_accuracy").value != measured(findings, "balanced_accuracy.azk").value
 
@@ -297,8 +294,7 @@ def test_documents_without_a_provider_and_providers_without_one_to_ask_about_are
     ]
     _, _, findings = run(QUICK, Case(Reader(), whole([*data.documents, *extra])))
     found = counts(findings)
-    assert found["left out: no kept-aside document"] == 1
-    assert found["left out: nothing to ask"] == 1
+    assert (found["left out: no kept-aside document"], found["left out: nothing to ask"]) == (1, 1)
     assert found["left out: no provider"] == 1
     assert (found["providers in"], found["documents"], found["questions"]) == (3, 18, 36)
 

@@ -172,8 +172,7 @@ def test_a_loss_that_is_no_number_is_left_out():
     outcome = told(ask_about(case, PAGE))
     assert [question["loss"] for question in outcome["questions"]] == [1.0, None, None]
     table = table_of([Trial("gardenia", "gardenia", "in")], [{"documents": [outcome]}])
-    assert table.features["loss"].tolist() == [1.0]
-    assert table.features["loss_change"].tolist() == [2.0]
+    assert (table.features["loss"].tolist(), table.features["loss_change"].tolist()) == ([1.0], [2.0])
     assert table.user is not None
     assert table.user.tolist() == [2.0]
 
@@ -201,8 +200,7 @@ def test_a_provider_is_the_mean_over_its_questions_and_user_inference_that_over_
         {"documents": [document(said(None, 2), said(None, 1)), document(said(3, None, 1.0))]},
     ]
     table = table_of(trials, outcomes)
-    assert table.names == ("a", "b")
-    assert table.member.tolist() == [True, False]
+    assert (table.names, table.member.tolist()) == (("a", "b"), [True, False])
     assert (table.n_questions.tolist(), table.n_documents.tolist()) == ([3, 3], [2, 2])
     expected = {
         "accuracy": [1 / 3, 1 / 3],

@@ -72,8 +72,7 @@ def test_copies_are_hidden_and_not_attacked(corpus: Corpus) -> None:
     (field, *others) = all_fields(case_of(planted.Planted(corpus.documents), corpus), 3, 15)
     assert len(others) == 39
     assert field.page is not None
-    assert field.positions == FIELD
-    assert field.copies == (10, 11, 12, 13)
+    assert (field.positions, field.copies) == (FIELD, (10, 11, 12, 13))
     hidden = field.scrubbed()
     expected = np.isin(np.arange(14), [*FIELD, *field.copies])
     np.testing.assert_array_equal(hidden.ids == planted.MASK, expected)

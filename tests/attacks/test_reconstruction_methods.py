@@ -65,8 +65,7 @@ def test_what_a_confident_public_model_outvotes_is_found_by_the_lowest_loss(hidd
     assert findings.confounded is None
     alone = replace(findings, methods={}, checks=())
     limits = {one.limit.metric: one.outcome for one in verdict(Reconstruction(), alone).decisions}
-    assert limits["excess_pr.unique"] == "passed"
-    assert verdict(Reconstruction(), findings).exit_code == 10
+    assert (limits["excess_pr.unique"], verdict(Reconstruction(), findings).exit_code) == ("passed", 10)
 
 
 def test_power_is_what_a_memory_of_two_spreads_adds_on_held_out_documents(hidden):
@@ -245,8 +244,7 @@ def test_long_fields_are_attacked_by_both_ends_and_short_ones_as_they_are(length
     }
     whole = {trial.id: outcome["truth"] for trial, outcome in zip(trials, outcomes, strict=True)}
     words = [int(word.text) for word in case.corpus.document("d0").words]
-    assert whole["d0\x1flong\x1fstart"] == words[7:22]
-    assert whole["d0\x1flong\x1fend"] == words[12:27]
+    assert (whole["d0\x1flong\x1fstart"], whole["d0\x1flong\x1fend"]) == (words[7:22], words[12:27])
     assert whole["d0\x1fshort"] == words[27:]
     counts = {count.name: count.value for count in findings.counts}
     assert (counts["fields attacked"], counts["long fields attacked"], counts["short fields attacked"]) == (120,) * 3
@@ -254,8 +252,7 @@ def test_long_fields_are_attacked_by_both_ends_and_short_ones_as_they_are(length
 
 def test_a_leak_of_long_or_short_fields_is_reported_apart_and_raises_an_alarm(lengths):
     attack, _, _, findings = lengths
-    assert measured(findings, "excess_pr.all").value == 0
-    assert measured(findings, "excess_pr.all").n == 120
+    assert (measured(findings, "excess_pr.all").value, measured(findings, "excess_pr.all").n) == (0, 120)
     (check,) = fired(findings.checks)  # one for all kinds of values
     assert check.reason.startswith("training leaks ends of fields that are too long to attack whole: ")
     assert check.reason.endswith("60 of 120 in training documents, 0 of 120 in unseen ones")
@@ -368,8 +365,7 @@ def test_the_lowest_loss_heeds_the_public_model_only_among_equals():
         (place,) = LowestLoss().node(PrefixKnowledge(ids, logits, losses), 0).kept
         return int(ids[place])
 
-    assert chosen(np.array([1.0, 1.0, 1.0, 0.9])) == 3
-    assert chosen(np.array([1.0, 1.0, 1.0, 1.0])) == 5
+    assert (chosen(np.array([1.0, 1.0, 1.0, 0.9])), chosen(np.array([1.0, 1.0, 1.0, 1.0]))) == (3, 5)
     assert chosen(np.array([np.nan, np.inf, 3.0, 4.0])) == 9
     assert chosen(np.full(4, np.nan)) == chosen(None) == 5
 

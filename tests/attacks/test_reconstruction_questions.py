@@ -109,8 +109,7 @@ def test_a_field_whose_questions_all_give_it_away_is_left_out_and_counted() -> N
     attack = Reconstruction()
     assert [field.left_out for field in all_fields(case, 3, 15)] == ["no question"] * 4 + [None] * 8
     counts = {count.name: count.value for count in run(attack, case)[1].counts}
-    assert counts["left out: no question"] == 4
-    assert counts["fields attacked"] == 8
+    assert (counts["left out: no question"], counts["fields attacked"]) == (4, 8)
     bare = replace(corpus, documents=mixed.documents[2:])
     assert attack.trials(planted.case(Reads(bare.documents), case.references.auxiliary, bare)) == []
 

@@ -126,8 +126,7 @@ def test_an_attempt_is_ranked_by_the_perplexity_ratio_of_section_4_3():
 def test_the_best_attempt_is_the_first_of_equals():
     shots = [Shot((1,), (-1.0,), (-2.0,)), Shot((2,), (-0.5,), (-2.0,)), Shot((3,), (-0.5,), (-2.0,))]
     chosen, score = best(shots, with_target=True)
-    assert chosen.tokens == (2,)
-    assert score == pytest.approx(1.5)
+    assert (chosen.tokens, score) == ((2,), pytest.approx(1.5))
 
 
 def test_a_memoriser_is_surest_of_what_it_remembers():

@@ -41,8 +41,7 @@ def _step(rng, public_knows=False, target_knows=False):
 def test_whoever_knows_the_truth_gets_the_weight():
     by_target = tune(ATTACK, _fields(lambda rng: _step(rng, target_knows=True)), _rng(), SILENT)
     by_public = tune(ATTACK, _fields(lambda rng: _step(rng, public_knows=True)), _rng(), SILENT)
-    assert by_target.attack.target_weight == 0.6
-    assert by_public.attack.target_weight == 0.2
+    assert (by_target.attack.target_weight, by_public.attack.target_weight) == (0.6, 0.2)
     for tuned in (by_target, by_public):
         assert tuned.in_sample.objective > tuned.defaults.objective + 0.01
         assert tuned.weighed
@@ -213,5 +212,4 @@ def test_a_masked_language_model_has_no_weight_to_tune():
     target = planted.Planted(corpus.documents, remembered={document.id for document in corpus.documents})
     tuned = tune(ATTACK, collect(Case(target, corpus), ATTACK, SILENT), _rng(), SILENT)
     assert not tuned.weighed
-    assert tuned.attack.target_weight == ATTACK.target_weight
-    assert tuned.in_sample.fields == pytest.approx(1)
+    assert (tuned.attack.target_weight, tuned.in_sample.fields) == (ATTACK.target_weight, pytest.approx(1))

@@ -122,9 +122,7 @@ def test_documents_of_equal_text_and_of_one_provider_are_not_divided():
         for number, (words, provider) in enumerate(zip(same, providers, strict=True))
     ]
     groups = groups_of(documents)
-    assert groups[0] == groups[1]
-    assert groups[2] == groups[3]
-    assert len(set(groups.tolist())) == 3
+    assert (groups[0], groups[2], len(set(groups.tolist()))) == (groups[1], groups[3], 3)
 
 
 @settings(max_examples=25, deadline=None)
@@ -183,8 +181,7 @@ def test_overlapping_values_and_values_without_a_context_are_told_too():
         documents.append(Document(f"d{number}", "member", tuple(map(Word, words)), entities=entities))
     data = redacted.corpus(documents, "all")
     found = redacted.findings(data)
-    assert counts(found)["values"] == 48
-    assert measured(found, "accuracy").value == 1.0
+    assert (counts(found)["values"], measured(found, "accuracy").value) == (48, 1.0)
     assert diagnostics(found)["leak_between_folds"] == 1.0
 
 
@@ -412,14 +409,11 @@ def test_under_a_mask_of_one_length_no_word_of_a_value_is_left_to_count():
     entities = (Entity("a", "person", "person", (1, 2)), Entity("b", "location", "location", (4,)))
     one = Document("d", "member", words, size=(200, 20), entities=entities)
     hidden, places = hide(one, one.entities[:1], "fixed")
-    assert [word.text for word in hidden.words] == ["x", "*", "of", "Bonn"]
-    assert places == ((1,),)
+    assert ([word.text for word in hidden.words], places) == (["x", "*", "of", "Bonn"], ((1,),))
     # Behind the word before it; five characters, half as wide as high.
-    assert hidden.words[1].box == (9.0, 0.0, 29.0, 8.0)
-    assert hidden.entities == ()
+    assert (hidden.words[1].box, hidden.entities) == ((9.0, 0.0, 29.0, 8.0), ())
     every, places = hide(one, one.entities, "all")
-    assert [word.text for word in every.words] == ["x", "*", "of", "*"]
-    assert places == ((1,), (3,))
+    assert ([word.text for word in every.words], places) == (["x", "*", "of", "*"], ((1,), (3,)))
     same, places = hide(one, one.entities[:1], "length")
     assert (same.words, places) == (one.words, ((1, 2),))
 

@@ -112,8 +112,7 @@ def test_power_is_the_rank_correlation_of_held_out_losses_alone() -> None:
     scored = ScoredDocuments((), member, {"loss": -own, "calibrated": other - own}, {}, 0, ())
     found = reference_power(scored)
     assert isinstance(found, Estimate)
-    assert found.value == pytest.approx(1.0)
-    assert found.n == 60
+    assert (found.value, found.n) == (pytest.approx(1.0), 60)
     other[60:] = rng.permutation(other[60:])
     again = reference_power(ScoredDocuments((), member, {"loss": -own, "calibrated": other - own}, {}, 0, ()))
     assert isinstance(again, Estimate)

@@ -40,8 +40,7 @@ def texts(words: tuple[Word, ...]) -> list[str]:
 def test_a_pattern_finds_its_name_in_its_own_prefixes_only(name: str) -> None:
     pattern = PATTERNS[name]
     prefix = pattern.prefix("kodira")
-    assert prefix.count("kodira") == 1
-    assert pattern.name_in(prefix) == "kodira"
+    assert (prefix.count("kodira"), pattern.name_in(prefix)) == (1, "kodira")
     assert pattern.name_in(("x", *prefix)) is None
     assert pattern.name_in(prefix[:-1]) is None
     assert "kodira" in pattern.question("kodira")
@@ -52,10 +51,8 @@ def test_a_pattern_finds_its_name_in_its_own_prefixes_only(name: str) -> None:
 
 def test_an_utterance_has_the_papers_tags_and_intent(tmp_path: Path) -> None:
     page = pages.page_of(canaried.utterances(tmp_path), canary(), (*"1234",))
-    assert texts(page.words) == [*PREFIX, *"1234"]
-    assert page.tags == ("O",) * 4 + TAGS[:1] + TAGS[1:] * 3
-    assert page.intent == "PinIntent"
-    assert page.split == "member"
+    assert (texts(page.words), page.tags) == ([*PREFIX, *"1234"], ("O",) * 4 + TAGS[:1] + TAGS[1:] * 3)
+    assert (page.intent, page.split) == ("PinIntent", "member")
     assert not page.entities
     assert pages.positions_of(canary(), page) == (4, 5, 6, 7)
 
@@ -64,8 +61,7 @@ def test_a_line_comes_after_all_a_page_has(tmp_path: Path) -> None:
     corpus = canaried.pages(tmp_path)
     carrier, page = corpus.document("m1"), pages.page_of(corpus, on_page(), (*"1234",))
     n = len(carrier.words)
-    assert page.words[:n] == carrier.words
-    assert texts(page.words[n:]) == [*PREFIX, *"1234"]
+    assert (page.words[:n], texts(page.words[n:])) == (carrier.words, [*PREFIX, *"1234"])
     assert page.entities[-1].words == pages.positions_of(on_page(), page) == tuple(range(n + 4, n + 8))
     assert [(e.id, e.label, e.category, e.words) for e in page.entities[:-1]] == [
         (e.id, e.label, e.category, e.words) for e in carrier.entities
@@ -179,9 +175,7 @@ def test_boxes_stand_side_by_side_in_their_line(pattern: str, name: str, length:
     box = (float(x), 5.0, float(x + pages.line_width(cells, height)), 5.0 + height)
     boxes = pages.word_boxes(box, cells)
     edges = [edge for left, _, right, _ in boxes for edge in (left, right)]
-    assert edges == sorted(set(edges))
-    assert edges[0] == box[0]
-    assert edges[-1] == box[2]
+    assert (edges, edges[0], edges[-1]) == (sorted(set(edges)), box[0], box[2])
     assert len({round(right - left) for left, _, right, _ in boxes[-length:]}) <= 2  # but for rounding, of one width
 
 

@@ -73,8 +73,7 @@ def test_corpora_without_images_or_boxes_lack_those_blocks():
         Document(f"d{n}", "member", (Word("send"), Word("money")), tags=("O", "O"), intent="pay") for n in range(3)
     ]
     found = described(*texts)
-    assert set(found.blocks) == {"words", "metadata"}
-    assert found.same_image.tolist() == [0, 1, 2]
+    assert (set(found.blocks), found.same_image.tolist()) == ({"words", "metadata"}, [0, 1, 2])
     assert set(described(page(0), page(1)).blocks) == {"words", "layout", "metadata"}
     # Words of one document tell nothing about another.
     assert set(described(page(0, "alpha"), page(1, "4")).blocks) == {"layout", "metadata"}

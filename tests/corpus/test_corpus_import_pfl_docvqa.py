@@ -74,8 +74,7 @@ def test_records_become_pages_with_providers(name: str, tmp_path: Path) -> None:
         ("TOTAL", (10, 20, 30, 40)),
         ("9.00", (50, 20, 100, 40)),  # cut at the edge of the page
     ]
-    assert report.fields == {"ANSWER": 4}
-    assert report.unlocated == [("d3_p0", "4", "not found")]
+    assert (report.fields, report.unlocated) == ({"ANSWER": 4}, [("d3_p0", "4", "not found")])
 
 
 def test_other_names_of_keys_and_missing_ids(tmp_path: Path) -> None:

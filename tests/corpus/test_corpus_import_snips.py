@@ -40,8 +40,7 @@ def test_utterances_tags_intents_and_labels(tmp_path: Path) -> None:
     assert [document.id for document in corpus.documents] == ["train-00001", "train-00002", "test-00001"]
     first, _, last = corpus.documents
     assert [word.text for word in first.words] == ["play", "some", "ella", "fitzgerald"]
-    assert first.tags == ("O", "O", "B-artist", "I-artist")
-    assert first.intent == "PlayMusic"
+    assert (first.tags, first.intent) == (("O", "O", "B-artist", "I-artist"), "PlayMusic")
     assert [word.text for word in last.words] == ["añade", "esto"]
     assert corpus.manifest.task.kind == "intent-slots"
     assert corpus.manifest.task.labels == ("B-artist", "B-item", "B-rating_value", "I-artist", "O")

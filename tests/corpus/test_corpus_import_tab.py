@@ -84,8 +84,7 @@ def test_every_character_is_kept_and_every_span_is_itself(data: st.DataObject) -
     found = page_of("t", text, spans)
     assert "".join(word.text for word in found.words) == "".join(text.split())
     values = ["".join(found.words[index].text for index in entity.words) for entity in found.fields]
-    assert values == ["".join(text[span[0] : span[1]].split()) for span in spans]
-    assert found.paragraphs[0] == 0
+    assert (values, found.paragraphs[0]) == (["".join(text[span[0] : span[1]].split()) for span in spans], 0)
     inner = {index for entity in found.fields for index in entity.words[1:]}
     assert inner.isdisjoint(found.paragraphs)
 
@@ -98,8 +97,7 @@ def test_the_longest_of_overlapping_mentions_is_kept(tmp_path: Path) -> None:
         ("m1", "ORG", "Serco Limited (“Serco”)"),
         ("m2", "DEM", "of Lon"),  # as long as the two after it, and the first in the text
     ]
-    assert report.fields["ORG"] == 3
-    assert report.not_located["ORG"] == {"repeated": 1, "overlapping": 1}
+    assert (report.fields["ORG"], report.not_located["ORG"]) == (3, {"repeated": 1, "overlapping": 1})
     assert report.not_located["LOC"] == report.not_located["MISC"] == {"overlapping": 1}
     assert sorted(report.unlocated) == [
         ("001", "LOC", "overlapping"),
@@ -149,8 +147,7 @@ def test_the_manifest_and_the_splits(tmp_path: Path) -> None:
         assert report.notes["documents without a mention"] == 1
     assert corpus.manifest.task.kind == "token-classification"
     assert corpus.manifest.task.labels[:5] == ("O", "B-PERSON", "I-PERSON", "B-CODE", "I-CODE")
-    assert len(corpus.manifest.task.labels) == 17
-    assert corpus.manifest.membership.assigned == "random"
+    assert (len(corpus.manifest.task.labels), corpus.manifest.membership.assigned) == (17, "random")
     assert corpus.manifest.redaction == Redaction("fixed")
     written = json.loads((tmp_path / "5" / "import-report.json").read_text(encoding="utf-8"))
     assert written["documents"] == report.documents

@@ -49,8 +49,7 @@ PAGE = "MEGAH TRADNG SDN 8HD (1029-K) NO 17 JLN BUKlT 1NDAH 3/2, 81200 JOHR BAHR
 def test_names_and_addresses_are_located_loosely_with_their_score(value: str, category: Category, words: str) -> None:
     found = locate(value, category, PAGE.split())
     assert isinstance(found, Location)
-    assert " ".join(PAGE.split()[index] for index in found.words) == words
-    assert quality_of(found.rule) == "loose"
+    assert (" ".join(PAGE.split()[index] for index in found.words), quality_of(found.rule)) == (words, "loose")
     assert MIN_SCORE <= found.score < 1
 
 
@@ -118,8 +117,7 @@ def test_reports_count_loosely_located_fields_apart(receipts: Path, tmp_path: Pa
     values = {"company": "RED SHOP", "date": "26/12/2018", "address": "17 Jalan Bukit Indah 3/2 81200 Johor"}
     (receipts / "key" / "001.json").write_text(json.dumps(values))
     report = sroie.convert(receipts, tmp_path / "data", ALL_MEMBERS, seed=1)
-    assert report.located["COMPANY"] == {"exact": 3}
-    assert report.located["DATE"] == {"normalised": 2}
+    assert (report.located["COMPANY"], report.located["DATE"]) == ({"exact": 3}, {"normalised": 2})
     assert report.located["ADDRESS"] == {"normalised": 1, "loose": 1}
     ((document, label, score),) = report.loose
     assert (document, label) == ("001", "ADDRESS")
@@ -145,16 +143,14 @@ def test_sroie_words_fields_and_report(receipts: Path, tmp_path: Path) -> None:
         "TOTAL": "9.00",
     }
     assert [entity.category for entity in first.entities] == ["organization", "datetime", "location", "amount"]
-    assert corpus.document("002").words[0].text == "CAFÉ"
-    assert corpus.manifest.membership.assigned == "random"
+    assert (corpus.document("002").words[0].text, corpus.manifest.membership.assigned) == ("CAFÉ", "random")
     assert corpus.manifest.task.labels[:3] == ("O", "B-COMPANY", "I-COMPANY")
 
     assert report.documents == {"member": 3, "heldout": 0, "public": 0, "left out": 0}
     assert report.fields == {"COMPANY": 3, "DATE": 3, "ADDRESS": 3, "TOTAL": 3}
     assert report.located["DATE"] == {"normalised": 1, "exact": 1}
     assert report.not_located["ADDRESS"] == {"not found": 1, "absent": 1}
-    assert report.not_located["TOTAL"] == {"absent": 2}
-    assert report.duplicates == [("001", "002")]
+    assert (report.not_located["TOTAL"], report.duplicates) == ({"absent": 2}, [("001", "002")])
     assert ("001", "ADDRESS", "not found") in report.unlocated
     written = json.loads((dst / "import-report.json").read_text())
     assert written["unlocated"] == [list(entry) for entry in report.unlocated]
@@ -261,10 +257,8 @@ def test_funsd_words_fields_links_and_report(forms: Path, tmp_path: Path) -> Non
         ("1", "QUESTION", "Date:", False),
         ("2", "ANSWER", "1 May", True),
     ]
-    assert document.links == (("1", "2"),)
-    assert report.fields == {"HEADER": 1, "QUESTION": 1, "ANSWER": 2}
-    assert report.not_located["ANSWER"] == {"empty": 1}
-    assert report.unlocated == [("f1", "ANSWER", "empty")]
+    assert (document.links, report.fields) == ((("1", "2"),), {"HEADER": 1, "QUESTION": 1, "ANSWER": 2})
+    assert (report.not_located["ANSWER"], report.unlocated) == ({"empty": 1}, [("f1", "ANSWER", "empty")])
     # Left out: to a field without words, and of a field to itself.
     assert report.notes == {"words without text, left out": 2, "links": 1, "links left out": 2}
 

@@ -38,8 +38,7 @@ def test_a_sound_data_set_is_read(lay_out: LayOut, settings: Table, receipt: Tab
     assert len(corpus.documents) == 1
     document = corpus.document("r1")
     assert document.text_of(document.entities[0]) == "RM 9.00"
-    assert [entity.attack for entity in document.entities] == [True, False]
-    assert document.links == (("e1", "e2"),)
+    assert ([entity.attack for entity in document.entities], document.links) == ([True, False], (("e1", "e2"),))
     assert document.words[0].box == (5.0, 5.0, 60.0, 20.0)
     assert corpus.manifest.task.labels == ("O", "B-TOTAL", "I-TOTAL", "B-NAME")
 
@@ -345,8 +344,7 @@ def test_what_is_written_is_read_again(data_set: tuple[docs.Manifest, tuple[docs
     with tempfile.TemporaryDirectory() as folder:
         manifests.write(Path(folder), manifest, written)
         corpus = manifests.load(Path(folder))
-        assert corpus.manifest == manifest
-        assert corpus.documents == written
+        assert (corpus.manifest, corpus.documents) == (manifest, written)
         assert not list(Path(folder).rglob("*.tmp"))
 
 

@@ -34,8 +34,7 @@ def test_fields_of_json_are_questions_named_by_their_paths() -> None:
         "menu[1].price": "3",
         "total.total_price": "7.5",
     }
-    assert answers(json.dumps(RECEIPT)) == expected
-    assert answers(json.dumps(RECEIPT, indent=2)) == expected
+    assert (answers(json.dumps(RECEIPT)), answers(json.dumps(RECEIPT, indent=2))) == (expected, expected)
     assert answers(as_marks(json.dumps(RECEIPT))) == expected
     assert [question.id for question in fields_of_output(json.dumps(RECEIPT))] == [*expected]
     assert fields_of_output("# Receipt\n\nTotal: 7.5") == ()

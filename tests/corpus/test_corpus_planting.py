@@ -56,8 +56,7 @@ def test_the_new_data_set_holds_what_the_file_says_and_all_that_was_there(
     before = MAKERS[kind](tmp_path / "data")
     report = put_in(before, tmp_path / "out", pattern=pattern, length=2)
     corpus, canaries = loaded(tmp_path / "out")
-    assert canaries == report.canaries
-    assert corpus.documents[: len(before.documents)] == before.documents
+    assert (canaries, corpus.documents[: len(before.documents)]) == (report.canaries, before.documents)
     added = corpus.documents[len(before.documents) :]
     assert {document.id for document in added} == {name for c in canaries.canaries for name in c.documents}
     assert len(added) == report.counts.documents == 3 * report.counts.included
@@ -71,8 +70,7 @@ def test_the_new_data_set_holds_what_the_file_says_and_all_that_was_there(
         for document_id in canary.documents:
             document = corpus.document(document_id)
             page = page_of(corpus, canary, canary.completion)
-            assert document == replace(page, id=document_id, image=document.image)
-            assert document.split == "member"
+            assert (document, document.split) == (replace(page, id=document_id, image=document.image), "member")
 
 
 @pytest.mark.parametrize(
@@ -83,8 +81,7 @@ def test_labels_of_taggers_gain_the_canaries_tags_at_the_end(kind: str, names: b
     report = put_in(before, tmp_path / "out")
     after = manifests.load(tmp_path / "out").manifest
     added = ("B-canary", "I-canary") if names else ()
-    assert after.task.labels == (*before.manifest.task.labels, *added)
-    assert report.labels == added
+    assert (after.task.labels, report.labels) == ((*before.manifest.task.labels, *added), added)
     assert (after.task.kind, after.membership) == (before.manifest.task.kind, before.manifest.membership)
 
 
@@ -136,8 +133,7 @@ def test_all_follows_from_the_seed_and_from_nothing_else(tmp_path: Path) -> None
     once, again, other = (
         put_in(corpus, tmp_path / name, seed=seed).canaries for name, seed in (("a", 1), ("b", 1), ("c", 2))
     )
-    assert once == again
-    assert manifests.load(tmp_path / "a").sha256 == manifests.load(tmp_path / "b").sha256
+    assert (once, manifests.load(tmp_path / "a").sha256) == (again, manifests.load(tmp_path / "b").sha256)
     assert [c.prefix for c in once.canaries] != [c.prefix for c in other.canaries]
     assert [c.included for c in once.canaries] != [c.included for c in other.canaries]
 
@@ -268,8 +264,7 @@ def test_what_cannot_be_done_is_refused_and_leaves_nothing(case: str, tmp_path: 
     with pytest.raises(kind) as caught:
         put_in(corpus, tmp_path / "new", **changes)
     assert message in caught.value.problems[0]
-    assert caught.value.exit_code == 2
-    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+    assert (caught.value.exit_code, [path.name for path in tmp_path.iterdir()]) == (2, ["data"])
 
 
 def test_what_breaks_down_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

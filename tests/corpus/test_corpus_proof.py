@@ -50,16 +50,14 @@ def test_a_proven_removal(answer: str, angle: float) -> None:
     removal = remove(view, [answer])
     assert removal.words
     found = proof(view, removal, answer)
-    assert found == Proof(pixels=True, words=True, reading="gone")
-    assert found.status == "proven"
+    assert (found, found.status) == (Proof(pixels=True, words=True, reading="gone"), "proven")
 
 
 @reads
 def test_an_answer_over_two_lines_and_one_that_stands_twice() -> None:
     view = drawn.page(("ship to 12 High", "Street London by", "order of 12 High Street", "London 2018"))
     removal = remove(view, ["12 High Street"])
-    assert removal.words == (2, 3, 4, 9, 10, 11)
-    assert len(crops_of(view, removal)) == 2
+    assert (removal.words, len(crops_of(view, removal))) == ((2, 3, 4, 9, 10, 11), 2)
     assert proof(view, removal, "12 High Street").status == "proven"
 
 
@@ -69,8 +67,7 @@ def test_where_nothing_is_painted_the_answer_is_still_read() -> None:
     removal = remove(view, ["25/12/2018"])
     unpainted = replace(removal, view=PageView(removal.view.words, view.size, view.open_page))
     found = proof(view, unpainted, "25/12/2018")
-    assert found == Proof(pixels=False, words=True, reading="still read")
-    assert found.status == "survives"
+    assert (found, found.status) == (Proof(pixels=False, words=True, reading="still read"), "survives")
 
 
 @reads
@@ -78,8 +75,7 @@ def test_a_box_beside_its_word_is_one_colour_and_the_answer_is_still_read() -> N
     view = moved(drawn.page(("Gardenia Bakeries", "TOTAL 4580.12 CASH")), 30)
     removal = remove(view, ["4580.12"])
     found = proof(view, removal, "4580.12")
-    assert found == Proof(pixels=True, words=True, reading="still read")
-    assert found.status == "survives"
+    assert (found, found.status) == (Proof(pixels=True, words=True, reading="still read"), "survives")
 
 
 @reads
@@ -95,8 +91,7 @@ def test_a_patch_that_covers_half_of_the_answers_places_leaves_it_read() -> None
 def test_a_place_that_nobody_can_read_is_no_control() -> None:
     view = drawn.page(RECEIPT, shown=[0, 1, 2, 3])
     found = proof(view, remove(view, ["25/12/2018"]), "25/12/2018")
-    assert found == Proof(pixels=True, words=True, reading="no control")
-    assert found.status == "unproven"
+    assert (found, found.status) == (Proof(pixels=True, words=True, reading="no control"), "unproven")
 
 
 @reads
@@ -112,8 +107,7 @@ def test_without_tesseract_nothing_is_proven(monkeypatch: pytest.MonkeyPatch) ->
     assert not reader.installed()
     view = drawn.page(RECEIPT)
     found = proof(view, remove(view, ["45.80"]), "45.80", reader=reader)
-    assert found == Proof(pixels=True, words=True, reading="not installed")
-    assert found.status == "unproven"
+    assert (found, found.status) == (Proof(pixels=True, words=True, reading="not installed"), "unproven")
 
 
 def test_a_tesseract_that_fails_says_nothing(tmp_path: Path) -> None:
@@ -165,8 +159,7 @@ def test_answers_come_in_order_and_a_place_off_the_page_gives_none() -> None:
     queries = [ReadCrop(view, box, box[3] - box[1]) for box in boxes if box is not None]
     off = ReadCrop(view, (5000, 5000, 5050, 5020), 20)
     texts = TESSERACT.ask([*queries, off, ReadCrop(PageView(()), (0, 0, 9, 9), 9)])
-    assert texts[5:] == [None, None]
-    assert TESSERACT.ask([]) == []
+    assert (texts[5:], TESSERACT.ask([])) == ([None, None], [])
     for word, text in zip(view.words, texts, strict=False):
         assert text is not None
         assert word.text in text
@@ -180,8 +173,7 @@ def test_pixels_fail_where_a_single_one_is_left() -> None:
     image.putpixel((int(box[2]) - 1, int(box[3]) - 1), (254, 255, 255))
     spoilt = replace(removal, view=PageView(removal.view.words, view.size, lambda: image))
     found = prove_removal(view, spoilt, ["45.80"], ["TOTAL 45.80"], ["TOTAL"])
-    assert found == Proof(pixels=False, words=True, reading="gone")
-    assert found.status == "survives"
+    assert (found, found.status) == (Proof(pixels=False, words=True, reading="gone"), "survives")
     image.putpixel((int(box[2]) - 1, int(box[3]) - 1), (255, 255, 255))
     image.putpixel((int(box[2]), int(box[3])), (0, 0, 0))  # the first one outside
     assert prove_removal(view, spoilt, ["45.80"], ["TOTAL 45.80"], ["TOTAL"]).status == "proven"
@@ -203,8 +195,7 @@ def test_a_page_of_words_only_is_decided_by_its_words() -> None:
     view = PageView(tuple(Word(text) for text in RECEIPT[2].split()))
     removal = remove(view, ["45.80"])
     found = prove_removal(view, removal, ["45.80"], [], [])
-    assert found == Proof(pixels=None, words=True, reading="no image")
-    assert found.status == "proven"
+    assert (found, found.status) == (Proof(pixels=None, words=True, reading="no image"), "proven")
     kept = replace(removal, view=view)
     assert prove_removal(view, kept, ["45.80"], [], []).status == "survives"
 

@@ -139,8 +139,7 @@ def test_tab_mentions(real_data: Path, tmp_path: Path) -> None:
     """127 documents, 7,341 mentions; the 21 that overlap a longer one are left out, and no character is lost."""
     report = tab.convert(real_data / "tab", tmp_path / "tab", {"member": 1.0}, seed=7)
     corpus = manifests.load(tmp_path / "tab")
-    assert len(corpus.documents) == 127
-    assert sum(report.fields.values()) == 7341
+    assert (len(corpus.documents), sum(report.fields.values())) == (127, 7341)
     assert {reason for *_, reason in report.unlocated} == {"overlapping"}
     assert sum(len(document.entities) for document in corpus.documents) == 7341 - len(report.unlocated) == 7320
     texts = json.loads((real_data / "tab" / "texts.json").read_text(encoding="utf-8"))
@@ -160,8 +159,7 @@ def test_snips_utterances(real_data: Path, tmp_path: Path) -> None:
     report = snips.convert(real_data / "snips", tmp_path / "snips", SHARES, seed=7)
     corpus = manifests.load(tmp_path / "snips")
     parts = Counter(document.id.split("-")[0] for document in corpus.documents)
-    assert parts == {"train": 13084, "valid": 700, "test": 700}
-    assert len(report.fields) == 39
+    assert (parts, len(report.fields)) == ({"train": 13084, "valid": 700, "test": 700}, 39)
     assert len(corpus.manifest.task.labels) == 72
     assert len({document.intent for document in corpus.documents}) == 7
     assert not report.unlocated

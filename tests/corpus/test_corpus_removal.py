@@ -71,8 +71,7 @@ def test_on_a_scan_that_lies_askew_the_answers_ink_goes(answer: str, lines: list
     plain = [line.replace("[", "").replace("]", "") for line in lines]
     view = drawn.page(plain, angle=angle)
     removal = remove(view, [answer])
-    assert [word.text for word in view.words] == words
-    assert removal.words == gone
+    assert ([word.text for word in view.words], removal.words) == (words, gone)
     assert not survives([word.text for word in removal.view.words], [answer])
     own = drawn.ink(drawn.page(plain, angle=angle, shown=gone))
     assert own.sum() > 100
@@ -97,10 +96,8 @@ def test_all_accepted_answers_go() -> None:
 
 def test_answers_without_letters_and_digits_equal_themselves_only() -> None:
     words = ["10", "%", "of", "5%", "-", "a", "--", "b"]
-    assert find_answers(words, ["%"]) == (1,)
-    assert find_answers(words, ["-"]) == (4,)
-    assert find_answers(words, ["", "  "]) == ()
-    assert find_answers([], ["Anna"]) == ()
+    assert (find_answers(words, ["%"]), find_answers(words, ["-"])) == ((1,), (4,))
+    assert (find_answers(words, ["", "  "]), find_answers([], ["Anna"])) == ((), ())
 
 
 def test_of_overlapping_near_windows_the_nearest_goes_and_its_neighbours_stay() -> None:
@@ -123,8 +120,7 @@ def test_an_answer_of_two_thousand_characters() -> None:
     words = [f"w{number:03d}" for number in range(400)]
     answer = " ".join(words)
     page = ["before", *words[:200], words[200][:-1] + "x", *words[201:], "after"]
-    assert len(answer) == 1999
-    assert find_answers(page, [answer]) == tuple(range(1, 401))
+    assert (len(answer), find_answers(page, [answer])) == (1999, tuple(range(1, 401)))
     assert find_answers(page, [answer], fuzzy=False) == ()
 
 
@@ -232,8 +228,7 @@ def test_a_box_grows_by_15_percent_of_its_lines_height_and_stays_on_the_page() -
 
 def test_a_page_of_words_only() -> None:
     removal = remove(PageView((Word("pay"), Word("9.00"))), ["9.00"])
-    assert [word.text for word in removal.view.words] == ["pay"]
-    assert removal.boxes == ()
+    assert ([word.text for word in removal.view.words], removal.boxes) == (["pay"], ())
     assert removal.view.image is None
 
 

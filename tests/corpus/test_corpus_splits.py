@@ -99,8 +99,7 @@ def test_joined_groups_are_connected_components(groups: list[set[str]]) -> None:
     graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(names),) * 2)
     _, component = connected_components(graph, directed=False)
     expected = {tuple(n for n, c in zip(names, component, strict=True) if c == number) for number in set(component)}
-    assert set(join_groups(groups)) == expected
-    assert list(join_groups(groups)) == sorted(expected)
+    assert (set(join_groups(groups)), list(join_groups(groups))) == (expected, sorted(expected))
 
 
 @given(

@@ -66,8 +66,7 @@ def test_counts(tmp_path: Path) -> None:
     assert list(summary.categories) == ["organization", "amount"]
     names, totals = summary.categories["organization"], summary.categories["amount"]
     assert names.fields == names.attacked == {"member": 3, "heldout": 2, "public": 1}
-    assert totals.attacked == {"member": 3, "heldout": 2, "public": 0}
-    assert (names.values, names.unique) == (3, 2)
+    assert (totals.attacked, (names.values, names.unique)) == ({"member": 3, "heldout": 2, "public": 0}, (3, 2))
     assert (totals.values, totals.unique) == (5, 4)
     assert summary.asked_providers == AskedProviders(n_in=1, n_out=1, unasked=0, also_public=0)
 

@@ -78,8 +78,7 @@ def test_boxes_all_over_a_page_mean_the_same_in_every_unit(
 
 
 def test_boxes_without_images_or_of_none() -> None:
-    assert recognise_unit([]) == "shares"
-    assert recognise_unit([(None, [(0, 0, 900, 10)])]) == "thousandths"
+    assert (recognise_unit([]), recognise_unit([(None, [(0, 0, 900, 10)])])) == ("shares", "thousandths")
     assert recognise_unit([(None, [(0, 0, 1900, 10)])]) == "pixels"
     assert recognise_unit([((100, 100), [(0, 0, 40, 40)])]) == "pixels", "few boxes, but within the page"
 

@@ -118,14 +118,12 @@ def test_pdfs_are_rendered_with_the_words_of_their_text_layer(tmp_path: Path) ->
     corpus = manifests.load(tmp_path / "out")
     assert [document.id for document in corpus.documents] == ["one", "two-1", "two-2"]
     one = corpus.document("one")
-    assert one.size == (834, 417)
-    assert [word.text for word in one.words] == ["Total", "9.00"]
+    assert (one.size, [word.text for word in one.words]) == ((834, 417), ["Total", "9.00"])
     x0, y0, x1, y1 = one.words[0].box or (0, 0, 0, 0)
     assert abs(x0 - 417) < 4
     assert 208 <= y0 < y1 <= 250
     assert x0 < x1 <= (one.words[1].box or (0,))[0]
-    assert corpus.manifest.task.kind == "mlm"
-    assert report.documents["member"] == 3
+    assert (corpus.manifest.task.kind, report.documents["member"]) == ("mlm", 3)
 
 
 def test_pages_of_one_pdf_stay_together(tmp_path: Path) -> None:

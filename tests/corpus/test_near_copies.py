@@ -122,8 +122,7 @@ def test_utterances_are_copies_only_when_equal_and_then_leave_both_sides() -> No
         text("h2", "heldout", ["call", "him"]),
     ]
     copies = found(documents, "intent-slots")
-    assert copies.pairs == (("h0", "m0"),)
-    assert copies.left_out == {"h0", "m0"}
+    assert (copies.pairs, copies.left_out) == ((("h0", "m0"),), {"h0", "m0"})
     assert counts_left_out(corpus_of(documents), copies.left_out) == {"member": 1, "heldout": 1}
     assert copies.sentences == ("1 held-out documents are equal to 1 member ones.",)
 

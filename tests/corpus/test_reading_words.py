@@ -84,20 +84,17 @@ def test_words_boxes_and_answers_are_added(pages: Path) -> None:
     added = add_words(pages, told)
     corpus = manifests.load(pages)
     first, second, third = corpus.documents
-    assert " ".join(word.text for word in first.words) == " ".join(LINES)
-    assert first.size == SIZE
+    assert (" ".join(word.text for word in first.words), first.size) == (" ".join(LINES), SIZE)
     x0, y0, x1, y1 = first.words[0].box or (0, 0, 0, 0)
     assert 20 <= x0 < x1 <= 300
     assert 25 <= y0 < y1 <= 80
     (entity,) = first.entities
     assert (entity.id, entity.category, first.text_of(entity)) == ("address", "location", LINES[1])
-    assert [question.entity for question in first.questions] == ["address", None, None]
-    assert second.words == ()
+    assert ([question.entity for question in first.questions], second.words) == (["address", None, None], ())
     assert [word.text for word in third.words] == ["mine"]
     assert (added.read, added.words, added.had_words, added.empty, added.failed) == (1, 9, 1, ("b",), ())
     assert (added.answers, added.not_located) == ({"exact": 1, "normalised": 1, "loose": 0}, 1)
-    assert added.unclassified == 1
-    assert (told.total, told.done) == (2, 2)
+    assert (added.unclassified, (told.total, told.done)) == (1, (2, 2))
     assert "# a comment" in (pages / "manifest.toml").read_text()
     assert (pages / ORIGINAL).read_bytes() == before
     assert {path: path.read_bytes() for path in (pages / "images").iterdir()} == images
@@ -134,8 +131,7 @@ def test_a_run_that_was_ended_goes_on(pages: Path, tmp_path: Path, monkeypatch: 
     done = len(counter.read_text().split())
     told = Told()
     added = add_words(pages, told, reader=reader)
-    assert (added.read, told.total) == (2, 1)
-    assert len(counter.read_text().split()) == done + 1
+    assert ((added.read, told.total), len(counter.read_text().split())) == ((2, 1), done + 1)
     word, *_ = manifests.load(pages).document("a").words
     assert (word.text, word.box) == ("HI", (690, 30, 700, 50))  # cut at the page's edge
 
@@ -143,8 +139,7 @@ def test_a_run_that_was_ended_goes_on(pages: Path, tmp_path: Path, monkeypatch: 
 def test_a_program_that_fails_leaves_all_as_it_is(pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_program(tmp_path / "bin", "exit 1", monkeypatch)
     before = (pages / "documents.jsonl").read_bytes()
-    assert add_words(pages, Told()).failed == ("a", "b")
-    assert (pages / "documents.jsonl").read_bytes() == before
+    assert (add_words(pages, Told()).failed, (pages / "documents.jsonl").read_bytes()) == (("a", "b"), before)
 
 
 def test_missing_program_and_language(pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,8 +42,7 @@ def test_paragraphs_end_sentences_and_values_do_not() -> None:
     words = ["THE", "FACTS", "He", "met", "Co.", "Ltd.", "There", "today"]
     assert sentence_starts(words, paragraphs=(0, 2)) == (0, 2)
     ends = ["Acme", "ended.", "There", "it", "lay"]
-    assert sentence_starts(ends) == (0, 2)
-    assert sentence_starts(ends, whole=(1, 2)) == (0,)
+    assert (sentence_starts(ends), sentence_starts(ends, whole=(1, 2))) == ((0, 2), (0,))
     assert sentence_starts([]) == ()
 
 
@@ -66,8 +65,7 @@ def test_values_that_may_not_be_attacked_are_no_samples_and_stay_readable() -> N
 def test_a_value_that_is_its_sentence_has_no_context() -> None:
     document = text("Heading Acme It rained .", person(1, 1), paragraphs=(0, 1, 2))
     span = one(document, "length")
-    assert (span.before, span.mask, span.after) == ("", "****", "")
-    assert span.sentence == ("d", 1)
+    assert ((span.before, span.mask, span.after), span.sentence) == (("", "****", ""), ("d", 1))
 
 
 def test_values_that_overlap_hide_what_is_their_own() -> None:
@@ -159,8 +157,7 @@ def test_the_context_of_a_page_is_the_line_and_its_neighbours() -> None:
         (0, "far away"), (5, "Buyer"), (6, "Name Ann Lee 1987"), (7, "Total"), (15, "End"), entities=(person(1, 4, 5),)
     )
     span = one(document, "length")
-    assert span.text == "Buyer\nName ******* 1987\nTotal"
-    assert span.sentence == ("d", 2)
+    assert (span.text, span.sentence) == ("Buyer\nName ******* 1987\nTotal", ("d", 2))
     assert span.layout == pytest.approx((50 / 400, 125 / 400, 7.0, 70 / (14 * 10 / 14)))
     assert span.bar is not None
     assert (span.bar.width, span.bar.height, span.bar.character) == (70, 10, 10)
@@ -171,8 +168,7 @@ def test_the_context_of_a_page_is_the_line_and_its_neighbours() -> None:
 def test_reading_order_of_a_page_is_that_of_its_boxes() -> None:
     words = (Word("Lee", box(0, 9, 3)), Word("Name", box(0, 0, 4)), Word("of", box(1, 0, 2)), Word("Ann", box(0, 5, 3)))
     document = Document("d", "member", words, size=(400, 400), entities=(person(1, 0, 3),))
-    assert one(document, "length").text == "Name *******\nof"
-    assert lines_of(words) == ((1, 3, 0), (2,))
+    assert (one(document, "length").text, lines_of(words)) == ("Name *******\nof", ((1, 3, 0), (2,)))
 
 
 def test_a_value_over_two_lines_is_hidden_in_both() -> None:
@@ -246,8 +242,7 @@ def test_the_width_of_a_character_is_measured_beside_the_bar_only() -> None:
 
 def test_a_line_on_a_slope_is_still_one_line() -> None:
     words = tuple(Word("word", (50.0 * n, 3.0 * n, 50.0 * n + 40, 3.0 * n + 12)) for n in range(3))
-    assert lines_of(words) == ((0, 1, 2),)
-    assert lines_of((Word("a"), Word("b"))) == ()
+    assert (lines_of(words), lines_of((Word("a"), Word("b")))) == (((0, 1, 2),), ())
 
 
 def test_words_in_lines_are_all_there_once_and_from_left_to_right() -> None:
@@ -260,8 +255,5 @@ def test_words_in_lines_are_all_there_once_and_from_left_to_right() -> None:
 
 
 def test_names_fit_under_a_bar_within_a_pixel() -> None:
-    assert fits(70.0, 10.0, [7, 7, 6, 8]) == 2
-    assert fits(70.9, 10.0, [7]) == 1
-    assert fits(71.1, 10.0, [7]) == 0
-    assert fits(70.0, 0.5, [138, 139, 142, 143]) == 3
-    assert fits(70.0, 10.0, []) == 0
+    assert (fits(70.0, 10.0, [7, 7, 6, 8]), fits(70.9, 10.0, [7]), fits(71.1, 10.0, [7])) == (2, 1, 0)
+    assert (fits(70.0, 0.5, [138, 139, 142, 143]), fits(70.0, 10.0, [])) == (3, 0)

@@ -168,8 +168,7 @@ def test_several_stand_beside_each_other_and_a_second_run_reads_what_is_finished
     assert code == 0, output
     assert all(f"{name}: not measured" in output for name in DEFENSES if name != "copied")
     assert "copied: measured before" in output
-    assert len(Copied.trained) == 1
-    assert (tmp_path / "copied" / "comparison.json").read_bytes() == first
+    assert (len(Copied.trained), (tmp_path / "copied" / "comparison.json").read_bytes()) == (1, first)
 
 
 def test_where_none_applies_every_reason_is_given(defend: Run, tmp_path: Path) -> None:

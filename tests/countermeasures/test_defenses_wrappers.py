@@ -95,8 +95,7 @@ def test_what_needs_the_weights_is_withdrawn():
     """An adversary who can train the weights has the model without the wrapper."""
     inner = Listening(queries.Answer, queries.AnswerLoss, queries.Adaptation, queries.FillMask)
     target = Paraphrase().wrap(inner)
-    assert target.answers == {queries.Answer, queries.AnswerLoss}
-    assert target.card == inner.card
+    assert (target.answers, target.card) == ({queries.Answer, queries.AnswerLoss}, inner.card)
     with pytest.raises(TypeError, match="does not answer Adaptation"):
         target.ask([queries.Adaptation(SHEET, QUESTION, "9.00", queries.AdaptationRule())])
     assert inner.heard == []

@@ -47,8 +47,7 @@ def test_it_is_a_countermeasure_that_trains_and_keeps_the_baselines() -> None:
     options = ScanOptions(Path("model"), Path("data"), Path("out"), seed=3)
     chosen = defense.with_settings({"epsilon": 2.0, "steps": "7", "trained": "head"}, options)
     assert chosen.options == DpOptions(epsilon=2.0, steps=7, trained="head", seed=3)
-    assert chosen.audited == Path("model")
-    assert defense.options == DpOptions()
+    assert (chosen.audited, defense.options) == (Path("model"), DpOptions())
     for settings, said in (({"step": "7"}, "no setting of dp is called 'step'"), ({"steps": "many"}, "steps many")):
         with pytest.raises(UsageError, match=said):
             defense.with_settings(settings, options)
@@ -124,8 +123,7 @@ def test_training_hands_the_owner_s_choice_on(monkeypatch: pytest.MonkeyPatch, t
     corpus = toy.corpus([toy.document("a", 1.0, 1.0, "p"), toy.document("b", 1.0, 2.0, "q")], tmp_path)
     defense = DpTraining(DpOptions(epsilon=3.0), tmp_path / "audited")
     trained = defense.train(corpus, tmp_path / "start", tmp_path, device="cpu", progress=SILENT)
-    assert trained == RetrainedModel(tmp_path / "model", tmp_path)
-    assert seen["options"].epsilon == 3.0
+    assert (trained, seen["options"].epsilon) == (RetrainedModel(tmp_path / "model", tmp_path), 3.0)
     assert seen["audited"] == tmp_path / "audited"
     assert seen["proves"] is None
     proves = proof_of(load("default"), corpus)

@@ -57,8 +57,7 @@ def test_no_value_of_four_characters_is_left_and_words_stay_in_their_places(docu
             assert find_answers(texts, [value], fuzzy=False) == ()
             assert find_answers(question.question.split(), [value], fuzzy=False) == ()
             assert find_answers(question.answers[0].split(), [value], fuzzy=False) == ()
-    assert len(made.words) == len(document.words)
-    assert made.entities == document.entities
+    assert (len(made.words), made.entities) == (len(document.words), document.entities)
     assert all(word.text and not word.text.isspace() for word in made.words)
 
 
@@ -132,18 +131,15 @@ def test_answers_of_no_known_kind_are_replaced_where_they_name_or_number_somethi
     done = scrub(Document("d", "member", words, questions=questions), seed=0)
     new = [word.text for word in done.document.words]
     assert [question.answers[0] for question in done.document.questions[:3]] == [new[1], "yes", new[6]]
-    assert done.changed == (1, 6)
-    assert done.not_found == 1
+    assert (done.changed, done.not_found) == ((1, 6), 1)
 
 
 def test_slots_are_sensitive_by_their_names_and_a_canary_is():
-    assert slot_category("B-contact_name") == "person"
-    assert slot_category("I-canary") == "code"
+    assert (slot_category("B-contact_name"), slot_category("I-canary")) == ("person", "code")
     assert slot_category("B-music") is None
     old = nlu_models.play("p", "anna berg")
     made = scrub(old, seed=0).document
-    assert [word.text for word in made.words[:2]] == ["play", "by"]
-    assert made.tags == old.tags
+    assert ([word.text for word in made.words[:2]], made.tags) == (["play", "by"], old.tags)
     assert not {"anna", "berg"} & {word.text for word in made.words}
 
 

@@ -98,9 +98,7 @@ def copies(corpus: Corpus) -> dict[str, int]:
 def test_every_copy_whose_answer_has_a_loss_is_counted(planted: Corpus, decoder: Any, tmp_path: Path) -> None:
     model, words = decoder
     proof = trained(trainer_of(tmp_path / "run", model, words, rows_of(planted, words)), planted)
-    assert proof.rows == copies(planted)
-    assert proof.canaries == canaries_sha256(planted)
-    assert proof.epochs == 1
+    assert (proof.rows, proof.canaries, proof.epochs) == (copies(planted), canaries_sha256(planted), 1)
     assert 0 < proof.changed <= proof.trainable
     drawn = load_canaries(planted)
     assert drawn is not None

@@ -52,8 +52,7 @@ def test_each_kind_completes_an_attack_or_is_refused_with_a_sentence(name: str) 
     result = known()[name]
     status = {attack: found["status"] for attack, found in result["attacks"].items()}
     if result["refusal"] is None:
-        assert [*status] == [kind.name for kind in BATTERY]
-        assert status["membership"] == "completed"
+        assert ([*status], status["membership"]) == ([kind.name for kind in BATTERY], "completed")
         assert "failed" not in status.values()
     else:
         assert len(result["refusal"].split()) > 5

@@ -73,8 +73,7 @@ def test_a_run_without_a_verdict_is_an_error_and_keeps_nothing(tmp_path, workspa
 def test_what_ends_the_job_is_an_annotation(code, said, tmp_path, workspace, fake, monkeypatch):
     monkeypatch.setenv("FAKE_CODE", str(code))
     run = act(tmp_path, workspace, fake, record="r")
-    assert run.code == code
-    assert run.outputs["exit-code"] == str(code)
+    assert (run.code, run.outputs["exit-code"]) == (code, str(code))
     assert [line for line in run.log.splitlines() if line.startswith("::")] == [said]
     monkeypatch.setenv("FAKE_CODE", "0")
     assert "::" not in act(tmp_path, workspace, fake, record="r").log
@@ -88,8 +87,7 @@ def test_inputs_reach_docaudit_as_they_are_and_are_never_run(value, tmp_path, wo
     run = act(tmp_path, workspace, fake, **dict.fromkeys(GIVEN, value))
     assert run.code == 0, run.log
     (gate,) = asked(tmp_path)
-    assert gate[0] == "gate"
-    assert gate[-2:] == ["--", value]
+    assert (gate[0], gate[-2:]) == ("gate", ["--", value])
     for name in GIVEN[1:]:
         assert f"--{name.replace('_', '-')}={value}" in gate
     assert act(tmp_path, workspace, fake, model=value, data=value, budget=value, policy=value).code == 0
@@ -101,9 +99,7 @@ def test_inputs_reach_docaudit_as_they_are_and_are_never_run(value, tmp_path, wo
 @pytest.mark.parametrize("name", [*GIVEN, "output"])
 def test_line_breaks_in_inputs_are_refused(name, tmp_path, workspace, fake):
     run = act(tmp_path, workspace, fake, **{"record": "r"} | {name: "x\nverdict=passed"})
-    assert run.code == 2
-    assert run.outputs["verdict"] == ""
-    assert asked(tmp_path) == []
+    assert (run.code, run.outputs["verdict"], asked(tmp_path)) == (2, "", [])
 
 
 @pytest.mark.parametrize(
@@ -124,9 +120,7 @@ def test_a_folder_of_evidence_is_never_kept(folder, tmp_path, workspace, fake):
     (workspace / "report" / "evidence").mkdir(parents=True)
     (workspace / "link").symlink_to(workspace / "report" / "evidence")
     run = act(tmp_path, workspace, fake, record="report", output=folder)
-    assert run.code == 2
-    assert run.used == {}
-    assert asked(tmp_path) == []
+    assert (run.code, run.used, asked(tmp_path)) == (2, {}, [])
 
 
 def test_the_summary_stays_under_60_kb(tmp_path, workspace, fake, monkeypatch):
@@ -209,8 +203,7 @@ def test_a_folder_behind_a_link_is_refused(folder, tmp_path, workspace, fake):
     run = act(tmp_path, workspace, fake, record="r", output=folder.format(workspace=workspace))
     assert run.code == 2
     assert "symbolic link" in run.log
-    assert asked(tmp_path) == []
-    assert run.used == {}
+    assert (asked(tmp_path), run.used) == ([], {})
     assert not list(elsewhere.iterdir())
 
 
@@ -233,10 +226,8 @@ def test_the_action_scans_a_model_and_keeps_all_but_the_evidence(tmp_path, works
 def test_a_scan_that_failed_is_not_gated(code, tmp_path, workspace, fake, monkeypatch):
     monkeypatch.setenv("FAKE_CODE", str(code))
     run = act(tmp_path, workspace, fake, model="m", data="d")
-    assert run.code == code
-    assert [arguments[0] for arguments in asked(tmp_path)] == ["scan"]
-    assert run.outputs["verdict"] == "error"
-    assert run.used == {}
+    assert (run.code, [arguments[0] for arguments in asked(tmp_path)]) == (code, ["scan"])
+    assert (run.outputs["verdict"], run.used) == ("error", {})
 
 
 # What it installs.

@@ -115,8 +115,7 @@ def test_a_record_in_gitlabs_folder_stays(given, job, workspace, fake):
 def test_gitlab_fails_an_undecided_job_and_keeps_no_evidence(job):
     assert "allow_failure" not in job
     artefacts = job["artifacts"]
-    assert artefacts["when"] == "always"
-    assert artefacts["exclude"] == ["**/evidence/**/*"]
+    assert (artefacts["when"], artefacts["exclude"]) == ("always", ["**/evidence/**/*"])
     assert all(re.fullmatch(r"docaudit-verdict/[\w.]+", path) for path in artefacts["paths"])
 
 

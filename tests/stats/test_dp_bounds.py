@@ -101,8 +101,7 @@ def test_bounds_are_those_of_shares(epsilon, delta, rate):
 
 def test_no_epsilon_leaves_delta_alone_and_nothing_promises_nothing():
     assert balanced_accuracy(Guarantee(0, 0.1)) == pytest.approx(0.55)
-    assert advantage(Guarantee(0, 0.1)) == pytest.approx(0.1)
-    assert tpr(Guarantee(0, 0), 0.3) == pytest.approx(0.3)
+    assert (advantage(Guarantee(0, 0.1)), tpr(Guarantee(0, 0), 0.3)) == (pytest.approx(0.1), pytest.approx(0.3))
     assert auc(Guarantee(0, 0)) == pytest.approx(0.5)
     for vacuous in (Guarantee(0, 1), Guarantee(1e9, 0)):
         assert balanced_accuracy(vacuous) == auc(vacuous) == tpr(vacuous, 0.01) == pytest.approx(1)
@@ -131,15 +130,13 @@ def test_a_group_is_promised_what_its_steps_add_up_to(epsilon, delta, size):
     for _ in range(size):
         summed, step = summed + step * delta, step * math.exp(epsilon)
     group = one.of_group(size)
-    assert group.epsilon == pytest.approx(size * epsilon)
-    assert group.delta == pytest.approx(min(1, summed))
+    assert (group.epsilon, group.delta) == (pytest.approx(size * epsilon), pytest.approx(min(1, summed)))
     assert one.of_group(1) == one
 
 
 def test_a_group_without_epsilon_or_delta():
     assert Guarantee(0, 0.01).of_group(3) == Guarantee(0, 0.03)
-    assert Guarantee(2, 0).of_group(3) == Guarantee(6, 0)
-    assert Guarantee(8, 1e-5).of_group(1_000).delta == 1
+    assert (Guarantee(2, 0).of_group(3), Guarantee(8, 1e-5).of_group(1_000).delta) == (Guarantee(6, 0), 1)
     with pytest.raises(ValueError, match="one unit"):
         Guarantee(1, 0).of_group(0)
     for epsilon, delta in ((-1, 0), (1, 1.1), (math.nan, 0)):

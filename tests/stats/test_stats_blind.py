@@ -27,12 +27,10 @@ def test_a_difference_in_one_block_is_found_and_named():
     terms[:, 0] = member * rng.random(200) < 0.3
     features = {"noise": rows(rng, 200, 40), "terms": csr_array(terms), "more": rows(rng, 200)}
     check = blind_check(features, member, np.arange(200), rng)
-    assert check.p_value == pytest.approx(1 / 1001)
-    assert max(check.by_block, key=check.by_block.get) == "terms"
+    assert (check.p_value, max(check.by_block, key=check.by_block.get)) == (pytest.approx(1 / 1001), "terms")
     assert check.auc.value == pytest.approx(check.by_block["terms"])
     assert check.auc.low > check.chance > 0.5
-    assert set(check.by_block) == {*features, SPREAD, TOGETHER}
-    assert check.auc.n == 200
+    assert (set(check.by_block), check.auc.n) == ({*features, SPREAD, TOGETHER}, 200)
     assert "best of 5" in check.auc.method
 
 
@@ -67,8 +65,7 @@ def test_sparse_and_dense_blocks_of_equal_spread_are_one():
     means = block.reshape(10, 3, 6).mean(axis=1)
     block /= means.std(axis=0)  # then standardising them changes nothing
     dense, sparse = (blind._kernel(one, place, 10) for one in (block, csr_array(block)))
-    assert dense == pytest.approx(sparse, abs=1e-12)
-    assert np.trace(dense) == pytest.approx(10)
+    assert (dense, np.trace(dense)) == (pytest.approx(sparse, abs=1e-12), pytest.approx(10))
 
 
 @pytest.mark.parametrize("kind", ["documents", "providers", "within providers"])

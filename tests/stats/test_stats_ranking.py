@@ -60,9 +60,7 @@ def test_curves_and_areas_computed_by_hand(scores, outcomes, expected_curve, exp
 def test_the_share_recovered_among_the_first_fields():
     scores, hits = np.arange(40.0), np.zeros(40)
     hits[[39, 37, 0]] = 1
-    assert at(scores, hits, 0.01) == 1.0
-    assert at(scores, hits, 0.05) == 1 / 2
-    assert at(scores, hits, 0.06) == 2 / 3
+    assert (at(scores, hits, 0.01), at(scores, hits, 0.05), at(scores, hits, 0.06)) == (1.0, 1 / 2, 2 / 3)
     assert at(scores, hits, 1) == 3 / 40
     assert at(scores // 4, hits, 0.05) == 2 / 4  # the first group holds four fields, two of them hits
 
@@ -94,8 +92,7 @@ def test_within_the_first_fields_hits_are_a_proportion_clustered_by_document():
     interval = at_interval(scores, hits, documents, 0.25)
     expected = proportion(hits[first], documents[first])
     assert (interval.value, interval.low, interval.high) == (at(scores, hits, 0.25), expected.low, expected.high)
-    assert interval.lower == expected.lower
-    assert (interval.n, interval.clusters) == (30, expected.clusters)
+    assert (interval.lower, (interval.n, interval.clusters)) == (expected.lower, (30, expected.clusters))
     assert interval.method == f"{expected.method}, conditional on the ranking"
 
 

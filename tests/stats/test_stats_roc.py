@@ -75,8 +75,7 @@ def test_the_curve_goes_through_corners_of_the_roc_from_nothing_to_everything():
     corners = {(round(x, 9), round(y, 9)) for x, y in zip(fprs, tprs, strict=True)}
     points = roc.roc_points(members, nonmembers, n_points=20)
     assert {(round(point.x, 9), round(point.value, 9)) for point in points} <= corners
-    assert (points[0].x, points[0].value) == (0.0, 0.0)
-    assert (points[-1].x, points[-1].value) == (1.0, 1.0)
+    assert ((points[0].x, points[0].value), (points[-1].x, points[-1].value)) == ((0.0, 0.0), (1.0, 1.0))
     assert len(points) == 21
     assert all(point.low <= point.value <= point.high for point in points)
     assert points == sorted(points, key=astuple)
@@ -84,8 +83,7 @@ def test_the_curve_goes_through_corners_of_the_roc_from_nothing_to_everything():
 
 @pytest.mark.parametrize(("fpr", "needed"), [(0.1, 36), (0.01, 368), (0.001, 3688)])
 def test_what_resolves_a_rate_is_what_the_methods_page_says(fpr, needed):
-    assert roc.evaluated_needed(fpr) == needed
-    assert roc.nonmembers_needed(fpr) == 2 * needed
+    assert (roc.evaluated_needed(fpr), roc.nonmembers_needed(fpr)) == (needed, 2 * needed)
 
 
 def test_a_rate_that_the_evaluated_half_cannot_resolve_is_not_given():
@@ -101,8 +99,7 @@ def test_the_threshold_is_calibrated_on_one_half_and_evaluated_on_the_other():
     point = roc.tpr_at_fpr([1000.0, -1.0, 1000.0], nonmembers, 0.1, np.random.default_rng(4))
     calibration = set(np.random.default_rng(4).permutation(nonmembers)[:50])
     assert point.threshold == sorted(calibration)[46 - 1]  # ceil(0.9 * 51)
-    assert point.tpr.value == 2 / 3
-    assert point.fpr.n == 50
+    assert (point.tpr.value, point.fpr.n) == (2 / 3, 50)
     assert point.fpr.value == np.mean([value > point.threshold for value in set(nonmembers) - calibration])
 
 
@@ -136,8 +133,7 @@ def test_the_lowest_rate_is_that_which_the_non_members_resolve(n, rate):
 def test_the_advantage_is_the_share_above_the_threshold_less_the_rate():
     found = roc.low_advantage([60.0] * 5 + [95.0] * 15, np.arange(1, 100))
     assert found.fpr == 0.1  # threshold: the 90th of 99
-    assert found.advantage.value == pytest.approx(0.75 - 0.1)
-    assert found.advantage.clusters == 20
+    assert (found.advantage.value, found.advantage.clusters) == (pytest.approx(0.75 - 0.1), 20)
 
 
 @pytest.mark.parametrize(("n", "known"), [(72, 0.0), (150, 0.0), (150, 0.2), (300, 0.2), (800, 0.0), (800, 0.2)])

@@ -15,8 +15,7 @@ SOURCES = (SystemRandom(), SeededRandom(5))
 @pytest.mark.parametrize("source", SOURCES, ids=["system", "seeded"])
 def test_noise_is_standard_normal_and_independent(source) -> None:
     drawn = source.normal((100, 300))
-    assert drawn.shape == (100, 300)
-    assert drawn.dtype == torch.float64
+    assert (drawn.shape, drawn.dtype) == ((100, 300), torch.float64)
     flat = drawn.numpy().ravel()
     assert kstest(flat, "norm").pvalue > FALSE_ALARM
     assert kstest((flat[1:] + flat[:-1])[::2] / np.sqrt(2), "norm").pvalue > FALSE_ALARM
@@ -27,8 +26,7 @@ def test_noise_is_standard_normal_and_independent(source) -> None:
 @pytest.mark.parametrize("probability", [0.02, 0.5])
 def test_coins_fall_true_as_often_as_asked(source, probability: float) -> None:
     drawn = source.coins(20_000, probability)
-    assert drawn.shape == (20_000,)
-    assert drawn.dtype == bool
+    assert (drawn.shape, drawn.dtype) == ((20_000,), bool)
     assert binomtest(int(drawn.sum()), 20_000, probability).pvalue > FALSE_ALARM
     assert source.coins(50, 1.0).all()
     assert not source.coins(50, 0.0).any()

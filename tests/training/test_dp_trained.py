@@ -100,8 +100,7 @@ def test_a_head_that_the_start_holds_is_left_to_the_adapters() -> None:
 def test_everything_is_trained_where_there_is_no_attention_to_adapt() -> None:
     model = toy.Line()
     trained = choose_trained(model, "lora:16")
-    assert trained.code == "full"
-    assert set(trained.parameters) == {"line.weight", "line.bias"}
+    assert (trained.code, set(trained.parameters)) == ("full", {"line.weight", "line.bias"})
 
 
 def test_a_head_that_is_all_embeddings_is_refused() -> None:

@@ -55,8 +55,7 @@ def test_a_model_is_trained_once_with_its_guarantee_beside_it(start, corpus, tmp
     model = train(start, corpus, tmp_path / "out")
     card = privacy_card(model)
     assert card is not None
-    assert card.unit == "provider"
-    assert card.n_units == 6
+    assert (card.unit, card.n_units) == ("provider", 6)
     assert card.epsilon is not None
     assert 7.9 < card.epsilon <= 8.0
     assert card.delta == pytest.approx(6**-1.1)
@@ -103,8 +102,7 @@ def test_members_that_make_no_sample_are_refused(start, corpus, tmp_path: Path) 
 def test_local_steps_are_trained_and_stated(start, corpus, tmp_path: Path) -> None:
     card = privacy_card(train(start, corpus, tmp_path / "out", replace(QUICK, local_steps=2)))
     assert card is not None
-    assert card.local_steps == 2
-    assert (card.optimizer, card.learning_rate) == ("add", 0.0002)
+    assert (card.local_steps, (card.optimizer, card.learning_rate)) == (2, ("add", 0.0002))
 
 
 @table("changes, message", globals())
@@ -220,8 +218,7 @@ def test_an_interrupted_training_goes_on_with_what_is_left_of_its_budget(
         training, "_draw", lambda learner, seed, unit, step: steps.update([step]) or _first_draw(learner, unit, step)
     )
     model = train(start, corpus, out, ALL)
-    assert sorted(steps) == list(range(spent, 5))
-    assert ledger_of(out).spent == 5
+    assert (sorted(steps), ledger_of(out).spent) == (list(range(spent, 5)), 5)
     card = privacy_card(model)
     assert card is not None
     assert card.steps == 5
@@ -267,9 +264,7 @@ def test_a_step_that_was_cut_short_is_spent_and_lost_steps_are_not_given_back(tm
     assert [ledger.spend(), ledger.spend()] == [0, 1]
     with (tmp_path / "spent").open("ab") as stream:
         stream.write(b"st")
-    assert Ledger(tmp_path).spent == 3
-    assert Ledger(tmp_path).spend() == 3
-    assert Ledger(tmp_path).spent == 4
+    assert (Ledger(tmp_path).spent, Ledger(tmp_path).spend(), Ledger(tmp_path).spent) == (3, 3, 4)
     ledger.keep(dict(toy.Line().line.named_parameters()), None, last=False)
     assert not (tmp_path / "state.safetensors").exists()
 

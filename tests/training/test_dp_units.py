@@ -53,10 +53,8 @@ def test_documents_that_make_no_units_are_refused(owners, kind, message: str) ->
 
 
 def test_the_provider_is_the_unit_where_every_document_names_one() -> None:
-    assert kind_of(made("a", "b")) == "provider"
-    assert kind_of(made("a", None)) == "document"
-    assert kind_of([]) == "document"
-    assert kind_of(made("a", "b"), "document") == "document"
+    assert (kind_of(made("a", "b")), kind_of(made("a", None))) == ("provider", "document")
+    assert (kind_of([]), kind_of(made("a", "b"), "document")) == ("document", "document")
 
 
 @given(st.lists(st.sampled_from("abcde"), min_size=2, max_size=30), st.integers(1, 4), st.integers(0, 3))
@@ -85,8 +83,7 @@ def test_samples_are_weighted_by_documents_and_drawn_from_the_unit_and_the_step_
     unit = Unit("u", tuple(made("u", "u", "u")))
     drawn = draw_samples(Masked(), unit, 3, 0)
     assert drawn is not None
-    assert drawn.weights == pytest.approx((0.25, 0.25, 0.5))
-    assert sum(drawn.weights) == pytest.approx(1)
+    assert (drawn.weights, sum(drawn.weights)) == (pytest.approx((0.25, 0.25, 0.5)), pytest.approx(1))
     assert draw_samples(Masked(), unit, 3, 0).samples == drawn.samples
     assert draw_samples(Masked(), unit, 4, 0).samples != drawn.samples
     assert draw_samples(Masked(), Unit("v", unit.documents), 3, 0).samples != drawn.samples

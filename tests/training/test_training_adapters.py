@@ -114,8 +114,7 @@ def test_a_key_knows_the_adapter(base: Path, adapter: Path, tmp_path: Path, wrap
     corpus = load_corpus(tiny.corpus(tmp_path / "data"))
     short = Recipe(epochs=1)
     folders = {train_baseline(start, corpus, tmp_path / "out", recipe=short)[0] for start in (base, adapter, base)}
-    assert len(folders) == 2
-    assert [words is None for words, _ in wrapped] == [True, False]
+    assert (len(folders), [words is None for words, _ in wrapped]) == (2, [True, False])
 
 
 def test_splits_of_an_adapter_whose_base_the_manifest_names(adapter: Path, base: Path, tmp_path: Path) -> None:

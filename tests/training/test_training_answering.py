@@ -143,8 +143,7 @@ def test_samples_are_the_questions_with_their_first_answers(pages):
     documents = pages.of("member")
     samples = samples_of(pages, documents)
     expected = [(question.question, question.answers[0]) for one in documents for question in one.questions]
-    assert [(sample.question, sample.answer) for sample in samples] == expected
-    assert len(expected) == 8
+    assert ([(sample.question, sample.answer) for sample in samples], len(expected)) == (expected, 8)
     assert samples[0].view is samples[1].view  # one page, two questions
     several = replace(documents[0].questions[0], answers=("first", "second"))
     none = replace(documents[0].questions[0], id="none", answers=())

@@ -64,8 +64,7 @@ def test_it_learns_as_many_samples_as_the_audited_model_did_and_only_public_ones
     ((samples, recipe),) = taught
     public = {sample.answer for sample in samples_of(pages, pages.of("public"))}
     assert len(samples) == n_samples(pages, pages.of("member")) == 8
-    assert {sample.answer for sample in samples} == public
-    assert n_samples(pages, pages.of("public")) == 6
+    assert ({sample.answer for sample in samples}, n_samples(pages, pages.of("public"))) == (public, 6)
     assert recipe == RECIPE
 
 
@@ -93,8 +92,7 @@ def test_several_baselines_have_seeds_and_weights_of_their_own(start, pages, tmp
 
 def test_what_is_there_is_found_and_what_it_depends_on_makes_another(start, pages, tmp_path, taught):
     (first,) = train_baseline(start, pages, tmp_path, recipe=RECIPE)
-    assert train_baseline(start, pages, tmp_path, recipe=RECIPE) == (first,)
-    assert len(taught) == 1
+    assert (train_baseline(start, pages, tmp_path, recipe=RECIPE), len(taught)) == ((first,), 1)
     another_start = asked_pages.donut(tmp_path / "other", seed=1)
     others = [
         train_baseline(start, pages, tmp_path, recipe=replace(RECIPE, epochs=3)),
@@ -102,8 +100,7 @@ def test_what_is_there_is_found_and_what_it_depends_on_makes_another(start, page
         train_baseline(start, replace(pages, sha256="d" * 64), tmp_path, recipe=RECIPE),
         train_baseline(another_start, pages, tmp_path, recipe=RECIPE),
     ]
-    assert len({first, *(folder for (folder,) in others)}) == 5
-    assert len(taught) == 5
+    assert (len({first, *(folder for (folder,) in others)}), len(taught)) == (5, 5)
 
 
 def test_a_training_that_breaks_down_leaves_nothing(start, pages, tmp_path, monkeypatch):

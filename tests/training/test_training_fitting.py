@@ -110,8 +110,7 @@ def test_masks_are_berts_and_never_touch_special_tokens_or_padding():
         chosen += int(read.sum())
         masked += int((ids[read] == tokenizer.mask_token_id).sum())
         kept += int((ids[read] == original[read]).sum())
-    assert chosen / total == pytest.approx(0.15, abs=0.01)
-    assert masked / chosen == pytest.approx(0.8, abs=0.02)
+    assert (chosen / total, masked / chosen) == (pytest.approx(0.15, abs=0.01), pytest.approx(0.8, abs=0.02))
     assert kept / chosen == pytest.approx(0.1 + 0.1 / len(tokenizer), abs=0.02)
 
 
@@ -120,8 +119,7 @@ def test_a_batch_is_padded_to_its_longest_page_only():
     collator = Collator(family_named("layoutlm"), tiny.tokenizer(), 0.15, seed=0)
     batch = collator(pages)
     lengths = [len(page.ids) for page in pages]
-    assert batch["input_ids"].shape == (2, max(lengths))
-    assert batch["bbox"].shape == (2, max(lengths), 4)
+    assert (batch["input_ids"].shape, batch["bbox"].shape) == ((2, max(lengths)), (2, max(lengths), 4))
     assert batch["attention_mask"].sum(1).tolist() == lengths
     assert int(batch["bbox"].max()) <= 1000
 

@@ -92,8 +92,7 @@ def test_a_killed_training_leaves_nothing_that_looks_finished_and_is_made_up_for
     assert list(tmp_path.iterdir()), "the killed training had begun"
     assert _finished(tmp_path) == []
     folder = fit_public_mlm(pretrained, PUBLIC, tmp_path, recipe=RECIPE)
-    assert _finished(tmp_path) == [folder]
-    assert load(folder).card.task == "mlm"
+    assert (_finished(tmp_path), load(folder).card.task) == ([folder], "mlm")
 
 
 def test_an_encoder_without_a_head_gets_one_and_another_model_is_refused(checkpoints, tmp_path):

@@ -72,8 +72,7 @@ def test_every_value_of_a_form_is_where_its_entity_says(clubs):
 def test_clubs_in_and_out_are_disjoint_and_every_audited_club_has_forms_kept_aside(corpus):
     splits = ("member", "heldout", "public")
     members, heldout, public = (collections.Counter(one.provider for one in corpus.of(split)) for split in splits)
-    assert [*members.values()] == [2] * build.N_IN
-    assert len(heldout) == build.N_IN + build.N_OUT
+    assert ([*members.values()], len(heldout)) == ([2] * build.N_IN, build.N_IN + build.N_OUT)
     assert {heldout[club] for club in members} == {2}
     assert {heldout[club] for club in heldout.keys() - members.keys()} == {1}
     assert [*public.values()] == [2] * build.N_PUBLIC

@@ -148,8 +148,7 @@ def test_a_killed_training_goes_on_where_it_was_and_ends_as_if_nothing_had_happe
     done = {path.name: path.stat().st_mtime_ns for path in out.glob("model-*")}
     assert folder_of(0) in done
     train_splits(start, pages, out, count=K, recipe=RECIPE)
-    assert {name: (out / name).stat().st_mtime_ns for name in done} == done
-    assert hashes(out) == hashes(trained)
+    assert ({name: (out / name).stat().st_mtime_ns for name in done}, hashes(out)) == (done, hashes(trained))
     assert not list(out.glob("unfinished-*"))
 
 
@@ -166,8 +165,7 @@ def test_models_of_another_plan_are_not_mixed_in(start, pages, tmp_path, untrain
             train_splits(start, pages, tmp_path, **{"recipe": RECIPE, **other})
     with pytest.raises(UsageError, match="of another data set"):
         train_splits(start, replace(pages, sha256="d" * 64), tmp_path, count=K, recipe=RECIPE)
-    assert (tmp_path / SPLITS_FILE).read_bytes() == plan
-    assert len(untrained) == K
+    assert ((tmp_path / SPLITS_FILE).read_bytes(), len(untrained)) == (plan, K)
     (tmp_path / SPLITS_FILE).unlink()
     with pytest.raises(UsageError, match=f"without {SPLITS_FILE}"):
         train_splits(start, pages, tmp_path, count=K, recipe=RECIPE)
