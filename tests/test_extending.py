@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 import tiny
 from answering_checkpoints import make_donut
 from asked_pages import corpus as asked_corpus
+from commands import run_commands, run_python
 from PIL import Image
 from policy_texts import write_policy
 
@@ -22,21 +21,6 @@ Outputs = dict[str, tuple[int, str]]
 """Exit code and output of every command, by name."""
 BLOCK = re.compile(r"```(?:python|toml)\n# (?P<path>acme/\w+\.\w+)\n(?P<code>.*?)```", re.S)
 ENTRY_POINTS = re.compile(r"```toml\n(?P<text>\[project\.entry-points.*?)```", re.S)
-PROGRAM = """
-import json
-import sys
-
-from typer.testing import CliRunner
-import audit.report.files
-from audit.cli import app
-
-audit.report.files.pdf = lambda *_: b"%PDF-1.7"
-results = {}
-for name, command in json.load(sys.stdin).items():
-    result = CliRunner().invoke(app, command, catch_exceptions=False, terminal_width=1000)
-    results[name] = [result.exit_code, result.output]
-print(json.dumps(results))
-"""
 
 
 def install(page: str, folder: Path) -> list[str]:
@@ -56,12 +40,10 @@ def install(page: str, folder: Path) -> list[str]:
     return [name for own in groups.values() for name in own]
 
 
-def run_python(*words: str, folder: Path, program: str = "") -> subprocess.CompletedProcess[str]:
-    """Run Python with the package of the page on its path."""
+def within(folder: Path) -> dict[str, object]:
+    """What runs Python with the package of the page on its path."""
     paths = os.pathsep.join([str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "1000"}
-    how = {"input": program, "capture_output": True, "text": True, "cwd": folder, "env": environment}
-    return subprocess.run([sys.executable, *words], check=False, **how)
+    return {"cwd": folder, "env": {**os.environ, "PYTHONPATH": paths, "COLUMNS": "1000"}}
 
 
 def make_coarse_layoutlm(folder: Path) -> Path:
@@ -107,29 +89,21 @@ def outputs(folder: Path) -> Outputs:
     """Exit code and output of every command, by name."""
     receipts, coarse = folder / "receipts", folder / "coarse"
     policy = ("--policy", folder / "mine.toml")
+    scan = ("scan", coarse, receipts, *policy, "--only", "loss_gap")
+    behind = ("--defense", "capitals", "--only", "membership", "--attack-parameters", folder / "few_steps.toml")
     commands = {
         "plan": ("plan", receipts, *policy),
-        "scan": ("scan", coarse, receipts, "--out", folder / "scan", *policy, "--only", "loss_gap"),
-        "again": (
-            *("scan", coarse, receipts, "--out", folder / "again", *policy, "--only", "loss_gap"),
-            *("--engine", "backwards"),
-        ),
+        "scan": (*scan, "--out", folder / "scan"),
+        "again": (*scan, "--out", folder / "again", "--engine", "backwards"),
         "gate": ("gate", folder / "scan", *policy, "-v"),
         "import": ("import", "invoices", folder / "export", folder / "imported", "--official", "--heldout", "1"),
         "inspect": ("inspect", folder / "imported"),
-        "behind": (
-            *("scan", folder / "donut", folder / "questions", "--out", folder / "behind"),
-            *("--defense", "capitals", "--only", "membership", "--attack-parameters", folder / "few_steps.toml"),
-        ),
+        "behind": ("scan", folder / "donut", folder / "questions", "--out", folder / "behind", *behind),
         "defend": ("defend", "--help"),
         "help": ("--help",),
         "greet": ("greet", "Ada"),
     }
-    program = json.dumps({name: [str(part) for part in command] for name, command in commands.items()})
-    done = run_python("-c", PROGRAM, folder=folder, program=program)
-    assert done.returncode == 0, done.stderr
-    printed = json.loads(done.stdout.splitlines()[-1])
-    return {name: (code, " ".join(output.split())) for name, (code, output) in printed.items()}
+    return run_commands(commands, **within(folder))
 
 
 def test_the_attack_is_planned_run_and_gated_on_the_new_family(outputs: Outputs, folder: Path) -> None:
@@ -179,7 +153,7 @@ def test_an_item_that_cannot_be_imported_names_its_package(folder: Path) -> None
     (folder / "broken-1.0.dist-info").mkdir()
     (folder / "broken-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
     (folder / "broken-1.0.dist-info" / "entry_points.txt").write_text("[docaudit.commands]\nlost = nowhere:add\n")
-    done = run_python("-m", "audit", "--help", folder=folder)
+    done = run_python("-m", "audit", "--help", **within(folder))
     assert done.returncode == 1
     assert "broken: its commands 'lost' (nowhere:add) cannot be loaded: ModuleNotFoundError" in done.stderr
     assert "update or uninstall broken" in done.stderr

@@ -3,42 +3,19 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import tiny
+from commands import run_commands
 from policy_texts import write_policy
 
 from audit import record as records
 
 ROOT = Path(__file__).parents[2]
 QUESTIONS = ROOT / "sample_models" / "questions" / "data"
-PROGRAM = """
-import json
-import sys
-
-from audit.attacks import TEXTS, battery
-from policy_texts import write_policy
-from toy_attack import TEXT, LossGap
-
-TEXTS[TEXT.name] = TEXT
-battery.BATTERY = (*battery.BATTERY, LossGap)
-
-from typer.testing import CliRunner
-import audit.report.figures
-import audit.report.files
-from audit.cli import app
-
-audit.report.files.pdf = lambda *_: b"%PDF-1.7"
-audit.report.figures.as_svg = lambda *_: "<svg></svg>"
-found = {}
-for name, command in json.load(sys.stdin).items():
-    result = CliRunner().invoke(app, command, catch_exceptions=False)
-    found[name] = [result.exit_code, result.output]
-print(json.dumps(found))
-"""
+REGISTERED = "from audit.attacks import TEXTS, battery; from toy_attack import TEXT, LossGap; TEXTS[TEXT.name] = TEXT; "
+REGISTERED += "battery.BATTERY = (*battery.BATTERY, LossGap)"
 POLICIES = {"mine": {"gap": 9.5, "low": 0.95}, "misspelt": {"gab": 0.5}, "percent": {"low": 65}}
 """Limits by metric."""
 
@@ -79,17 +56,7 @@ def said(folder):
     swept = [folder / "sweep" / f"checkpoint-{number}" for number in (1, 2)]
     commands["trend"] = ("report", *swept, "--out", folder / "trend", *policy)
     paths = os.pathsep.join([str(ROOT / "tests" / "fakes"), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        input=json.dumps({name: [str(part) for part in command] for name, command in commands.items()}),
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": paths, "COLUMNS": "200"},
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    return {name: (code, " ".join(output.split())) for name, (code, output) in found.items()}
+    return run_commands(commands, REGISTERED, env={**os.environ, "PYTHONPATH": paths, "COLUMNS": "200"})
 
 
 def test_a_scan_measures_it_and_the_gate_reads_it(said, folder):
