@@ -4,14 +4,13 @@ import dataclasses
 import inspect
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import typer.main
 from case_tables import table
 from commands import docaudit as command
+from commands import run_python
 from huggingface_hub import constants
 
 import docaudit
@@ -27,7 +26,8 @@ def test_an_import_loads_nothing_that_computes():
     program = (
         "import docaudit, sys; from docaudit import Corpus, Policy, evaluate, load_record, scan; print(*sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = run_python("-c", program)
+    assert done.returncode == 0, done.stderr
     assert {*done.stdout.split()} & {"torch", "transformers", "scipy", "sklearn", "huggingface_hub", "typer"} == set()
 
 

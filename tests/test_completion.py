@@ -1,11 +1,10 @@
 """Completion in a shell: commands, options and their values, as bash asks for them."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 from case_tables import table
+from commands import run_python
 from typer.testing import CliRunner
 
 from audit.cli import app
@@ -28,5 +27,5 @@ def test_bash_is_offered_what_fits(line, offered, monkeypatch):
 def test_the_command_itself_prints_what_bash_is_to_run():
     environment = {**os.environ, "_DOCAUDIT_COMPLETE": "source_bash"}
     code = "import sys; sys.argv[0] = 'docaudit'; from audit.cli import main; main()"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    told = run_python("-c", code, env=environment)
     assert "complete -o default -F _docaudit_completion docaudit" in told.stdout

@@ -1,14 +1,14 @@
 """`docaudit demo`: a real scan of the sample in the wheel, on a machine without pango, into whatever folder."""
 
 import os
-import subprocess
-import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import example_records
 import pytest
+from case_tables import read_tables
+from commands import run_python
 from typer.testing import CliRunner
 
 from audit import record as records
@@ -16,17 +16,7 @@ from audit.cli import app
 from audit.workflows import start as demo
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-SMALL = """
-import audit.workflows.start as demo
-from audit.cli import main
-whole = demo.open_demo
-import audit.attacks.membership.attack as membership
-rule = membership.AdaptationRule
-membership.AdaptationRule = lambda threshold, steps, rate: rule(threshold, min(steps, 3), rate)
-demo.DOCUMENTS = 20
-demo.open_demo = lambda out: whole(out, 20, ("membership",))
-main()
-"""
+SMALL = read_tables(Path(__file__).with_suffix(".toml"))["small"]
 """The command on fewer documents and with one attack, as a test has no minute."""
 
 
@@ -39,23 +29,15 @@ def demonstrated(tmp_path_factory):
     """Site-packages before and after, the folder of the reports, and what the command said."""
     root = tmp_path_factory.mktemp("demo")
     site, fakes = root / "site", root / "fakes"
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(root)]
-    subprocess.run(build, cwd=REPOSITORY, check=True, capture_output=True)
+    run_python("-m", "hatchling", "build", "--target", "wheel", "--directory", root, cwd=REPOSITORY)
     (wheel,) = root.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     fakes.mkdir()
     (fakes / "weasyprint.py").write_text("raise OSError('cannot load library libpango')")
     before = files(site)
-    done = subprocess.run(
-        [sys.executable, "-c", SMALL, "demo"],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": f"{fakes}{os.pathsep}{site}", "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return before, files(site), root / "docaudit-demo", done
+    environment = {**os.environ, "PYTHONPATH": f"{fakes}{os.pathsep}{site}", "PYTHONDONTWRITEBYTECODE": "1"}
+    return before, files(site), root / "docaudit-demo", run_python("-c", SMALL, "demo", cwd=root, env=environment)
 
 
 def test_it_scans_what_is_in_the_wheel_ends_with_0_and_says_what_was_found_and_what_to_open_next(demonstrated):

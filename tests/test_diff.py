@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import jsonschema
 import numpy as np
 import pytest
 from case_tables import read_tables, table
-from commands import docaudit
+from commands import docaudit, run_python
 from example_records import mean, record, share
 from policy_texts import policy_text
 from scipy import stats
@@ -343,8 +341,7 @@ def test_a_pass_with_a_regression_is_violated(tmp_path, policy):
 
 def test_scans_are_compared_without_torch(tmp_path):
     place = str(saved(tmp_path / "a", scan(reconstruction(0.1))))
-    command = [sys.executable, "-X", "importtime", "-m", "audit", "diff", place, place]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = run_python("-X", "importtime", "-m", "audit", "diff", place, place)
     assert found.returncode == 0, found.stderr
     assert not [heavy for heavy in ("torch", "transformers", "sklearn", "matplotlib") if f" {heavy}\n" in found.stderr]
 

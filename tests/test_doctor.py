@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 import tomllib
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from case_tables import table
+from commands import run_python
 from typer.testing import CliRunner
 
 from audit.cli import app
@@ -40,15 +40,7 @@ def test_every_extra_of_the_package_is_explained():
     assert set(EXTRAS) == set(extras) - {"dev"}
 
 
-@pytest.mark.parametrize(
-    ("source", "state"),
-    [
-        ("raise ImportError('libcudart.so.12: /home/somebody/lib')", "broken"),
-        ("raise ModuleNotFoundError(\"No module named 'torch'\")", "missing"),
-        ("import os; os.abort()", "broken"),
-        ("print('chatter')\nraise OSError('/home/somebody/torch.so: bad')", "broken"),
-    ],
-)
+@table("source, state")
 def test_a_torch_that_breaks_down_is_reported_and_named_no_folder(tmp_path, monkeypatch, source, state):
     fake(tmp_path / "fakes", monkeypatch, torch=source)
     check = doctor._torch()
@@ -82,16 +74,8 @@ def test_a_torchvision_that_breaks_transformers_is_named_with_its_repair(monkeyp
 @pytest.mark.usefixtures("broken_torchvision")
 def test_a_model_that_a_broken_torchvision_keeps_from_loading_is_a_sentence(tmp_path, tiny_corpus, checkpoints):
     paths = os.pathsep.join([str(tmp_path / "fakes"), str(ROOT)])
-    command = [
-        sys.executable,
-        "-m",
-        "audit",
-        "inspect",
-        str(tiny_corpus),
-        "--model",
-        str(checkpoints("bert", "token-classification")),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
+    command = ("inspect", tiny_corpus, "--model", checkpoints("bert", "token-classification"))
+    done = run_python("-m", "audit", *command, env={**os.environ, "PYTHONPATH": paths})
     assert done.returncode == 1
     assert f"error: transformers cannot load its models: {BROKEN}" in done.stderr
     assert "pip uninstall torchvision" in done.stderr
@@ -115,14 +99,7 @@ def test_pango_that_is_missing_costs_the_pdf_and_names_the_commands_that_install
     assert (doctor._pango().state, doctor._pango().found) == ("broken", "AttributeError: no such part")
 
 
-@pytest.mark.parametrize(
-    ("script", "state"),
-    [
-        ("exit 1", "broken"),
-        ('[ "$1" = --version ] && echo tesseract 5.9 || printf "List:\\nosd\\n"', "broken"),
-        ('[ "$1" = --version ] && echo tesseract 5.9 || printf "List:\\nosd\\neng\\ndeu\\n"', "ok"),
-    ],
-)
+@table("script, state")
 def test_tesseract_is_asked_for_its_languages(tmp_path, monkeypatch, script, state):
     program(tmp_path / "bin", monkeypatch, "tesseract", script)
     check = doctor._tesseract()

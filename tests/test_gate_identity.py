@@ -2,14 +2,12 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import attested
 import pytest
-from commands import docaudit
+from commands import docaudit, run_python
 
 from audit import record as records
 from audit.attestation import FILE_NAME
@@ -71,7 +69,7 @@ def test_gate_hashes_a_model_without_any_library_of_models(scanned: Path) -> Non
         f"Path({str(scanned.parent / 'data')!r}))\n"
         "assert not {'torch', 'transformers', 'scipy'} & set(sys.modules), 'a heavy import'"
     )
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    found = run_python("-c", script)
     assert found.returncode == 0, found.stderr
 
 

@@ -80,19 +80,10 @@ def test_what_cannot_be_downloaded_says_why(place, allowed, said, own_hub, tiny_
     assert allowed or not own_hub.asked
 
 
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [
-        ("models--org--model", "org/model"),
-        ("models--gpt2", "gpt2"),
-        ("datasets--org--bills", "datasets/org/bills"),
-        ("models--a b", None),
-        ("other", None),
-    ],
-)
+@table("name, found")
 def test_a_snapshot_is_known_by_its_folder(name, found, tmp_path):
     folder = tmp_path / name / "snapshots" / hub.COMMIT
-    assert hub_revision(folder) == hub_revision(folder / "inner") == (found and f"{found}@{hub.COMMIT}")
+    assert hub_revision(folder) == hub_revision(folder / "inner") == (f"{found}@{hub.COMMIT}" if found else None)
 
 
 def test_a_hub_that_is_down_is_no_traceback(own_hub, tmp_path, monkeypatch):

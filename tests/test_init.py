@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_tables import read_tables, table
 from PIL import Image
 from typer.testing import CliRunner, Result
 
@@ -115,34 +116,7 @@ def test_the_stated_rule_is_written_and_an_unstated_one_is_named(tmp_path: Path)
     assert "add --public 0.5" in said, "nothing is left to train references on, and nobody asked for that"
 
 
-@pytest.mark.parametrize(
-    ("files", "options", "message"),
-    [
-        ({}, (), "init needs MODEL or --task KIND"),
-        ({}, ("--yes",), "nothing to learn a task from"),
-        ({}, ("--task", "mlm"), "name them: --members FILE"),
-        ({}, ("--task", "mlm", "--yes", "--members", "{}/missing.txt"), "not a readable UTF-8 text file"),
-        (
-            {},
-            ("--task", "mlm", "--yes", "--heldout", "{}/names.txt"),
-            "name those that were trained on: --members FILE",
-        ),
-        ({}, ("--task", "mlm", "--yes", "--members", "{}/names.txt"), "no document of the source, the first is nobody"),
-        ({}, ("--task", "mlm", "--yes", "--assigned", "official"), "name them: --members FILE"),
-        # An audit of it would compare documents of training with others of training, and pass whatever it leaks.
-        ({}, ("{}/bert", "--yes"), "name them: --members FILE"),
-        ({}, ("{}/strange", "--yes"), "give --task KIND"),
-        ({}, ("--task", "mlm", "--format", "papyrus"), "--format papyrus: no format has this name"),
-        ({"manifest.toml": "schema = 1"}, ("--task", "mlm", "--yes"), "has a manifest.toml already"),
-        (
-            {"manifest.toml": "schema = 1"},
-            ("--task", "mlm", "--yes", "--overwrite"),
-            "more than a data set that docaudit",
-        ),
-        ({"a.json": '{"wordz": []}'}, ("--task", "mlm", "--yes"), "a.json: wordz: unknown key"),
-        ({"b.png": "no image"}, ("--task", "mlm", "--yes"), "b: not readable as an image"),
-    ],
-)
+@table("files, options, message")
 def test_what_init_refuses(files: dict[str, str], options: tuple[str, ...], message: str, tmp_path: Path) -> None:
     root = pages(tmp_path / "data", "a.png")
     (tmp_path / "names.txt").write_text("nobody\n")
@@ -219,28 +193,8 @@ ROWS = json.loads(Path("docs/reference/models.json").read_text())
 KINDS = {name: kind for kind, own in TABLE["encoders"].items() for name in [own["name"]]}
 KINDS |= {name: kind for kind, name in TABLE["answering"]["seeing"].items()}
 KINDS |= {name: kind for kind, name in tomllib.loads(Path("tests/matrix/matrix_names.toml").read_text()).items()}
-CLASSES = {
-    **{
-        "mlm": ("MASKED_LM",),
-        "token-classification": ("TOKEN_CLASSIFICATION",),
-        "extractive-qa": ("QUESTION_ANSWERING",),
-    },
-    "document-classification": ("SEQUENCE_CLASSIFICATION",),
-    "question-answering": ("IMAGE_TEXT_TO_TEXT", "CAUSAL_LM", "SEQ_TO_SEQ_CAUSAL_LM"),
-}
-"""The tables of transformers that name the class of a family, by task."""
-ENDINGS = {
-    **{
-        "mlm": "XForMaskedLM",
-        "token-classification": "XForTokenClassification",
-        "extractive-qa": "XForQuestionAnswering",
-    },
-    **{"spade-extraction": "LayoutLMSpadeForExtraction", "spade-linking": "BrosSpadeELForTokenClassification"},
-    "question-answering": "VisionEncoderDecoderModel",
-}
-"""Classes of families that those tables lack."""
-ADAPTERS: dict[str, dict[str, Any]] = {"BERT": {"task_type": "TOKEN_CLS"}, "Qwen2/2.5": {"task_type": "CAUSAL_LM"}}
-ADAPTERS["LLaVA"] = {"task_type": None, "auto_mapping": {"base_model_class": "LlavaForConditionalGeneration"}}
+OF_TASKS = read_tables(Path(__file__).with_suffix(".toml"))["of_tasks"]
+"""Classes of families and settings of adapters, by what has them."""
 
 
 def written(folder: Path, task: str, family: str) -> Path:
@@ -249,14 +203,14 @@ def written(folder: Path, task: str, family: str) -> Path:
 
     if family.startswith("LoRA over "):
         folder.mkdir()
-        settings = ADAPTERS[family.removeprefix("LoRA over ")]
-        (folder / "adapter_config.json").write_text(json.dumps(settings))
+        settings = OF_TASKS["adapters"][family.removeprefix("LoRA over ")]
+        (folder / "adapter_config.json").write_text(json.dumps({"task_type": None, **settings}))
         return folder
     kind = KINDS.get(family, family)
     if task == "intent-slots":
         return model(folder, "UtteranceModel", model_type="docaudit-nlu")
-    tables = [getattr(modeling_auto, f"MODEL_FOR_{name}_MAPPING_NAMES") for name in CLASSES.get(task, ())]
-    named = next((table[kind] for table in tables if kind in table), ENDINGS.get(task))
+    tables = [getattr(modeling_auto, f"MODEL_FOR_{name}_MAPPING_NAMES") for name in OF_TASKS["tables"].get(task, ())]
+    named = next((table[kind] for table in tables if kind in table), OF_TASKS["classes"].get(task))
     assert isinstance(named, str), family
     return model(folder, named, model_type=kind)
 

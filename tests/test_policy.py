@@ -2,8 +2,6 @@
 
 import datetime as dt
 import itertools
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from statistics import NormalDist
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 import tiny
 from case_tables import table
+from commands import run_python
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -354,5 +353,5 @@ def test_a_verdict_is_reached_without_heavy_libraries() -> None:
         "heavy = {'torch', 'transformers', 'scipy', 'sklearn', 'matplotlib', 'weasyprint'} & set(sys.modules)\n"
         "sys.exit(str(sorted(heavy)) if heavy else 0)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = run_python("-c", program)
     assert done.returncode == 0, done.stderr

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import tiny
+from case_tables import table
 from commands import docaudit
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,22 +65,10 @@ def test_patterns_that_cannot_serve(tmp_path):
         find_checkpoints(str(tmp_path / "c" / "*"))
 
 
-NOTHING_SAID = {
-    "empty": b"",
-    "a list": b"[1]",
-    "not text": b"\xff\xfe",
-    "negative": b'{"epoch": -1, "global_step": -2}',
-    "truths": b'{"epoch": true, "global_step": false}',
-    "too deep": b"[" * 100_000,
-    "not finite": b'{"epoch": NaN, "global_step": Infinity}',
-    "words": b'{"epoch": "3", "global_step": null}',
-    "too large": b'{"epoch": 1' + b"0" * 400 + b', "global_step": 1' + b"0" * 5000 + b"}",
-}
-
-
-@pytest.mark.parametrize("name", NOTHING_SAID)
-def test_a_damaged_trainer_state_says_nothing(name, tmp_path):
-    (tmp_path / "trainer_state.json").write_bytes(NOTHING_SAID[name])
+@table("text, encoding")
+def test_a_damaged_trainer_state_says_nothing(text, encoding, tmp_path):
+    text = text.replace("DIGITS", "0" * 5000).replace("DEEP", "[" * 100_000)
+    (tmp_path / "trainer_state.json").write_text(text, encoding or "utf-8")
     assert training_progress(tmp_path) == TrainingProgress()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from answering import NOTHING, Answering, memory_of, question
 from attempts import counts, run
+from case_tables import table
 from PIL import Image, ImageDraw, ImageFont
 
 from audit.attacks import TEXTS
@@ -24,9 +25,8 @@ from audit.corpus.images import page_view
 from audit.corpus.removal import cover, replace_value
 from audit.corpus.removal.matching import find_answers
 from audit.measurements import ALPHAS, Estimate, Unresolved
-from audit.record import Result
 from audit.targets.interface import Answer, NoModel, Reply
-from benchmarks.simulated_audits import confounded_of
+from benchmarks.simulated_audits import completed, confounded_of
 
 EXACT = Memorisation(contexts=("exact",))
 
@@ -356,18 +356,11 @@ def test_outcomes_do_not_depend_on_the_trials_beside_them_or_on_the_budget():
 def test_the_record_holds_no_text_and_the_evidence_does():
     corpus = answering.corpus(6, 6, keys=("total", "seller"))
     found = Found(Memorisation(), case(Answering(memory_of(corpus.of("member"))), corpus))
-    completed = Result(
-        "memorisation",
-        parameters={},
-        measurements=found.findings.measurements,
-        counts=found.findings.counts,
-        diagnostics=found.findings.diagnostics,
-        histograms=found.findings.histograms,
-    )
+    recorded = repr(completed("memorisation", found.findings))
     for document in corpus.documents:
         for word in document.words:
             if not word.text.endswith(":"):
-                assert word.text not in repr(completed)
+                assert word.text not in recorded
     first = found.evidence[0]
     document = corpus.documents[0]
     assert first["value"] == list(document.questions[0].answers)
@@ -405,16 +398,7 @@ def test_what_a_data_set_lacks_is_said():
     assert "does not answer" in why(EXACT, case(deaf, corpus), "model")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"contexts": ("paraphrased",)},
-        {"contexts": ("exact", "exact")},
-        {"contexts": ("exact", "sideways")},
-        {"n_samples": 0},
-        {"min_probability": 1.0},
-    ],
-)
+@table("wrong")
 def test_parameters_without_meaning_are_refused(wrong):
     with pytest.raises(ValueError, match=r"contexts|n_samples"):
         Memorisation(**wrong)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from case_tables import table
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -102,31 +103,14 @@ def test_an_unstated_rule_is_named_with_the_setting_to_change(forms: Path, tmp_p
     assert "as nobody stated" not in stated
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("names.txt", "f04.png\nimages/f05.png\n"),
-        ("names.csv", "score,file_name\n1,f04.png\n2,f05.png\n"),
-        ("names.tsv", "id\tx\nf04\t1\nf05\t2\n"),
-        ("names.json", '["f04", {"image": "/home/me/images/f05.png"}]'),
-        ("names.jsonl", '{"images": ["images/f04.png"], "messages": []}\n{"id": "f05"}\n'),
-    ],
-)
+@table("name, content")
 def test_names_are_read_from_what_people_have(name: str, content: str, forms: Path, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content)
     imported("funsd", forms, tmp_path / "out", "--members", tmp_path / name)
     assert {document.id for document in manifests.load(tmp_path / "out").of("member")} == {"f04", "f05"}
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "problem"),
-    [
-        ("names.csv", "score,other\n1,2\n", "no column is called id"),
-        ("names.json", '{"a": 1}', "not a list"),
-        ("names.json", "[", "Expecting value"),
-        ("names.jsonl", '{"text": "x"}\n', "an entry has no name"),
-    ],
-)
+@table("name, content, problem")
 def test_files_without_names_are_refused(name: str, content: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(UsageError, match=problem):
@@ -173,20 +157,7 @@ def test_a_division_that_was_drawn_is_said_to_invent_membership(forms: Path, tmp
     assert "--official" not in said, "FUNSD has no division of its own"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--members", "{names}", "--member", "0.5"), "--members and --member say in several ways"),
-        (("--members", "{names}", "--by-provider"), "No such option: --by-provider"),
-        (("--assigned", "random"), "add --members FILE"),
-        (("--heldout", "{names}"), "names held-out documents, but nothing names the members"),
-        (("--heldout", "1.5"), "a share is between 0 and 1"),
-        (("--members", "{names}", "--heldout-from", "{names}"), "--members and --heldout-from say in several ways"),
-        (("--heldout-from", "{names}", "--member", "0.5"), "--heldout-from and --member say in several ways"),
-        (("--members", "{nothing}"), "no document is named"),
-        (("--members", "{missing}"), "not a readable UTF-8 text file"),
-    ],
-)
+@table("options, message")
 def test_options_that_contradict_each_other_are_refused(
     options: tuple[str, ...], message: str, forms: Path, tmp_path: Path
 ) -> None:

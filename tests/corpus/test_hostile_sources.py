@@ -8,6 +8,7 @@ from pathlib import Path
 import hostile_seeds
 import hostile_sources
 import pytest
+from case_tables import table
 from typer.testing import CliRunner
 
 from audit.cli import app
@@ -41,18 +42,7 @@ def test_hocr_takes_linear_time(piece: str, before: str) -> None:
     assert time.process_time() - start < 3
 
 
-@pytest.mark.parametrize(
-    ("markup", "words"),
-    [
-        (WORD + "To<em>t</em>al&amp;&#33;</span>", ["Total&!"]),
-        ("<SPAN CLASS='x ocrx_word' Title='bbox 1 2 3 4'> A\n B <br/></SPAN>", ["A B"]),
-        ("<!-- <b> " + WORD + "no</span> -->" + WORD + "yes</span>", ["yes"]),
-        ("<span class=ocrx_word title='x \"a.png\"; bbox 1 2 3 4; x_wconf 9'>9 &lt; 10</span>", ["9 < 10"]),
-        ("<span title='bbox 1 2 3 4' lang=eng class='ocrx_word'/>" + WORD + "<b><br></b>x</span>", ["x"]),
-        ("<span title='a > b; bbox 1 2 3 4' class=\"ocrx_word\">x > y</span>", ["x > y"]),
-        (WORD + "a<!-- b --><?c?>d</span>", ["ad"]),
-    ],
-)
+@table("markup, words")
 def test_hocr_reads_what_html_says(markup: str, words: list[str]) -> None:
     (page,) = read_hocr("<?xml version='1.0'?>\n<!DOCTYPE html>\n" + PAGE + markup + "</div></body></html>")
     assert [word.text for word in page.words] == words

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import example_records
+from case_tables import read_tables
 from policy_texts import write_policy
 
 from audit import record as records
@@ -13,24 +14,8 @@ DATA = ROOT / "sample_models" / "utterances" / "data"
 VERDICTS = [("passed", 0), ("violated", 10), ("undecided", 11)]
 HOSTILE = ["a $(touch injected) `touch injected` '; touch injected; '", '"; touch injected; "', "--reveal", "*"]
 # Stands for docaudit where only what it is asked matters: it notes its arguments, and writes what it is told to.
-FAKE = """#!{python}
-import json, os, pathlib, sys
-code, size = int(os.environ.get("FAKE_CODE", "0")), int(os.environ.get("FAKE_SIZE", "10"))
-arguments = sys.argv[1:]
-with open(os.environ["FAKE_LOG"], "a") as log:
-    log.write(json.dumps(arguments) + "\\n")
-for argument in arguments:
-    name, _, value = argument.partition("=")
-    if name == "--out" and code < 12 and code != 2:
-        (pathlib.Path(value) / "evidence").mkdir()
-        for file in ("record.json", "report.html", "report.pdf", "evidence/key.json"):
-            (pathlib.Path(value) / file).write_text(file)
-    if name == "--format":
-        value = value.partition("=")[2]
-        text = json.dumps({{"verdict": "passed"}}) if value.endswith(".json") else "é\\n" * size
-        pathlib.Path(value).write_text(text, encoding="utf-8")
-sys.exit(code)
-"""
+PROGRAMS = read_tables(Path(__file__).with_suffix(".toml"))
+FAKE = PROGRAMS["fake"]
 
 
 def write_command(folder, text):

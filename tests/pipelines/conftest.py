@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from pipeline_commands import FAKE, ROOT, write_command
+from pipeline_commands import FAKE, PROGRAMS, ROOT, write_command
 
 
 @pytest.fixture
@@ -31,17 +31,6 @@ def workspace(tmp_path, monkeypatch):
 @pytest.fixture
 def checkout(workspace):
     """A workspace with modules of its own, under names that Python imports as it starts or reads JSON; none may run."""
-    program = (
-        "import os, pathlib, sys\n"
-        "pathlib.Path(__file__).with_name('ran').write_text(' '.join(sys.argv))\n"
-        "if os.fork() == 0:\n"
-        "    os.setsid()\n"
-        "    import time\n"
-        "    time.sleep(1)\n"
-        "    with open(os.environ.get('GITHUB_OUTPUT', os.devnull), 'a') as stream:\n"
-        "        stream.write('exit-code=0\\nverdict=passed\\n')\n"
-        "    os._exit(0)\n"
-    )
     for name in ("json", "typer", "pip", "sitecustomize", "usercustomize", "hatchling", "audit"):
-        (workspace / f"{name}.py").write_text(program)
+        (workspace / f"{name}.py").write_text(PROGRAMS["planted"])
     return workspace

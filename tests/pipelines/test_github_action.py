@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -10,23 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 from case_tables import table
+from commands import run_python
 from packaging.requirements import Requirement
-from pipeline_commands import DATA, HOSTILE, ROOT, VERDICTS, asked, plant, refuse_planted, write_record
+from pipeline_commands import DATA, HOSTILE, PROGRAMS, ROOT, VERDICTS, asked, plant, refuse_planted, write_record
 from workflow_runner import Runner
 
 GIVEN = ("record", "model", "data", "baseline", "policy")
 ACTION = ROOT / "action.yml"
 SCANNED = ("record.json", "report.html", "report.pdf")
-# --data and --model read a data set and hash a model.
-IMPORTED = """
-import pathlib, sys
-from audit.cli import app
-app(sys.argv[2:], standalone_mode=False)
-from audit.corpus.manifest import load
-import audit.targets.checkpoint.content
-load(pathlib.Path(sys.argv[1]))
-print(*{name.partition(".")[0] for name in sys.modules})
-"""
 
 
 def act(tmp_path, workspace, commands, **inputs):
@@ -306,8 +296,9 @@ def test_gate_runs_with_what_the_action_installs_for_a_record(tmp_path, workspac
     write_record(workspace, "violated")
     names = ("json", "markdown", "junit", "sarif")
     formats = [word for name in names for word in ("--format", f"{name}={tmp_path / name}")]
-    command = [sys.executable, "-c", IMPORTED, str(DATA), "gate", "audits", "--policy", "mine.toml", *formats]
-    done = subprocess.run(command, cwd=workspace, capture_output=True, text=True, check=True)
+    command = ("-c", PROGRAMS["imported"], DATA, "gate", "audits", "--policy", "mine.toml", *formats)
+    done = run_python(*command, cwd=workspace)
+    assert done.returncode == 0, done.stderr
     assert (tmp_path / "sarif").is_file()
     imported = done.stdout.splitlines()[-1].split()
     owners = metadata.packages_distributions()

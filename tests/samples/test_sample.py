@@ -4,13 +4,12 @@ import hashlib
 import json
 import os
 import re
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import printed
 import pytest
+from commands import run_python
 from pdf_claims import failures
 from pypdf import PdfReader
 
@@ -39,10 +38,10 @@ def scans(tmp_path_factory):
         if given is not None:
             code, said = (out.with_name(f"{out.name}.{kind}").read_text() for kind in ("code", "log"))
             return out, int(code), said
-        command = [sys.executable, "-m", "audit", "scan", sample / model, sample / "data", "--out", out]
-        found = subprocess.run([*map(str, command), "--budget", "quick"], capture_output=True, text=True, check=False)
+        command = ("scan", sample / model, sample / "data", "--out", out, "--budget", "quick")
+        found = run_python("-m", "audit", *command)
         if model == "model":
-            subprocess.run([sys.executable, "-m", "audit", "report", out, "--reveal"], capture_output=True, check=False)
+            run_python("-m", "audit", "report", out, "--reveal")
         return out, found.returncode, found.stdout + found.stderr
 
     return {(sample, model): scan(sample, model) for sample, model in SCANNED}
@@ -83,13 +82,8 @@ def test_shareable_outputs_hold_no_value_id_or_provider(scans):
         recovered = [json.loads(line) for line in (out / "evidence" / "recovered.jsonl").read_text().splitlines()]
         keys = ("value", "recovered", "baseline") if sample == RECEIPTS else ("question",)
         secrets |= {str(row[key]) for row in recovered for key in keys if key in row}
-        texts = {
-            "record.json": (out / "record.json").read_text(),
-            "report.html": (out / "report.html").read_text(),
-            "measurements.csv": (out / "measurements.csv").read_text(),
-            "report.pdf": "\n".join(printed.texts(out / "report.pdf")),
-            "terminal": said,
-        }
+        texts = {name: (out / name).read_text() for name in ("record.json", "report.html", "measurements.csv")}
+        texts |= {"report.pdf": "\n".join(printed.texts(out / "report.pdf")), "terminal": said}
         for name, text in texts.items():
             assert _standing(secrets, text) == [], name
         revealed = out / "evidence" / "report-revealed.html"

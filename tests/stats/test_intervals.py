@@ -1,13 +1,12 @@
 """Every interval: known answers from scipy, scikit-learn and by hand, and what holds for all of them."""
 
 import math
-import subprocess
-import sys
 from functools import partial
 
 import numpy as np
 import pytest
 from case_tables import table
+from commands import run_python
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -477,5 +476,4 @@ def test_sums_and_groups():
 
 def test_importing_the_package_loads_no_scipy():
     code = "import sys, audit.stats.distances, audit.stats.rates; print('scipy' in sys.modules, 'numpy' in sys.modules)"
-    printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    assert printed.split() == ["False", "True"]
+    assert run_python("-c", code).stdout.split() == ["False", "True"]
