@@ -5,7 +5,7 @@ import dataclasses
 import example_canaries
 import example_providers
 from example_answers import answering
-from example_records import Case, judged, mean
+from example_records import TABLES, Case, judged, mean
 
 from audit.cards import PrivacyCard
 from audit.measurements import Diagnostic, Estimate
@@ -32,24 +32,11 @@ def card(
         n_units=n_units,
         epsilon=epsilon,
         delta=delta,
-        noise_multiplier=0.82,
-        max_norm=1.0,
-        sample_rate=0.16,
-        steps=200,
         per_unit=None,
-        local_steps=0,
         clients=None,
-        client_rate=1.0,
-        accountant="1.6.0",
-        optimizer="adam",
-        learning_rate=0.001,
-        trained="lora:16",
-        embeddings=False,
-        head=True,
-        trained_parameters=294_912,
-        frozen_parameters=4_812_032,
         secure=epsilon is not None,
         weights="91be04d2" * 8,
+        **TABLES["private_card"],
     )
 
 
@@ -59,12 +46,8 @@ def membership(lead: float = 0.03, n: int = 300) -> Result:
         _of_documents(mean("auc", 0.5 + lead, 0.3 / n**0.5, n, 0.5, "chance")),
         _of_documents(mean("low_fpr_advantage", lead, 0.5 / n**0.5, n, 0.0, "chance")),
     )
-    return Result(
-        "membership",
-        parameters={},
-        measurements=items,
-        diagnostics=(Diagnostic("low_fpr", 0.01, "the false-positive rate of low_fpr_advantage"),),
-    )
+    rate = Diagnostic("low_fpr", 0.01, "the false-positive rate of low_fpr_advantage")
+    return Result("membership", parameters={}, measurements=items, diagnostics=(rate,))
 
 
 def _of_documents(item: Estimate) -> Estimate:
@@ -79,12 +62,8 @@ def held(dp: PrivacyCard | None, *results: Result, limits: tuple[Limit, ...] = L
 
 def private(epsilon: float | None = 8.0, *, unit: str = "document", leak: float = 0.0, repeat: int = 1) -> Case:
     """A model whose guarantee is measured from all three sides; `leak`: the share of planted secrets that come out."""
-    return held(
-        card(epsilon, unit=unit),
-        membership(),
-        example_providers.providers(0.0, n=1600),
-        example_canaries.canaries(leak, repeat=repeat),
-    )
+    results = (membership(), example_providers.providers(0.0, n=1600), example_canaries.canaries(leak, repeat=repeat))
+    return held(card(epsilon, unit=unit), *results)
 
 
 def contradicted() -> Case:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from example_answers import answering, memorisation
-from example_records import Case, judged, mean
+from example_records import TABLES, Case, judged, mean
 
 from audit.measurements import Count, Curve, CurvePoint, Diagnostic, Estimate, Histogram, Measurement, Unresolved
 from audit.policy import Limit, Policy
@@ -51,35 +51,23 @@ def providers(
         items.append(advantage(name, 0.3 * gain, n) if known else Unresolved(name, NO_REFERENCE, 0))
     items.append(area("auc.apk", 0.23 * gain, n))
     items += [area(f"auc.{name}", lead * gain, n) for name, lead in FEATURES.items()]
-    items.append(
-        dataclasses.replace(_of_providers(mean("questions_a_provider", 8.0, 0.5, n)), null=None, null_kind=None)
-    )
+    asked = _of_providers(mean("questions_a_provider", 8.0, 0.5, n))
+    items.append(dataclasses.replace(asked, null=None, null_kind=None))
     items.append(dataclasses.replace(area("blind_auc", blind - 0.5, n), null=0.53))
+    counted = zip(TABLES["provider_counts"].items(), (n // 2, n - n // 2, 8 * n, 12, 0), strict=True)
+    heights = {"providers in": (20, 60, 120, 100), "providers out": (90, 110, 70, 30)}
     return Result(
         "provider_membership",
         parameters={"n_seeds": 5, "share": 0.15},
         measurements=tuple(items),
-        counts=(
-            Count("providers in", n // 2, "providers in training that were asked about"),
-            Count("providers out", n - n // 2, "providers out of training that were asked about"),
-            Count("questions", 8 * n, "questions about kept-aside documents"),
-            Count("left out: no kept-aside document", 12, "providers of whose documents none was kept aside"),
-            Count("left out: nothing to ask", 0, "providers of whose documents no question has an answer"),
-        ),
+        counts=tuple(Count(name, value, meaning) for (name, meaning), value in counted),
         diagnostics=(
             Diagnostic("low_fpr", 0.1, "the false-positive rate of low_fpr_advantage"),
             Diagnostic("blind_p", p, "share of shuffled runs"),
             Diagnostic("blind_power", power, "chance to find an AUC of 0.65"),
             *(Diagnostic(f"blind_auc.{name}", blind - lead, "AUC") for name, lead in BLOCKS.items()),
         ),
-        histograms=(
-            Histogram(
-                "primary_score",
-                "probability of being a member",
-                (0, 0.25, 0.5, 0.75, 1),
-                {"providers in": (20, 60, 120, 100), "providers out": (90, 110, 70, 30)},
-            ),
-        ),
+        histograms=(Histogram("primary_score", "probability of being a member", (0, 0.25, 0.5, 0.75, 1), heights),),
         curves=(Curve("roc", "false alarms", "found", roc),),
         ablations=() if reference else (NO_REFERENCE,),
         confounded=confounded,
@@ -123,9 +111,8 @@ def held(*results: Result, limit: Limit = LIMIT) -> Case:
     corpus = dataclasses.replace(audited.corpus, assigned="by-provider", providers=N, questions={"heldout": 8 * N})
     battery = ("reconstruction", "memorisation", "membership", "provider_membership")
     audited = dataclasses.replace(audited, corpus=corpus, battery=battery)
-    return judged(
-        audited, Policy(1, "providers", (limit,), description="A limit for models trained on many providers.")
-    )
+    described = "A limit for models trained on many providers."
+    return judged(audited, Policy(1, "providers", (limit,), description=described))
 
 
 def leaky() -> Case:
@@ -161,27 +148,15 @@ def unresolved() -> Case:
     return held(dataclasses.replace(result, measurements=(gap, *kept)))
 
 
-CASES = {
-    "leaky": leaky,
-    "clean": clean,
-    "few": few,
-    "confounded": confounded,
-    "unreferenced": unreferenced,
-    "unresolved": unresolved,
-}
+CASES = {case.__name__: case for case in (leaky, clean, few, confounded, unreferenced, unresolved)}
 
 
 def write_evidence(out: Path) -> None:
     """The lines that the attack writes to the owner's evidence, one a provider."""
     rows = [
         {
-            "attack": "provider_membership",
-            "name": name,
-            "spellings": [name, name.upper()],
-            "training": "in" if place < 9 else "out",
-            "documents": 3,
-            "questions": 9,
-            "features": {"accuracy": 0.9, "loss": 0.2},
+            **TABLES["provider_evidence"],
+            **{"name": name, "spellings": [name, name.upper()], "training": "in" if place < 9 else "out"},
             "scores": {"score.apk": 0.97 - 0.03 * place, "score.user": 0.1},
             "ranks": {"accuracy": 1, "score.apk": place + 1, "score.user": 5},
         }

@@ -3,7 +3,10 @@
 import dataclasses
 import datetime as dt
 import math
+from pathlib import Path
 from statistics import NormalDist
+
+from case_tables import read_tables
 
 from audit import __version__
 from audit.cards import CorpusCard, Environment, ReferenceCard, TargetCard, Timing
@@ -12,6 +15,7 @@ from audit.policy import Limit, Policy, Verdict, Waiver, evaluate
 from audit.record import AuditRecord, Reason, Result
 from audit.report.comparison import Comparison
 
+TABLES = read_tables(Path(__file__).with_name("examples.toml"))
 TODAY = dt.date(2026, 3, 2)
 CATEGORIES = ("person", "organization", "location", "datetime", "amount", "code")
 EXCESSES = ("excess_pr.unique", "excess_pr.repeated", "excess_pr.all", "excess_hamming.unique", "excess_hamming.all")
@@ -77,25 +81,15 @@ def reconstruction(
         hits, null = min(n, round(rate * n)), 0.02 if attacker == "attack" else None
         items.append(share(f"pr.{split}.{attacker}", hits, n, null))
     items += multishot(leak, n)
+    too_long = "fields left out because they have fewer than 3 or more than 15 word pieces"
+    differing = Diagnostic("distinct attempts", distinct, "median number of different reconstructions of a field")
+    unusable = Diagnostic("unusable losses", 0.0004, "share of steps at which the target's losses could not be used")
     return Result(
         "reconstruction",
-        parameters={
-            "n_candidates": 128,
-            "n_attempts": 8,
-            "temperature": 0.3,
-            "temperature_start": 10.0,
-            "target_weight": 0.4,
-            "top_p": 0.1,
-        },
+        parameters=dict(TABLES["reconstruction"]),
         measurements=tuple(items),
-        counts=(
-            Count("member fields", n, "fields that were attacked"),
-            Count("left out, length", 37, "fields left out because they have fewer than 3 or more than 15 word pieces"),
-        ),
-        diagnostics=(
-            Diagnostic("distinct attempts", distinct, "median number of different reconstructions of a field"),
-            Diagnostic("unusable losses", 0.0004, "share of steps at which the target's losses could not be used"),
-        ),
+        counts=(Count("member fields", n, "fields that were attacked"), Count("left out, length", 37, too_long)),
+        diagnostics=(differing, unusable),
         histograms=(_histogram(leak, n),),
         power="planted_detection.unique",
     )
@@ -134,33 +128,15 @@ def record(
     *attacks: Result, battery: tuple[str, ...] = ("reconstruction",), name: str = "receipts-model", documents: int = 150
 ) -> AuditRecord:
     """A record around these results, from so many member and as many held-out documents."""
-    card = TargetCard(
-        name=name,
-        family="layoutlm",
-        task="mlm",
-        architecture="LayoutLM, masked language model",
-        parameters=4_812_032,
-        vocabulary=6000,
-        max_tokens=256,
-        sha256="3fa94c1b" * 8,
-        device="cpu",
-        dtype="float32",
-    )
+    card = TargetCard(name=name, sha256="3fa94c1b" * 8, **TABLES["target"])
     public = dataclasses.replace(card, name="public-mlm", sha256="77ab01cd" * 8)
     fields = {"member": dict.fromkeys(CATEGORIES, documents // 6), "heldout": dict.fromkeys(CATEGORIES, documents // 6)}
+    split = {"member": documents, "heldout": documents, "public": 300}
+    versions = {"numpy": "2.3.4", "torch": "2.9.0", "transformers": "5.0.0"}
     return AuditRecord(
         schema_version=2,
         target=card,
-        corpus=CorpusCard(
-            name="receipts-2026",
-            sha256="0c51e7aa" * 8,
-            task="mlm",
-            assigned="random",
-            documents={"member": documents, "heldout": documents, "public": 300},
-            fields=fields,
-            providers=24,
-            images=600,
-        ),
+        corpus=CorpusCard(sha256="0c51e7aa" * 8, documents=split, fields=fields, **TABLES["corpus"]),
         references=(ReferenceCard("auxiliary", "manifest", public, {"epochs": 20, "learning_rate": 5e-5}),),
         budget="standard",
         share=1.0,
@@ -168,9 +144,7 @@ def record(
         battery=battery,
         attacks=attacks,
         utility=(share("masked_token_accuracy", 3120, 5000),),
-        environment=Environment(
-            "0.1.0", "3.12.3", "Linux x86_64", "cpu", 2, {"numpy": "2.3.4", "torch": "2.9.0", "transformers": "5.0.0"}
-        ),
+        environment=Environment("0.1.0", "3.12.3", "Linux x86_64", "cpu", 2, versions),
         timing=Timing("2026-03-02T09:15:00+00:00", "2026-03-02T09:17:31+00:00", 151.4),
     )
 
@@ -180,18 +154,7 @@ def policy(*waivers: Waiver, undecided: str = "fail") -> Policy:
     return Policy(
         schema=1,
         name="default",
-        limits=(
-            Limit(
-                "reconstruction",
-                "excess_pr.unique",
-                "At most one in twenty values of a single document may be recovered because of training.",
-                max=0.05,
-                min_power=0.5,
-            ),
-            Limit(
-                "reconstruction", "excess_hamming.unique", "Partial recovery counts as well.", max=0.10, min_power=0.5
-            ),
-        ),
+        limits=tuple(Limit(**limit) for limit in TABLES["limits"]),
         description="Limits that a few hundred documents can decide.",
         undecided=undecided,  # type: ignore[arg-type]
         waivers=waivers,
@@ -237,9 +200,8 @@ def skipped() -> Case:
 
 def failed() -> Case:
     """The attack broke down."""
-    return judged(
-        record(gone("reconstruction", "failed", "error", "IndexError at attacks/reconstruction/scores.py:88"))
-    )
+    reason = "IndexError at attacks/reconstruction/scores.py:88"
+    return judged(record(gone("reconstruction", "failed", "error", reason)))
 
 
 def inapplicable() -> Case:
@@ -250,13 +212,8 @@ def inapplicable() -> Case:
 
 def waived() -> Case:
     """Violations that somebody takes responsibility for."""
-    until = dt.date(2026, 12, 31)
-    reasons = [
-        Waiver(
-            "reconstruction", metric, "A. Officer", "head of data", "the weights stay here", "one locked machine", until
-        )
-        for metric in ("excess_pr.unique", "excess_hamming.unique")
-    ]
+    said = ("A. Officer", "head of data", "the weights stay here", "one locked machine", dt.date(2026, 12, 31))
+    reasons = [Waiver("reconstruction", metric, *said) for metric in ("excess_pr.unique", "excess_hamming.unique")]
     return judged(record(reconstruction(0.6)), policy(*reasons))
 
 
@@ -298,23 +255,11 @@ def training(*leaks: float, first: float = 4.0, every: float = 4.0) -> Stops:
         epoch = first + place * every
         audited = record(reconstruction(leak, n=400), documents=400, name=f"checkpoint-{50 * (place + 1)}")
         useful = share("masked_token_accuracy", 3000 - 40 * abs(2 * place - len(leaks)), 5000)
-        audited = dataclasses.replace(
-            audited, target=dataclasses.replace(audited.target, epoch=epoch, step=50 * (place + 1)), utility=(useful,)
-        )
+        target = dataclasses.replace(audited.target, epoch=epoch, step=50 * (place + 1))
+        audited = dataclasses.replace(audited, target=target, utility=(useful,))
         stops.append((epoch, audited.target.name, *judged(audited)[:2]))
     return stops
 
 
-CASES = {
-    "violated": violated,
-    "passed": passed,
-    "weak": weak,
-    "wide": wide,
-    "unresolved": unresolved,
-    "skipped": skipped,
-    "failed": failed,
-    "inapplicable": inapplicable,
-    "waived": waived,
-    "one-shot": one_shot,
-    "equals one-shot": equals_one_shot,
-}
+NAMED = (violated, passed, weak, wide, unresolved, skipped, failed, inapplicable, waived)
+CASES = {case.__name__: case for case in NAMED} | {"one-shot": one_shot, "equals one-shot": equals_one_shot}
