@@ -67,15 +67,8 @@ def test_a_leaky_model_does_not_pass_because_held_out_documents_are_copies_of_me
 
 
 def options(checkpoints: Any, data: Path, out: Path, **changed: Any) -> ScanOptions:
-    return ScanOptions(
-        checkpoints("layoutlm", "token-classification"),
-        data,
-        out,
-        budget="quick",
-        only=changed.pop("only", ("reconstruction",)),
-        references={"auxiliary": [checkpoints("layoutlm", "mlm")]},
-        **changed,
-    )
+    given = {"only": ("reconstruction",), "references": {"auxiliary": [checkpoints("layoutlm", "mlm")]}, **changed}
+    return ScanOptions(checkpoints("layoutlm", "token-classification"), data, out, budget="quick", **given)
 
 
 def test_a_few_copies_are_left_out_and_counted(checkpoints: Any, tmp_path: Path) -> None:

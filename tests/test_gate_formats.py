@@ -104,14 +104,10 @@ def test_a_reader_who_leaves_changes_no_exit_code(work, form):
     # Standard output is closed at the other end before anything is printed, as by a `head` that has seen enough.
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
-        [sys.executable, "-m", "audit", "gate", "violated", "--policy", "own.toml", "--format", form],
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(records.__file__).parents[1])},
-    )
+    command = [sys.executable, "-m", "audit", "gate", "violated", "--policy", "own.toml", "--format", form]
+    streams = {"stdout": writing, "stderr": subprocess.PIPE, "text": True, "check": False}
+    path = str(Path(records.__file__).parents[1])
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, **streams)
     os.close(writing)
     assert (done.returncode, done.stderr) == (10, "")
 

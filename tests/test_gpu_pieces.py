@@ -30,18 +30,8 @@ def run_of(tmp_path, *, minutes=40.0, start=None, clock=None, inputs=None, tiny=
     said = []
     tables = Tables(tmp_path / "out", tmp_path / "work", tiny=tiny)
     ends = clock() + 60 * minutes
-    run = Run(
-        tmp_path / "work",
-        inputs or Inputs(),
-        "cpu",
-        tiny,
-        tables,
-        ends,
-        MOST_SECONDS,
-        clock,
-        start or here(clock),
-        said.append,
-    )
+    times = (ends, MOST_SECONDS, clock, start or here(clock))
+    run = Run(tmp_path / "work", inputs or Inputs(), "cpu", tiny, tables, *times, said.append)
     return run, said
 
 

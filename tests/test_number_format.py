@@ -36,15 +36,9 @@ def scanned(checkpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
     def scan(**changed: Any) -> Result:
         out = tmp_path_factory.mktemp("out")
-        options = ScanOptions(
-            checkpoints("layoutlm", "token-classification"),
-            data,
-            out,
-            budget="quick",
-            only=("reconstruction",),
-            references={"auxiliary": [checkpoints("layoutlm", "mlm")]},
-            **changed,
-        )
+        given = {"only": ("reconstruction",), "references": {"auxiliary": [checkpoints("layoutlm", "mlm")]}}
+        model = checkpoints("layoutlm", "token-classification")
+        options = ScanOptions(model, data, out, budget="quick", **given, **changed)
         with claim_folder(out):
             (result,) = run_scan(open_scan(options), SILENT).attacks
         assert result.status == "completed", result

@@ -100,15 +100,10 @@ EXCESS = limit("reconstruction", "excess_pr.unique", max=0.05)
 
 
 def test_reconstruction_counts_documents_with_a_field_of_the_group():
-    made = corpus(
-        [
-            page("a", "member", ["onlyhere", "shared"]),
-            page("b", "member", ["shared"]),
-            page("c", "member", ["notattacked"], attack=False),
-            page("d", "heldout", ["elsewhere", "another"]),
-            page("e", "public", ["shared", "somethingelse"]),
-        ]
-    )
+    members = [page("a", "member", ["onlyhere", "shared"]), page("b", "member", ["shared"])]
+    members.append(page("c", "member", ["notattacked"], attack=False))
+    rest = [page("d", "heldout", ["elsewhere", "another"]), page("e", "public", ["shared", "somethingelse"])]
+    made = corpus([*members, *rest])
     found = units(Reconstruction(), made)
     assert found["excess_pr.unique"] == found["excess_hamming.unique"] == (1, 1)
     assert found["excess_pr.repeated"] == (2, 0)
@@ -116,15 +111,10 @@ def test_reconstruction_counts_documents_with_a_field_of_the_group():
 
 
 def test_memorisation_counts_members_with_a_question_that_has_an_answer():
-    made = corpus(
-        [
-            page("a", "member", ["onlyhere", "shared"]),
-            page("b", "member", ["shared"]),
-            page("c", "member", [" "]),
-            page("d", "member", ["unasked"], questions=False),
-            page("e", "heldout", ["elsewhere"]),
-        ]
-    )
+    texts = {"a": ["onlyhere", "shared"], "b": ["shared"], "c": [" "]}
+    members = [page(name, "member", values) for name, values in texts.items()]
+    members.append(page("d", "member", ["unasked"], questions=False))
+    made = corpus([*members, page("e", "heldout", ["elsewhere"])])
     found = units(Memorisation.preset("quick"), made)
     assert found["net"] == found["net.paraphrased"] == (2, 0)
     assert (found["net.unique"], found["net.repeated"]) == ((1, 0), (2, 0))

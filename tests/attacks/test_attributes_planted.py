@@ -138,26 +138,18 @@ def test_values_that_no_budget_drew_were_not_asked_about():
     data = corpus()
     found = Found(Knowing(data), data, auxiliary=Knowing(data, seed=1))
     few = [row for row, trial in enumerate(found.trials) if trial.stratum.startswith("member")][:10]
-    part = AttributeInference().measure(
-        found.case,
-        [found.trials[row] for row in few],
-        [found.outcomes[row] for row in few],
-        np.random.default_rng(1),
-        SILENT,
-    )
+    rows = ([whole[row] for row in few] for whole in (found.trials, found.outcomes))
+    part = AttributeInference().measure(found.case, *rows, np.random.default_rng(1), SILENT)
     assert (part.coverage[0].attacked, part.coverage[0].unique, part.coverage[0].total) == (10, 10, 120)
 
 
 def test_values_that_are_kept_out_of_the_audit_count_in_what_a_pass_rests_on():
     data = corpus()
-    kept_out = replace(
-        data,
-        documents=tuple(
-            replace(one, entities=tuple(replace(own, attack=own.category == "person") for own in one.entities))
-            for one in data.documents
-        ),
+    documents = tuple(
+        replace(one, entities=tuple(replace(own, attack=own.category == "person") for own in one.entities))
+        for one in data.documents
     )
-    found = Found(Knowing(data, [], CompletionLoss), kept_out).findings.coverage
+    found = Found(Knowing(data, [], CompletionLoss), replace(data, documents=documents)).findings.coverage
     assert (found[0].attacked, found[0].total) == (60, 120)
     assert {one.category: (one.attacked, one.total) for one in found[1:]} == {"code": (0, 60), "person": (60, 60)}
 
@@ -257,15 +249,8 @@ def test_the_list_holds_public_values_of_the_category_and_length_once_and_nothin
     data = replace(data, documents=(member, *data.documents[1:]))
     target = Knowing(data)
     Found(target, data)
-    values = {
-        category: {
-            tuple(int(word) for word in one.text_of(entity).split())
-            for one in public
-            for entity in one.entities
-            if entity.category == category
-        }
-        for category in CATEGORIES
-    }
+    texts = [(entity.category, one.text_of(entity)) for one in public for entity in one.entities]
+    values = {name: {tuple(map(int, text.split())) for own, text in texts if own == name} for name in CATEGORIES}
     truths = {tuple(int(w) for w in one.text_of(entity).split()) for one in data.documents for entity in one.entities}
     assert len(target.asked) == 2 * 8
     for query in target.asked:

@@ -37,15 +37,11 @@ def receipts(n, seed=0, n_shops=12, words=()):
 
 
 def corpus(drawn, member, assigned="random", names=None, root=None, images=None):
+    names = [f"d{place:03d}" for place in range(len(drawn))] if names is None else names
+    images = [None] * len(drawn) if images is None else images
     documents = [
-        Document(
-            f"d{place:03d}" if names is None else names[place],
-            "member" if own else "heldout",
-            words,
-            provider=shop,
-            image=None if images is None else images[place],
-        )
-        for place, ((_, shop, words), own) in enumerate(zip(drawn, member, strict=True))
+        Document(name, "member" if own else "heldout", words, provider=shop, image=image)
+        for name, image, (_, shop, words), own in zip(names, images, drawn, member, strict=True)
     ]
     return Corpus(root, Manifest(1, "receipts", Task("mlm"), Membership(assigned)), tuple(documents), "0" * 64)
 

@@ -86,13 +86,9 @@ def test_nothing_that_an_attempt_does_depends_on_a_coin(tmp_path):
     for folder in ("as", "turned"):
         (tmp_path / folder).mkdir()
     drawn = planted.canary_set(12)
-    turned = dataclasses.replace(
-        drawn,
-        canaries=tuple(
-            dataclasses.replace(canary, included=not canary.included, copies=0 if canary.included else 10)
-            for canary in drawn.canaries
-        ),
-    )
+    coins = [(one, not one.included) for one in drawn.canaries]
+    canaries = tuple(dataclasses.replace(one, included=coin, copies=10 if coin else 0) for one, coin in coins)
+    turned = dataclasses.replace(drawn, canaries=canaries)
     for kind in KINDS.values():
         # The model is one and the same.
         target = planted.remembering(drawn, drawn.canaries[:4], kind, strength=0.5)

@@ -13,12 +13,8 @@ from audit.corpus.images import PageView
 from audit.corpus.paraphrases import paraphrase
 
 SIZE = (200, 120)
-WORDS = (
-    Word("top", (10, 10, 40, 20)),
-    Word("middle", (90, 55, 110, 65)),
-    Word("corner", (170, 100, 199, 118)),
-    Word("nowhere"),
-)
+BOXES = {"top": (10, 10, 40, 20), "middle": (90, 55, 110, 65), "corner": (170, 100, 199, 118), "nowhere": None}
+WORDS = tuple(Word(text, box) for text, box in BOXES.items())
 CHANGES = {"no text": without_text, "brightened": brightened}
 
 

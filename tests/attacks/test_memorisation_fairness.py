@@ -265,17 +265,8 @@ def table_of(gained, lost, n):
     target[:gained], baseline[gained : gained + lost] = 1, 1
     none = np.zeros(n)
     results = Results(np.ones(n, bool), target, baseline)
-    return QuestionTable(
-        asked,
-        np.full(n, "proven"),
-        np.ones(n, bool),
-        np.ones(n, bool),
-        np.full(n, "person"),
-        np.arange(n),
-        {"exact": results},
-        none[:, None],
-        none[:, None],
-    )
+    said = (np.full(n, "proven"), np.ones(n, bool), np.ones(n, bool), np.full(n, "person"))
+    return QuestionTable(asked, *said, np.arange(n), {"exact": results}, none[:, None], none[:, None])
 
 
 def test_168_of_4654_answers_that_only_a_published_model_gives_are_far_more_than_ten_people():

@@ -99,14 +99,8 @@ def test_a_question_gives_what_the_paper_compares():
     reference = Scripted({name: [NOTHING] for name in SCRIPT}, loss=4.0)
     _, outcome = asked(reference=reference)
     total, seller, place = outcome["questions"]
-    assert total == {
-        "loss": 1.0,
-        "confidence": 0.75,
-        "accuracy": 1.0,
-        "similarity": 1.0,
-        "memory_similarity": 1.0,
-        "pretrained": {"loss": 4.0, "confidence": 0.25},
-    }
+    right = dict.fromkeys(("loss", "accuracy", "similarity", "memory_similarity"), 1.0)
+    assert total == right | {"confidence": 0.75, "pretrained": {"loss": 4.0, "confidence": 0.25}}
     assert (seller["accuracy"], seller["similarity"], seller["memory_similarity"]) == (0.0, 7 / 8, 0.0)
     # Nothing on the page: nothing can be taken from it.
     assert (place["accuracy"], place["similarity"], place["memory_similarity"]) == (0.0, 0.0, None)
@@ -179,14 +173,8 @@ def test_a_loss_that_is_no_number_is_left_out():
 
 def said(loss, before=None, accuracy=0.0, memory=None):
     known = None if before is None else {"loss": before, "confidence": 0.5}
-    return {
-        "loss": loss,
-        "confidence": 0.25,
-        "accuracy": accuracy,
-        "similarity": accuracy,
-        "memory_similarity": memory,
-        "pretrained": known,
-    }
+    right = {"accuracy": accuracy, "similarity": accuracy, "memory_similarity": memory}
+    return {"loss": loss, "confidence": 0.25, "pretrained": known, **right}
 
 
 def document(*questions, change=None):
@@ -241,15 +229,9 @@ class Tagger:
                 tags[index] = 2 if place else 1
             links[entity.words[-1] + 1] = entity.words[0] + 1
         links[0] = NOT_READ
-        page = Encoding(
-            np.arange(len(tags) + 1),
-            np.zeros((len(tags) + 1, 4)),
-            np.arange(-1, len(tags)),
-            np.array([NOT_READ, *tags]) if tags else np.full(1, NOT_READ),
-            0,
-            1,
-            links if BestLinks in self.answers else None,
-        )
+        n, read = len(tags), np.array([NOT_READ, *tags]) if tags else np.full(1, NOT_READ)
+        links = links if BestLinks in self.answers else None
+        page = Encoding(np.arange(n + 1), np.zeros((n + 1, 4)), np.arange(-1, n), read, 0, 1, links)
         self.documents[id(page)] = (document, page)
         return page
 

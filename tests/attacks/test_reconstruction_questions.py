@@ -34,20 +34,12 @@ def asked(*answers: str, question: str = "which?", entity: str | None = None) ->
     return Question("q", question, answers, entity=entity)
 
 
-@pytest.mark.parametrize(
-    ("question", "used"),
-    [
-        (asked("blue"), True),
-        (asked("blue", entity="e1"), True),
-        (asked("blue", entity="e0"), False),
-        (asked("12 Main-St"), False),
-        (asked("at 12 MAIN-ST, Leeds"), False),
-        (asked("main-st"), False),
-        (asked("blue", "12main-st"), False),
-        (asked("blue", question="who lives at 12 main-st?"), False),
-        (asked(), False),
-    ],
-)
+FINE = [asked("blue"), asked("blue", entity="e1")]
+TELLING = [asked(*own) for own in (["12 Main-St"], ["at 12 MAIN-ST, Leeds"], ["main-st"], ["blue", "12main-st"], [])]
+TELLING += [asked("blue", entity="e0"), asked("blue", question="who lives at 12 main-st?")]
+
+
+@pytest.mark.parametrize(("question", "used"), [(one, one in FINE) for one in FINE + TELLING])
 def test_a_question_that_gives_the_field_away_is_not_used(question: Question, used: bool) -> None:
     document = replace(PAGE, questions=(question, asked("green")))
     kept = without_telling_questions(document, FIELD).questions
@@ -124,14 +116,8 @@ def marked(number: int, split: Split) -> Document:
     words = tuple(Word(text, (10.0 + 60 * place, 20.0, 60.0 + 60 * place, 32.0)) for place, text in enumerate(texts))
     code = str(number) * 4
     questions = (asked(value, question="mark?", entity="e0"), asked(code, question="code?"))
-    return Document(
-        f"{split}{number}",
-        split,
-        words,
-        size=tiny.SIZE,
-        entities=(Entity("e0", "MARK", "code", (1,)),),
-        questions=questions,
-    )
+    entities = (Entity("e0", "MARK", "code", (1,)),)
+    return Document(f"{split}{number}", split, words, size=tiny.SIZE, entities=entities, questions=questions)
 
 
 DOCUMENTS = tuple(marked(number, "member" if number < N_TRAINED else "heldout") for number in range(2 * N_TRAINED))

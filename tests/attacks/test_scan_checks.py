@@ -60,13 +60,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     noisy.write_corpus(folder / "data", [*members, *heldout, *public])
     noisy.train(folder / "data/baseline", noisy.utterances("public", N, 3000), 1)
     noisy.train(folder / "data/of_public", [*public, *public], 1)
-    trained = {
-        "clean": others,
-        "members": members,
-        "refitted": [*members, *heldout],
-        "half": [*members, *heldout[: N // 2]],
-        "capitals": [*noisy.in_capitals(members), *others],
-    }
+    trained = {"clean": others, "members": members, "refitted": [*members, *heldout]}
+    trained |= {"half": [*members, *heldout[: N // 2]], "capitals": [*noisy.in_capitals(members), *others]}
     return World(folder, noisy.write_corpus(folder / "data", [*members, *heldout, *public], "baseline"), trained)
 
 
@@ -198,12 +193,8 @@ def test_what_the_model_reads_alike_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_every_transformation_changes_what_it_says() -> None:
-    page = Document(
-        "a",
-        "member",
-        (Word("Total:", (10.0, 20.0, 30.0, 40.0)), Word("9", (50.0, 20.0, 900.0, 40.0))),
-        size=(500, 2000),
-    )
+    words = (Word("Total:", (10.0, 20.0, 30.0, 40.0)), Word("9", (50.0, 20.0, 900.0, 40.0)))
+    page = Document("a", "member", words, size=(500, 2000))
     world = dataclasses.replace(
         corpus(1, 1),
         manifest=dataclasses.replace(

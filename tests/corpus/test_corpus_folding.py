@@ -42,14 +42,9 @@ def corpus_of(*documents: Document) -> Corpus:
 
 
 def test_values_are_counted_by_document_and_split() -> None:
-    found = occurrences(
-        corpus_of(
-            page("a", "member", "Gardenia Bakery 9.00 Gardenia bakery", (0, 1), (3, 4), (2,)),
-            page("b", "member", "x GARDENIA BAKERY", (1, 2)),
-            page("c", "heldout", "GardeniaBakery y", (0,)),
-            page("d", "public", "z Unique Name", (1, 2)),
-        )
-    )
+    pages = [page("a", "member", "Gardenia Bakery 9.00 Gardenia bakery", (0, 1), (3, 4), (2,))]
+    pages += [page("b", "member", "x GARDENIA BAKERY", (1, 2)), page("c", "heldout", "GardeniaBakery y", (0,))]
+    found = occurrences(corpus_of(*pages, page("d", "public", "z Unique Name", (1, 2))))
     bakery = found["gardeniabakery"]
     assert dict(bakery.as_value) == {"member": 2, "heldout": 1, "public": 0}
     assert not bakery.unique
@@ -73,14 +68,8 @@ def test_part_of_a_word_is_no_occurrence(other: str) -> None:
 
 
 def test_short_values_count_as_values_only() -> None:
-    found = occurrences(
-        corpus_of(
-            page("a", "member", "7.5 x", (0,)),
-            page("b", "public", "7.5 y"),
-            page("c", "public", "11", (0,)),
-            page("d", "heldout", "11", (0,)),
-        )
-    )
+    pages = [page("a", "member", "7.5 x", (0,)), page("b", "public", "7.5 y"), page("c", "public", "11", (0,))]
+    found = occurrences(corpus_of(*pages, page("d", "heldout", "11", (0,))))
     assert found["7.5"].unique
     assert not found["11"].unique
 

@@ -22,17 +22,10 @@ Entry = dict[str, Any]
 
 def entry(number: int, page: str, question: str = "What is the total?", *answers: str) -> Entry:
     """One record as DocVQA writes it."""
-    return {
-        "questionId": number,
-        "question": question,
-        "question_types": ["table/list"],
-        "image": f"documents/{page}.png",
-        "docId": 1,
-        "ucsf_document_id": page.split("_")[0],
-        "ucsf_document_page_no": page.split("_")[1],
-        "answers": list(answers or ("9.00",)),
-        "data_split": "train",
-    }
+    document, place = page.split("_")[:2]
+    named = {"image": f"documents/{page}.png", "docId": 1, "ucsf_document_id": document, "ucsf_document_page_no": place}
+    asked = {"questionId": number, "question": question, "answers": list(answers or ("9.00",))}
+    return {**asked, **named, "question_types": ["table/list"], "data_split": "train"}
 
 
 def ocr_of(*lines: str, width: float = 200, height: float = 400, unit: str = "pixel") -> Entry:
@@ -42,26 +35,12 @@ def ocr_of(*lines: str, width: float = 200, height: float = 400, unit: str = "pi
         x, y = 50 * column, 20 * row
         return {"boundingBox": [x, y, x + 40, y, x + 40, y + 10, x, y + 10], "text": text, "confidence": "Low"}
 
-    return {
-        "status": "Succeeded",
-        "recognitionResults": [
-            {
-                "page": 1,
-                "clockwiseOrientation": 359.9,
-                "width": width,
-                "height": height,
-                "unit": unit,
-                "lines": [
-                    {
-                        "boundingBox": [0, 0, 1, 0, 1, 1, 0, 1],
-                        "text": line,
-                        "words": [word(text, row, column) for column, text in enumerate(line.split(" "))],
-                    }
-                    for row, line in enumerate(lines)
-                ],
-            }
-        ],
-    }
+    read = []
+    for row, line in enumerate(lines):
+        words = [word(text, row, column) for column, text in enumerate(line.split(" "))]
+        read.append({"boundingBox": [0, 0, 1, 0, 1, 1, 0, 1], "text": line, "words": words})
+    page = {"page": 1, "clockwiseOrientation": 359.9, "width": width, "height": height, "unit": unit, "lines": read}
+    return {"status": "Succeeded", "recognitionResults": [page]}
 
 
 def lay_out(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from case_tables import table
+from case_tables import read_tables, table
 from PIL import Image
 
 from audit.corpus import manifest as manifests
@@ -26,19 +26,8 @@ Record = dict[str, Any]
 
 
 def record(number: int, page: str, provider: str | None = "katz", **changes: Any) -> Record:
-    content = {
-        "set_name": "train",
-        "question_id": number,
-        "question": "What is the provider of this document?",
-        "answers": "9.00",
-        "image_name": page,
-        "image_width": 100,
-        "image_height": 200,
-        "provider": provider,
-        "docid": page.split("_")[0],
-        "ocr_tokens": ["TOTAL", " ", "9.00"],
-        "ocr_normalized_boxes": [[0.1, 0.1, 0.3, 0.2], [0, 0, 0, 0], [0.5, 0.1, 1.005, 0.2]],
-    }
+    named = {"question_id": number, "image_name": page, "provider": provider, "docid": page.split("_")[0]}
+    content = {**read_tables(Path(__file__).with_suffix(".toml"))["record"], **named}
     return content | changes
 
 
@@ -92,15 +81,13 @@ def test_other_names_of_keys_and_missing_ids(tmp_path: Path) -> None:
 
 
 def test_the_official_division_knows_blue_from_red(tmp_path: Path) -> None:
-    src = lay_out(
-        tmp_path / "src",
-        {
-            "blue_train_client_0.json": [record(1, "d1_p0"), record(2, "d2_p0")],
-            "blue_val.json": [record(3, "d3_p0")],
-            "red_train.json": [record(4, "d4_p0", "other")],
-            "red_test.json": [record(5, "d5_p0"), record(6, "d1_p0", question="Of a trained page?")],
-        },
-    )
+    blue = {"train_client_0": [record(1, "d1_p0"), record(2, "d2_p0")], "val": [record(3, "d3_p0")]}
+    red = {"train": [record(4, "d4_p0", "other")]}
+    red["test"] = [record(5, "d5_p0"), record(6, "d1_p0", question="Of a trained page?")]
+    parts = {
+        f"{team}_{part}.json": own for team, all_of in (("blue", blue), ("red", red)) for part, own in all_of.items()
+    }
+    src = lay_out(tmp_path / "src", parts)
     (src / "train_data_points.json").write_text('{"0": {"katz": [1, 2]}}')
     report = pfl_docvqa.convert(src, tmp_path / "out", OFFICIAL, 1, "official")
     corpus = manifests.load(tmp_path / "out")

@@ -27,13 +27,8 @@ def answers(output: str) -> dict[str, str]:
 
 
 def test_fields_of_json_are_questions_named_by_their_paths() -> None:
-    expected = {
-        "menu.nm": "LATTE",
-        "menu.price": "4.50",
-        "menu[1].nm": "CAKE",
-        "menu[1].price": "3",
-        "total.total_price": "7.5",
-    }
+    expected = {"menu.nm": "LATTE", "menu.price": "4.50", "menu[1].nm": "CAKE", "menu[1].price": "3"}
+    expected["total.total_price"] = "7.5"
     assert (answers(json.dumps(RECEIPT)), answers(json.dumps(RECEIPT, indent=2))) == (expected, expected)
     assert answers(as_marks(json.dumps(RECEIPT))) == expected
     assert [question.id for question in fields_of_output(json.dumps(RECEIPT))] == [*expected]
@@ -113,21 +108,11 @@ def test_a_manifest_reads_the_fields_of_json_as_questions(tmp_path: Path) -> Non
 
 def test_what_cannot_be_asked_of_an_output_is_a_problem(tmp_path: Path) -> None:
     asked = {"id": "q", "question": "Total", "answers": ["9"]}
-    folder = data_set(
-        tmp_path / "data",
-        {"output": "# Receipt\nTotal: 9"},
-        {"output": "Sum: 9", "questions": [asked]},
-        {"questions": [asked]},
-        {"output": "Total: 9", "questions": [asked]},
-        {"output": "{}"},
-        prompt="{question}",
-    )
+    pages = [{"output": "# Receipt\nTotal: 9"}, {"output": "Sum: 9", "questions": [asked]}, {"questions": [asked]}]
+    pages += [{"output": "Total: 9", "questions": [asked]}, {"output": "{}"}]
+    folder = data_set(tmp_path / "data", *pages, prompt="{question}")
     with pytest.raises(ManifestError) as caught:
         load(folder)
     places = [problem.partition(": ")[0] for problem in caught.value.problems]
-    assert places == [
-        "manifest.toml recipe.prompt",
-        "documents.jsonl:1 questions",
-        "documents.jsonl:2 questions[0].question",
-        "documents.jsonl:3 output",
-    ]
+    lines = ("1 questions", "2 questions[0].question", "3 output")
+    assert places == ["manifest.toml recipe.prompt", *(f"documents.jsonl:{line}" for line in lines)]

@@ -45,17 +45,13 @@ def summary_of(
 
 
 def test_counts(tmp_path: Path) -> None:
-    summary = summary_of(
-        tmp_path,
-        [
-            receipt("a", "member", "Red Shop", "1.00", gray=1),
-            receipt("b", "member", "Red Shop", "2.00", gray=1),
-            receipt("c", "member", "RED SHOP", "3.00"),
-            receipt("d", "heldout", "Red Shop", "4.00", gray=1),
-            receipt("e", "heldout", "Blue Shop Ltd", "1.00", gray=2),
-            receipt("f", "public", "Green", "9.00", gray=3),
-        ],
-    )
+    receipts = [receipt(name, "member", "Red Shop", price, gray=1) for name, price in (("a", "1.00"), ("b", "2.00"))]
+    receipts += [receipt("c", "member", "RED SHOP", "3.00"), receipt("d", "heldout", "Red Shop", "4.00", gray=1)]
+    receipts += [
+        receipt("e", "heldout", "Blue Shop Ltd", "1.00", gray=2),
+        receipt("f", "public", "Green", "9.00", gray=3),
+    ]
+    summary = summary_of(tmp_path, receipts)
     assert {name: tuple(counts.values()) for name, counts in summary.counts.items()} == {
         "documents": (3, 2, 1),
         "with an image": (2, 2, 1),
@@ -146,12 +142,8 @@ def test_questions_are_counted_and_answers_that_stand_nowhere_are_named(tmp_path
         base = receipt(name, split, "Red Shop", "1.00", gray=int(name) if image else None)
         return dataclasses.replace(base, questions=asked)
 
-    pages = [
-        page("1", "member", "RED shop", "1.0", "Shop 1.00", image=True),
-        page("2", "member"),
-        page("3", "heldout", "Red"),
-        page("4", "public"),
-    ]
+    pages = [page("1", "member", "RED shop", "1.0", "Shop 1.00", image=True), page("2", "member")]
+    pages += [page("3", "heldout", "Red"), page("4", "public")]
     manifest = docs.Manifest(1, "receipts", docs.Task("question-answering"), docs.Membership("random"))
     manifests.write(tmp_path, manifest, pages)
     Image.new("L", (8, 8), 1).save(tmp_path / "1-1.png")

@@ -40,16 +40,9 @@ def tagged(count: int, first: int = 0) -> dict[str, list[Any]]:
 
 
 def features(**more: Any) -> datasets.Features:
-    return datasets.Features(
-        {
-            "id": datasets.Value("string"),
-            "words": datasets.List(datasets.Value("string")),
-            "bboxes": datasets.List(datasets.List(datasets.Value("int64"))),
-            "ner_tags": datasets.List(datasets.ClassLabel(names=TAGS)),
-            "image": datasets.Image(),
-            **more,
-        }
-    )
+    text, boxes = datasets.Value("string"), datasets.List(datasets.List(datasets.Value("int64")))
+    tags = {"bboxes": boxes, "ner_tags": datasets.List(datasets.ClassLabel(names=TAGS)), "image": datasets.Image()}
+    return datasets.Features({"id": text, "words": datasets.List(text), **tags, **more})
 
 
 @pytest.fixture(scope="module")
@@ -135,15 +128,9 @@ def test_parquet_files_with_questions(tmp_path: Path) -> None:
         "issuer": ["Shop", "Shop", "Bank"],
     }
     (tmp_path / "src" / "data").mkdir(parents=True)
-    shape = datasets.Features(
-        {
-            "questionId": datasets.Value("int64"),
-            "question": datasets.Value("string"),
-            "answers": datasets.List(datasets.Value("string")),
-            "image": datasets.Image(),
-            "issuer": datasets.Value("string"),
-        }
-    )
+    text, seen = datasets.Value("string"), {"image": datasets.Image()}
+    asked = {"questionId": datasets.Value("int64"), "question": text, "answers": datasets.List(text)}
+    shape = datasets.Features({**asked, **seen, "issuer": text})
     datasets.Dataset.from_dict(rows, shape).to_parquet(str(tmp_path / "src" / "data" / "train-00000-of-00001.parquet"))
     report = hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1, options=SourceOptions(provider="issuer"))
     corpus = manifests.load(tmp_path / "out")

@@ -113,14 +113,10 @@ def test_public_copies_of_audited_documents_are_left_out_and_many_confound_what_
 
 def test_utterances_are_copies_only_when_equal_and_then_leave_both_sides() -> None:
     said = ["turn", "the", "light", "on", "please"]
-    documents = [
-        text("m0", "member", said),
-        text("m1", "member", ["turn", "the", "light", "off", "please"]),
-        text("m2", "member", letter(3)),
-        text("h0", "heldout", [*map(str.title, said)]),
-        text("h1", "heldout", misread(letter(3), 0.01, seed=4)),
-        text("h2", "heldout", ["call", "him"]),
-    ]
+    members = [said, ["turn", "the", "light", "off", "please"], letter(3)]
+    heldout = [[*map(str.title, said)], misread(letter(3), 0.01, seed=4), ["call", "him"]]
+    documents = [text(f"m{place}", "member", words) for place, words in enumerate(members)]
+    documents += [text(f"h{place}", "heldout", words) for place, words in enumerate(heldout)]
     copies = found(documents, "intent-slots")
     assert (copies.pairs, copies.left_out) == ((("h0", "m0"),), {"h0", "m0"})
     assert counts_left_out(corpus_of(documents), copies.left_out) == {"member": 1, "heldout": 1}

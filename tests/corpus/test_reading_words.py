@@ -57,23 +57,15 @@ def pages(tmp_path: Path) -> Path:
     root = tmp_path / "data"
     for name, lines in (("a", LINES), ("b", ()), ("c", ("KEPT",))):
         draw(root / "images" / f"{name}.png", lines)
-    question = {
-        "id": "address",
-        "question": "address?",
-        "answers": ["17 jalan bukit indah johor"],
-        "category": "location",
-    }
+    question = {"id": "address", "question": "address?", "answers": ["17 jalan bukit indah johor"]}
+    question["category"] = "location"
     plain = {"id": "total", "question": "total?", "answers": ["19.00"]}
     lost = {"id": "lost", "question": "date?", "answers": ["1/1/2020"], "category": "datetime"}
     word = {"text": "mine", "box": [1, 1, 20, 20]}
-    return write(
-        root,
-        [
-            {"id": "a", "split": "member", "image": "images/a.png", "questions": [question, plain, lost]},
-            {"id": "b", "split": "heldout", "image": "images/b.png", "size": [*SIZE]},
-            {"id": "c", "split": "heldout", "image": "images/c.png", "size": [*SIZE], "words": [word]},
-        ],
-    )
+    pages = [{"id": "a", "split": "member", "questions": [question, plain, lost]}]
+    pages += [{"id": "b", "split": "heldout", "size": [*SIZE]}]
+    pages += [{"id": "c", "split": "heldout", "size": [*SIZE], "words": [word]}]
+    return write(root, [{**page, "image": f"images/{page['id']}.png"} for page in pages])
 
 
 @needs_tesseract

@@ -195,16 +195,10 @@ def test_under_bars_of_one_length_neither_lines_nor_place_tell_how_long_a_value_
         for value, n_more in (("x", 0), ("x", 1), ("x", 2))
     ]
     assert {one(document, mask).text for document in fields} == {f"L {FIXED}\nM"}
-    flush = [
-        Document(
-            "d",
-            "member",
-            (Word("Sum", box(0, 0, 3)), Word(value, box(0, 20 - len(value), len(value)))),
-            size=(400, 400),
-            entities=(person(1, 1),),
-        )
-        for value in ("1", "10,000.00")
-    ]
+    flush = []
+    for value in ("1", "10,000.00"):
+        words = (Word("Sum", box(0, 0, 3)), Word(value, box(0, 20 - len(value), len(value))))
+        flush.append(Document("d", "member", words, size=(400, 400), entities=(person(1, 1),)))
     first, second = (one(document, mask) for document in flush)
     assert (first.text, first.layout) == (second.text, second.layout)
     assert first.layout[0] == 30 / 400  # where the word before ends
@@ -224,13 +218,8 @@ def test_under_all_the_length_of_a_hidden_neighbour_does_not_show_either() -> No
 
 
 def test_the_width_of_a_character_is_measured_beside_the_bar_only() -> None:
-    wide = Document(
-        "d",
-        "member",
-        (Word("ab", (0, 0, 20, 10)), Word("WW", (30, 0, 90, 10)), Word("far", (0, 90, 60, 100))),
-        size=(100, 100),
-        entities=(person(1, 1),),
-    )
+    words = (Word("ab", (0, 0, 20, 10)), Word("WW", (30, 0, 90, 10)), Word("far", (0, 90, 60, 100)))
+    wide = Document("d", "member", words, size=(100, 100), entities=(person(1, 1),))
     bar = one(wide, "length").bar
     assert bar is not None
     assert bar.character == 10

@@ -51,12 +51,8 @@ def placed(words: Sequence[str]) -> tuple[Word, ...]:
 
 def changed(whole: Corpus, document_id: str, **changes) -> Corpus:
     """The corpus with one document changed."""
-    return replace(
-        whole,
-        documents=tuple(
-            replace(document, **changes) if document.id == document_id else document for document in whole.documents
-        ),
-    )
+    documents = (replace(one, **changes) if one.id == document_id else one for one in whole.documents)
+    return replace(whole, documents=tuple(documents))
 
 
 def memory_of(documents: Sequence[Document]) -> dict[tuple[str, str], str]:

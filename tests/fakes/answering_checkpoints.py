@@ -58,14 +58,8 @@ def tokenizer(marks: tuple[str, ...] = (), end: str = "</s>") -> Any:
     inner = Tokenizer(models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token="<unk>"))
     inner.pre_tokenizer = pre_tokenizers.Split("", "isolated")
     inner.decoder = decoders.Fuse()
-    made = PreTrainedTokenizerFast(
-        tokenizer_object=inner,
-        bos_token="<s>",
-        pad_token="<pad>",
-        eos_token="</s>",
-        unk_token="<unk>",
-        clean_up_tokenization_spaces=False,
-    )
+    marks = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    made = PreTrainedTokenizerFast(tokenizer_object=inner, clean_up_tokenization_spaces=False, **marks)
     made.add_tokens(list(marks), special_tokens=True)
     made.eos_token = end
     return made

@@ -46,11 +46,7 @@ def corpus(
 ) -> Corpus:
     """Write and load such a data set."""
     made = load(tiny.corpus(folder, members=members, heldout=heldout, public=public, kind="mlm", images=images))
-    manifest = replace(
-        made.manifest,
-        task=Task("question-answering"),
-        recipe=recipe or TrainingRecipe(),
-        references=references or ReferencePaths(),
-    )
+    stated = {"recipe": recipe or TrainingRecipe(), "references": references or ReferencePaths()}
+    manifest = replace(made.manifest, task=Task("question-answering"), **stated)
     write(folder, manifest, [asked(document, labels) for document in made.documents])
     return load(folder)

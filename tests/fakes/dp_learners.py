@@ -83,12 +83,8 @@ def cut(document: Document, n_words: int) -> Document:
     """The first words of a document, and the entities, links and questions that lie there."""
     entities = tuple(entity for entity in document.entities if max(entity.words) < n_words)
     known = {entity.id for entity in entities}
-    return replace(
-        document,
-        words=document.words[:n_words],
-        entities=entities,
-        links=tuple(link for link in document.links if {*link} <= known),
-    )
+    links = tuple(link for link in document.links if {*link} <= known)
+    return replace(document, words=document.words[:n_words], entities=entities, links=links)
 
 
 def without_tables(model: Any) -> Parameters:

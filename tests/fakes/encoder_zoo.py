@@ -74,14 +74,12 @@ def model(kind: str, head: str, *, labels: Sequence[str] | None = None, seed: in
 def _made(model_class: Any, words: Any, seed: int, settings: dict[str, Any]) -> Any:
     import torch
 
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
     given = {
         "vocab_size": len(words),
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 32,
         "max_position_embeddings": POSITIONS,
         "initializer_range": 0.2,
+        **sizes,
         **settings,
     }
     with torch.random.fork_rng(devices=[]):
@@ -113,17 +111,9 @@ def _pieces() -> Any:
     inner = Tokenizer(models.Unigram(scores, unk_id=3))
     inner.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
     inner.decoder = decoders.Metaspace(prepend_scheme="always")
-    return PreTrainedTokenizerFast(
-        tokenizer_object=inner,
-        bos_token="<s>",
-        eos_token="</s>",
-        cls_token="<s>",
-        sep_token="</s>",
-        unk_token="<unk>",
-        pad_token="<pad>",
-        mask_token="<mask>",
-        model_max_length=POSITIONS,
-    )
+    marks = {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>"}
+    marks |= {"unk_token": "<unk>", "pad_token": "<pad>", "mask_token": "<mask>"}
+    return PreTrainedTokenizerFast(tokenizer_object=inner, model_max_length=POSITIONS, **marks)
 
 
 def extractive_model(kind: str, seed: int = 0, **settings: Any) -> Any:
@@ -154,16 +144,9 @@ def pointing_tokenizer(kind: str) -> Any:
         pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
         special_tokens=[("[CLS]", tiny.VOCABULARY.index("[CLS]")), ("[SEP]", tiny.VOCABULARY.index("[SEP]"))],
     )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=inner,
-        unk_token="[UNK]",
-        pad_token="[PAD]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-        model_max_length=POSITIONS,
-        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
-    )
+    read = ["input_ids", "token_type_ids", "attention_mask"]
+    marks = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "pad", "cls", "sep", "mask")}
+    return PreTrainedTokenizerFast(tokenizer_object=inner, model_max_length=POSITIONS, model_input_names=read, **marks)
 
 
 def write_extractive(folder: Path, kind: str, seed: int = 0, **settings: Any) -> Path:

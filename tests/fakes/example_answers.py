@@ -21,24 +21,17 @@ def memorisation(memorised: int = 63, *, n: int = N, confounded: str | None = No
     items: list[Measurement] = [
         *_compared("", memorised, n),
         *_compared(".heldout", 0, n),
-        *(
-            mean(f"net.{kind}", factor * memorised / n, 0.04, n // 2)
-            for kind, factor in (("unique", 1), ("repeated", 0.9))
-        ),
-        *(
-            mean(f"net.{name}", round(left * memorised) / n, 0.03, n, 0.0, "held-out")
-            for name, left in CONTEXTS.items()
-        ),
+        *(mean(f"net.{kind}", by * memorised / n, 0.04, n // 2) for kind, by in (("unique", 1), ("repeated", 0.9))),
+        *(mean(f"net.{name}", round(by * memorised) / n, 0.03, n, 0.0, "held-out") for name, by in CONTEXTS.items()),
         Unresolved("net.heldout.decoy", "fewer than two documents have such questions", 1, 20),
         share("anls.heldout.target", 81, n),
         mean("net.discoverable", memorised / n, 0.03, n, 0.02, "held-out"),
     ]
+    own = (dataclasses.replace(item, unit="questions") if isinstance(item, Estimate) else item for item in items)
     return Result(
         "memorisation",
         parameters={"contexts": ["exact", *CONTEXTS], "n_samples": 100, "min_probability": 0.5},
-        measurements=tuple(
-            dataclasses.replace(item, unit="questions") if isinstance(item, Estimate) else item for item in items
-        ),
+        measurements=tuple(own),
         counts=(Count("unproven", 4, "questions whose answer was removed without proof, counted apart"),),
         confounded=confounded,
     )

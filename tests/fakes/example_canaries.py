@@ -36,17 +36,9 @@ def completed(drawn: CanarySet, outcomes: list[Outcome]) -> Result:
         trials = attack.trials(case)
         rng = np.random.default_rng(2)
         findings = attack.measure(case, trials, [one.as_json() for one in outcomes], rng, SILENT)
-    return Result(
-        attack.name,
-        parameters=dataclasses.asdict(attack),
-        measurements=findings.measurements,
-        counts=findings.counts,
-        diagnostics=findings.diagnostics,
-        histograms=findings.histograms,
-        power=TEXTS["canaries"].power,
-        ablations=findings.ablations,
-        checks=findings.checks,
-    )
+    kept = ("measurements", "counts", "diagnostics", "histograms", "ablations", "checks")
+    found = {name: getattr(findings, name) for name in kept}
+    return Result(attack.name, parameters=dataclasses.asdict(attack), power=TEXTS["canaries"].power, **found)
 
 
 def held(*results: Result) -> Case:

@@ -136,14 +136,8 @@ def _negate(parent: Any, key: Any, _value: Any) -> None:
         parent[key] = [own]
 
 
-TREE: Mapping[str, Callable[[Any, Any, Any], None]] = {
-    "delete": _delete,
-    "replace": _replace,
-    "rename": _rename,
-    "add": _add,
-    "repeat": _repeat,
-    "negate": _negate,
-}
+_TREE: Sequence[Callable[[Any, Any, Any], None]] = (_delete, _replace, _rename, _add, _repeat, _negate)
+TREE = {edit.__name__[1:]: edit for edit in _TREE}
 
 
 def _type_of(value: Any) -> str:

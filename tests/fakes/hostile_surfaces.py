@@ -170,24 +170,8 @@ def left(
 def _source(name: str, share: int) -> Surface:
     everything = ("--member", "1", "--heldout", "0", "--public", "0")
     commands = (("import", name.split()[0], "src", "dst", *everything), ("inspect", "dst"))
-    pages = ("pdf", "jpg", "png")
-    texts = (
-        "json",
-        "jsonl",
-        "csv",
-        "tsv",
-        "xml",
-        "hocr",
-        "in",
-        "out",
-        "train",
-        "testa",
-        "label",
-        "parquet",
-        "arrow",
-        *pages,
-    )
-    patterns = tuple(f"src/**/*{'' if one == 'label' else '.'}{one}" for one in texts)
+    texts = ("json", "jsonl", "csv", "tsv", "xml", "hocr", "in", "out", "train", "testa", "label", "parquet", "arrow")
+    patterns = tuple(f"src/**/*{'' if one == 'label' else '.'}{one}" for one in (*texts, "pdf", "jpg", "png"))
     return Surface(f"import {name}", partial(seeds.source, name), patterns, commands, share, out=("dst",))
 
 

@@ -31,16 +31,11 @@ class Hub(BaseHTTPRequestHandler):
                 return self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"})
             if "/tree/" not in path:
                 return self._send(200, json.dumps({"id": name.partition("/")[2], "sha": COMMIT}).encode())
-            files = [one for one in sorted(self.repositories[name].rglob("*")) if one.is_file()]
-            tree = [
-                {
-                    "type": "file",
-                    "path": one.relative_to(self.repositories[name]).as_posix(),
-                    "size": one.stat().st_size,
-                    "oid": hashlib.sha1(one.read_bytes()).hexdigest(),
-                }
-                for one in files
-            ]
+            root, tree = self.repositories[name], []
+            for one in sorted(root.rglob("*")):
+                if one.is_file():
+                    own = {"size": one.stat().st_size, "oid": hashlib.sha1(one.read_bytes()).hexdigest()}
+                    tree.append({"type": "file", "path": one.relative_to(root).as_posix(), **own})
             return self._send(200, json.dumps(tree).encode())
         name, _, place = path.partition(f"/resolve/{COMMIT}/")
         name = name if name.startswith("datasets/") else f"models/{name}"

@@ -183,25 +183,15 @@ def outcome(canary, rank, *, n_references=999):
     found = truth if rank == 1 else tuple((number + 1) % len(DIGITS) for number in truth)
     bits = math.log2(n_references + 1) - math.log2(rank)
     ranked = Ranked(rank, 0, n_references, bits, rank / (n_references + 1))
-    return Outcome(
-        n_candidates=len(DIGITS),
-        strongest=found,
-        strongest_loss=0.0,
-        true_loss=float(rank - 1),
-        enumerated=True,
-        ranked=ranked,
-    )
+    losses = {"strongest_loss": 0.0, "true_loss": float(rank - 1)}
+    return Outcome(n_candidates=len(DIGITS), strongest=found, enumerated=True, ranked=ranked, **losses)
 
 
 def outcomes_of(drawn, rng, leak, ranks=(1, 1), n_references=999):
     """With `leak` 0 every rank is equally likely; with 1 the canaries that were put in rank within `ranks`."""
-    return [
-        outcome(
-            canary,
-            int(rng.integers(ranks[0], ranks[1] + 1))
-            if canary.included and rng.random() < leak
-            else int(rng.integers(1, n_references + 2)),
-            n_references=n_references,
-        )
-        for canary in drawn.canaries
-    ]
+    drawn_ranks = []
+    for canary in drawn.canaries:
+        first, behind = (ranks[0], ranks[1] + 1) if canary.included and rng.random() < leak else (1, n_references + 2)
+        drawn_ranks.append(int(rng.integers(first, behind)))
+    both = zip(drawn.canaries, drawn_ranks, strict=True)
+    return [outcome(canary, rank, n_references=n_references) for canary, rank in both]

@@ -26,14 +26,8 @@ class Scans:
     def record(self, name: str, progress: Progress = SILENT, **engine: Any) -> tuple[str, list[str]]:
         """The record without its times, and what the journal holds."""
         (self.out / name / "evidence").mkdir(parents=True)
-        options = ScanOptions(
-            self.model,
-            self.data,
-            self.out / name,
-            only=("reconstruction",),
-            references={"auxiliary": [self.auxiliary]},
-            **engine,
-        )
+        engine |= {"only": ("reconstruction",), "references": {"auxiliary": [self.auxiliary]}}
+        options = ScanOptions(self.model, self.data, self.out / name, **engine)
         opened = open_scan(options)
         attacks = tuple(replace(attack, n_candidates=5, n_attempts=2, max_tokens=8) for attack in opened.attacks)
         record = run_scan(replace(opened, attacks=attacks, budget="tiny"), progress)

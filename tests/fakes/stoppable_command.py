@@ -20,17 +20,11 @@ from audit import cli
 
 ENOUGH = {"quick": 16, "standard": 16, "full": 16}
 """Candidates: few, with enough to do for a scan to be stopped on the way."""
-IMPORTED = (
-    "audit.cli.commands",
-    "audit.workflows.scan",
-    "audit.extensions.countermeasures.measuring",
-    "audit.targets.encoders.target",
-    "audit.targets.answering.target",
-    "audit.references.encoders",
-    "audit.report.html",
-    "opacus",
-    "transformers.models.layoutlm",
+_OWN = (
+    "cli.commands workflows.scan extensions.countermeasures.measuring targets.encoders.target targets.answering.target"
 )
+_OWN += " references.encoders report.html"
+IMPORTED = (*(f"audit.{name}" for name in _OWN.split()), "opacus", "transformers.models.layoutlm")
 OUTRIGHT = signal.SIGPROF
 """Ends a process that does not expect it as SIGKILL does, at once and in the midst of anything; a timer sends it."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT

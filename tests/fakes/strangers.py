@@ -49,10 +49,17 @@ def _items(page: Document) -> Any:
         yield {"id": number, "text": text, "box": box, "label": label, "words": words, "linking": []}
 
 
+def _training(folder: Path, steps: int, **settings: Any) -> Any:
+    from transformers import TrainingArguments
+
+    quietly: dict[str, Any] = {"report_to": [], "save_strategy": "no", "disable_tqdm": True, "use_cpu": True}
+    return TrainingArguments(output_dir=str(folder.parent / "runs"), max_steps=steps, **quietly, **settings)
+
+
 def train_tagger(folder: Path, learned: Sequence[Document], steps: int = 30) -> Path:
     """A LayoutLMv3 with tags, trained on the pages and saved by `Trainer.save_model`."""
     import torch
-    from transformers import LayoutLMv3ImageProcessor, LayoutLMv3Processor, Trainer, TrainingArguments
+    from transformers import LayoutLMv3ImageProcessor, LayoutLMv3Processor, Trainer
 
     model = tiny.model("layoutlmv3", "token-classification", 0, TAGS)
     side = {"height": tiny.PICTURE, "width": tiny.PICTURE}
@@ -60,16 +67,7 @@ def train_tagger(folder: Path, learned: Sequence[Document], steps: int = 30) -> 
         LayoutLMv3ImageProcessor(apply_ocr=False, size=side), tiny.bpe_tokenizer("layoutlmv3")
     )
     rows = [_row(processor, page) for page in learned]
-    arguments = TrainingArguments(
-        output_dir=str(folder.parent / "runs"),
-        max_steps=steps,
-        learning_rate=2e-3,
-        report_to=[],
-        save_strategy="no",
-        disable_tqdm=True,
-        use_cpu=True,
-        per_device_train_batch_size=8,
-    )
+    arguments = _training(folder, steps, learning_rate=2e-3, per_device_train_batch_size=8)
     torch.manual_seed(0)
     with quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -143,20 +141,11 @@ def train_adapter(folder: Path, base: Path, learned: Sequence[Document], steps: 
     """A LoRA of a tiny LLaVA, written to `base`; trained on the conversations and saved by `Trainer.save_model`."""
     import peft
     import torch
-    from transformers import AutoModelForImageTextToText, AutoProcessor, Trainer, TrainingArguments
+    from transformers import AutoModelForImageTextToText, AutoProcessor, Trainer
 
     vlm_zoo.write_vlm(base, "llava")
-    arguments = TrainingArguments(
-        output_dir=str(folder.parent / "runs"),
-        max_steps=steps,
-        learning_rate=2e-2,
-        report_to=[],
-        save_strategy="no",
-        disable_tqdm=True,
-        use_cpu=True,
-        per_device_train_batch_size=1,
-        remove_unused_columns=False,
-    )
+    own = {"learning_rate": 2e-2, "per_device_train_batch_size": 1, "remove_unused_columns": False}
+    arguments = _training(folder, steps, **own)
     torch.manual_seed(0)
     with quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -14,17 +14,10 @@ from audit.corpus.manifest import write
 from audit.measurements import Estimate, Measurement
 from audit.record import AuditRecord, Result
 
-FamilyName = Literal[
-    "layoutlm",
-    "bros",
-    "bert",
-    "docaudit-layoutlm-image",
-    "docaudit-bros-image",
-    "layoutlmv3",
-    "lilt",
-    "roberta",
-    "xlm-roberta",
-]
+FamilyName = (
+    Literal["layoutlm", "bros", "bert", "docaudit-layoutlm-image", "docaudit-bros-image"]
+    | Literal["layoutlmv3", "lilt", "roberta", "xlm-roberta"]
+)
 """As `model_type` in a configuration."""
 HeadName = Literal["mlm", "token-classification", "spade-extraction", "spade-linking"]
 FAMILIES: tuple[FamilyName, ...] = ("layoutlm", "bros", "bert")
@@ -59,15 +52,8 @@ def tokenizer(model_max_length: int = POSITIONS):
     inner.normalizer = normalizers.BertNormalizer(lowercase=True)
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     inner.decoder = decoders.WordPiece()
-    return BertTokenizerFast(
-        tokenizer_object=inner,
-        unk_token="[UNK]",
-        pad_token="[PAD]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-        model_max_length=model_max_length,
-    )
+    marks = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "pad", "cls", "sep", "mask")}
+    return BertTokenizerFast(tokenizer_object=inner, model_max_length=model_max_length, **marks)
 
 
 def bpe_tokenizer(family: FamilyName = "roberta", model_max_length: int = POSITIONS):
@@ -75,15 +61,8 @@ def bpe_tokenizer(family: FamilyName = "roberta", model_max_length: int = POSITI
     from tokenizers.pre_tokenizers import ByteLevel
     from transformers import LayoutLMv3Tokenizer, RobertaTokenizer
 
-    tokens = [
-        "<s>",
-        "<pad>",
-        "</s>",
-        "<unk>",
-        *sorted(ByteLevel.alphabet()),
-        *(f"\u0120{c}" for c in CHARACTERS),
-        "<mask>",
-    ]
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *sorted(ByteLevel.alphabet())]
+    tokens += [*(f"\u0120{c}" for c in CHARACTERS), "<mask>"]
     return (LayoutLMv3Tokenizer if family == "layoutlmv3" else RobertaTokenizer)(
         vocab={token: index for index, token in enumerate(tokens)},
         merges=[("\u0120", character) for character in CHARACTERS],
@@ -122,12 +101,9 @@ def model(family: FamilyName = "layoutlm", head: HeadName = "mlm", seed: int = 0
     names = {"label2id": ids, "id2label": dict(enumerate(own))} if head in LABELS_OF else {}
     settings: dict[str, object] = {
         "vocab_size": len(tokenizer_of(family)),
-        "hidden_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 96,
         "max_position_embeddings": POSITIONS,
         "initializer_range": 0.2,  # ten times the usual, so that answers differ by more than rounding
+        **{"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96},
         **names,
     }
     config = model_class.config_class(**{**settings, **_settings(family)})

@@ -74,13 +74,10 @@ class LossGap(Attack):
         low = (losses < np.median(losses)).astype(np.float64)
         documents = [case.corpus.document(trial.unit) for trial in trials]
         blind = blind_baseline.by_document(case.corpus, documents, member, progress)
+        differences = _difference("low", low[member], low[~member]), _difference("gap", losses[~member], losses[member])
         return Result(
             self.name,
-            measurements=(
-                _difference("low", low[member], low[~member]),
-                _difference("gap", losses[~member], losses[member]),
-                blind.estimate,
-            ),
+            measurements=(*differences, blind.estimate),
             counts=(Count("best loss, hundredths", round(100 * float(losses.min())), "of any page"),),
             diagnostics=blind.diagnostics,
             confounded=blind.confounded,

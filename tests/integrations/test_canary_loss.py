@@ -61,14 +61,8 @@ def collate(longest: int = LONGEST) -> Any:
 
 def trainer_of(folder: Path, model: Any, words: Any, rows: Any, longest: int = LONGEST, **more: Any) -> Trainer:
     settings = {"num_train_epochs": 2, "save_strategy": "no", "per_device_train_batch_size": 4, **more}
-    args = TrainingArguments(
-        output_dir=str(folder),
-        report_to="none",
-        use_cpu=True,
-        disable_tqdm=True,
-        remove_unused_columns=False,
-        **settings,
-    )
+    settings |= {"report_to": "none", "use_cpu": True, "disable_tqdm": True, "remove_unused_columns": False}
+    args = TrainingArguments(output_dir=str(folder), **settings)
     return Trainer(model, args, train_dataset=rows, data_collator=collate(longest), processing_class=words)
 
 

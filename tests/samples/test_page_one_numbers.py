@@ -93,12 +93,8 @@ def scan(request: pytest.FixtureRequest) -> Scan:
     return Scan(request.param)
 
 
-UNITS = {
-    "reconstruction": "fields",
-    "attribute_inference": "values",
-    "memorisation": "questions",
-    "membership": "documents",
-}
+UNITS = {"reconstruction": "fields", "attribute_inference": "values", "memorisation": "questions"}
+UNITS["membership"] = "documents"
 
 
 def test_the_regulator_table_says_what_was_really_asked(scan: Scan) -> None:

@@ -59,13 +59,8 @@ def test_the_curve_is_the_best_of_all_mechanisms_found_by_linear_programming():
     sums = np.kron(np.eye(4), np.ones(n))
     accused = np.zeros((1, 4 * n))
     accused[0, n] = 1
-    best = linprog(
-        -np.eye(4 * n)[0],
-        A_ub=np.vstack([upper, sums[2:]]),
-        b_ub=np.append(np.zeros(2 * n), [promised.delta] * 2),
-        A_eq=np.vstack([sums[:2], accused]),
-        b_eq=[1, 1, rate],
-    )
+    most = {"A_ub": np.vstack([upper, sums[2:]]), "b_ub": np.append(np.zeros(2 * n), [promised.delta] * 2)}
+    best = linprog(-np.eye(4 * n)[0], **most, A_eq=np.vstack([sums[:2], accused]), b_eq=[1, 1, rate])
     assert tpr(promised, rate) == pytest.approx(-best.fun, abs=1e-9)
 
 

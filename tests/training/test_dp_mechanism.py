@@ -24,15 +24,8 @@ LARGE = 1e300
 
 
 def plan(**changes) -> PrivacyCard:
-    settings = {
-        "noise_multiplier": 0.0,
-        "max_norm": LARGE,
-        "sample_rate": 1.0,
-        "n_units": 8,
-        "steps": 4,
-        "learning_rate": 0.125,
-        "optimizer": "sgd",
-    }
+    settings = {"noise_multiplier": 0.0, "max_norm": LARGE, "sample_rate": 1.0, "n_units": 8}
+    settings |= {"steps": 4, "learning_rate": 0.125, "optimizer": "sgd"}
     return replace(example_private.card(None), **{**settings, **changes})
 
 
@@ -164,14 +157,9 @@ def test_sums_of_many_units_are_not_rounded_before_noise(local: bool) -> None:
 def test_a_contribution_that_is_not_finite_stops_the_training(local: bool) -> None:
     learner, parameters = trained_toy()
     units = (*toy.units(3), Unit("bad", (toy.document("bad", float("nan"), 1.0),)))
+    contribute = (changes if local else gradients)(learner, parameters)
     with pytest.raises(TrainingError, match="not finite"):
-        run(
-            learner,
-            parameters,
-            units,
-            plan(n_units=4),
-            contribute=(changes if local else gradients)(learner, parameters),
-        )
+        run(learner, parameters, units, plan(n_units=4), contribute=contribute)
 
 
 def test_local_steps_are_those_of_a_fresh_adamw_from_where_the_round_began() -> None:

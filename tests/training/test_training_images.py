@@ -165,13 +165,7 @@ def test_the_public_model_sees_no_images_or_the_targets_own(seen_target, checkpo
             prepared(seen_target, None, **given)
     blind = load(checkpoints("layoutlm", "token-classification"))
     with pytest.raises(TargetError, match="sees page images"):
-        prepare(
-            {"auxiliary"},
-            blind,
-            seen_target[1],
-            seen_target[2],
-            {"auxiliary": [checkpoints("docaudit-bros-image", "mlm")]},
-        )
+        prepare({"auxiliary"}, blind, *seen_target[1:3], {"auxiliary": [checkpoints("docaudit-bros-image", "mlm")]})
 
 
 def with_own_scale(folder, name):

@@ -44,13 +44,8 @@ def noisy(source: Path, copy: Path, noise: float | str) -> Path:
 
 def opened(sample: str, **references: Path) -> ScanSetup:
     folder = SAMPLES / sample
-    options = ScanOptions(
-        folder / "model",
-        folder / "data",
-        Path(),
-        budget="quick",
-        references={name: [path] for name, path in references.items()},
-    )
+    given = {name: [path] for name, path in references.items()}
+    options = ScanOptions(folder / "model", folder / "data", Path(), budget="quick", references=given)
     return open_scan(options)
 
 
