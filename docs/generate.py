@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -18,6 +20,7 @@ from audit.cli.options import HELP
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS / "reference" / "models.json"
+PAPERS = DOCS / "reference" / "papers.toml"
 SHIPPED = ("default", "strict")
 FORMS = {
     "share": "share, from 0 to 1; reports print percent",
@@ -48,6 +51,7 @@ def pages() -> dict[str, str]:
         "reference/metrics.md": _page("Metrics", _metrics()),
         "reference/limits.md": _page("Limits of the shipped policies", _limits()),
         "reference/models.md": _page("Models", _models()),
+        "reference/papers.md": _page("Papers", _papers()),
     }
 
 
@@ -273,6 +277,11 @@ def _models() -> Iterator[str]:
     refused = [one for one in _results() if one["refusal"] is not None]
     rows = ([one["family"], TASKS[one["task"]], one["refusal"].partition("; docaudit knows ")[0]] for one in refused)
     yield from _table(("family", "task", "docaudit says"), rows)
+
+
+def _papers() -> Iterator[str]:
+    for authors, paper in tomllib.loads(PAPERS.read_text(encoding="utf-8")).items():
+        yield f"- {authors}: " + re.sub(r"arXiv:([\d.]+\d)", r"[arXiv:\1](https://arxiv.org/abs/\1)", paper)
 
 
 def _of_task(words: str, task: str, results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
