@@ -58,8 +58,8 @@ def tokenizer(marks: tuple[str, ...] = (), end: str = "</s>") -> Any:
     inner = Tokenizer(models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token="<unk>"))
     inner.pre_tokenizer = pre_tokenizers.Split("", "isolated")
     inner.decoder = decoders.Fuse()
-    marks = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
-    made = PreTrainedTokenizerFast(tokenizer_object=inner, clean_up_tokenization_spaces=False, **marks)
+    usual = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    made = PreTrainedTokenizerFast(tokenizer_object=inner, clean_up_tokenization_spaces=False, **usual)
     made.add_tokens(list(marks), special_tokens=True)
     made.eos_token = end
     return made
