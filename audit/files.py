@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ EVIDENCE = "evidence"
 _LARGEST_OTHER = 2048
 _LARGEST = {".toml": 16, ".xml": 64, ".hocr": 64, ".html": 64, ".tsv": 64, ".txt": 64, ".jsonl": 4096}
 """MiB of a file that is read at once, by its ending: settings, the words of a page, records of a data set."""
+Fetch = Callable[[Path, Sequence[str]], Path]
+"""Has files of a folder of the driver, by their paths within it, at hand where a worker runs; returns their folder."""
 
 
 def read_file(path: Path) -> bytes:

@@ -145,7 +145,7 @@ def collect(case: Case, attack: Reconstruction, progress: Progress) -> list[Taug
     progress.stage("asking the shadow target, fields", len(trials))
     work = _Teaching(case, attack)
     taught = {}
-    for trial_id, found in LocalEngine().run(WorkSource(work, {}, lambda _: work), trials):
+    for trial_id, found in LocalEngine().run(WorkSource(work, print, lambda _: work), trials):
         taught[trial_id] = found
         progress.advance()
     return [taught[trial.id] for trial in trials]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import tiny
+from scanned_by_engines import opened_elsewhere
 from typer.testing import CliRunner
 
 from audit import policy as policies
@@ -153,14 +154,8 @@ def test_a_worker_elsewhere_leaves_out_the_same_documents(checkpoints: Any, tmp_
     opened = open_scan(options(checkpoints, data, tmp_path / "out"))
     (attack,) = opened.attacks
     source = execution.work_source(opened, attack, opened.target, scan.fill_references(opened, SILENT))
-    folders = {}
-    for name, files in source.folders.items():
-        folders[name] = tmp_path / "elsewhere" / name
-        for path, place in files.items():
-            (folders[name] / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(place, folders[name] / path)
-    work = source.elsewhere(folders)
-    assert work.case.corpus.documents == opened.corpus.documents  # type: ignore[attr-defined]
+    work = opened_elsewhere(source, tmp_path / "elsewhere")
+    assert work.case.corpus.documents == opened.corpus.documents
     assert len(opened.corpus.documents) == len(manifests.load(data).documents) - 2
 
 

@@ -8,6 +8,7 @@ import pytest
 from answering_checkpoints import make_donut
 from asked_pages import corpus
 from commands import docaudit
+from scanned_by_engines import opened_elsewhere
 from scanned_worlds import make_questions
 
 from audit import record as records
@@ -141,8 +142,7 @@ def test_workers_elsewhere_open_the_same_references(place):
         case, trials, outcomes = read_outcomes(opened, "memorisation")
         filled = fill_references(opened, SILENT)
         source = execution.work_source(opened, attack, opened.target, filled)
-        folders = {"target": place / "model", "data": place / "data"} | {one.role: one.folder for one in filled.loaded}
-        work = source.elsewhere(folders)
+        work = opened_elsewhere(source, place / "copies")
     from audit.engine.driver import drive
 
     assert dict(drive(work, trials[:4], 2)) == dict(zip((trial.id for trial in trials[:4]), outcomes[:4], strict=True))

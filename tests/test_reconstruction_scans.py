@@ -8,6 +8,7 @@ import tiny
 from answering_checkpoints import make_donut
 from asked_pages import corpus
 from commands import docaudit
+from scanned_by_engines import opened_elsewhere
 from text_answering_checkpoints import make_sentinel_vt5, make_t5, make_udop, make_vt5, spelling_tokenizer, vt5_model
 
 from audit import record as records
@@ -101,9 +102,7 @@ def test_workers_elsewhere_open_the_same_public_model(place, tmp_path):
     filled = fill_references(found, SILENT)
     source = execution.work_source(found, attack, found.target, filled)
     trials = attack.trials(source.here.case)[:2]
-    elsewhere = source.elsewhere(
-        {"target": place / "vt5", "data": place / "data"} | {one.role: one.folder for one in filled.loaded}
-    )
+    elsewhere = opened_elsewhere(source, tmp_path / "copies")
     assert dict(drive(elsewhere, trials, 2)) == dict(drive(source.here, trials, 1))
 
 

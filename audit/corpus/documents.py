@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -255,6 +256,8 @@ class Corpus:
         documents: all documents, in file order.
         sha256: over the manifest (without its table [audit]), the documents file and every image file, in that order,
             and the canary file where there is one.
+        hashes: the sha256 of each image file, by its path within DATA_DIR.
+        bring: has an image at hand where this process runs, and returns its path; None: it lies in `root`.
         known: what was computed from all documents, by its name, so that it is computed once.
     """
 
@@ -262,6 +265,8 @@ class Corpus:
     manifest: Manifest
     documents: tuple[Document, ...]
     sha256: str
+    hashes: Mapping[str, str] = field(repr=False, compare=False, default_factory=dict)
+    bring: Callable[[str], Path] | None = field(repr=False, compare=False, default=None)
     known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
     _by_id: dict[str, Document] = field(init=False, repr=False, compare=False, default_factory=dict)
 

@@ -169,7 +169,7 @@ def image_path(corpus: Corpus, document: Document) -> Path:
     """
     if document.image is None:
         raise ValueError("this document has no image")
-    return inside(corpus.root, document.image)
+    return inside(corpus.root, document.image) if corpus.bring is None else corpus.bring(document.image)
 
 
 def open_image(corpus: Corpus, document: Document) -> Image.Image:

@@ -8,8 +8,9 @@ import errno
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -22,11 +23,11 @@ from audit.corpus import validation
 from audit.corpus.canaries.schema import parse_canaries
 from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Corpus, Document, Manifest, Task
-from audit.corpus.images import LARGE, DocumentFile
+from audit.corpus.images import LARGE, DocumentFile, read_header
 from audit.corpus.outputs import fields_of_output
 from audit.corpus.problems import TEXTS, Problems, inside, reason_refused
 from audit.errors import EngineError, ManifestError, UsageError, printable
-from audit.files import mark_underway, read_file, read_toml, remove_abandoned, write_atomically
+from audit.files import Fetch, mark_underway, read_file, read_toml, remove_abandoned, write_atomically
 from audit.progress import steps
 
 FILE_NAME = "manifest.toml"
@@ -40,7 +41,7 @@ _manifest_type = TypeAdapter(Manifest)
 _document_type = TypeAdapter(Document)
 
 
-def load(data_dir: Path) -> Corpus:
+def load(data_dir: Path, known: Mapping[str, str] | None = None) -> Corpus:
     """Read and validate a data set.
 
     Images are read once for their hash and header; no pixel is decoded (`images.open_image` does that). Reference paths
@@ -50,6 +51,7 @@ def load(data_dir: Path) -> Corpus:
 
     Args:
         data_dir: the folder that holds `manifest.toml`.
+        known: the hashes of its images where they do not lie there, found when they were read elsewhere.
 
     Raises:
         ManifestError: one error with every problem and its path (the first 50 of many).
@@ -64,14 +66,15 @@ def load(data_dir: Path) -> Corpus:
     file_name = table.get("documents", "documents.jsonl")
     digests = [hashlib.sha256(validation.without_sheet(content, table)).digest()]
     documents: list[Document] = []
+    hashes = dict(known or {})
     if isinstance(file_name, str):
         task = None if manifest is None else manifest.task
-        documents = _documents(root, file_name, task, problems, digests)
+        documents = _documents(root, file_name, task, problems, digests, hashes, read=known is None)
     if manifest is not None and manifest.canaries is not None:
         _canaries(Corpus(root, manifest, tuple(documents), ""), manifest.canaries.file, problems, digests)
     problems.raise_if_any(_HINT)
     assert manifest is not None  # its absence is a problem, and was raised
-    return Corpus(root, manifest, tuple(documents), hashlib.sha256(b"".join(digests)).hexdigest())
+    return Corpus(root, manifest, tuple(documents), hashlib.sha256(b"".join(digests)).hexdigest(), hashes)
 
 
 def check_references(corpus: Corpus) -> None:
@@ -88,11 +91,47 @@ def check_references(corpus: Corpus) -> None:
         raise ManifestError(missing)
 
 
-def files_of(corpus: Corpus) -> dict[str, Path]:
-    """Map the files that `load` reads by path: a copy of them is the same data set, references apart."""
-    images = {document.image for document in corpus.documents if document.image is not None}
-    canaries = [] if corpus.manifest.canaries is None else [corpus.manifest.canaries.file]
-    return {name: corpus.root / name for name in (FILE_NAME, corpus.manifest.documents, *sorted(images), *canaries)}
+@dataclass(frozen=True)
+class DistantCorpus:
+    """Opens a data set in another process, where its images are brought when they are looked at; can be pickled.
+
+    Attributes:
+        root: DATA_DIR of the process that read it.
+        names: of its files, images apart.
+        hashes: of its images.
+        sha256: see `Corpus`.
+    """
+
+    root: Path
+    names: tuple[str, ...]
+    hashes: Mapping[str, str]
+    sha256: str
+
+    @classmethod
+    def of(cls, corpus: Corpus) -> DistantCorpus:
+        """List what `load` read."""
+        canaries = () if corpus.manifest.canaries is None else (corpus.manifest.canaries.file,)
+        return cls(corpus.root, (FILE_NAME, corpus.manifest.documents, *canaries), corpus.hashes, corpus.sha256)
+
+    def open(self, fetch: Fetch) -> Corpus:
+        """Read and validate it.
+
+        Raises:
+            EngineError: a file has changed.
+        """
+        corpus = load(fetch(self.root, self.names), self.hashes)
+        self._refuse("the data set", corpus.sha256, self.sha256)
+        return replace(corpus, bring=partial(self._bring, fetch))
+
+    def _bring(self, fetch: Fetch, name: str) -> Path:
+        path = fetch(self.root, (name,)) / name
+        self._refuse(name, read_header(path).sha256, self.hashes[name])
+        return path
+
+    @staticmethod
+    def _refuse(what: str, found: str, known: str) -> None:
+        if found != known:
+            raise EngineError(f"{what} has changed since it was read first", "start again, and leave it alone")
 
 
 def write(
@@ -237,8 +276,20 @@ def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
         yield "canaries.file", manifest.canaries.file
 
 
-def _documents(root: Path, name: str, task: Task | None, problems: Problems, digests: list[bytes]) -> list[Document]:
-    """Read the documents; appends to `digests` the documents file's sha256 and each image's."""
+def _documents(
+    root: Path,
+    name: str,
+    task: Task | None,
+    problems: Problems,
+    digests: list[bytes],
+    hashes: dict[str, str],
+    *,
+    read: bool,
+) -> list[Document]:
+    """Read the documents; appends to `digests` the documents file's sha256 and each image's, which `hashes` gets too.
+
+    Images whose hashes are known are not read.
+    """
     if reason := _refusal(root, name):
         problems.add(FILE_NAME, [f"documents: {reason}"])
         return []
@@ -266,9 +317,10 @@ def _documents(root: Path, name: str, task: Task | None, problems: Problems, dig
                 first = numbers.setdefault(document.id, number)
                 problems.add(prefix, [] if first == number else [f"id: in line {first} already ({document.id})"])
                 problems.add(prefix, validation.problems_of(document, task))
-                faults, header = validation.image_problems(root, document)
+                faults, header = validation.image_problems(root, document) if read else ((), None)
                 problems.add(prefix, faults)
-                images += [bytes.fromhex(header.sha256)] if header else []
+                hashes |= {str(document.image): header.sha256} if header else {}
+                images += [bytes.fromhex(hashes[document.image])] if document.image in hashes else []
                 documents.append(stored.document(document, start - len(line), line) if stored else document)
     except OSError as error:
         problems.add(FILE_NAME, [f"documents: {name} cannot be read: {error.strerror}"])

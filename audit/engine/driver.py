@@ -112,6 +112,12 @@ class LocalEngine:
         """See `Engine.run`."""
         yield from drive(source.here, trials, self.width, PATIENCE)
 
+    def close(self) -> None:
+        """See `Engine.close`: nothing was started."""
+
+
+HERE = LocalEngine()
+
 
 def make_engine(engine: str, settings: EngineSettings) -> Engine:
     """Make the engine of `--engine NAME[:KEY=VALUE,...]`.

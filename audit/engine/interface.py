@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
+from audit.files import Fetch
 from audit.progress import SILENT as SILENT
 from audit.progress import Progress as Progress
 
@@ -69,13 +69,13 @@ class WorkSource:
 
     Attributes:
         here: the work in this process, already open.
-        folders: by name, what a worker elsewhere opens the work from: the files, by their paths within the folder.
-        elsewhere: opens the work in another process, from copies of these folders; can be pickled.
+        keeps: opens, once a worker, what works share that have the same one; can be pickled.
+        elsewhere: opens the work in another process, from what `keeps` returned there; can be pickled.
     """
 
     here: Work
-    folders: Mapping[str, Mapping[str, Path]]
-    elsewhere: Callable[[Mapping[str, Path]], Work]
+    keeps: Callable[[Fetch], Any]
+    elsewhere: Callable[[Any], Work]
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,11 @@ class EngineSettings:
 
 
 class Engine(Protocol):
-    """Runs trials somewhere."""
+    """Runs trials somewhere, of one work after the other."""
 
     def run(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
         """Yield (trial id, outcome) as trials are done, in any order. Closing it ends whatever still runs."""
         ...
+
+    def close(self) -> None:
+        """End what the runs have started and kept for the next; another run starts it again."""

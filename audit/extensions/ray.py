@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import logging
 import math
@@ -14,12 +15,12 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from audit.engine.driver import drive
 from audit.engine.interface import WIDTH, EngineSettings, Json, Outcomes, Trial, Work, WorkSource
@@ -37,12 +38,12 @@ PATIENCE = 600.0
 _SETTINGS: Mapping[str, Mapping[str, str]] = table_beside(__file__, "ray.toml")
 """For Ray started here or elsewhere (`all`), and for Ray started here (`here`)."""
 
-Files = Mapping[str, Mapping[str, Any]]
-"""By folder and path within it: a reference to the content in Ray's object store."""
+CHUNK = 64 << 20
+"""Bytes of a file that are sent at once."""
 
 
 def make_engine(settings: EngineSettings) -> RayEngine:
-    """Make the engine of `--engine ray[:address=HOST:PORT,workers=N]`.
+    """Make the engine of `--engine ray[:address=HOST:PORT,workers=N,gpus=N,shared=DIR]`.
 
     Raises:
         UsageError: Ray is not installed here, or takes no such option.
@@ -55,34 +56,51 @@ def make_engine(settings: EngineSettings) -> RayEngine:
     except ValidationError as error:
         problems = [f"--engine ray: {item['loc'][0]}={item['input']}: {item['msg']}" for item in error.errors()]
         # Ray Client (ray://) cannot stream outcomes.
-        hint = "address=HOST:PORT and workers=N, as workers=4; on a machine of the cluster address=auto"
+        hint = (
+            "address=HOST:PORT, workers=N, gpus=N and shared=DIR, as workers=4,gpus=0.5; on a machine of the cluster "
+            "address=auto"
+        )
         raise UsageError(problems, hint) from None
-    return RayEngine(options.address, options.workers, settings.width, settings.threads, settings.gpu)
+    return RayEngine(**dict(options), width=settings.width, threads=settings.threads, gpu=settings.gpu)
+
+
+def _whole(gpus: float) -> float:
+    if gpus > 1 and gpus % 1:
+        raise ValueError("a part of one GPU, or a whole number of them")
+    return gpus
 
 
 class _Options(BaseModel):
     model_config = ConfigDict(extra="forbid")
     address: Annotated[str, Field(pattern=r"^(auto|[^/]+:\d+)$")] | None = None
     workers: Annotated[int, Field(ge=1)] | None = None
+    gpus: Annotated[float, Field(gt=0, allow_inf_nan=False), AfterValidator(_whole)] | None = None
+    shared: Annotated[str, Field(pattern=r"^(true$|/)")] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class RayEngine:
     """The engine for several processes or machines; implements `audit.engine.interface.Engine`.
 
     Attributes:
         address: of a running cluster that this machine is part of, "host:port" or "auto"; None starts Ray here.
         workers: how many; None: as many as the CPUs, or GPUs, allow.
+        gpus: of a worker, which may be a part of one; None: one, or a part where there are more workers than GPUs.
+        shared: the folder below which all nodes have the same files; "true": they have the same everywhere.
         width: attempts in flight of one worker.
         threads: CPU threads that the work uses in one worker.
-        gpu: whether a worker needs a GPU; when there are fewer, they are shared.
+        gpu: whether a worker needs a GPU.
     """
 
     address: str | None = None
     workers: int | None = None
+    gpus: float | None = None
+    shared: str | None = None
     width: int = WIDTH
     threads: int = 1
     gpu: bool = False
+    _started: ExitStack = field(default_factory=ExitStack, init=False)
+    _pool: _Pool | None = field(default=None, init=False)
 
     def run(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
         """See `Engine.run`. An exception of a trial is raised here, with its own type and traceback.
@@ -92,25 +110,37 @@ class RayEngine:
         """
         if not trials:
             return
-        with PrivateFolder(_short_temporary()) as own, PrivateFolder() as copies, self._connected(own, copies) as ray:
-            files = {
-                name: {path: ray.put(_content(file)) for path, file in files.items()}
-                for name, files in source.folders.items()
-            }
-            n_workers, resources = self._plan(ray.cluster_resources(), len(trials))
-            size = min(self.width, math.ceil(len(trials) / (CHUNKS_PER_WORKER * n_workers)))
-            chunks = [list(trials[start : start + size]) for start in range(0, len(trials), size)]
-            actor = ray.remote(Worker).options(max_restarts=0, **resources)
-            within = copies if self.address is None else None
-            pool = _Pool(ray, lambda: actor.remote(files, source.elsewhere, self.width, within), chunks)
-            yield from pool.outcomes(n_workers)
+        pool = self._pool = self._pool or self._start()
+        n_workers, resources = self._plan(pool.ray.cluster_resources(), len(trials))
+        size = min(self.width, math.ceil(len(trials) / (CHUNKS_PER_WORKER * n_workers)))
+        chunks = [trials[start : start + size] for start in range(0, len(trials), size)]
+        try:
+            yield from pool.outcomes(source, chunks, n_workers, resources)
+        except SystemExit:
+            # Only a signal's handler raises it here, and Ray has lost the exit code.
+            raise SystemExit(128 + signal.SIGTERM) from None
+
+    def close(self) -> None:
+        """See `Engine.close`."""
+        self._pool = None
+        self._started.close()
+
+    def _start(self) -> _Pool:
+        with ExitStack() as stack:
+            own, spilled = (stack.enter_context(PrivateFolder(place)) for place in (_short_temporary(), None))
+            ray = stack.enter_context(self._connected(own, spilled))
+            shared = "/" if self.address is None or self.shared == "true" else self.shared
+            pool = _Pool(ray, self.width, None if shared is None else Path(shared))
+            stack.callback(pool.close)
+            self._started = stack.pop_all()
+        return pool
 
     @contextmanager
-    def _connected(self, own: Path, copies: Path) -> Iterator[Any]:
+    def _connected(self, own: Path, spilled: Path) -> Iterator[Any]:
         """Connect to Ray, and disconnect at the end.
 
         When there is no address, Ray is started here, with its sockets and logs in `own` and what its object store
-        does not hold in memory in `copies`.
+        does not hold in memory in `spilled`.
         """
         host, separator, port = (self.address or "").rpartition(":")
         if separator:
@@ -130,7 +160,7 @@ class RayEngine:
                     logging_level=logging.ERROR,
                     # A folder within: Ray opens its own to everybody (mode 0777).
                     _temp_dir=str(own / "ray"),
-                    object_spilling_directory=str(copies),
+                    object_spilling_directory=str(spilled),
                 )
             else:
                 ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR)
@@ -144,60 +174,117 @@ class RayEngine:
                 signal.signal(signal.SIGTERM, before)
         try:
             yield ray
-        except SystemExit:
-            # Only a signal's handler raises it here, and Ray has lost the exit code.
-            raise SystemExit(128 + signal.SIGTERM) from None
         finally:
             ray.shutdown()
 
     def _plan(self, available: Mapping[str, float], n_trials: int) -> tuple[int, dict[str, float]]:
         """Choose the number of workers and the resources of each."""
-        gpus = int(available.get("GPU", 0))
-        if self.gpu and gpus == 0:
-            raise EngineError("Ray finds no GPU", "scan with --device cpu, or add a machine with a GPU to the cluster")
+        gpus = available.get("GPU", 0.0)
+        if self.gpus is not None and not self.gpu:
+            raise UsageError(f"--engine ray: gpus={self.gpus:g}, and the model is on a CPU", "scan with --device cuda")
+        # A cluster may start a machine once workers wait for it.
+        if self.gpu and not gpus and (self.address is None or self.workers is None):
+            hint = "scan with --device cpu, add a machine with a GPU to the cluster, or give workers=N to wait for one"
+            raise EngineError("Ray finds no GPU", hint)
         cpus = 1 if self.gpu else max(1, min(self.threads, int(available.get("CPU", 1))))
-        fits = gpus if self.gpu else int(available.get("CPU", 1)) // cpus
+        fits = int(gpus / (self.gpus or 1)) if self.gpu else int(available.get("CPU", 1)) // cpus
         n_workers = min(self.workers or max(1, fits), n_trials)
-        share = 1 / math.ceil(n_workers / gpus) if self.gpu else 0
-        return n_workers, {"num_cpus": cpus, "num_gpus": share}
+        share = self.gpus or (1 / math.ceil(n_workers / gpus) if gpus else 1)
+        return n_workers, {"num_cpus": cpus, "num_gpus": share if self.gpu else 0}
 
 
 @dataclass(eq=False)
 class Worker:
-    """One process of the pool: opens the work from the files sent to it, then drives chunks of trials.
+    """One process of the pool: opens each work with what it has kept of those before, then drives chunks of trials.
 
     Attributes:
-        files: what to open the work from.
-        elsewhere: see `WorkSource`.
         width: attempts in flight.
-        within: where its own folder goes; None: this machine's folder for temporary files.
+        shared: see `RayEngine`.
     """
 
-    files: Files
-    elsewhere: Callable[[Mapping[str, Path]], Work]
     width: int
-    within: Path | None
+    shared: Path | None
+    kept: dict[int, Any] = field(default_factory=dict)
+    files: Any = None
 
-    def open(self) -> None:
-        """Unpack the files into a private folder, which goes when this process does, and open the work."""
+    def node(self) -> str:
+        """Return the id of the node that this runs on."""
         import ray
 
-        self.folder = PrivateFolder(self.within)
-        folders = {}
-        for name, files in self.files.items():
-            folders[name] = self.folder.path / name
-            folders[name].mkdir()
-            for path, content in files.items():
-                file = folders[name] / path
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(ray.get(content))
+        return str(ray.get_runtime_context().get_node_id())
+
+    def open(self, number: int, keeps: Sequence[Any], elsewhere: Callable[[Any], Work], files: Any) -> None:
+        """Open a work.
+
+        Args:
+            number: of what it shares with others.
+            keeps: the reference to what opens that.
+            elsewhere: see `WorkSource`.
+            files: the `Files` of this node; None: it is the driver's.
+        """
+        import ray
+
+        self.files = files
         with _traceback_kept():
-            self.work = self.elsewhere(folders)
+            if number not in self.kept:
+                self.kept = {number: ray.get(keeps[0])(self.fetch)}
+            self.work = elsewhere(self.kept[number])
+
+    def fetch(self, root: Path, names: Sequence[str]) -> Path:
+        """See `audit.files.Fetch`."""
+        import ray
+
+        if self.files is not None and not (self.shared and root.is_relative_to(self.shared)):
+            try:
+                return Path(ray.get(self.files.copy.remote(root, names)))
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from None
+        if not root.is_dir():
+            raise EngineError(f"a worker does not see {root}", "mount it on every node, or leave shared=DIR out")
+        return root
 
     def run(self, trials: Sequence[Trial]) -> Iterator[tuple[str, Json]]:
         """Yield the outcome of each trial as soon as it is complete."""
         with _traceback_kept():
             yield from drive(self.work, trials, self.width)
+
+
+class Files:
+    """One process of a node: gives the driver's files away, or copies them to its node, once for all workers there.
+
+    Args:
+        source: the `Files` of the driver's node; None: this is it.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+        self.folder = None if source is None else PrivateFolder()
+
+    def read(self, path: Path, start: int) -> bytes:
+        """Read a part of a file of the driver's node."""
+        with _traceback_kept():
+            try:
+                with path.open("rb") as stream:
+                    stream.seek(start)
+                    return stream.read(CHUNK)
+            except OSError as error:
+                raise EngineError(f"{path}: {error.strerror}") from None
+
+    def copy(self, root: Path, names: Sequence[str]) -> Path:
+        """Copy files of a folder that are not here yet, and return the folder of the copies."""
+        import ray
+
+        assert self.folder is not None
+        place = self.folder.path / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+        for name in names:
+            file = place / name
+            if not file.exists():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                with file.with_name(f"{file.name}.part").open("wb") as stream:
+                    while part := ray.get(self.source.read.remote(root / name, stream.tell())):
+                        stream.write(part)
+                os.replace(stream.name, file)
+        return place
 
 
 @contextmanager
@@ -220,40 +307,92 @@ class _Chunk:
     losses: int = 0
 
 
+@dataclass(eq=False)
+class _Hired:
+    """A worker, the node it runs on once that is known, and the number of the work that it has open."""
+
+    actor: Any
+    node: str = ""
+    work: int = 0
+
+
 class _Pool:
     """Hands chunks to workers as they get free, and starts another worker for each that is lost.
 
+    Workers live on from one work to the next.
+
     Args:
         ray: the library, connected.
-        start: starts a worker; it may take a while until there is room for it.
-        chunks: all trials.
+        width: attempts in flight of one worker.
+        shared: the folder below which all nodes have the same files; None: there is none.
     """
 
-    def __init__(self, ray: Any, start: Callable[[], Any], chunks: Sequence[Sequence[Trial]]) -> None:
-        self.ray = ray
-        self.start = start
-        self.waiting = deque(_Chunk({trial.id: trial for trial in chunk}) for chunk in chunks)
-        # By what Ray is waited upon for: the worker, and its chunk, or None while it opens the work.
-        self.under_way: dict[Any, tuple[Any, _Chunk | None]] = {}
-        self.lost_while_opening = 0
+    def __init__(self, ray: Any, width: int, shared: Path | None) -> None:
+        self.ray, self.width, self.shared = ray, width, shared
+        self.home = ray.get_runtime_context().get_node_id()
+        self.files: dict[str, Any] = {self.home: None}
+        self.sources: list[Any] = []
+        self.waiting: deque[_Chunk] = deque()
+        self.idle: list[_Hired] = []
+        # By what Ray is waited upon for: the worker, and its chunk, or the number of the work that it opens; None: it
+        # starts.
+        self.under_way: dict[Any, tuple[_Hired, _Chunk | int | None]] = {}
+        self.lost_while_opening = self.number = self.kept = 0
+        self.keeps: Any = None
 
-    def outcomes(self, n_workers: int) -> Iterator[tuple[str, Json]]:
-        """Yield all outcomes; see `Engine.run`."""
-        for _ in range(n_workers):
+    def outcomes(
+        self, source: WorkSource, chunks: Sequence[Sequence[Trial]], n_workers: int, resources: Mapping[str, float]
+    ) -> Iterator[tuple[str, Json]]:
+        """Yield all outcomes of a work; see `Engine.run`."""
+        if self.keeps is None or self.keeps != source.keeps:
+            self.keeps, self.kept, self.kept_reference = source.keeps, self.kept + 1, self.ray.put(source.keeps)
+        self.number += 1
+        self.elsewhere = self.ray.put(source.elsewhere)
+        self.waiting = deque(_Chunk({trial.id: trial for trial in chunk}) for chunk in chunks)
+        self.resources = resources
+        wanted = max(0, n_workers - len(self.under_way))
+        free, self.idle = self.idle[:wanted], self.idle[wanted:]
+        for hired in free:
+            self._hand_out(hired)
+        for _ in range(wanted - len(free)):
             self._start_worker()
         try:
             while self.waiting or self._busy():
                 yield from self._step()
         finally:
-            for worker, _ in self.under_way.values():
-                self.ray.kill(worker)
+            for reference, (hired, step) in [*self.under_way.items()]:
+                if isinstance(step, _Chunk):
+                    del self.under_way[reference]
+                    self.ray.kill(hired.actor)
+
+    def close(self) -> None:
+        """End all processes."""
+        hired = (*self.idle, *(hired for hired, _ in self.under_way.values()))
+        for actor in (*(one.actor for one in hired), *self.sources, *filter(None, self.files.values())):
+            self.ray.kill(actor)
 
     def _busy(self) -> bool:
-        return any(chunk is not None for _, chunk in self.under_way.values())
+        return any(isinstance(step, _Chunk) for _, step in self.under_way.values())
 
     def _start_worker(self) -> None:
-        worker = self.start()
-        self.under_way[worker.open.remote()] = (worker, None)
+        actor = self.ray.remote(Worker).options(max_restarts=0, **self.resources).remote(self.width, self.shared)
+        self.under_way[actor.node.remote()] = (_Hired(actor), None)
+
+    def _files_of(self, node: str) -> Any:
+        """Return the `Files` of a node, which is started at its first worker; None for the driver's own node."""
+        if node not in self.files and self.shared != Path("/"):
+            if not self.sources:
+                self.sources.append(self._start_files(self.home, None))
+            self.files[node] = self._start_files(node, self.sources[0])
+        return self.files.get(node)
+
+    def _start_files(self, node: str, source: Any) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        # One that is lost starts again, and copies again.
+        options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
+        there = NodeAffinitySchedulingStrategy(node, soft=False)
+        return self.ray.remote(Files).options(scheduling_strategy=there, **options).remote(source)
 
     def _step(self) -> Iterator[tuple[str, Json]]:
         """Wait for whatever comes next: an outcome, the end of a chunk, a worker that is open, or the loss of one."""
@@ -262,54 +401,63 @@ class _Pool:
         ready, _ = self.ray.wait(list(self.under_way), num_returns=1, timeout=timeout)
         if not ready:
             raise EngineError(f"no Ray worker could start within {PATIENCE:.0f} s", "are CPUs free? see: ray status")
-        worker, chunk = self.under_way.pop(ready[0])
+        hired, step = self.under_way.pop(ready[0])
         try:
-            if chunk is None:
-                self.ray.get(ready[0])
-                self.lost_while_opening = 0
-                self._hand_out(worker)
+            if not isinstance(step, _Chunk):
+                found = self.ray.get(ready[0])
+                if step is None:
+                    hired.node = found
+                else:
+                    hired.work, self.lost_while_opening = step, 0
+                self._hand_out(hired)
                 return
             trial_id, outcome = self.ray.get(next(ready[0]))
         except StopIteration:
-            self._hand_out(worker)
-        except errors.RayTaskError as error:
-            self.ray.kill(worker)
-            cause = error.cause
-            raise (cause if isinstance(cause, Exception) else error) from None
+            self._hand_out(hired)
         except errors.RayError as error:
-            self.ray.kill(worker)
-            self._lost(chunk, error)
+            self.ray.kill(hired.actor)
+            cause = getattr(error, "cause", None) if isinstance(error, errors.RayTaskError) else error
+            if not isinstance(cause, errors.RayError):
+                raise (cause if isinstance(cause, Exception) else error) from None
+            self._lost(hired, step, cause)
         else:
-            del chunk.unfinished[trial_id]
+            del step.unfinished[trial_id]
             # At the end of the line, so that no worker waits behind a faster one.
-            self.under_way[ready[0]] = (worker, chunk)
+            self.under_way[ready[0]] = (hired, step)
             yield trial_id, outcome
 
-    def _hand_out(self, worker: Any) -> None:
-        """Give a free worker the next chunk; one for which nothing is left ends."""
+    def _hand_out(self, hired: _Hired) -> None:
+        """Give a free worker the next chunk, or the work to open first; one for which nothing is left waits."""
         if not self.waiting:
-            self.ray.kill(worker)
-            return
-        chunk = self.waiting.popleft()
-        running = worker.run.options(num_returns="streaming").remote(list(chunk.unfinished.values()))
-        self.under_way[running] = (worker, chunk)
+            self.idle.append(hired)
+        elif hired.work != self.number:
+            files = self._files_of(hired.node)
+            opening = hired.actor.open.remote(self.kept, [self.kept_reference], self.elsewhere, files)
+            self.under_way[opening] = (hired, self.number)
+        else:
+            chunk = self.waiting.popleft()
+            running = hired.actor.run.options(num_returns="streaming").remote(list(chunk.unfinished.values()))
+            self.under_way[running] = (hired, chunk)
 
-    def _lost(self, chunk: _Chunk | None, error: Exception) -> None:
-        """Hand the trials of a lost worker to a new one."""
-        if chunk is None:
-            self.lost_while_opening += 1
+    def _lost(self, hired: _Hired, step: _Chunk | int | None, error: Exception) -> None:
+        """Hand the trials of a lost worker to one that is idle, and start another."""
+        if not isinstance(step, _Chunk):
+            # A node that is lost with all its workers is one loss of each, and no fault of theirs.
+            self.lost_while_opening += all(one["Alive"] for one in self.ray.nodes() if one["NodeID"] == hired.node)
             losses, doing = self.lost_while_opening, "before they could begin"
             hint = "every machine needs this docaudit and its libraries; when memory is short, use fewer workers"
         else:
-            chunk.losses += 1
-            self.waiting.appendleft(chunk)
-            losses, doing = chunk.losses, f"over the same trials, {len(chunk.unfinished)} of them left"
+            step.losses += 1
+            self.waiting.appendleft(step)
+            losses, doing = step.losses, f"over the same trials, {len(step.unfinished)} of them left"
             hint = (
                 "when memory is short, use fewer workers or a lower --batch-size; the same command goes on where it was"
             )
         if losses >= MAX_LOSSES:
             raise EngineError(f"{losses} Ray workers were lost {doing}: {_lines(error)[-1]}", hint)
         self._start_worker()
+        if self.idle:
+            self._hand_out(self.idle.pop())
 
 
 def _library(local: bool) -> Any:
@@ -331,13 +479,6 @@ def _short_temporary() -> Path:
     """Return a short folder for Ray's sockets: a path has at most 103 characters, of which 88 are needed."""
     usual = tempfile.gettempdir()
     return Path(usual if len(usual) <= 15 else "/tmp")
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise EngineError(f"{path}: {error.strerror}") from None
 
 
 def _lines(error: Exception) -> list[str]:

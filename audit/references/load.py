@@ -93,7 +93,7 @@ class Reference:
     """
 
     role: str
-    folder: Path
+    folder: CheckpointFolder
     source: Source | Literal["trained"]
     target: Checkpoint | Denoiser
     members: frozenset[str] | None = None
@@ -241,7 +241,7 @@ def _load(
         share_weights(loaded.model, audited.target.model)
     adapter = provenance.adapter_of(folder.path)
     recipe = None if adapter is None else {"adapter": adapter}
-    return Reference(role, folder.path, given.source, loaded, members, recipe)
+    return Reference(role, folder, given.source, loaded, members, recipe)
 
 
 def share_weights(model: Any, other: Any) -> None:

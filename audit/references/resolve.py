@@ -172,7 +172,7 @@ def _auxiliary(
         (own,) = given["auxiliary"]
         refuse_the_target("auxiliary", own.checkpoint, audited.folder)
         loaded = load_public(own.checkpoint, target, batch_tokens)
-        return ReferencePlan(auxiliary=Reference("auxiliary", own.path, own.source, loaded))
+        return ReferencePlan(auxiliary=Reference("auxiliary", own.checkpoint, own.source, loaded))
     data = public or audited.corpus
     documents = data.of("public")
     if "pretrained" not in given:
@@ -205,7 +205,7 @@ def _take_as_auxiliary(own: GivenFolder, target: Checkpoint, batch_tokens: int |
         loaded = load_public(own.checkpoint, target, batch_tokens)
     except TargetError as error:
         return ReferencePlan(not_taken=f"{lacking}. As it is, it does not serve: {error.problems[0]}")
-    return ReferencePlan(auxiliary=Reference("auxiliary", own.path, own.source, loaded))
+    return ReferencePlan(auxiliary=Reference("auxiliary", own.checkpoint, own.source, loaded))
 
 
 def complete(
@@ -240,8 +240,9 @@ def complete(
         if auxiliary is None and prepared.train is not None:
             recipe = Recipe(seed=seed)
             path = prepared.train(cache, recipe=recipe, device=target.card.device, progress=progress)
-            public = load_public(path, target, batch_tokens)
-            auxiliary = Reference("auxiliary", path, "trained", public, recipe=recipe.as_json(), corpus=prepared.corpus)
+            own = open_checkpoint(path)
+            public = load_public(own, target, batch_tokens)
+            auxiliary = Reference("auxiliary", own, "trained", public, recipe=recipe.as_json(), corpus=prepared.corpus)
         if auxiliary is None:
             missing["auxiliary"] = "; ".join(filter(None, (prepared.not_taken, advise_public_model(target))))
         else:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,13 +24,12 @@ import numpy as np
 from audit import __version__
 from audit.arrays import Bools
 from audit.corpus.documents import Corpus, Document
-from audit.corpus.manifest import files_of as files_of_corpus
-from audit.corpus.manifest import load as load_corpus
+from audit.corpus.manifest import DistantCorpus
 from audit.engine.driver import LocalEngine
 from audit.engine.interface import SILENT, Attempt, Engine, Progress, Trial, Work, WorkSource
 from audit.engine.journal import exclusive
 from audit.errors import DocauditError, EngineError, ManifestError, UsageError
-from audit.files import write_atomically
+from audit.files import Fetch, write_atomically
 from audit.references import wording
 from audit.references.provenance import (
     SPLITS_FILE,
@@ -43,8 +42,7 @@ from audit.references.provenance import (
 )
 from audit.references.recipes import key_of, made_once
 from audit.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of, time_training
-from audit.targets.checkpoint.content import files_of
-from audit.targets.checkpoint.folder import AnyFolder
+from audit.targets.checkpoint.folder import AnyFolder, Places, open_checkpoint, places_of
 from audit.targets.opening import open_model, threads, use_threads
 
 
@@ -276,9 +274,8 @@ def train_splits(
         ]
         progress.stage("training split models", len(trials))
         work = _Training(how, splits, folder, corpus, out)
-        path = folder if isinstance(folder, Path) else folder.own_path
-        folders = {"start": files_of(path), "data": files_of_corpus(corpus)}
-        source = WorkSource(work, folders, _Elsewhere(how, splits.key, out.resolve(), threads()))
+        distant = places_of(open_model(folder, corpus)), DistantCorpus.of(corpus)
+        source = WorkSource(work, _Elsewhere(how, splits.key, out.resolve(), threads(), *distant), _same)
         with closing((engine or LocalEngine()).run(source, trials)) as done:
             for _ in done:
                 progress.advance()
@@ -321,15 +318,17 @@ class _Training(Work):
 
 @dataclass(frozen=True)
 class _Elsewhere:
-    """Opens the work in another process, from copies of the start and the data; models go to the folder all share."""
+    """Opens the work in another process; models go to the folder all share."""
 
     how: Retraining
     key: str
     out: Path
     threads: int
+    start: Places
+    corpus: DistantCorpus
 
-    def __call__(self, folders: Mapping[str, Path]) -> Work:
-        """Open the work from the folders "start" and "data".
+    def __call__(self, fetch: Fetch) -> Work:
+        """Open the work from the files that are fetched.
 
         Raises:
             EngineError: the other process does not see the folder, or got other files.
@@ -338,7 +337,9 @@ class _Elsewhere:
         splits = read_plan(self.out) if (self.out / SPLITS_FILE).is_file() else None
         if splits is None or splits.key != self.key:
             raise EngineError(f"a worker does not see {self.out}", "choose a folder that all machines share")
-        corpus = load_corpus(folders["data"])
-        if corpus.sha256 != splits.corpus:
-            raise EngineError("the data set has changed since the training began", "start again, and leave it alone")
-        return _Training(self.how, splits, folders["start"], corpus, self.out)
+        start = open_checkpoint(*(fetch(*place) for place in self.start))
+        return _Training(self.how, splits, start, self.corpus.open(fetch), self.out)
+
+
+def _same(work: Work) -> Work:
+    return work

@@ -204,9 +204,15 @@ def device_named(name: str) -> str:
     return name
 
 
+def n_gpus() -> int:
+    """Count the CUDA devices of this machine."""
+    return int(torch.cuda.device_count())
+
+
 def device_words(device: str) -> str:
-    """Return the device in general terms, for the record."""
-    return str(torch.cuda.get_device_name()) if device == "cuda" else {"mps": "Apple GPU"}.get(device, "CPU")
+    """Return the device in general terms, for the record; a worker's may be none of this machine."""
+    names = {"mps": "Apple GPU", "cuda": torch.cuda.get_device_name() if n_gpus() else "GPU"}
+    return str(names.get(device, "CPU"))
 
 
 def instructions() -> str:
@@ -229,13 +235,13 @@ def packages() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in _PACKAGES}
 
 
-def environment(target: Checkpoint) -> Environment:
-    """Return the machine and the packages of the audit, for the record."""
+def environment(target: Checkpoint, device: str | None = None) -> Environment:
+    """Return the machine and the packages of the audit, for the record; `device`: of workers elsewhere."""
     return Environment(
         docaudit=audit.__version__,
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
-        device=device_words(target.card.device),
+        device=device_words(device or target.card.device),
         threads=threads(),
         packages=packages(),
         ocr=TESSERACT.version(),

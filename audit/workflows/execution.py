@@ -7,10 +7,10 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,20 +20,26 @@ from audit.cards import TargetCard, Timing
 from audit.case import Case
 from audit.corpus.canaries.pages import open_page
 from audit.corpus.documents import Corpus
-from audit.corpus.manifest import files_of as files_of_corpus
-from audit.corpus.manifest import load as load_corpus
+from audit.corpus.manifest import DistantCorpus
 from audit.corpus.near_copies import Copies, without_copies
 from audit.corpus.removal.tesseract import TESSERACT
-from audit.engine.driver import make_engine
-from audit.engine.interface import Attempt, EngineSettings, Json, Progress, Trial, Work, WorkSource
+from audit.engine.interface import Attempt, Json, Progress, Trial, Work, WorkSource
 from audit.engine.journal import Journal
 from audit.errors import EngineError
-from audit.files import write_atomically
+from audit.files import Fetch, write_atomically
+from audit.references.load import share_weights
 from audit.references.resolve import LoadedReferences
 from audit.report.remedies import QueryDefense
 from audit.targets import opening
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
-from audit.targets.checkpoint.content import files_of
+from audit.targets.checkpoint.folder import (
+    CheckpointFolder,
+    NumberFormat,
+    Places,
+    in_format,
+    open_checkpoint,
+    places_of,
+)
 from audit.targets.encoders.target import EncoderTarget
 from audit.workflows.setup import ScanSetup, defended_references, wrap_target
 
@@ -52,7 +58,7 @@ def collect_outcomes(
     `target` is in the number format that was settled on; `origin` counts the outcomes.
     """
     options = opened.options
-    loaded = _LoadedModel.of(target)
+    loaded = _LoadedModel.of(target, opened.folder, opened)
     key = journal_key(opened, attack, loaded, filled)
     origin = origin or Origin()
     kept = open_journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh, origin.policy)
@@ -60,9 +66,7 @@ def collect_outcomes(
     todo = [trial for trial in trials if trial.id not in journal.outcomes]
     progress.stage(opened.stage_of(attack), len(todo))
     # Closed at once when the journal fails: an engine may hold processes and files.
-    settings = EngineSettings(width=options.width, threads=opening.threads(), gpu=opened.target.card.device == "cuda")
-    engine = make_engine(options.engine, settings)
-    with closing(engine.run(work_source(opened, attack, target, filled), todo)) as done:
+    with closing(opened.engine.run(work_source(opened, attack, target, filled), todo)) as done:
         for trial_id, outcome in done:
             journal.append(trial_id, outcome)
             progress.advance()
@@ -89,76 +93,60 @@ class AttackWork(Work):
 def work_source(opened: ScanSetup, attack: Attack, target: opening.Checkpoint, filled: LoadedReferences) -> WorkSource:
     """Package an attack's trials for any engine; `target` is the audited checkpoint as it computes."""
     case = Case(opened.defended(target), opened.corpus, opened.references_behind_defense(filled))
-    remote_work = _RemoteWork(
-        attack=attack,
-        seed=opened.options.seed,
-        corpus=opened.corpus.sha256,
-        copies=opened.copies,
-        unread=opened.unread,
-        target=_LoadedModel.of(target),
-        defense=opened.defense,
-        models={role: _LoadedModel.of(model) for role, model in filled.models.items()},
-        members=filled.members,
-        threads=opening.threads(),
-        packages=opening.packages(),
-        ocr=TESSERACT.version(),
+    keeps = _Shared(
+        DistantCorpus.of(opened.whole or opened.corpus),
+        opened.copies,
+        opened.unread,
+        opened.defense,
+        opening.threads(),
+        opening.packages(),
+        TESSERACT.version(),
     )
-    folders = {
-        "target": {} if opened.options.no_model else files_of(opened.options.model_dir),
-        "data": files_of_corpus(opened.whole or opened.corpus),
-        **{reference.role: files_of(reference.folder) for reference in filled.loaded},
-    }
-    return WorkSource(AttackWork(attack, case, opened.options.seed), folders, remote_work)
+    roles = {one.role: _LoadedModel.of(one.target, one.folder, opened) for one in filled.loaded}
+    audited = _LoadedModel.of(target, opened.folder, opened)
+    elsewhere = _RemoteWork(attack, opened.options.seed, audited, roles, filled.members)
+    return WorkSource(AttackWork(attack, case, opened.options.seed), keeps, elsewhere)
 
 
 @dataclass(frozen=True)
 class _LoadedModel:
-    """A checkpoint as this process loaded it."""
+    """A checkpoint as this process loaded it, to be loaded again by a worker."""
 
     card: TargetCard
     batch_tokens: int | None
     batch_rows: int | None
+    places: Places
+    number_format: NumberFormat
 
     @classmethod
-    def of(cls, model: opening.Checkpoint | Denoiser) -> _LoadedModel:
-        """Record the settings that a loaded model computes with."""
-        if isinstance(model, EncoderTarget):
-            return cls(model.card, model.batch_tokens, None)
-        return cls(model.card, None, None if isinstance(model, Denoiser) else model.batch_rows)
-
-    def again(self, folder: Path, corpus: Corpus) -> opening.Checkpoint | Denoiser:
-        """Load a copy of the model with the same settings."""
-        copy: opening.Checkpoint | Denoiser
-        if self.card.task == DENOISING:
-            copy = load_denoiser(folder, device=self.card.device, images=partial(open_page, corpus))
-        else:
-            copy = opening.target_of(folder, corpus, self.card.device, self.batch_tokens, self.batch_rows)
-        if copy.card.sha256 != self.card.sha256:
-            raise EngineError(f"{self.card.name} has changed since the scan began", "scan again, and leave it alone")
-        if isinstance(copy, Denoiser) or copy.card.dtype == self.card.dtype:
-            return copy
-        return copy.rounded(self.card.dtype)
+    def of(
+        cls, model: opening.Checkpoint | Denoiser, folder: CheckpointFolder | None, opened: ScanSetup
+    ) -> _LoadedModel:
+        """Record the settings that a loaded model computes with, and the device that it is to compute on."""
+        batches = None if isinstance(model, Denoiser) else opened.options.batch_size
+        if opened.device == model.card.device and not isinstance(model, Denoiser):
+            batches = model.batch_tokens if isinstance(model, EncoderTarget) else model.batch_rows
+        card, encodes = replace(model.card, device=opened.device), isinstance(model, EncoderTarget)
+        tokens, rows = (batches, None) if encodes else (None, batches)
+        if folder is None:
+            return cls(card, tokens, rows, (), "auto")
+        return cls(card, tokens, rows, places_of(folder), folder.number_format)
 
 
 @dataclass(frozen=True)
-class _RemoteWork:
-    """Opens an attack's work in another process, from copies of the files; every choice was made in this one."""
+class _Shared:
+    """Opens what all attacks of a scan share in another process; every choice was made in this one."""
 
-    attack: Attack
-    seed: int
-    corpus: str
+    corpus: DistantCorpus
     copies: Copies
     unread: opening.Unread
-    target: _LoadedModel
     defense: QueryDefense | None
-    models: Mapping[str, _LoadedModel]
-    members: Mapping[str, frozenset[str]]
     threads: int
     packages: Mapping[str, str]
     ocr: str | None
 
-    def __call__(self, folders: Mapping[str, Path]) -> Work:
-        """Return the work, from the folders "target", "data" and one for each reference, by role.
+    def __call__(self, fetch: Fetch) -> _Opened:
+        """Return the data set, and room for models.
 
         Raises:
             EngineError: the other process would get other results.
@@ -174,14 +162,61 @@ class _RemoteWork:
                 "install one on all machines",
             )
         opening.use_threads(self.threads)
-        corpus = load_corpus(folders["data"])
-        if corpus.sha256 != self.corpus:
-            raise EngineError("the data set has changed since the scan began", "scan again, and leave it alone")
-        corpus = opening.without_unread(without_copies(corpus, self.copies), self.unread)
-        target = cast("opening.Checkpoint", self.target.again(folders["target"], corpus))
-        models = {role: model.again(folders[role], corpus) for role, model in self.models.items()}
-        references = defended_references(self.defense, models, self.members)
-        return AttackWork(self.attack, Case(wrap_target(self.defense, target), corpus, references), self.seed)
+        corpus = opening.without_unread(without_copies(self.corpus.open(fetch), self.copies), self.unread)
+        return _Opened(corpus, self.defense, fetch)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """What a worker keeps from one attack to the next: the data set, and each model that it has loaded."""
+
+    corpus: Corpus
+    defense: QueryDefense | None
+    fetch: Fetch
+    models: dict[Any, Any] = field(default_factory=dict)
+
+    def load(self, model: _LoadedModel, adapted: Any = None) -> opening.Checkpoint | Denoiser:
+        """Return a copy of the model with the same settings, which is loaded once and shares weights with `adapted`.
+
+        Raises:
+            EngineError: its files are others than those that were loaded first.
+        """
+        card = model.card
+        key = card.sha256, card.task, card.device, model.number_format
+        if key not in self.models:
+            folder = open_checkpoint(*(self.fetch(*place) for place in model.places))
+            folder = in_format(folder, model.number_format)
+            if card.task == DENOISING:
+                copy: Any = load_denoiser(folder, device=card.device, images=partial(open_page, self.corpus))
+            else:
+                copy = opening.target_of(folder, self.corpus, card.device, model.batch_tokens, model.batch_rows)
+            if copy.card.sha256 != card.sha256:
+                raise EngineError(f"{card.name} has changed since the scan began", "scan again, and leave it alone")
+            if adapted is not None:
+                share_weights(copy.model, adapted.model)
+            self.models[key] = copy
+        known = self.models[key]
+        rounded: opening.Checkpoint | Denoiser = known if known.card.dtype == card.dtype else known.rounded(card.dtype)
+        return rounded
+
+
+@dataclass(frozen=True)
+class _RemoteWork:
+    """Opens an attack's work in another process, from what that keeps."""
+
+    attack: Attack
+    seed: int
+    target: _LoadedModel
+    models: Mapping[str, _LoadedModel]
+    members: Mapping[str, frozenset[str]]
+
+    def __call__(self, opened: _Opened) -> Work:
+        """Return the work; models are loaded where no attack before it took them."""
+        target = cast("opening.Checkpoint", opened.load(self.target))
+        adapted = target if len(self.target.places) > 1 else None
+        models = {role: opened.load(model, adapted) for role, model in self.models.items()}
+        references = defended_references(opened.defense, models, self.members)
+        return AttackWork(self.attack, Case(wrap_target(opened.defense, target), opened.corpus, references), self.seed)
 
 
 @dataclass

@@ -6,6 +6,7 @@ import json
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -173,7 +174,8 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
         return fill_references(opened, progress)
 
     recovered: list[Json] = []
-    results = tuple(_run_attack(opened, origin, attack, references, recovered, progress) for attack in opened.attacks)
+    with closing(opened.engine):
+        results = tuple(_run_attack(opened, origin, one, references, recovered, progress) for one in opened.attacks)
     found = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in recovered)
     write_atomically(options.evidence / "recovered.jsonl", found.encode(), mode=0o600)
     ran = any(one.status == "completed" for one in results)
@@ -205,7 +207,7 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
         utility=useful,
         checks=whole.checks,
         untested=whole.untested,
-        environment=environment(target),
+        environment=environment(target, opened.device),
         timing=origin.timing(started, now(), round(time.monotonic() - clock, 3)),
         derived_by=options.derived_by if opened.defense is None else (*options.derived_by, opened.defense.name),
         left_out=_left_out(opened),

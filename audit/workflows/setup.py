@@ -19,8 +19,8 @@ from audit.case import Case, References
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
 from audit.corpus.near_copies import NO_COPIES, Copies, find_copies, without_copies
-from audit.engine.driver import LOCAL
-from audit.engine.interface import Trial
+from audit.engine.driver import HERE, LOCAL, make_engine
+from audit.engine.interface import Engine, EngineSettings, Trial
 from audit.errors import ManifestError, TargetError, UsageError
 from audit.files import table_beside
 from audit.references.provenance import FILE_NAME, adapter_of
@@ -42,8 +42,10 @@ from audit.targets.opening import (
     check,
     device_named,
     find_unread,
+    n_gpus,
     open_model,
     target_of,
+    threads,
     without_unread,
 )
 from audit.workflows.options import ScanOptions, check_work
@@ -56,7 +58,8 @@ class ScanSetup:
     `attacks` and `share` (of the trials) follow from the budget; whoever replaces them names the result in `budget`.
     `corpus` is without the documents that `copies` and `unread` leave out, `whole` is as it was loaded.
     `parameters_file` is the sha256 of the file that set attack parameters, `dp` the guarantee that the checkpoint
-    states. `part` of the units fits into the time that was given.
+    states. `part` of the units fits into the time that was given. `engine` runs the attacks' trials, on models on
+    `device`; `folder` is the target's.
     """
 
     options: ScanOptions
@@ -74,6 +77,9 @@ class ScanSetup:
     dp: PrivacyCard | None = None
     unread: Unread = NONE_UNREAD
     part: float = 1.0
+    engine: Engine = HERE
+    device: str = "cpu"
+    folder: CheckpointFolder | None = None
 
     def sampled(self, trials: Sequence[Trial]) -> list[Trial]:
         """Sample the trials that the budget takes; see `audit.attacks.budget.sample`."""
@@ -139,15 +145,11 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     check_work(options)
     if options.dtype not in ("auto", *DTYPES):
         raise UsageError(f"--dtype {options.dtype!r}: no such number format", f"one of auto, {', '.join(DTYPES)}")
-    device = device_named(options.device)
+    wanted, device = devices(options)
+    engine, notices = choose_engine(options, wanted)
     whole = load_corpus(options.data_dir)
     folder = open_target(options.model_dir, whole, options.references)
-    if folder.adapter is not None and options.engine != LOCAL:
-        raise UsageError(
-            f"--engine {options.engine}: {folder} is an adapter, which workers are not sent",
-            "merge it into its base, save that, and scan it; or scan with --engine local",
-        )
-    folder = hold_weights(folder, options.dtype, on_workers=options.engine != LOCAL)
+    folder = hold_weights(folder, options.dtype)
     guard = query_defense(options.defense, options.seed) if options.defense is not None else None
     model = check_model(folder, whole, attacks, device, options.batch_size, guard)
     target, corpus, copies = model.target, model.corpus, model.copies
@@ -166,13 +168,44 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     needs = usable_references(attacks, target)
     prepared = prepare(needs, target, folder, corpus, given_folders, batch_tokens, public)
     promised, doubts = stated_guarantee(folder)
-    warned = *copies.warnings, *model.unread.warnings, *doubts
+    warned = *notices, *copies.warnings, *model.unread.warnings, *doubts
     warnings = (*warned, *doubt_draw(folder, whole), *warn_of_recipes(prepared))
     opened = ScanSetup(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared, warnings)
     sha256 = None if given is None else given.sha256
     return replace(
-        opened, parameters_file=sha256, defense=guard, copies=copies, whole=whole, dp=promised, unread=model.unread
+        opened,
+        parameters_file=sha256,
+        defense=guard,
+        copies=copies,
+        whole=whole,
+        dp=promised,
+        unread=model.unread,
+        engine=engine,
+        device=wanted,
+        folder=folder,
     )
+
+
+def devices(options: ScanOptions) -> tuple[str, str]:
+    """Return the device of the attacks, and that of this process: a head of a cluster may have no GPU."""
+    if options.device == "cuda" and "address=" in options.engine and not n_gpus():
+        return "cuda", "cpu"
+    return (device_named(options.device),) * 2
+
+
+def choose_engine(options: ScanOptions, device: str) -> tuple[Engine, tuple[str, ...]]:
+    """Make the engine, with what there is to say of it: one of all GPUs where none was asked for."""
+    notices: tuple[str, ...] = ()
+    settings = EngineSettings(width=options.width, threads=threads(), gpu=device == "cuda")
+    n = n_gpus() if settings.gpu and options.engine == LOCAL and options.seconds is None else 1
+    if n > 1:
+        try:
+            return make_engine(f"ray:workers={n}", settings), (f"Using {n} GPUs: one worker each.",)
+        except UsageError as error:
+            notices = (f"Using 1 of {n} GPUs; for one worker each: {error.hint}",)
+    elif settings.gpu and not n_gpus():
+        notices = (_TEXTS["no_gpu_here"],)
+    return make_engine(options.engine, settings), notices
 
 
 def _open_text_scan(options: ScanOptions, given: AttackParameters | None, attacks: tuple[Attack, ...]) -> ScanSetup:
@@ -333,18 +366,16 @@ def doubt_draw(model: CheckpointFolder, corpus: Corpus) -> tuple[str, ...]:
     return (_TEXTS["before_draw"].format(day=membership.drawn, by=membership.drawn_by, model=model, written=written),)
 
 
-def hold_weights(folder: CheckpointFolder, dtype: str, *, on_workers: bool) -> CheckpointFolder:
+def hold_weights(folder: CheckpointFolder, dtype: str) -> CheckpointFolder:
     """Return the folder of a model that answers, to be loaded in the number format that was asked for.
 
     Encoders keep float32 weights: attacks take their gradients, and compare losses that rounding would hide.
 
     Raises:
-        UsageError: the weights are quantised, or workers elsewhere would choose for themselves.
+        UsageError: the weights are quantised.
     """
     if dtype == "auto" or not (is_answering(folder) or is_extractive(folder)):
         return folder
-    if on_workers:
-        raise UsageError(f"--dtype {dtype}: workers elsewhere load models by themselves", "leave it out, or scan here")
     if method_of(folder.config) is not None:
         raise UsageError(f"--dtype {dtype}: the weights of {folder} are quantised", "leave it out")
     return in_format(folder, cast("NumberFormat", dtype))
@@ -352,8 +383,8 @@ def hold_weights(folder: CheckpointFolder, dtype: str, *, on_workers: bool) -> C
 
 def warn_of_recipes(prepared: ReferencePlan) -> tuple[str, ...]:
     """Warn of each reference that was trained here in another way than the audited adapter."""
-    trained = [one for one in prepared.same_kind if prepared.adapter and (one.folder / FILE_NAME).is_file()]
-    found = {one.role: adapter_of(one.folder) for one in trained}
+    trained = [one for one in prepared.same_kind if prepared.adapter and (one.folder.path / FILE_NAME).is_file()]
+    found = {one.role: adapter_of(one.folder.path) for one in trained}
     others = {role: own for role, own in found.items() if own != prepared.adapter}
     hows = {role: f"with another adapter ({own})" if own else "in all its weights" for role, own in others.items()}
     text, adapter = _TEXTS["other_recipe"], prepared.adapter

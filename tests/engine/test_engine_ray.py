@@ -3,7 +3,6 @@
 import builtins
 import importlib
 import os
-import pickle
 import shutil
 import signal
 import stat
@@ -14,7 +13,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,14 +23,15 @@ import pytest
 import scripted_work
 import tiny
 from case_tables import table
-from scanned_by_engines import Scans
-from scripted_work import Opener, Peculiar, Scripted, Spy, cannot_open, dies
+from scanned_by_engines import Scans, opened_elsewhere
+from scripted_work import Opener, Peculiar, Scripted, Spy, Spying, cannot_open, dies, same
 from typer.testing import CliRunner
 
 from audit.cli import app
+from audit.corpus.images import open_image
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial, WorkSource
-from audit.errors import EngineError
+from audit.errors import EngineError, TargetError, UsageError
 from audit.files import PrivateFolder
 from audit.workflows import execution, scan
 from audit.workflows.options import ScanOptions
@@ -82,8 +82,8 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         pytest.MonkeyPatch.context() as patch,
         temporary(patch) as folder,
         PrivateFolder(folder) as own,
-        PrivateFolder(folder) as copies,
-        RayEngine(workers=2)._connected(own, copies) as ray,
+        PrivateFolder(folder) as spilled,
+        RayEngine(workers=2)._connected(own, spilled) as ray,
     ):
         yield ray
 
@@ -91,53 +91,57 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture
 def cluster(started: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Engines without an address find Ray started already: most of a test's time, where it is about something else."""
-    monkeypatch.setattr(RayEngine, "_connected", lambda self, own, copies: nullcontext(started))
+    monkeypatch.setattr(RayEngine, "_connected", lambda self, own, spilled: nullcontext(started))
 
 
-def test_workers_get_the_files_in_private_folders_that_go_and_the_terminal_stays_quiet(
+def run(engine: RayEngine, source: WorkSource, names: Sequence[str]) -> list[tuple[str, Any]]:
+    """All outcomes of a work, and the end of the engine."""
+    with closing(engine):
+        return list(engine.run(source, trials(names)))
+
+
+def scripted(numbers: dict[str, int], **elsewhere: str) -> WorkSource:
+    return WorkSource(Scripted(numbers, ""), Opener(numbers, **elsewhere), same)
+
+
+def test_one_ray_takes_work_after_work_reads_the_drivers_files_and_the_terminal_stays_quiet(
     here: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "a").write_text("weights")
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "1.png").write_text("page")
     before = signal.getsignal(signal.SIGTERM)
-    files = {"model": {"config.json": tmp_path / "a"}, "data": {"images/1.png": tmp_path / "a"}}
-    source = WorkSource(Spy({}), files, Spy)
-    with closing(RayEngine(workers=2, width=1).run(source, trials([f"t{i}" for i in range(30)]))) as running:
-        first = next(running)[1]
-        assert Path(first["place"]).exists()
+    source = WorkSource(Spy(), Spying(tmp_path, ("images/1.png",)), same)
+    with closing(RayEngine(workers=2, width=1)) as engine:
+        first = list(engine.run(source, trials([f"t{i}" for i in range(30)])))
         assert signal.getsignal(signal.SIGTERM) is before
         assert not set(open_to_others())
-        outcomes = [first, *(outcome for _, outcome in running)]
+        again = list(engine.run(source, trials([f"t{i}" for i in range(30)])))
     # On a busy machine one worker may have done all before the other was up.
-    assert {outcome["pid"] for outcome in outcomes} - {os.getpid()}
-    for outcome in outcomes:
-        assert outcome["files"] == {"model/config.json": "weights", "data/images/1.png": "weights"}
-        assert outcome["modes"] == [0o700, 0o700]
-        assert Path(outcome["place"]).is_relative_to(here)
-        assert not Path(outcome["place"]).exists()
+    workers = {outcome["pid"] for _, outcome in first + again} - {os.getpid()}
+    assert 1 <= len(workers) <= 2
+    for _, outcome in first + again:
+        assert outcome["files"] == {"images/1.png": "page"}
+        assert outcome["place"] == str(tmp_path), "nothing is copied"
         assert outcome["statistics"] == "0"
     assert capfd.readouterr() == ("", "")
     importlib.import_module("ray.experimental.tqdm_ray").instance()
     assert builtins.print.__module__ == "builtins", "Ray has put its own in its place"
 
 
-def test_copies_stay_under_the_usual_folder_when_its_path_is_too_long_for_sockets(
-    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_is_spilled_stays_under_the_usual_folder_when_its_path_is_too_long_for_sockets(
+    here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who points TMPDIR at an encrypted disk wants weights and documents there, in memory, or nowhere."""
-    (tmp_path / "a").write_text("weights")
+    """Who points TMPDIR at an encrypted disk wants documents there, in memory, or nowhere."""
     encrypted = here / "encrypted"
     encrypted.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(encrypted))
-    source = WorkSource(Spy({}), {"data": {"weights": tmp_path / "a"}}, Spy)
-    with closing(RayEngine(workers=1).run(source, trials(["a", "b"]))) as running:
-        place = Path(next(running)[1]["place"])
-        assert place.is_relative_to(encrypted)
-        # So does what the object store spills when memory is short.
+    with closing(RayEngine(workers=1)) as engine:
+        assert dict(engine.run(scripted({"a": 0}), trials(["a"])))
         arguments = [part for child in psutil.Process().children(recursive=True) for part in child.cmdline()]
-        spilled = [part for part in arguments if part.startswith("--fallback_directory=")]
-        assert spilled == [f"--fallback_directory={place.parent}"]
+        (spilled,) = [Path(part.partition("=")[2]) for part in arguments if part.startswith("--fallback_directory=")]
+        assert spilled.parent == encrypted
         assert not [*encrypted.rglob("sockets")]
-    gone_within(place, 10)
+    gone_within(spilled, 10)
     encrypted.rmdir()
 
 
@@ -157,47 +161,56 @@ def open_to_others() -> Iterator[str]:
 @pytest.mark.usefixtures("cluster")
 def test_outcomes_are_those_of_the_driver_and_a_killed_workers_trials_are_run_again(here: Path, tmp_path: Path) -> None:
     numbers = {f"t{i}": i for i in range(40)} | {"deadly": 1000}
-    source = WorkSource(Scripted(numbers, ""), {"data": {}}, Opener(numbers, str(tmp_path / "killed")))
-    outcomes = list(RayEngine(workers=2, width=3).run(source, trials(list(numbers))))
+    (tmp_path / "opened").mkdir()
+    source = scripted(numbers, marker=str(tmp_path / "killed"), counts=str(tmp_path / "opened"))
+    local = dict(drive(source.here, trials(list(numbers)), 3))
+    with closing(RayEngine(workers=2, width=3)) as engine:
+        outcomes = list(engine.run(source, trials(list(numbers))))
+        # The next work, which has the same to share, is opened from what each worker has kept.
+        again = dict(engine.run(replace(source), trials(list(numbers))))
     assert (tmp_path / "killed").exists()
     assert len(outcomes) == len(numbers)  # each once
-    assert dict(outcomes) == dict(drive(source.here, trials(list(numbers)), 3))
+    assert dict(outcomes) == again == local
+    assert len(list((tmp_path / "opened").iterdir())) <= 3, "two workers, and the one in the place of the killed"
 
 
 @pytest.mark.usefixtures("cluster")
-def test_an_exception_of_a_trial_arrives_as_itself_with_its_place(here: Path) -> None:
-    numbers = {"good": 3, "bad": -1}
-    source = WorkSource(Scripted(numbers, ""), {"data": {}}, Opener(numbers))
-    with pytest.raises(Peculiar, match="bad") as raised:
-        list(RayEngine(workers=1).run(source, trials(["good", "bad"])))
+def test_an_exception_of_a_trial_arrives_as_itself_with_its_place_and_the_engine_goes_on(here: Path) -> None:
+    source = scripted({"good": 3, "bad": -1})
+    with closing(RayEngine(workers=1)) as engine:
+        with pytest.raises(Peculiar, match="bad") as raised:
+            list(engine.run(source, trials(["good", "bad"])))
+        assert [name for name, _ in engine.run(source, trials(["good"]))] == ["good"]
     assert type(raised.value) is Peculiar
     innermost = traceback.extract_tb(raised.value.__traceback__)[-1]
     assert (innermost.filename, innermost.name) == (scripted_work.__file__, "raise_from_a_trial")
 
 
 @pytest.mark.usefixtures("cluster")
-def test_an_error_while_opening_arrives_with_its_hint(here: Path) -> None:
+def test_an_error_while_opening_arrives_with_its_hint(here: Path, tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="not like this") as raised:
-        list(RayEngine(workers=1).run(WorkSource(Spy({}), {}, cannot_open), trials(["a"])))
+        run(RayEngine(workers=1), WorkSource(Spy(), cannot_open, same), ["a"])
     assert raised.value.hint == "but like that"
+    with pytest.raises(EngineError, match="a worker does not see"):
+        run(RayEngine(workers=1), WorkSource(Spy(), Spying(tmp_path / "gone", ()), same), ["a"])
 
 
 @pytest.mark.usefixtures("cluster")
 def test_trials_that_kill_every_worker_are_given_up(here: Path) -> None:
     with pytest.raises(EngineError, match="3 Ray workers were lost over the same trials, 1 of them left") as raised:
-        list(RayEngine(workers=1).run(WorkSource(Spy({}), {}, dies), trials(["receipt-of-somebody"])))
+        run(RayEngine(workers=1), WorkSource(Spy(), dies, same), ["receipt-of-somebody"])
     assert "receipt-of-somebody" not in str(raised.value)
     assert "fewer workers" in raised.value.hint
 
 
 def test_no_trials_start_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "_library", pytest.fail)
-    assert list(RayEngine().run(WorkSource(Spy({}), {}, Spy), [])) == []
+    assert run(RayEngine(), WorkSource(Spy(), dies, same), []) == []
 
 
 def test_a_cluster_that_is_not_there_is_an_error_in_one_line(here: Path) -> None:
     with pytest.raises(EngineError, match=r"Ray cannot be reached at 127\.0\.0\.1:9") as raised:
-        list(RayEngine(address="127.0.0.1:9").run(WorkSource(Spy({}), {}, Spy), trials(["a"])))
+        run(RayEngine(address="127.0.0.1:9"), WorkSource(Spy(), dies, same), ["a"])
     assert "\n" not in str(raised.value)
 
 
@@ -209,8 +222,11 @@ def test_workers_are_as_many_as_fit_and_share_gpus(
 
 
 def test_a_gpu_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(EngineError, match="no GPU"):
-        RayEngine(gpu=True)._plan({"CPU": 16.0}, 100)
+    for engine in (RayEngine(gpu=True), RayEngine("auto", gpu=True), RayEngine(workers=2, gpu=True)):
+        with pytest.raises(EngineError, match="no GPU"):
+            engine._plan({"CPU": 16.0}, 100)
+    with pytest.raises(UsageError, match="the model is on a CPU"):
+        RayEngine(gpus=0.5)._plan({"CPU": 16.0, "GPU": 4.0}, 100)
 
 
 def test_a_private_folder_goes_even_when_its_process_is_killed(here: Path) -> None:
@@ -277,36 +293,35 @@ def test_two_workers_give_the_local_record_even_when_one_is_killed(here: Path, s
     assert progress.alive
 
 
-def work_elsewhere(scans: Scans, source: WorkSource) -> Any:
-    """The work as a worker opens it, from copies of the files."""
-    copies = scans.out / "copies"
-    for name, files in source.folders.items():
-        for path, place in files.items():
-            (copies / name / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(place, copies / name / path)
-    return pickle.loads(pickle.dumps(source.elsewhere))({name: copies / name for name in source.folders})
+def opened_source(scans: Scans, **options: Any) -> tuple[ScanSetup, WorkSource]:
+    given = ScanOptions(scans.model, scans.data, scans.out, references={"auxiliary": [scans.auxiliary]}, **options)
+    opened = open_scan(given)
+    target = opened.target.rounded("bfloat16")
+    return opened, execution.work_source(opened, opened.attacks[0], target, scan.fill_references(opened, SILENT))
 
 
 def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
-    opened = open_scan(
-        ScanOptions(scans.model, scans.data, scans.out, references={"auxiliary": [scans.auxiliary]}, batch_size=256)
-    )
-    filled = scan.fill_references(opened, SILENT)
-    source = execution.work_source(opened, opened.attacks[0], opened.target.rounded("bfloat16"), filled)
-    work = work_elsewhere(scans, source)
+    opened, source = opened_source(scans, batch_size=256)
+    work = opened_elsewhere(source, scans.out / "copies")
     target = work.case.target
     assert (target.card.dtype, target.batch_tokens) == ("bfloat16", 256)
     assert work.case.references.auxiliary.card.dtype == "float32"
     assert work.case.corpus.documents == opened.corpus.documents
+    assert not list((scans.out / "copies").rglob("*.png")), "no page before somebody looks at it"
+    page = next(document for document in work.case.corpus.documents if document.image)
+    assert open_image(work.case.corpus, page).tobytes() == open_image(opened.corpus, page).tobytes()
+    assert len(list((scans.out / "copies").rglob("*.png"))) == 1
 
 
-def test_a_worker_refuses_a_file_that_changed_under_the_scan(scans: Scans) -> None:
-    opened = open_scan(ScanOptions(scans.model, scans.data, scans.out, references={"auxiliary": [scans.auxiliary]}))
-    source = execution.work_source(opened, opened.attacks[0], opened.target, scan.fill_references(opened, SILENT))
-    with (scans.data / "documents.jsonl").open("a") as stream:
-        stream.write("\n")
-    with pytest.raises(EngineError, match="the data set has changed since the scan began"):
-        work_elsewhere(scans, source)
+@pytest.mark.parametrize("changed", ["documents.jsonl", "model.safetensors", "image"])
+def test_a_worker_refuses_a_file_that_changed_under_the_scan(scans: Scans, changed: str) -> None:
+    opened, source = opened_source(replace(scans, model=Path(shutil.copytree(scans.model, scans.out / "own"))))
+    page = next(document for document in opened.corpus.documents if document.image)
+    names = {"model.safetensors": scans.out / "own" / changed, "image": scans.data / str(page.image)}
+    with names.get(changed, scans.data / changed).open("ab") as stream:
+        stream.write(b"\n")
+    with pytest.raises((EngineError, TargetError), match=r"has changed since|cannot be loaded"):
+        open_image(opened_elsewhere(source, scans.out / "copies").case.corpus, page)
 
 
 @pytest.mark.usefixtures("cluster")
@@ -318,14 +333,17 @@ def test_a_file_that_changes_under_the_scan_stops_it(here: Path, scans: Scans, m
 
     source = execution.work_source
     monkeypatch.setattr(execution, "work_source", changed)
-    with pytest.raises(EngineError, match="the data set has changed since the scan began"):
+    with pytest.raises(EngineError, match="the data set has changed since"):
         scans.record("ray", engine="ray:workers=1")
 
 
 OPTIONS = {
     "no such engine": (("--engine", "rays:workers=2"), "one of local, ray"),
     "options without Ray": (("--engine", "local:workers=2"), "leave them out"),
-    "no such option": (("--engine", "ray:nodes=2"), "address=HOST:PORT and workers=N"),
+    "no such option": (("--engine", "ray:nodes=2"), "address=HOST:PORT, workers=N"),
+    "a part of two GPUs": (("--engine", "ray:gpus=1.5"), "a part of one GPU"),
+    "no folder": (("--engine", "ray:shared=mnt"), "shared=DIR"),
+    "no GPU here": (("--engine", "ray:workers=2", "--device", "cuda"), "'cuda' is not available"),
     "no number": (("--engine", "ray:workers=0"), "as workers=4"),
     "Ray Client": (("--engine", "ray:address=ray://head:10001"), "address=auto"),
 }

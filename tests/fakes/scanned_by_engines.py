@@ -1,17 +1,34 @@
 """Scans of few fields with few candidates, by one engine and another."""
 
+import pickle
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from audit import cards
 from audit import record as records
-from audit.engine.interface import SILENT, Progress
+from audit.engine.interface import SILENT, Progress, WorkSource
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import run_scan
 from audit.workflows.setup import open_scan
 
 TIMES = cards.Timing("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00", 0.0)
+
+
+def opened_elsewhere(source: WorkSource, place: Path) -> Any:
+    """The work as a worker opens it, from copies of the files below a folder."""
+
+    def fetch(root: Path, names: Sequence[str]) -> Path:
+        copies = place.joinpath(*root.parts[1:])
+        for name in names:
+            (copies / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(root / name, copies / name)
+        return copies
+
+    keeps, elsewhere = pickle.loads(pickle.dumps((source.keeps, source.elsewhere)))
+    return elsewhere(keeps(fetch))
 
 
 @dataclass(frozen=True)

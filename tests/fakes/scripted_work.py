@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from audit.engine.interface import Attempt, Request, Trial
 from audit.errors import EngineError
+from audit.files import Fetch
 
 
 class Doubler:
@@ -42,11 +44,20 @@ class Scripted:
 
 @dataclass(frozen=True)
 class Opener:
+    """Opens scripted work, and counts how often what works share was opened, in a folder."""
+
     numbers: Mapping[str, int]
     marker: str = ""
+    counts: str = ""
 
-    def __call__(self, folders: Mapping[str, Path]) -> Scripted:
-        return Scripted(self.numbers, self.marker, str(folders["data"]))
+    def __call__(self, fetch: Fetch) -> Scripted:
+        if self.counts:
+            tempfile.mkdtemp(dir=self.counts)
+        return Scripted(self.numbers, self.marker, "elsewhere")
+
+
+def same(kept: Any) -> Any:
+    return kept
 
 
 class Peculiar(Exception):
@@ -61,18 +72,30 @@ def raise_from_a_trial(trial: Trial) -> None:
 class Spy:
     """Says what it sees around it, instead of attempting anything."""
 
-    folders: Mapping[str, Path]
+    own: Path = Path()
 
     def attempt(self, trial: Trial) -> Attempt:
         yield from ()
-        own = self.folders["data"].parent
+        own = self.own
         return {
             "pid": os.getpid(),
             "files": {str(p.relative_to(own)): p.read_text() for p in own.rglob("*") if p.is_file()},
-            "modes": [stat.S_IMODE(place.stat().st_mode) for place in (own, own.parent)],
+            "mode": stat.S_IMODE(own.parent.stat().st_mode),
             "place": str(own),
             "statistics": os.environ["RAY_USAGE_STATS_ENABLED"],
+            "gpus": os.environ.get("CUDA_VISIBLE_DEVICES", ""),
         }
+
+
+@dataclass(frozen=True)
+class Spying:
+    """Has these files of a folder at hand, and opens a `Spy` there."""
+
+    root: Path
+    names: tuple[str, ...]
+
+    def __call__(self, fetch: Fetch) -> Spy:
+        return Spy(fetch(self.root, self.names))
 
 
 @dataclass(frozen=True)
@@ -83,9 +106,9 @@ class Dies:
         return None
 
 
-def dies(_: Mapping[str, Path]) -> Dies:
+def dies(_: Fetch) -> Dies:
     return Dies()
 
 
-def cannot_open(_: Mapping[str, Path]) -> Scripted:
+def cannot_open(_: Fetch) -> Scripted:
     raise EngineError("not like this", "but like that")

@@ -13,6 +13,7 @@ import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from progress_log import ProgressLog
+from scanned_by_engines import opened_elsewhere
 
 from audit.corpus.manifest import load as load_corpus
 from audit.engine.driver import LocalEngine
@@ -229,13 +230,7 @@ class ThroughCopies(LocalEngine):
     place: Path = Path()
 
     def run(self, source, trials):
-        folders = {}
-        for name, files in source.folders.items():
-            folders[name] = self.place / name
-            for path, origin in files.items():
-                (folders[name] / path).parent.mkdir(parents=True, exist_ok=True)
-                (folders[name] / path).write_bytes(origin.read_bytes())
-        yield from super().run(replace(source, here=source.elsewhere(folders)), trials)
+        yield from super().run(replace(source, here=opened_elsewhere(source, self.place)), trials)
 
 
 def test_a_worker_elsewhere_trains_the_same_models_from_copies(start, pages, trained, tmp_path):
@@ -248,9 +243,7 @@ def test_a_worker_that_does_not_see_the_folder_says_so(start, pages, tmp_path, u
     @dataclass(frozen=True)
     class Apart(ThroughCopies):
         def run(self, source, trials):
-            yield from super().run(
-                replace(source, elsewhere=replace(source.elsewhere, out=tmp_path / "not there")), trials
-            )
+            yield from super().run(replace(source, keeps=replace(source.keeps, out=tmp_path / "not there")), trials)
 
     with pytest.raises(EngineError, match="a worker does not see"):
         train_splits(start, pages, tmp_path / "out", count=K, recipe=RECIPE, engine=Apart(place=tmp_path / "copies"))

@@ -227,6 +227,16 @@ def open_checkpoint(folder: AnyFolder, base: Path | None = None) -> CheckpointFo
     return CheckpointFolder(path, config, content.training_progress(folder), adapter, under)
 
 
+Places = tuple[tuple[Path, tuple[str, ...]], ...]
+"""Folders, each with the names of its files."""
+
+
+def places_of(folder: CheckpointFolder) -> Places:
+    """List what a folder was opened from: itself, and the base of an adapter; see `open_checkpoint`."""
+    parts = [folder, *filter(None, [folder.base])]
+    return tuple((one.own_path.absolute(), tuple(content.files_of(one.own_path))) for one in parts)
+
+
 def in_format(folder: CheckpointFolder, number_format: NumberFormat) -> CheckpointFolder:
     """Return the folder, whose weights, and those of an adapter's base, are to be held in this format."""
     base = None if folder.base is None else in_format(folder.base, number_format)
