@@ -9,16 +9,19 @@ from typing import Any
 import adapters
 import pytest
 import tiny
+import torch
 from asked_pages import corpus as asked_corpus
+from scanned_by_engines import opened_elsewhere
 from text_zoo import write_text_model
 from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cli import app
 from audit.corpus.documents import TrainingRecipe
-from audit.errors import UsageError
 from audit.references.recipes import Recipe
+from audit.references.resolve import LoadedReferences
 from audit.references.training import train_baseline
+from audit.workflows import execution
 from audit.workflows.setup import ScanOptions, open_scan
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_steps")]
@@ -111,6 +114,12 @@ def test_encoders_and_workers_keep_their_format(asked: Path, tmp_path: Path) -> 
     model, data = tiny.checkpoint(tmp_path / "bert", "bert", "mlm"), tiny.corpus(tmp_path / "data")
     options = ScanOptions(model, data, tmp_path / "out", dtype="bfloat16")
     assert open_scan(options).target.card.dtype == "float32"
-    pytest.importorskip("ray")
-    with pytest.raises(UsageError, match="elsewhere load models by themselves"):
-        open_scan(replace(options, model_dir=asked / "model", data_dir=asked / "data", engine="ray"))
+    references = {"baselines": [asked / "baselines"]}
+    opened = open_scan(replace(options, model_dir=asked / "model", data_dir=asked / "data", references=references))
+    filled = LoadedReferences(opened.prepared.same_kind)
+    case = opened_elsewhere(
+        execution.work_source(opened, opened.attacks[0], opened.target, filled), tmp_path / "copies"
+    ).case
+    models = [case.target, *case.references.baselines]
+    assert [model.card.dtype for model in models] == ["bfloat16"] * 3
+    assert [next(model.model.parameters()).dtype for model in models] == [torch.bfloat16] * 3

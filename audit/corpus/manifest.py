@@ -8,16 +8,14 @@ import errno
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import tomli_w
 from pydantic import TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
 
 from audit.corpus import validation
 from audit.corpus.canaries.schema import parse_canaries
@@ -58,18 +56,14 @@ def load(data_dir: Path, known: Mapping[str, str] | None = None) -> Corpus:
     """
     if not data_dir.is_dir():
         raise ManifestError(f"{data_dir}: no such folder")
-    root = data_dir.resolve()
+    root, problems = data_dir.resolve(), Problems()
     content = _manifest_bytes(root, data_dir)
     table = _manifest_table(content)
-    problems = Problems()
     manifest = _manifest_of(root, table, problems)
     file_name = table.get("documents", "documents.jsonl")
     digests = [hashlib.sha256(validation.without_sheet(content, table)).digest()]
-    documents: list[Document] = []
-    hashes = dict(known or {})
-    if isinstance(file_name, str):
-        task = None if manifest is None else manifest.task
-        documents = _documents(root, file_name, task, problems, digests, hashes, read=known is None)
+    hashes, task = dict(known or {}), None if manifest is None else manifest.task
+    documents = _documents(root, file_name, task, problems, digests, hashes) if isinstance(file_name, str) else []
     if manifest is not None and manifest.canaries is not None:
         _canaries(Corpus(root, manifest, tuple(documents), ""), manifest.canaries.file, problems, digests)
     problems.raise_if_any(_HINT)
@@ -91,47 +85,31 @@ def check_references(corpus: Corpus) -> None:
         raise ManifestError(missing)
 
 
-@dataclass(frozen=True)
-class DistantCorpus:
-    """Opens a data set in another process, where its images are brought when they are looked at; can be pickled.
+def open_elsewhere(corpus: Corpus) -> Callable[[Fetch], Corpus]:
+    """Return what opens the data set in another process, which fetches an image when it looks at it; can be pickled.
 
-    Attributes:
-        root: DATA_DIR of the process that read it.
-        names: of its files, images apart.
-        hashes: of its images.
-        sha256: see `Corpus`.
+    There an `EngineError` says that a file has changed.
     """
+    canaries = () if corpus.manifest.canaries is None else (corpus.manifest.canaries.file,)
+    names = (FILE_NAME, corpus.manifest.documents, *canaries)
+    return partial(_open, corpus.root, names, corpus.hashes, corpus.sha256)
 
-    root: Path
-    names: tuple[str, ...]
-    hashes: Mapping[str, str]
-    sha256: str
 
-    @classmethod
-    def of(cls, corpus: Corpus) -> DistantCorpus:
-        """List what `load` read."""
-        canaries = () if corpus.manifest.canaries is None else (corpus.manifest.canaries.file,)
-        return cls(corpus.root, (FILE_NAME, corpus.manifest.documents, *canaries), corpus.hashes, corpus.sha256)
+def _open(root: Path, names: Sequence[str], hashes: Mapping[str, str], sha256: str, fetch: Fetch) -> Corpus:
+    corpus = load(fetch(root, names), hashes)
+    _refuse_changed("the data set", corpus.sha256, sha256)
+    return dataclasses.replace(corpus, bring=partial(_bring, root, hashes, fetch))
 
-    def open(self, fetch: Fetch) -> Corpus:
-        """Read and validate it.
 
-        Raises:
-            EngineError: a file has changed.
-        """
-        corpus = load(fetch(self.root, self.names), self.hashes)
-        self._refuse("the data set", corpus.sha256, self.sha256)
-        return replace(corpus, bring=partial(self._bring, fetch))
+def _bring(root: Path, hashes: Mapping[str, str], fetch: Fetch, name: str) -> Path:
+    path = fetch(root, (name,)) / name
+    _refuse_changed(name, read_header(path).sha256, hashes[name])
+    return path
 
-    def _bring(self, fetch: Fetch, name: str) -> Path:
-        path = fetch(self.root, (name,)) / name
-        self._refuse(name, read_header(path).sha256, self.hashes[name])
-        return path
 
-    @staticmethod
-    def _refuse(what: str, found: str, known: str) -> None:
-        if found != known:
-            raise EngineError(f"{what} has changed since it was read first", "start again, and leave it alone")
+def _refuse_changed(name: str, found: str, known: str) -> None:
+    if found != known:
+        raise EngineError(f"{name} has changed since it was read first", "start again, and leave it alone")
 
 
 def write(
@@ -157,11 +135,10 @@ def write(
     settings = above + tomli_w.dumps(_plain(manifest)) + ending
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
-        root = data_dir.resolve()
-        documents_file = inside(root, manifest.documents)
+        documents_file = inside(data_dir.resolve(), manifest.documents)
         documents_file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(documents_file, lines_of(documents))
-        write_atomically(root / FILE_NAME, settings.encode())
+        write_atomically(data_dir / FILE_NAME, settings.encode())
     except OSError as error:
         raise EngineError(f"{data_dir}: the data set cannot be written: {error.strerror}") from error
 
@@ -177,18 +154,14 @@ def _plain(value: Any) -> Any:
         return {
             field.name: _plain(content)
             for field in dataclasses.fields(value)
-            if (content := getattr(value, field.name)) != _default(field)
+            # A bounded default (`ge=1`) is inside pydantic's description.
+            if (content := getattr(value, field.name)) != getattr(field.default, "default", field.default)
         }
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
-
-
-def _default(field: dataclasses.Field[Any]) -> object:
-    """Return a field's default; a bounded one (`ge=1`) keeps it inside pydantic's description."""
-    return field.default.default if isinstance(field.default, FieldInfo) else field.default
 
 
 def _manifest_bytes(root: Path, named: Path) -> bytes:
@@ -277,32 +250,23 @@ def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 
 def _documents(
-    root: Path,
-    name: str,
-    task: Task | None,
-    problems: Problems,
-    digests: list[bytes],
-    hashes: dict[str, str],
-    *,
-    read: bool,
+    root: Path, name: str, task: Task | None, problems: Problems, digests: list[bytes], hashes: dict[str, str]
 ) -> list[Document]:
-    """Read the documents; appends to `digests` the documents file's sha256 and each image's, which `hashes` gets too.
+    """Read the documents; appends to `digests` the documents file's sha256 and each image's.
 
-    Images whose hashes are known are not read.
+    `hashes` gets those of the images, by their paths; where it has some, no image is read.
     """
+    known = bool(hashes)
     if reason := _refusal(root, name):
         problems.add(FILE_NAME, [f"documents: {reason}"])
         return []
-    images: list[bytes] = []
-    numbers: dict[str, int] = {}
+    whole, numbers = hashlib.sha256(), dict[str, int]()
     documents: list[Document] = []
-    whole = hashlib.sha256()
     try:
         with (root / name).open("rb") as stream:
             n_lines = _count_lines(stream)
             stored = DocumentFile(root / name, partial(_parse, task=task)) if stream.tell() >= LARGE else None
-            stream.seek(0)
-            start = 0
+            start = stream.seek(0)
             for number, line in enumerate(steps("checking documents", stream, n_lines), start=1):
                 whole.update(line)
                 start += len(line)
@@ -316,16 +280,14 @@ def _documents(
                     continue
                 first = numbers.setdefault(document.id, number)
                 problems.add(prefix, [] if first == number else [f"id: in line {first} already ({document.id})"])
-                problems.add(prefix, validation.problems_of(document, task))
-                faults, header = validation.image_problems(root, document) if read else ((), None)
-                problems.add(prefix, faults)
+                faults, header = ([], None) if known else validation.image_problems(root, document)
+                problems.add(prefix, [*validation.problems_of(document, task), *faults])
                 hashes |= {str(document.image): header.sha256} if header else {}
-                images += [bytes.fromhex(hashes[document.image])] if document.image in hashes else []
                 documents.append(stored.document(document, start - len(line), line) if stored else document)
     except OSError as error:
         problems.add(FILE_NAME, [f"documents: {name} cannot be read: {error.strerror}"])
         return []
-    digests += [whole.digest(), *images]
+    digests += [whole.digest(), *(bytes.fromhex(hashes[one.image]) for one in documents if one.image in hashes)]
     if task is not None:
         for key, unknown in validation.unknown_to_all(documents, task).items():
             problems.add(f"{name}:{numbers[key]}", unknown)

@@ -5,23 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from audit import plugins
-from audit.engine.interface import (
-    WIDTH,
-    Attempt,
-    Engine,
-    EngineSettings,
-    Json,
-    Outcomes,
-    Request,
-    Trial,
-    Work,
-    WorkSource,
-)
+from audit.engine.interface import WIDTH, Attempt, Engine, EngineSettings, Outcomes, Request, Trial, Work, WorkSource
 from audit.errors import UsageError
 
 LEAST = 8
@@ -34,7 +23,7 @@ def drive(
     width: int,
     patience: float = math.inf,
     clock: Callable[[], float] = time.monotonic,
-) -> Iterator[tuple[str, Json]]:
+) -> Outcomes:
     """Attempt all trials, `width` at a time.
 
     Each round takes what the live attempts yielded, groups it by answerer and type of query, asks once a group, sends

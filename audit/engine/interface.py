@@ -69,7 +69,7 @@ class WorkSource:
 
     Attributes:
         here: the work in this process, already open.
-        keeps: opens, once a worker, what works share that have the same one; can be pickled.
+        keeps: opens, once a worker, what works share whose `keeps` are pickled to the same bytes.
         elsewhere: opens the work in another process, from what `keeps` returned there; can be pickled.
     """
 

@@ -338,14 +338,15 @@ class _Pool:
         # starts.
         self.under_way: dict[Any, tuple[_Hired, _Chunk | int | None]] = {}
         self.lost_while_opening = self.number = self.kept = 0
-        self.keeps: Any = None
+        self.keeps = b""
 
     def outcomes(
         self, source: WorkSource, chunks: Sequence[Sequence[Trial]], n_workers: int, resources: Mapping[str, float]
     ) -> Iterator[tuple[str, Json]]:
         """Yield all outcomes of a work; see `Engine.run`."""
-        if self.keeps is None or self.keeps != source.keeps:
-            self.keeps, self.kept, self.kept_reference = source.keeps, self.kept + 1, self.ray.put(source.keeps)
+        keeps = self.ray.cloudpickle.dumps(source.keeps)
+        if keeps != self.keeps:
+            self.keeps, self.kept, self.kept_reference = keeps, self.kept + 1, self.ray.put(source.keeps)
         self.number += 1
         self.elsewhere = self.ray.put(source.elsewhere)
         self.waiting = deque(_Chunk({trial.id: trial for trial in chunk}) for chunk in chunks)

@@ -24,7 +24,7 @@ import numpy as np
 from audit import __version__
 from audit.arrays import Bools
 from audit.corpus.documents import Corpus, Document
-from audit.corpus.manifest import DistantCorpus
+from audit.corpus.manifest import open_elsewhere
 from audit.engine.driver import LocalEngine
 from audit.engine.interface import SILENT, Attempt, Engine, Progress, Trial, Work, WorkSource
 from audit.engine.journal import exclusive
@@ -274,7 +274,7 @@ def train_splits(
         ]
         progress.stage("training split models", len(trials))
         work = _Training(how, splits, folder, corpus, out)
-        distant = places_of(open_model(folder, corpus)), DistantCorpus.of(corpus)
+        distant = places_of(open_model(folder, corpus)), open_elsewhere(corpus)
         source = WorkSource(work, _Elsewhere(how, splits.key, out.resolve(), threads(), *distant), _same)
         with closing((engine or LocalEngine()).run(source, trials)) as done:
             for _ in done:
@@ -325,7 +325,7 @@ class _Elsewhere:
     out: Path
     threads: int
     start: Places
-    corpus: DistantCorpus
+    corpus: Callable[[Fetch], Corpus]
 
     def __call__(self, fetch: Fetch) -> Work:
         """Open the work from the files that are fetched.
@@ -338,7 +338,7 @@ class _Elsewhere:
         if splits is None or splits.key != self.key:
             raise EngineError(f"a worker does not see {self.out}", "choose a folder that all machines share")
         start = open_checkpoint(*(fetch(*place) for place in self.start))
-        return _Training(self.how, splits, start, self.corpus.open(fetch), self.out)
+        return _Training(self.how, splits, start, self.corpus(fetch), self.out)
 
 
 def _same(work: Work) -> Work:

@@ -26,14 +26,7 @@ from audit.targets.adaptation import adapt, computing, frozen, has_half_weights,
 from audit.targets.answering.layout import PageImages
 from audit.targets.answering.pictures import image_processor_of
 from audit.targets.answering.reader import Sample
-from audit.targets.answering.rows import (
-    NO_IMAGE,
-    NO_WORDS,
-    RowTarget,
-    fill_rows,
-    refuse_documents,
-    trial_sample,
-)
+from audit.targets.answering.rows import NO_IMAGE, NO_WORDS, RowTarget, fill_rows, refuse_documents, trial_sample
 from audit.targets.batching import Batch, bucket_of, longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_model, load_whole_model, open_tokenizer, place, score_exactly

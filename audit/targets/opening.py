@@ -211,8 +211,7 @@ def n_gpus() -> int:
 
 def device_words(device: str) -> str:
     """Return the device in general terms, for the record; a worker's may be none of this machine."""
-    names = {"mps": "Apple GPU", "cuda": torch.cuda.get_device_name() if n_gpus() else "GPU"}
-    return str(names.get(device, "CPU"))
+    return str({"mps": "Apple GPU", "cuda": torch.cuda.get_device_name() if n_gpus() else "GPU"}.get(device, "CPU"))
 
 
 def instructions() -> str:

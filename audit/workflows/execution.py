@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -20,7 +20,7 @@ from audit.cards import TargetCard, Timing
 from audit.case import Case
 from audit.corpus.canaries.pages import open_page
 from audit.corpus.documents import Corpus
-from audit.corpus.manifest import DistantCorpus
+from audit.corpus.manifest import open_elsewhere
 from audit.corpus.near_copies import Copies, without_copies
 from audit.corpus.removal.tesseract import TESSERACT
 from audit.engine.interface import Attempt, Json, Progress, Trial, Work, WorkSource
@@ -32,15 +32,7 @@ from audit.references.resolve import LoadedReferences
 from audit.report.remedies import QueryDefense
 from audit.targets import opening
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
-from audit.targets.checkpoint.folder import (
-    CheckpointFolder,
-    NumberFormat,
-    Places,
-    in_format,
-    open_checkpoint,
-    places_of,
-)
-from audit.targets.encoders.target import EncoderTarget
+from audit.targets.checkpoint.folder import NumberFormat, Places, in_format, open_checkpoint, places_of
 from audit.workflows.setup import ScanSetup, defended_references, wrap_target
 
 
@@ -93,15 +85,8 @@ class AttackWork(Work):
 def work_source(opened: ScanSetup, attack: Attack, target: opening.Checkpoint, filled: LoadedReferences) -> WorkSource:
     """Package an attack's trials for any engine; `target` is the audited checkpoint as it computes."""
     case = Case(opened.defended(target), opened.corpus, opened.references_behind_defense(filled))
-    keeps = _Shared(
-        DistantCorpus.of(opened.whole or opened.corpus),
-        opened.copies,
-        opened.unread,
-        opened.defense,
-        opening.threads(),
-        opening.packages(),
-        TESSERACT.version(),
-    )
+    choices = opened.copies, opened.unread, opened.defense, opening.threads(), _versions()
+    keeps = _Shared(open_elsewhere(opened.whole or opened.corpus), *choices)
     roles = {one.role: _LoadedModel.of(one.target, one.folder, opened) for one in filled.loaded}
     audited = _LoadedModel.of(target, opened.folder, opened)
     elsewhere = _RemoteWork(attack, opened.options.seed, audited, roles, filled.members)
@@ -119,31 +104,25 @@ class _LoadedModel:
     number_format: NumberFormat
 
     @classmethod
-    def of(
-        cls, model: opening.Checkpoint | Denoiser, folder: CheckpointFolder | None, opened: ScanSetup
-    ) -> _LoadedModel:
-        """Record the settings that a loaded model computes with, and the device that it is to compute on."""
-        batches = None if isinstance(model, Denoiser) else opened.options.batch_size
-        if opened.device == model.card.device and not isinstance(model, Denoiser):
-            batches = model.batch_tokens if isinstance(model, EncoderTarget) else model.batch_rows
-        card, encodes = replace(model.card, device=opened.device), isinstance(model, EncoderTarget)
-        tokens, rows = (batches, None) if encodes else (None, batches)
-        if folder is None:
-            return cls(card, tokens, rows, (), "auto")
-        return cls(card, tokens, rows, places_of(folder), folder.number_format)
+    def of(cls, model: opening.Checkpoint | Denoiser, folder: Any, opened: ScanSetup) -> _LoadedModel:
+        """Record the settings that a model from a folder computes with, and the device that workers put it on."""
+        moved, size = opened.device != model.card.device, opened.options.batch_size
+        tokens, rows = (size if moved else getattr(model, name, None) for name in ("batch_tokens", "batch_rows"))
+        held: NumberFormat = "auto" if folder is None else folder.number_format
+        card, places = replace(model.card, device=opened.device), () if folder is None else places_of(folder)
+        return cls(card, tokens, rows, places, held)
 
 
 @dataclass(frozen=True)
 class _Shared:
     """Opens what all attacks of a scan share in another process; every choice was made in this one."""
 
-    corpus: DistantCorpus
+    corpus: Callable[[Fetch], Corpus]
     copies: Copies
     unread: opening.Unread
     defense: QueryDefense | None
     threads: int
-    packages: Mapping[str, str]
-    ocr: str | None
+    versions: Mapping[str, str]
 
     def __call__(self, fetch: Fetch) -> _Opened:
         """Return the data set, and room for models.
@@ -151,19 +130,18 @@ class _Shared:
         Raises:
             EngineError: the other process would get other results.
         """
-        for name, version in opening.packages().items():
-            if self.packages[name] != version:
-                raise EngineError(
-                    f"a worker has {name} {version}, this machine {self.packages[name]}", "install one on all machines"
-                )
-        if TESSERACT.version() != self.ocr:
-            raise EngineError(
-                f"a worker has {TESSERACT.version() or 'no Tesseract'}, this machine {self.ocr or 'none'}",
-                "install one on all machines",
-            )
+        for name, version in _versions().items():
+            if self.versions[name] != version:
+                problem = f"a worker has {name} {version}, this machine {self.versions[name]}"
+                raise EngineError(problem, "install one on all machines")
         opening.use_threads(self.threads)
-        corpus = opening.without_unread(without_copies(self.corpus.open(fetch), self.copies), self.unread)
+        corpus = opening.without_unread(without_copies(self.corpus(fetch), self.copies), self.unread)
         return _Opened(corpus, self.defense, fetch)
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of all that a number can depend on, "None" for what is not installed."""
+    return {**opening.packages(), "Tesseract": str(TESSERACT.version())}
 
 
 @dataclass(frozen=True)

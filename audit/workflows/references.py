@@ -17,13 +17,7 @@ from audit.corpus.documents import Corpus
 from audit.engine.driver import LOCAL, make_engine
 from audit.engine.interface import SILENT, EngineSettings, Progress
 from audit.references import TEXTS, training
-from audit.references.load import (
-    REFERENCE_NAMES,
-    advise_public_model,
-    has_masked_head,
-    may_propose,
-    takes_public_model,
-)
+from audit.references.load import REFERENCE_NAMES, advise_public_model, has_masked_head, may_propose, takes_public_model
 from audit.references.resolve import prepare
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, stated_guarantee

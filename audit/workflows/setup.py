@@ -26,6 +26,7 @@ from audit.files import table_beside
 from audit.references.provenance import FILE_NAME, adapter_of
 from audit.references.resolve import LoadedReferences, ReferencePlan, prepare
 from audit.report.remedies import QueryDefense, query_defense
+from audit.targets import opening
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.answering.loading import is_answering
 from audit.targets.batching import STEP
@@ -35,19 +36,6 @@ from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive import is_extractive
 from audit.targets.interface import NONE_AUDITED, MaskedLoss, NoModel, Target
-from audit.targets.opening import (
-    NONE_UNREAD,
-    Checkpoint,
-    Unread,
-    check,
-    device_named,
-    find_unread,
-    n_gpus,
-    open_model,
-    target_of,
-    threads,
-    without_unread,
-)
 from audit.workflows.options import ScanOptions, check_work
 
 
@@ -67,7 +55,7 @@ class ScanSetup:
     share: float
     attacks: tuple[Attack, ...]
     corpus: Corpus
-    target: Checkpoint
+    target: opening.Checkpoint
     prepared: ReferencePlan
     warnings: tuple[str, ...] = ()
     parameters_file: str | None = None
@@ -75,7 +63,7 @@ class ScanSetup:
     copies: Copies = NO_COPIES
     whole: Corpus | None = None
     dp: PrivacyCard | None = None
-    unread: Unread = NONE_UNREAD
+    unread: opening.Unread = opening.NONE_UNREAD
     part: float = 1.0
     engine: Engine = HERE
     device: str = "cpu"
@@ -108,7 +96,7 @@ class ScanSetup:
         """Return the largest number of tokens in a forward pass of an encoder."""
         return self.options.batch_size if isinstance(self.target, EncoderTarget) else None
 
-    def defended(self, target: Checkpoint) -> Target:
+    def defended(self, target: opening.Checkpoint) -> Target:
         """Wrap the target in the scan's countermeasure, when there is one."""
         return wrap_target(self.defense, target)
 
@@ -119,7 +107,9 @@ class ScanSetup:
 
 
 def defended_references(
-    defense: QueryDefense | None, models: Mapping[str, Checkpoint | Denoiser], members: Mapping[str, frozenset[str]]
+    defense: QueryDefense | None,
+    models: Mapping[str, opening.Checkpoint | Denoiser],
+    members: Mapping[str, frozenset[str]],
 ) -> References:
     """Wrap the references in the target's countermeasure, so that both are asked the same; see `References.of`.
 
@@ -172,38 +162,30 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     warnings = (*warned, *doubt_draw(folder, whole), *warn_of_recipes(prepared))
     opened = ScanSetup(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared, warnings)
     sha256 = None if given is None else given.sha256
+    opened = replace(opened, engine=engine, device=wanted, folder=folder)
     return replace(
-        opened,
-        parameters_file=sha256,
-        defense=guard,
-        copies=copies,
-        whole=whole,
-        dp=promised,
-        unread=model.unread,
-        engine=engine,
-        device=wanted,
-        folder=folder,
+        opened, parameters_file=sha256, defense=guard, copies=copies, whole=whole, dp=promised, unread=model.unread
     )
 
 
 def devices(options: ScanOptions) -> tuple[str, str]:
     """Return the device of the attacks, and that of this process: a head of a cluster may have no GPU."""
-    if options.device == "cuda" and "address=" in options.engine and not n_gpus():
+    if options.device == "cuda" and "address=" in options.engine and not opening.n_gpus():
         return "cuda", "cpu"
-    return (device_named(options.device),) * 2
+    return (opening.device_named(options.device),) * 2
 
 
 def choose_engine(options: ScanOptions, device: str) -> tuple[Engine, tuple[str, ...]]:
     """Make the engine, with what there is to say of it: one of all GPUs where none was asked for."""
     notices: tuple[str, ...] = ()
-    settings = EngineSettings(width=options.width, threads=threads(), gpu=device == "cuda")
-    n = n_gpus() if settings.gpu and options.engine == LOCAL and options.seconds is None else 1
+    settings = EngineSettings(width=options.width, threads=opening.threads(), gpu=device == "cuda")
+    n = opening.n_gpus() if settings.gpu and options.engine == LOCAL and options.seconds is None else 1
     if n > 1:
         try:
             return make_engine(f"ray:workers={n}", settings), (f"Using {n} GPUs: one worker each.",)
         except UsageError as error:
             notices = (f"Using 1 of {n} GPUs; for one worker each: {error.hint}",)
-    elif settings.gpu and not n_gpus():
+    elif settings.gpu and not opening.n_gpus():
         notices = (_TEXTS["no_gpu_here"],)
     return make_engine(options.engine, settings), notices
 
@@ -223,7 +205,7 @@ def _open_text_scan(options: ScanOptions, given: AttackParameters | None, attack
     copies = find_copies(whole)
     corpus = without_copies(whole, copies)
     # It answers nothing, so that nothing of a checkpoint is ever asked of it.
-    target = cast("Checkpoint", NoModel(whole))
+    target = cast("opening.Checkpoint", NoModel(whole))
     if not find_trials(attacks, Case(target, corpus)):
         able = [kind.name for kind in BATTERY if not text_of(kind.name).needs_model]
         raise UsageError(f"{', '.join(options.only)}: {NONE_AUDITED}", f"without a model there is {', '.join(able)}")
@@ -234,7 +216,7 @@ def _open_text_scan(options: ScanOptions, given: AttackParameters | None, attack
 
 def open_target(model_dir: Path, corpus: Corpus, references: Mapping[str, Sequence[Path]]) -> CheckpointFolder:
     """Open the folder of the audited model; an adapter's base may be among the references."""
-    return open_model(model_dir, corpus, next(iter(references.get("pretrained", ())), None))
+    return opening.open_model(model_dir, corpus, next(iter(references.get("pretrained", ())), None))
 
 
 def refuse_changed(opened: ScanSetup) -> None:
@@ -299,10 +281,10 @@ class CheckedModel:
     `corpus` is without the documents that `copies` and `unread` leave out.
     """
 
-    target: Checkpoint
+    target: opening.Checkpoint
     corpus: Corpus
     copies: Copies
-    unread: Unread
+    unread: opening.Unread
     applicable: tuple[Attack, ...]
     trials: Mapping[str, Sequence[Trial]]
 
@@ -323,11 +305,11 @@ def check_model(
         TargetError: it cannot be loaded, or is for other documents or another task.
         ManifestError: the documents lack what it reads, or give no attack anything to try.
     """
-    target = target_of(folder, whole, device, batch_size, batch_size)
-    check(target, whole)
+    target = opening.target_of(folder, whole, device, batch_size, batch_size)
+    opening.check(target, whole)
     copies = find_copies(whole)
-    unread = find_unread(target, whole)
-    corpus = without_unread(without_copies(whole, copies), unread)
+    unread = opening.find_unread(target, whole)
+    corpus = opening.without_unread(without_copies(whole, copies), unread)
     trials = find_trials(attacks, Case(wrap_target(guard, target), corpus))
     applicable = tuple(attack for attack in attacks if attack.name in trials)
     return CheckedModel(target, corpus, copies, unread, applicable, trials)
@@ -349,7 +331,7 @@ def find_trials(attacks: Sequence[Attack], case: Case) -> dict[str, Sequence[Tri
     return trials
 
 
-def wrap_target(defense: QueryDefense | None, target: Checkpoint) -> Target:
+def wrap_target(defense: QueryDefense | None, target: opening.Checkpoint) -> Target:
     """Wrap the target in a countermeasure, when there is one."""
     return target if defense is None else defense.wrap(target)
 

@@ -22,11 +22,12 @@ from audit.attacks.canaries.pages import ByMasks, read_page, softmax
 from audit.attacks.interface import nothing_to_try, why
 from audit.case import Case
 from audit.corpus.canaries.pages import page_of
-from audit.corpus.canaries.schema import LOSS_FILE, LossProof, canaries_sha256, read_proof, write_proof
+from audit.corpus.canaries.schema import LOSS_FILE, LossProof, canaries_sha256, read_proof
 from audit.corpus.canaries.validation import set_problems
 from audit.corpus.documents import Task
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Trial
+from audit.extensions.callbacks.canary_loss import write_proof
 from audit.measurements import Estimate, Unresolved
 from audit.policy import Limit, Policy, evaluate
 from audit.stats.likelihood_ratio import chance_exposure

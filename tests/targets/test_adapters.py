@@ -14,9 +14,11 @@ import tiny
 import torch
 from checkpoint_faults import Case, cases, change
 from safetensors.torch import load_file, save_file
+from scanned_by_engines import opened_elsewhere
 from watching import watched
 
-from audit.errors import TargetError, UsageError
+from audit.errors import TargetError
+from audit.references.resolve import LoadedReferences
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.content import hash_files
 from audit.targets.checkpoint.folder import open_checkpoint
@@ -24,6 +26,7 @@ from audit.targets.checkpoint.loading import load_model
 from audit.targets.checkpoint.safety import quiet
 from audit.targets.encoders.loading import load, load_tokenizer
 from audit.targets.opening import open_model
+from audit.workflows import execution
 from audit.workflows.options import ScanOptions
 from audit.workflows.setup import open_scan
 
@@ -310,8 +313,12 @@ def test_a_scan_takes_the_base_from_manifest_or_command_line(folder: Path, base:
 
     corpus = load_corpus(data)
     assert open_model(folder, corpus, folder).base is not None
-    with pytest.raises(UsageError, match="--engine ray"):
-        open_scan(ScanOptions(folder, data, tmp_path / "out", engine="ray"))
+    # Workers open the adapter from copies of both folders, wherever its settings say that the base is.
+    filled = LoadedReferences(named.prepared.same_kind)
+    source = execution.work_source(named, named.attacks[0], named.target, filled)
+    target = opened_elsewhere(source, tmp_path / "copies").case.target
+    assert target.card.sha256 == named.target.card.sha256
+    assert torch.equal(target.model(IDS).logits, named.target.model(IDS).logits)
 
 
 @pytest.mark.parametrize("form", ["LoRA", "LoHa"])

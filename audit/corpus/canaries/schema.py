@@ -22,7 +22,7 @@ from audit.corpus.documents import STRICT, Box, Category, Corpus
 from audit.corpus.problems import TEXTS, inside
 from audit.corpus.validation import form_problems
 from audit.errors import ManifestError, printable
-from audit.files import read_file, table_beside, write_atomically
+from audit.files import read_file, table_beside
 
 Design = Literal["audit"]
 TAGS = ("B-canary", "I-canary")
@@ -250,16 +250,6 @@ def canaries_sha256(corpus: Corpus) -> str:
     """Return the sha256 of the data set's canary file, which it has."""
     assert corpus.manifest.canaries is not None
     return hashlib.sha256(inside(corpus.root, corpus.manifest.canaries.file).read_bytes()).hexdigest()
-
-
-def write_proof(folder: Path, proof: LossProof) -> None:
-    """Write the proof beside a model.
-
-    Raises:
-        EngineError: the folder cannot be written.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / LOSS_FILE, _PROOF.dump_json(proof, indent=1) + b"\n")
 
 
 def read_proof(model: Path, corpus: Corpus) -> LossProof | None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from PIL.Image import Image
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 
@@ -99,14 +98,9 @@ def prove_removal(
     pixels = None
     if image is not None:
         boxed = all(before.words[index].box is not None for index in removal.words)
-        pixels = boxed and all(_is_one_colour(image, box) for box in removal.boxes)
+        pixels = boxed and all(image.crop(box).getcolors(1) is not None for box in removal.boxes)
     words = not survives([word.text for word in removal.view.words], answers)
     return Proof(pixels, words, _reading(removal, answers, texts_before, texts_after))
-
-
-def _is_one_colour(image: Image, box: Box) -> bool:
-    x0, y0, x1, y1 = (round(value) for value in box)
-    return image.crop((x0, y0, x1, y1)).getcolors(1) is not None
 
 
 def _reading(removal: Removal, answers: Sequence[str], before: Texts, after: Texts) -> Reading:

@@ -10,16 +10,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
 from transformers import Trainer, TrainerCallback
 
 from audit.corpus import manifest
-from audit.corpus.canaries.schema import PATTERNS, LossProof, canaries_sha256, load_canaries, write_proof
+from audit.corpus.canaries.schema import LOSS_FILE, PATTERNS, LossProof, canaries_sha256, load_canaries
 from audit.corpus.documents import Corpus
 from audit.errors import UsageError
+from audit.files import write_atomically
 
 LOG = logging.getLogger("docaudit")
 NO_LOSS = -100
 """The label of a token without a loss, in transformers."""
+
+
+def write_proof(folder: Path, proof: LossProof) -> None:
+    """Write the proof beside a model.
+
+    Raises:
+        EngineError: the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / LOSS_FILE, TypeAdapter(LossProof).dump_json(proof, indent=1) + b"\n")
 
 
 @dataclass
