@@ -65,9 +65,8 @@ class TargetCard:
         return self.family != NO_MODEL
 
 
-_MAX = 2**53
-_Many = Annotated[int, Field(ge=0, le=_MAX)]
-_Some = Annotated[int, Field(ge=1, le=_MAX)]
+_Many = Annotated[int, Field(ge=0, le=2**53)]
+_Some = Annotated[int, Field(ge=1, le=2**53)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Rate = Annotated[float, Field(gt=0, le=1)]
 
@@ -103,7 +102,7 @@ class PrivacyCard:
     """
 
     unit: Literal["document", "provider"]
-    n_units: Annotated[int, Field(ge=2, le=_MAX)]
+    n_units: Annotated[int, Field(ge=2, le=2**53)]
     epsilon: _Positive | None
     delta: Annotated[float, Field(gt=0, le=0.5)]
     noise_multiplier: Annotated[float, Field(ge=0, allow_inf_nan=False)]

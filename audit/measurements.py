@@ -157,9 +157,8 @@ class Control:
         return min(1.0, 2 * min(levels, default=1.0))
 
     def _clears(self, leak: float, own: Bound, most: float) -> bool:
-        if self.kind == "reference":
-            return leak - max(own.upper, -own.lower) > most
-        return leak > max(own.upper, most)
+        explained = max(own.upper, -own.lower)
+        return leak - explained > most if self.kind == "reference" else leak > max(own.upper, most)
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -18,19 +18,11 @@ from pydantic_core import ErrorDetails
 from audit import __version__, cards
 from audit.errors import RecordError
 from audit.files import read_file, write_atomically
-from audit.measurements import (
-    STRICT,
-    Check,
-    Control,
-    Count,
-    Coverage,
-    Curve,
-    Diagnostic,
-    Histogram,
-    Measurement,
-)
+from audit.measurements import STRICT, Check, Control, Count, Coverage, Curve, Diagnostic, Histogram, Measurement
 
 Status = Literal["completed", "inapplicable", "skipped", "failed", "left out"]
+SIGNIFICANCE = 0.05
+"""Family-wise level at which violations of a policy are confirmed."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -49,6 +41,32 @@ class Reason:
     kind: Literal["model", "data", "missing", "weak", "left out", "error"]
     why: str
     fix: str = ""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Stage:
+    """The stage in which an attack was decided (methods.md#stages); all were fixed before the scan.
+
+    Attributes:
+        number: 1 for the first.
+        of: how many stages the attack could take.
+        share: of the trials that the budget takes, the part that was tried.
+        alpha: the part of the policy's level that this stage may spend.
+    """
+
+    number: Annotated[int, Field(ge=1)] = 1
+    of: Annotated[int, Field(ge=1)] = 1
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    alpha: Annotated[float, Field(gt=0, le=SIGNIFICANCE)] = SIGNIFICANCE
+
+    @property
+    def early(self) -> bool:
+        """Test whether the attack stopped before its last trial."""
+        return self.number < self.of
+
+    def spent(self, p_value: float) -> float:
+        """Compute the p-value that holds whichever stage decides."""
+        return min(1.0, p_value * SIGNIFICANCE / self.alpha)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -71,6 +89,7 @@ class Result:
         coverage: how much of what could leak was tried, in all and by category.
         about_text: metrics that say what the documents themselves give away, whatever the model.
         checks: tests that can only leave limits undecided, with their p-values (`audit.policy.checks`).
+        stage: that decided it.
     """
 
     attack: str
@@ -92,13 +111,13 @@ class Result:
     about_text: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     controls: tuple[Control, ...] = ()
+    stage: Stage = Stage()
 
     @property
     def why(self) -> str:
         """Explain why it did not run to its end; empty where it did."""
-        if self.reason is None:
-            return ""
-        return f"it failed ({self.reason.why})" if self.status == "failed" else self.reason.why
+        why = "" if self.reason is None else self.reason.why
+        return f"it failed ({why})" if self.status == "failed" else why
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -161,8 +180,7 @@ _RECORD: TypeAdapter[AuditRecord] = TypeAdapter(AuditRecord)
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of `record.json`."""
-    dialect = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": dialect, **_RECORD.json_schema(mode="serialization")}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | _RECORD.json_schema(mode="serialization")
 
 
 def dumps(record: AuditRecord) -> str:
@@ -191,9 +209,9 @@ def _hint_for(text: str | bytes) -> str:
         version = str(json.loads(text)["environment"]["docaudit"])
     except (ValueError, LookupError, TypeError, RecursionError):
         return "give the record.json of a scan, or the folder that holds it"
-    if version != __version__ and re.fullmatch(r"\d+\.\d+\.\d+", version, re.ASCII):
-        return f"docaudit {version} wrote it: gate it with that version, or scan again"
-    return "give a record.json that this version of docaudit wrote"
+    other = version != __version__ and re.fullmatch(r"\d+\.\d+\.\d+", version, re.ASCII)
+    usual = "give a record.json that this version of docaudit wrote"
+    return f"docaudit {version} wrote it: gate it with that version, or scan again" if other else usual
 
 
 def _place_and_message(problem: ErrorDetails) -> str:

@@ -55,6 +55,7 @@ def scan(
     attack_parameters: Place | None = None,
     documents: int | None = None,
     seconds: float | None = None,
+    stages: bool = True,
     device: str = "auto",
     dtype: Literal["auto", "float32", "bfloat16"] = "auto",
     batch_size: int | None = None,
@@ -83,6 +84,7 @@ def scan(
         attack_parameters: a TOML file with parameters of attacks.
         documents: try this many documents in all.
         seconds: try as many documents as fit into this time.
+        stages: stop an attack once all its limits are exceeded for certain; False: take all trials.
         device: "auto", "cpu", "cuda" or "mps".
         dtype: the number format of the model.
         batch_size: tokens (of an encoder) or samples (of a model that answers) of a forward pass; None: as fits.
@@ -122,6 +124,7 @@ def scan(
         no_model=model_dir is None,
         documents=documents,
         seconds=seconds,
+        stages=stages,
         evidence_dir=None if evidence is None else Path(evidence),
     )
     chosen, observer = load_policy(policy), _CallbackProgress(progress)

@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 
 from audit import __version__, plugins
 from audit.cli import console
-from audit.cli.options import HELP, PANELS, show_errors
+from audit.cli.options import HELP, PANELS, seconds_of, show_errors
 
 _PANELS = tomllib.loads((Path(__file__).parent / "commands.toml").read_text(encoding="utf-8"))
 COMMANDS = {name: (place, panel) for panel, own in _PANELS.items() for name, place in own.items()}
@@ -54,6 +54,14 @@ def make_app(called: str | None = None) -> typer.Typer:
 
 class _Command(TyperCommand):
     """A command whose options of no panel are common ones."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Parse; a time needs its unit, or it would be taken for a number of documents."""
+        with show_errors():
+            for name, after in zip(args, [*args[1:], ""], strict=True):
+                if name.startswith("--time"):
+                    seconds_of(name.partition("=")[2] or after)
+        return super().parse_args(ctx, args)
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Print the help; what prints it is loaded for that alone."""

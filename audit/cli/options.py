@@ -8,9 +8,9 @@ import sys
 import tomllib
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -53,8 +53,7 @@ Evidence = Annotated[
     typer.Option("--evidence", metavar="DIR", help=HELP["shared.evidence"], show_default="evidence/ in --out"),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help=HELP["shared.seed"])]
-Documents = Annotated[int | None, typer.Option(min=2, help=HELP["shared.documents"], show_default=False)]
-Time = Annotated[str | None, typer.Option("--time", metavar="TIME", help=HELP["shared.time"], show_default=False)]
+Bounds = Annotated[list[str] | None, typer.Option("--documents", "--time", metavar="N|TIME", help=HELP["shared.bound"])]
 Dtype = Annotated[Literal["auto", "float32", "bfloat16"], typer.Option(help=HELP["shared.dtype"])]
 Engine = Annotated[str, typer.Option(metavar="NAME[:KEY=VALUE,...]", help=HELP["shared.engine"])]
 Device = Annotated[str, typer.Option(help=HELP["shared.device"])]
@@ -76,21 +75,29 @@ def note_unstated_assignment(manifest: Path) -> None:
     )
 
 
-def seconds_of(text: str | None) -> float | None:
+def bounds_of(given: Sequence[str] | None) -> dict[str, Any]:
+    """Read what bounds a scan: a number of documents, a time, or both.
+
+    Raises:
+        UsageError: one is neither.
+    """
+    found: dict[str, Any] = {}
+    for text in given or ():
+        found |= {"documents": int(text[:9])} if text.isdecimal() else {"seconds": seconds_of(text)}
+    return found
+
+
+def seconds_of(text: str) -> float:
     """Read the time of `--time`.
 
     Raises:
         UsageError: it is none.
     """
-    if text is None:
-        return None
-    try:
+    with suppress(ValueError, KeyError):
         seconds = float(text[:-1]) * {"s": 1.0, "m": 60.0, "h": 3600.0}[text[-1:]]
         if 0 < seconds < float("inf"):
             return seconds
-    except (ValueError, KeyError):
-        pass
-    raise UsageError(f"--time {text}: no time", "a number with s, m or h, as 30m")
+    raise UsageError(f"--documents or --time {text}: no number, and no time", "60, or a time with s, m or h, as 30m")
 
 
 def named_paths(pairs: Sequence[str] | None) -> dict[str, list[Path]]:

@@ -15,17 +15,16 @@ from audit.attacks import text_of
 from audit.cli import console
 from audit.cli.options import (
     HELP,
+    Bounds,
     Budget,
     DataDir,
     Device,
-    Documents,
     Dtype,
     PolicyName,
     References,
-    Time,
     Verbose,
+    bounds_of,
     named_paths,
-    seconds_of,
 )
 from audit.errors import UsageError
 from audit.files import check_file, write_atomically
@@ -50,8 +49,7 @@ def plan(
     reference: References = None,
     device: Device = "auto",
     dtype: Dtype = "auto",
-    documents: Documents = None,
-    time: Time = None,
+    bounds: Bounds = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP["plan.out"])] = None,
     verbose: Verbose = False,
 ) -> None:
@@ -71,8 +69,7 @@ def plan(
         references=named_paths(reference),
         device=device,
         dtype=dtype,
-        documents=documents,
-        seconds=seconds_of(time),
+        **bounds_of(bounds),
     )
     if out is not None:
         check_file("--out", out)

@@ -11,19 +11,18 @@ from audit.attacks import TEXTS
 from audit.cli import console
 from audit.cli.options import (
     HELP,
+    Bounds,
     Budget,
     Detail,
     Device,
-    Documents,
     Dtype,
     Engine,
     Evidence,
     PolicyName,
     Seed,
-    Time,
+    bounds_of,
     complete,
     named_paths,
-    seconds_of,
 )
 from audit.cli.verdicts import Formats, Outputs, choose, clearing, show
 from audit.errors import UsageError, listed
@@ -65,8 +64,8 @@ def scan(
         Path | None,
         typer.Option(metavar="FILE", help=HELP["scan.attack_parameters"], show_default="those of the budget"),
     ] = None,
-    documents: Documents = None,
-    time: Time = None,
+    bounds: Bounds = None,
+    no_stages: Annotated[bool, typer.Option("--no-stages", help=HELP["scan.no_stages"])] = False,
     device: Device = "auto",
     dtype: Dtype = "auto",
     batch_size: Annotated[int | None, typer.Option(min=1, help=HELP["scan.batch_size"], show_default="auto")] = None,
@@ -79,15 +78,14 @@ def scan(
     from audit.workflows.gate import load_policy
     from audit.workflows.options import ScanOptions, check_folders
 
-    model_dir, data_dir = _split_folders(folders, checkpoints, no_model)
+    both = _split_folders(folders, checkpoints, no_model)
     if checkpoints is not None and formats:
         raise UsageError("--format is of one verdict, and --checkpoints reaches many", "gate each record with it")
     quiet = verbose is False
     outputs, chosen = choose(formats, quiet=quiet), load_policy(policy)
     check_folders(out, evidence)
     options = ScanOptions(
-        model_dir=model_dir,
-        data_dir=data_dir,
+        *both,
         out=out,
         budget=budget,
         only=tuple(only or ()),
@@ -101,9 +99,9 @@ def scan(
         engine=engine,
         attack_parameters=attack_parameters,
         no_model=no_model,
-        documents=documents,
-        seconds=seconds_of(time),
         evidence_dir=evidence,
+        stages=not no_stages,
+        **bounds_of(bounds),
     )
     if checkpoints is None:
         with clearing(outputs):

@@ -3,11 +3,13 @@
 from audit.policy.decision import EXIT_CODES, Cause, Counts, Decision, Outcome, Overall, RegisteredWaiver, Verdict
 from audit.policy.limits import Demand, Gap, Limit, Policy, Waiver, contradiction
 from audit.policy.reading import MetricRules, PolicyIdentity, check_limits, check_made, check_names, load, path_of
-from audit.policy.verdict import SIGNIFICANCE, evaluate, finished_on, today
+from audit.policy.verdict import STAGES, evaluate, finished_on, is_sure, today
+from audit.record import SIGNIFICANCE
 
 __all__ = [
     "EXIT_CODES",
     "SIGNIFICANCE",
+    "STAGES",
     "Cause",
     "Counts",
     "Decision",
@@ -28,6 +30,7 @@ __all__ = [
     "contradiction",
     "evaluate",
     "finished_on",
+    "is_sure",
     "load",
     "path_of",
     "today",

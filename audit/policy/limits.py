@@ -89,6 +89,12 @@ class Limit:
     min_category_coverage: float | None = Field(default=None, ge=0, le=1, strict=True)
     holds: Literal["interval", "lower"] = "interval"
 
+    @property
+    def test(self) -> str:
+        """The limit as the name of a test: attack, metric and bound."""
+        bound = f"<= {self.max:g}" if self.max is not None else f">= {self.min:g}"
+        return f"{self.attack} {self.metric} {bound}"
+
 
 @dataclass(frozen=True, config=STRICT)
 class Demand:
@@ -245,7 +251,7 @@ def _of_secrets(record: AuditRecord, card: PrivacyCard) -> str | None:
     from audit.stats.p_values import guessing_p
 
     chances = [guessing_p(*counts, epsilon=epsilon, delta=delta) for epsilon, delta in promised.points if delta < 1]
-    if min(chances, default=1.0) >= 1 - bound.level:
+    if canaries.stage.spent(min(chances, default=1.0)) >= 1 - bound.level:
         return None
     together = "" if group == 1 else TEXTS["of_group"].format(promised=promised, group=group)
     return TEXTS["secrets_guessed"].format(card=card, together=together, counts=counts, level=100 * bound.level)

@@ -23,6 +23,7 @@ MORE_OF_THEM = "attack more values: --budget full"
 NO_HELDOUT = TEXTS["no_heldout"]
 STATE_RULE = TEXTS["state_rule"].format(more=MORE)
 ALL = "rerun without --documents, --time or --budget quick"
+ALL_STAGES = "rerun with --no-stages"
 TOO_FEW = "blind check is too weak"
 """In the reason of a comparison that a blind check over so few documents cannot vouch for."""
 LOWER_ONLY = "no leak above the limit is confirmed; only the lower bound counts"
@@ -83,13 +84,13 @@ def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Result
     """Return the decision where the question's own number could not be had; None when it could."""
     measured = next(item for item in result.measurements if item.name == limit.metric)
     if isinstance(measured, Estimate):
-        return _cannot_exceed(record, limit, measured)
+        return _cannot_exceed(record, limit, result, measured)
     if measured.inapplicable:
         return _inapplicable(record, policy, limit, measured.reason)
     needed = f"; {measured.needed} needed" if measured.needed else ""
-    if limit.metric not in result.about_text and untried(record, measured):
+    if limit.metric not in result.about_text and untried(record, result, measured):
         reason = f"{measured.reason} (n = {measured.n}{needed}), among those tried"
-        return _undecided(limit, reason, ALL, "unresolved")
+        return _undecided(limit, reason, ALL_STAGES if result.stage.early else ALL, "unresolved")
     remedy = MORE
     left_out = [count for count in result.counts if count.name.startswith("left out") and count.value]
     if re.search("unseen|held-out", measured.reason) and not measured.n and not record.corpus.documents.get("heldout"):
@@ -102,12 +103,12 @@ def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Result
     return _undecided(limit, f"{measured.reason} (n = {measured.n}{needed})", remedy, "unresolved", excused=excused)
 
 
-def _cannot_exceed(record: AuditRecord, limit: Limit, measured: Estimate) -> Decision | None:
+def _cannot_exceed(record: AuditRecord, limit: Limit, result: Result, measured: Estimate) -> Decision | None:
     """Return the decision on a count of so few units that none could violate the limit; None where one could."""
     if limit.holds != "lower" or limit.max is None or measured.n > limit.max:
         return None
     reason = f"only {measured.n} {measured.unit} were tried: the count cannot exceed {limit.max:g}"
-    left = left_untried(record)
+    left = left_untried(record) or result.stage.early
     return _undecided(limit, reason, ALL if left else MORE, "unresolved", excused=not limit.required and not left)
 
 
@@ -116,6 +117,9 @@ def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
 
     What is unresolved knows its need.
     """
+    result = record.completed.get(decision.limit.attack)
+    if result is not None and result.stage.early and decision.outcome == "undecided":
+        return replace(decision, remedy=ALL_STAGES)
     alone = [split for split, n in record.corpus.documents.items() if n and split != "public"] == ["member"]
     if alone and decision.remedy in (MORE, ASK_ALIKE) and record.target.is_model:
         return replace(decision, remedy=NO_HELDOUT)
@@ -193,6 +197,8 @@ def hindrance(limit: Limit, result: Result, methods: Mapping[str, Estimate], who
         methods: the measurements that it is held against.
         whole: see `against_model`; None for findings about the documents' own text.
     """
+    if result.stage.early:
+        return TEXTS["stopped"].format(stage=result.stage), ALL_STAGES, "uncovered"
     if result.ablations:
         return f"the attacker was weakened: {', '.join(result.ablations)}", AGAIN, "weakened"
     return _too_weak(limit, result) or whole or _checked(limit, result) or _covers_little(limit, result)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from audit.measurements import Estimate
-from audit.policy.checks import AGAIN, hold_demands, name_unexamined, p_explained, settle
+from audit.measurements import Check, Estimate
+from audit.policy.checks import AGAIN, LEVEL, awaited, hold_demands, name_unexamined, p_explained, settle
 from audit.policy.decision import (
     EXIT_CODES,
     Baseline,
@@ -40,7 +41,7 @@ from audit.policy.reasons import (
     unresolved,
     within,
 )
-from audit.record import AuditRecord, Result
+from audit.record import SIGNIFICANCE, AuditRecord, Result, Stage
 from audit.stats.p_values import holm
 
 WIDTH: frozenset[Cause] = frozenset({"wide", "unresolved"})
@@ -84,8 +85,8 @@ def _named(decision: Decision) -> str:
 Side = Literal["limit", "mirror"]
 """Where a leak is looked for: beyond the limit, or beyond its mirror image on the other side of chance."""
 _WORST_FIRST: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed")
-SIGNIFICANCE = 0.05
-"""Family-wise level at which a violation is confirmed (Holm over all methods of the gated limits)."""
+STAGES = (Stage(1, 3, 0.25, 0.01), Stage(2, 3, 0.5, 0.01), Stage(3, 3, 1.0, 0.03))
+"""Stages of an attack in a scan under a policy: their levels add up to `SIGNIFICANCE`."""
 
 
 def today() -> dt.date:
@@ -106,11 +107,11 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     """Hold a record against a policy.
 
     A limit is held against every method of its attack that answers its question. It is *violated* when the leak is
-    confirmed over it for any (one-sided p at most 0.05 after Holm over all methods of the gated limits; areas count on
-    both sides of chance), *passed* when the whole two-sided intervals of all methods are within it and nothing speaks
-    against a pass (see `reasons.hindrance`), and *undecided* otherwise. The overall verdict is the worst one, of the
-    limits on the model and of those on the documents' own text apart. A record that contradicts the guarantee which the
-    model's training claims is violated, whatever the limits.
+    confirmed over it for any (one-sided p at most 0.05, adjusted for all stages and for all methods of the gated
+    limits; areas count on both sides of chance). It is *passed* when the whole two-sided intervals of all methods are
+    within it and nothing speaks against a pass (see `reasons.hindrance`), and *undecided* otherwise. The overall
+    verdict is the worst one, of the limits on the model and of those on the documents' own text apart. A record that
+    contradicts the guarantee which the model's training claims is violated, whatever the limits.
 
     A clock that is set back revives no waiver: the day is never one before the end of the scan.
 
@@ -122,14 +123,13 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     results = record.completed
     check_names(policy, dict.fromkeys(record.battery, tuple(one.metric for one in policy.limits)), complete=False)
     held = [_methods(limit, results.get(limit.attack)) for limit in policy.limits]
-    confirmed = holm(
-        {
-            (index, name, side): p
-            for index, (limit, methods) in enumerate(zip(policy.limits, held, strict=True))
-            for name, measured in methods.items()
-            for side, p in _p_values(record, limit, results.get(limit.attack), measured).items()
-        }
-    )
+    p_values = {
+        (index, name, side): p
+        for index, (limit, methods) in enumerate(zip(policy.limits, held, strict=True))
+        for name, measured in methods.items()
+        for side, p in _p_values(record, limit, results.get(limit.attack), measured).items()
+    }
+    confirmed = _adjust(policy.limits, results, p_values)
     whole = against_model(record)
     checks = [*record.checks, *(check for one in record.completed.values() for check in one.checks)]
     remedies = {check.reason: check.remedy for check in checks}
@@ -191,6 +191,15 @@ def _methods(limit: Limit, result: Result | None) -> dict[str, Estimate]:
     return estimates or ({limit.metric: own} if isinstance(own, Estimate) else {})
 
 
+def _p_beyond(limit: Limit, measured: Estimate) -> dict[Side, float]:
+    """Return the p of a number beyond the limit, and beyond its mirror image of an area, whatever explains it."""
+    if limit.max is None:
+        assert limit.min is not None
+        return {"limit": measured.p_below(limit.min)}
+    mirror: dict[Side, float] = {"mirror": measured.p_below(1 - limit.max)} if measured.is_area else {}
+    return {"limit": measured.p_above(limit.max), **mirror}
+
+
 def _p_values(record: AuditRecord, limit: Limit, result: Result | None, measured: Estimate) -> dict[Side, float]:
     """One-sided p of a leak beyond the limit: the smallest recorded level whose bound lies beyond; 1 when none does.
 
@@ -198,20 +207,85 @@ def _p_values(record: AuditRecord, limit: Limit, result: Result | None, measured
     limit. A leak is there if the number lies beyond the limit and nothing but memory explains that: the larger p of the
     two tests holds for both together, without a correction (Berger 1982).
     """
-    result = result if result is not None and limit.metric not in result.about_text else None
-    if limit.min is not None:
-        confounded = result is not None and result.confounded is not None
-        return {"limit": 1.0 if confounded else measured.p_below(limit.min)}
-    assert limit.max is not None
-    p_values: dict[Side, float] = {"limit": measured.p_above(limit.max)}
-    if measured.is_area:
-        p_values["mirror"] = measured.p_below(1 - limit.max)
-    if result is None:
+    p_values = _p_beyond(limit, measured)
+    if result is None or limit.metric in result.about_text:
         return p_values
+    if limit.max is None:
+        return p_values if result.confounded is None else {"limit": 1.0}
     return {
         side: max(p, p_explained(record, result, measured, limit.max, mirrored=side == "mirror"))
         for side, p in p_values.items()
     }
+
+
+Test = tuple[int, str, Side]
+"""A test against a limit: the limit's place in its policy, the measurement, and the side."""
+
+
+def _adjust(
+    limits: Sequence[Limit], results: Mapping[str, Result], p_values: Mapping[Test, float]
+) -> dict[Test, float]:
+    """Adjust p-values for the stages in which attacks are decided, and for all methods of the gated limits.
+
+    An attack that stopped early violates all its limits or none: its p is the largest of its limits' smallest ones.
+    Bonferroni's rule multiplies it by the number of tests, of which a limit that holds needs its own alone. Holm's rule
+    is for the attacks that went on (methods.md#stages).
+    """
+    attacks = {test: limits[test[0]].attack for test in p_values}
+    late = {test: results[attacks[test]].stage.spent(p) for test, p in p_values.items()}
+    adjusted = holm({test: p for test, p in late.items() if not results[attacks[test]].stage.early})
+    by_limit: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for test, p in late.items():
+        by_limit[attacks[test]][test[0]].append(p)
+    tests = sum(max(map(len, own.values())) for own in by_limit.values())
+    worst = {attack: max(map(min, own.values())) for attack, own in by_limit.items()}
+    return {test: adjusted.get(test, min(1.0, tests * max(p, worst[attacks[test]]))) for test, p in late.items()}
+
+
+def count_tests(limits: Sequence[Limit], result: Result) -> int:
+    """Count the tests of a limit on this attack, the most that one of them takes: see `_adjust`."""
+    own = [_methods(limit, result).values() for limit in limits if limit.attack == result.attack]
+    return max((sum(1 + measured.is_area for measured in methods) for methods in own), default=0)
+
+
+def is_sure(
+    limits: Sequence[Limit],
+    done: Sequence[Result],
+    checks: Callable[[], Sequence[Check]],
+    to_come: Callable[[], int],
+) -> bool:
+    """Test whether all limits on an attack are exceeded for certain, whatever the attacks after it find.
+
+    Args:
+        limits: of the policy.
+        done: results of attacks; the last is in an early stage.
+        checks: gives the checks of the whole scan; called only where they can matter.
+        to_come: counts the tests of attacks that have not run, see `count_tests`; likewise.
+    """
+    p_value, tests = _p_of_all(limits, done[-1]), sum(count_tests(limits, one) for one in done)
+    if p_value * tests > SIGNIFICANCE or _p_of_all(limits, done[-1], checks()) > p_value:
+        return False
+    return p_value * (tests + to_come()) <= SIGNIFICANCE
+
+
+def _p_of_all(limits: Sequence[Limit], result: Result, checks: Sequence[Check] = ()) -> float:
+    """Compute the p-value against "some limit on this attack holds", before other attacks have run.
+
+    Args:
+        limits: of the policy.
+        result: of the attack, in an early stage.
+        checks: of the whole scan.
+
+    Returns:
+        The largest of the limits' smallest p-values, for the stage. 1 where all trials may show another limit, and
+        where a check may yet confound the attack.
+    """
+    doubts = [check for check in (*result.checks, *checks) if check.cause == "confounded" and check.p_value <= LEVEL]
+    held = [limit for limit in limits if limit.attack == result.attack]
+    if doubts or result.confounded is not None or any(awaited(result, limit.metric) for limit in held):
+        return 1.0
+    found = [[p for one in _methods(limit, result).values() for p in _p_beyond(limit, one).values()] for limit in held]
+    return result.stage.spent(max((min(own) for own in found if own), default=1.0))
 
 
 def _decide(

@@ -14,7 +14,7 @@ from audit import policy as policies
 from audit.attestation import DATA_SET, FILE_NAME, INSTALL, Json, Statement, Subject
 from audit.errors import RecordError, UsageError
 from audit.files import check_file, read_file, write_output
-from audit.policy import Decision, Policy, Verdict
+from audit.policy import Policy, Verdict
 from audit.policy.reading import read_declared
 from audit.policy.verdict import lets_through
 from audit.record import AuditRecord
@@ -101,10 +101,10 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
     for decision in verdict.decisions:
         reported = decision.about_text and policy.text == "report"
         if decision.outcome == "passed":
-            tests["passedTests"].append(name_of(decision))
+            tests["passedTests"].append(decision.limit.test)
         elif decision.outcome not in ("inapplicable", "not run"):
             warned = decision.outcome == "waived" or reported or lets_through(policy, decision)
-            tests["warnedTests" if warned else "failedTests"].append(name_of(decision))
+            tests["warnedTests" if warned else "failedTests"].append(decision.limit.test)
     leaks = {"findingsOutsidePolicy": unlimited(record, verdict), "leaksWithinLimits": within(record, verdict)}
     named = {key: [f"{one.attack} {one.metric}" for one in found] for key, found in leaks.items() if found}
     clean = verdict.overall == "passed" and not tests["warnedTests"] and not named and record.target.is_model
@@ -118,13 +118,6 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
         **tests,
         DOCUMENTATION: {**own, **stated, **named},
     }
-
-
-def name_of(decision: Decision) -> str:
-    """Name a limit as a test: attack, metric and bound."""
-    limit = decision.limit
-    bound = f"<= {limit.max:g}" if limit.max is not None else f">= {limit.min:g}"
-    return f"{limit.attack} {limit.metric} {bound}"
 
 
 def _hash(path: Path) -> str:
@@ -249,8 +242,6 @@ def _day_of(statement: Statement, record: AuditRecord) -> tuple[dt.date, str | N
 def _expired(folder: Path, record: AuditRecord, own: Statement) -> str | None:
     """Say that the verdict does not hold any more, as a waiver has ended since."""
     then = own.predicate[DOCUMENTATION]
-    if then["evaluated"] == policies.today().isoformat():
-        return None
     now = state(folder, record, policies.today()).predicate[DOCUMENTATION]
     if then["verdict"] == now["verdict"]:
         return None

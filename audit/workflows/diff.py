@@ -339,11 +339,8 @@ def gate_against_baseline(
             "give the record of an earlier scan, kept where the new one does not overwrite it",
         )
     found = compare((earlier, record), (evidence_of(baseline), evidence_of(path)), chosen, progress)
-    digest, limits = (
-        hashlib.sha256(file_of(baseline).read_bytes()).hexdigest(),
-        tuple(_limits(verdict.decisions, found)),
-    )
-    old = found.old
+    digest, old = hashlib.sha256(file_of(baseline).read_bytes()).hexdigest(), found.old
+    limits = tuple(_limits(verdict.decisions, found))
     held = Baseline(digest, old.subject, old.sha256, old.scanned, old.docaudit, limits, found.notes)
     return record, hold_against_baseline(verdict, held), found
 

@@ -81,20 +81,16 @@ def gate_record(
     """
     chosen = load_policy(policy, complete=False)
     record = records.read(path)
-    problems = [
-        *(other_model(record, model) if model is not None else ()),
-        *(other_data(record, data) if data is not None else ()),
-    ]
+    problems = [] if model is None else other_model(record, model)
+    problems += [] if data is None else other_data(record, data)
     if problems:
         raise RecordError(problems, "scan this model with this data set, and gate the record of that scan")
     if model is not None:
         from audit.targets.checkpoint.content import other_weights
 
         if others := other_weights(model):
-            raise RecordError(
-                [f"{model}: {one} was not scanned, and a loader may take it for the model's weights" for one in others],
-                "move it out of the folder",
-            )
+            text = "was not scanned, and a loader may take it for the model's weights"
+            raise RecordError([f"{model}: {one} {text}" for one in others], "move it out of the folder")
     verdict = policies.evaluate(record, chosen, policies.today())
     if record.target.is_model and no_model:
         raise UsageError("--no-model: the record is of a model", "leave it out, or give that of scan --no-model")
@@ -207,7 +203,5 @@ def other_data(record: AuditRecord, folder: Path) -> list[str]:
     """
     from audit.corpus.manifest import load
 
-    corpus = load(folder)
-    if corpus.sha256 != record.corpus.sha256:
-        return [f"{folder}: the record is of another data set, or of another state of it"]
-    return []
+    same = load(folder).sha256 == record.corpus.sha256
+    return [] if same else [f"{folder}: the record is of another data set, or of another state of it"]

@@ -35,9 +35,8 @@ anything."""
 
 def wanted_format(opened: ScanSetup) -> str:
     """Return the name of the number format that was asked for."""
-    if opened.options.dtype != "auto":
-        return opened.options.dtype
-    return "bfloat16" if opened.target.card.device == "cuda" else "float32"
+    usual = "bfloat16" if opened.target.card.device == "cuda" else "float32"
+    return usual if opened.options.dtype == "auto" else opened.options.dtype
 
 
 def choose_number_format(
@@ -69,10 +68,9 @@ def choose_number_format(
     if not steps:
         # No trial asks the target anything: it is left as it is.
         return opened.target, ()
-    agreement = Diagnostic(
-        f"{wanted} agreement", alike / steps, f"share of {steps} answers that are alike in {wanted} and in float32"
-    )
-    return rounded if alike / steps >= MIN_AGREEMENT else opened.target, (agreement,)
+    meaning = f"share of {steps} answers that are alike in {wanted} and in float32"
+    agreement = Diagnostic(f"{wanted} agreement", alike / steps, meaning)
+    return rounded if agreement.value >= MIN_AGREEMENT else opened.target, (agreement,)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -124,10 +123,8 @@ def _with_words(corpus: Corpus, document: Document, words: tuple[Word, ...] | No
     """Add words, and the places of answers among them, to a document; unchanged without words."""
     if not words:
         return document
-    size = document.size
-    if size is None:
-        header = read_header(image_path(corpus, document))
-        size = (header.width, header.height)
+    header = None if document.size else read_header(image_path(corpus, document))
+    size = document.size if header is None else (header.width, header.height)
     texts, taken = [word.text for word in words], set[int]()
     entities, questions = list(document.entities), []
     for question in document.questions:
@@ -144,9 +141,9 @@ def _with_words(corpus: Corpus, document: Document, words: tuple[Word, ...] | No
                 while name in {entity.id for entity in entities}:
                     name += "'"
                 entities.append(Entity(name, LABEL, question.category, found.words))
-                question = dataclasses.replace(question, entity=name)
+                question = replace(question, entity=name)
         questions.append(question)
-    return dataclasses.replace(document, size=size, words=words, entities=tuple(entities), questions=tuple(questions))
+    return replace(document, size=size, words=words, entities=tuple(entities), questions=tuple(questions))
 
 
 def _locate_answer(question: Question, texts: Sequence[str], taken: set[int]) -> Location | None:

@@ -33,7 +33,7 @@ class ScanOptions:
     the others. `defense` names a countermeasure that the model is asked behind, `derived_by` says what made the model
     out of another one. With `no_model` the text alone is audited, and `model_dir` is not read. `documents` bounds the
     units of member and held-out documents together, `seconds` the time of the attacks. `evidence_dir` is where the
-    evidence goes when it is not kept in `out`.
+    evidence goes when it is not kept in `out`. Without `stages` every attack takes all its trials.
     """
 
     model_dir: Path
@@ -57,6 +57,7 @@ class ScanOptions:
     documents: int | None = None
     seconds: float | None = None
     evidence_dir: Path | None = None
+    stages: bool = True
 
     @property
     def evidence(self) -> Path:

@@ -115,26 +115,20 @@ def report_records(
 
 
 def _check_call(
-    several: bool,
-    out: Path | None,
-    reveal: bool,
-    defenses: bool,
-    evidence: Path | None,
-    dpia: bool,
-    previous: Path | None,
+    many: bool, out: Path | None, reveal: bool, defenses: bool, evidence: Path | None, dpia: bool, previous: Path | None
 ) -> None:
     """Refuse options of `report_records` that do not go together."""
     if evidence is not None and not reveal:
         raise UsageError("--evidence is where --reveal finds the values", "add --reveal")
     if evidence is not None and not evidence.is_dir():
         raise UsageError(f"--evidence {evidence}: no folder", "name the one that was given to docaudit scan")
-    if several and (out is None or reveal):
+    if many and (out is None or reveal):
         problem = "a trend of several records needs --out" if out is None else "a trend has no values to reveal"
         raise UsageError(problem, "docaudit report RECORD RECORD ... --out FOLDER")
-    if several and (defenses or dpia):
+    if many and (defenses or dpia):
         problem = "a trend of several records has no plan for countermeasures to join"
         raise UsageError(problem if defenses else "an impact assessment is of one model", "give one record")
-    if several and previous is not None:
+    if many and previous is not None:
         raise UsageError("--previous compares one record with an earlier one", "give one record")
 
 

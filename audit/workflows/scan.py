@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
-from functools import cache
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -18,34 +19,38 @@ from audit import policy as policies
 from audit import record as records
 from audit.attacks import text_of
 from audit.attacks.battery import BATTERY
+from audit.attacks.budget import side_of
 from audit.attacks.interface import Attack, confounded_by_copies, nothing_to_try, why, why_inapplicable
 from audit.attacks.membership.scan_checks import ScanChecks, check_scan
 from audit.cards import Bounds, DeclaredPolicy
 from audit.case import Case
 from audit.corpus.canaries.schema import read_proof
+from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import counts_left_out
 from audit.corpus.summary import card
 from audit.engine.interface import SILENT, Json, Progress, Trial
 from audit.errors import DocauditError, EngineError, ManifestError, TargetError
 from audit.files import write_atomically
-from audit.policy import Policy, Verdict
+from audit.policy import STAGES, Limit, Policy, Verdict, is_sure
 from audit.policy.checks import settle
 from audit.policy.reasons import NOT_RUN
-from audit.record import AuditRecord, Reason, Result
+from audit.record import AuditRecord, Reason, Result, Stage
 from audit.references.resolve import LoadedReferences, complete
 from audit.report.files import NAMES
 from audit.report.revealed import write_owner
-from audit.stats.paired import UnitScores
+from audit.stats.resampling import MIN_CLUSTERS
 from audit.targets.opening import count_questions, environment
 from audit.targets.utility import usefulness
 from audit.workflows.execution import Origin, collect_outcomes, now
 from audit.workflows.number_format import choose_number_format
 from audit.workflows.options import REFERENCES_FOLDER, ScanOptions, claim_folder
 from audit.workflows.report import write_report
-from audit.workflows.setup import ScanSetup, open_scan, refuse_changed, usable_references
+from audit.workflows.setup import ScanSetup, find_trials, open_scan, refuse_changed, usable_references
 from audit.workflows.unit_scores import write_scores
 
 ASK = "scan without --only"
+AREAS = ("auc", "balanced accuracy")
+"""Kinds of metrics that a limit holds on both sides of chance."""
 
 
 @dataclass(frozen=True)
@@ -163,23 +168,18 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
         from audit.workflows.planning import fit_time
 
         opened = fit_time(opened, progress)
-    options, target, corpus = opened.options, opened.target, opened.corpus
+    options, target, corpus, every = opened.options, opened.target, opened.corpus, opened.whole or opened.corpus
     progress.stage("usefulness")
     # Before the attacks: what can break down on its own does so before hours are spent.
     useful = usefulness(opened.defended(target), opened.asked(corpus), options.seed) if target.card.is_model else ()
-
-    @cache
-    def references() -> LoadedReferences:
-        progress.stage("references")
-        return fill_references(opened, progress)
-
-    recovered: list[Json] = []
+    run = _Run(opened, origin, () if policy is None else policy.limits, progress)
     with closing(opened.engine):
-        results = tuple(_run_attack(opened, origin, one, references, recovered, progress) for one in opened.attacks)
-    found = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in recovered)
+        for attack in opened.attacks:
+            run.results.append(run.attack(attack))
+    found = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in run.recovered)
     write_atomically(options.evidence / "recovered.jsonl", found.encode(), mode=0o600)
-    ran = any(one.status == "completed" for one in results)
-    whole = _check_scan(opened, references(), progress) if ran and target.card.is_model else ScanChecks()
+    ran = any(one.status == "completed" for one in run.results)
+    whole = run.checks if ran else ScanChecks()
     try:
         refuse_changed(opened)
     except TargetError:
@@ -194,16 +194,16 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
         target=target.card,
         corpus=replace(
             card(corpus),
-            near_copies=_counted(opened, opened.copies.left_out),
-            unread=_counted(opened, opened.unread.documents),
-            unread_questions=count_questions(opened.whole or opened.corpus, opened.unread),
+            near_copies=counts_left_out(every, opened.copies.left_out),
+            unread=counts_left_out(every, opened.unread.documents),
+            unread_questions=count_questions(every, opened.unread),
         ),
-        references=references().cards if ran else (),
+        references=run.references.cards if ran else (),
         budget=opened.budget,
         share=opened.share,
         seed=options.seed,
         battery=tuple(kind.name for kind in BATTERY),
-        attacks=results,
+        attacks=tuple(run.results),
         utility=useful,
         checks=whole.checks,
         untested=whole.untested,
@@ -217,22 +217,7 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
         audit=opened.corpus.manifest.audit,
     )
     write_owner(record, options.evidence, options.paths)
-    return settle(record, () if policy is None else policy.limits)
-
-
-def _check_scan(opened: ScanSetup, filled: LoadedReferences, progress: Progress) -> ScanChecks:
-    progress.stage("checks of the scan")
-    if opened.copies.heldout_confounded is not None:
-        # Its copies in training explain what the checks would see.
-        return ScanChecks(untested=(f"checks of the scan: {opened.copies.heldout_confounded}",))
-    references = opened.references_behind_defense(filled)
-    case = Case(opened.defended(opened.target), opened.asked(opened.corpus), references)
-    return check_scan(case, opened.options.width, progress)
-
-
-def _counted(opened: ScanSetup, left_out: frozenset[str]) -> dict[str, int]:
-    """Count documents that the audit does without, by split."""
-    return counts_left_out(opened.whole or opened.corpus, left_out)
+    return settle(record, run.limits)
 
 
 def _left_out(opened: ScanSetup) -> tuple[Result, ...]:
@@ -256,75 +241,118 @@ def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:
     return complete(opened.prepared, needs, opened.target, place, options.seed, progress, opened.batch_tokens)
 
 
-def _run_attack(
-    opened: ScanSetup,
-    origin: Origin,
-    attack: Attack,
-    references: Callable[[], LoadedReferences],
-    recovered: list[Json],
-    progress: Progress,
-) -> Result:
-    """Return one attack's result, whatever happens."""
-    barred = why_inapplicable(attack, Case(opened.defended(opened.target), opened.corpus))
-    if barred is not None:
-        return Result(attack.name, "inapplicable", Reason("model", barred))
-    try:
-        filled = references()
-        for need in attack.needs:
-            if need in filled.missing:
-                reason = Reason("missing", f"it needs a reference ({need})", filled.missing[need])
-                return Result(attack.name, "skipped", reason)
-        return _measure(opened, origin, attack, filled, recovered, progress)
-    except Exception as error:  # the only broad one: a failing attack must become a result
-        # One document that cannot be used any more, however late that shows, ends one attack.
-        if isinstance(error, DocauditError) and not isinstance(error, ManifestError):
-            raise
-        story = "".join(traceback.format_exception(error))
-        (opened.options.evidence / f"failure-{attack.name}.txt").write_text(story, encoding="utf-8")
-        return Result(attack.name, "failed", Reason("error", f"{type(error).__name__} at {_line_of(error)}"))
+@dataclass(frozen=True)
+class _Run:
+    """The attacks of one scan, their results so far, and what they recovered; `limits` are of the scan's policy."""
+
+    opened: ScanSetup
+    origin: Origin
+    limits: tuple[Limit, ...]
+    progress: Progress
+    results: list[Result] = field(default_factory=list)
+    recovered: list[Json] = field(default_factory=list)
+
+    @cached_property
+    def references(self) -> LoadedReferences:
+        """The references, loaded or trained once."""
+        self.progress.stage("references")
+        return fill_references(self.opened, self.progress)
+
+    @cached_property
+    def checks(self) -> ScanChecks:
+        """The checks of the scan: before its end where an attack would stop early, as they may confound it."""
+        opened = self.opened
+        if not opened.target.card.is_model:
+            return ScanChecks()
+        self.progress.stage("checks of the scan")
+        if opened.copies.heldout_confounded is not None:
+            # Its copies in training explain what the checks would see.
+            return ScanChecks(untested=(f"checks of the scan: {opened.copies.heldout_confounded}",))
+        references = opened.references_behind_defense(self.references)
+        case = Case(opened.defended(opened.target), opened.asked(opened.corpus), references)
+        return check_scan(case, opened.options.width, self.progress)
+
+    def attack(self, attack: Attack) -> Result:
+        """Return one attack's result, whatever happens."""
+        opened = self.opened
+        barred = why_inapplicable(attack, Case(opened.defended(opened.target), opened.corpus))
+        if barred is not None:
+            return Result(attack.name, "inapplicable", Reason("model", barred))
+        try:
+            filled = self.references
+            for need in attack.needs:
+                if need in filled.missing:
+                    reason = Reason("missing", f"it needs a reference ({need})", filled.missing[need])
+                    return Result(attack.name, "skipped", reason)
+            return self._measure(attack, filled)
+        except Exception as error:  # the only broad one: a failing attack must become a result
+            # One document that cannot be used any more, however late that shows, ends one attack.
+            if isinstance(error, DocauditError) and not isinstance(error, ManifestError):
+                raise
+            story = "".join(traceback.format_exception(error))
+            (opened.options.evidence / f"failure-{attack.name}.txt").write_text(story, encoding="utf-8")
+            return Result(attack.name, "failed", Reason("error", f"{type(error).__name__} at {_line_of(error)}"))
+
+    def _measure(self, attack: Attack, filled: LoadedReferences) -> Result:
+        opened, options, progress = self.opened, self.opened.options, self.progress
+        case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
+        everything = attack.trials(case)
+        if not everything:
+            return Result(attack.name, "skipped", nothing_to_try(attack, case))
+        trials = opened.sampled(everything)
+        checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)
+        proof = read_proof(options.model_dir, opened.corpus)
+        case = replace(case, target=opened.defended(checkpoint), canary_loss=proof)
+        copied = confounded_by_copies(opened.copies, attack, opened.corpus)
+        outcomes: dict[str, Json] = {}
+        limited = attack.name in {limit.attack for limit in self.limits}
+        staged = self.limits and options.stages and opened.share == 1
+        for stage in STAGES if staged else (Stage(),):
+            tried = opened.sampled(everything, stage.share)
+            if stage.early and not (limited and len(tried) < len(trials) and _has_units(tried)):
+                continue
+            # What an earlier stage left in the journal stays, with --fresh too.
+            setup = replace(opened, options=replace(options, fresh=options.fresh and not outcomes))
+            todo = [trial for trial in tried if trial.id not in outcomes]
+            new = collect_outcomes(setup, attack, checkpoint, filled, todo, progress, self.origin)
+            outcomes |= {trial.id: outcome for trial, outcome in zip(todo, new, strict=True)}
+            progress.stage(f"{opened.stage_of(attack)}: measuring")
+            rng = np.random.default_rng([options.seed, *attack.name.encode()])
+            found = attack.measure(case, tried, [outcomes[trial.id] for trial in tried], rng, progress)
+            found = replace(found, stage=stage, confounded=copied or found.confounded)
+            done = [*self.results, found]
+            if stage.early and is_sure(self.limits, done, lambda: self.checks.checks, lambda: self._to_come(case)):
+                break
+        evidence = [*attack.evidence(case, tried, [outcomes[trial.id] for trial in tried])]
+        self.recovered.extend(item for item in evidence if not isinstance(item, tuple))
+        result = replace(
+            found,
+            parameters=asdict(attack),
+            diagnostics=(*found.diagnostics, *agreement),
+            power=text_of(attack.name).power,
+            dtype=case.target.card.dtype,
+            ablations=(*attack.ablations, *found.ablations),
+            parameters_file=opened.parameters_file,
+            controls=() if copied else found.controls,
+        )
+        write_scores(options.evidence, result, dict(item for item in evidence if isinstance(item, tuple)))
+        return result
+
+    def _to_come(self, case: Case) -> int:
+        """Count the tests of the attacks that come after this one, and find something to try."""
+        able, to_come = find_trials(self.opened.attacks, case), self.opened.attacks[len(self.results) + 1 :]
+        return sum(most_tests(attack, case.corpus) for attack in to_come if able.get(attack.name))
 
 
-def _measure(
-    opened: ScanSetup,
-    origin: Origin,
-    attack: Attack,
-    filled: LoadedReferences,
-    recovered: list[Json],
-    progress: Progress,
-) -> Result:
-    options = opened.options
-    case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
-    everything = attack.trials(case)
-    if not everything:
-        return Result(attack.name, "skipped", nothing_to_try(attack, case))
-    trials = opened.sampled(everything)
-    checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)
-    proof = read_proof(options.model_dir, opened.corpus)
-    case = replace(case, target=opened.defended(checkpoint), canary_loss=proof)
-    outcomes = collect_outcomes(opened, attack, checkpoint, filled, trials, progress, origin)
-    progress.stage(f"{opened.stage_of(attack)}: measuring")
-    rng = np.random.default_rng([options.seed, *attack.name.encode()])
-    found = attack.measure(case, trials, outcomes, rng, progress)
-    scores: dict[str, UnitScores] = {}
-    for item in attack.evidence(case, trials, outcomes):
-        if isinstance(item, tuple):
-            scores[item[0]] = item[1]
-        else:
-            recovered.append(item)
-    copied = confounded_by_copies(opened.copies, attack, opened.corpus)
-    result = replace(
-        found,
-        parameters=asdict(attack),
-        diagnostics=(*found.diagnostics, *agreement),
-        power=text_of(attack.name).power,
-        dtype=case.target.card.dtype,
-        ablations=(*attack.ablations, *found.ablations),
-        parameters_file=opened.parameters_file,
-        confounded=copied or found.confounded,
-        controls=() if copied else found.controls,
-    )
-    write_scores(options.evidence, result, scores)
-    return result
+def _has_units(trials: Sequence[Trial]) -> bool:
+    """Test whether each side of the trials has as many units as a bootstrap takes."""
+    units = Counter(side for side, _ in {(side_of(trial.stratum), trial.unit) for trial in trials})
+    return min(units.values()) >= MIN_CLUSTERS
+
+
+def most_tests(attack: Attack, corpus: Corpus) -> int:
+    """Count the tests of a limit on an attack that has not run, the most that there can be."""
+    return max((one.methods * (1 + (one.kind in AREAS)) for one in attack.units(corpus)), default=0)
 
 
 def read_outcomes(

@@ -69,9 +69,9 @@ class ScanSetup:
     device: str = "cpu"
     folder: CheckpointFolder | None = None
 
-    def sampled(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Sample the trials that the budget takes; see `audit.attacks.budget.sample`."""
-        return sample(trials, self.share, self.options.seed, self.options.documents, self.part)
+    def sampled(self, trials: Sequence[Trial], share: float = 1.0) -> list[Trial]:
+        """Sample a share of the trials that the budget takes; see `audit.attacks.budget.sample`."""
+        return sample(trials, self.share * share, self.options.seed, self.options.documents, self.part)
 
     def asked(self, corpus: Corpus) -> Corpus:
         """Draw as many held-out documents as the bounds leave, for the measurement of usefulness."""

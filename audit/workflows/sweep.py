@@ -155,7 +155,8 @@ def _audit(
 ) -> Iterator[str | CheckpointAudit]:
     """Yield one checkpoint; its model is given free at the end, so that there is never a second one in memory."""
     own = options.below(checkpoint.name)
-    opened = open_scan(replace(own, model_dir=checkpoint.folder, cache=options.evidence / REFERENCES_FOLDER))
+    cache = options.evidence / REFERENCES_FOLDER
+    opened = open_scan(replace(own, model_dir=checkpoint.folder, cache=cache, stages=False))
     claim()
     yield from opened.warnings
     result = audit_checkpoint(opened, policy, progress)

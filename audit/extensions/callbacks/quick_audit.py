@@ -76,8 +76,9 @@ class QuickAudit:
             device=self.device,
             references=self.references,
             documents=self.documents,
-            # What a preflight chooses could differ from checkpoint to checkpoint.
+            # What a preflight chooses could differ from checkpoint to checkpoint, and so could the stage that decides.
             dtype="float32",
+            stages=False,
             cache=self.root / EVIDENCE / REFERENCES,
         )
 

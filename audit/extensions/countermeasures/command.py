@@ -107,6 +107,7 @@ def defend(
         device=device,
         references=named_paths(reference),
         evidence_dir=evidence,
+        stages=False,
     )
     with console.Reporter() as progress:
         for measured in progress.follow(measure_defenses(names, scan, policy, progress, settings)):
