@@ -66,7 +66,7 @@ class Stage:
 
     def spent(self, p_value: float) -> float:
         """Compute the p-value that holds whichever stage decides."""
-        return min(1.0, p_value * SIGNIFICANCE / self.alpha)
+        return min(1.0, p_value * (SIGNIFICANCE / self.alpha))
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -80,14 +80,14 @@ def test_weights_that_are_swapped_as_they_are_loaded_end_the_scan(
 def test_files_that_change_during_a_scan_end_it(
     name: str, change: Callable[[Path], Any], model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    setup, measure = opened(model, tmp_path), scan._measure
+    setup, measure = opened(model, tmp_path), scan._Run._measure
 
     def changing(*arguments: Any) -> Any:
         result = measure(*arguments)
         change(model / name)
         return result
 
-    monkeypatch.setattr(scan, "_measure", changing)
+    monkeypatch.setattr(scan._Run, "_measure", changing)
     with pytest.raises(TargetError, match=f"{name} is not what it was"):
         run_scan(setup, SILENT)
 
