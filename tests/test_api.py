@@ -32,14 +32,16 @@ def test_an_import_loads_nothing_that_computes():
 
 
 def test_every_option_of_the_command_is_an_argument_with_the_same_default():
-    names = {"reference": "references", "time": "seconds"}
-    shown_only = {"checkpoints", "formats", "verbose", "no_model", "folders", "help"}
+    names = {"reference": "references"}
+    shown_only = {"checkpoints", "formats", "verbose", "no_model", "folders", "help", "bounds", "no_stages"}
     options = {one.name: one.default for one in typer.main.get_command(app).commands["scan"].params}
     own = inspect.signature(scan).parameters
     for name, default in options.items():
         if name not in shown_only:
             assert str(own[names.get(name, name)].default or ()) == str(default or ()), name
-    assert {names.get(name, name) for name in options} - shown_only == {*own} - {"model_dir", "data_dir", "progress"}
+    assert {names.get(name, name) for name in options} - shown_only == {*own} - {
+        *("model_dir", "data_dir", "progress", "documents", "seconds", "stages")
+    }
 
 
 @pytest.fixture(scope="module")

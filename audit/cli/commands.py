@@ -58,9 +58,9 @@ class _Command(TyperCommand):
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Parse; a time needs its unit, or it would be taken for a number of documents."""
         with show_errors():
-            for name, after in zip(args, [*args[1:], ""], strict=True):
-                if name.startswith("--time"):
-                    seconds_of(name.partition("=")[2] or after)
+            for place, name in enumerate(args):
+                if name.startswith("--time") and not ctx.resilient_parsing:
+                    seconds_of(name.partition("=")[2] or " ".join(args[place + 1 : place + 2]))
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
