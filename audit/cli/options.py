@@ -83,7 +83,7 @@ def bounds_of(given: Sequence[str] | None) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for text in given or ():
-        found |= {"documents": int(text[:9])} if text.isdecimal() and int(text[:9]) > 1 else {"seconds": seconds_of(text)}
+        found |= {"documents": int(text[:9])} if text.isdecimal() and text > "1" else {"seconds": seconds_of(text)}
     return found
 
 

@@ -269,16 +269,10 @@ def is_sure(
 
 
 def _p_of_all(limits: Sequence[Limit], result: Result, checks: Sequence[Check] = ()) -> float:
-    """Compute the p-value against "some limit on this attack holds", before other attacks have run.
+    """Compute the p-value against "some limit on this attack holds", in an early stage, before other attacks have run.
 
-    Args:
-        limits: of the policy.
-        result: of the attack, in an early stage.
-        checks: of the whole scan.
-
-    Returns:
-        The largest of the limits' smallest p-values, for the stage. 1 where all trials may show another limit, and
-        where a check may yet confound the attack.
+    It is the largest of the limits' smallest ones; 1 where all trials may resolve another limit, or a check may yet
+    confound the attack.
     """
     doubts = [check for check in (*result.checks, *checks) if check.cause == "confounded" and check.p_value <= LEVEL]
     held = [limit for limit in limits if limit.attack == result.attack]
