@@ -10,10 +10,7 @@ from typing import Any, cast
 
 import torch
 import transformers
-from transformers.models.auto.modeling_auto import (
-    MODEL_FOR_DOCUMENT_QUESTION_ANSWERING_MAPPING_NAMES,
-    MODEL_FOR_QUESTION_ANSWERING_MAPPING_NAMES,
-)
+from transformers.models.auto import modeling_auto
 
 from audit.arrays import Floats
 from audit.cards import TargetCard
@@ -127,7 +124,7 @@ class ExtractiveTarget(RowTarget):
                 yield windows, [next(scores) for _ in windows]
 
     def _bucket(self, sample: Sample) -> int:
-        return bucket_of(len(cast("WindowSample", sample).row.ids), self.reader.inputs.n_appended)
+        return bucket_of(len(cast("WindowSample", sample).window.ids), self.reader.inputs.n_appended)
 
     def _score(self, samples: Sequence[Sample], n_rows: int) -> list[Scores]:
         """Return what the model says of one batch, whose windows all have one padded length."""
@@ -140,7 +137,7 @@ class ExtractiveTarget(RowTarget):
         with self._computing():
             out = self.model(**{name: value.to(self.card.device) for name, value in inputs.items()})
         begins, ends = (value.float().cpu().double().numpy() for value in (out.start_logits, out.end_logits))
-        return [scores_of(begins[row], ends[row], len(own.row.ids), length) for row, own in enumerate(rows)]
+        return [scores_of(begins[row], ends[row], len(own.window.ids), length) for row, own in enumerate(rows)]
 
     def _computing(self) -> AbstractContextManager[None]:
         """Within, the model computes in the card's dtype, but its head in float32."""
@@ -183,8 +180,8 @@ class ExtractiveTarget(RowTarget):
 
 TASK = "extractive-qa"
 HEADS: dict[str, str] = {
-    **MODEL_FOR_QUESTION_ANSWERING_MAPPING_NAMES,
-    **MODEL_FOR_DOCUMENT_QUESTION_ANSWERING_MAPPING_NAMES,
+    **modeling_auto.MODEL_FOR_QUESTION_ANSWERING_MAPPING_NAMES,
+    **modeling_auto.MODEL_FOR_DOCUMENT_QUESTION_ANSWERING_MAPPING_NAMES,
 }
 """The class of a model with the head, by the `model_type` of its configuration: all that transformers has."""
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_encoder_position_embeddings")

@@ -27,6 +27,7 @@ from audit.targets.answering.loading import is_answering, load_answering
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
+from audit.targets.checkpoint.loading import is_offloaded
 from audit.targets.encoders.heads import HeadName
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget
@@ -236,11 +237,13 @@ def packages() -> dict[str, str]:
 
 def environment(target: Checkpoint, device: str | None = None) -> Environment:
     """Return the machine and the packages of the audit, for the record; `device`: of workers elsewhere."""
+    places = getattr(getattr(target, "model", None), "hf_device_map", {}).values()
+    n_gpus, words = len({*places} - {"cpu"}), device_words(device or target.card.device)
     return Environment(
         docaudit=audit.__version__,
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
-        device=device_words(device or target.card.device),
+        device=f"{n_gpus} x {words}" if n_gpus > 1 else words,
         threads=threads(),
         packages=packages(),
         ocr=TESSERACT.version(),
@@ -280,6 +283,11 @@ class Unread:
 
 
 NONE_UNREAD = Unread()
+
+
+def warn_of_memory(target: Target) -> tuple[str, ...]:
+    """Warn of a model that lies partly in the memory of the CPU, because all GPUs together do not hold it."""
+    return wording("in_memory") if is_offloaded(getattr(target, "model", None)) else ()
 
 
 def find_unread(target: Target, corpus: Corpus) -> Unread:

@@ -7,7 +7,7 @@ cut, and windows of a long page overlap.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -56,13 +56,7 @@ class Window:
 class WindowSample(Sample):
     """One window of a sample."""
 
-    window: Window | None = None
-
-    @property
-    def row(self) -> Window:
-        """The window, which is there."""
-        assert self.window is not None
-        return self.window
+    window: Window = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -157,7 +151,7 @@ class SpanReader:
         ids = np.full(shape, self.inputs.pad_id, np.int64)
         mask, types, boxes = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros((*shape, 4), np.int64)
         for number, sample in enumerate(samples):
-            row, n = sample.row, len(sample.row.ids)
+            row, n = sample.window, len(sample.window.ids)
             ids[number, :n], mask[number, :n] = row.ids, 1
             types[number, :n], boxes[number, :n] = row.types, row.boxes
         given: dict[str, np.ndarray] = {"input_ids": ids}

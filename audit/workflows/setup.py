@@ -158,7 +158,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     needs = usable_references(attacks, target)
     prepared = prepare(needs, target, folder, corpus, given_folders, batch_tokens, public)
     promised, doubts = stated_guarantee(folder)
-    warned = *notices, *copies.warnings, *model.unread.warnings, *doubts
+    warned = *notices, *copies.warnings, *model.unread.warnings, *doubts, *opening.warn_of_memory(target)
     warnings = (*warned, *doubt_draw(folder, whole), *warn_of_recipes(prepared))
     opened = ScanSetup(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared, warnings)
     sha256 = None if given is None else given.sha256

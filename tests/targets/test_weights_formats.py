@@ -1,7 +1,10 @@
 """Large models keep half-precision weights, quantised ones load where their library is; answers stay what they were."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from audit.corpus.images import page_view
 from audit.errors import TargetError
 from audit.references.provenance import distance_of_models, distance_of_weights
 from audit.references.retrain import Retraining, recipe_for, retrain
+from audit.targets import opening
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint import loading as weights
 from audit.targets.checkpoint.folder import in_format, open_checkpoint
@@ -174,3 +178,80 @@ def test_loaded_models_are_compared_by_drawn_numbers(tmp_path: Path) -> None:
     one, other = (load_answering(folder).model for folder in folders)
     assert distance_of_models(one, one) == 0.0
     assert distance_of_models(one, other) == pytest.approx(distance_of_weights(*folders), rel=0.05)
+
+
+@pytest.fixture(scope="module")
+def llama() -> Any:
+    """A decoder of 8 billion parameters, 16.1 GB in bfloat16, without its weights."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    sizes = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8}
+    with torch.device("meta"):
+        return LlamaForCausalLM(LlamaConfig(**sizes, intermediate_size=14336, vocab_size=128256)).bfloat16()
+
+
+@table("gpus, memory, n_rows, used, kept")
+def test_a_model_lies_on_as_few_gpus_as_hold_it_beside_a_batch(
+    gpus: list[float], memory: float, n_rows: int, used: list[int | str], kept: int, llama: Any
+) -> None:
+    row = weights.bytes_of_row(llama.config, 1024, 128)
+    assert 0.6e9 < row < 0.7e9
+    free: dict[int | str, int] = {number: int(room * 1e9) for number, room in enumerate(gpus)} | (
+        {"cpu": int(memory * 1e9)} if memory else {}
+    )
+    if not used:
+        with pytest.raises(TargetError, match="the model does not fit into"):
+            weights.places_of(llama, free, row, n_rows)
+        return
+    places = weights.places_of(llama, free, row, n_rows)
+    assert sorted({*places.values()}, key=str) == used
+    taken: dict[int | str, int] = dict.fromkeys(used, 0)
+    layers: dict[str, set[int | str]] = {}
+    for name, own in llama.named_parameters():
+        (place,) = [place for part, place in places.items() if not part or f"{name}.".startswith(f"{part}.")]
+        taken[place] += own.numel() * own.element_size()
+        layers.setdefault(".".join(name.split(".")[:3]), set()).add(place)
+    assert all(len(own) == 1 for own in layers.values())
+    assert sum(taken.values()) == llama.get_memory_footprint(return_buffers=False)
+    assert all(taken[place] + kept * row <= free[place] for place in used if place != "cpu")
+
+
+@table("first, kind, row, found")
+def test_only_a_generative_model_that_the_first_gpu_cannot_hold_is_spread(
+    first: float, kind: str, row: int, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Model:
+        hf_quantizer = object() if kind == "quantised" else None
+        _no_split_modules = ("Layer",)
+
+        def get_memory_footprint(self) -> int:
+            return int(10e9)
+
+        def to(self, device: str) -> str:
+            return device
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (int(first * 1e9), int(80e9)))
+    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {0: int(first * 1e9), 1: int(40e9)})
+    monkeypatch.setattr(weights, "spread", lambda model, places: f"spread {places}")
+    assert weights.place(Model(), "cpu" if kind == "cpu" else "cuda", row, 4) == found
+
+
+@pytest.mark.parametrize("families", [("qwen2",), ("t5", "idefics3")], ids=" ".join)
+def test_a_model_over_two_gpus_or_partly_in_memory_answers_bit_for_bit_as_on_one(families: tuple[str, ...]) -> None:
+    tests = Path(__file__).parent.parent
+    paths = {"PYTHONPATH": os.pathsep.join(map(str, (tests.parent, tests, tests / "fakes")))}
+    command = [sys.executable, "-m", "simulated_gpus", *families]
+    done = subprocess.run(command, env=os.environ | paths, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    wanted = {"two GPUs": [["0", "1"], True], "memory": [["0", "cpu"], True]}
+    assert json.loads(done.stdout) == dict.fromkeys(families, wanted)
+
+
+def test_the_record_and_a_warning_name_where_a_model_lies(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target: Any = load_answering(half)
+    monkeypatch.setattr(opening, "device_words", lambda device: "NVIDIA H100")
+    target.model.hf_device_map = {"a": "cuda:0", "b": "cuda:1"}
+    assert opening.environment(target).device == "2 x NVIDIA H100"
+    assert not opening.warn_of_memory(target)
+    target.model.hf_device_map["c"] = "cpu"
+    assert "slow" in opening.warn_of_memory(target)[0]

@@ -31,16 +31,7 @@ from audit.cards import TargetCard
 from audit.corpus.documents import Document
 from audit.errors import TargetError
 from audit.targets import wording
-from audit.targets.answering.layout import (
-    BOX_SCALE,
-    NOWHERE,
-    PageImages,
-    SampleRow,
-    load_fast_tokenizer,
-    padded,
-    side_lengths,
-    tokens_of_words,
-)
+from audit.targets.answering import layout
 from audit.targets.answering.loading import AnsweringFamily, find_family
 from audit.targets.answering.pictures import image_processor_of
 from audit.targets.answering.reader import Inputs, PageTokens, Sample, marks_of, special_tokens
@@ -82,7 +73,7 @@ class Denoiser:
         model: Any,
         tokenizer: Any,
         card: TargetCard,
-        page_image: PageImages | None = None,
+        page_image: layout.PageImages | None = None,
         images: OpenImage | None = None,
     ) -> None:
         self.model = model.eval()
@@ -100,7 +91,7 @@ class Denoiser:
         view = view_of(document, self._images)
         if self._picture is not None and view.open_page is None:
             return None
-        read = tokens_of_words(self.tokenizer, marks_of(self.tokenizer), view.words)
+        read = layout.tokens_of_words(self.tokenizer, marks_of(self.tokenizer), view.words)
         tokens = PageTokens(read.ids[: MAX_TOKENS - 1], read.words[: MAX_TOKENS - 1])
         held = {*tokens.words} - {*read.words[len(tokens.words) :]}
         return page_of(self.tokenizer, view, tokens) if tokens.ids and {*around} <= held else None
@@ -146,7 +137,7 @@ class Denoiser:
 
     def _inputs(self, page: AskedPage, position: int) -> Inputs:
         """Return the page with sentinels for its hidden spans, and the end."""
-        boxes = np.rint(page.boxes * BOX_SCALE)
+        boxes = np.rint(page.boxes * layout.BOX_SCALE)
         ids, span_boxes = [], []
         others = iter(self._sentinels[1:])
         for span in _spans(page, position):
@@ -157,8 +148,9 @@ class Denoiser:
             x0, y0 = boxes[span, :2].min(axis=0).tolist()
             x1, y1 = boxes[span, 2:].max(axis=0).tolist()
             span_boxes.append((x0, y0, x1, y1))
-        row = SampleRow([*ids, self.model.config.eos_token_id], [*span_boxes, NOWHERE], [None] * (len(ids) + 1))
-        inputs = padded([row], len(row.ids), 0)
+        ids, boxed = [*ids, self.model.config.eos_token_id], [*span_boxes, layout.NOWHERE]
+        row = layout.SampleRow(ids, boxed, [None] * len(ids))
+        inputs = layout.padded([row], len(row.ids), 0)
         if self.card.family == "T5":
             del inputs["bbox"]
         if self._picture is not None:
@@ -231,11 +223,13 @@ def load_denoiser(folder: AnyFolder, *, device: str = "cpu", images: OpenImage |
     assert family is not None
     model = load_whole_model(folder, family.model_class)
     config = model.config
-    tokenizer = load_fast_tokenizer(folder, config)
+    tokenizer = layout.load_fast_tokenizer(folder, config)
     if len(_sentinels(tokenizer)) < 2:
         raise TargetError(*wording("no_sentinels", folder=folder))
     visual = getattr(config, "visual", None)
-    page_image = None if visual is None else PageImages(image_processor_of(folder), side_lengths(visual.image_size))
+    page_image = None
+    if visual is not None:
+        page_image = layout.PageImages(image_processor_of(folder), layout.side_lengths(visual.image_size))
     card = folder.card(
         model,
         family.name,

@@ -11,12 +11,7 @@ from typing import Any
 import jinja2
 import torch
 import transformers
-from transformers.models.auto.modeling_auto import (
-    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-    MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
-    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
-)
+from transformers.models.auto import modeling_auto as known
 
 from audit import plugins
 from audit.corpus.documents import TaskKind
@@ -26,13 +21,14 @@ from audit.targets.answering.layout import udop_reader
 from audit.targets.answering.pictures import donut_reader, pix2struct_reader
 from audit.targets.answering.processed import seeing_reader
 from audit.targets.answering.reader import Reader, lifted, open_ends, set_start
-from audit.targets.answering.rows import trial_sample
+from audit.targets.answering.rows import rows_for, trial_sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.words_reader import decoder_reader, encoder_decoder_reader
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.loading import load_whole_model, place
+from audit.targets.checkpoint.loading import bytes_of_row, is_offloaded, load_whole_model, place
 from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
 from audit.targets.encoders.families import OpenImage
+from audit.targets.interface import Adaptation
 
 _CORRECT = "correct generation_config.json: write it with model.generation_config.save_pretrained"
 ReaderOf = Callable[..., Reader]
@@ -127,8 +123,10 @@ def load_answering(
         reader = reader_of(folder, config, prompt)
     with quiet(), _refusing(folder, "its processor cannot read a page", reader.advice):
         reader.prompts([trial_sample()])
-        reader.taught([trial_sample()])
-    model = place(model.eval(), device)
+        taught = reader.taught([trial_sample()])
+    n_tokens = max(rows.shape[1] for rows in taught.values() if rows.ndim == 2 and not rows.is_floating_point())
+    batch_rows = batch_rows or rows_for(reader, device)
+    model = place(model.eval(), device, bytes_of_row(config, n_tokens, reader.max_new_tokens), batch_rows)
     with _refusing(folder, "its generation settings cannot be used", _CORRECT):
         set_start(model)
         withheld = lifted(model.generation_config, reader)
@@ -147,8 +145,9 @@ def load_answering(
     target = AnsweringTarget(model, reader, card, batch_rows, images)
     unread = "the model cannot read what its processor makes of a page"
     with quiet(), torch.inference_mode(), _refusing(folder, unread), target.computing():
-        inputs = reader.taught([trial_sample()])
-        target.model(**{name: value.to(device) for name, value in inputs.items()})
+        target.model(**{name: value.to(device) for name, value in taught.items()})
+    if is_offloaded(model):  # what comes and goes is not trained
+        target.answers -= {Adaptation}
     return target
 
 
@@ -156,7 +155,7 @@ def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
     """Return the family of a raw configuration; None when its models do not answer questions."""
     kind = str(raw.get("model_type"))
     family = find_family(kind)
-    class_name = MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.get(kind)
+    class_name = known.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.get(kind)
     if family is not None:
         class_name = family.model_class.__name__
     elif class_name is not None:
@@ -169,8 +168,8 @@ def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
 
 
 _TEXT_FAMILIES: tuple[tuple[dict[str, str], Any, ReaderOf], ...] = (
-    (MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES, transformers.AutoModelForSeq2SeqLM, encoder_decoder_reader),
-    (MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, transformers.AutoModelForCausalLM, decoder_reader),
+    (known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES, transformers.AutoModelForSeq2SeqLM, encoder_decoder_reader),
+    (known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, transformers.AutoModelForCausalLM, decoder_reader),
 )
 """Models of text: those that read a page as words, by the classes that transformers has for them."""
 
@@ -185,7 +184,7 @@ def _text_family_of(kind: str, raw: dict[str, Any]) -> AnsweringFamily | None:
     named = raw.get("architectures") or []
     for classes, model_class, reader_of in _TEXT_FAMILIES:
         own = classes.get(kind)
-        if own is not None and (own in named or (not named and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES)):
+        if own is not None and (own in named or (not named and kind not in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES)):
             return AnsweringFamily(kind, model_class, reader_of, takes_system=reader_of is decoder_reader)
     return None
 

@@ -41,18 +41,100 @@ def not_finite(model: Any) -> list[str]:
     return [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
 
 
-def place(model: Any, device: str) -> Any:
-    """Move a model to "cpu", "cuda" or "mps".
+LEAST_ROWS = 4
+"""Rows of a batch for which a GPU beside a model's weights must have room: with fewer, a second GPU helps more."""
+
+
+def bytes_of_row(config: Any, n_tokens: int, n_answer: int) -> int:
+    """Estimate the bytes that one row of a batch takes on a GPU, from a model's shape.
+
+    One layer has its values (8 times its width and 3 times its inner width), all layers have their keys and values, and
+    each token of an answer has its scores; in float32.
+    """
+    text = config.get_text_config(decoder=True)
+    wide, n_heads = getattr(text, "hidden_size", 0), getattr(text, "num_attention_heads", 1)
+    inner = getattr(text, "intermediate_size", None) or 4 * wide
+    cached = 2 * wide * (getattr(text, "num_key_value_heads", None) or n_heads) // n_heads * text.num_hidden_layers
+    return int(4 * (n_tokens * (8 * wide + 3 * inner + cached) + n_answer * text.vocab_size))
+
+
+def place(model: Any, device: str, row: int = 0, n_rows: int = 1) -> Any:
+    """Move a model to "cpu", "cuda" or "mps"; one that the first GPU cannot hold goes where `places_of` says.
+
+    Args:
+        model: in the memory of the CPU, where its files are mapped, not copied.
+        device: the kind of device.
+        row: see `bytes_of_row`; 0: it is never spread.
+        n_rows: of a batch.
 
     Raises:
         TargetError: the device has no room for it.
     """
+    from accelerate.utils import get_max_memory
+
     try:
-        return model.to(device)
+        whole = device != "cuda" or not row or getattr(model, "hf_quantizer", None) is not None
+        if whole or model.get_memory_footprint() + row * min(n_rows, LEAST_ROWS) <= torch.cuda.mem_get_info()[0]:
+            return model.to(device)
+        with quiet():
+            return spread(model, places_of(model, get_max_memory(), row, n_rows))
     except RuntimeError as error:
         if not out_of_memory(error):
             raise
         raise TargetError("the model does not fit into the memory of the device", "use --device cpu") from None
+
+
+def places_of(model: Any, free: Mapping[int | str, int], row: int, n_rows: int) -> dict[str, int | str]:
+    """Choose where the parts of a model lie: on one GPU, on several, or some in the memory of the CPU as a last resort.
+
+    Whole layers fill one GPU after the other; GPUs that are left over can hold the models that it is compared with.
+
+    Args:
+        model: of any device, "meta" too.
+        free: bytes by device: the number of a GPU, or "cpu".
+        row: see `bytes_of_row`; each GPU keeps as many bytes free as all rows take, or the least rows.
+        n_rows: of a batch.
+
+    Returns:
+        A GPU's number or "cpu" by the name of a part.
+
+    Raises:
+        TargetError: a GPU has no room for a single layer, or all devices together have none for the model.
+    """
+    from accelerate import infer_auto_device_map
+
+    gpus = {gpu: room for gpu, room in free.items() if isinstance(gpu, int)}
+    freest = max(gpus, key=gpus.__getitem__)
+    size, least = model.get_memory_footprint(), row * min(n_rows, LEAST_ROWS)
+    if size + least <= gpus[freest]:
+        return {"": freest}
+    whole = [*(model._no_split_modules or ())]
+    for spare, host in ((row * n_rows, 0), (least, 0), (least, free.get("cpu", 0))):
+        most = {gpu: max(0, own - spare) for gpu, own in gpus.items()} | ({"cpu": host} if host else {})
+        places: dict[str, int | str] = infer_auto_device_map(model, most, whole) if whole else {}
+        if "disk" not in places.values() and gpus.keys() & {*places.values()}:
+            return places
+    needed, kept, room = size / 1e9, least / 1e9, sum(gpus.values()) / 1e9
+    raise TargetError(*wording("no_gpu_room", n=len(gpus), needed=needed, kept=kept, room=room))
+
+
+def spread(model: Any, places: Mapping[str, int | str], device: str = "cuda") -> Any:
+    """Move the parts of a model to their places; what is put in goes from one to the next, and comes back at the end.
+
+    transformers' tensor-parallel plan would need a process for each GPU, begun by torchrun; docaudit is one process.
+    """
+    from accelerate import dispatch_model
+
+    named = {name: place if isinstance(place, str) else f"{device}:{place}" for name, place in places.items()}
+    first = next(place for place in named.values() if place != "cpu")
+    apart = model._skip_keys_device_placement
+    return dispatch_model(model, named, main_device=first, skip_keys=apart, force_hooks=True)
+
+
+def is_offloaded(model: Any) -> bool:
+    """Test whether a part of a model lies in the memory of the CPU and comes to a GPU when it runs."""
+    places = {*getattr(model, "hf_device_map", {}).values()}
+    return len(places) > 1 and "cpu" in places
 
 
 def load_whole_model(folder: AnyFolder, model_class: type[Any]) -> Any:

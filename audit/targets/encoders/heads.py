@@ -18,23 +18,10 @@ from torch import nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from audit.arrays import Floats, Ints
+from audit.targets import interface as asked
 from audit.targets.batching import padded_rows
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.models import masked_relations
-from audit.targets.interface import (
-    BestClass,
-    BestLinks,
-    BestTokens,
-    CandidateLogits,
-    CompletionLoss,
-    FillMask,
-    MaskedCompletionLoss,
-    MaskedLoss,
-    Query,
-    RelaxedLoss,
-    TagProbabilities,
-    TrainingLoss,
-)
 
 
 def own_scores(model: Any, rows: torch.Tensor) -> torch.Tensor:
@@ -87,15 +74,18 @@ def _encoded(model: Any, hidden: torch.Tensor) -> Iterator[None]:
 @contextmanager
 def answering(module: nn.Module, output: Any) -> Iterator[None]:
     """Within, the module gives this output, without running."""
+    own = vars(module).get("forward")
     module.forward = lambda *_, **__: output
     try:
         yield
     finally:
-        del module.forward  # the class has the true one
+        del module.forward  # the class has the true one, or a model that is spread over GPUs one of its own
+        if own is not None:
+            module.forward = own
 
 
 HeadName = Literal["mlm", "token-classification", "document-classification", "spade-extraction", "spade-linking"]
-LOSSES: frozenset[type[Query[Any]]] = frozenset({TrainingLoss, CompletionLoss, RelaxedLoss})
+LOSSES: frozenset[type[asked.Query[Any]]] = frozenset({asked.TrainingLoss, asked.CompletionLoss, asked.RelaxedLoss})
 """What every head with a training loss over tokens answers."""
 
 
@@ -141,7 +131,7 @@ class Head:
     """
 
     words: str
-    answers: frozenset[type[Query[Any]]]
+    answers: frozenset[type[asked.Query[Any]]]
     costs: CostsOf | None = None
     tags: Callable[[Any, torch.Tensor], torch.Tensor] | None = None
     links: Callable[[Any, torch.Tensor, Sequence[Encoding]], list[Ints]] | None = None
@@ -260,22 +250,23 @@ def padded_labels(values: Sequence[Ints | None], length: int) -> Ints:
     return padded
 
 
+_MASKED = {asked.FillMask, asked.BestTokens, asked.CandidateLogits, asked.MaskedLoss, asked.MaskedCompletionLoss}
 HEADS: dict[HeadName, Head] = {
-    "mlm": Head(
-        "masked language model", frozenset({FillMask, BestTokens, CandidateLogits, MaskedLoss, MaskedCompletionLoss})
+    "mlm": Head("masked language model", frozenset(_MASKED)),
+    "token-classification": Head("token classification (BIO)", LOSSES | {asked.TagProbabilities}, bio_costs, bio_tags),
+    "document-classification": Head(
+        "document classification", LOSSES | {asked.BestClass}, class_costs, classes=class_scores
     ),
-    "token-classification": Head("token classification (BIO)", LOSSES | {TagProbabilities}, bio_costs, bio_tags),
-    "document-classification": Head("document classification", LOSSES | {BestClass}, class_costs, classes=class_scores),
     "spade-extraction": Head(
         "entity extraction (SPADE)",
-        LOSSES | {TagProbabilities, BestLinks},
+        LOSSES | {asked.TagProbabilities, asked.BestLinks},
         spade_extraction_costs,
         lambda model, hidden: torch.log_softmax(model.initial_token_classifier(hidden), dim=-1),
         lambda model, hidden, pages: best_links(model.subsequent_token_classifier, hidden, pages),
     ),
     "spade-linking": Head(
         "entity linking (SPADE)",
-        LOSSES | {BestLinks},
+        LOSSES | {asked.BestLinks},
         lambda model, hidden, pages: (relation_costs(model.entity_linker, hidden, pages),),
         links=lambda model, hidden, pages: best_links(model.entity_linker, hidden, pages),
     ),

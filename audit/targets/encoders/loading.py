@@ -46,8 +46,10 @@ def load(
     """
     folder = open_checkpoint(folder)
     config, family, head = _recognise(folder)
-    if head.startswith("spade"):
-        _check_relations(config, folder)
+    if head.startswith("spade") and getattr(config, "n_relations", 1) != 1:
+        # transformers' BROS can score several at once; its own loss takes one only.
+        problem = f"{folder}: a SPADE head of {config.n_relations} relations"
+        raise TargetError(problem, "docaudit knows heads of one relation")
     refuse_training(folder, folder.config)  # attacks train encoders on pages
     model = load_whole_model(folder, family.heads[head])
     tokenizer = load_tokenizer(folder, config.vocab_size)
@@ -112,13 +114,6 @@ def _configuration(folder: CheckpointFolder, model_class: type[Any]) -> Any:
             return model_class.config_class.from_pretrained(folder.path, local_files_only=True)
         except DAMAGE as error:
             raise TargetError(f"{folder}: the configuration cannot be used: {one_line(error)}") from None
-
-
-def _check_relations(config: Any, folder: CheckpointFolder) -> None:
-    """Refuse heads that score several relations at once, as transformers' BROS can; its own loss takes one only."""
-    relations = getattr(config, "n_relations", 1)
-    if relations != 1:
-        raise TargetError(f"{folder}: a SPADE head of {relations} relations", "docaudit knows heads of one relation")
 
 
 def page_images_of(folder: AnyFolder, config: Any, images: OpenImage | None) -> PageImageReader | None:

@@ -19,6 +19,8 @@ from transformers.models.layoutlm.modeling_layoutlm import LayoutLMPreTrainedMod
 
 SPADE_HIDDEN_SIZE = 128
 MASKED = -1e4
+Rows = torch.Tensor | None
+"""What a model is given of each page, or nothing."""
 
 
 class RelationExtractor(nn.Module):
@@ -95,12 +97,12 @@ class LayoutLMSpadeForExtraction(_LayoutLMSpade):
 
     def forward(
         self,
-        input_ids: torch.Tensor | None = None,
-        bbox: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        bbox_first_token_mask: torch.Tensor | None = None,
-        initial_token_labels: torch.Tensor | None = None,
-        subsequent_token_labels: torch.Tensor | None = None,
+        input_ids: Rows = None,
+        bbox: Rows = None,
+        attention_mask: Rows = None,
+        bbox_first_token_mask: Rows = None,
+        initial_token_labels: Rows = None,
+        subsequent_token_labels: Rows = None,
         **kwargs: Any,
     ) -> BrosSpadeOutput:
         """Return logits of classes (n_pages, n_tokens, n_labels) and predecessors (n_pages, n_tokens, n_tokens + 1).
@@ -137,11 +139,11 @@ class LayoutLMSpadeForLinking(_LayoutLMSpade):
 
     def forward(
         self,
-        input_ids: torch.Tensor | None = None,
-        bbox: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        bbox_first_token_mask: torch.Tensor | None = None,
-        labels: torch.Tensor | None = None,
+        input_ids: Rows = None,
+        bbox: Rows = None,
+        attention_mask: Rows = None,
+        bbox_first_token_mask: Rows = None,
+        labels: Rows = None,
         **kwargs: Any,
     ) -> TokenClassifierOutput:
         """Return logits of parents (n_pages, n_tokens, n_tokens + 1).
@@ -202,12 +204,7 @@ class BrosForMaskedLM(BrosPreTrainedModel):  # type: ignore[misc]
         self.cls.predictions.bias = new_embeddings.bias
 
     def forward(
-        self,
-        input_ids: torch.Tensor | None = None,
-        bbox: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-        labels: torch.Tensor | None = None,
-        **kwargs: Any,
+        self, input_ids: Rows = None, bbox: Rows = None, attention_mask: Rows = None, labels: Rows = None, **kwargs: Any
     ) -> MaskedLMOutput:
         """Return logits over the vocabulary.
 

@@ -45,7 +45,7 @@ class EncoderTarget:
         self.encoder = encoder
         self.card = card
         self.labels = encoder.labels
-        self.head = HEADS[cast("HeadName", card.task)]
+        self.head: Any = HEADS[cast("HeadName", card.task)]
         self.answers: frozenset[type[interface.Query[Any]]] = self.head.answers
         if self.head.costs is not None:
             self.answers |= {interface.PageAdaptation}
@@ -65,7 +65,9 @@ class EncoderTarget:
         self._methods: dict[type[interface.Query[Any]], Any] = {
             interface.FillMask: self._fill_mask,
             interface.BestTokens: self._best_tokens,
-            interface.CandidateLogits: self._candidate_logits,
+            interface.CandidateLogits: lambda asked: (
+                (n, own[asked[n].candidates]) for n, own in self._logits_at(asked)
+            ),
             interface.MaskedLoss: self._masked_losses,
             interface.MaskedCompletionLoss: self._masked_completion_losses,
             interface.TagProbabilities: self._tag_probabilities,
@@ -128,13 +130,7 @@ class EncoderTarget:
             best = best_first(scores, queries[row].n_candidates)
             yield row, interface.Candidates(best, scores[best])
 
-    def _candidate_logits(self, queries: Sequence[interface.CandidateLogits]) -> Iterator[tuple[int, Floats]]:
-        for row, scores in self._logits_at(queries):
-            yield row, scores[queries[row].candidates]
-
-    def _logits_at(
-        self, queries: Sequence[interface.FillMask | interface.CandidateLogits]
-    ) -> Iterator[tuple[int, Floats]]:
+    def _logits_at(self, queries: Sequence[Any]) -> Iterator[tuple[int, Floats]]:
         """Yield each query's index and the logits over the vocabulary at its position, shape (n_vocabulary,)."""
         for rows, hidden in self._hidden([query.page for query in queries]):
             places = torch.tensor([queries[row].position for row in rows], device=hidden.device)
@@ -151,15 +147,11 @@ class EncoderTarget:
             query = queries[row]
             yield row, surprisals[np.arange(len(surprisals)), query.page.ids[list(query.positions)]]
 
-    def _masked_completion_losses(
-        self, queries: Sequence[interface.MaskedCompletionLoss]
-    ) -> Iterator[tuple[int, Floats]]:
+    def _masked_completion_losses(self, queries: Sequence[Any]) -> Iterator[tuple[int, Floats]]:
         for row, surprisals in self._surprisals(queries):
             yield row, surprisals[np.arange(len(surprisals)), queries[row].completions].mean(axis=1)
 
-    def _surprisals(
-        self, queries: Sequence[interface.MaskedLoss | interface.MaskedCompletionLoss]
-    ) -> Iterator[tuple[int, Floats]]:
+    def _surprisals(self, queries: Sequence[Any]) -> Iterator[tuple[int, Floats]]:
         """Yield each query's index and minus the log-probability of every token at each position, all of them hidden.
 
         Shape (n_positions, n_vocabulary), nats.
@@ -176,30 +168,22 @@ class EncoderTarget:
                 yield row, self._vocabulary_logits(hidden[number, list(positions[row])])
 
     def _tag_probabilities(self, queries: Sequence[interface.TagProbabilities]) -> Iterator[tuple[int, Floats]]:
-        tags_of = self.head.tags
-        assert tags_of is not None
         for rows, hidden in self._hidden([query.page for query in queries]):
-            tags = tags_of(self.model, hidden).cpu().double().numpy()
+            tags = self.head.tags(self.model, hidden).cpu().double().numpy()
             for row, table in zip(rows, tags, strict=False):
                 yield row, np.exp(table[: len(queries[row].page.ids)])
 
     def _best_links(self, queries: Sequence[interface.BestLinks]) -> Iterator[tuple[int, Ints]]:
-        links_of = self.head.links
-        assert links_of is not None
         for rows, hidden in self._hidden([query.page for query in queries]):
-            yield from zip(rows, links_of(self.model, hidden, self._filled(queries, rows, hidden)), strict=False)
+            yield from zip(rows, self.head.links(self.model, hidden, self._filled(queries, rows, hidden)), strict=False)
 
     def _best_classes(self, queries: Sequence[interface.BestClass]) -> Iterator[tuple[int, int]]:
-        classes_of = self.head.classes
-        assert classes_of is not None
         for rows, hidden in self._hidden([query.page for query in queries]):
-            scores = classes_of(self.model, hidden, self._filled(queries, rows, hidden))
+            scores = self.head.classes(self.model, hidden, self._filled(queries, rows, hidden))
             yield from zip(rows, scores.cpu().double().numpy().argmax(axis=1).tolist(), strict=False)
 
     @staticmethod
-    def _filled(
-        queries: Sequence[interface.BestLinks | interface.BestClass], rows: Sequence[int], hidden: torch.Tensor
-    ) -> list[Encoding]:
+    def _filled(queries: Sequence[Any], rows: Sequence[int], hidden: torch.Tensor) -> list[Encoding]:
         """Give the pages of a batch's rows; rows beyond the last page repeat the first."""
         own = [queries[row].page for row in rows]
         return own + own[:1] * (len(hidden) - len(rows))
@@ -209,12 +193,10 @@ class EncoderTarget:
 
         DocMIA trains a layer of a generative model. In float32, whatever the encoder computes in.
         """
-        costs_of = self.head.costs
-        assert costs_of is not None
         with adapted_layer(self.model, self.family.encoder, self.forward, page) as parameters:
             return adapt(
                 parameters,
-                lambda: sum_of_losses(costs_of(self.model, self.forward.exact(page), [page])),
+                lambda: sum_of_losses(self.head.costs(self.model, self.forward.exact(page), [page])),
                 lambda: share_right(self.head, self.model, self.forward.exact(page), page),
                 rule,
             )
