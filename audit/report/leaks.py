@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from audit.attacks import TEXTS, text_of
+from audit.errors import listed
 from audit.measurements import Estimate
 from audit.policy import Verdict
 from audit.policy.checks import p_explained
@@ -59,7 +60,7 @@ def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]
         for result in record.completed.values()
         for metric, shown in _leak_metrics(result).items()
     ]
-    p_values = {(result.attack, item.name): _p_value(item) for result, *_, methods in asked for item in methods}
+    p_values = {(own.attack, item.name): own.stage.spent(_p_value(item)) for own, *_, items in asked for item in items}
     adjusted = p_values if level is None else holm(p_values)
     found = []
     for result, metric, shown, methods in asked:
@@ -253,12 +254,21 @@ def tried_in_part(record: AuditRecord) -> Iterator[str]:
         yield f"At most {bounds.documents:,} of the documents trained on and never seen were tried."
     elif bounds is not None and bounds.seconds is not None and bounds.part < 1:
         yield f"Documents were tried as far as {duration(bounds.seconds)} allowed."
+    yield from stopped_early(record)
+
+
+def stopped_early(record: AuditRecord) -> Iterator[str]:
+    """Say which attacks stopped before their last trial, and how to take all; nothing where none did."""
+    early = [one for one in record.completed.values() if one.stage.early]
+    named = [f"{text_of(one.attack).title or one.attack} ({show(one.stage.share, 'share')})" for one in early]
+    if early:
+        yield LABELS["notes"]["stopped early"].format(attacks=listed(named, "and"))
 
 
 MOST_LISTED = 4
 """Findings outside the policy that are listed, the worst first; the others are counted."""
 ACCEPTED = "Within the limits of this policy, and yet a leak"
-NoteKind = Literal["policy", "another policy", "baseline", "waiver", "outside", "declared"]
+NoteKind = Literal["policy", "another policy", "baseline", "early", "waiver", "outside", "declared"]
 
 
 @dataclass(frozen=True)
@@ -284,6 +294,7 @@ def notes(record: AuditRecord, verdict: Verdict) -> Iterator[Note]:
             yield Note("another policy", f"Policy: {verdict.identity.looser}")
     if verdict.baseline is not None:
         yield from (Note("baseline", text) for text in _compare_with_baseline(verdict.baseline))
+    yield from (Note("early", text) for text in stopped_early(record))
     for entry in verdict.waivers:
         yield Note("waiver", f"Waiver: {entry.sentence}")
     yield from _list_findings(ACCEPTED, within(record, verdict))
