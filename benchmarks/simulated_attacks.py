@@ -68,6 +68,7 @@ class Audit:
         contexts: of memorisation that are tried.
         splits: members and held-out documents where they are not as many.
         known: members that are known in all values, and as members.
+        share: of the rows of each document, or of documents with one row, the part that is tried, of the same draws.
         input_only: values of a document that training never named, of its rows; a leak in "input_only" is theirs alone.
         rare: share of the documents whose first value is of a rare category; a leak "reconstruction rare" is the share
             of these that members give away.
@@ -82,6 +83,7 @@ class Audit:
     known: int = 0
     rare: float = 0.0
     input_only: int = 0
+    share: float = 1.0
 
     def leaks(self, attack: str, *metrics: str) -> float:
         """The largest leak planted in one of these metrics, or in a group or method of it."""
@@ -98,6 +100,11 @@ def rows_of(audit: Audit) -> tuple[Bools, Ints]:
     """Which rows are members', and the document of each."""
     cluster = np.repeat(np.arange(sum(audit.sides)), audit.rows)
     return cluster < audit.sides[0], cluster
+
+
+def tried_of(audit: Audit, cluster: Ints) -> Bools:
+    """Mark the rows that a stage tries: the first of each document, as many as its share asks for."""
+    return np.asarray(np.arange(cluster.size) % audit.rows < math.ceil(audit.share * audit.rows))
 
 
 def input_only_of(audit: Audit, cluster: Ints) -> Bools:
@@ -159,7 +166,7 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
         planted={method: rng.random(cluster.size) < 0.95 for method in METHODS},
         best={},
         chance=np.zeros(cluster.size),
-    )
+    ).where(tried_of(audit, cluster))
     everything = reconstruction_scores.methods_of(table, (*LIMITED, VALUES, DOCUMENTS))
     held = {metric: names for metric, names in everything.items() if metric in wanted}
     kinds, streams = KindsCheck(reconstruction_scores.APART), Streams(rng)
@@ -168,7 +175,7 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
     jobs: Iterable[Any] = reconstruction_scores.jobs(table, streams, kinds)
     measured: list[Measurement] = [job() for job in jobs if job.args[0] in needed]
     reconstruction_scores.test_kinds({}, table, streams, kinds)
-    n = int(member.sum())
+    n = int(table.member.sum())
     return Result(
         "reconstruction",
         measurements=tuple(measured),
@@ -212,10 +219,10 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
         results=results,
         readings=np.stack(readings, axis=1),
         odds=np.full((n, 2), np.nan),
-    )
-    measured = measure_questions(table, np.zeros(n), rng, SILENT)
+    ).where(tried_of(audit, cluster))
+    measured = measure_questions(table, np.zeros(len(table)), rng, SILENT)
     blind: Any = SimpleNamespace(confounded=None, checks=())
-    total = int(member.sum())
+    total = int(table.member.sum())
     return Result(
         "memorisation",
         measurements=measured,
@@ -264,12 +271,13 @@ def attributes(audit: Audit, rng: np.random.Generator) -> Result:
         for row, (document, own, one, unnamed) in enumerate(zip(*map(list, columns), strict=True))
     ]
     outcomes = [{"target": own, "public": other} for own, other in zip(target.tolist(), public.tolist(), strict=True)]
-    table = build_choices(hidden, outcomes, alike=True)  # type: ignore[arg-type]
+    tried = np.flatnonzero(tried_of(audit, cluster))
+    table = build_choices([hidden[row] for row in tried], [outcomes[row] for row in tried], alike=True)  # type: ignore[misc]
     held = attribute_measures.methods_of(table, (*attribute_measures.EXCESSES, VALUES, DOCUMENTS))
     limited = ("excess.unique", "excess.all", *(name for names in held.values() for name in names))
     streams = Streams(rng)
     jobs: list[Any] = [job for job in attribute_measures.jobs(table, streams) if _limited(job, limited)]
-    total = int(member.sum())
+    total = int(table.member.sum())
     return Result(
         "attribute_inference",
         measurements=tuple(job() for job in jobs),
@@ -297,7 +305,9 @@ def membership(audit: Audit, rng: np.random.Generator) -> Result:
     sure |= np.arange(member.size) < audit.known
     calibrated = np.where(sure, 10 + rng.random(member.size), calibrated)
     columns = {"loss": calibrated + rng.normal(0, 1, member.size), "calibrated": calibrated}
-    return scored(columns, member, rng)
+    places = np.concatenate([np.arange(side) / side for side in audit.sides])
+    tried = np.asarray(places < audit.share)
+    return scored({name: column[tried] for name, column in columns.items()}, member[tried], rng)
 
 
 def scored(columns: Mapping[str, Floats], member: Bools, rng: np.random.Generator) -> Result:

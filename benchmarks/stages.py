@@ -1,0 +1,151 @@
+"""How often staged scans pass, are undecided or violated, beside scans of all trials, and how many trials they take.
+
+No model is trained. What the attacks would see is drawn (`simulated_attacks.py`), measured by the attacks' own code and
+judged by `policies/default.toml`. Both kinds of scan see the same draws. A stage tries the first rows of each document,
+or the first documents where each has one row. Bootstraps draw fewer resamples than in a scan. Half of the audits are of
+taggers and half of models that answer questions, with 300 documents a side. "At a limit" plants a leak as large as one
+limit, and "twice a limit" one of twice that; the limits take turns. "Memoriser" gives away half of everything.
+
+    python benchmarks/stages.py                     # rewrites the first part of benchmarks/stages.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import simulated_attacks as attacks
+from leak_free_audits import planted
+from simulated_attacks import Audit
+from simulated_audits import completed, decisions_of, fewer_resamples, worst
+
+from audit.policy import STAGES, Policy, is_sure, load
+from audit.policy.verdict import count_tests
+from audit.record import Result
+from audit.stats.intervals import clopper_pearson
+
+KINDS = {
+    "tagger": ("reconstruction", "attribute_inference", "membership"),
+    "question answering": ("memorisation", "membership"),
+}
+TRIALS = {"reconstruction": 8, "attribute_inference": 8, "memorisation": 8, "membership": 2}
+"""Trials of each pair of a member and a held-out document."""
+DOCUMENTS, RESAMPLES = 300, 500
+TIMES = {"at a limit": 1, "twice a limit": 2}
+PARTS = {"clean": 1, "at a limit": 2, "twice a limit": 1, "memoriser": 5}
+"""Kinds of audits, and of `--audits` the part that is of this kind: one in so many."""
+MEMORISER = dict.fromkeys(("reconstruction excess_pr", "attribute_inference excess", "memorisation net"), 0.5)
+MEMORISER["membership auc"] = 0.4
+HEAD = ("audits", "scan", "n", "violated (95 % CI)", "passed (95 % CI)", "undecided", "trials taken")
+MARK = "<!-- samples -->\n"
+"""In the page; what lies below it is of the samples, and stays."""
+
+
+def found_by(name: str, audit: Audit, seed: int, policy: Policy) -> Result:
+    """What an attack measures on the part of an audit that its share takes."""
+    rng = np.random.default_rng([seed, *name.encode()])
+    if name == "reconstruction":
+        wanted = [limit.metric for limit in policy.limits if limit.attack == name]
+        return completed(name, attacks.reconstruction(audit, rng, wanted))
+    draw = {"memorisation": attacks.memorisation, "attribute_inference": attacks.attributes}
+    return completed(name, draw.get(name, attacks.membership)(audit, rng))
+
+
+def compare(kind: str, audit: Audit, seed: int, policy: Policy) -> tuple[str, str, float, list[int]]:
+    """The outcome of a scan of all trials and of a staged one, the share of trials of the latter, and its stages."""
+    names = KINDS[kind]
+    whole = {name: found_by(name, audit, seed, policy) for name in names}
+    done: list[Result] = []
+    for place, name in enumerate(names):
+        to_come = sum(count_tests(policy.limits, whole[later]) for later in names[place + 1 :])
+        for stage in STAGES:
+            part = whole[name] if not stage.early else found_by(name, replace(audit, share=stage.share), seed, policy)
+            found = replace(part, stage=stage)
+            if stage.early and is_sure(policy.limits, [*done, found], tuple, lambda count=to_come: count):  # type: ignore[misc]
+                break
+        done.append(found)
+    outcomes = []
+    for results in (whole, {one.attack: one for one in done}):
+        decisions = decisions_of(kind, results, policy)
+        outcomes.append(worst([decision.outcome for decision in decisions.values()]))
+        stopped = {name for name, one in results.items() if one.stage.early}
+        wrong = [key for key, one in decisions.items() if one.limit.attack in stopped and one.outcome != "violated"]
+        assert not wrong, wrong
+    taken = sum(TRIALS[one.attack] * one.stage.share for one in done) / sum(TRIALS[name] for name in names)
+    return outcomes[0], outcomes[1], taken, [one.stage.number for one in done]
+
+
+def run(policy: Policy, audits: int) -> list[dict[str, Any]]:
+    """All rows."""
+    limits = {times: [one for one in planted(policy, (times,)) if one[0] in KINDS] for times in TIMES.values()}
+    rows = []
+    for title, part in PARTS.items():
+        counts = {"all trials": Counter[str](), "staged": Counter[str]()}
+        shares, stages, changed = [], Counter[int](), Counter[str]()
+        n = audits // part
+        for seed in range(n):
+            kind, leak = [*KINDS][seed % 2], MEMORISER if title == "memoriser" else {}
+            if title in TIMES:
+                own = limits[TIMES[title]]
+                kind, name, _, size = own[seed % len(own)]
+                leak = {name: size}
+            audit = Audit(DOCUMENTS, correlation=0.3 * (seed // 2 % 2), leak=leak)
+            one, other, taken, numbers = compare(kind, audit, seed, policy)
+            counts["all trials"][one] += 1
+            counts["staged"][other] += 1
+            changed[f"{one} to {other}"] += one != other
+            shares.append(taken)
+            stages.update(numbers)
+        row = {"audits": title, "n": n, "outcomes": {name: dict(own) for name, own in counts.items()}}
+        row |= {"share": float(np.mean(shares)), "stages": dict(sorted(stages.items())), "changed": dict(+changed)}
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+    return rows
+
+
+def page(rows: list[dict[str, Any]], seconds: float, machine: str) -> str:
+    """The first part of the page."""
+    lines = ["# Stages", "", str(__doc__).split("\n\n")[1].replace("\n", " "), ""]
+    date = datetime.now(UTC).date()
+    lines += [f"Measured on a {machine}, {date}, {seconds:.0f} s of CPU, {RESAMPLES} resamples.", ""]
+    lines += [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
+    for row in rows:
+        for scan, counts in row["outcomes"].items():
+            cells = [row["audits"], scan, row["n"]]
+            for name in ("violated", "passed"):
+                interval = clopper_pearson(counts.get(name, 0), row["n"])
+                cells.append(f"{interval.value:.3f} ({interval.low:.3f} to {interval.high:.3f})")
+            taken = 1.0 if scan == "all trials" else row["share"]
+            cells += [f"{counts.get('undecided', 0) / row['n']:.3f}", f"{taken:.3f}"]
+            lines.append(f"| {' | '.join(map(str, cells))} |")
+    lines += ["", "Outcomes that differ between both scans, and attacks by the stage that decided them:", ""]
+    for row in rows:
+        stages = ", ".join(f"stage {number}: {count}" for number, count in row["stages"].items())
+        changed = ", ".join(f"{name}: {count}" for name, count in row["changed"].items()) or "none changed"
+        lines.append(f"- {row['audits']}: {changed}; {stages}.")
+    return "\n".join([*lines, "", MARK])
+
+
+def main() -> None:
+    """Simulate, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--audits", type=int, default=1000)
+    parser.add_argument("--machine", default="2-core CPU")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
+    given = parser.parse_args()
+    policy = load("default")
+    with fewer_resamples(RESAMPLES):
+        rows = run(policy, given.audits)
+    before = given.out.read_text(encoding="utf-8") if given.out.exists() else ""
+    given.out.write_text(page(rows, time.process_time(), given.machine) + before.partition(MARK)[2], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
