@@ -36,6 +36,7 @@ class World:
     folder: Path
     corpus: Corpus
     trained: dict[str, list[Document]]
+    found: dict[tuple[str, str | None], dict[str, Check]]
 
     def model(self, name: str) -> Path:
         folder = self.folder / name
@@ -45,11 +46,13 @@ class World:
         return target_of(folder, self.corpus, "cpu", None)
 
     def checks(self, name: str, baseline: str | None = "data/baseline") -> dict[str, Check]:
-        baselines = () if baseline is None else (self.load(self.folder / baseline),)
-        case = Case(self.load(self.model(name)), self.corpus, References(baselines=baselines))
-        found = scan_checks.check_scan(case, 64, SILENT)
-        assert found.untested == ()
-        return {check.name: check for check in found.checks}
+        if (name, baseline) not in self.found:
+            baselines = () if baseline is None else (self.load(self.folder / baseline),)
+            case = Case(self.load(self.model(name)), self.corpus, References(baselines=baselines))
+            found = scan_checks.check_scan(case, 64, SILENT)
+            assert found.untested == ()
+            self.found[name, baseline] = {check.name: check for check in found.checks}
+        return self.found[name, baseline]
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +65,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     noisy.train(folder / "data/of_public", [*public, *public], 1)
     trained = {"clean": others, "members": members, "refitted": [*members, *heldout]}
     trained |= {"half": [*members, *heldout[: N // 2]], "capitals": [*noisy.in_capitals(members), *others]}
-    return World(folder, noisy.write_corpus(folder / "data", [*members, *heldout, *public], "baseline"), trained)
+    return World(folder, noisy.write_corpus(folder / "data", [*members, *heldout, *public], "baseline"), trained, {})
 
 
 @pytest.mark.parametrize("baseline", ["data/baseline", "data/of_public", None])

@@ -100,7 +100,9 @@ def test_each_is_measured_and_compared_with_the_model_as_it_was(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("audit.attacks.questions.TESSERACT", Perfect())
-    output, code = docaudit("defend", "shouted,unlearned", place / "model", place / "data", "--out", tmp_path)
+    output, code = docaudit(
+        "defend", "shouted,unlearned", place / "model", place / "data", "--out", tmp_path, "--budget", "quick"
+    )
     assert code == 0, output
     assert records.read(tmp_path / "before").derived_by == ()
     page = (tmp_path / "defences.html").read_text()
