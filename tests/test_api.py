@@ -50,8 +50,7 @@ def scanned(checkpoints, tiny_corpus, tmp_path_factory):
     options = {"only": ["membership", "reconstruction"], "documents": 6, "budget": "quick"}
     result = scan(model, tiny_corpus, out=out / "api", progress=lambda *step: seen.append(step), **options)
     flags = ("--only", "membership", "--only", "reconstruction", "--documents", 6, "--budget", "quick")
-    done = command("scan", model, tiny_corpus, "--out", out / "cli", *flags)
-    return result, seen, done, out
+    return result, seen, command("scan", model, tiny_corpus, "--out", out / "cli", *flags), out
 
 
 def test_the_api_and_the_command_give_the_same_record_verdict_and_warnings(scanned):
@@ -131,8 +130,7 @@ def run_cells(cells, folder, monkeypatch, capsys):
 
 def test_the_example_of_the_manual_runs(monkeypatch, capsys, tmp_path):
     (tmp_path / "sample_models").symlink_to(ROOT / "sample_models")
-    page = (ROOT / "docs" / "python.md").read_text()
-    cells = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    cells = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
     namespace, _ = run_cells(cells, tmp_path, monkeypatch, capsys)
     assert namespace["result"].verdict.overall == "violated"
 

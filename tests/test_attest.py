@@ -114,8 +114,7 @@ def test_a_result_is_passed_only_without_anything_to_warn_of(
 
 @pytest.mark.parametrize("name", ["record.json", "report.pdf", "report.html"])
 def test_a_changed_byte_is_named_by_its_file(name: str, out: Path, keys: tuple[Path, Path]) -> None:
-    content = (out / name).read_bytes()
-    (out / name).write_bytes(content + (b"\n" if name != "record.json" else b" "))
+    (out / name).write_bytes((out / name).read_bytes() + (b"\n" if name != "record.json" else b" "))
     result = docaudit("verify", out, "--pub", keys[1])
     assert result.exit_code == 10, result.output
     assert f"DIFFERS: {name} is not what was attested" in result.output

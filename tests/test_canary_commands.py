@@ -108,8 +108,7 @@ def test_data_of_questions_gets_secrets_of_several_kinds_that_no_page_prints(tmp
             document = corpus.document(name)
             (asked,) = document.questions
             assert asked.answers == (" ".join(one.completion),)
-            printed = [word.text for word in document.words]
-            assert printed[-len(one.prefix) :] == [*one.prefix]
+            assert [word.text for word in document.words][-len(one.prefix) :] == [*one.prefix]
             # What is asked about after the training is the page of the training.
             sheet = sheet_of(corpus, one)
             assert sheet.words == document.words

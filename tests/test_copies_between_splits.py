@@ -161,7 +161,6 @@ def test_a_worker_elsewhere_leaves_out_the_same_documents(checkpoints: Any, tmp_
 
 def test_inspect_warns_of_copies(tmp_path: Path) -> None:
     data = with_copies(LETTERS / "data", tmp_path / "data", 0.5)
-    result = CliRunner().invoke(app, ["inspect", str(data)])
-    said = " ".join(result.output.split())
+    said = " ".join(CliRunner().invoke(app, ["inspect", str(data)]).output.split())
     assert "38 held-out documents are copies, or nearly, of 38 member ones" in said
     assert "38 of 75 unseen documents are copies of training documents" in said

@@ -411,8 +411,7 @@ def test_values_of_units_come_back_as_they_were(tmp_path):
 
 def test_a_gate_that_finds_nothing_worse_still_says_what_was_compared(tmp_path, policy):
     old, new = (scan(reconstruction(value), membership(auc(0.5))) for value in (0.10, 0.13))
-    verdict = gated(tmp_path, policy, old, new)
-    held = verdict.baseline
+    held = gated(tmp_path, policy, old, new).baseline
     assert held.record_sha256 == hashlib.sha256((tmp_path / "a/record.json").read_bytes()).hexdigest()
     assert [(one.attack, one.outcome) for one in held.limits] == [
         ("membership", "cannot be told"),

@@ -55,8 +55,7 @@ def test_each_output_is_of_its_format_and_text_stays_on_standard_output(work):
 
 
 def test_standard_output_holds_the_chosen_format_alone(work):
-    result = gate("wide", "--format", "json")
-    assert json.loads(result.stdout)["verdict"] == "undecided"
+    assert json.loads(gate("wide", "--format", "json").stdout)["verdict"] == "undecided"
     mixed = gate("wide", *("--format", "sarif"), *("--format", "text=verdict.txt"))
     assert json.loads(mixed.stdout)["version"] == "2.1.0"
     assert "UNDECIDED" in (work / "verdict.txt").read_text()
@@ -115,8 +114,7 @@ def test_a_reader_who_leaves_changes_no_exit_code(work, form):
 @pytest.mark.parametrize("command", [("nope",), ("passed", "--baseline", "passed"), ("passed", "--no-model")])
 def test_a_gate_without_a_verdict_leaves_no_file_of_an_earlier_one(work, command):
     assert gate("passed", "--format", "json=v.json").exit_code == 0
-    result = gate(*command, "--format", "json=v.json", "--format", "junit=/dev/null")
-    assert result.exit_code == 2
+    assert gate(*command, "--format", "json=v.json", "--format", "junit=/dev/null").exit_code == 2
     assert not (work / "v.json").exists()
     assert Path("/dev/null").exists()
 

@@ -40,8 +40,7 @@ def test_a_scan_of_a_parsing_model_runs_the_attacks_on_answers_with_a_baseline_t
     for name in ("memorisation", "membership"):
         assert isinstance(result_of(record, name), Result), result_of(record, name)
     assert result_of(record, "reconstruction").status == "inapplicable"
-    names = {item.name for item in result_of(record, "memorisation").measurements}
-    assert "net" in names
+    assert "net" in {item.name for item in result_of(record, "memorisation").measurements}
     found = {item.name: item for item in result_of(record, "memorisation").measurements}
     assert found["net.paraphrased"].kind == "unresolved"
     (useful,) = record.utility

@@ -224,8 +224,7 @@ def test_holm_raises_every_p_and_keeps_their_order(raw: list[float | None]) -> N
 
 
 def test_holm_runs_over_all_limits_and_methods_that_have_a_number() -> None:
-    other = replace(BARELY, name="other")
-    both = judge([completed(BARELY, other)], limit(), limit("other"))
+    both = judge([completed(BARELY, replace(BARELY, name="other"))], limit(), limit("other"))
     assert [(one.outcome, one.p_value) for one in both.decisions] == [("undecided", 0.1)] * 2
     unresolved = judge([completed(BARELY, Unresolved("other", "few", 1))], limit(), limit("other"))
     assert [decision.outcome for decision in unresolved.decisions] == ["violated", "undecided"]

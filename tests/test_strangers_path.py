@@ -78,8 +78,7 @@ def test_a_tagger_of_the_trainer_and_annotated_forms(forms, tmp_path):
     assert "To decide" not in said or "fix this" not in said[said.index("Findings so far") :]
     assert "rerun without --documents and --time" in said
     record = records.read(out)
-    done = {*record.completed}
-    assert {"reconstruction", "membership"} <= done
+    assert {"reconstruction", "membership"} <= {*record.completed}
     assert record.corpus.documents["member"] == 8
     assert "At most 4 of the documents trained on and never seen were tried" in (out / "report.html").read_text()
 

@@ -198,8 +198,7 @@ def test_a_tagger_is_held_against_the_public_language_model_when_no_tagger_was_g
     data = corpus(task="token-classification")
     tagger = Knowing(data, ids(data, "member"), CompletionLoss)
     auxiliary = Knowing(data, seed=1)
-    found = Found(tagger, data, auxiliary=auxiliary)
-    assert found["excess.unique.calibrated"].low > 0.3
+    assert Found(tagger, data, auxiliary=auxiliary)["excess.unique.calibrated"].low > 0.3
     assert {type(query) for query in auxiliary.asked} == {MaskedCompletionLoss}
     baseline = Knowing(data, kind=CompletionLoss, seed=2)
     Found(tagger, data, auxiliary=auxiliary, baselines=(baseline,))
@@ -282,8 +281,7 @@ def test_a_document_gives_no_more_values_than_asked_for():
 
 def test_few_documents_leave_the_limits_undecided_and_say_how_many_are_needed():
     data = corpus(19, 60)
-    found = Found(Knowing(data), data, auxiliary=Knowing(data, seed=1))
-    gap = found["excess.unique"]
+    gap = Found(Knowing(data), data, auxiliary=Knowing(data, seed=1))["excess.unique"]
     assert isinstance(gap, Unresolved)
     assert (gap.n, gap.needed) == (19, 72)
 

@@ -53,8 +53,7 @@ def test_an_nlu_model_trained_on_canaries_is_found_out_and_its_control_is_not(tm
 def test_a_layout_classifier_is_asked_for_the_line_on_the_carriers_page(tmp_path, checkpoints, images):
     corpus = planted_in(canaried.pages(tmp_path / "plain", images=images), tmp_path / "data", count=12, length=2)
     folder = tiny.checkpoint(tmp_path / "model", "layoutlm", "token-classification", labels=corpus.manifest.task.labels)
-    target = target_of(folder, corpus)
-    case = Case(target, corpus)
+    case = Case(target_of(folder, corpus), corpus)
     _, outcomes, findings = run(QUICK, case)
     assert {outcome["left_out"] for outcome in outcomes} == {None}
     assert {outcome["ranked"]["n_references"] + 1 for outcome in outcomes} <= set(range(89, 101))

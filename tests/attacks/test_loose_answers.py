@@ -50,6 +50,5 @@ def test_a_near_copy_that_stays_is_no_proof() -> None:
 
 
 def test_answers_that_stand_on_their_page_are_removed_as_they_were() -> None:
-    page = f"MEGAH TRADING {LABEL} total 9.00"
-    asked = _asked(page, (0, 1, *range(2, 10)))
+    asked = _asked(f"MEGAH TRADING {LABEL} total 9.00", (0, 1, *range(2, 10)))
     assert asked.spellings == asked.answers

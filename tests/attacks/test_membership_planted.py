@@ -168,8 +168,7 @@ def test_every_metric_is_measured_and_the_primary_score_is_the_calibrated_loss(a
     assert {label: sum(heights) for label, heights in histogram.counts.items()} == {"member": 150, "held-out": 150}
     found = measured(findings, "tpr_at_fpr_10")
     # The noise of the target, and of the reference, whose loss the primary score takes off.
-    truth = norm.sf(norm.isf(0.1) - 1.5 / np.sqrt(1 + 1))
-    assert found.low <= truth <= found.high
+    assert found.low <= norm.sf(norm.isf(0.1) - 1.5 / np.sqrt(1 + 1)) <= found.high
     assert found.null == 0.1
     documents = {"member documents": 150, "held-out documents": 150, "public documents": 100}
     assert {name: n for name, n in counts(findings).items() if n} == {**documents, "split models": 8}

@@ -64,8 +64,7 @@ def case(target, corpus, *baselines):
 @pytest.mark.parametrize("k", [0, 1, 37, 100])
 def test_k_of_n_answers_from_memory_are_scored_k_and_no_reading_counts(k):
     corpus = answering.corpus(100, 100)
-    target = Answering(memory_of(corpus.of("member")[:k]))
-    found = Found(EXACT, case(target, corpus))
+    found = Found(EXACT, case(Answering(memory_of(corpus.of("member")[:k])), corpus))
     assert found.value("net") == found.value("extracted.member") == k / 100
     assert found.value("baseline_extracted.member") == 0
     assert found.value("net.heldout") == found.value("extracted.heldout") == found.null("net") == 0
@@ -159,8 +158,7 @@ def test_any_accepted_answer_counts_and_all_are_removed():
             words=answering.placed([*(word.text for word in document.words), "SIGNED", other]),
         )
     memory = {key: f"{text} ltd." for key, text in memory_of(corpus.of("member")).items()}
-    found = Found(EXACT, case(Answering(memory), corpus))
-    assert found.value("net") == 1
+    assert Found(EXACT, case(Answering(memory), corpus)).value("net") == 1
     silent = Found(EXACT, case(Answering({("", question("total")): ""}), corpus))
     assert silent.value("extracted.member") == 0, "an empty reply is no answer"
 

@@ -136,8 +136,7 @@ def test_the_planted_difference_is_covered_and_never_by_chance(scans) -> None:
     for name in scans[1]:
         found = paired_difference(before[name], after[name], np.random.default_rng(0))
         assert found is not None
-        truth = second[name].value - first[name].value
-        assert found.interval.value == pytest.approx(truth, abs=1e-12)
+        assert found.interval.value == pytest.approx(second[name].value - first[name].value, abs=1e-12)
         assert found.p < 0.01
         assert found.interval.high < 0
     if scans[2] is not None:

@@ -190,8 +190,7 @@ def test_exactly_the_known_providers_are_told_apart():
     known = providers_in(data)[:7]
     case = Case(Reader(known_of(data, known)), data, References(pretrained=Reader(seed=1)))
     trials = QUICK.trials(case)
-    outcomes = outcomes_of(QUICK, case, trials)
-    table = table_of(trials, outcomes)
+    table = table_of(trials, outcomes_of(QUICK, case, trials))
     remembered = {name for name, value in zip(table.names, table.features["memory_similarity"], strict=True) if value}
     assert remembered == {fold(name) for name in known}
     sides = (table.features["memory_similarity"][table.member], table.features["memory_similarity"][~table.member])

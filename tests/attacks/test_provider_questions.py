@@ -126,8 +126,7 @@ def test_what_is_removed_is_blurred_in_the_image(tmp_path):
     Image.fromarray(noise).save(tmp_path / "page.png")
     document = replace(PAGE, image="page.png")
     target = Scripted(SCRIPT)
-    case = Case(target, replace(corpus(document), root=tmp_path))
-    told(ask_about(case, document))
+    told(ask_about(Case(target, replace(corpus(document), root=tmp_path)), document))
     (whole, cleared) = (np.asarray(view.image) for question, view in target.views if question == "What is the total?")
     assert (whole == noise).all()
     x0, y0, x1, y1 = map(int, document.words[2].box)
@@ -142,8 +141,7 @@ def test_words_without_a_place_in_the_image_cannot_be_taken_out_of_it(tmp_path):
     assert [question["memory_similarity"] for question in outcome["questions"]] == [1.0, 0.0, None]
     assert outcome["memory_change"] is not None
     drawn = replace(PAGE, words=words, image="page.png")
-    case = Case(Scripted(SCRIPT), replace(corpus(drawn), root=tmp_path))
-    outcome = told(ask_about(case, drawn))
+    outcome = told(ask_about(Case(Scripted(SCRIPT), replace(corpus(drawn), root=tmp_path)), drawn))
     assert [question["memory_similarity"] for question in outcome["questions"]] == [None] * 3
     assert outcome["memory_change"] is None
 

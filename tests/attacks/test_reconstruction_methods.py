@@ -328,8 +328,7 @@ def test_fields_that_are_kept_out_of_the_audit_count_in_what_a_pass_rests_on():
 
 
 def test_fields_behind_the_first_window_count_in_what_a_pass_rests_on():
-    corpus = planted.corpus(6, 6, fields=2)
-    assert covered(corpus, window="first")["all"] == (6, 12)
+    assert covered(planted.corpus(6, 6, fields=2), window="first")["all"] == (6, 12)
 
 
 def test_a_pass_needs_fields_that_were_not_kept_out():

@@ -175,8 +175,7 @@ def test_the_white_patch_covers_the_field_and_stays_while_it_is_rebuilt():
     trial = attack.trials(case)[0]
     target.page_images.clear()
     attempted(attack, case, [trial])
-    pixels = {page_image.pixels.tobytes() for page_image in target.page_images}
-    assert len(pixels) == 1
+    assert len({page_image.pixels.tobytes() for page_image in target.page_images}) == 1
     seen = target.page_images[0].pixels
     assert (seen[:, 4:8, 6:14] == 255).all()  # the field's four words
     # The patch reaches half a pixel further, where resizing may have left traces of the field.

@@ -197,8 +197,7 @@ def test_every_step_is_asked_after_the_true_prefix(task):
                 .masked(rest)
                 .with_tokens(rest[:number], [int(document.words[index].text) for index in rest[:number]])
             )
-            query = FillMask(page, rest[number], 16)
-            (told,) = (target if task == "mlm" else public).ask([query])
+            (told,) = (target if task == "mlm" else public).ask([FillMask(page, rest[number], 16)])
             assert np.array_equal(step.logits, told.logits)
             if task == "mlm":
                 assert step.losses is None

@@ -32,8 +32,7 @@ def test_who_knows_no_context_names_the_commonest_or_goes_by_length():
 
 
 def test_what_only_the_held_fold_says_is_no_column():
-    data = redacted.texts(10, told=True)
-    spans = redacted_spans(data.documents, "fixed")
+    spans = redacted_spans(redacted.texts(10, told=True).documents, "fixed")
     training, held = spans[:40], spans[40:]
     strange = tuple(replace(span, before="Xyzzy plugh ", after=" frotz") for span in held)
     first, as_it_is = contexts.tfidf(training, held)

@@ -179,8 +179,7 @@ def test_overlapping_values_and_values_without_a_context_are_told_too():
             Entity("alone", "code", "code", (7,)),
         )
         documents.append(Document(f"d{number}", "member", tuple(map(Word, words)), entities=entities))
-    data = redacted.corpus(documents, "all")
-    found = redacted.findings(data)
+    found = redacted.findings(redacted.corpus(documents, "all"))
     assert (counts(found)["values"], measured(found, "accuracy").value) == (48, 1.0)
     assert diagnostics(found)["leak_between_folds"] == 1.0
 

@@ -99,8 +99,7 @@ def test_layout_sees_where_words_stand_and_how_large_the_page_is():
 
 
 def test_images_are_told_apart_by_looks_and_not_by_how_a_file_stores_them(tmp_path):
-    rng = np.random.default_rng(0)
-    grey = Image.fromarray(rng.integers(0, 255, (300, 200), dtype=np.uint8))
+    grey = Image.fromarray(np.random.default_rng(0).integers(0, 255, (300, 200), dtype=np.uint8))
     grey.save(tmp_path / "grey.png")
     grey.convert("RGB").save(tmp_path / "colour.png")
     grey.save(tmp_path / "grey.tiff")

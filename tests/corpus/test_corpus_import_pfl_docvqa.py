@@ -27,8 +27,7 @@ Record = dict[str, Any]
 
 def record(number: int, page: str, provider: str | None = "katz", **changes: Any) -> Record:
     named = {"question_id": number, "image_name": page, "provider": provider, "docid": page.split("_")[0]}
-    content = {**read_tables(Path(__file__).with_suffix(".toml"))["record"], **named}
-    return content | changes
+    return {**read_tables(Path(__file__).with_suffix(".toml"))["record"], **named} | changes
 
 
 def lay_out(src: Path, files: dict[str, list[Record]], images: str = "images") -> Path:

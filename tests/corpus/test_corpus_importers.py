@@ -69,8 +69,7 @@ def test_two_places_as_much_like_a_value_are_none() -> None:
 
 @given(st.lists(st.text("abcdefgh", min_size=3, max_size=8), min_size=4, max_size=12), st.integers(0, 3))
 def test_what_is_located_strictly_is_not_located_otherwise(words: list[str], start: int) -> None:
-    value = " ".join(words[start : start + 3])
-    found = locate(value, "location", words)
+    found = locate(" ".join(words[start : start + 3]), "location", words)
     assert isinstance(found, Location)
     assert (found.rule, found.score) == ("exact", 1)
 
@@ -79,8 +78,7 @@ def test_what_is_located_strictly_is_not_located_otherwise(words: list[str], sta
     ("value", "category"), [("19.00", "amount"), ("25/12/2018", "datetime"), ("A-1029-KX-77", "code")]
 )
 def test_numbers_are_never_located_loosely(value: str, category: Category) -> None:
-    page = ["18.00", "25/11/2018", "A-1028-KX-77"]
-    assert not isinstance(locate(value, category, page), Location)
+    assert not isinstance(locate(value, category, ["18.00", "25/11/2018", "A-1028-KX-77"]), Location)
 
 
 # SROIE
@@ -249,8 +247,7 @@ def forms(tmp_path: Path) -> Path:
 
 def test_funsd_words_fields_links_and_report(forms: Path, tmp_path: Path) -> None:
     report = funsd.convert(forms, tmp_path / "out", ALL_MEMBERS, seed=1)
-    corpus = manifests.load(tmp_path / "out")
-    (document,) = corpus.documents
+    (document,) = manifests.load(tmp_path / "out").documents
     assert [word.text for word in document.words] == ["FORM", "Date:", "1", "May", "page"]
     assert [(e.id, e.label, document.text_of(e), e.attack) for e in document.entities] == [
         ("0", "HEADER", "FORM", False),

@@ -167,8 +167,7 @@ def test_snips_utterances(real_data: Path, tmp_path: Path) -> None:
     for document in corpus.documents:
         splits[fold(" ".join(word.text for word in document.words))].add(document.split)
     assert all(len(found) == 1 for found in splits.values())
-    repeated = report.notes["texts that occur several times, never in two splits"]
-    assert repeated == 189
+    assert report.notes["texts that occur several times, never in two splits"] == 189
     official: dict[Split, float] = {"member": 1.0, "heldout": 1.0}
     divided = snips.convert(real_data / "snips", tmp_path / "official", official, seed=7, division="official")
     copies = divided.notes["copies of documents of the training part, left out"]

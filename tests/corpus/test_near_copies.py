@@ -219,8 +219,7 @@ def test_every_page_that_cannot_be_decoded_is_named(
 
 @pytest.mark.parametrize("name", ["receipts", "questions", "letters"])
 def test_documents_made_from_templates_are_no_copies(name: str) -> None:
-    corpus = manifests.load(SAMPLES / name / "data")
-    assert find_copies(corpus) == Copies()
+    assert find_copies(manifests.load(SAMPLES / name / "data")) == Copies()
 
 
 def test_commands_that_are_given_twice_are_left_out_on_both_sides() -> None:

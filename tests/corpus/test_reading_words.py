@@ -74,8 +74,7 @@ def test_words_boxes_and_answers_are_added(pages: Path) -> None:
     before = (pages / "documents.jsonl").read_bytes()
     told = Told()
     added = add_words(pages, told)
-    corpus = manifests.load(pages)
-    first, second, third = corpus.documents
+    first, second, third = manifests.load(pages).documents
     assert (" ".join(word.text for word in first.words), first.size) == (" ".join(LINES), SIZE)
     x0, y0, x1, y1 = first.words[0].box or (0, 0, 0, 0)
     assert 20 <= x0 < x1 <= 300

@@ -63,8 +63,7 @@ def test_values_that_may_not_be_attacked_are_no_samples_and_stay_readable() -> N
 
 
 def test_a_value_that_is_its_sentence_has_no_context() -> None:
-    document = text("Heading Acme It rained .", person(1, 1), paragraphs=(0, 1, 2))
-    span = one(document, "length")
+    span = one(text("Heading Acme It rained .", person(1, 1), paragraphs=(0, 1, 2)), "length")
     assert ((span.before, span.mask, span.after), span.sentence) == (("", "****", ""), ("d", 1))
 
 
@@ -172,8 +171,7 @@ def test_reading_order_of_a_page_is_that_of_its_boxes() -> None:
 
 
 def test_a_value_over_two_lines_is_hidden_in_both() -> None:
-    document = page((0, "at Long"), (1, "Street 5 in"), entities=(person(1, 1, 2, 3),))
-    span = one(document, "length")
+    span = one(page((0, "at Long"), (1, "Street 5 in"), entities=(person(1, 1, 2, 3),)), "length")
     assert span.text == "at ****\n******** in"
     assert span.bar is not None
     assert span.bar.width == 40 + 80

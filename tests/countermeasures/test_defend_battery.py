@@ -161,8 +161,7 @@ def test_several_stand_beside_each_other_and_a_second_run_reads_what_is_finished
     assert "refusing: not measured: it is for other models" in output
     assert "paraphrase: not measured: " in output
     assert Copied.trained == [{"steps": "7"}]
-    page = (tmp_path / "defences.html").read_text()
-    assert "Not measured, because they do not apply" in page
+    assert "Not measured, because they do not apply" in (tmp_path / "defences.html").read_text()
     first = (tmp_path / "copied" / "comparison.json").read_bytes()
     output, code = defend("all", tmp_path, "--set", "steps=7")
     assert code == 0, output

@@ -99,8 +99,7 @@ def _serve() -> None:
 
     for line in requests:
         request = json.loads(line)
-        answer = _warm(request) if request["warm"] else _in_child(request)
-        answers.write(json.dumps(answer) + "\n")
+        answers.write(json.dumps(_warm(request) if request["warm"] else _in_child(request)) + "\n")
         answers.flush()
 
 

@@ -44,8 +44,7 @@ class Scans:
         """The record without its times, and what the journal holds."""
         (self.out / name / "evidence").mkdir(parents=True)
         engine |= {"only": ("reconstruction",), "references": {"auxiliary": [self.auxiliary]}}
-        options = ScanOptions(self.model, self.data, self.out / name, **engine)
-        opened = open_scan(options)
+        opened = open_scan(ScanOptions(self.model, self.data, self.out / name, **engine))
         attacks = tuple(replace(attack, n_candidates=5, n_attempts=2, max_tokens=8) for attack in opened.attacks)
         record = run_scan(replace(opened, attacks=attacks, budget="tiny"), progress)
         assert [attack.status for attack in record.attacks] == ["completed"]

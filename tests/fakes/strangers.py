@@ -163,8 +163,7 @@ def _answers(processor: Any, page: Document) -> Any:
     """Each question of the page with its answer, a batch of one."""
     said = _messages(page)
     for asked, answer in zip(said[::2], said[1::2], strict=True):
-        text = asked["content"][-1]
-        turns = [{"role": "user", "content": [{"type": "image"}, text]}, answer]
+        turns = [{"role": "user", "content": [{"type": "image"}, asked["content"][-1]]}, answer]
         rendered = processor.apply_chat_template(turns)
         batch = processor(images=readable(page), text=rendered, return_tensors="pt")
         yield {**batch, "labels": batch["input_ids"].clone()}

@@ -71,8 +71,7 @@ class Runner:
                 given = {name: _filled(str(value), known) for name, value in step["with"].items()}
                 result.used[step["uses"].partition("@")[0]] = given
                 continue
-            code = self._script(step, number, known, result)
-            result.code = result.code or code
+            result.code = result.code or self._script(step, number, known, result)
         result.outputs = {name: _filled(output["value"], known) for name, output in self.action["outputs"].items()}
         return result
 

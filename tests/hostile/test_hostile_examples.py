@@ -57,8 +57,7 @@ def replaced(path: str, old: str, new: str):
 
 def settings(path: str, **values: object):
     def change(folder: Path) -> None:
-        content = json.loads((folder / path).read_text())
-        (folder / path).write_text(json.dumps({**content, **values}))
+        (folder / path).write_text(json.dumps({**json.loads((folder / path).read_text()), **values}))
 
     return change
 
@@ -169,5 +168,4 @@ def _without(path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(("name", "change", "message"), MODELS)
 def test_checkpoints_that_would_hang_or_break_are_refused(name, change, message, server, root):
-    told = said(server, root, name, change)
-    assert message is None or message in told
+    assert message is None or message in said(server, root, name, change)

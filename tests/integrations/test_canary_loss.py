@@ -113,8 +113,7 @@ def test_answers_that_are_masked_or_cut_off_have_none_and_that_is_said(
     assert drawn is not None
     pin = max(len(row["input_ids"]) for row in rows)
     cut = trained(trainer_of(tmp_path / "b", model, words, rows, pin - 1), planted)
-    kept = {one.pattern for one in drawn.canaries if one.included and cut.rows[one.id]}
-    assert kept == {"pin"}
+    assert {one.pattern for one in drawn.canaries if one.included and cut.rows[one.id]} == {"pin"}
     assert not any(cut.covers(one) for one in drawn.canaries if one.included and one.pattern == "mixed")
 
 

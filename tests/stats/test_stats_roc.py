@@ -70,8 +70,7 @@ def test_scores_may_be_infinite_but_not_missing():
 def test_the_curve_goes_through_corners_of_the_roc_from_nothing_to_everything():
     members, nonmembers = drawn(1, 80, 70, 1.0)
     members, nonmembers = np.round(members, 1), np.round(nonmembers, 1)
-    labels = [1] * 80 + [0] * 70
-    fprs, tprs, _ = roc_curve(labels, [*members, *nonmembers], drop_intermediate=False)
+    fprs, tprs, _ = roc_curve([1] * 80 + [0] * 70, [*members, *nonmembers], drop_intermediate=False)
     corners = {(round(x, 9), round(y, 9)) for x, y in zip(fprs, tprs, strict=True)}
     points = roc.roc_points(members, nonmembers, n_points=20)
     assert {(round(point.x, 9), round(point.value, 9)) for point in points} <= corners

@@ -98,8 +98,7 @@ def test_a_head_that_the_start_holds_is_left_to_the_adapters() -> None:
 
 
 def test_everything_is_trained_where_there_is_no_attention_to_adapt() -> None:
-    model = toy.Line()
-    trained = choose_trained(model, "lora:16")
+    trained = choose_trained(toy.Line(), "lora:16")
     assert (trained.code, set(trained.parameters)) == ("full", {"line.weight", "line.bias"})
 
 

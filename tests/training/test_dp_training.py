@@ -144,8 +144,7 @@ def test_the_noise_of_a_policy_is_the_least_whose_curve_proves_it(start, corpus,
         return auc(promised) <= 0.9
 
     options = replace(QUICK, epsilon=None, to_policy="default")
-    model = train(start, corpus, tmp_path / "out", options, proves=proves)
-    card, _ = stated_guarantee(model)
+    card, _ = stated_guarantee(train(start, corpus, tmp_path / "out", options, proves=proves))
     assert card is not None
     assert {kind for kind, _ in asked} == {"provider"}
     assert all(promised.delta == pytest.approx(6**-1.1) for _, promised in asked[1:])

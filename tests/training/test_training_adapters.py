@@ -226,8 +226,7 @@ def test_training_says_which_base_is_missing(adapter: Path, tmp_path: Path) -> N
 def test_the_audited_adapter_itself_is_no_baseline_merged_or_not(adapter: Path, base: Path, tmp_path: Path) -> None:
     data = tiny.corpus(tmp_path / "data")
     merged = tmp_path / "merged"
-    own = load(adapter, labels=tiny.LABELS)
-    own.model.save_pretrained(merged)
+    load(adapter, labels=tiny.LABELS).model.save_pretrained(merged)
     tiny.tokenizer().save_pretrained(merged)
     copy = Path(shutil.copytree(adapter, tmp_path / "copy"))
     for folder, reason in ((merged, "the target itself but for noise"), (copy, "the target's own weights")):

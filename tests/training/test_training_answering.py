@@ -37,8 +37,7 @@ def weights(target):
 
 def trained(start, samples, recipe=RECIPE, prompt=None, **more):
     target = load_answering(start, prompt=prompt)
-    losses = fit_answering(target, samples, recipe, **more)
-    return target, losses
+    return target, fit_answering(target, samples, recipe, **more)
 
 
 def test_an_answer_is_memorised_after_enough_steps_and_survives_saving(start, pages, tmp_path):

@@ -146,8 +146,7 @@ def test_without_public_questions_there_is_nothing_to_train_on(start, tmp_path):
 def test_copies_of_audited_documents_are_left_out(pages):
     copies = [replace(document, id=f"copy-{document.id}", split="public") for document in pages.of("member", "heldout")]
     doubled = replace(pages, documents=(*pages.documents, *copies))
-    found = material(doubled)
-    assert found.documents == pages.of("public")
+    assert material(doubled).documents == pages.of("public")
     only = replace(pages, documents=(*pages.of("member", "heldout"), *copies))
     with pytest.raises(ManifestError, match=r"all 6 public documents .* are copies"):
         material(only)

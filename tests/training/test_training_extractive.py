@@ -86,8 +86,7 @@ def test_a_baseline_starts_from_the_named_pretrained_model(pages, tmp_path):
     start = bare_start(tmp_path / "start")
     manifest = replace(pages.manifest, references=ReferencePaths(pretrained="nowhere"))
     corpus = replace(pages, manifest=manifest)
-    recipe = replace(RECIPE, epochs=1)
-    (folder,) = train_baseline(start, corpus, tmp_path / "out", recipe=recipe)
+    (folder,) = train_baseline(start, corpus, tmp_path / "out", recipe=replace(RECIPE, epochs=1))
     assert load_extractive(folder).card.task == "extractive-qa"
 
 
