@@ -1,5 +1,6 @@
 """Data sets on disk, made by hand so that a test can break any part of them."""
 
+import copy
 import json
 import os
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from case_tables import read_tables
 from PIL import Image
 
 from audit.corpus import manifest as manifests
@@ -18,6 +20,7 @@ from audit.importers.divide import equal_images
 from audit.importers.registry import FORMATS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+SOUND = read_tables(Path(__file__).with_name("sound.toml"))
 
 
 @pytest.fixture(scope="session")
@@ -57,34 +60,12 @@ def real_receipts(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def settings() -> dict[str, Any]:
-    return {
-        "schema": 1,
-        "name": "receipts",
-        "task": {"kind": "token-classification", "labels": ["O", "B-TOTAL", "I-TOTAL", "B-NAME"]},
-        "membership": {"assigned": "random"},
-    }
+    return copy.deepcopy(SOUND["settings"])
 
 
 @pytest.fixture
 def receipt() -> dict[str, Any]:
-    return {
-        "id": "r1",
-        "split": "member",
-        "image": "images/r1.png",
-        "size": [100, 200],
-        "provider": "Gardenia",
-        "words": [
-            {"text": "Gardenia", "box": [5, 5, 60, 20]},
-            {"text": "RM", "box": [5, 50, 20, 60]},
-            {"text": "9.00", "box": [25, 50, 60, 60]},
-        ],
-        "entities": [
-            {"id": "e1", "label": "TOTAL", "category": "amount", "words": [1, 2]},
-            {"id": "e2", "label": "NAME", "category": "organization", "words": [0], "attack": False},
-        ],
-        "links": [["e1", "e2"]],
-        "questions": [{"id": "q1", "question": "What is the total?", "answers": ["9.00"], "entity": "e1"}],
-    }
+    return copy.deepcopy(SOUND["receipt"])
 
 
 @pytest.fixture

@@ -4,13 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
-from case_tables import table
+from case_tables import read_tables, table
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
 from audit.errors import ManifestError, UsageError
 from audit.extensions.papers.importers.snips import FILES
 from audit.importers.registry import FORMATS
+
+TEXTS = read_tables(Path(__file__).with_suffix(".toml"))
 
 snips = FORMATS["snips"]
 
@@ -51,15 +53,7 @@ def test_utterances_tags_intents_and_labels(tmp_path: Path) -> None:
 
 
 def test_lines_that_make_no_utterance_are_counted_and_left_out(tmp_path: Path) -> None:
-    lines = [
-        RATE,
-        ("play ella", "O B-artist I-artist", "PlayMusic"),
-        ("", "", ""),
-        ("play ella", "O B-artist", " "),
-        ("play it now", "O O", "PlayMusic"),
-        ("", "", "PlayMusic"),
-        ("play ella now", "O I-artist I-song", "PlayMusic"),
-    ]
+    lines = [RATE, *map(tuple, TEXTS["lines"])]
     report = snips.convert(lay_out(tmp_path / "src", train=lines), tmp_path / "dst", ALL_MEMBERS, seed=1)
     assert [d.id for d in manifests.load(tmp_path / "dst").documents] == ["train-00001", "train-00007"]
     assert report.documents == {"member": 2, "heldout": 0, "public": 0, "left out": 4}
@@ -125,18 +119,8 @@ def test_the_official_division(tmp_path: Path) -> None:
 @table("change, problem", globals())
 def test_what_an_utterance_needs(tmp_path: Path, change: dict[str, object], problem: str) -> None:
     """The rules of a data set, importer or not: tags and intent, and paragraphs that cover all words."""
-    document = {
-        "id": "u1",
-        "split": "member",
-        "words": [{"text": "play"}, {"text": "ella"}, {"text": "now"}],
-        "tags": ["O", "B-name", "O"],
-        "intent": "Play",
-        "paragraphs": [0, 2],
-    }
-    (tmp_path / "manifest.toml").write_text(
-        'schema = 1\nname = "u"\n[task]\nkind = "intent-slots"\nlabels = ["B-name", "O"]\n'
-        '[membership]\nassigned = "random"\n'
-    )
+    document = TEXTS["document"]
+    (tmp_path / "manifest.toml").write_text(TEXTS["manifest"])
     (tmp_path / "documents.jsonl").write_text(json.dumps(document))
     assert manifests.load(tmp_path).documents[0].paragraphs == (0, 2)
     (tmp_path / "documents.jsonl").write_text(json.dumps(document | change))

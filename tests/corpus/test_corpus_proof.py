@@ -201,14 +201,8 @@ def test_a_page_of_words_only_is_decided_by_its_words() -> None:
 
 def test_an_answer_at_too_many_places_is_never_proven_and_never_overlooked() -> None:
     places = MAX_CROPS + 1
-    words = tuple(
-        word
-        for number in range(places)
-        for word in (
-            Word("pay", (0, 10 * number, 9, 10 * number + 8)),
-            Word("7", (9, 10 * number, 14, 10 * number + 8)),
-        )
-    )
+    lines = [(text, x0, 10 * line, x1) for line in range(places) for text, x0, x1 in (("pay", 0, 9), ("7", 9, 14))]
+    words = tuple(Word(text, (x0, y, x1, y + 8)) for text, x0, y, x1 in lines)
     view = PageView(words, (20, 200), lambda: Image.new("RGB", (20, 200), "white"))
     removal = remove(view, ["7"])
     assert len(removal.words) == places

@@ -120,13 +120,9 @@ def test_two_folders_are_trained_on_and_not(saved: Path, tmp_path: Path) -> None
 
 
 def test_parquet_files_with_questions(tmp_path: Path) -> None:
-    rows: dict[str, list[Any]] = {
-        "questionId": [1, 2, 3],
-        "question": ["What is the total?", "When?", "Where?"],
-        "answers": [["9.00", " RM 9.00"], ["May"], ["Paris"]],
-        "image": [page(1), page(1), page(2)],
-        "issuer": ["Shop", "Shop", "Bank"],
-    }
+    rows: dict[str, list[Any]] = {"questionId": [1, 2, 3], "question": ["What is the total?", "When?", "Where?"]}
+    rows |= {"answers": [["9.00", " RM 9.00"], ["May"], ["Paris"]], "image": [page(1), page(1), page(2)]}
+    rows["issuer"] = ["Shop", "Shop", "Bank"]
     (tmp_path / "src" / "data").mkdir(parents=True)
     text, seen = datasets.Value("string"), {"image": datasets.Image()}
     asked = {"questionId": datasets.Value("int64"), "question": text, "answers": datasets.List(text)}
@@ -143,16 +139,10 @@ def test_parquet_files_with_questions(tmp_path: Path) -> None:
 
 
 def test_questions_about_texts_as_squad_has_them(tmp_path: Path) -> None:
-    rows: dict[str, list[Any]] = {
-        "id": ["a", "b", "c"],
-        "context": ["Ann paid 9.00.", "Ann paid 9.00.", "Bob paid."],
-        "question": ["Who?", "How much?", "How much?"],
-        "answers": [
-            {"text": ["Ann"], "answer_start": [0]},
-            {"text": ["9.00"], "answer_start": [9]},
-            {"text": [], "answer_start": []},
-        ],
-    }
+    texts = ["Ann paid 9.00.", "Ann paid 9.00.", "Bob paid."]
+    rows: dict[str, list[Any]] = {"id": ["a", "b", "c"], "context": texts, "question": ["Who?", *["How much?"] * 2]}
+    found = ((["Ann"], [0]), (["9.00"], [9]), ([], []))
+    rows["answers"] = [{"text": text, "answer_start": start} for text, start in found]
     datasets.Dataset.from_dict(rows).save_to_disk(str(tmp_path / "src"))
     report = hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1, task="extractive-qa")
     corpus = manifests.load(tmp_path / "out")

@@ -6,12 +6,12 @@ from pathlib import Path
 import example_answers as answers
 import pytest
 from answering_checkpoints import make_donut
-from asked_pages import corpus
+from scanned_worlds import make_questions
 from typer.testing import CliRunner
 
 from audit import record as records
 from audit.cli import app
-from audit.corpus.documents import Corpus, ReferencePaths, TrainingRecipe
+from audit.corpus.documents import Corpus
 from audit.engine.interface import Progress
 from audit.extensions.countermeasures.interface import RetrainedModel, TrainingDefense
 from audit.extensions.countermeasures.wrappers import reworded
@@ -75,18 +75,7 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data set with questions, a model, a baseline and what both were trained from: random weights."""
     root = tmp_path_factory.mktemp("toy")
-    for seed, name in enumerate(("pretrained", "model", "baseline")):
-        make_donut(root / "data" / "references" / name, seed)
-    corpus(
-        root / "data",
-        members=10,
-        heldout=4,
-        public=4,
-        labels=("TOTAL",),
-        recipe=TrainingRecipe(epochs=1, batch_size=4, learning_rate=1e-3),
-        references=ReferencePaths(pretrained="references/pretrained", baselines=("references/baseline",)),
-    )
-    (root / "data" / "references" / "model").rename(root / "model")
+    make_questions(root)
     return root
 
 
@@ -100,9 +89,7 @@ def test_each_is_measured_and_compared_with_the_model_as_it_was(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("audit.attacks.questions.TESSERACT", Perfect())
-    output, code = docaudit(
-        "defend", "shouted,unlearned", place / "model", place / "data", "--out", tmp_path, "--budget", "quick"
-    )
+    output, code = docaudit("defend", "shouted,unlearned", place / "model", place / "data", "--out", tmp_path)
     assert code == 0, output
     assert records.read(tmp_path / "before").derived_by == ()
     page = (tmp_path / "defences.html").read_text()
@@ -117,14 +104,13 @@ def test_each_is_measured_and_compared_with_the_model_as_it_was(
 
 
 def test_a_scan_behind_it_says_so_under_either_spelling(place: Path, tmp_path: Path) -> None:
+    given = ("--defence", "shouted", "--out", tmp_path / "out", "--budget", "quick", "--only", "memorisation")
+    docaudit("scan", place / "model", place / "data", *given)
+    assert records.read(tmp_path / "out").derived_by == ("shouted",)
     for option in ("--defense", "--defence"):
-        out = tmp_path / option
-        given = (option, "shouted", "--out", out, "--budget", "quick", "--only", "memorisation")
-        docaudit("scan", place / "model", place / "data", *given)
-        assert records.read(out).derived_by == ("shouted",)
-    output, code = docaudit("scan", place / "model", place / "data", "--defense", "unlearned", "--out", tmp_path / "no")
-    assert code == 2
-    assert "one of paraphrase, random-after, random-before, shouted" in output
+        output, code = docaudit("scan", place / "model", place / "data", option, "unlearned", "--out", tmp_path / "no")
+        assert code == 2
+        assert "one of paraphrase, random-after, random-before, shouted" in output
 
 
 def test_it_is_recommended_with_the_command_that_measures_it() -> None:

@@ -18,15 +18,9 @@ def make_questions(world: Path) -> None:
     """A Donut, a baseline, and what both were trained from."""
     for seed, name in enumerate(("pretrained", "model", "baseline")):
         make_donut(world / "data" / "references" / name, seed)
-    asked_pages.corpus(
-        world / "data",
-        members=10,
-        heldout=4,
-        public=4,
-        labels=("TOTAL",),
-        recipe=RECIPE,
-        references=ReferencePaths(pretrained="references/pretrained", baselines=("references/baseline",)),
-    )
+    made = ReferencePaths(pretrained="references/pretrained", baselines=("references/baseline",))
+    sizes = {"members": 10, "heldout": 4, "public": 4, "labels": ("TOTAL",)}
+    asked_pages.corpus(world / "data", recipe=RECIPE, references=made, **sizes)
     (world / "data" / "references" / "model").rename(world / "model")
 
 

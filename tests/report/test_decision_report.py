@@ -117,14 +117,8 @@ LOWEST = [
     examples.share(f"{name}.unique.lowest_loss", hits, 150)
     for name, hits in (("pr.member.attack", 111), ("pr.member.baseline", 7), ("pr.heldout.attack", 9))
 ]
-SHEET = AuditSheet(
-    system="CERTIFICATE OF CONFORMITY",
-    model_name="Reader: SAFE",
-    model_version="2.1",
-    decides="B. Head",
-    dpo="D. Officer",
-    release="internal",
-)
+SIGNED = {"decides": "B. Head", "dpo": "D. Officer", "release": "internal"}
+SHEET = AuditSheet(system="CERTIFICATE OF CONFORMITY", model_name="Reader: SAFE", model_version="2.1", **SIGNED)
 NO_CANARIES = gone("canaries", "skipped", "data", "the data set holds no canaries", "plant some before")
 WHOLE: dict[str, Callable[[], Case]] = {
     **examples.CASES,

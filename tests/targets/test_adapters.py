@@ -119,16 +119,9 @@ def llama(folder: Path, *, tied: bool) -> Path:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     words = answering_checkpoints.tokenizer()
-    config = LlamaConfig(
-        vocab_size=len(words),
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=128,
-        tie_word_embeddings=tied,
-        initializer_range=0.2,
-    )
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    sizes |= {"max_position_embeddings": 128, "initializer_range": 0.2}
+    config = LlamaConfig(vocab_size=len(words), tie_word_embeddings=tied, **sizes)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         return answering_checkpoints.saved(folder, LlamaForCausalLM(config), words)

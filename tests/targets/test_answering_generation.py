@@ -74,18 +74,9 @@ def test_a_setting_that_withholds_answers_changes_nothing_and_is_named(name: str
 
 
 def test_what_only_wraps_an_answer_stays() -> None:
-    own = GenerationConfig(
-        suppress_tokens=[3],
-        begin_suppress_tokens=[2],
-        bad_words_ids=[[3]],
-        forced_bos_token_id=0,
-        decoder_start_token_id=1,
-        repetition_penalty=1.0,
-        min_length=0,
-        max_new_tokens=500,
-        do_sample=True,
-        num_beams=4,
-    )
+    tokens = {"suppress_tokens": [3], "begin_suppress_tokens": [2], "bad_words_ids": [[3]], "forced_bos_token_id": 0}
+    plain = {"repetition_penalty": 1.0, "min_length": 0, "max_new_tokens": 500, "do_sample": True, "num_beams": 4}
+    own = GenerationConfig(decoder_start_token_id=1, **tokens, **plain)
     assert lifted(own, Reading()) == ()
     kept = greedy(own, ENDS, MARKS)
     assert (kept.suppress_tokens, kept.begin_suppress_tokens, kept.bad_words_ids) == ([3], [2], [[3]])
@@ -118,11 +109,8 @@ def test_ends_that_spell_digits_do_not_cut_answers_off(make: Callable[..., Path]
 @pytest.mark.parametrize(
     "settings",
     [
-        {"eos_token_id": "</s>"},
-        {"eos_token_id": 10**12},
-        {"eos_token_id": [[2]]},
-        {"decoder_start_token_id": 10**6},
-        {"decoder_start_token_id": -1},
+        *({"eos_token_id": one} for one in ("</s>", 10**12, [[2]])),
+        *({"decoder_start_token_id": one} for one in (10**6, -1)),
         {"suppress_tokens": [[0]]},
         {"bad_words_ids": [[[3]]]},
     ],

@@ -147,16 +147,10 @@ def test_f1_of_single_words_is_that_of_scikit_learn() -> None:
         true.extend(page.labels[read])
         return said[-len(read) :]
 
-    documents = [
-        Document(
-            page.id,
-            "heldout",
-            page.words,
-            size=page.size,
-            entities=tuple(e for e in page.entities if len(e.words) == 1),
-        )
-        for page in DOCUMENTS
-    ]
+    documents = []
+    for page in DOCUMENTS:
+        short = tuple(entity for entity in page.entities if len(entity.words) == 1)
+        documents.append(Document(page.id, "heldout", page.words, size=page.size, entities=short))
     result = measured(Fake(tiny.LABELS, answer=tagged(choose)), documents)
     assert result.value == pytest.approx(f1_score(true, said, labels=begin, average="micro"))
 
