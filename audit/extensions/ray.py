@@ -205,7 +205,7 @@ class Worker:
     width: int
     shared: Path | None
     kept: dict[int, Any] = field(default_factory=dict)
-    files: Any = None
+    files: Sequence[Any] = ()
 
     def node(self) -> str:
         """Return the id of the node that this runs on."""
@@ -213,14 +213,14 @@ class Worker:
 
         return str(ray.get_runtime_context().get_node_id())
 
-    def open(self, number: int, keeps: Sequence[Any], elsewhere: Callable[[Any], Work], files: Any) -> None:
+    def open(self, number: int, keeps: Sequence[Any], elsewhere: Callable[[Any], Work], files: Sequence[Any]) -> None:
         """Open a work.
 
         Args:
             number: of what it shares with others.
             keeps: the reference to what opens that.
             elsewhere: see `WorkSource`.
-            files: the `Files` of this node; None: it is the driver's.
+            files: the `Files` of this node and of the driver's; none where these are the same.
         """
         import ray
 
@@ -234,9 +234,9 @@ class Worker:
         """See `audit.files.Fetch`."""
         import ray
 
-        if self.files is not None and not (self.shared and root.is_relative_to(self.shared)):
+        if self.files and not (self.shared and root.is_relative_to(self.shared)):
             try:
-                return Path(ray.get(self.files.copy.remote(root, names)))
+                return Path(ray.get(self.files[0].copy.remote(self.files[1], root, names)))
             except ray.exceptions.RayTaskError as error:
                 raise error.cause from None
         if not root.is_dir():
@@ -250,15 +250,9 @@ class Worker:
 
 
 class Files:
-    """One process of a node: gives the driver's files away, or copies them to its node, once for all workers there.
+    """One process of a node: gives the driver's files away, or copies them to its node, once for all workers there."""
 
-    Args:
-        source: the `Files` of the driver's node; None: this is it.
-    """
-
-    def __init__(self, source: Any) -> None:
-        self.source = source
-        self.folder = None if source is None else PrivateFolder()
+    folder: PrivateFolder | None = None
 
     def read(self, path: Path, start: int) -> bytes:
         """Read a part of a file of the driver's node."""
@@ -270,18 +264,18 @@ class Files:
             except OSError as error:
                 raise EngineError(f"{path}: {error.strerror}") from None
 
-    def copy(self, root: Path, names: Sequence[str]) -> Path:
-        """Copy files of a folder that are not here yet, and return the folder of the copies."""
+    def copy(self, source: Any, root: Path, names: Sequence[str]) -> Path:
+        """Copy files of a folder that are not here yet from the driver's `Files`; return the folder of the copies."""
         import ray
 
-        assert self.folder is not None
+        self.folder = self.folder or PrivateFolder()
         place = self.folder.path / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
         for name in names:
             file = place / name
             if not file.exists():
                 file.parent.mkdir(parents=True, exist_ok=True)
                 with file.with_name(f"{file.name}.part").open("wb") as stream:
-                    while part := ray.get(self.source.read.remote(root / name, stream.tell())):
+                    while part := ray.get(source.read.remote(root / name, stream.tell())):
                         stream.write(part)
                 os.replace(stream.name, file)
         return place
@@ -330,8 +324,7 @@ class _Pool:
     def __init__(self, ray: Any, width: int, shared: Path | None) -> None:
         self.ray, self.width, self.shared = ray, width, shared
         self.home = ray.get_runtime_context().get_node_id()
-        self.files: dict[str, Any] = {self.home: None}
-        self.sources: list[Any] = []
+        self.files: dict[str, Any] = {}
         self.waiting: deque[_Chunk] = deque()
         self.idle: list[_Hired] = []
         # By what Ray is waited upon for: the worker, and its chunk, or the number of the work that it opens; None: it
@@ -369,7 +362,7 @@ class _Pool:
     def close(self) -> None:
         """End all processes."""
         hired = (*self.idle, *(hired for hired, _ in self.under_way.values()))
-        for actor in (*(one.actor for one in hired), *self.sources, *filter(None, self.files.values())):
+        for actor in (*(one.actor for one in hired), *self.files.values()):
             self.ray.kill(actor)
 
     def _busy(self) -> bool:
@@ -379,21 +372,18 @@ class _Pool:
         actor = self.ray.remote(Worker).options(max_restarts=0, **self.resources).remote(self.width, self.shared)
         self.under_way[actor.node.remote()] = (_Hired(actor), None)
 
-    def _files_of(self, node: str) -> Any:
-        """Return the `Files` of a node, which is started at its first worker; None for the driver's own node."""
-        if node not in self.files and self.shared != Path("/"):
-            if not self.sources:
-                self.sources.append(self._start_files(self.home, None))
-            self.files[node] = self._start_files(node, self.sources[0])
-        return self.files.get(node)
-
-    def _start_files(self, node: str, source: Any) -> Any:
+    def _files_of(self, node: str) -> tuple[Any, ...]:
+        """Return the `Files` of a node and of the driver's, started when first asked for; none for the driver's own."""
+        if node == self.home or self.shared == Path("/"):
+            return ()
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        # One that is lost starts again, and copies again.
-        options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
-        there = NodeAffinitySchedulingStrategy(node, soft=False)
-        return self.ray.remote(Files).options(scheduling_strategy=there, **options).remote(source)
+        for place in {node, self.home} - self.files.keys():
+            # One that is lost starts again, and copies again.
+            options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
+            there = NodeAffinitySchedulingStrategy(place, soft=False)
+            self.files[place] = self.ray.remote(Files).options(scheduling_strategy=there, **options).remote()
+        return self.files[node], self.files[self.home]
 
     def _step(self) -> Iterator[tuple[str, Json]]:
         """Wait for whatever comes next: an outcome, the end of a chunk, a worker that is open, or the loss of one."""

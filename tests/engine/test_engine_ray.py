@@ -276,7 +276,7 @@ class Murderer(Progress):
 def scans(checkpoints: Any, tmp_path: Path) -> Scans:
     data = tiny.corpus(tmp_path / "data", members=3, heldout=3, public=1, images=True)
     classifier = checkpoints("layoutlm", "token-classification", 2)
-    return Scans(classifier, data, checkpoints("layoutlm", "mlm", 3), tmp_path)
+    return Scans(classifier, data, {"auxiliary": [checkpoints("layoutlm", "mlm", 3)]}, tmp_path)
 
 
 @pytest.mark.usefixtures("cluster")
@@ -294,7 +294,7 @@ def test_two_workers_give_the_local_record_even_when_one_is_killed(here: Path, s
 
 
 def opened_source(scans: Scans, **options: Any) -> tuple[ScanSetup, WorkSource]:
-    given = ScanOptions(scans.model, scans.data, scans.out, references={"auxiliary": [scans.auxiliary]}, **options)
+    given = ScanOptions(scans.model, scans.data, scans.out, references=scans.references, **options)
     opened = open_scan(given)
     target = opened.target.rounded("bfloat16")
     return opened, execution.work_source(opened, opened.attacks[0], target, scan.fill_references(opened, SILENT))

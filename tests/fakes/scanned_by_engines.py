@@ -2,7 +2,7 @@
 
 import pickle
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,22 +31,30 @@ def opened_elsewhere(source: WorkSource, place: Path) -> Any:
     return elsewhere(keeps(fetch))
 
 
+FEW = {
+    "reconstruction": {"n_candidates": 5, "n_attempts": 2, "max_tokens": 8},
+    "membership": {"n_adapted": 2, "n_questions": 1, "max_steps": 3},
+}
+
+
 @dataclass(frozen=True)
 class Scans:
     """The same scan with different engines."""
 
     model: Path
     data: Path
-    auxiliary: Path
+    references: Mapping[str, Sequence[Path]]
     out: Path
+    only: tuple[str, ...] = ("reconstruction",)
 
     def record(self, name: str, progress: Progress = SILENT, **engine: Any) -> tuple[str, list[str]]:
-        """The record without its times, and what the journal holds."""
+        """The record without its times, and what the journals hold."""
         (self.out / name / "evidence").mkdir(parents=True)
-        engine |= {"only": ("reconstruction",), "references": {"auxiliary": [self.auxiliary]}}
+        engine |= {"only": self.only, "references": self.references}
         opened = open_scan(ScanOptions(self.model, self.data, self.out / name, **engine))
-        attacks = tuple(replace(attack, n_candidates=5, n_attempts=2, max_tokens=8) for attack in opened.attacks)
+        attacks = tuple(replace(attack, **FEW[attack.name]) for attack in opened.attacks)
         record = run_scan(replace(opened, attacks=attacks, budget="tiny"), progress)
-        assert [attack.status for attack in record.attacks] == ["completed"]
-        (journal,) = (self.out / name / "evidence").glob("journal-*.jsonl")
-        return records.dumps(replace(record, timing=TIMES)), sorted(journal.read_text().splitlines())
+        assert {attack.status for attack in record.attacks} == {"completed"}
+        journals = sorted((self.out / name / "evidence").glob("journal-*.jsonl"))
+        lines = [line for journal in journals for line in journal.read_text().splitlines()]
+        return records.dumps(replace(record, timing=TIMES)), sorted(lines)

@@ -4,6 +4,7 @@ import os
 import signal
 import stat
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,13 +90,19 @@ class Spy:
 
 @dataclass(frozen=True)
 class Spying:
-    """Has these files of a folder at hand, and opens a `Spy` there."""
+    """Has these files of a folder at hand, and opens a `Spy` there once so many workers are as far."""
 
     root: Path
     names: tuple[str, ...]
+    meet: int = 0
 
     def __call__(self, fetch: Fetch) -> Spy:
-        return Spy(fetch(self.root, self.names))
+        place = fetch(self.root, self.names)
+        if self.meet:
+            tempfile.mkdtemp(dir=self.root)
+            while len([path for path in self.root.iterdir() if path.is_dir()]) < self.meet:
+                time.sleep(0.05)
+        return Spy(place)
 
 
 @dataclass(frozen=True)

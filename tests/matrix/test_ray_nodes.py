@@ -1,54 +1,118 @@
-"""Ray over two nodes, one of which is lost while trials run: the record is the one of a scan on one machine."""
+"""Ray over three nodes, one of which is lost while trials run: what comes of it is what one machine gives."""
 
-from collections.abc import Iterator
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import adapters
 import pytest
 import tiny
 from scanned_by_engines import Scans
+from scripted_work import Spy, Spying, same
 
-from audit.engine.interface import Progress
+from audit.engine.interface import Progress, Trial, WorkSource
 
 if any(find_spec(name) is None for name in ("ray", "tblib")):
     pytest.skip("needs the extra: pip install 'docaudit[ray]'", allow_module_level=True)
 
-pytestmark = [pytest.mark.night, pytest.mark.slow]
+from audit.extensions.ray import RayEngine
 
-
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Two nodes with one CPU each, on this machine."""
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "fakes"))
-    from ray.cluster_utils import Cluster
-
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    yield nodes
-    nodes.shutdown()
+pytestmark = pytest.mark.slow
+WEIGHTS = "adapter_model.safetensors"
 
 
 @dataclass
-class Outage(Progress):
-    """Takes a node off the cluster as soon as there is an outcome."""
+class Nodes(Progress):
+    """A head without room for workers, a node of one CPU and one of two; the first is lost at an outcome.
+
+    Attributes:
+        cluster: that this process is part of.
+        first: the node that is lost.
+        place: where nodes put what they hold in folders for temporary files.
+        at: how many outcomes there are before.
+        copies: of the adapter's weights, when the node was lost.
+    """
 
     cluster: Any
-    node: Any
-    lost: list[int] = field(default_factory=list)
+    first: Any
+    place: Path
+    at: int = 1
+    done: int = 0
+    counts: bool = True
+    copies: list[Path] = field(default_factory=list)
+
+    def stage(self, name: str, total: int = 0) -> None:
+        self.counts = name.startswith("attack")
 
     def advance(self, steps: int = 1) -> None:
-        if not self.lost:
-            self.lost.append(steps)
-            self.cluster.remove_node(self.node, allow_graceful=False)
+        self.done += steps * self.counts
+        if self.done == self.at:
+            self.copies = [*self.place.glob(f"docaudit-*/**/{WEIGHTS}")]
+            self.cluster.remove_node(self.first, allow_graceful=False)
+
+    def left(self) -> list[Path]:
+        """What is left of the folders of docaudit, which go with their processes."""
+        until = time.monotonic() + 10
+        while (found := [*self.place.glob("docaudit-*")]) and time.monotonic() < until:
+            time.sleep(0.1)
+        return found
 
 
-def test_two_nodes_give_the_local_record_even_when_one_is_lost(checkpoints: Any, tmp_path: Path, cluster: Any) -> None:
-    data = tiny.corpus(tmp_path / "data", members=3, heldout=3, public=1, images=True)
-    scans = Scans(checkpoints("layoutlm", "token-classification", 2), data, checkpoints("layoutlm", "mlm", 3), tmp_path)
+@pytest.fixture
+def nodes(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    """See `Nodes`."""
+    tmp_path_factory.getbasetemp()  # before folders go elsewhere
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "fakes"))
+    place = tempfile.mkdtemp(prefix="n", dir="/tmp")  # short enough for sockets
+    monkeypatch.setenv("TMPDIR", place)
+    monkeypatch.setattr(tempfile, "tempdir", place)
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    first, _ = (cluster.add_node(num_cpus=count) for count in (1, 2))
+    yield Nodes(cluster, first, Path(place))
+    cluster.shutdown()
+    shutil.rmtree(place)
+
+
+def test_files_are_copied_once_a_node_and_a_lost_node_costs_no_outcome(nodes: Nodes, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / WEIGHTS).write_text("weights" * 1000)
+    source = WorkSource(Spy(), Spying(tmp_path / "model", (WEIGHTS,), meet=3), same)
+    trials = [Trial(f"t{number}", "u") for number in range(60)]
+    outcomes = []
+    with closing(RayEngine(nodes.cluster.address, workers=3, width=1)) as engine:
+        for outcome in engine.run(source, trials):
+            outcomes.append(outcome)
+            nodes.advance()
+    assert sorted(name for name, _ in outcomes) == sorted(trial.id for trial in trials)
+    assert {one["files"][WEIGHTS] for _, one in outcomes} == {"weights" * 1000}
+    assert len(nodes.copies) == 2, "one on each node with workers"
+    assert {one["mode"] for _, one in outcomes} == {0o700}
+    assert not nodes.left()
+
+
+@pytest.mark.night
+def test_three_nodes_give_the_local_record_of_an_adapter_even_when_one_is_lost(
+    nodes: Nodes, checkpoints: Callable[..., Path], tmp_path: Path
+) -> None:
+    data = tiny.corpus(tmp_path / "data", members=4, heldout=4, public=1, images=True)
+    base = checkpoints("bert", "mlm", 2)
+    adapters.tagger(base, tmp_path / "adapter")
+    adapters.tagger(base, tmp_path / "baseline", r=2)
+    given = {"auxiliary": [checkpoints("bert", "mlm", 3)], "baselines": [tmp_path / "baseline"]}
+    scans = Scans(tmp_path / "adapter", data, given, tmp_path, ("reconstruction", "membership"))
     local = scans.record("local")
-    assert len(local[1]) >= 12
-    outage = Outage(cluster, cluster.add_node(num_cpus=1))
-    assert scans.record("nodes", outage, engine=f"ray:address={cluster.address},workers=2") == local
-    assert outage.lost
+    nodes.at = len(local[1]) // 2
+    assert scans.record("nodes", nodes, engine=f"ray:address={nodes.cluster.address},workers=3") == local
+    assert len(nodes.copies) == 4, "target and baseline, on two nodes"
+    assert not [*nodes.place.glob("docaudit-*/*/*.png")], "no page is sent to a model that sees none"
+    shared = scans.record("shared", engine=f"ray:address={nodes.cluster.address},workers=2,shared=true")
+    assert shared == local
