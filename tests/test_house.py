@@ -15,7 +15,7 @@ VARIANTS = {
         r"extensions\.countermeasures|[Ee]xtraction blocking|cap-providers|random-(before|after)",
         "extensions/countermeasures/",
     ),
-    "Ray": (r"\b[Rr]ay\b", "extensions/ray.py"),
+    "Ray": (r"\b[Rr]ay\b", "extensions/ray/"),
 }
 """By variant, a pattern of its names and the folder or module in `audit/` that it has to itself."""
 MOST_NAMING = 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -251,7 +252,8 @@ def train_references(
         training.train_baseline(start, corpus, out / "baselines", count=count or 1, seed=seed, **how)
     if "splits" in names:
         how |= {"count": count or training.N_SPLITS, "seed": seed or 0, "engine": made}
-        training.train_splits(start, corpus, out / "splits", **how)
+        with closing(made):
+            training.train_splits(start, corpus, out / "splits", **how)
     return {name: out / name for name in names}
 
 

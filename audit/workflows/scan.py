@@ -169,7 +169,8 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
 
         opened = fit_time(opened, progress)
     options, target, corpus, every = opened.options, opened.target, opened.corpus, opened.whole or opened.corpus
-    progress.stage("usefulness")
+    for name in filter(None, (opened.notice, "usefulness")):
+        progress.stage(name)
     # Before the attacks: what can break down on its own does so before hours are spent.
     useful = usefulness(opened.defended(target), opened.asked(corpus), options.seed) if target.card.is_model else ()
     run = _Run(opened, origin, () if policy is None else policy.limits, progress)

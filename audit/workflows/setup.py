@@ -47,7 +47,7 @@ class ScanSetup:
     `corpus` is without the documents that `copies` and `unread` leave out, `whole` is as it was loaded.
     `parameters_file` is the sha256 of the file that set attack parameters, `dp` the guarantee that the checkpoint
     states. `part` of the units fits into the time that was given. `engine` runs the attacks' trials, on models on
-    `device`; `folder` is the target's.
+    `device`; `notice` says of it what nobody asked for. `folder` is the target's.
     """
 
     options: ScanOptions
@@ -66,6 +66,7 @@ class ScanSetup:
     unread: opening.Unread = opening.NONE_UNREAD
     part: float = 1.0
     engine: Engine = HERE
+    notice: str = ""
     device: str = "cpu"
     folder: CheckpointFolder | None = None
 
@@ -135,8 +136,9 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     check_work(options)
     if options.dtype not in ("auto", *DTYPES):
         raise UsageError(f"--dtype {options.dtype!r}: no such number format", f"one of auto, {', '.join(DTYPES)}")
-    wanted, device = devices(options)
-    engine, notices = choose_engine(options, wanted)
+    # A head of a cluster may have no GPU.
+    elsewhere = options.device == "cuda" and "address=" in options.engine and not opening.n_gpus()
+    device = "cpu" if elsewhere else opening.device_named(options.device)
     whole = load_corpus(options.data_dir)
     folder = open_target(options.model_dir, whole, options.references)
     folder = hold_weights(folder, options.dtype)
@@ -158,36 +160,28 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     needs = usable_references(attacks, target)
     prepared = prepare(needs, target, folder, corpus, given_folders, batch_tokens, public)
     promised, doubts = stated_guarantee(folder)
-    warned = *notices, *copies.warnings, *model.unread.warnings, *doubts, *opening.warn_of_memory(target)
+    unlike = (_TEXTS["no_gpu_here"],) if elsewhere else ()
+    warned = *unlike, *copies.warnings, *model.unread.warnings, *doubts, *opening.warn_of_memory(target)
     warnings = (*warned, *doubt_draw(folder, whole), *warn_of_recipes(prepared))
     opened = ScanSetup(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared, warnings)
     sha256 = None if given is None else given.sha256
-    opened = replace(opened, engine=engine, device=wanted, folder=folder)
+    engine, notice = choose_engine(options, options.device if elsewhere else device, target)
+    opened = replace(opened, engine=engine, notice=notice, device="cuda" if elsewhere else device, folder=folder)
     return replace(
         opened, parameters_file=sha256, defense=guard, copies=copies, whole=whole, dp=promised, unread=model.unread
     )
 
 
-def devices(options: ScanOptions) -> tuple[str, str]:
-    """Return the device of the attacks, and that of this process: a head of a cluster may have no GPU."""
-    if options.device == "cuda" and "address=" in options.engine and not opening.n_gpus():
-        return "cuda", "cpu"
-    return (opening.device_named(options.device),) * 2
-
-
-def choose_engine(options: ScanOptions, device: str) -> tuple[Engine, tuple[str, ...]]:
-    """Make the engine, with what there is to say of it: one of all GPUs where none was asked for."""
-    notices: tuple[str, ...] = ()
+def choose_engine(options: ScanOptions, device: str, target: opening.Checkpoint) -> tuple[Engine, str]:
+    """Make the engine that was asked for; where none was and there are several GPUs, one of all of them, and say so."""
     settings = EngineSettings(width=options.width, threads=opening.threads(), gpu=device == "cuda")
     n = opening.n_gpus() if settings.gpu and options.engine == LOCAL and options.seconds is None else 1
-    if n > 1:
-        try:
-            return make_engine(f"ray:workers={n}", settings), (f"Using {n} GPUs: one worker each.",)
-        except UsageError as error:
-            notices = (f"Using 1 of {n} GPUs; for one worker each: {error.hint}",)
-    elif settings.gpu and not opening.n_gpus():
-        notices = (_TEXTS["no_gpu_here"],)
-    return make_engine(options.engine, settings), notices
+    if n < 2 or len({weights.device for weights in target.model.parameters()}) > 1:
+        return make_engine(options.engine, settings), ""
+    try:
+        return make_engine(f"ray:workers={n}", settings), f"Using {n} GPUs: one worker each"
+    except UsageError as error:
+        return make_engine(LOCAL, settings), f"Using 1 of {n} GPUs. For one worker each: {error.hint}"
 
 
 def _open_text_scan(options: ScanOptions, given: AttackParameters | None, attacks: tuple[Attack, ...]) -> ScanSetup:

@@ -14,8 +14,10 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -25,17 +27,19 @@ import tiny
 from case_tables import table
 from scanned_by_engines import Scans, opened_elsewhere
 from scripted_work import Opener, Peculiar, Scripted, Spy, Spying, cannot_open, dies, same
+from torch.nn import Linear, Sequential
 from typer.testing import CliRunner
 
 from audit.cli import app
 from audit.corpus.images import open_image
-from audit.engine.driver import drive
+from audit.engine.driver import LocalEngine, drive
 from audit.engine.interface import SILENT, Progress, Trial, WorkSource
 from audit.errors import EngineError, TargetError, UsageError
 from audit.files import PrivateFolder
+from audit.targets.opening import environment
 from audit.workflows import execution, scan
 from audit.workflows.options import ScanOptions
-from audit.workflows.setup import ScanSetup, open_scan
+from audit.workflows.setup import ScanSetup, choose_engine, open_scan
 
 if any(find_spec(name) is None for name in ("ray", "tblib")):
     pytest.skip("needs the extra: pip install 'docaudit[ray]'", allow_module_level=True)
@@ -83,9 +87,12 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         temporary(patch) as folder,
         PrivateFolder(folder) as own,
         PrivateFolder(folder) as spilled,
-        RayEngine(workers=2)._connected(own, spilled) as ray,
     ):
-        yield ray
+        # Two GPUs that are not there, for those who count them.
+        library = engine_module._library(local=True)
+        patch.setattr(library, "init", partial(library.init, num_gpus=2))
+        with RayEngine(workers=2)._connected(own, spilled) as ray:
+            yield ray
 
 
 @pytest.fixture
@@ -203,6 +210,53 @@ def test_trials_that_kill_every_worker_are_given_up(here: Path) -> None:
     assert "fewer workers" in raised.value.hint
 
 
+@pytest.mark.usefixtures("cluster")
+def test_each_worker_has_a_gpu_of_its_own(here: Path, tmp_path: Path) -> None:
+    source = WorkSource(Spy(), Spying(tmp_path, (), meet=2), same)
+    assert run(RayEngine(gpu=True), source, ["a", "b"])
+    assert {place.name.partition("-")[0] for place in tmp_path.iterdir()} == {"0", "1"}
+
+
+@pytest.mark.parametrize(
+    ("count", "more", "ray", "workers", "notice"),
+    [
+        (8, {}, True, 8, "Using 8 GPUs: one worker each"),
+        (8, {}, False, None, "Using 1 of 8 GPUs. For one worker each: pip install 'docaudit[ray]'"),
+        (1, {}, True, None, ""),
+        (8, {"seconds": 600.0}, True, None, ""),
+        (8, {"engine": "ray:workers=3"}, True, 3, ""),
+    ],
+)
+def test_a_scan_takes_all_gpus_of_its_machine_without_being_asked(
+    count: int, more: dict[str, Any], ray: bool, workers: int | None, notice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: count)
+    if not ray:
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    target = SimpleNamespace(model=Linear(2, 2))
+    engine, words = choose_engine(ScanOptions(Path(), Path(), Path(), **more), "cuda", target)
+    assert words == notice
+    assert getattr(engine, "workers", None) == workers
+    assert getattr(engine, "gpu", True)
+    # A model that one GPU has no room for lies on several, and is asked here.
+    target.model = Sequential(Linear(2, 2), Linear(2, 2, device="meta"))
+    assert choose_engine(ScanOptions(Path(), Path(), Path()), "cuda", target) == (LocalEngine(), "")
+
+
+def test_a_head_without_a_gpu_has_workers_with_one(scans: Scans) -> None:
+    given = ScanOptions(scans.model, scans.data, scans.out, device="cuda", engine="ray:address=auto,gpus=0.5")
+    opened = open_scan(replace(given, references=scans.references))
+    assert opened.target.card.device == "cpu"
+    assert any("This machine has no GPU" in warning for warning in opened.warnings)
+    assert isinstance(opened.engine, RayEngine)
+    assert (opened.engine.gpu, opened.engine.gpus) == (True, 0.5)
+    filled = scan.fill_references(opened, SILENT)
+    source = execution.work_source(opened, opened.attacks[0], opened.target, filled)
+    sent = [source.elsewhere.target, *source.elsewhere.models.values()]
+    assert {model.card.device for model in sent} == {"cuda"}
+    assert environment(opened.target, opened.device).device == "GPU"
+
+
 def test_no_trials_start_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "_library", pytest.fail)
     assert run(RayEngine(), WorkSource(Spy(), dies, same), []) == []
@@ -304,6 +358,15 @@ def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
     opened, source = opened_source(scans, batch_size=256)
     work = opened_elsewhere(source, scans.out / "copies")
     target = work.case.target
+    # The next attack, in another number format, finds the weights loaded and the data set read.
+    kept = source.keeps(lambda root, names: root)
+    filled = scan.fill_references(opened, SILENT)
+    works = [execution.work_source(opened, opened.attacks[0], one, filled) for one in (target, opened.target)]
+    first, second = (one.elsewhere(kept).case for one in works)
+    assert (first.target.card.dtype, second.target.card.dtype) == ("bfloat16", "float32")
+    assert first.target.model is second.target.model
+    assert first.references.auxiliary is second.references.auxiliary
+    assert first.corpus is second.corpus
     assert (target.card.dtype, target.batch_tokens) == ("bfloat16", 256)
     assert work.case.references.auxiliary.card.dtype == "float32"
     assert work.case.corpus.documents == opened.corpus.documents

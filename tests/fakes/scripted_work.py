@@ -84,7 +84,6 @@ class Spy:
             "mode": stat.S_IMODE(own.parent.stat().st_mode),
             "place": str(own),
             "statistics": os.environ["RAY_USAGE_STATS_ENABLED"],
-            "gpus": os.environ.get("CUDA_VISIBLE_DEVICES", ""),
         }
 
 
@@ -99,7 +98,7 @@ class Spying:
     def __call__(self, fetch: Fetch) -> Spy:
         place = fetch(self.root, self.names)
         if self.meet:
-            tempfile.mkdtemp(dir=self.root)
+            tempfile.mkdtemp(dir=self.root, prefix=os.environ.get("CUDA_VISIBLE_DEVICES", "") + "-")
             while len([path for path in self.root.iterdir() if path.is_dir()]) < self.meet:
                 time.sleep(0.05)
         return Spy(place)

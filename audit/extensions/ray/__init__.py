@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import logging
 import math
@@ -14,7 +13,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,9 +21,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from audit.engine.driver import drive
-from audit.engine.interface import WIDTH, EngineSettings, Json, Outcomes, Trial, Work, WorkSource
+from audit.engine.interface import WIDTH, EngineSettings, Json, Outcomes, Trial, WorkSource
 from audit.errors import EngineError, UsageError
+from audit.extensions.ray.workers import Files, Worker
 from audit.files import PrivateFolder, table_beside
 
 CHUNKS_PER_WORKER = 4
@@ -37,9 +36,6 @@ PATIENCE = 600.0
 
 _SETTINGS: Mapping[str, Mapping[str, str]] = table_beside(__file__, "ray.toml")
 """For Ray started here or elsewhere (`all`), and for Ray started here (`here`)."""
-
-CHUNK = 64 << 20
-"""Bytes of a file that are sent at once."""
 
 
 def make_engine(settings: EngineSettings) -> RayEngine:
@@ -191,106 +187,6 @@ class RayEngine:
         n_workers = min(self.workers or max(1, fits), n_trials)
         share = self.gpus or (1 / math.ceil(n_workers / gpus) if gpus else 1)
         return n_workers, {"num_cpus": cpus, "num_gpus": share if self.gpu else 0}
-
-
-@dataclass(eq=False)
-class Worker:
-    """One process of the pool: opens each work with what it has kept of those before, then drives chunks of trials.
-
-    Attributes:
-        width: attempts in flight.
-        shared: see `RayEngine`.
-    """
-
-    width: int
-    shared: Path | None
-    kept: dict[int, Any] = field(default_factory=dict)
-    files: Sequence[Any] = ()
-
-    def node(self) -> str:
-        """Return the id of the node that this runs on."""
-        import ray
-
-        return str(ray.get_runtime_context().get_node_id())
-
-    def open(self, number: int, keeps: Sequence[Any], elsewhere: Callable[[Any], Work], files: Sequence[Any]) -> None:
-        """Open a work.
-
-        Args:
-            number: of what it shares with others.
-            keeps: the reference to what opens that.
-            elsewhere: see `WorkSource`.
-            files: the `Files` of this node and of the driver's; none where these are the same.
-        """
-        import ray
-
-        self.files = files
-        with _traceback_kept():
-            if number not in self.kept:
-                self.kept = {number: ray.get(keeps[0])(self.fetch)}
-            self.work = elsewhere(self.kept[number])
-
-    def fetch(self, root: Path, names: Sequence[str]) -> Path:
-        """See `audit.files.Fetch`."""
-        import ray
-
-        if self.files and not (self.shared and root.is_relative_to(self.shared)):
-            try:
-                return Path(ray.get(self.files[0].copy.remote(self.files[1], root, names)))
-            except ray.exceptions.RayTaskError as error:
-                raise error.cause from None
-        if not root.is_dir():
-            raise EngineError(f"a worker does not see {root}", "mount it on every node, or leave shared=DIR out")
-        return root
-
-    def run(self, trials: Sequence[Trial]) -> Iterator[tuple[str, Json]]:
-        """Yield the outcome of each trial as soon as it is complete."""
-        with _traceback_kept():
-            yield from drive(self.work, trials, self.width)
-
-
-class Files:
-    """One process of a node: gives the driver's files away, or copies them to its node, once for all workers there."""
-
-    folder: PrivateFolder | None = None
-
-    def read(self, path: Path, start: int) -> bytes:
-        """Read a part of a file of the driver's node."""
-        with _traceback_kept():
-            try:
-                with path.open("rb") as stream:
-                    stream.seek(start)
-                    return stream.read(CHUNK)
-            except OSError as error:
-                raise EngineError(f"{path}: {error.strerror}") from None
-
-    def copy(self, source: Any, root: Path, names: Sequence[str]) -> Path:
-        """Copy files of a folder that are not here yet from the driver's `Files`; return the folder of the copies."""
-        import ray
-
-        self.folder = self.folder or PrivateFolder()
-        place = self.folder.path / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
-        for name in names:
-            file = place / name
-            if not file.exists():
-                file.parent.mkdir(parents=True, exist_ok=True)
-                with file.with_name(f"{file.name}.part").open("wb") as stream:
-                    while part := ray.get(source.read.remote(root / name, stream.tell())):
-                        stream.write(part)
-                os.replace(stream.name, file)
-        return place
-
-
-@contextmanager
-def _traceback_kept() -> Iterator[None]:
-    """Make exceptions picklable with their traceback, so that the driver knows their position."""
-    from tblib import pickling_support
-
-    try:
-        yield
-    except Exception as error:
-        pickling_support.install(error)
-        raise
 
 
 @dataclass
