@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ class Nodes(Progress):
     at: int = 1
     done: int = 0
     counts: bool = True
-    copies: list[Path] = field(default_factory=list)
+    copies: list[str] = field(default_factory=list)
 
     def stage(self, name: str, total: int = 0) -> None:
         self.counts = name.startswith("attack")
@@ -53,7 +54,7 @@ class Nodes(Progress):
     def advance(self, steps: int = 1) -> None:
         self.done += steps * self.counts
         if self.done == self.at:
-            self.copies = [*self.place.glob(f"docaudit-*/**/{WEIGHTS}")]
+            self.copies = glob(f"{self.place}/docaudit-*/**/{WEIGHTS}", recursive=True)
             self.cluster.remove_node(self.first, allow_graceful=False)
 
     def left(self) -> list[Path]:
