@@ -95,7 +95,7 @@ def estimate_losses(target: Target, queries: Sequence[TrainingLoss]) -> list[Flo
         costs = costs_of(target.model, hidden, pages)
         return page_losses(costs), sum_of_losses(costs)
 
-    table = target.forward.word_embeddings
+    table = target.forward.words.weight
     answers: list[Floats] = [np.empty(0)] * len(queries)
     for rows, (losses, gradients) in target.forward.gradients([query.page for query in queries], judge):
         for row, loss, gradient in zip(rows, losses, gradients, strict=True):

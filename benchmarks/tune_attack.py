@@ -255,9 +255,9 @@ def _shadow_case(opened: TuningSetup, attack: Reconstruction, cache: Path, progr
         recipe=Recipe(seed=options.seed),
         device=opened.device,
         progress=progress,
-        images=shadow.encoder.images,
+        images=getattr(shadow.encoder.page_images, "open_image", None),
     )
-    public = load(folder, device=opened.device, images=shadow.encoder.images)
+    public = load(folder, device=opened.device, images=getattr(shadow.encoder.page_images, "open_image", None))
     return Case(shadow, members, References(public))
 
 

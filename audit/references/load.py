@@ -364,7 +364,7 @@ def load_public(path: AnyFolder, target: Checkpoint, batch_tokens: int | None = 
 def _images_of(target: Checkpoint) -> OpenImage | None:
     """Return the function that opens the pages' images; None for targets that see none."""
     if isinstance(target, EncoderTarget):
-        return target.encoder.images
+        return getattr(target.encoder.page_images, "open_image", None)
     return target.images if isinstance(target, AnsweringTarget) else None
 
 

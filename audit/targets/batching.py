@@ -68,6 +68,12 @@ def padded_rows(n_rows: int) -> int:
     return -(-n_rows // STEP) * STEP
 
 
+def in_blocks(rows: torch.Tensor, head: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """Return what `head` gives for rows (n_rows, n_columns): it is given full blocks of them."""
+    filled = torch.nn.functional.pad(rows, (0, 0, 0, padded_rows(len(rows)) - len(rows)))
+    return head(filled)[: len(rows)]
+
+
 def batches(lengths: Sequence[int], batch_tokens: int, n_appended: int = 0) -> Iterator[tuple[int, list[int]]]:
     """Group rows into batches.
 

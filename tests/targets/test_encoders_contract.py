@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from audit.corpus.documents import Document
+from audit.targets import TABLE
 from audit.targets import interface as ask
+from audit.targets.batching import STEP
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.loading import load
 from audit.targets.encoders.target import EncoderTarget, best_first
@@ -195,6 +197,17 @@ def test_batches_of_fixed_size_as_on_a_gpu_give_the_same_answers(
         for query, together, expected in zip(queries[::3], target.ask(queries)[::3], answers[::3], strict=True):
             same_answers(kind, plain(together), plain(target.ask([query])[0]))
             np.testing.assert_allclose(plain(expected), plain(together), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", TABLE["splits_last"])
+def test_the_last_layer_computes_the_places_that_are_read_alone(family: str, tmp_path: Path) -> None:
+    target = opened(encoder_zoo.write_encoder(tmp_path, family, "mlm"))
+    queries, rows, last = queries_of(target, ask.MaskedLoss), list[int](), target.forward._last
+    last.intermediate.register_forward_hook(lambda _, given, __: rows.append(given[0].shape[:-1].numel()))
+    found = target.ask(queries)
+    assert sum(rows) < sum(map(len, found)) + STEP * len(rows) < sum(len(query.page.ids) for query in queries)
+    target.forward._last = None
+    assert all(map(np.array_equal, found, target.ask(queries)))
 
 
 def shape_of(query: Any, target: EncoderTarget) -> tuple[int, ...]:

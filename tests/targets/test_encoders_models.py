@@ -298,13 +298,13 @@ def test_the_same_picture_over_other_boxes_is_seen_anew(family: Any, tmp_path: P
     """Two windows of a document share its picture, not what lies under their tokens."""
     target = load(tiny.checkpoint(tmp_path, family, "token-classification"), images=tiny.page_image)
     kind = family_named(family)
-    assert target.sight is not None
+    sight = kind.sight_of(target.model.config)
     assert kind.boxes is not None
     first = target.encode(replace(tiny.documents(1, 0, 0)[0], image="m0.png"))
     assert first is not None
     second = replace(first, boxes=np.clip(first.boxes + 0.1, 0, 1))
-    visual = VisualInputs(getattr(target.model, kind.encoder), target.sight, kind.boxes, "cpu")
+    visual = VisualInputs(getattr(target.model, kind.encoder), sight, kind.boxes, "cpu")
     with torch.inference_mode():
-        made = visual.batch([first, second, first], 128)[target.sight.argument]
+        made = visual.batch([first, second, first], 128)[sight.argument]
     assert torch.equal(made[0], made[1]) == (family == "layoutlmv3")  # it takes the picture as a whole
     assert torch.equal(made[0], made[2])

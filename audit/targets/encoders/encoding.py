@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +17,7 @@ from audit.errors import TargetError
 from audit.targets import wording
 from audit.targets.checkpoint.loading import unpadded
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
-from audit.targets.encoders.families import OpenImage, PageImageReader
+from audit.targets.encoders.families import PageImageReader
 from audit.targets.encoders.heads import HeadName
 
 ADVICE = "use these names in the documents (docaudit import --labels MODEL_DIR mends their case)"
@@ -159,6 +160,7 @@ def ends_of(tokenizer: Any) -> tuple[list[int], list[int]]:
     return first, last
 
 
+@dataclass(eq=False)
 class Encoder:
     """Turns documents into `Encoding`s with one checkpoint's tokenizer.
 
@@ -171,27 +173,23 @@ class Encoder:
         label_all_tokens: whether training labelled every token of a word, or the first one only (the default of
             Hugging Face's token classification scripts); the training loss must read what training read.
         needs_boxes: whether the model reads layout.
-        task: what the pages are labelled for; None: token classification where there are labels, else nothing.
+        task: what the pages are labelled for; token classification where there are labels and nothing is named.
         page_images: makes the picture of a page, for models that see it.
     """
 
-    def __init__(
-        self,
-        tokenizer: Any,
-        max_tokens: int,
-        labels: Sequence[str] = (),
-        label_all_tokens: bool = False,
-        needs_boxes: bool = True,
-        task: HeadName | None = None,
-        page_images: PageImageReader | None = None,
-    ) -> None:
-        self.tokenizer = tokenizer
-        self.max_tokens = max_tokens
-        self.labels = tuple(labels)
-        self.label_all_tokens = label_all_tokens
-        self.needs_boxes = needs_boxes
-        self.page_images = page_images
-        self.task: HeadName = task or ("token-classification" if labels else "mlm")
+    tokenizer: Any
+    max_tokens: int
+    labels: Sequence[str] = ()
+    label_all_tokens: bool = False
+    needs_boxes: bool = True
+    task: HeadName = "mlm"
+    page_images: PageImageReader | None = None
+
+    def __post_init__(self) -> None:
+        """Read the tokenizer's own marks."""
+        tokenizer, self.labels = self.tokenizer, tuple(self.labels)
+        if self.labels and self.task == "mlm":
+            self.task = "token-classification"
         # The last token's box is the page's far corner (LayoutLM, BROS), unless the tokenizer has another one.
         box = getattr(tokenizer, "sep_token_box", None) or [BOX_SCALE] * 4
         self._sep_box = np.array([box], float) / BOX_SCALE
@@ -202,12 +200,7 @@ class Encoder:
         # Fields of one document are encoded one after the other, by trial listing and by the attack.
         self._tokens = lru_cache(maxsize=4096)(self._tokenise)
         # So are their pages, by every attack; pictures are too large to be kept.
-        self._page = self._encode if page_images else lru_cache(maxsize=4096)(self._encode)
-
-    @property
-    def images(self) -> OpenImage | None:
-        """The function that opens the pages' images; None for models that see none."""
-        return None if self.page_images is None else self.page_images.open_image
+        self._page = self._encode if self.page_images else lru_cache(maxsize=4096)(self._encode)
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """Return the document's tokens as the model reads them; see `TokenTarget.encode`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import InitVar, dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -12,9 +13,11 @@ import numpy as np
 import torch
 
 from audit.arrays import Floats
+from audit.targets import TABLE
 from audit.targets.batching import Batch, batches, bucket_of, padded_rows, unless_out_of_memory
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import Family, VisualInputs
+from audit.targets.encoders.heads import running
 
 BATCH_TOKENS = {"cpu": 2048, "mps": 16384, "cuda": 65536}
 """Padded tokens of one forward pass, by kind of device (the fastest of a few tried on two CPU cores)."""
@@ -26,6 +29,7 @@ Change = Callable[[Sequence[Encoding], torch.Tensor], torch.Tensor]
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
+@dataclass(eq=False)
 class Forward:
     """The encoder of one checkpoint.
 
@@ -41,34 +45,29 @@ class Forward:
             attention of Longformer); what the head itself makes of it is thrown away.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        family: Family,
-        pad_id: int,
-        device: str,
-        batch_tokens: int,
-        dtype: str = "float32",
-        *,
-        through_head: bool = False,
-    ) -> None:
-        self.family = family
-        self.device = device
+    model: Any
+    family: Family
+    pad_id: int
+    device: str
+    batch_tokens: InitVar[int]
+    dtype: str = "float32"
+    through_head: bool = False
+
+    def __post_init__(self, batch_tokens: int) -> None:
+        """Find the encoder, and how it sees pages."""
         self.batch = Batch(batch_tokens)
-        self.dtype = dtype
         # CUDA kernels depend on the number of rows, so there it is always the same.
-        self.fixed_rows = device != "cpu"
-        self._encoder = getattr(model, family.encoder)
-        self._model = model if through_head else None
-        self._words = self._encoder.get_input_embeddings()
+        self.fixed_rows = self.device != "cpu"
+        self._encoder = getattr(self.model, self.family.encoder)
+        self.words = self._encoder.get_input_embeddings()
         # What a backward pass needs of a row, compared with a forward pass: the states of all layers, not of one.
-        self._backward_cost: int = model.config.num_hidden_layers
-        self._pad_id = pad_id
-        sight = family.sight_of(model.config)
+        self._backward_cost: int = self.model.config.num_hidden_layers
+        splits_last = self.model.config.model_type in TABLE["splits_last"]
+        self._last = self._encoder.encoder.layer[-1] if splits_last else None
+        sight, boxes, self._visual = self.family.sight_of(self.model.config), self.family.boxes, None
         self._n_appended = 0 if sight is None else sight.n_appended
-        self._visual = None
-        if sight is not None and family.boxes is not None:
-            self._visual = VisualInputs(self._encoder, sight, family.boxes, device)
+        if sight is not None and boxes is not None:
+            self._visual = VisualInputs(self._encoder, sight, boxes, self.device)
 
     def hidden(
         self, lengths: Sequence[int], page_of: Callable[[int], Encoding]
@@ -91,13 +90,32 @@ class Forward:
 
         return self._run_batches(lengths, run)
 
+    def hidden_at(
+        self, pages: Sequence[Encoding], places: Sequence[Sequence[int]]
+    ) -> Iterator[tuple[list[int], torch.Tensor]]:
+        """Yield per batch: its rows, and the last hidden states at each row's places, one row after the other.
+
+        See `hidden`; shape (n_places_of_all_rows, n_hidden). Where the family allows it, the last layer computes little
+        else; the states are the same.
+        """
+
+        def run(rows: Sequence[int], bucket: int, n_rows: int) -> torch.Tensor:
+            inputs = self._padded([pages[row] for row in rows], bucket, n_rows)
+            indices = _indices([places[row] for row in rows], n_rows)
+            if self._last is None or self.fixed_rows:
+                return self._encode(inputs, bucket)[*(one.to(self.device) for one in indices[:2])]
+            with only_at(self._last, indices):
+                return self._encode(inputs, len(indices[0]))[0]
+
+        for rows, states in self._run_batches([len(page.ids) for page in pages], run):
+            yield rows, states[: sum(len(places[row]) for row in rows)]
+
     def exact(self, page: Encoding) -> torch.Tensor:
         """Return the last hidden states of one page, (1, n_padded_tokens, n_hidden), float32; differentiable."""
         bucket = bucket_of(len(page.ids), self._n_appended)
         with torch.no_grad():
             inputs = self._padded([page], bucket, 1)
-        states: torch.Tensor = self._last_states(inputs)[:, : padded_rows(bucket)]
-        return states
+        return self._last_states(inputs)[:, : padded_rows(bucket)]
 
     def gradients(
         self, pages: Sequence[Encoding], judge: Judge, change: Change = lambda _, embedded: embedded
@@ -142,25 +160,18 @@ class Forward:
                     break
                 yield part, outcome
 
-    @property
-    def word_embeddings(self) -> torch.Tensor:
-        """The embedding of every token: shape (n_vocabulary, n_hidden)."""
-        table: torch.Tensor = self._words.weight
-        return table
-
     def _encode(self, inputs: dict[str, torch.Tensor], bucket: int) -> torch.Tensor:
         with torch.autocast(self.device, DTYPES[self.dtype], enabled=self.dtype != "float32"):
             states = self._last_states(inputs)
         # Of tokens that the model appended, only as many go on as fill the last block of the text's.
-        kept: torch.Tensor = states[:, : padded_rows(bucket)].float()
-        return kept
+        return states[:, : padded_rows(bucket)].float()
 
     def _last_states(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        if self._model is None:
+        if not self.through_head:
             states: torch.Tensor = self._encoder(**inputs).last_hidden_state
             return states
         with outputs_of(self._encoder) as seen:
-            self._model(**inputs)
+            self.model(**inputs)
         return seen[-1].last_hidden_state  # type: ignore[no-any-return]  # whatever transformers' models return
 
     def _differentiate(
@@ -186,11 +197,11 @@ class Forward:
             leaves.append(change(pages, embedded.detach()).requires_grad_())
             return leaves[-1]
 
-        with self._words.register_forward_hook(begin):
+        with self.words.register_forward_hook(begin):
             yield leaves
 
     def _padded(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> dict[str, torch.Tensor]:
-        ids = np.full((n_rows, bucket), self._pad_id, np.int64)
+        ids = np.full((n_rows, bucket), self.pad_id, np.int64)
         mask = np.zeros((n_rows, bucket), np.int64)
         boxes = np.zeros((n_rows, bucket, 4))
         # Rows beyond the last page repeat the first one: their results are thrown away.
@@ -200,6 +211,42 @@ class Forward:
             ids[row, :length], mask[row, :length], boxes[row, :length] = page.ids, 1, page.boxes
         inputs = self.family.inputs(ids, mask, boxes, self.device)
         return inputs if self._visual is None else {**inputs, **self._visual.batch(pages, bucket)}
+
+
+def _indices(places: Sequence[Sequence[int]], n_pages: int) -> list[torch.Tensor]:
+    """Return the page, the place, and the slot among its page's places of each place; and the places of each page.
+
+    Shapes (n_read,) three times and (n_pages, n_slots), filled up to full blocks.
+    """
+    counts = [len(own) for own in places]
+    pages, slots = np.repeat(np.arange(len(places)), counts), np.concatenate([*map(np.arange, counts)])
+    of_page = np.zeros((n_pages, padded_rows(max(counts))), np.int64)
+    of_page[pages, slots] = found = np.concatenate(places)
+    read = np.pad(np.stack([pages, found, slots]), ((0, 0), (0, padded_rows(len(found)) - len(found))))
+    return [*torch.from_numpy(read), torch.from_numpy(of_page)]
+
+
+@contextmanager
+def only_at(layer: Any, indices: Sequence[torch.Tensor]) -> Iterator[None]:
+    """Within, a layer as BERT's gives the states at some places alone, (1, n_read, n_hidden); bit for bit the same.
+
+    Keys and values are those of all tokens; queries, and all that follows from them, of these places.
+    """
+    pages, places, slots, of_page = indices
+    own, rows = layer.attention.self, torch.arange(len(of_page))[:, None]
+
+    def attend(hidden: torch.Tensor, attention_mask: torch.Tensor | None = None, **_: Any) -> tuple[torch.Tensor, None]:
+        query, key, value = (
+            part(states).unflatten(-1, (own.num_attention_heads, -1)).transpose(1, 2)
+            for part, states in ((own.query, hidden[rows, of_page]), (own.key, hidden), (own.value, hidden))
+        )
+        mask = None if attention_mask is None else attention_mask[:, :, : of_page.shape[1]]
+        found = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, scale=own.scaling)
+        return found.transpose(1, 2).flatten(2)[pages, slots][None], None
+
+    cut = layer.attention.output.register_forward_pre_hook(lambda _, given: (given[0], given[1][pages, places][None]))
+    with running(own, attend), cut:
+        yield
 
 
 @contextmanager

@@ -7,7 +7,7 @@ no part of a head (a dense layer before the classifier, a pooler, a mean over th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from audit.arrays import Floats, Ints
 from audit.targets import interface as asked
-from audit.targets.batching import padded_rows
+from audit.targets.batching import in_blocks, padded_rows
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
 from audit.targets.encoders.models import masked_relations
 
@@ -27,7 +27,7 @@ from audit.targets.encoders.models import masked_relations
 def own_scores(model: Any, rows: torch.Tensor) -> torch.Tensor:
     """Score gathered hidden states (n_rows, n_hidden) with the head: (n_rows, n_outputs)."""
     ids = torch.zeros(1, len(rows), dtype=torch.int64, device=rows.device)
-    with _encoded(model, rows[None]):
+    with answering(model.base_model, _Encoded(last_hidden_state=rows[None])):
         scores: torch.Tensor = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
     return scores[0]
 
@@ -45,7 +45,13 @@ def own_page_scores(model: Any, hidden: torch.Tensor, lengths: Sequence[int]) ->
     filled = nn.functional.pad(hidden, (0, 0, 0, 0, 0, padded_rows(n_pages) - n_pages))
     n_own = torch.tensor([*lengths, *[1] * (len(filled) - n_pages)], device=hidden.device)
     mask = (torch.arange(hidden.shape[1], device=hidden.device) < n_own[:, None]).long()
-    with _encoded(model, filled):
+    encoder = model.base_model
+    # What its pooler, where it has one, makes of each page; ALBERT's is a linear layer alone.
+    pooler, activation = getattr(encoder, "pooler", None), getattr(encoder, "pooler_activation", None)
+    pooled = None
+    if pooler is not None:
+        pooled = pooler(filled) if activation is None else activation(pooler(filled[:, 0]))
+    with answering(encoder, _Encoded(last_hidden_state=filled, pooler_output=pooled)):
         scores: torch.Tensor = model(input_ids=torch.zeros_like(mask), attention_mask=mask).logits
     return scores[:n_pages]
 
@@ -59,23 +65,10 @@ class _Encoded(BaseModelOutputWithPooling):  # type: ignore[misc]  # transformer
 
 
 @contextmanager
-def _encoded(model: Any, hidden: torch.Tensor) -> Iterator[None]:
-    """Within, the encoder answers with these last hidden states, without running."""
-    encoder = model.base_model
-    # What its pooler, where it has one, makes of each page; ALBERT's is a linear layer alone.
-    pooler, activation = getattr(encoder, "pooler", None), getattr(encoder, "pooler_activation", None)
-    pooled = None
-    if pooler is not None:
-        pooled = pooler(hidden) if activation is None else activation(pooler(hidden[:, 0]))
-    with answering(encoder, _Encoded(last_hidden_state=hidden, pooler_output=pooled)):
-        yield
-
-
-@contextmanager
-def answering(module: nn.Module, output: Any) -> Iterator[None]:
-    """Within, the module gives this output, without running."""
+def running(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
+    """Within, the module runs this function in place of its own."""
     own = vars(module).get("forward")
-    module.forward = lambda *_, **__: output
+    module.forward = forward
     try:
         yield
     finally:
@@ -84,8 +77,15 @@ def answering(module: nn.Module, output: Any) -> Iterator[None]:
             module.forward = own
 
 
+def answering(module: nn.Module, output: Any) -> AbstractContextManager[None]:
+    """Within, the module gives this output, without running."""
+    return running(module, lambda *_, **__: output)
+
+
 HeadName = Literal["mlm", "token-classification", "document-classification", "spade-extraction", "spade-linking"]
-LOSSES: frozenset[type[asked.Query[Any]]] = frozenset({asked.TrainingLoss, asked.CompletionLoss, asked.RelaxedLoss})
+LOSSES: frozenset[type[asked.Query[Any]]] = frozenset(
+    {asked.TrainingLoss, asked.CompletionLoss, asked.RelaxedLoss, asked.PageAdaptation}
+)
 """What every head with a training loss over tokens answers."""
 
 
@@ -149,19 +149,6 @@ def sum_of_losses(terms: Sequence[Costs]) -> torch.Tensor:
     return torch.stack([term.sum_of_means() for term in terms]).sum()
 
 
-def read_rows(hidden: torch.Tensor, read: torch.Tensor, head: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    """Return outputs of `head` for the tokens that `read` marks: shape (n_read, n_outputs).
-
-    Args:
-        hidden: (n_pages, n_tokens, n_hidden).
-        read: (n_pages, n_tokens), boolean.
-        head: takes (n_rows, n_hidden); it is given a multiple of `batching.STEP` rows, see there.
-    """
-    rows = hidden[read]
-    filled = torch.nn.functional.pad(rows, (0, 0, 0, padded_rows(len(rows)) - len(rows)))
-    return head(filled)[: len(rows)]
-
-
 def bio_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
     """Return cross-entropies of the tokens that have a tag to read."""
     return (label_costs(partial(own_scores, model), hidden, [page.labels for page in pages]),)
@@ -173,7 +160,7 @@ def label_costs(
     """Return cross-entropies of each page's `labels`, (n_tokens,) each, where they are read."""
     padded = padded_labels(labels, hidden.shape[1])
     read = padded != NOT_READ
-    logits = read_rows(hidden, torch.from_numpy(read).to(hidden.device), head)
+    logits = in_blocks(hidden[torch.from_numpy(read).to(hidden.device)], head)
     chosen = torch.log_softmax(logits, dim=-1).gather(-1, torch.from_numpy(padded[read]).to(hidden.device)[:, None])
     return Costs(-chosen[:, 0], read.sum(axis=1))
 
@@ -231,7 +218,7 @@ def _relation_scores(extractor: Any, hidden: torch.Tensor, read: np.ndarray[Any,
     readable = torch.from_numpy(read).to(hidden.device)
 
     def projected(layer: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-        rows = read_rows(hidden, readable, layer)
+        rows = in_blocks(hidden[readable], layer)
         spread = rows.new_zeros(*readable.shape, rows.shape[-1])
         spread[readable] = rows
         return spread

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from typing import Any, TypeVar, cast
 
@@ -15,7 +16,7 @@ from audit.cards import TargetCard
 from audit.corpus.documents import Document
 from audit.targets import interface
 from audit.targets.adaptation import adapt, adapted_layer, share_right
-from audit.targets.batching import padded_rows
+from audit.targets.batching import in_blocks
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder, unknown_labels
 from audit.targets.encoders.families import Family
@@ -23,6 +24,8 @@ from audit.targets.encoders.forward import BATCH_TOKENS, Forward
 from audit.targets.encoders.heads import HEADS, CostsOf, HeadName, own_scores, page_losses, sum_of_losses
 
 A = TypeVar("A")
+HEAD_ROWS = 128
+"""About how many positions the head of a masked language model scores at once."""
 
 
 class EncoderTarget:
@@ -47,12 +50,9 @@ class EncoderTarget:
         self.labels = encoder.labels
         self.head: Any = HEADS[cast("HeadName", card.task)]
         self.answers: frozenset[type[interface.Query[Any]]] = self.head.answers
-        if self.head.costs is not None:
-            self.answers |= {interface.PageAdaptation}
         tokenizer = encoder.tokenizer
         # Where positions follow from it, padding is what the model takes for it.
         pad_id = model.config.pad_token_id if family.counts_from_padding else tokenizer.pad_token_id
-        self.sight = family.sight_of(model.config)
         self.forward = Forward(
             model,
             family,
@@ -62,7 +62,11 @@ class EncoderTarget:
             card.dtype,
             through_head=self.head.classes is not None,
         )
+        losses = TokenLosses(model, self.forward, self.head.costs)
         self._methods: dict[type[interface.Query[Any]], Any] = {
+            interface.TrainingLoss: lambda asked: enumerate(losses.training(asked)),
+            interface.CompletionLoss: lambda asked: enumerate(losses.completions(asked)),
+            interface.RelaxedLoss: lambda asked: enumerate(losses.relaxed(asked)),
             interface.FillMask: self._fill_mask,
             interface.BestTokens: self._best_tokens,
             interface.CandidateLogits: lambda asked: (
@@ -75,13 +79,6 @@ class EncoderTarget:
             interface.BestClass: self._best_classes,
             interface.PageAdaptation: lambda asked: enumerate(self._adapt(query.page, query.rule) for query in asked),
         }
-        if self.head.costs is not None:
-            losses = TokenLosses(model, self.forward, self.head.costs)
-            self._methods |= {
-                interface.TrainingLoss: lambda asked: enumerate(losses.training(asked)),
-                interface.CompletionLoss: lambda asked: enumerate(losses.completions(asked)),
-                interface.RelaxedLoss: lambda asked: enumerate(losses.relaxed(asked)),
-            }
         # Vocabularies are often padded: the model's last outputs may stand for no token at all.
         padding = range(len(tokenizer), model.config.vocab_size)
         unknown = () if tokenizer.unk_token_id is None else (tokenizer.unk_token_id,)
@@ -132,61 +129,67 @@ class EncoderTarget:
 
     def _logits_at(self, queries: Sequence[Any]) -> Iterator[tuple[int, Floats]]:
         """Yield each query's index and the logits over the vocabulary at its position, shape (n_vocabulary,)."""
-        for rows, hidden in self._hidden([query.page for query in queries]):
-            places = torch.tensor([queries[row].position for row in rows], device=hidden.device)
-            own = hidden[torch.arange(len(rows), device=hidden.device), places]
-            yield from zip(rows, self._vocabulary_logits(own), strict=True)
+        found = self._logits_of([query.page for query in queries], [(query.position,) for query in queries])
+        return ((row, logits[0]) for row, logits in found)
 
     def _best_tokens(self, queries: Sequence[interface.BestTokens]) -> Iterator[tuple[int, Ints]]:
-        pages = [query.page for query in queries]
-        for row, logits in self._logits_of(pages, [query.positions for query in queries]):
+        for row, logits in self._logits_of([query.page for query in queries], [query.positions for query in queries]):
             yield row, logits.argmax(axis=1)
 
     def _masked_losses(self, queries: Sequence[interface.MaskedLoss]) -> Iterator[tuple[int, Floats]]:
-        for row, surprisals in self._surprisals(queries):
-            query = queries[row]
-            yield row, surprisals[np.arange(len(surprisals)), query.page.ids[list(query.positions)]]
+        tokens = [query.page.ids[None, list(query.positions)] for query in queries]
+        return ((row, found[0]) for row, found in self._surprisals(queries, tokens))
 
     def _masked_completion_losses(self, queries: Sequence[Any]) -> Iterator[tuple[int, Floats]]:
-        for row, surprisals in self._surprisals(queries):
-            yield row, surprisals[np.arange(len(surprisals)), queries[row].completions].mean(axis=1)
+        found = self._surprisals(queries, [query.completions for query in queries])
+        return ((row, surprisals.mean(axis=1)) for row, surprisals in found)
 
-    def _surprisals(self, queries: Sequence[Any]) -> Iterator[tuple[int, Floats]]:
-        """Yield each query's index and minus the log-probability of every token at each position, all of them hidden.
+    def _surprisals(self, queries: Sequence[Any], tokens: Sequence[Ints]) -> Iterator[tuple[int, Floats]]:
+        """Yield each query's index and minus the log-probabilities of `tokens` at its positions, all of them hidden.
 
-        Shape (n_positions, n_vocabulary), nats.
+        Shape (n_completions, n_positions), nats, as that of a query's tokens.
         """
         pages = [query.page.masked(query.positions) for query in queries]
         for row, logits in self._logits_of(pages, [query.positions for query in queries]):
-            best = logits.max(axis=1, keepdims=True)
-            yield row, best + np.log(np.exp(logits - best).sum(axis=1, keepdims=True)) - logits
+            best = logits.max(axis=1)
+            total = best + np.log(np.exp(logits - best[:, None]).sum(axis=1))
+            yield row, total - logits[np.arange(len(logits)), tokens[row]]
 
     def _logits_of(self, pages: Sequence[Encoding], positions: Sequence[Sequence[int]]) -> Iterator[tuple[int, Floats]]:
         """Yield each page's index and the logits at its positions, shape (n_positions, n_vocabulary)."""
-        for rows, hidden in self._hidden(pages):
-            for number, row in enumerate(rows):
-                yield row, self._vocabulary_logits(hidden[number, list(positions[row])])
+        for rows, states in self.forward.hidden_at(pages, positions):
+            ends = np.cumsum([0, *(len(positions[row]) for row in rows)])
+            # The head scores many pages at once, in parts that bound memory.
+            for part in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(ends[:-1] // HEAD_ROWS)) + 1):
+                first = ends[part[0]]
+                logits = in_blocks(states[first : ends[part[-1] + 1]], partial(own_scores, self.model)).cpu()
+                for number in part:
+                    yield rows[number], logits[ends[number] - first : ends[number + 1] - first].double().numpy()
 
     def _tag_probabilities(self, queries: Sequence[interface.TagProbabilities]) -> Iterator[tuple[int, Floats]]:
-        for rows, hidden in self._hidden([query.page for query in queries]):
+        for rows, hidden, pages in self._read(queries):
             tags = self.head.tags(self.model, hidden).cpu().double().numpy()
-            for row, table in zip(rows, tags, strict=False):
-                yield row, np.exp(table[: len(queries[row].page.ids)])
+            for row, table, page in zip(rows, tags, pages, strict=False):
+                yield row, np.exp(table[: len(page.ids)])
 
     def _best_links(self, queries: Sequence[interface.BestLinks]) -> Iterator[tuple[int, Ints]]:
-        for rows, hidden in self._hidden([query.page for query in queries]):
-            yield from zip(rows, self.head.links(self.model, hidden, self._filled(queries, rows, hidden)), strict=False)
+        for rows, hidden, pages in self._read(queries):
+            yield from zip(rows, self.head.links(self.model, hidden, pages), strict=False)
 
     def _best_classes(self, queries: Sequence[interface.BestClass]) -> Iterator[tuple[int, int]]:
-        for rows, hidden in self._hidden([query.page for query in queries]):
-            scores = self.head.classes(self.model, hidden, self._filled(queries, rows, hidden))
-            yield from zip(rows, scores.cpu().double().numpy().argmax(axis=1).tolist(), strict=False)
+        for rows, hidden, pages in self._read(queries):
+            scores = self.head.classes(self.model, hidden, pages).cpu().double().numpy()
+            yield from zip(rows, scores.argmax(axis=1).tolist(), strict=False)
 
-    @staticmethod
-    def _filled(queries: Sequence[Any], rows: Sequence[int], hidden: torch.Tensor) -> list[Encoding]:
-        """Give the pages of a batch's rows; rows beyond the last page repeat the first."""
-        own = [queries[row].page for row in rows]
-        return own + own[:1] * (len(hidden) - len(rows))
+    def _read(self, queries: Sequence[Any]) -> Iterator[tuple[list[int], torch.Tensor, list[Encoding]]]:
+        """Per batch: its rows, the last hidden states (n_rows or more, n_padded_tokens, n_hidden), and their pages.
+
+        Rows beyond the last page repeat the first.
+        """
+        pages = [query.page for query in queries]
+        for rows, hidden in self.forward.hidden([len(page.ids) for page in pages], pages.__getitem__):
+            own = [pages[row] for row in rows]
+            yield rows, hidden, own + own[:1] * (len(hidden) - len(rows))
 
     def _adapt(self, page: Encoding, rule: interface.AdaptationRule) -> interface.Adapted:
         """Return how the model takes to one page when the last dense layer of its encoder is trained on it.
@@ -200,16 +203,6 @@ class EncoderTarget:
                 lambda: share_right(self.head, self.model, self.forward.exact(page), page),
                 rule,
             )
-
-    def _vocabulary_logits(self, hidden: torch.Tensor) -> Floats:
-        """Return logits (n_rows, n_vocabulary) of gathered hidden states (n_rows, n_hidden), head in float32."""
-        n_rows = len(hidden)
-        filled = torch.nn.functional.pad(hidden.float(), (0, 0, 0, padded_rows(n_rows) - n_rows))
-        return cast("Floats", own_scores(self.model, filled)[:n_rows].cpu().double().numpy())
-
-    def _hidden(self, pages: Sequence[Encoding]) -> Iterator[tuple[list[int], torch.Tensor]]:
-        """Per batch: its rows, and the encoder's last hidden states (n_rows or more, n_padded_tokens, n_hidden)."""
-        return self.forward.hidden([len(page.ids) for page in pages], pages.__getitem__)
 
 
 def best_first(scores: Floats, n: int) -> Ints:
@@ -266,7 +259,7 @@ class TokenLosses:
         pages = [replace(query.page) for query in queries]
         # Pages that queries share were copied, so that each one tells its query.
         query_of = dict(zip(pages, queries, strict=True))
-        table, shown = self.forward.word_embeddings, dict[bytes, torch.Tensor]()
+        table, shown = self.forward.words.weight, dict[bytes, torch.Tensor]()
 
         def embeddings(query: interface.RelaxedLoss) -> torch.Tensor:
             """Look up the embeddings of a query's candidates, once for all queries that have them."""
@@ -297,6 +290,5 @@ class TokenLosses:
 
 
 def _product(rows: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Multiply matrices in full blocks of rows, so that no row's product depends on how many there are."""
-    filled = torch.nn.functional.pad(rows, (0, 0, 0, padded_rows(len(rows)) - len(rows)))
-    return (filled @ right)[: len(rows)]
+    """Multiply matrices so that no row's product depends on how many there are."""
+    return in_blocks(rows, lambda filled: filled @ right)
