@@ -121,7 +121,7 @@ def test_relaxed_queries_leave_the_model_and_other_answers_as_they_were(target: 
     for a, b in zip(first, target.ask(exact), strict=True):
         np.testing.assert_array_equal(a, b)
     assert all(parameter.grad is None for parameter in target.model.parameters())
-    assert not target.forward._words._forward_hooks
+    assert not target.forward.words._forward_hooks
     kept = () if target.forward._visual is None else target.forward._visual._made.values()
     assert not any(made.requires_grad for _, made in kept), "pictures are kept, in or out of a graph"
 
