@@ -21,7 +21,7 @@ from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder, unknown_labels
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.forward import BATCH_TOKENS, Forward
-from audit.targets.encoders.heads import HEADS, CostsOf, HeadName, own_scores, page_losses, sum_of_losses
+from audit.targets.encoders.heads import HEADS, HeadName, own_scores, page_losses, sum_of_losses
 
 A = TypeVar("A")
 HEAD_ROWS = 128
@@ -68,9 +68,9 @@ class EncoderTarget:
             interface.CompletionLoss: lambda asked: enumerate(losses.completions(asked)),
             interface.RelaxedLoss: lambda asked: enumerate(losses.relaxed(asked)),
             interface.FillMask: self._fill_mask,
-            interface.BestTokens: self._best_tokens,
+            interface.BestTokens: lambda asked: ((n, own.argmax(axis=1)) for n, own in self._logits_of(asked)),
             interface.CandidateLogits: lambda asked: (
-                (n, own[asked[n].candidates]) for n, own in self._logits_at(asked)
+                (n, own[0, asked[n].candidates]) for n, own in self._logits_of(asked)
             ),
             interface.MaskedLoss: self._masked_losses,
             interface.MaskedCompletionLoss: self._masked_completion_losses,
@@ -122,19 +122,10 @@ class EncoderTarget:
         return [answers[row] for row in range(len(queries))]
 
     def _fill_mask(self, queries: Sequence[interface.FillMask]) -> Iterator[tuple[int, interface.Candidates]]:
-        for row, scores in self._logits_at(queries):
+        for row, (scores,) in self._logits_of(queries):
             scores[self._never_candidates] = -np.inf
             best = best_first(scores, queries[row].n_candidates)
             yield row, interface.Candidates(best, scores[best])
-
-    def _logits_at(self, queries: Sequence[Any]) -> Iterator[tuple[int, Floats]]:
-        """Yield each query's index and the logits over the vocabulary at its position, shape (n_vocabulary,)."""
-        found = self._logits_of([query.page for query in queries], [(query.position,) for query in queries])
-        return ((row, logits[0]) for row, logits in found)
-
-    def _best_tokens(self, queries: Sequence[interface.BestTokens]) -> Iterator[tuple[int, Ints]]:
-        for row, logits in self._logits_of([query.page for query in queries], [query.positions for query in queries]):
-            yield row, logits.argmax(axis=1)
 
     def _masked_losses(self, queries: Sequence[interface.MaskedLoss]) -> Iterator[tuple[int, Floats]]:
         tokens = [query.page.ids[None, list(query.positions)] for query in queries]
@@ -149,15 +140,15 @@ class EncoderTarget:
 
         Shape (n_completions, n_positions), nats, as that of a query's tokens.
         """
-        pages = [query.page.masked(query.positions) for query in queries]
-        for row, logits in self._logits_of(pages, [query.positions for query in queries]):
+        for row, logits in self._logits_of([replace(own, page=own.page.masked(own.positions)) for own in queries]):
             best = logits.max(axis=1)
             total = best + np.log(np.exp(logits - best[:, None]).sum(axis=1))
             yield row, total - logits[np.arange(len(logits)), tokens[row]]
 
-    def _logits_of(self, pages: Sequence[Encoding], positions: Sequence[Sequence[int]]) -> Iterator[tuple[int, Floats]]:
-        """Yield each page's index and the logits at its positions, shape (n_positions, n_vocabulary)."""
-        for rows, states in self.forward.hidden_at(pages, positions):
+    def _logits_of(self, queries: Sequence[Any]) -> Iterator[tuple[int, Floats]]:
+        """Yield each query's index and the logits at its positions, shape (n_positions, n_vocabulary)."""
+        positions = [(own.position,) if hasattr(own, "position") else own.positions for own in queries]
+        for rows, states in self.forward.hidden_at([own.page for own in queries], positions):
             ends = np.cumsum([0, *(len(positions[row]) for row in rows)])
             # The head scores many pages at once, in parts that bound memory.
             for part in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(ends[:-1] // HEAD_ROWS)) + 1):
@@ -225,7 +216,7 @@ class TokenLosses:
 
     model: Any
     forward: Forward
-    costs_of: CostsOf
+    costs_of: Any
 
     def training(self, queries: Sequence[interface.TrainingLoss]) -> list[Floats]:
         """Return the loss of each page with each candidate in place (step 2 of CDMI)."""
