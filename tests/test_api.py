@@ -19,7 +19,7 @@ from docaudit import Corpus, DocauditError, Policy, evaluate, load_record, scan
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOK = ROOT / "examples" / "first_audit.ipynb"
-pytestmark = pytest.mark.usefixtures("few_candidates", "few_steps")
+pytestmark = pytest.mark.usefixtures("few_candidates")
 
 
 def test_an_import_loads_nothing_that_computes():
