@@ -22,7 +22,7 @@ from audit.engine.interface import Progress, Trial, WorkSource
 if any(find_spec(name) is None for name in ("ray", "tblib")):
     pytest.skip("needs the extra: pip install 'docaudit[ray]'", allow_module_level=True)
 
-from audit.extensions.ray import RayEngine
+from audit.extensions.ray import RayEngine, _library
 
 pytestmark = pytest.mark.slow
 WEIGHTS = "adapter_model.safetensors"
@@ -74,6 +74,7 @@ def nodes(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
     place = tempfile.mkdtemp(prefix="n", dir="/tmp")  # short enough for sockets
     monkeypatch.setenv("TMPDIR", place)
     monkeypatch.setattr(tempfile, "tempdir", place)
+    _library(local=True)  # with a token of its own, before Ray is imported
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
