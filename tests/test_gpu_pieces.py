@@ -60,7 +60,7 @@ def steps_of(tmp_path, name):
 def test_the_pieces_are_ordered_by_worth_and_come_after_what_they_need():
     names = [one.name for one in PIECES]
     groups = list(dict.fromkeys(name.split("-")[0] for name in names))
-    assert (groups, len(names)) == (["speed", "cdmi", "epochs", "donut", "reading", "private"], len({*names}))
+    assert (groups, len(names)) == (["large", "speed", "cdmi", "epochs", "donut", "reading", "private"], len({*names}))
     for place, one in enumerate(PIECES):
         assert {*one.after} <= {*names[:place]}, one.name
 
@@ -97,3 +97,15 @@ def test_a_piece_that_is_killed_or_hangs_goes_on_from_its_steps(tmp_path, monkey
     assert steps_of(tmp_path, "killed") == ["first", "second"]
     late = Work("late", tmp_path / "work", Inputs(), "cpu", tiny=True, seconds=3.0)
     assert (run_apart(piece("late", "hang"), late), steps_of(tmp_path, "late")) == ("stopped", ["first"])
+
+
+@pytest.mark.parametrize("name", ["large-idefics3-8b", "large-llama-8b"])
+def test_a_model_in_the_shape_of_a_large_one_is_loaded_asked_and_scanned(name, tmp_path):
+    (one,) = [one for one in PIECES if one.name == name]
+    found = one.run(Work(name, tmp_path, Inputs(), "cpu", tiny=True, seconds=600.0))
+    asked = {"answers", "losses", "losses, every page read anew"}
+    assert asked | {"written", "loaded"} <= {*found.values}
+    assert all(found.values[way]["rows per second"] > 0 for way in asked)
+    assert ("scan" in found.values) == ("llama" in name)
+    assert not (tmp_path / name / "model").exists()
+    assert sum(line.startswith(f"| {way} |") for line in found.lines for way in asked) == 3

@@ -47,6 +47,23 @@ class Piece:
         return function if self.argument is None else partial(function, argument=self.argument)
 
 
+LARGE = tuple(
+    Piece(
+        f"large-{name}",
+        f"{shows} with random weights: loading, peak memory, answers and losses a second with and without one reading "
+        "of a page",
+        "benchmarks.gpu.large",
+        "measure",
+        name,
+    )
+    for name, shows in (
+        ("qwen-7b", "a Qwen2.5-VL of 7B"),
+        ("llama-8b", "a Llama of 8B and a short scan of it,"),
+        ("idefics3-8b", "an Idefics3 of 8B"),
+        ("qwen-3b", "a Qwen2.5-VL of 3B"),
+        ("donut-base", "a Donut of base size"),
+    )
+)
 SPEED = (
     Piece(
         "speed-passes",
@@ -184,4 +201,4 @@ PRIVATE = tuple(
         ("clients", math.inf),
     )
 )
-PIECES: tuple[Piece, ...] = (*SPEED, *CDMI, *EPOCHS, *DONUT, *READING, *PRIVATE)
+PIECES: tuple[Piece, ...] = (*LARGE, *SPEED, *CDMI, *EPOCHS, *DONUT, *READING, *PRIVATE)

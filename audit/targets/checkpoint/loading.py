@@ -42,7 +42,7 @@ def not_finite(model: Any) -> list[str]:
 
 
 LEAST_ROWS = 4
-"""Rows of a batch for which a GPU beside a model's weights must have room: with fewer, a second GPU helps more."""
+"""Rows of usual pages for which a GPU beside a model's weights must have room: as one page at twice the resolution."""
 
 
 def bytes_of_row(config: Any, n_tokens: int, n_answer: int) -> int:
@@ -74,7 +74,7 @@ def place(model: Any, device: str, row: int = 0, n_rows: int = 1) -> Any:
 
     try:
         whole = device != "cuda" or not row or getattr(model, "hf_quantizer", None) is not None
-        if whole or model.get_memory_footprint() + row * min(n_rows, LEAST_ROWS) <= torch.cuda.mem_get_info()[0]:
+        if whole or model.get_memory_footprint() + row * LEAST_ROWS <= torch.cuda.mem_get_info()[0]:
             return model.to(device)
         with quiet():
             return spread(model, places_of(model, get_max_memory(), row, n_rows))
@@ -92,8 +92,8 @@ def places_of(model: Any, free: Mapping[int | str, int], row: int, n_rows: int) 
     Args:
         model: of any device, "meta" too.
         free: bytes by device: the number of a GPU, or "cpu".
-        row: see `bytes_of_row`; each GPU keeps as many bytes free as all rows take, or the least rows.
-        n_rows: of a batch.
+        row: see `bytes_of_row`.
+        n_rows: of a batch; each GPU keeps free what they take, or a half, a quarter and so on, as far as `LEAST_ROWS`.
 
     Returns:
         A GPU's number or "cpu" by the name of a part.
@@ -105,16 +105,18 @@ def places_of(model: Any, free: Mapping[int | str, int], row: int, n_rows: int) 
 
     gpus = {gpu: room for gpu, room in free.items() if isinstance(gpu, int)}
     freest = max(gpus, key=gpus.__getitem__)
-    size, least = model.get_memory_footprint(), row * min(n_rows, LEAST_ROWS)
-    if size + least <= gpus[freest]:
+    size = model.get_memory_footprint()
+    if size + row * LEAST_ROWS <= gpus[freest]:
         return {"": freest}
-    whole = [*(model._no_split_modules or ())]
-    for spare, host in ((row * n_rows, 0), (least, 0), (least, free.get("cpu", 0))):
-        most = {gpu: max(0, own - spare) for gpu, own in gpus.items()} | ({"cpu": host} if host else {})
-        places: dict[str, int | str] = infer_auto_device_map(model, most, whole) if whole else {}
+    layers = (layer for part in model.modules() if isinstance(part, torch.nn.ModuleList) for layer in part)
+    whole = [*{*(model._no_split_modules or ()), *(type(layer).__name__ for layer in layers)}]
+    batches = [n_rows >> step for step in range(n_rows.bit_length()) if n_rows >> step > LEAST_ROWS]
+    for n, host in (*((n, 0) for n in (*batches, LEAST_ROWS)), (LEAST_ROWS, free.get("cpu", 0))):
+        most = {gpu: max(0, own - row * n) for gpu, own in gpus.items()} | ({"cpu": host} if host else {})
+        places: dict[str, int | str] = infer_auto_device_map(model, most, whole)
         if "disk" not in places.values() and gpus.keys() & {*places.values()}:
             return places
-    needed, kept, room = size / 1e9, least / 1e9, sum(gpus.values()) / 1e9
+    needed, kept, room = size / 1e9, row * LEAST_ROWS / 1e9, sum(gpus.values()) / 1e9
     raise TargetError(*wording("no_gpu_room", n=len(gpus), needed=needed, kept=kept, room=room))
 
 
