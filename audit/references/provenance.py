@@ -236,11 +236,12 @@ def distance_of_weights(one: Path, other: Path) -> float | None:
 def distance_of_models(one: Any, other: Any) -> float | None:
     """Compute the distance of two loaded models from evenly spaced numbers of each tensor; see `distance_of_weights`.
 
-    Of adapters no file holds the weights that they were merged into.
+    Of adapters no file holds the weights that they were merged into. Of a model that is partly kept in memory, because
+    no GPU holds it, only the tensors on GPUs count.
     """
-    own, its = (dict(model.named_parameters(remove_duplicate=False)) for model in (one, other))
-    shared = [name for name in own if name in its and own[name].shape == its[name].shape]
-    return _typical([_relative(_drawn(own[name]), _drawn(its[name])) for name in shared], len(own))
+    own, its = ({n: w for n, w in m.named_parameters(remove_duplicate=False) if not w.is_meta} for m in (one, other))
+    pairs = [(held, its[name]) for name, held in own.items() if name in its and held.shape == its[name].shape]
+    return _typical([_relative(*map(_drawn, pair)) for pair in pairs], len(own))
 
 
 def _drawn(weights: torch.Tensor) -> torch.Tensor:
