@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 import tiny
+from commands import docaudit
 from scanned_by_engines import opened_elsewhere
-from typer.testing import CliRunner
 
 from audit import policy as policies
 from audit.attacks.reconstruction import Reconstruction
-from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.images import open_image
 from audit.corpus.near_copies import find_copies
@@ -110,7 +109,7 @@ def test_pages_that_cannot_be_decoded_are_all_named_before_a_scan(command: str, 
     data = tiny.corpus(tmp_path / "data", images=True)
     for name in ("m1", "h2"):
         cut(data / manifests.load(data).document(name).image)  # type: ignore[operator]
-    result = CliRunner().invoke(app, [command, str(data)])
+    result = docaudit(command, data)
     assert result.exit_code == 2
     (line,) = [line for line in result.output.replace("\n  ", " ").splitlines() if line.startswith("error")]
     assert re.search(r"document m1: .*\(2 times, also document h2\)", line), line
@@ -161,6 +160,6 @@ def test_a_worker_elsewhere_leaves_out_the_same_documents(checkpoints: Any, tmp_
 
 def test_inspect_warns_of_copies(tmp_path: Path) -> None:
     data = with_copies(LETTERS / "data", tmp_path / "data", 0.5)
-    said = " ".join(CliRunner().invoke(app, ["inspect", str(data)]).output.split())
+    said = " ".join(docaudit("inspect", data).output.split())
     assert "38 held-out documents are copies, or nearly, of 38 member ones" in said
     assert "38 of 75 unseen documents are copies of training documents" in said

@@ -8,11 +8,9 @@ from pathlib import Path
 import example_records
 import pytest
 from case_tables import read_tables
-from commands import run_python
-from typer.testing import CliRunner
+from commands import docaudit, run_python
 
 from audit import record as records
-from audit.cli import app
 from audit.workflows import start as demo
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -81,7 +79,7 @@ def unscanned(monkeypatch):
 
 
 def invoke(*arguments):
-    return CliRunner().invoke(app, ["demo", *map(str, arguments)], catch_exceptions=False)
+    return docaudit("demo", *arguments)
 
 
 def test_a_demo_that_was_finished_is_shown_and_not_run_again(done_before, unscanned):
@@ -123,7 +121,7 @@ def test_a_folder_of_something_else_is_left_alone(holds, done_before, unscanned,
 
 def test_a_folder_that_cannot_be_made_is_a_line_and_no_traceback(tmp_path):
     (tmp_path / "taken").write_text("a file")
-    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "taken")])
+    done = docaudit("demo", "--out", tmp_path / "taken")
     assert done.exit_code == 2
     assert "name a folder that you can write into" in done.stderr
     assert (tmp_path / "taken").read_text() == "a file"

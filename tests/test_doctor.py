@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 from case_tables import table
-from commands import run_python
-from typer.testing import CliRunner
+from commands import docaudit, run_python
 
-from audit.cli import app
 from audit.workflows import start as doctor
 from audit.workflows.start import EXTRAS, Check, Examination, examine
 
@@ -115,8 +113,8 @@ def test_it_is_ready_unless_something_needed_is_missing(monkeypatch):
     optional, needed = Check("a", "missing", "x", without="b", mend="c"), Check("d", "missing", "y", True, "e", "f")
     for checks, code in (((optional,), 0), ((optional, needed), 1)):
         monkeypatch.setattr(doctor, "examine", lambda checks=checks: Examination(checks))
-        assert CliRunner().invoke(app, ["doctor"]).exit_code == code
-    assert "d (needed). Without it: e\n  f\n" in CliRunner().invoke(app, ["doctor"]).stdout
+        assert docaudit("doctor").exit_code == code
+    assert "d (needed). Without it: e\n  f\n" in docaudit("doctor").stdout
 
 
 def test_this_machine_is_examined_without_naming_its_folders(tmp_path, monkeypatch):

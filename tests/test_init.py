@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from case_tables import read_tables, table
+from commands import docaudit
 from PIL import Image
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from audit.cards import AuditSheet
-from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, Corpus
 from audit.errors import TargetError
@@ -40,7 +40,7 @@ def model(folder: Path, architecture: str, **config: Any) -> Path:
 
 
 def run(*options: object) -> Result:
-    return CliRunner().invoke(app, ["init", *map(str, options)])
+    return docaudit("init", *options)
 
 
 def refused(*options: object) -> str:
@@ -248,7 +248,7 @@ def test_a_terminal_is_asked_and_shown_three_documents(tmp_path: Path, monkeypat
     (tmp_path / "in.txt").write_text("l0\nl1\nl2\n")
     bert = model(tmp_path / "m", "BertForMaskedLM")
     answers = f"{tmp_path / 'in.txt'}\nsometimes\nby-date\nfixed\n\n"
-    ran = CliRunner().invoke(app, ["init", str(bert), str(root)], input=answers)
+    ran = docaudit("init", bert, root, input=answers)
     assert ran.exit_code == 0, ran.output
     corpus = made(root)
     assert splits(root) == {f"l{number}": "member" if number < 3 else "heldout" for number in range(6)}
@@ -257,7 +257,7 @@ def test_a_terminal_is_asked_and_shown_three_documents(tmp_path: Path, monkeypat
     for shown in ("Dear Ada, pay 0 now.", "Dear Ada, pay 3 now.", "Which documents was the model trained on?"):
         assert shown in ran.output
     assert "as nobody stated" not in ran.output
-    ran = CliRunner().invoke(app, ["init", str(bert), str(root), "--overwrite"], input="none\n\n\n")
+    ran = docaudit("init", bert, root, "--overwrite", input="none\n\n\n")
     assert made(root).manifest.membership.drawn is not None, ran.output
 
 

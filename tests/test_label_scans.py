@@ -7,10 +7,9 @@ from pathlib import Path
 import nlu_models
 import pytest
 import tiny
-from typer.testing import CliRunner
+from commands import docaudit
 
 from audit import record as records
-from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.canaries.insertion import insert
 from audit.corpus.documents import Corpus, Document, Task
@@ -42,7 +41,7 @@ def data_set(folder: Path, labels: Sequence[str], outside: str | None = None, pa
 
 def scan(model: Path, data: Path, out: Path) -> records.AuditRecord:
     given = ["scan", model, data, "--out", out, "--budget", "quick", "--only", "membership"]
-    result = CliRunner().invoke(app, [str(one) for one in given])
+    result = docaudit(*given)
     assert result.exit_code in (0, 10, 11), result.output
     return records.read(out)
 
@@ -90,7 +89,7 @@ def test_labels_that_the_model_lacks_are_counted_and_left_out(tmp_path):
     data_set(tmp_path / "data", tiny.LABELS, pages=[strange(one) if one.id in marked else one for one in pages])
     model = tiny.checkpoint(tmp_path / "model", "bert", "token-classification")
     given = ["scan", model, tmp_path / "data", "--out", tmp_path / "scan", "--budget", "quick", "--only", "membership"]
-    result = CliRunner().invoke(app, [str(one) for one in given])
+    result = docaudit(*given)
     assert result.exit_code in (0, 10, 11), result.output
     said = " ".join(result.output.split())
     assert "4 documents are left out of the audit (1 member, 2 held-out, 1 public)" in said
@@ -98,7 +97,7 @@ def test_labels_that_the_model_lacks_are_counted_and_left_out(tmp_path):
     record = records.read(tmp_path / "scan")
     assert record.corpus.unread == {"member": 1, "heldout": 2, "public": 1}
     assert (record.corpus.documents["member"], record.attacks[0].status) == (5, "completed")
-    listed = CliRunner().invoke(app, ["inspect", str(tmp_path / "data")])
+    listed = docaudit("inspect", tmp_path / "data")
     assert "4 documents have labels that task.labels of the manifest lacks" in " ".join(listed.output.split())
 
 

@@ -7,12 +7,11 @@ import example_records
 import pytest
 import redacted
 from case_tables import table
+from commands import docaudit
 from policy_texts import write_policy
-from typer.testing import CliRunner
 
 from audit import policy as policies
 from audit import record as records
-from audit.cli import app
 from audit.corpus import manifest
 
 REASON = "no model was audited"
@@ -31,7 +30,7 @@ def scanned(tmp_path_factory):
     root, found = tmp_path_factory.mktemp("text"), {}
     for name, told in (("telling", True), ("silent", False)):
         data = write(root / name, told=told)
-        ran = CliRunner().invoke(app, ["scan", "--no-model", str(data), "--out", str(root / f"{name}-out")])
+        ran = docaudit("scan", "--no-model", data, "--out", root / f"{name}-out")
         found[name] = (root / f"{name}-out", ran)
     return found
 
@@ -67,8 +66,8 @@ def test_nothing_that_needs_a_model_looks_passed(scanned):
 def test_gate_and_report_work_on_the_record(scanned):
     for name, code in (("telling", 10), ("silent", 0)):
         folder, _ = scanned[name]
-        assert CliRunner().invoke(app, ["gate", "--no-model", str(folder)]).exit_code == code
-        assert CliRunner().invoke(app, ["report", str(folder)]).exit_code == 0
+        assert docaudit("gate", "--no-model", folder).exit_code == code
+        assert docaudit("report", folder).exit_code == 0
     page = (scanned["silent"][0] / "report.html").read_text().partition("</section>")[0]
     assert "no model was audited" in page
     assert "<h1>letters</h1>" in page
@@ -82,7 +81,7 @@ def test_gate_and_report_work_on_the_record(scanned):
 def test_a_gate_that_is_not_told_so_lets_no_record_without_a_model_through(scanned, tmp_path):
     lenient = write_policy(tmp_path / "lenient.toml", "membership auc max = 0.6", more='undecided = "warn"\n')
     for name, policy, code in (("silent", "default", 11), ("silent", lenient, 11), ("telling", "default", 10)):
-        ran = CliRunner().invoke(app, ["gate", str(scanned[name][0]), "--policy", str(policy)])
+        ran = docaudit("gate", scanned[name][0], "--policy", policy)
         assert ran.exit_code == code, ran.output
         assert f"exit code {code}" in ran.output
         if code == 11:
@@ -94,7 +93,7 @@ def test_a_gate_that_is_not_told_so_lets_no_record_without_a_model_through(scann
 @table("options, message")
 def test_options_that_need_a_model_are_refused(tmp_path, options, message):
     data = write(tmp_path / "data", told=True)
-    ran = CliRunner().invoke(app, ["scan", "--no-model", str(data), "--out", str(tmp_path / "out"), *options])
+    ran = docaudit("scan", "--no-model", data, "--out", tmp_path / "out", *options)
     assert ran.exit_code == 2
     assert message in " ".join(ran.output.split())
     assert not (tmp_path / "out").exists()
@@ -102,17 +101,17 @@ def test_options_that_need_a_model_are_refused(tmp_path, options, message):
 
 def test_two_folders_and_data_without_redactions_are_refused(tmp_path):
     data = write(tmp_path / "data", told=True, mask=False)
-    ran = CliRunner().invoke(app, ["scan", "--no-model", str(data), "--out", str(tmp_path / "out")])
+    ran = docaudit("scan", "--no-model", data, "--out", tmp_path / "out")
     assert ran.exit_code == 2
     assert "does not declare redacted values" in ran.output
-    ran = CliRunner().invoke(app, ["scan", "--no-model", "model", str(data)])
+    ran = docaudit("scan", "--no-model", "model", data)
     assert ran.exit_code == 2
     assert "takes DATA_DIR alone, not 2 folders" in " ".join(ran.output.split())
 
 
 def test_a_gate_of_text_alone_takes_no_record_of_a_model(tmp_path):
     records.write(example_records.record(), tmp_path / "record.json")
-    ran = CliRunner().invoke(app, ["gate", "--no-model", str(tmp_path)])
+    ran = docaudit("gate", "--no-model", tmp_path)
     assert ran.exit_code == 2
     assert "the record is of a model" in " ".join(ran.output.split())
 

@@ -9,10 +9,9 @@ import example_records as examples
 import pytest
 import tiny
 from case_tables import table
-from typer.testing import CliRunner
+from commands import docaudit
 
 from audit import record as records
-from audit.cli import app
 from audit.files import write_atomically
 
 POLICY = 'name = "own"\n'
@@ -33,10 +32,6 @@ def work(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(*words):
-    return CliRunner().invoke(app, [*words], catch_exceptions=False)
-
-
 @table("command")
 @pytest.mark.parametrize("kind", [*UNREADABLE, "a pipe"])
 def test_what_cannot_be_read_as_toml_is_refused_at_once(work, command, kind):
@@ -46,7 +41,7 @@ def test_what_cannot_be_read_as_toml_is_refused_at_once(work, command, kind):
         os.mkfifo(file)
     else:
         file.write_text(UNREADABLE[kind])
-    done = run(*(file.name if word == "FILE" else word for word in command))
+    done = docaudit(*(file.name if word == "FILE" else word for word in command))
     assert done.exit_code == 2
     assert "error: " in done.stderr
     assert file.name in done.stderr
@@ -54,7 +49,7 @@ def test_what_cannot_be_read_as_toml_is_refused_at_once(work, command, kind):
 
 @table("command", ids=lambda words: " ".join(words))
 def test_a_pipe_is_no_file_to_read(work, command):
-    done = run(*command)
+    done = docaudit(*command)
     assert done.exit_code == 2
     assert "pipe" in done.stderr
     assert "not a regular file" in done.stderr
@@ -65,7 +60,7 @@ def test_a_page_has_a_size_that_can_be(work, size):
     path = work / "data/documents.jsonl"
     first, *others = path.read_text().splitlines()
     path.write_text("\n".join([json.dumps({**json.loads(first), "size": size}), *others]) + "\n")
-    done = run("inspect", "data")
+    done = docaudit("inspect", "data")
     assert done.exit_code == 2
     assert "documents.jsonl:1 size: " in done.stderr
 
@@ -85,6 +80,6 @@ def test_what_is_written_is_as_private_as_the_user_asks(tmp_path, umask, mode, l
 
 def test_secrets_of_canaries_are_for_their_owner_alone(work):
     data = shutil.copytree(work / "data", work / "own")
-    done = run("canary", "insert", str(data), str(work / "planted"), "--count", "4")
+    done = docaudit("canary", "insert", str(data), str(work / "planted"), "--count", "4")
     assert done.exit_code == 0, done.stderr
     assert stat.S_IMODE((work / "planted/canaries.json").stat().st_mode) == 0o600

@@ -6,11 +6,10 @@ import os
 import example_records as examples
 import pytest
 from case_tables import table
-from typer.testing import CliRunner
+from commands import docaudit
 
 from audit import files
 from audit import record as records
-from audit.cli import app
 from audit.errors import EngineError, UsageError
 from audit.workflows.options import claim_folder
 
@@ -33,14 +32,10 @@ def work(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(*words):
-    return CliRunner().invoke(app, [*words], catch_exceptions=False)
-
-
 @table("command")
 @pytest.mark.parametrize("place", ["shut/x", "shut", "file/x", ""])
 def test_a_file_that_cannot_be_written_is_refused_first(work, command, place):
-    done = run(*command[:-1], f"{command[-1]}{place}") if command[-1][-1] == "=" else run(*command, place)
+    done = docaudit(*command[:-1], f"{command[-1]}{place}") if command[-1][-1] == "=" else docaudit(*command, place)
     assert (done.exit_code, done.stdout) == (2, "")
     assert f"error: {'--format' if command[-1][-1] == '=' else command[-1]}" in done.stderr
     assert "hint: name a file" in done.stderr
@@ -51,7 +46,7 @@ def test_a_file_that_cannot_be_written_is_refused_first(work, command, place):
 @pytest.mark.parametrize("more", [(), ("--model-card",)], ids=("report", "model card"))
 @pytest.mark.parametrize("place", ["shut", "shut/x", "file", "file/x"])
 def test_a_folder_that_cannot_be_written_is_refused_first(work, more, place):
-    done = run("report", "new", *more, "--out", place)
+    done = docaudit("report", "new", *more, "--out", place)
     assert (done.exit_code, done.stdout) == (2, "")
     assert f"error: --out {place}: " in done.stderr
     assert "hint: name a folder" in done.stderr
@@ -60,7 +55,7 @@ def test_a_folder_that_cannot_be_written_is_refused_first(work, more, place):
 @table("command", ids=" ".join)
 @pytest.mark.parametrize("place", ["shut", "file", "file/x"])
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_loaded(work, command, place):
-    done = run(*command[:-1], f"{command[-1]}{place}") if command[-1][-1] == "=" else run(*command, place)
+    done = docaudit(*command[:-1], f"{command[-1]}{place}") if command[-1][-1] == "=" else docaudit(*command, place)
     assert done.exit_code == 2
     assert f"error: {command[-1]} {place}: no file can be written there" in done.stderr
     assert "no-data" not in done.stderr
@@ -71,7 +66,7 @@ def test_a_scan_leaves_a_strangers_reports_alone(work):
     (work / "mine").mkdir()
     for name in ("report.pdf", "trend.pdf"):
         (work / "mine" / name).write_text("mine")
-    done = run("scan", "no-model", "no-data", "--out", "mine")
+    done = docaudit("scan", "no-model", "no-data", "--out", "mine")
     assert done.exit_code == 2
     assert "error: --out mine: holds report.pdf, trend.pdf" in done.stderr
     with pytest.raises(UsageError, match=r"holds report\.pdf"), claim_folder(work / "mine"):
@@ -83,7 +78,7 @@ def test_a_link_in_place_of_evidence_is_not_followed(work):
     (work / "home").mkdir(mode=0o755)
     (work / "home" / "failure-of-mine.txt").write_text("mine")
     (work / "new" / "evidence").symlink_to(work / "home")
-    done = run("scan", "no-model", "no-data", "--out", "new")
+    done = docaudit("scan", "no-model", "no-data", "--out", "new")
     assert done.exit_code == 2
     assert "is a link to another folder" in done.stderr
     with pytest.raises(UsageError, match="is a link"), claim_folder(work / "new"):
@@ -108,7 +103,7 @@ def test_a_write_that_fails_all_the_same_hints_at_its_cause(tmp_path, monkeypatc
 
 def test_a_report_beside_its_record_in_a_folder_that_cannot_be_written_asks_for_another_folder(work):
     records.write(examples.CASES["passed"]()[0], work / "shut" / "record.json")
-    done = run("report", "shut")
+    done = docaudit("report", "shut")
     assert done.exit_code == 2
     assert "error: shut: no file can be written there" in done.stderr
     assert "hint: name a folder that you can write into with --out" in done.stderr

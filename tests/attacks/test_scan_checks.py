@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 import tiny
 from case_tables import table
+from commands import docaudit
 from test_membership_planted import Knowing, corpus
-from typer.testing import CliRunner
 
 from audit import policy as policies
 from audit import record as records
 from audit.attacks.membership import scan_checks
 from audit.case import Case, References
-from audit.cli import app
 from audit.corpus.documents import Corpus, Document, Membership, Word
 from audit.engine.interface import SILENT
 from audit.measurements import Check
@@ -90,7 +89,7 @@ def test_a_scan_is_decided_by_them(
     world: World, tmp_path: Path, model: str, outcome: str, cause: str | None, words: str
 ) -> None:
     given = ["scan", world.model(model), world.folder / "data", "--out", tmp_path / "out", "--only", "membership"]
-    code = CliRunner().invoke(app, [str(one) for one in given]).exit_code
+    code = docaudit(*given).exit_code
     record = records.read(tmp_path / "out")
     assert {check.name for check in record.checks} == {"held-out documents", "way of writing"}
     decision = _verdict(record).decisions[0]

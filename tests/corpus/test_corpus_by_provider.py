@@ -10,12 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from case_tables import table
+from commands import docaudit
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from PIL import Image
-from typer.testing import CliRunner
 
-from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, Corpus, Document, Split
 from audit.corpus.folding import fold
@@ -210,7 +209,7 @@ def receipts(src: Path, companies: list[str | None]) -> Path:
 
 
 def imported(*arguments: object) -> tuple[str, int]:
-    result = CliRunner().invoke(app, ["import", *map(str, arguments)])
+    result = docaudit("import", *arguments)
     return " ".join(result.output.split()), result.exit_code
 
 

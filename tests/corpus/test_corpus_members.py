@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from case_tables import table
+from commands import docaudit
 from PIL import Image
-from typer.testing import CliRunner
 
-from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
 from audit.errors import ManifestError, UsageError
@@ -41,7 +40,7 @@ def forms(tmp_path: Path) -> Path:
 
 
 def imported(*arguments: object, text: str | None = None) -> str:
-    result = CliRunner().invoke(app, ["import", *map(str, arguments)], input=text, terminal_width=1000)
+    result = docaudit("import", *arguments, input=text, terminal_width=1000)
     assert result.exit_code == 0, result.output
     return " ".join(result.output.split())
 
@@ -165,7 +164,7 @@ def test_options_that_contradict_each_other_are_refused(
     (tmp_path / "nothing").write_text("\n")
     places = {name: tmp_path / name for name in ("names", "nothing", "missing")}
     arguments = [option.format(**places) for option in options]
-    result = CliRunner().invoke(app, ["import", "funsd", str(forms), str(tmp_path / "out"), *arguments])
+    result = docaudit("import", "funsd", forms, tmp_path / "out", *arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
     assert not (tmp_path / "out").exists()

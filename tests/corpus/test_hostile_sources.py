@@ -9,9 +9,8 @@ import hostile_seeds
 import hostile_sources
 import pytest
 from case_tables import table
-from typer.testing import CliRunner
+from commands import docaudit
 
-from audit.cli import app
 from audit.errors import ManifestError
 from audit.importers import pdf
 from audit.importers.pdf import MAX_PAGES
@@ -23,7 +22,7 @@ WORD = "<span class='ocrx_word' title='bbox 1 2 3 4'>"
 
 def refused(form: str, src: Path) -> str:
     """What is printed on a source that must be refused."""
-    result = CliRunner().invoke(app, ["import", form, str(src), str(src.parent / "out")], terminal_width=1000)
+    result = docaudit("import", form, src, src.parent / "out", terminal_width=1000)
     assert result.exit_code == 2, (result.output, result.exception)
     assert not (src.parent / "out").exists()
     return result.output
@@ -88,7 +87,7 @@ def test_a_file_of_a_data_set_has_a_size_that_can_be_read(name: str, tmp_path: P
     folder = tmp_path / "data"
     sparse(folder / name, 3 << 30)
     start = time.process_time()
-    result = CliRunner().invoke(app, ["inspect", str(folder)], terminal_width=1000)
+    result = docaudit("inspect", folder, terminal_width=1000)
     assert result.exit_code == 2, (result.output, result.exception)
     assert "MiB" in result.output
     assert time.process_time() - start < 5

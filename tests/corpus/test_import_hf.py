@@ -8,10 +8,9 @@ from typing import Any
 
 import datasets
 import pytest
+from commands import docaudit
 from PIL import Image
-from typer.testing import CliRunner
 
-from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, Split
 from audit.errors import ManifestError, UsageError
@@ -86,7 +85,7 @@ def test_its_own_division(saved: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["import hf SAVED OUT --official", "init SAVED --out OUT --task mlm"])
 def test_all_documents_of_both_parts_are_taken(command: str, saved: Path, tmp_path: Path) -> None:
     words = command.replace("SAVED", str(saved)).replace("OUT", str(tmp_path / "out")).split()
-    result = CliRunner().invoke(app, words, terminal_width=1000)
+    result = docaudit(*words, terminal_width=1000)
     assert result.exit_code == 0, result.output
     corpus = manifests.load(tmp_path / "out")
     assert [len(corpus.of(split)) for split in SPLITS] == [4, 2, 0]
@@ -109,7 +108,7 @@ def test_splits_are_no_single_side(saved: Path, tmp_path: Path) -> None:
 
 def test_two_folders_are_trained_on_and_not(saved: Path, tmp_path: Path) -> None:
     arguments = ["import", "hf", str(saved / "train"), str(tmp_path / "out"), "--heldout-from", str(saved / "test")]
-    result = CliRunner().invoke(app, arguments, terminal_width=1000)
+    result = docaudit(*arguments, terminal_width=1000)
     assert result.exit_code == 0, result.output
     corpus = manifests.load(tmp_path / "out")
     assert {document.id for document in corpus.of("member")} == {"0", "1", "2", "3"}
@@ -161,7 +160,7 @@ def test_providers_from_folders_and_by_provider(tmp_path: Path) -> None:
     (src / "metadata.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     arguments = ["import", "hf", str(src), str(tmp_path / "out"), "--provider-column", "folder", "--by-provider"]
     shares = ["--member", "0.5", "--heldout", "0.5", "--public", "0"]
-    result = CliRunner().invoke(app, [*arguments, *shares], terminal_width=1000)
+    result = docaudit(*arguments, *shares, terminal_width=1000)
     assert result.exit_code == 0, result.output
     corpus = manifests.load(tmp_path / "out")
     assert {document.provider for document in corpus.documents} == {"shop0", "shop1", "shop2", "shop3"}

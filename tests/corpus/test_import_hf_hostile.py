@@ -12,11 +12,10 @@ import hostile_sources
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import docaudit
 from PIL import Image
-from typer.testing import CliRunner
 from watching import Listener, watched
 
-from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split
 from audit.importers.registry import FORMATS
@@ -122,7 +121,7 @@ def test_an_address_in_the_column_of_images_is_refused(kind: str, path: str, lay
         rows = rows.set_column(0, "image", rows["extra"]).drop_columns("extra")
         LAYOUTS[layout](tmp_path / "src", features, rows)
         with watched() as seen:
-            result = CliRunner().invoke(app, ["import", "hf", str(tmp_path / "src"), str(tmp_path / "out")])
+            result = docaudit("import", "hf", tmp_path / "src", tmp_path / "out")
         assert (listener.accepted, seen.connections) == (0, [])
     assert result.exit_code == 2, result.output
     assert outside not in seen.opened
@@ -141,7 +140,7 @@ def test_media_are_not_decoded(column: str, media: str, layout: str, tmp_path: P
     LAYOUTS[layout](tmp_path / "src", features, rows)
     everything = ["--task", "mlm", "--member", "1", "--heldout", "0", "--public", "0"]
     with watched() as seen:
-        result = CliRunner().invoke(app, ["import", "hf", str(tmp_path / "src"), str(tmp_path / "out"), *everything])
+        result = docaudit("import", "hf", tmp_path / "src", tmp_path / "out", *everything)
     assert seen.connections == []
     assert result.exit_code == (2 if column == "image" else 0), result.output
 
@@ -168,7 +167,7 @@ def test_arrow_whose_offsets_lead_out_of_its_buffers_is_refused(tmp_path: Path) 
     offsets = b"".join(number.to_bytes(4, "little") for number in (0, 10, 20, 30))
     assert content.count(offsets) == 1
     path.write_bytes(content.replace(offsets, offsets[:4] + (2**30).to_bytes(4, "little") + offsets[8:]))
-    result = CliRunner().invoke(app, ["import", "hf", str(tmp_path / "src"), str(tmp_path / "out")])
+    result = docaudit("import", "hf", tmp_path / "src", tmp_path / "out")
     assert result.exit_code == 2, result.output
     assert "not readable as Arrow" in result.output
 
@@ -178,7 +177,7 @@ def test_shards_with_other_columns_are_refused(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     write_parquet(tmp_path / "src" / "train", features, rows)
     pq.write_table(rows.drop_columns("text"), tmp_path / "src" / "train" / "train-00001-of-00002.parquet")
-    result = CliRunner().invoke(app, ["import", "hf", str(tmp_path / "src"), str(tmp_path / "out")])
+    result = docaudit("import", "hf", tmp_path / "src", tmp_path / "out")
     assert result.exit_code == 2, result.output
     assert "its columns are not those of" in result.output
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from case_tables import table
+from commands import docaudit
 from hostile_sources import SOURCES
 from PIL import Image
-from typer.testing import CliRunner
 
-from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Document, Split
 from audit.errors import ManifestError, UsageError
@@ -53,7 +52,7 @@ def refused(kind: str, src: Path) -> str:
     before = sorted(src.parent.iterdir())
     start = time.process_time()
     arguments = ["import", kind.split()[0], str(src), str(src.parent / "out")]
-    result = CliRunner().invoke(app, arguments, terminal_width=1000)
+    result = docaudit(*arguments, terminal_width=1000)
     assert result.exit_code == 2, (result.output, result.exception)
     assert time.process_time() - start < 10
     assert sorted(src.parent.iterdir()) == before

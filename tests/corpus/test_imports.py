@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import docaudit
 from hostile_sources import write_files
 from PIL import Image
-from typer.testing import CliRunner
 from weasyprint import HTML
 
-from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import Split, Word
 from audit.errors import UsageError
@@ -33,7 +32,7 @@ def convert(name: str) -> str:
     case = CASES[name]
     everything = ("--member", "1", "--heldout", "0", "--public", "0", *case.get("arguments", ()))
     arguments = ["import", case["format"], case.get("source", "src"), "out", *everything]
-    result = CliRunner().invoke(app, arguments, terminal_width=1000)
+    result = docaudit(*arguments, terminal_width=1000)
     assert (result.exit_code, Path("out").exists()) == ((2, False) if "refused" in case else (0, True)), result.output
     return result.output
 

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import docaudit
 from PIL import Image, ImageDraw, ImageFont
-from typer.testing import CliRunner
 
-from audit.cli import app
 from audit.corpus import manifest as manifests
 from audit.importers.words import PageReader
 from audit.workflows.ocr import ORIGINAL, add_words
@@ -135,11 +134,11 @@ def test_a_program_that_fails_leaves_all_as_it_is(pages: Path, tmp_path: Path, m
 
 def test_missing_program_and_language(pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_program(tmp_path / "bin", "exit 1", monkeypatch)
-    ran = CliRunner().invoke(app, ["ocr", str(pages), "--language", "eng+xyz"])
+    ran = docaudit("ocr", pages, "--language", "eng+xyz")
     assert ran.exit_code == 2
     assert "no data for the language 'xyz'" in ran.output
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    ran = CliRunner().invoke(app, ["ocr", str(pages)])
+    ran = docaudit("ocr", pages)
     assert ran.exit_code == 2
     assert "Tesseract is not installed" in ran.output
     assert "tesseract-ocr" in ran.output

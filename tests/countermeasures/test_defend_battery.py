@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from commands import docaudit
 from scanned_worlds import make_utterances
-from typer.testing import CliRunner
 
-from audit.cli import app
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Progress
@@ -95,7 +94,7 @@ def defend(place: Path, _registered: None) -> Run:
     def run(name: str, out: Path, *more: object) -> tuple[str, int]:
         reference = f"pretrained={place / 'model'}"
         given = [place / "model", place / "data", "--out", out, "--budget", "quick", "--reference", reference, *more]
-        result = CliRunner().invoke(app, ["defend", name, *map(str, given)])
+        result = docaudit("defend", name, *given)
         return " ".join(result.output.split()), result.exit_code
 
     return run
@@ -140,16 +139,16 @@ def test_its_effect_stands_in_the_plan_of_the_scan_without_it(compared: tuple[Pa
     out = compared[0]
     sentence = "Measured on this model with docaudit defend copied"
     assert sentence in (out / "before" / "report.html").read_text()
-    CliRunner().invoke(app, ["report", str(out / "before")])
+    docaudit("report", out / "before")
     assert sentence not in (out / "before" / "report.html").read_text()
     given = ["report", str(out / "before"), "--defense", str(out)]
-    result = CliRunner().invoke(app, given)
+    result = docaudit(*given)
     assert result.exit_code == 0, result.output
     assert sentence in (out / "before" / "report.html").read_text()
     comparison = json.loads((out / "copied" / "comparison.json").read_text())
     for key, word in (("target", "model"), ("data", "data set")):
         (tmp_path / "other.json").write_text(json.dumps(comparison | {key: "0" * 64}))
-        result = CliRunner().invoke(app, [*given[:3], str(tmp_path / "other.json")])
+        result = docaudit(*given[:3], tmp_path / "other.json")
         assert result.exit_code == 2
         assert f"measured on another {word} than" in " ".join(result.output.split())
 

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from audit.cli import app
 
 
-def docaudit(*arguments: object) -> Result:
+def docaudit(*arguments: object, **how: Any) -> Result:
     """Run `docaudit`; what is no known error is raised."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False, **how)
 
 
 def run_python(*words: object, **how: Any) -> subprocess.CompletedProcess[str]:

@@ -7,15 +7,14 @@ from html import unescape
 import example_canaries
 import example_private as examples
 import pytest
+from commands import docaudit
 from example_records import TODAY
 from policy_texts import write_policy
 from pydantic import ValidationError
-from typer.testing import CliRunner
 
 from audit import record as records
 from audit.attacks import TEXTS
 from audit.cards import PrivacyCard
-from audit.cli import app
 from audit.extensions.private.countermeasure import asked_of_training, bound, provable, proves
 from audit.policy import Limit, Waiver, contradiction, evaluate, load
 from audit.report.html import html
@@ -139,12 +138,12 @@ def test_gate_refuses_a_record_whose_guarantee_is_contradicted(tmp_path):
     audited = dataclasses.replace(audited, dp=enough, target=target)
     records.write(audited, tmp_path / "record.json")
     path = write_policy(tmp_path / "policy.toml", "membership auc max = 0.65")
-    refused = CliRunner().invoke(app, ["gate", str(tmp_path / "record.json"), "--policy", str(path)])
+    refused = docaudit("gate", tmp_path / "record.json", "--policy", path)
     assert refused.exit_code == 10, refused.output
     assert "claims epsilon 0.5" in refused.output
     true = dataclasses.replace(examples.card(8.0), noise_multiplier=60.0)
     records.write(dataclasses.replace(audited, dp=true), tmp_path / "record.json")
-    assert CliRunner().invoke(app, ["gate", str(tmp_path / "record.json"), "--policy", str(path)]).exit_code == 0
+    assert docaudit("gate", tmp_path / "record.json", "--policy", path).exit_code == 0
 
 
 def test_bounds_do_not_fall_with_epsilon():

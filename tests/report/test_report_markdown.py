@@ -7,14 +7,13 @@ from pathlib import Path
 import example_private
 import example_records as examples
 import pytest
+from commands import docaudit
 from shown_pages import check_text
-from typer.testing import CliRunner
 
 from audit import cards
 from audit import policy as policies
 from audit import record as records
 from audit.cards import AuditSheet, DeclaredPolicy
-from audit.cli import app
 from audit.errors import UsageError
 from audit.report.markdown import dpia, model_card
 from audit.report.templates import escaped
@@ -87,7 +86,7 @@ def test_escaping_keeps_plain_text_as_it_is() -> None:
 def test_the_command_writes_it_beside_the_reports(tmp_path: Path) -> None:
     record, *_ = examples.violated()
     records.write(record, tmp_path / "record.json")
-    done = CliRunner().invoke(app, ["report", "--dpia", str(tmp_path), "--out", str(tmp_path / "out")])
+    done = docaudit("report", "--dpia", tmp_path, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output
     assert (tmp_path / "out/dpia.md").read_text().startswith("# Privacy audit of receipts-leaky")
     assert "dpia.md" in done.output
@@ -96,7 +95,7 @@ def test_the_command_writes_it_beside_the_reports(tmp_path: Path) -> None:
 def test_it_is_of_one_model(tmp_path: Path) -> None:
     record, *_ = examples.violated()
     records.write(record, tmp_path / "record.json")
-    done = CliRunner().invoke(app, ["report", "--dpia", str(tmp_path), str(tmp_path), "--out", str(tmp_path / "out")])
+    done = docaudit("report", "--dpia", tmp_path, tmp_path, "--out", tmp_path / "out")
     assert done.exit_code == 2
     assert "one record" in done.output
 
@@ -124,11 +123,11 @@ def test_the_section_says_all_limits_the_policy_and_what_is_not_known(name: str)
 def test_it_is_printed_alone_or_written(tmp_path: Path) -> None:
     record, *_ = examples.violated()
     records.write(record, tmp_path / "record.json")
-    printed = CliRunner().invoke(app, ["report", str(tmp_path), "--model-card"])
+    printed = docaudit("report", tmp_path, "--model-card")
     assert printed.exit_code == 0, printed.output
     assert printed.stdout.startswith("## Privacy audit\n")
     assert {path.name for path in tmp_path.iterdir()} == {"record.json"}
-    written = CliRunner().invoke(app, ["report", str(tmp_path), "--model-card", "--out", str(tmp_path / "card")])
+    written = docaudit("report", tmp_path, "--model-card", "--out", tmp_path / "card")
     assert written.exit_code == 0, written.output
     assert (tmp_path / "card" / "model-card.md").read_text(encoding="utf-8") == printed.stdout
 
@@ -136,8 +135,8 @@ def test_it_is_printed_alone_or_written(tmp_path: Path) -> None:
 def test_what_makes_no_card_is_refused(tmp_path: Path) -> None:
     record, *_ = examples.violated()
     records.write(record, tmp_path / "record.json")
-    assert CliRunner().invoke(app, ["report", str(tmp_path), "--model-card", "--dpia"]).exit_code == 2
-    assert CliRunner().invoke(app, ["report", str(tmp_path), str(tmp_path), "--model-card"]).exit_code == 2
+    assert docaudit("report", tmp_path, "--model-card", "--dpia").exit_code == 2
+    assert docaudit("report", tmp_path, tmp_path, "--model-card").exit_code == 2
 
 
 def test_a_text_alone_has_no_model_card() -> None:

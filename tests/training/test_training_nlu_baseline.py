@@ -5,9 +5,8 @@ from pathlib import Path
 
 import nlu_models
 import pytest
-from typer.testing import CliRunner
+from commands import docaudit
 
-from audit.cli import app
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Manifest, Membership, Task, TrainingRecipe
 from audit.errors import TargetError
@@ -47,7 +46,7 @@ def model(data: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_an_owner_trains_it_with_the_command_and_scans_with_it(data: Corpus, model: Path, tmp_path: Path) -> None:
     arguments = ["references", str(data.root), str(model), "--train", "baselines", "--out", str(tmp_path)]
-    result = CliRunner().invoke(app, [*arguments, "--device", "cpu"], catch_exceptions=False)
+    result = docaudit(*arguments, "--device", "cpu")
     assert result.exit_code == 0
     (folder,) = tmp_path.glob("baselines/baseline-*")
     own, audited = load_nlu(folder), load_nlu(model)
