@@ -71,6 +71,12 @@ def test_the_time_left_is_that_of_the_stage_and_an_early_one_is_not_too_short(mo
     ]
 
 
+def test_a_log_names_at_once_what_is_opened(monkeypatch):
+    reporter, log = plain_log(monkeypatch, Clock())
+    reporter.stage("opening the model")
+    assert log.getvalue() == "opening the model\n"
+
+
 def test_an_error_leaves_no_line_of_something_done(monkeypatch):
     clock = Clock()
     reporter, log = plain_log(monkeypatch, clock)

@@ -26,8 +26,9 @@ def make_app(called: str | None = None) -> typer.Typer:
     """Make the command line.
 
     Args:
-        called: the command that is called, the only one to be imported; all of them where there is none of this name.
+        called: the command that is called, the only one to be imported; none is for "--version", all for another name.
     """
+    known = called == "--version" or called in COMMANDS
     app = typer.Typer(
         name="docaudit",
         help="Test what a document model leaks about its training documents, before you deploy it.",
@@ -37,7 +38,7 @@ def make_app(called: str | None = None) -> typer.Typer:
     )
     app.callback()(_options)
     for name, (place, panel) in COMMANDS.items():
-        if called in COMMANDS and called != name:
+        if known and called != name:
             continue
         module, _, attribute = place.partition(":")
         command = getattr(import_module(f"audit.cli.{module}"), attribute)
@@ -45,7 +46,7 @@ def make_app(called: str | None = None) -> typer.Typer:
             app.add_typer(command, name=name, rich_help_panel=panel)
         else:
             app.command(name, epilog=HELP.get(f"{name}.exit"), rich_help_panel=panel)(show_errors()(command))
-    if called not in COMMANDS:
+    if not known:
         for add in plugins.load("docaudit.commands").values():
             add(app)
     _group_options(app)

@@ -53,10 +53,8 @@ def choose(formats: Sequence[str] | None, *, quiet: bool) -> Outputs:
             raise UsageError(f"--format {given}: no such format", f"one of {', '.join(FORMATS)}, or NAME=FILE")
         if not separator:
             if printed is not None:
-                raise UsageError(
-                    f"--format {printed} and --format {name} both go to standard output",
-                    f"give one a file: {name}=FILE",
-                )
+                both = f"--format {printed} and --format {name} both go to standard output"
+                raise UsageError(both, f"give one a file: {name}=FILE")
             printed = name
             continue
         path = Path(file)

@@ -1,95 +1,145 @@
-"""Draw figures with matplotlib as SVG: colour-blind-safe, and readable in grey by shape and lightness."""
+"""Draw figures as SVG: colour-blind-safe, and readable in grey by shape and lightness."""
 
 from __future__ import annotations
 
-import io
 import math
-import re
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from itertools import groupby, pairwise
+from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from audit.attacks.figure_text import CurveFigure, CurvePanel, Form, HistogramFigure
 from audit.attacks.figure_text import Figure as FigureSpec
-from audit.files import shipped_folder
+from audit.files import table_beside
 from audit.measurements import Curve, Estimate, Histogram, Unresolved
 from audit.record import Result
+from audit.report.templates import environment
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-FONTS = "docaudit Sans, Liberation Sans, Arial, Helvetica, DejaVu Sans, sans-serif"
 WIDTH = 6.9
 """Inches: the width of an A4 page between its margins."""
-STYLE: dict[str, Any] = tomllib.loads((Path(__file__).parent / "figures.toml").read_text(encoding="utf-8"))
-"""Settings of matplotlib, and the look of each series of lines and kind of bars."""
-RC: dict[str, Any] = STYLE["rc"]
-INK, FONT_SIZE = RC["text.color"], RC["font.size"]
-"""Colour of text and size of all letters in points: nothing in a report is smaller."""
+STYLE: dict[str, Any] = table_beside(__file__, "figures.toml")
+"""Letters, distances in points, and the look of each series of lines and kind of bars; `figure.svg` draws with it."""
+BARS: list[str] = STYLE["bars"]
+FONT_SIZE: float = STYLE["size"]
+"""Size of all letters in points: nothing in a report is smaller."""
+ABOVE, BELOW, LINE, ROW, PAD = (float(STYLE[name]) for name in ("above", "below", "line", "row", "pad"))
 LEGEND = 92
 """Letters that go into one line of a legend; more take two lines (chosen here: what fits with six signs)."""
+Signs = dict[str, list[tuple[float, float, str, str]]]
+"""By label, how far right and up of a baseline each part of its sign begins, its path from there, and its look."""
+Shape = tuple[str, str]
+"""An SVG path and its look."""
+Span = tuple[float, float]
+At = Callable[[float, float], str]
+"""Writes the place on the page of a point of a diagram."""
+Marks = Sequence[tuple[float, str]]
 
 
-def add_legend(figure: Figure, *axes: Axes) -> None:
-    """Add one entry for each label of these axes, above all panels; none where nothing is labelled."""
-    entries: dict[str, Any] = {}
-    for axis in axes:
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-            entries.setdefault(label, handle)
-    if not entries:
-        return
-    figure.legend(
-        entries.values(),
-        entries.keys(),
-        loc="outside upper left",
-        ncols=len(entries) if sum(map(len, entries)) <= LEGEND else -(-len(entries) // 2),
-        frameon=False,
-        handletextpad=0.5,
-        columnspacing=1.6,
-    )
+@dataclass(frozen=True)
+class Frame:
+    """A diagram to be drawn.
+
+    Attributes:
+        x, y: the least and the largest value that are shown.
+        draw: makes its content.
+        whole: mark integers alone on the axis across.
+        upright: draw lines at the marks across too.
+        named: write its values and its quantity beside it.
+    """
+
+    title: str
+    axis: str
+    quantity: str
+    x: Span
+    y: Span
+    draw: Callable[[At], list[Shape]]
+    whole: bool = False
+    upright: bool = False
+    named: bool = True
+    limit: float | None = None
 
 
-def blank_figure(height: float) -> Figure:
-    """Make a figure outside pyplot's global state."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    _register_typeface()
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    FigureCanvasSVG(figure)
-    return figure
-
-
-@cache
-def _register_typeface() -> None:
-    """Let matplotlib measure text in the typeface that the reports are printed in."""
-    from matplotlib.font_manager import fontManager
-
-    for style in ("Regular", "Bold"):
-        fontManager.addfont(shipped_folder("templates") / "fonts" / f"LiberationSans-{style}.ttf")
+def marks(low: float, high: float, most: int, whole: bool = False) -> Marks:
+    """Return round values between two others with their words: as many as there is room for, two where they can be."""
+    raw = (high - low) / max(1, min(9, most))
+    scale = 10.0 ** math.floor(math.log10(raw))
+    steps = [scale * step for step in (10, 5, 2.5, 2, 1, 0.5, 0.25, 0.2, 0.1)]
+    steps = [step for step in steps if not whole or step % 1 == 0] or [1.0]
+    enough = min((step for step in steps if step >= raw * (1 - 1e-9)), default=steps[0])
+    found: list[float] = []
+    for step in (step for step in steps if step <= enough and len(found) < 2):
+        found = [one * step for one in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    digits = next(n for n in range(20) if all(abs(one - round(one, n)) < 1e-3 * scale for one in found))
+    return [(one, f"{round(one, digits) + 0.0:.{digits}f}".replace("-", "\u2212")) for one in found]
 
 
-def as_svg(figure: Figure, name: str, alternative: str) -> str:
-    """Return the SVG element with its alternative text, without prologue, ids prefixed for a page of figures."""
-    stream = io.StringIO()
-    figure.savefig(
-        stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-    )
-    text = stream.getvalue()
-    text = text[text.index("<svg") :].strip()
-    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|(?<=>)\s+(?=<)", "", text, flags=re.DOTALL)
-    text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)
-    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
-    text = re.sub(r"(?<=font-family: )'[^;\"]*", FONTS, text)
-    text = re.sub(r' transform="rotate\(-0 [^"]*"', "", text)
-    return text.replace("<svg", f'<svg role="img" aria-label="{escape(alternative)}"', 1)
+def _wide(text: str) -> float:
+    return sum(STYLE["widths"][ord(one) - 32] if ord(one) < 127 else 1139 for one in text) * FONT_SIZE / 2048
+
+
+def as_svg(frames: Sequence[Frame], name: str, height: float, legend: Signs, told: str, columns: int) -> str:
+    """Draw diagrams of one size in rows, below a legend.
+
+    Args:
+        frames: the diagrams.
+        name: unique in the report; prefixes every id of the SVG.
+        height: of the figure, in inches.
+        legend: the sign of each label.
+        told: the alternative text.
+        columns: of diagrams.
+    """
+    lines = 1 if sum(map(len, legend)) <= LEGEND else 2
+    entries, x = [], 8.1
+    for start in range(0, len(legend), lines):
+        labels = [*legend][start : start + lines]
+        entries += [(x, 8.1 + ABOVE + line * ROW, label, legend[label]) for line, label in enumerate(labels)]
+        x += 36.9 + max(map(_wide, labels))
+    top = 7.2 + ABOVE + BELOW + ROW * (min(lines, len(legend)) - 1) + 2 * PAD if legend else 0.0
+    rows = [frames[start : start + columns] for start in range(0, len(frames), columns)]
+    titles = [max(one.title.count("\n") for one in row) for row in rows]
+    tops = [PAD + ABOVE + 6 + (lines * LINE + 0.67 if lines else 0) for lines in titles]
+    bottoms = [PAD + 3.5 + ABOVE + BELOW + (4 + ABOVE + BELOW) * any(one.axis for one in row) for row in rows]
+    tall = (72 * height - top - sum(tops) - sum(bottoms)) / len(rows)
+    up = [marks(*one.y, int(tall / (2 * FONT_SIZE))) for one in frames]
+    besides = [_beside(one, values) for one, values in zip(frames, up, strict=True)]
+    lefts = [PAD + max(besides[column::columns]) for column in range(columns)]
+    wide = (72 * WIDTH - sum(lefts) - PAD * columns) / columns
+    diagrams = []
+    for number, one in enumerate(frames):
+        row, column = divmod(number, columns)
+        left = sum(lefts[: column + 1]) + column * (wide + PAD)
+        begin = top + sum(tops[: row + 1]) + sum(bottoms[:row]) + row * tall
+        found = _placed(one, left, begin, left + wide, begin + tall, up[number])
+        diagrams.append(found | {"beside": left - besides[number]})
+    template = environment().get_template("figure.svg")
+    size = {"width": 72 * WIDTH, "height": 72 * height}
+    return template.render(size, diagrams=diagrams, name=name, legend=entries, told=told, style=STYLE)
+
+
+def _beside(frame: Frame, values: Marks) -> float:
+    words = 3.5 + max((_wide(value) for _, value in values), default=0.0)
+    return words + (4 + ABOVE + BELOW) * bool(frame.quantity) if frame.named else 0.0
+
+
+def _placed(frame: Frame, left: float, top: float, right: float, bottom: float, values: Marks) -> dict[str, Any]:
+    """Return what the template draws of a diagram, in points of the page."""
+
+    def across(x: float) -> float:
+        return left + (x - frame.x[0]) / (frame.x[1] - frame.x[0]) * (right - left)
+
+    def up(y: float) -> float:
+        return bottom - (y - frame.y[0]) / (frame.y[1] - frame.y[0]) * (bottom - top)
+
+    return {
+        **{"frame": frame, "left": left, "top": top, "right": right, "bottom": bottom},
+        "across": [(across(x), word) for x, word in marks(*frame.x, int((right - left) / 27), frame.whole)],
+        "up": [(up(y), word) for y, word in values],
+        "shapes": frame.draw(lambda x, y: f"{across(x):.2f} {up(y):.2f}"),
+        "limit": None if frame.limit is None else up(frame.limit),
+    }
 
 
 BARS_HEIGHT, LINES_HEIGHT = 2.2, 2.5
@@ -146,47 +196,49 @@ def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], hei
         labels: of the parts of the series' names.
         height: of the figure, in inches.
     """
-    import matplotlib as mpl
-
     split = {key: tuple(key.split(", ", 1)) if ", " in key else ("", key) for key in histogram.counts}
     totals: dict[str, dict[str, None]] = {}
     for key, (panel, _) in split.items():
         totals.setdefault(panel, {})[f"{sum(histogram.counts[key]):,}"] = None
     titles = {panel: f"{labels.get(panel, panel)} (n = {' / '.join(counts)})" for panel, counts in totals.items()}
     kinds = list(dict.fromkeys(kind for _, kind in split.values()))
-    with mpl.rc_context(RC):
-        figure = blank_figure(height or BARS_HEIGHT)
-        axes = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
-        for axis, (panel, title) in zip(axes, titles.items(), strict=True):
-            drawn = {kinds.index(split[key][1]): key for key in histogram.counts if split[key][0] == panel}
-            for index, key in drawn.items():
-                _draw_bars(axis, histogram, key, index, len(kinds), labels.get(kinds[index], kinds[index]))
-            axis.set_title(title)
-            axis.set_xlabel(histogram.quantity)
-            if all(edge % 1 == 0.5 for edge in histogram.edges):
-                axis.xaxis.get_major_locator().set_params(integer=True)
-            axis.grid(axis="y")
-        axes[0].set_ylabel("per cent")
-        add_legend(figure, axes[0])
-        parts = [*titles.values(), *(labels.get(kind, kind) for kind in kinds)]
-        return as_svg(figure, name, f"Bars of a distribution of {histogram.quantity}: {'; '.join(parts)}.")
+    shares = {key: [100 * count / (sum(own) or 1) for count in own] for key, own in histogram.counts.items()}
+    top = 1.05 * max(0.0, *(share for own in shares.values() for share in own)) or 1.0
+    whole = all(edge % 1 == 0.5 for edge in histogram.edges)
+    frames: list[Frame] = []
+    legend: Signs = {}
+    for panel, title in titles.items():
+        bars = {kinds.index(split[key][1]): own for key, own in shares.items() if split[key][0] == panel}
+        legend = legend or {
+            labels.get(kinds[one], kinds[one]): [(0, 0, "h18v-6.3h-18z", BARS[one % len(BARS)])] for one in bars
+        }
+        sides = [side for kind in bars for ends in _bar_ends(histogram.edges, kind, len(kinds)) for side in ends]
+        draw = partial(_draw_bars, histogram.edges, bars, len(kinds))
+        x, y = _widened(min(sides), max(sides)), (0.0, top)
+        frames.append(Frame(title, histogram.quantity, "per cent", x, y, draw, whole, named=not frames))
+    parts = [*titles.values(), *(labels.get(kind, kind) for kind in kinds)]
+    told = f"Bars of a distribution of {histogram.quantity}: {'; '.join(parts)}."
+    return as_svg(frames, name, height or BARS_HEIGHT, legend, told, len(frames))
 
 
-def _draw_bars(axis: Axes, histogram: Histogram, key: str, index: int, n_kinds: int, label: str) -> None:
-    style = STYLE["bars"][index % len(STYLE["bars"])]
-    counts = histogram.counts[key]
-    widths = [(right - left) * 0.86 / n_kinds for left, right in pairwise(histogram.edges)]
-    starts = [left + (right - left) * 0.07 for left, right in pairwise(histogram.edges)]
-    axis.bar(
-        [start + width * index for start, width in zip(starts, widths, strict=True)],
-        [100 * count / (sum(counts) or 1) for count in counts],
-        widths,
-        align="edge",
-        color=style["fill"],
-        edgecolor=style["edge"],
-        linewidth=0.7,
-        label=label,
-    )
+def _widened(low: float, high: float) -> tuple[float, float]:
+    """Leave air beside the values of an axis; a single value gets some too."""
+    air = 0.05 * (high - low) if high > low else 0.055 * (abs(low) or 1)
+    return low - air, high + air
+
+
+def _bar_ends(edges: Sequence[float], kind: int, n_kinds: int) -> list[tuple[float, float]]:
+    """Return where the bars of one kind begin and end: all kinds stand beside each other between two edges."""
+    starts = [(left + (right - left) * 0.07, (right - left) * 0.86 / n_kinds) for left, right in pairwise(edges)]
+    return [(start + width * kind, start + width * (kind + 1)) for start, width in starts]
+
+
+def _draw_bars(edges: Sequence[float], bars: Mapping[int, Sequence[float]], n_kinds: int, at: At) -> list[Shape]:
+    def path(kind: int, heights: Sequence[float]) -> str:
+        pairs = zip(_bar_ends(edges, kind, n_kinds), heights, strict=True)
+        return "".join(f"M{at(x, 0)}L{at(end, 0)}L{at(end, y)}L{at(x, y)}z" for (x, end), y in pairs)
+
+    return [(path(kind, heights), BARS[kind % len(BARS)]) for kind, heights in bars.items()]
 
 
 def lines(name: str, panels: Sequence[LinePanel], height: float | None = None) -> str:
@@ -197,71 +249,67 @@ def lines(name: str, panels: Sequence[LinePanel], height: float | None = None) -
         panels: all with the same axis; a label has the same look in all of them, by the order in which they appear.
         height: of one row of panels, in inches.
     """
-    import matplotlib as mpl
-
     labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines if len(panel.lines) > 1))
     columns = min(2, len(panels))
+    frames: list[Frame] = []
+    legend: Signs = {}
+    for index, panel in enumerate(panels):
+        across = [x for line in panel.lines for x in line.positions]
+        looks = {
+            line.label: STYLE["lines"][labels.index(line.label) % len(STYLE["lines"]) if line.label in labels else 0]
+            for line in panel.lines
+        }
+        for label in (line.label for line in panel.lines if line.points and line.label in labels):
+            parts = looks[label]
+            legend[label] = [(0.0, 3.15, "h18", parts["line"]), (9.0, 3.15, parts["sign"], parts["mark"])]
+        x = (-2.0, 102.0) if panel.diagonal else _widened(min(across), max(across))
+        scale = 100.0 if panel.form in ("share", "points") else 1.0
+        y = _range_of(panel, scale)
+        draw = partial(_draw_lines, panel, looks, scale, x, y)
+        # One axis for all: it is named under the last panel of each column.
+        axis = panel.axis if index + columns >= len(panels) else ""
+        limit = None if panel.limit is None else scale * panel.limit
+        whole = all(float(one).is_integer() for one in across)
+        frames.append(Frame(panel.title, axis, panel.quantity, x, y, draw, whole, upright=True, limit=limit))
+    told = "; ".join(filter(None, (*labels, *(" ".join(panel.title.split()) for panel in panels))))
+    told = f"Lines with bands for their intervals, across: {panels[0].axis}. {told}."
     rows = -(-len(panels) // columns)
-    with mpl.rc_context(RC):
-        figure = blank_figure(0.3 + (height or LINES_HEIGHT) * rows)
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for index, (axis, panel) in enumerate(zip(axes, panels, strict=False)):
-            _draw_lines(axis, panel, labels)
-            if all(float(x).is_integer() for line in panel.lines for x in line.positions):
-                axis.xaxis.get_major_locator().set_params(integer=True)
-            # One axis for all: it is named under the last panel of each column.
-            axis.set_xlabel(panel.axis if index + columns >= len(panels) else "")
-        for axis in axes[len(panels) :]:
-            axis.set_visible(False)
-        add_legend(figure, *axes[: len(panels)])
-        told = "; ".join(filter(None, (*labels, *(" ".join(panel.title.split()) for panel in panels))))
-        return as_svg(figure, name, f"Lines with bands for their intervals, across: {panels[0].axis}. {told}.")
+    return as_svg(frames, name, 0.3 + (height or LINES_HEIGHT) * rows, legend, told, columns)
 
 
-def _draw_lines(axis: Axes, panel: LinePanel, labels: Sequence[str]) -> None:
-    scale = 100 if panel.form in ("share", "points") else 1
-    gap = Point(math.nan, math.nan, math.nan)
+def _draw_lines(
+    panel: LinePanel, looks: Mapping[str, Mapping[str, str]], scale: float, x: Span, y: Span, at: At
+) -> list[Shape]:
+    """Draw bands, then lines with their signs, then "no difference" and the diagonal."""
+    bands, drawn = [], []
     for line in panel.lines:
-        if not line.points:
-            continue
-        number = labels.index(line.label) if line.label in labels else 0
-        style = STYLE["lines"][number % len(STYLE["lines"])]
-        points = [point or gap for point in line.points]
-        lows, highs = [scale * point.low for point in points], [scale * point.high for point in points]
-        axis.fill_between(line.positions, lows, highs, color=style["color"], alpha=0.12, linewidth=0)
-        axis.plot(
-            line.positions,
-            [scale * point.value for point in points],
-            linestyle=style["line"] if isinstance(style["line"], str) else (0, style["line"]),
-            linewidth=1.3,
-            markersize=3.2,
-            label=line.label if line.label in labels else None,
-            marker=style["marker"],
-            color=style["color"],
-            markerfacecolor=style["color"] if style["fill"] else "white",
-        )
-    _line_axes(axis, panel, scale)
-
-
-def _line_axes(axis: Axes, panel: LinePanel, scale: float) -> None:
-    """Show the range of what was measured with 0 in it, "no difference" and the limit as lines across."""
-    points = [point for line in panel.lines for point in line.points if point is not None]
-    marks = [0.0] if panel.limit is None else [0.0, panel.limit]
-    bottom = scale * min(marks + [point.low for point in points])
-    top = scale * max(marks + [point.high for point in points])
-    air = 0.05 * ((top - bottom) or 1.0)
-    axis.set_ylim(bottom - air if bottom < 0 else -0.4 * air, top + air)
-    if panel.form in ("ratio", "points"):
-        axis.axhline(1.0 if panel.form == "ratio" else 0.0, color="#8a96a3", linewidth=0.8)
+        look, path, signs = looks[line.label], "", ""
+        for gap, run in groupby(zip(line.positions, line.points, strict=True), lambda pair: pair[1] is None):
+            pairs = [(place, point) for place, point in run if point is not None]
+            low, value, high = (
+                [at(place, scale * getattr(point, name)) for place, point in pairs] for name in ("low", "value", "high")
+            )
+            path += "" if gap else f"M{'L'.join(value)}"
+            signs += "".join(f"M{one}{look['sign']}" for one in value)
+            bands.append(("" if gap else f"M{'L'.join([*low, *high[::-1]])}z", look["band"]))
+        drawn += [(path, look["line"]), (signs, look["mark"])]
+    level = {"ratio": 1.0, "points": 0.0}.get(panel.form)
+    if level is not None:
+        drawn.append((f"M{at(x[0], level)}L{at(x[1], level)}", STYLE["level"]))
     if panel.diagonal:
-        axis.axline((0, 0), slope=1, color="#8a96a3", linewidth=0.8)
-        axis.set_xlim(-2, 102)
-    if panel.limit is not None:
-        axis.axhline(scale * panel.limit, color=INK, linewidth=1.2, linestyle=(0, (6, 2)))
-        axis.annotate("limit", (1, scale * panel.limit), xycoords=("axes fraction", "data"), ha="right", va="bottom")
-    axis.set_title(panel.title)
-    axis.set_ylabel(panel.quantity)
-    axis.grid(visible=True)
+        start, end = max(x[0], y[0]), min(x[1], y[1])
+        drawn.append((f"M{at(start, start)}L{at(end, end)}", STYLE["level"]))
+    return [*bands, *drawn]
+
+
+def _range_of(panel: LinePanel, scale: float) -> tuple[float, float]:
+    """Return the range of what was measured with 0 in it, and of the limit."""
+    points = [point for line in panel.lines for point in line.points if point is not None]
+    ends = [0.0, panel.limit or 0.0]
+    bottom = scale * min(ends + [point.low for point in points])
+    top = scale * max(ends + [point.high for point in points])
+    air = 0.05 * ((top - bottom) or 1.0)
+    return bottom - air if bottom < 0 else -0.4 * air, top + air
 
 
 @dataclass(frozen=True)

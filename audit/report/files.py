@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import ctypes.util
 import io
 import logging
+import sys
 from base64 import b64encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,10 +61,15 @@ def pdf(html: str, attachments: Sequence[Attachment] = ()) -> bytes:
     Raises:
         RenderError: weasyprint is not installed, cannot load pango, or cannot draw the page.
     """
+    search = ctypes.util.find_library
     try:
+        # It also tries plain names, which the loader of Linux finds; a search for others runs a compiler nine times.
+        ctypes.util.find_library = (lambda name: None) if sys.platform == "linux" else search
         import weasyprint
     except (OSError, ImportError) as error:
         raise RenderError(PANGO if isinstance(error, OSError) else f"PDF: {error}") from None
+    finally:
+        ctypes.util.find_library = search
     logging.getLogger("weasyprint").setLevel(logging.ERROR)
     try:
         html = _spell_letters(html, {letter for letter in set(html) if category(letter) == "Co"})

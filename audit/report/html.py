@@ -129,7 +129,7 @@ def report_context(
             "utility": tables.measurement_table(record.utility, UTILITY),
             "legal": legal_view(record, verdict),
             "residual": residual_risk(record, verdict, policy),
-            "glossary": glossary(_own_terms([view.text for view in views] or [*texts.values()])),
+            "glossary": glossary([view.text for view in views] or [*texts.values()]),
             "sources": list(dict.fromkeys(source for view in views for source in view.text.report.sources)),
         }
 
@@ -165,15 +165,9 @@ def script() -> str:
     return (shipped_folder("templates") / "search.js").read_text(encoding="utf-8")
 
 
-def html(
-    record: AuditRecord,
-    verdict: Verdict,
-    policy: Policy,
-    revealed: object | None = None,
-    comparisons: Sequence[Comparison] = (),
-) -> str:
+def html(record: AuditRecord, verdict: Verdict, policy: Policy, revealed: object | None = None) -> str:
     """Draw the annex of a record; see `report_context` and `render`."""
-    return render("report.html", report_context(record, verdict, policy, comparisons), revealed)
+    return render("report.html", report_context(record, verdict, policy), revealed)
 
 
 def _findings_in_brief(
@@ -215,7 +209,7 @@ def _completed_view(result: Result, verdict: Verdict, text: AttackMacros, drawn:
             "folded": bool(spec.template),
             "text": in_one_line(text.text(spec, index)),
             "figures": draw(spec.figures, result, drawn),
-            "tables": tables.compact_tables(spec.tables, index, report),
+            "tables": [own for one in spec.tables if (own := tables.compact_table(one, index, report)).rows],
         }
         if part["figures"] or part["tables"] or (part["text"] and not spec.figures and not spec.tables):
             parts.append(part)
@@ -231,14 +225,6 @@ def _completed_view(result: Result, verdict: Verdict, text: AttackMacros, drawn:
         figures=figures,
         parts=parts,
     )
-
-
-def _own_terms(texts: Sequence[AttackMacros]) -> dict[str, str]:
-    """Collect the terms of attacks, each once."""
-    meanings: dict[str, str] = {}
-    for text in texts:
-        meanings = {**text.report.glossary, **meanings}
-    return meanings
 
 
 @dataclass(frozen=True)
@@ -302,8 +288,9 @@ class Term:
         return tuple(form for form in re.split(r" \(|, |\)", self.name) if len(form) >= SHORTEST)
 
 
-def glossary(own: Mapping[str, str]) -> tuple[Term, ...]:
-    """List the terms of a report by name: the general ones, and those of its attacks, which win."""
+def glossary(texts: Sequence[AttackMacros]) -> tuple[Term, ...]:
+    """List the terms of a report by name: the general ones, and those of its attacks, of which the first wins."""
+    own = {name: meaning for text in reversed(texts) for name, meaning in text.report.glossary.items()}
     pairs = sorted({**GENERAL, **own}.items(), key=lambda pair: pair[0].lower())
     return tuple(Term(f"term-{number}", *pair) for number, pair in enumerate(pairs, 1))
 

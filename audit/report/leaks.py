@@ -156,22 +156,15 @@ def _p_value(measured: Estimate) -> float:
 def _reach(attack: str, measured: Estimate, level: float) -> float:
     """Return how much of the way from the null to the maximum a one-sided bound shows; 0 or less: no leak."""
     null = _null_value(measured)
-    beyond = _lower_bound(measured, level) - null
+    bounds = [bound for bound in measured.bounds if bound.alpha <= level]
+    beyond = max((bound.lower for bound in bounds), default=measured.low) - null
     if measured.is_area:
-        beyond = max(beyond, null - _upper_bound(measured, level))
+        beyond = max(beyond, null - min((bound.upper for bound in bounds), default=measured.high))
     text = TEXTS.get(attack)
     most = None if text is None or measured.name not in text.names else text.metric(measured.name).upper
     if most is None:
         return math.copysign(abs(beyond) / (1 + abs(beyond)), beyond)
     return beyond / (most - null) if most > null else 0.0
-
-
-def _lower_bound(measured: Estimate, level: float) -> float:
-    return max((bound.lower for bound in measured.bounds if bound.alpha <= level), default=measured.low)
-
-
-def _upper_bound(measured: Estimate, level: float) -> float:
-    return min((bound.upper for bound in measured.bounds if bound.alpha <= level), default=measured.high)
 
 
 def _describe_finding(result: Result, metric: str, strongest: Estimate, shown: str) -> str:

@@ -124,11 +124,6 @@ def between(estimate: Estimate, form: Form, digits: int = 2) -> str:
     return " to ".join(ends(estimate, form, digits))
 
 
-def between_of_hundred(estimate: Estimate, form: Form) -> str:
-    """Write an interval for words that say "of every 100"."""
-    return between(estimate, form)
-
-
 def exact_count(estimate: Estimate) -> int | None:
     """Return a proportion as a whole number of its units; None when it is none, as where units were weighted."""
     hits = estimate.value * estimate.n

@@ -101,7 +101,10 @@ def residual_risk(record: AuditRecord, verdict: Verdict, policy: Policy) -> tupl
     told = list(_limits(verdict, policy))
     if verdict.contradicted:
         told.insert(0, f"The guarantee that the model’s training claims does not hold: {verdict.contradicted}.")
-    return tuple(filter(None, (*told, _not_examined(rows), _declared(record), _outside(rows))))
+    outside = _join_unique(row.outside for row in rows if row.state != "out of scope" and row.outside)
+    return tuple(
+        filter(None, (*told, _not_examined(rows), _declared(record), REMAINS["outside"].format(outside=outside)))
+    )
 
 
 def _limits(verdict: Verdict, policy: Policy) -> Iterator[str]:
@@ -131,8 +134,3 @@ def _declared(record: AuditRecord) -> str:
     if not record.target.is_model:
         return REMAINS["no model"]
     return REMAINS["declared"] if record.completed else ""
-
-
-def _outside(rows: tuple[CoverageRow, ...]) -> str:
-    outside = _join_unique(row.outside for row in rows if row.state != "out of scope" and row.outside)
-    return REMAINS["outside"].format(outside=outside)

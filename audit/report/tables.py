@@ -271,12 +271,8 @@ def cell(item: Estimate | Unresolved | None, report: AttackText, counted: bool =
     )
 
 
-def compact_tables(specs: Sequence[TableSpec], index: ResultIndex, report: AttackText) -> list[CompactTable]:
-    """Fill the tables of a part, without rows (and tables) for which nothing was measured."""
-    return [table for spec in specs if (table := _compact_table(spec, index, report)).rows]
-
-
-def _compact_table(spec: TableSpec, index: ResultIndex, report: AttackText) -> CompactTable:
+def compact_table(spec: TableSpec, index: ResultIndex, report: AttackText) -> CompactTable:
+    """Fill one table of a part, without rows for which nothing was measured."""
     rows: list[CompactRow] = []
     measured: list[Estimate | Unresolved] = []
     units_in_cells = any(column.n for column in spec.columns)

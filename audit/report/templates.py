@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import jinja2
@@ -183,8 +183,11 @@ class AttackMacros:
         self.report = text_of(attack)
         self.title = self.report.title or attack
         self._templates = templates
-        self._generic = templates.get_template(GENERIC).module
-        self._own = templates.select_template([f"attacks/{attack}.html", GENERIC]).module
+
+    @cached_property
+    def _own(self) -> Any:
+        """The attack's own template; an attack that did not run shows nothing of it."""
+        return self._templates.select_template([f"attacks/{self.attack}.html", GENERIC]).module
 
     def leak(self, index: ResultIndex) -> Markup:
         """Return the sentences of page one: what came out, with count and interval."""
@@ -208,14 +211,11 @@ class AttackMacros:
 
     def text(self, of: ReportPart, index: ResultIndex) -> Markup:
         """Return the sentences of a part."""
-        return Markup(getattr(self._template_of(of), of.text)(index))
+        own = self._templates.get_template(of.template).module if of.template else self._own
+        return Markup(getattr(own, of.text)(index))
 
     def _macro(self, name: str) -> Any:
-        return getattr(self._own, name, None) or getattr(self._generic, name)
-
-    def _template_of(self, of: ReportPart) -> Any:
-        """Return the template whose macros hold a text."""
-        return self._templates.get_template(of.template).module if of.template else self._own
+        return getattr(self._own, name, None) or getattr(self._templates.get_template(GENERIC).module, name)
 
 
 def in_one_line(text: str) -> Markup:

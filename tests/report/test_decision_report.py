@@ -172,7 +172,7 @@ def test_every_record_gives_four_to_six_filled_and_readable_pages_with_what_was_
     filled = printed.filled(path)
     assert 4 <= len(filled) <= 6
     assert min(filled) >= FULL
-    assert min(printed.smallest_letters(path) + 0.01, figures.RC["font.size"]) >= SMALLEST
+    assert min(printed.smallest_letters(path) + 0.01, figures.FONT_SIZE) >= SMALLEST
     first, *_ = printed.texts(path)
     record, _, policy = examples.CASES[name]()
     digests = [card.sha256[:16] for card in (record.target, record.corpus)]

@@ -72,9 +72,9 @@ def test_an_end_is_not_printed_like_the_estimate_from_which_it_differs() -> None
 
 
 def test_words_of_every_hundred_know_no_more_than_a_hundred() -> None:
-    assert numbers.between_of_hundred(estimate(0.89, 0.62, 1.13), "points") == "62 to 100"
+    assert numbers.between(estimate(0.89, 0.62, 1.13), "points") == "62 to 100"
     assert numbers.between(estimate(-0.9, -1.2, 0.1), "points") == "−100 to 10"
-    assert numbers.between_of_hundred(estimate(0.42, 0.36, 0.48), "share") == "36 to 48"
+    assert numbers.between(estimate(0.42, 0.36, 0.48), "share") == "36 to 48"
 
 
 def test_a_share_of_whole_units_is_said_as_a_count() -> None:

@@ -206,6 +206,8 @@ LOG_SECONDS = 10.0
 """A log gets one line of progress in so many seconds."""
 SHOWN_SECONDS = 2.0
 """A stage that was over sooner leaves no line."""
+OPENING = "opening"
+"""How the names of stages begin that load libraries and models for seconds: a log gets them at once."""
 
 
 class Reporter(Progress):
@@ -249,6 +251,8 @@ class Reporter(Progress):
         self._began = self._printed = self._clock()
         if not (self._quiet or self._log):
             self._draw_bar()
+        elif self._log and name.startswith(OPENING):
+            self._print_log_line(self._name)
 
     def advance(self, steps: int = 1) -> None:
         """See `Progress.advance`."""
@@ -256,7 +260,7 @@ class Reporter(Progress):
         if self._bars is not None:
             self._bars.advance(self._bars.task_ids[0], steps)
         elif self._log and self._done != self._total and self._clock() - self._printed >= LOG_SECONDS:
-            self._print_log_line()
+            self._print_log_line(f"{self._name}: {self}")
 
     def __str__(self) -> str:
         """Return how far the stage is; the time left follows from its own steps alone.
@@ -275,13 +279,13 @@ class Reporter(Progress):
         """Leave a line of a stage that took its time."""
         self._remove_bar()
         if self._name and self._clock() - self._began >= SHOWN_SECONDS:
-            self._print_log_line()
+            self._print_log_line(f"{self._name}: {self}")
         self._name = ""
 
-    def _print_log_line(self) -> None:
+    def _print_log_line(self, line: str) -> None:
         self._printed = self._clock()
         if not self._quiet:
-            make_console(stderr=True).print(Text(f"{self._name}: {self}"), soft_wrap=True)
+            make_console(stderr=True).print(Text(line), soft_wrap=True)
 
     def _draw_bar(self) -> None:
         from rich.progress import BarColumn, Progress, TextColumn

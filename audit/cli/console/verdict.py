@@ -79,8 +79,8 @@ def show_verdict(
         lines.insert(0, (words[verdict.text].upper(), verdict.text, f"the redacted text itself: {verdict.text_reason}"))
     lead = "Next: " if verdict.overall == "passed" else "Fix: "
     step = None if record is None else first_action(record, verdict, paths)
-    fix = [] if step is None else [step.text]
-    command = [step.command] if step is not None and step.command else []
+    fix, command = ([], "") if step is None else ([step.text], step.command)
+    commands = [command] if command else []
     read = [] if out is None else [out / name for name in ("report.pdf", "report.html", "record.json")]
     closing = [*ending, *(f"Report: {path}" for path in [path for path in read if path.exists()][:1])]
 
@@ -88,12 +88,8 @@ def show_verdict(
         named = [*([f"{left_out} more {words[outcome].lower()}"] if left_out else []), *([rest] if rest else [])]
         return f"{'Also' if verbose else '-v shows'} {', '.join(named)}." if named else ""
 
-    texts = [
-        *(lead + one for one in fix),
-        *(f"  {one}" for one in command),
-        *closing,
-        *(f"{a}  {b}" for a, _, b in lines),
-    ]
+    texts = [*(lead + one for one in fix), *(f"  {one}" for one in commands), *closing]
+    texts += [f"{stamp}  {said}" for stamp, _, said in lines]
     room = SUMMARY_LINES - sum(map(_height, texts))
     rows = _worst(own, room - _height(others(0)))
     if len(rows) < len(own):
@@ -103,7 +99,7 @@ def show_verdict(
     say(*filter(None, [others(len(own) - len(rows))]))
     for text in fix:
         print_line(text, lead=f"[bold]{lead}[/]")
-    show_commands("", command)
+    show_commands("", commands)
     say(*closing)
     for stamp, kind, text in lines:
         print_line(text, lead=f"[{STYLES[kind]}]{stamp}[/]  ")
