@@ -44,6 +44,21 @@ def test_a_gate_imports_neither_attacks_nor_numbers(case, tmp_path):
     assert modules & {"audit.corpus.documents", "audit.corpus.manifest", "audit.report.comparison"} == set()
 
 
+DRAWS = {
+    "report RECORD": {"weasyprint", "jinja2", "PIL"},
+    "report RECORD --model-card": {"jinja2"},
+    "diff RECORD RECORD": {"numpy", "scipy", "rapidfuzz", "PIL", "jinja2"},
+    "--version": set(),
+}
+
+
+@pytest.mark.parametrize("call", DRAWS)
+def test_a_command_on_a_record_imports_what_it_draws_with_alone(call, tmp_path):
+    records.write(example_records.CASES["violated"]()[0], tmp_path / "record.json")
+    modules = imported(*call.replace("RECORD", str(tmp_path)).split())
+    assert modules & LIBRARIES == DRAWS[call]
+
+
 def imported_with(modules: str) -> set[str]:
     program = [sys.executable, "-c", f"import sys, {modules}; print(*sys.modules)"]
     return set(subprocess.run(program, capture_output=True, text=True, check=True).stdout.split())

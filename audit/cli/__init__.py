@@ -21,8 +21,8 @@ _COMPLETING = "_DOCAUDIT_COMPLETE"
 def main() -> None:
     """Run the `docaudit` command."""
     called = sys.argv[1] if sys.argv[1:] and _COMPLETING not in os.environ else None
-    if called == "gate":
-        # It is over before there is garbage to speak of: searches for it take a fifth of its time.
+    if called in ("gate", "report"):
+        # They are over before there is garbage to speak of: searches for it take a fifth of a gate's time.
         gc.disable()
         atexit.register(gc.freeze)
     else:
