@@ -89,21 +89,17 @@ def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
         record: the scan.
         verdict: on it.
     """
-    undecided = {decision.limit.attack for decision in verdict.decisions if decision.outcome == "undecided"}
+    undecided = [decision for decision in verdict.decisions if decision.outcome == "undecided"]
     for result in record.completed.values():
-        if result.attack in undecided:
+        causes = {decision.cause for decision in undecided if decision.limit.attack == result.attack}
+        if causes:
             measured = plainest(result)
-            few = "; too few to say more" if _lacks_documents(verdict, result.attack) else ""
+            few = "; too few to say more" if causes <= {"wide", "unresolved"} else ""
             if measured is None:
                 yield f"{result.attack}: nothing could be measured{few}"
             else:
                 beside = _compare_with_unseen(result, measured)
                 yield f"{result.attack}: {finding_sentence(result.attack, measured)}{beside}{few}"
-
-
-def _lacks_documents(verdict: Verdict, attack: str) -> bool:
-    own = [one for one in verdict.decisions if one.limit.attack == attack and one.outcome == "undecided"]
-    return all(one.cause in ("wide", "unresolved") for one in own)
 
 
 def plainest(result: Result) -> Estimate | None:

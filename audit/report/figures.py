@@ -22,7 +22,6 @@ WIDTH = 6.9
 """Inches: the width of an A4 page between its margins."""
 STYLE: dict[str, Any] = table_beside(__file__, "figures.toml")
 """Letters, distances in points, and the look of each series of lines and kind of bars; `figure.svg` draws with it."""
-BARS: list[str] = STYLE["bars"]
 FONT_SIZE: float = STYLE["size"]
 """Size of all letters in points: nothing in a report is smaller."""
 ABOVE, BELOW, LINE, ROW, PAD = (float(STYLE[name]) for name in ("above", "below", "line", "row", "pad"))
@@ -99,8 +98,8 @@ def as_svg(frames: Sequence[Frame], name: str, height: float, legend: Signs, tol
         x += 36.9 + max(map(_wide, labels))
     top = 7.2 + ABOVE + BELOW + ROW * (min(lines, len(legend)) - 1) + 2 * PAD if legend else 0.0
     rows = [frames[start : start + columns] for start in range(0, len(frames), columns)]
-    titles = [max(one.title.count("\n") for one in row) for row in rows]
-    tops = [PAD + ABOVE + 6 + (lines * LINE + 0.67 if lines else 0) for lines in titles]
+    titles = [max(one.title.count("\n") * LINE + 0.67 * ("\n" in one.title) for one in row) for row in rows]
+    tops = [PAD + ABOVE + 6 + title for title in titles]
     bottoms = [PAD + 3.5 + ABOVE + BELOW + (4 + ABOVE + BELOW) * any(one.axis for one in row) for row in rows]
     tall = (72 * height - top - sum(tops) - sum(bottoms)) / len(rows)
     up = [marks(*one.y, int(tall / (2 * FONT_SIZE))) for one in frames]
@@ -114,9 +113,8 @@ def as_svg(frames: Sequence[Frame], name: str, height: float, legend: Signs, tol
         begin = top + sum(tops[: row + 1]) + sum(bottoms[:row]) + row * tall
         found = _placed(one, left, begin, left + wide, begin + tall, up[number])
         diagrams.append(found | {"beside": left - besides[number]})
-    template = environment().get_template("figure.svg")
-    size = {"width": 72 * WIDTH, "height": 72 * height}
-    return template.render(size, diagrams=diagrams, name=name, legend=entries, told=told, style=STYLE)
+    shown = {"diagrams": diagrams, "legend": entries, "width": 72 * WIDTH, "height": 72 * height, "style": STYLE}
+    return environment().get_template("figure.svg").render(shown, name=name, told=told)
 
 
 def _beside(frame: Frame, values: Marks) -> float:
@@ -209,9 +207,8 @@ def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], hei
     legend: Signs = {}
     for panel, title in titles.items():
         bars = {kinds.index(split[key][1]): own for key, own in shares.items() if split[key][0] == panel}
-        legend = legend or {
-            labels.get(kinds[one], kinds[one]): [(0, 0, "h18v-6.3h-18z", BARS[one % len(BARS)])] for one in bars
-        }
+        signs = [(labels.get(kinds[one], kinds[one]), STYLE["bars"][one % len(STYLE["bars"])]) for one in bars]
+        legend = legend or {label: [(0.0, 0.0, "h18v-6.3h-18z", look)] for label, look in signs}
         sides = [side for kind in bars for ends in _bar_ends(histogram.edges, kind, len(kinds)) for side in ends]
         draw = partial(_draw_bars, histogram.edges, bars, len(kinds))
         x, y = _widened(min(sides), max(sides)), (0.0, top)
@@ -238,7 +235,7 @@ def _draw_bars(edges: Sequence[float], bars: Mapping[int, Sequence[float]], n_ki
         pairs = zip(_bar_ends(edges, kind, n_kinds), heights, strict=True)
         return "".join(f"M{at(x, 0)}L{at(end, 0)}L{at(end, y)}L{at(x, y)}z" for (x, end), y in pairs)
 
-    return [(path(kind, heights), BARS[kind % len(BARS)]) for kind, heights in bars.items()]
+    return [(path(kind, heights), STYLE["bars"][kind % len(STYLE["bars"])]) for kind, heights in bars.items()]
 
 
 def lines(name: str, panels: Sequence[LinePanel], height: float | None = None) -> str:
@@ -305,9 +302,8 @@ def _draw_lines(
 def _range_of(panel: LinePanel, scale: float) -> tuple[float, float]:
     """Return the range of what was measured with 0 in it, and of the limit."""
     points = [point for line in panel.lines for point in line.points if point is not None]
-    ends = [0.0, panel.limit or 0.0]
-    bottom = scale * min(ends + [point.low for point in points])
-    top = scale * max(ends + [point.high for point in points])
+    bottom = scale * min(0.0, panel.limit or 0.0, *(point.low for point in points))
+    top = scale * max(0.0, panel.limit or 0.0, *(point.high for point in points))
     air = 0.05 * ((top - bottom) or 1.0)
     return bottom - air if bottom < 0 else -0.4 * air, top + air
 

@@ -71,15 +71,12 @@ def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]
         reach, worst = max(((_reach(result.attack, item, own), item) for item in shows), key=lambda pair: pair[0])
         about_text = metric in result.about_text
         sentence = _describe_finding(result, metric, worst, shown)
-        why = result.confounded if _has_other_explanation(record, result, worst, own) else None
+        # Something else than memory may explain that a number lies beyond its null.
+        null = worst.null or 0.0
+        explained = p_explained(record, result, worst, null, mirrored=worst.value < null)
+        why = result.confounded if explained > own else None
         found.append(MeasuredLeak(result.attack, metric, worst, reach, sentence, about_text, why))
     return sorted(found, key=lambda leak: -leak.reach)
-
-
-def _has_other_explanation(record: AuditRecord, result: Result, measured: Estimate, level: float) -> bool:
-    """Return whether something else than memory may explain that a number lies beyond its null."""
-    null = measured.null or 0.0
-    return p_explained(record, result, measured, null, mirrored=measured.value < null) > level
 
 
 def unlimited(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]:

@@ -14,7 +14,6 @@ from importlib import import_module
 from pathlib import Path
 
 from audit.errors import printable
-from audit.measurements import Estimate
 from audit.policy import EXIT_CODES, Decision, Limit, Outcome, Verdict
 from audit.record import AuditRecord
 
@@ -127,9 +126,5 @@ def compared(decision: Decision) -> str:
     if item is None:
         return f"nothing measured, limit {bound(decision.limit)}"
     by = "" if item.name == decision.limit.metric else f" by {item.name}"
-    return f"measured {_format_measurement(item)}{by}, limit {bound(decision.limit)}"
-
-
-def _format_measurement(item: Estimate) -> str:
     level = f"{100 * item.level:g} % interval {item.low:.3f} to {item.high:.3f}"
-    return f"{item.value:.3f} ({level}, n = {item.n} {item.unit})"
+    return f"measured {item.value:.3f} ({level}, n = {item.n} {item.unit}){by}, limit {bound(decision.limit)}"
