@@ -1,7 +1,5 @@
 """References: models that never saw the audited documents, or only half of them: given, loaded and checked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

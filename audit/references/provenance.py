@@ -5,8 +5,6 @@ the target with noise on its weights, or in another number format, knows what th
 10,000 changes every byte and no answer.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Hashable, Mapping, Sequence

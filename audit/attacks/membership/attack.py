@@ -1,7 +1,5 @@
 """Document membership as an attack: what is tried, what is asked, and what comes of it."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar

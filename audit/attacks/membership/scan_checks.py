@@ -3,8 +3,6 @@
 Both bear on every attack, so that they are made once a scan, whichever attacks run (methods.md#checks-of-the-scan).
 """
 
-from __future__ import annotations
-
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

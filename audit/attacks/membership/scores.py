@@ -1,7 +1,5 @@
 """Scores that rank documents, from the losses of models; larger = more like a member."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

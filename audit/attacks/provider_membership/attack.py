@@ -4,8 +4,6 @@ The journal has one object a document: {"id", "questions": one object each (see 
 does not exist is None. "pretrained" stands for the reference, see `reference_of` (methods.md#provider-membership).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 Method: methods.md#provider-membership and #statistics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -11,8 +11,6 @@ forests that remain were trained on nobody of it. Nothing is fitted anew. The dr
 variance, so that intervals are rather too wide than too narrow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

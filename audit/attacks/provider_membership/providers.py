@@ -8,8 +8,6 @@ providers in had 3 documents on average, those out 1.3, a forest on these means 
 are cut to the same distribution of documents, then of questions, before anything is averaged.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The CDMI attack: algorithm 2 of the paper, its baseline, and the attacker's own ceiling."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

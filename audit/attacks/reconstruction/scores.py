@@ -1,7 +1,5 @@
 """Measurements of the reconstruction attack (Dentan et al. 2024, sections 5.2 and 5.3)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial

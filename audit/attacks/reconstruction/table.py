@@ -1,7 +1,5 @@
 """Outcomes of the reconstruction attack as columns, one row a field, and as pairs of two scans."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
