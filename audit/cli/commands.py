@@ -1,5 +1,7 @@
 """The commands: each module is imported when its command is called, and all of them for the help."""
 
+from __future__ import annotations
+
 import inspect
 import tomllib
 from collections.abc import Callable

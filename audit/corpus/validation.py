@@ -3,6 +3,8 @@
 Messages name paths, ids and labels, never the text of a word.
 """
 
+from __future__ import annotations
+
 import codecs
 import re
 import tomllib

@@ -1,5 +1,7 @@
 """Writes the report's files, so that the output folder always shows this verdict or nothing."""
 
+from __future__ import annotations
+
 import csv
 import ctypes.util
 import io

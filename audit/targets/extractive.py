@@ -22,7 +22,7 @@ from audit.targets import TABLE, wording
 from audit.targets.adaptation import adapt, computing, frozen, has_half_weights, in_float32, last_linear
 from audit.targets.answering.layout import PageImages
 from audit.targets.answering.pictures import image_processor_of
-from audit.targets.answering.reader import Sample
+from audit.targets.answering.reader import Sample, positions_of
 from audit.targets.answering.rows import NO_IMAGE, NO_WORDS, RowTarget, fill_rows, refuse_documents, trial_sample
 from audit.targets.batching import Batch, bucket_of, longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
@@ -161,12 +161,9 @@ class ExtractiveTarget(RowTarget):
                     out = self.model(**inputs)
                 # Padding stands between a row's own tokens and the patches of its image.
                 n_own, length = len(window.ids), inputs["input_ids"].shape[1]
-                own = [
-                    torch.nn.functional.cross_entropy(
-                        torch.cat([value[:, :n_own], value[:, length:]], dim=1).float(), target
-                    )
-                    for value, target in zip((out.start_logits, out.end_logits), targets, strict=True)
-                ]
+                logits = (out.start_logits, out.end_logits)
+                rows = (torch.cat([value[:, :n_own], value[:, length:]], dim=1).float() for value in logits)
+                own = [*map(torch.nn.functional.cross_entropy, rows, targets)]
                 return (own[0] + own[1]) / 2
 
             def likeness() -> float:
@@ -303,8 +300,7 @@ def _inputs_of(model: Any, tokenizer: Any) -> Inputs:
 
 def _longest(model: Any, tokenizer: Any, n_appended: int) -> int:
     """Return the longest row that model and tokenizer take, special tokens included."""
-    named = [getattr(model.config, name, None) for name in _POSITIONS]
-    positions = next((int(n) for n in named if isinstance(n, int) and n > 0), _USUAL_TOKENS)
+    positions = positions_of(model.config, _POSITIONS) or _USUAL_TOKENS
     limit = tokenizer.model_max_length
     unused = model.config.pad_token_id + 1 if counts_from_padding(type(model)) else 0
     longest = longest_row(positions - unused, n_appended)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
 
 from audit.arrays import Floats, Ints
 from audit.cards import NO_MODEL, TargetCard
@@ -309,22 +309,13 @@ class NoModel:
 
     answers: frozenset[type[Query[Any]]] = frozenset()
     labels: tuple[str, ...] = ()
-    batch_rows = 1
-    lowered = 0
+    batch_rows: ClassVar[int] = 1
+    lowered: ClassVar[int] = 0
 
     def __init__(self, corpus: Corpus) -> None:
-        self.card = TargetCard(
-            name=NO_MODEL,
-            family=NO_MODEL,
-            task=corpus.manifest.task.kind,
-            architecture=NONE_AUDITED,
-            parameters=0,
-            vocabulary=0,
-            max_tokens=0,
-            sha256="0" * 64,
-            device="cpu",
-            dtype="float32",
-        )
+        texts: dict[str, Any] = {"name": NO_MODEL, "family": NO_MODEL, "architecture": NONE_AUDITED, "sha256": "0" * 64}
+        numbers: dict[str, Any] = dict.fromkeys(("parameters", "vocabulary", "max_tokens"), 0)
+        self.card = TargetCard(task=corpus.manifest.task.kind, device="cpu", dtype="float32", **texts, **numbers)
 
     def ask(self, queries: Sequence[Query[Any]]) -> NoReturn:
         """Refuse: there is nothing to ask.

@@ -134,7 +134,7 @@ def target_of(
         TargetError: see `load`, `load_answering`, `load_extractive` and `load_parsing`.
     """
     folder = open_model(folder, corpus)
-    opener = getattr(folder, "opener", None) or plugins.find("docaudit.targets", str(folder.config.get("model_type")))
+    opener = plugins.find("docaudit.targets", str(folder.config.get("model_type")))
     if isinstance(opener, Opener):
         return opener.open(folder, corpus, device, batch_rows)
     if is_extractive(folder):
@@ -264,7 +264,6 @@ def _batches(target: Checkpoint) -> dict[str, int]:
 
 MOST_NAMED = 5
 """Names that a warning lists."""
-_TITLES = {"member": "member", "heldout": "held-out", "public": "public"}
 
 
 @dataclass(frozen=True)
@@ -353,4 +352,4 @@ def _off_page(corpus: Corpus) -> Unread:
 
 
 def _name_counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{counts[split]} {_TITLES[split]}" for split in SPLITS if counts.get(split))
+    return ", ".join(f"{counts[split]} {split}".replace("held", "held-") for split in SPLITS if counts.get(split))

@@ -22,15 +22,15 @@ from audit.errors import TargetError
 from audit.targets import wording
 from audit.targets.adaptation import adapt_to_answer
 from audit.targets.answering.loading import find_family, load_answering
-from audit.targets.answering.processed import cut_tokens, stacked
-from audit.targets.answering.reader import Inputs, PictureReader, Reader, Sample, generation_of
+from audit.targets.answering.pictures import OFFSET
+from audit.targets.answering.processed import followed, stacked
+from audit.targets.answering.reader import Inputs, PictureReader, Reader, Sample, generation_of, positions_of, unfilled
 from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.words_reader import around
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import open_tokenizer, unpadded
 from audit.targets.encoded_page import NOT_READ
-from audit.targets.encoders.families import OpenImage
 from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, Reply
 
 _TOKENS_KEPT = 256
@@ -89,6 +89,10 @@ class ParsingReader(Reader):
             return sample
         return self.inner.alike(replace(sample, answer=None)), len(self.tokens_of(sample.answer)[0])
 
+    def n_of_page(self, sample: Sample, ids: Sequence[int], most: int) -> int:
+        """See `Reader.n_of_page`."""
+        return self.inner.n_of_page(replace(sample, question=""), ids, most)
+
     def text_of(self, ids: Sequence[int]) -> str:
         """See `Reader.text_of`; marks of fields stay, and so does white space at the ends."""
         spoken = [token for token in ids if token not in self.forbidden]
@@ -111,7 +115,10 @@ class ParsingReader(Reader):
         inputs = self.prompts([sample])
         ids, _ = self.tokens_of(self.written(sample.answer or ""))
         if self._decodes:
-            return self._continued(inputs, [*ids, self.tokenizer.eos_token_id][: self.max_new_tokens])
+            own = unfilled(inputs)
+            prompt = own["input_ids"][0].tolist()
+            answer = [*ids, self.tokenizer.eos_token_id][: self.max_new_tokens]
+            return followed(own, [*prompt, *answer], len(prompt))
         taught = [*self._begin, *ids, self.tokenizer.eos_token_id][: self.max_new_tokens]
         if "decoder_input_ids" not in inputs:
             return {**inputs, "labels": torch.tensor([taught])}
@@ -120,21 +127,6 @@ class ParsingReader(Reader):
             **inputs,
             "decoder_input_ids": torch.tensor([[*prompt, *taught[:-1]]]),
             "labels": torch.tensor([[*[NOT_READ] * (len(prompt) - 1), *taught]]),
-        }
-
-    def _continued(self, inputs: Inputs, output: list[int]) -> Inputs:
-        """Return a decoder's prompt and what follows; nothing is filled up before the prompt."""
-        row = inputs["input_ids"]
-        own = inputs.get("attention_mask", torch.ones_like(row))[0].bool()
-        kept = {
-            name: cut_tokens(value[:, own], int(own.sum()) + len(output)) if value.shape == row.shape else value
-            for name, value in inputs.items()
-        }
-        prompt = row[0, own].tolist()
-        return {
-            **kept,
-            "input_ids": torch.tensor([[*prompt, *output]]),
-            "labels": torch.tensor([[*[NOT_READ] * len(prompt), *output]]),
         }
 
 
@@ -246,11 +238,9 @@ class ParsingTarget(AnsweringTarget):
         """Return how the model takes to one field; see `adapt_to_answer`."""
         view = replace(query.view)
         placed = self._placed(view, query.question, query.answer)
-        inputs = self._inputs(self.reader.taught([placed.sample]), 1, 1)
-        labels = inputs["labels"]
-        (read,) = (labels[0] != NOT_READ).nonzero(as_tuple=True)
-        silent = [*read[: placed.first], *read[placed.last :]]
-        labels[0, silent] = NOT_READ
+        inputs = self._laid(self.reader.taught, [placed.sample], 1)
+        (read,) = (inputs["labels"][0] != NOT_READ).nonzero(as_tuple=True)
+        inputs["labels"][0, [*read[: placed.first], *read[placed.last :]]] = NOT_READ
 
         def answered() -> str:
             (written,) = self._generate([Sample(view, "")], 1)
@@ -273,33 +263,21 @@ def _tokens_at(offsets: Sequence[tuple[int, int]], begin: int, end: int) -> tupl
 LONGEST_OUTPUT = 4096
 """Tokens of the longest output where neither recipe nor checkpoint names one: a densely written page."""
 _POSITIONS = ("max_decoder_position_embeddings", "max_position_embeddings", "n_positions", "max_target_positions")
-_OFFSET = 2
-"""Positions that some decoders (RoBERTa's and its kin) count before the first token."""
 _UNSET_LENGTH = 20
 """The longest text of transformers where a checkpoint's generation settings name none."""
 
 
 def load_parsing(
-    folder: AnyFolder,
-    *,
-    device: str = "cpu",
-    prompt: str | None = None,
-    system: str | None = None,
-    max_new_tokens: int | None = None,
-    batch_rows: int | None = None,
-    images: OpenImage | None = None,
+    folder: AnyFolder, prompt: str | None = None, max_new_tokens: int | None = None, **given: Any
 ) -> ParsingTarget:
     """Load a checkpoint as a target that writes pages.
 
     Args:
         folder: a Hugging Face checkpoint on this machine, of any family that `load_answering` knows.
-        device: "cpu", "cuda" or "mps".
         prompt: what the model is given beside the page, such as "<s_cord-v2>" or an instruction; None: the token that
             its decoder begins with, for vision encoder-decoders only.
-        system: see `load_answering`.
         max_new_tokens: tokens of the longest output; None: what its generation settings name, or its positions allow.
-        batch_rows: see `AnsweringTarget`.
-        images: see `AnsweringTarget`.
+        **given: the device, the rows of a batch and others that `load_answering` takes.
 
     Raises:
         TargetError: see `load_answering`; or nothing says what the model is given.
@@ -309,7 +287,7 @@ def load_parsing(
     if family is not None and not family.parses:
         raise TargetError(*wording("parses_nothing", folder=folder, kind=folder.config["model_type"]))
     own = _first_token(folder) if prompt is None else prompt
-    target = load_answering(folder, device=device, prompt=own, system=system, task="parsing", images=images)
+    target = load_answering(folder, prompt=own, task="parsing", **given)
     decodes = not target.model.config.is_encoder_decoder
     room = _room(target.model.config, target.reader, decodes=decodes)
     settings = generation_of(folder)
@@ -318,7 +296,7 @@ def load_parsing(
     longest = max(1, min(max_new_tokens or usual, room))
     reader = ParsingReader(target.reader, decodes=decodes, longest=longest)
     card = replace(target.card, task="parsing", architecture=f"{target.card.family}, parsing")
-    return ParsingTarget(target.model, reader, card, batch_rows, images)
+    return ParsingTarget(target.model, reader, card, given.get("batch_rows"), target.images)
 
 
 def _first_token(folder: CheckpointFolder) -> str:
@@ -335,12 +313,11 @@ def _first_token(folder: CheckpointFolder) -> str:
 def _room(config: Any, reader: Reader, *, decodes: bool) -> int:
     """Return tokens that an output may have in the model's positions, beside the prompt."""
     text = config.get_text_config(decoder=True)
-    named = [getattr(text, name, None) for name in _POSITIONS]
-    positions = next((number for number in named if isinstance(number, int) and number > 0), None)
+    positions = positions_of(text, _POSITIONS)
     if decodes:
         # The page, as tokens or patches, stands in the same row.
         return (positions or 2 * LONGEST_OUTPUT) // 2
     if positions is None:
         return LONGEST_OUTPUT
     prompt = reader.prompts([trial_sample()]).get("decoder_input_ids")
-    return positions - _OFFSET - (0 if prompt is None else int(prompt.shape[1]))
+    return positions - OFFSET - (0 if prompt is None else int(prompt.shape[1]))

@@ -154,11 +154,10 @@ class SpanReader:
             row, n = sample.window, len(sample.window.ids)
             ids[number, :n], mask[number, :n] = row.ids, 1
             types[number, :n], boxes[number, :n] = row.types, row.boxes
-        given: dict[str, np.ndarray] = {"input_ids": ids}
-        given |= {"attention_mask": mask} if self.inputs.attention else {}
-        given |= {"token_type_ids": types} if self.inputs.types else {}
-        given |= {"bbox": boxes} if self.inputs.boxes else {}
-        made = {name: torch.from_numpy(value) for name, value in given.items()}
+        own = self.inputs
+        taken = {"attention_mask": own.attention, "token_type_ids": own.types, "bbox": own.boxes}
+        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types, "bbox": boxes}
+        made = {name: torch.from_numpy(value) for name, value in given.items() if taken.get(name, True)}
         return made if self.page_images is None else {**made, "pixel_values": self.page_images(samples)}
 
 

@@ -4,6 +4,7 @@ A family joins by a row in `FAMILIES`, or in the zoo of models that read text or
 asked less.
 """
 
+import copy
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,11 +27,14 @@ from vlm_zoo import ZOO
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, Word
 from audit.corpus.images import PageView
 from audit.errors import ManifestError, TargetError
+from audit.targets import TABLE
+from audit.targets.answering import target as answering
 from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import PictureReader, Sample, special_tokens
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.batching import Batch
+from audit.targets.batching import STEP, Batch
 from audit.targets.encoded_page import NOT_READ
+from audit.targets.encoders.forward import outputs_of
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, BestTokens, Reply
 
 Inputs = dict[str, torch.Tensor]
@@ -281,6 +285,75 @@ def test_a_page_that_a_model_sees_by_itself_is_encoded_once_for_all_its_question
     assert len(encoded) == len(views)
     for query, answer in zip(queries[::7], together[::7], strict=True):
         np.testing.assert_array_equal(target.ask([query])[0], answer)
+
+
+LONG = [replace(view(number), words=view(0).words * 9) for number in range(2)]
+"""Pages with more words than a question has."""
+
+
+def read_once(target: AnsweringTarget, monkeypatch: pytest.MonkeyPatch, device: str = "cuda") -> list[int]:
+    """From now on what rows begin with is read as on this device; gives how many tokens were read each time."""
+    own, begin, read = answering.reads_beginnings, target._begin, list[int]()
+    monkeypatch.setattr(answering, "SHORTEST", 1)
+    monkeypatch.setattr(answering, "reads_beginnings", lambda config, card: own(config, replace(card, device=device)))
+    monkeypatch.setattr(target, "_begin", lambda row, n: (read.append(n), begin(row, n))[1])
+    return read
+
+
+def test_what_rows_of_a_page_begin_with_is_read_once_and_changes_no_answer(
+    name: str, target: AnsweringTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions = [Answer(page, question) for page in LONG for question in QUESTIONS[:3]]
+    taught = [AnswerLoss(one.view, one.question, answer) for one in questions for answer in ANSWERS[2:4]]
+    replies, losses = target.ask(questions), target.ask(taught)
+    read = read_once(target, monkeypatch)
+    found, scored = target.ask(questions), target.ask(taught)
+    known = {target.model.config.model_type, target.model.config.get_text_config(decoder=True).model_type}
+    assert len(read) == (2 * len(LONG) if known <= {*TABLE["answering"]["causal"]} else 0)
+    for one, loss in zip(scored, losses, strict=True):
+        np.testing.assert_allclose(one, loss, rtol=1e-4, atol=1e-4)
+    for reply, other in zip(found, replies, strict=True):
+        assert (reply.text, reply.confidence) == (other.text, pytest.approx(other.confidence, abs=1e-4))
+
+
+@pytest.mark.parametrize("name", ["chat", "idefics3", "gpt2", "gemma3"], indirect=True)
+def test_a_row_that_goes_on_from_what_was_read_depends_on_its_query_alone(
+    target: AnsweringTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounded = target.rounded("bfloat16")
+    taught = [AnswerLoss(page, question, answer) for page in LONG for question in QUESTIONS for answer in ANSWERS[2:4]]
+    plain = rounded.ask(taught)
+    assert read_once(rounded, monkeypatch, "cpu") == []
+    together, alone = rounded.ask(taught), [rounded.ask([query])[0] for query in taught[::5]]
+    for one, other, roughly in zip(together[::5], alone, plain[::5], strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one, roughly, atol=0.3)
+
+
+@pytest.mark.parametrize("name", ["chat", "idefics3", "gpt2", "donut"], indirect=True)
+def test_a_decoder_scores_little_more_than_the_answer(target: AnsweringTarget) -> None:
+    with outputs_of(target.model.get_output_embeddings()) as scores:
+        (loss,) = target.ask([AnswerLoss(LONG[0], "What?", "5.00")])
+    assert scores[0].shape[1] <= len(loss) + 3 * STEP
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "changes", "reads"),
+    [
+        ("cpu", "float32", {}, False),
+        ("cpu", "bfloat16", {}, True),
+        ("cuda", "float32", {}, True),
+        ("cuda", "bfloat16", {"rope_parameters": {"rope_type": "longrope"}}, False),
+        ("cuda", "bfloat16", {"model_type": "unheard-of"}, False),
+    ],
+)
+@pytest.mark.parametrize("name", ["gpt2"], indirect=True)
+def test_beginnings_are_read_once_where_no_last_bit_of_float32_on_a_cpu_changes(
+    device: str, dtype: str, changes: dict[str, Any], reads: bool, target: AnsweringTarget
+) -> None:
+    config = copy.copy(target.model.config)
+    vars(config).update(changes)
+    assert answering.reads_beginnings(config, replace(target.card, device=device, dtype=dtype)) is reads
 
 
 def test_answers_are_those_of_generate_called_by_hand(

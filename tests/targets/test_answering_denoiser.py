@@ -89,9 +89,9 @@ def test_scores_are_those_of_transformers_for_the_token_after_the_first_sentinel
     page = page_of(model).scrubbed((4, 5, 6))
     text = page_of(model).ids.tolist()
     with torch.no_grad():
-        model, masked = T5ForConditionalGeneration.from_pretrained(folder).eval(), [[*text[:4], FIRST, *text[7:], 1]]
+        own, masked = T5ForConditionalGeneration.from_pretrained(folder).eval(), [[*text[:4], FIRST, *text[7:], 1]]
         given = {"input_ids": torch.tensor(masked), "decoder_input_ids": torch.tensor([[0, FIRST]])}
-        scores = model(**given).logits[0, -1].numpy()
+        scores = own(**given).logits[0, -1].numpy()
     (found,) = model.ask([FillMask(page, 4, 5)])
     np.testing.assert_allclose(found.logits, scores[found.ids], rtol=1e-4)
 

@@ -19,6 +19,7 @@ from audit.corpus.images import PageView, page_view
 from audit.errors import TargetError
 from audit.references.recipes import AnsweringRecipe
 from audit.references.trainer import fit_answering, samples_of, save_answering
+from audit.targets.answering import target as answering
 from audit.targets.answering.reader import Sample
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, Query, TrainingLoss
@@ -119,6 +120,24 @@ def test_answers_and_losses_depend_on_their_queries_alone(
                 np.testing.assert_array_equal(found, other)
             else:
                 assert vars(found) == vars(other)
+
+
+@pytest.mark.parametrize("name", ["chat", "qwen2"])
+def test_a_decoder_reads_its_prompt_once_for_all_outputs_of_a_page(
+    name: str, opened: Callable[[str], ParsingTarget], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = opened(name)
+    pairs = asked(corpus, corpus.of("member")[:1])
+    queries = [AnswerLoss(view, question.question, value) for view, question in pairs for value in ("5.00", "anna")]
+    plain, written = target.ask(queries), target.ask([Answer(*pairs[0][:1], pairs[0][1].question)])
+    begun = []
+    monkeypatch.setattr(answering, "SHORTEST", 1)
+    monkeypatch.setattr(answering, "reads_beginnings", lambda *_: True)
+    monkeypatch.setattr(target, "_begin", lambda row, n, own=target._begin: (begun.append(n), own(row, n))[1])
+    for one, other in zip(target.ask(queries), plain, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
+    assert target.ask([Answer(*pairs[0][:1], pairs[0][1].question)])[0].text == written[0].text
+    assert len(begun) == len({id(view) for view, _ in pairs}) + 1
 
 
 @pytest.mark.parametrize("name", FAMILIES)

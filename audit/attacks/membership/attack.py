@@ -1,5 +1,7 @@
 """Document membership as an attack: what is tried, what is asked, and what comes of it."""
 
+from __future__ import annotations
+
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
@@ -41,6 +43,7 @@ ADAPTED: tuple[TaskKind, ...] = (
 
 REPEATED_AUC = 0.65
 """The area over which repeated documents raise an alarm: what `default.toml` allows of all documents."""
+DEDUPLICATE = "train again with one copy of each document (docaudit defend), then scan again"
 
 
 @dataclass(frozen=True)
@@ -260,7 +263,7 @@ def _check_repeated(scored: scores.ScoredDocuments) -> tuple[Check, ...]:
         return ()
     p_value, area_value, n = min(found)
     reason = SENTENCES["repeated_documents"].format(n=n, area=area_value)
-    return (Check("repeated documents", min(1.0, len(found) * p_value), "alarm", reason, SENTENCES["deduplicate"]),)
+    return (Check("repeated documents", min(1.0, len(found) * p_value), "alarm", reason, DEDUPLICATE),)
 
 
 def check_reference_membership(scored: scores.ScoredDocuments) -> tuple[Check, ...]:

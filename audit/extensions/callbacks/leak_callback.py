@@ -1,5 +1,7 @@
 """A callback that audits the checkpoints of a training with the Trainer of transformers, while it runs."""
 
+from __future__ import annotations
+
 import logging
 import time
 from collections.abc import Mapping, Sequence

@@ -3,6 +3,8 @@
 See methods.md#dp-training.
 """
 
+from __future__ import annotations
+
 import re
 from abc import ABC, abstractmethod
 from collections import defaultdict

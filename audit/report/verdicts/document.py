@@ -3,6 +3,8 @@
 Types of its own, so that a change inside docaudit changes no pipeline that reads this.
 """
 
+from __future__ import annotations
+
 import datetime as dt
 import json
 from dataclasses import fields
@@ -12,7 +14,6 @@ from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from audit import __version__
-from audit.cards import SERVED
 from audit.measurements import STRICT
 from audit.policy import Cause, Outcome, Overall, PolicyIdentity
 from audit.policy.decision import Baseline, WaiverState
@@ -94,7 +95,7 @@ class AttackState:
 
 @dataclass(frozen=True, config=STRICT)
 class Subject:
-    """What was audited; no model where the text was audited alone, no digest of one behind a server."""
+    """What was audited; the model is None where the text was audited alone."""
 
     model: str | None
     model_sha256: str | None
@@ -175,7 +176,6 @@ def document(judged: Judged) -> VerdictDocument:
     record, verdict = judged.record, judged.verdict
     target, corpus = record.target, record.corpus
     name, digest = (target.name, target.sha256) if target.is_model else (None, None)
-    digest = None if target.family == SERVED else digest
     return _fill_entry(
         VerdictDocument,
         verdict,

@@ -125,12 +125,9 @@ class Denoiser:
 
     def _scores(self, page: AskedPage, position: int) -> Floats:
         """Return the decoder's score of every token of the vocabulary for the hidden token at `position`."""
-        inputs = self._inputs(page, position)
         begun = torch.tensor([[self.model.config.decoder_start_token_id, self._sentinels[0]]])
-        device = self.card.device
-        out = self.model(
-            **{name: value.to(device) for name, value in inputs.items()}, decoder_input_ids=begun.to(device)
-        )
+        inputs = {**self._inputs(page, position), "decoder_input_ids": begun}
+        out = self.model(**{name: value.to(self.card.device) for name, value in inputs.items()})
         scores: Floats = out.logits[0, -1].float().cpu().double().numpy()
         scores[self._never] = -np.inf
         return scores

@@ -31,7 +31,7 @@ from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.targets import wording
 from audit.targets.answering.pictures import image_of, image_processor_of
-from audit.targets.answering.reader import LONGEST_ANSWER, QUESTION, ApartReader, Inputs, PageTokens, Sample
+from audit.targets.answering.reader import LONGEST_ANSWER, QUESTION, ApartReader, Inputs, PageTokens, Sample, with_mask
 from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.loading import open_tokenizer, unpadded
@@ -114,14 +114,9 @@ def tokens_of_words(tokenizer: Any, marks: re.Pattern[str], words: Sequence[Word
 
 def padded(rows: Sequence[SampleRow], length: int, pad_id: int) -> Inputs:
     """Pad rows on the right to one length: `input_ids`, `bbox` (zero for padding), `attention_mask`."""
-    ids = torch.full((len(rows), length), pad_id)
-    boxes = torch.zeros((len(rows), length, 4), dtype=torch.long)
-    mask = torch.zeros((len(rows), length), dtype=torch.long)
-    for number, row in enumerate(rows):
-        ids[number, : len(row.ids)] = torch.tensor(row.ids)
-        boxes[number, : len(row.ids)] = torch.tensor(row.boxes, dtype=torch.long)
-        mask[number, : len(row.ids)] = 1
-    return {"input_ids": ids, "bbox": boxes, "attention_mask": mask}
+    boxes = [[*row.boxes, *[NOWHERE] * (length - len(row.boxes))] for row in rows]
+    own = with_mask([row.ids for row in rows], pad_id, length)
+    return {**own, "bbox": torch.tensor(boxes, dtype=torch.long)}
 
 
 class RowReader(ApartReader):

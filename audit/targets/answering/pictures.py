@@ -130,7 +130,7 @@ DONUT_PROMPT = "<s_docvqa><s_question>{question}</s_question><s_answer>"
 """What Donut is fine-tuned with on DocVQA."""
 _DONUT_MARKS = ("<s_docvqa>", "<s_question>", "</s_question>", "<s_answer>")
 _END = "</s_answer>"
-_OFFSET = 2
+OFFSET = 2
 """Positions that some decoders (RoBERTa's and its kin) count before the first token."""
 
 
@@ -176,7 +176,7 @@ class DonutReader(reading.Reader):
         self.max_new_tokens = min(reading.LONGEST_ANSWER, self.max_tokens // 2)
         # The same question is put to many views of its page, and each of them is sorted by length before it is read.
         self._spelled = lru_cache(maxsize=4096)(self._spell)
-        self._longest_question = self.max_tokens - _OFFSET - self.max_new_tokens - len(self._asked("")[0])
+        self._longest_question = self.max_tokens - OFFSET - self.max_new_tokens - len(self._asked("")[0])
         if self._longest_question < 1:
             raise TargetError(*wording("no_room", max_tokens=self.max_tokens))
 

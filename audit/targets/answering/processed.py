@@ -44,6 +44,9 @@ class ProcessorReader(reading.Reader):
         super().__init__(processor.tokenizer)
         self._processor = processor
         self._mark = mark_of(processor)
+        own = {self.tokenizer.convert_tokens_to_ids(self._mark)} if self._mark else set()
+        # Gemma's mark stands before the image's own tokens.
+        self._image_ids = own | {getattr(self.tokenizer, "image_token_id", None)} - {None}
         self._positions = positions
         self.ends = ends
         self.forbidden |= ends
@@ -63,6 +66,11 @@ class ProcessorReader(reading.Reader):
         """See `Reader.alike`: rows are as long as their text, and as the size of the page makes its image."""
         size = sample.view.size or image_of(sample).shape[:2]
         return size, tuple(len(reading.tokens_of(self.tokenizer, text)) for text in self._texts(sample))
+
+    def n_of_page(self, sample: reading.Sample, ids: Sequence[int], most: int) -> int:
+        """See `Reader.n_of_page`: what stands before the end of the page's image."""
+        n = max((index + 1 for index, token in enumerate(ids) if token in self._image_ids), default=0)
+        return n if n <= most else 0
 
     @abstractmethod
     def _texts(self, sample: reading.Sample) -> list[str]:
@@ -91,8 +99,7 @@ class ProcessorReader(reading.Reader):
         read = self._processor(images=[sample.view.image], text=[text], return_tensors="pt", **settings)
         inputs = {name: value for name, value in read.items() if isinstance(value, torch.Tensor) and name not in _ASIDE}
         ids = inputs["input_ids"][0]
-        image_id = self.tokenizer.convert_tokens_to_ids(self._mark) if self._mark else None
-        if image_id is not None and not bool((ids == image_id).any()):
+        if self._mark and self._image_ids.isdisjoint(ids.tolist()):
             raise TargetError(*wording("no_image_mark", mark=self._mark))
         if self._positions is not None and len(ids) > self._positions:
             height, width = image_of(sample).shape[:2]
@@ -100,17 +107,6 @@ class ProcessorReader(reading.Reader):
                 *wording("page_too_large", width=width, height=height, n=len(ids), positions=self._positions)
             )
         return inputs
-
-    def _followed(self, inputs: reading.Inputs, own: list[int], begin: int) -> reading.Inputs:
-        """Return the inputs with other ids in their row, of which those from `begin` on are taught."""
-        shape, length = inputs["input_ids"].shape, len(own)
-        of_tokens = {
-            name: cut_tokens(value, length)
-            for name, value in inputs.items()
-            if value.shape[:2] == shape and not value.is_floating_point()
-        }
-        labels = [*[NOT_READ] * begin, *own[begin:]]
-        return {**inputs, **of_tokens, "input_ids": torch.tensor([own]), "labels": torch.tensor([labels])}
 
     def _stack_samples(self, samples: Sequence[reading.Inputs]) -> reading.Inputs:
         """Return inputs of several samples as one batch, filled on the right."""
@@ -138,16 +134,19 @@ def ends_of(folder: CheckpointFolder, config: Any, tokenizer: Any) -> frozenset[
     return frozenset({tokenizer.eos_token_id, *reading.ending(tokenizer, named)})
 
 
-def positions_of(config: Any) -> int | None:
-    """Return the longest row that a model of this configuration takes; None: it names none."""
-    named = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
-    return int(named) if named else None
+def followed(inputs: reading.Inputs, own: list[int], begin: int) -> reading.Inputs:
+    """Return the inputs with other ids in their row, of which those from `begin` on are taught.
 
-
-def cut_tokens(value: torch.Tensor, length: int) -> torch.Tensor:
-    """Cut a row's values per token, (1, n, ...), to `length`, or repeat the last one up to it."""
-    missing = max(0, length - value.shape[1])
-    return torch.cat([value, *[value[:, -1:]] * missing], dim=1)[:, :length]
+    Other values per token are cut, or the last one is repeated.
+    """
+    missing = max(0, len(own) - inputs["input_ids"].shape[1])
+    of_tokens = {
+        name: torch.cat([value, *[value[:, -1:]] * missing], dim=1)[:, : len(own)]
+        for name, value in inputs.items()
+        if reading.is_of_tokens(value, inputs)
+    }
+    labels = [*[NOT_READ] * begin, *own[begin:]]
+    return {**inputs, **of_tokens, "input_ids": torch.tensor([own]), "labels": torch.tensor([labels])}
 
 
 def stacked(values: Sequence[torch.Tensor], fill: int) -> torch.Tensor:
@@ -207,7 +206,7 @@ class ChatReader(ProcessorReader):
         ended = [index for index in range(begin, len(ids)) if ids[index] in self.ends]
         # What a template writes after the end of the turn is no answer; one that writes no end leaves it to us.
         own = ids[: ended[-1] + 1] if ended else [*ids, self.tokenizer.eos_token_id]
-        return self._followed(inputs, own[: begin + self.max_new_tokens], begin)
+        return followed(inputs, own[: begin + self.max_new_tokens], begin)
 
     def _turns(self, sample: reading.Sample, *, answered: bool = False) -> list[Turn]:
         asked = self._prompt.replace(reading.QUESTION, self._question(sample))
@@ -273,10 +272,10 @@ class PromptReader(ProcessorReader):
         if self._takes_suffix:
             begin = inputs["input_ids"].shape[1]
             inputs = self._read(sample, self._text(sample), suffix=self._answer(sample))
-            return self._followed(inputs, inputs["input_ids"][0].tolist()[: begin + self.max_new_tokens], begin)
+            return followed(inputs, inputs["input_ids"][0].tolist()[: begin + self.max_new_tokens], begin)
         _, answer = reading.continued(self.tokenizer, self._text(sample), self._gap + self._answer(sample))
         ids = inputs["input_ids"][0].tolist()
-        return self._followed(inputs, [*ids, *self._ended(answer)], len(ids))
+        return followed(inputs, [*ids, *self._ended(answer)], len(ids))
 
     def _ended(self, answer: list[int]) -> list[int]:
         end = self.tokenizer.eos_token_id
@@ -303,7 +302,7 @@ def seeing_reader(
     )
     processor = processor_of(folder, n_embedded)
     tokenizer, mark = processor.tokenizer, mark_of(processor)
-    ends, positions = ends_of(folder, config, tokenizer), positions_of(config)
+    ends, positions = ends_of(folder, config, tokenizer), reading.positions_of(config.get_text_config(decoder=True))
     processor.chat_template = getattr(processor, "chat_template", None) or tokenizer.chat_template
     whole = prompt is not None and mark is not None and mark in prompt
     if processor.chat_template and not whole:

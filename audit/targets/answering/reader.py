@@ -29,14 +29,15 @@ class Sample:
 
     Attributes:
         tokens: ids that take the place of the page's own, for a `TokenReader`; None: the page as it is.
-        encoded: the page as the model's encoder saw it, (n_patches, n_hidden), for a `PictureReader`; None: not yet.
+        encoded: the page as the model's encoder saw it, (n_patches, n_hidden), for a `PictureReader`; or the row as far
+            as a decoder has read it; None: not yet.
     """
 
     view: PageView
     question: str
     answer: str | None = None
     tokens: tuple[int, ...] | None = None
-    encoded: torch.Tensor | None = None
+    encoded: Any = None
 
 
 class Reader(ABC):
@@ -93,6 +94,10 @@ class Reader(ABC):
 
         Of a sample with an answer it also tells answers of other numbers of tokens apart, and holds for `taught`.
         """
+
+    def n_of_page(self, sample: Sample, ids: Sequence[int], most: int) -> int:
+        """Return how many tokens of a sample's row, at most `most`, say the same whatever the page is asked."""
+        return 0
 
     def text_of(self, ids: Sequence[int]) -> str:
         """Decode generated tokens as an answer, without special tokens and outer white space."""
@@ -215,10 +220,32 @@ def continued(tokenizer: Any, prompt: str, answer: str) -> tuple[list[int], list
     return before, whole[len(before) :] if whole[: len(before)] == before else tokens_of(tokenizer, answer)
 
 
-def filled(rows: Sequence[Sequence[int]], value: int) -> torch.Tensor:
-    """Make rows of ids a tensor (n_rows, longest), filled with `value` on the right."""
-    longest = max(map(len, rows))
-    return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows], dtype=torch.long)
+def filled(rows: Sequence[Sequence[int]], value: int, length: int = 0) -> torch.Tensor:
+    """Make rows of ids a tensor (n_rows, length), filled with `value` on the right, at least as long as the longest."""
+    length = max(length, *map(len, rows))
+    return torch.tensor([[*row, *[value] * (length - len(row))] for row in rows], dtype=torch.long)
+
+
+def with_mask(rows: Sequence[Sequence[int]], value: int, length: int) -> Inputs:
+    """Make rows of ids the inputs of a model, filled with `value` on the right to one length."""
+    mask = [[1] * len(row) for row in rows]
+    return {"input_ids": filled(rows, value, length), "attention_mask": filled(mask, 0, length)}
+
+
+def positions_of(config: Any, names: Sequence[str] = ("max_position_embeddings",)) -> int | None:
+    """Return the longest row that a model of this configuration takes, by the first of these names; None: none says."""
+    return next((n for name in names if isinstance(n := getattr(config, name, None), int) and n > 0), None)
+
+
+def is_of_tokens(value: torch.Tensor, inputs: Inputs) -> bool:
+    """Test whether an input holds one value for each token of a row."""
+    return value.shape[:2] == inputs["input_ids"].shape and not value.is_floating_point()
+
+
+def unfilled(inputs: Inputs) -> Inputs:
+    """Return one row without what it was filled up with."""
+    own = inputs.get("attention_mask", torch.ones_like(inputs["input_ids"]))[0].bool()
+    return {name: value[:, own] if is_of_tokens(value, inputs) else value for name, value in inputs.items()}
 
 
 def n_shared(one: Sequence[int], other: Sequence[int]) -> int:
@@ -230,8 +257,9 @@ def n_shared(one: Sequence[int], other: Sequence[int]) -> int:
 KEPT = ("bos_token_id", "pad_token_id", "decoder_start_token_id", "renormalize_logits")
 """What only says how an answer begins, or changes nothing about which token is the best."""
 NEUTRAL: dict[str, object] = TABLE["answering"]["neutral"] | dict.fromkeys(TABLE["answering"]["unset"])
-"""Settings that change which token is the best, or end an answer early, with the value that lifts them; None too does.
-What would sample, search or stop by the clock is of no use to a greedy answer and left out."""
+"""Settings that change which token is the best, or end an answer early, with the value that changes nothing (None too
+changes nothing): all of them are lifted. What would sample, search or stop by the clock is of no use to a greedy answer
+and left out without a word."""
 _LONGEST = ("max_length", "max_new_tokens")
 _TOKENS = ("suppress_tokens", "begin_suppress_tokens", "bad_words_ids", "forced_bos_token_id")
 """Settings that forbid or force tokens: kept as far as these are no part of an answer's text."""

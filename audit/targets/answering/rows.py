@@ -37,7 +37,8 @@ from audit.targets.interface import Adaptation, Answer, AnswerLoss, Query, type_
 MOST_ROWS = {"cpu": STEP, "mps": STEP, "cuda": 64}
 """Samples of one forward pass, by kind of device, when they are small."""
 VALUES = {"cpu": 16 * 2**20, "mps": 32 * 2**20, "cuda": 128 * 2**20}
-"""Pixel values of one forward pass: each makes some fifty inside a model, a few gigabytes on a CPU."""
+"""Pixel values that the samples of one forward pass may have together: each makes some fifty values inside a
+model, so that the largest batch takes a few gigabytes on a CPU."""
 VALUES_INSIDE = 50
 """Values inside a model that take as much memory as one pixel value makes."""
 PAGES = 4
@@ -94,8 +95,7 @@ def rows_for(reader: Reader, device: str) -> int:
         return 1
     inputs = reader.prompts([trial_sample()])
     values = sum(value.numel() for value in inputs.values() if value.is_floating_point())
-    values = max(values, reader.scores // VALUES_INSIDE)
-    fitting = min(MOST_ROWS[device], VALUES[device] // max(1, values))
+    fitting = min(MOST_ROWS[device], VALUES[device] // max(1, values, reader.scores // VALUES_INSIDE))
     return max(1, fitting if device != "cpu" else fitting // STEP * STEP)
 
 
@@ -157,14 +157,8 @@ def fill_rows(inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
 
     A sample may have several rows of an input, such as the patches of its image, but all samples equally many.
     """
-    if n_samples == n_rows:
-        return inputs
-    missing = n_rows - n_samples
-
-    def repeated(value: torch.Tensor) -> torch.Tensor:
-        return torch.cat([value, *[value[: len(value) // n_samples]] * missing])
-
-    return {name: repeated(value) for name, value in inputs.items()}
+    firsts = ((name, value, value[: len(value) // n_samples]) for name, value in inputs.items())
+    return {name: torch.cat([value, *[first] * (n_rows - n_samples)]) for name, value, first in firsts}
 
 
 def unopened(samples: Sequence[Sample]) -> list[Sample]:

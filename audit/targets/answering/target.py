@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+import re
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -17,28 +20,36 @@ from audit.cards import TargetCard
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import PageView
 from audit.corpus.removal import cover
-from audit.targets import interface
+from audit.targets import TABLE, interface
 from audit.targets.adaptation import adapt_to_answer, computing
 from audit.targets.answering import reader as reading
+from audit.targets.answering import rows as batched
 from audit.targets.answering.layout import BOX_SCALE, boxes_of
-from audit.targets.answering.rows import (
-    NO_IMAGE,
-    NO_WORDS,
-    PAGES,
-    RowTarget,
-    fill_rows,
-    refuse_documents,
-    rows_for,
-    share,
-    split_by_page,
-    steady,
-)
-from audit.targets.batching import Batch
+from audit.targets.batching import STEP, Batch, bucket_of, unless_out_of_memory
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import OpenImage
 
+CACHE = "past_key_values"
+SHORTEST = 256
+"""Tokens that rows about a page must begin with alike so that they are read once."""
 SENTINEL = "<extra_id_0>"
 """What stands in T5's inputs where tokens are missing (Raffel et al. 2020, section 3.1.4)."""
+
+
+class Begun(NamedTuple):
+    """A decoder's row, of which it has read the beginning.
+
+    Attributes:
+        row: values of each of its tokens, (..., n_tokens).
+        cache: keys and values of the tokens that it has read.
+        n: their number.
+        length: tokens of the row when it is filled up.
+    """
+
+    row: reading.Inputs
+    cache: Any
+    n: int
+    length: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +140,7 @@ def page_of(
     )
 
 
-class AnsweringTarget(RowTarget):
+class AnsweringTarget(batched.RowTarget):
     """Answers questions about page views with one generative checkpoint; implements `TokenTarget`.
 
     Where its reader reads a page's words as tokens, pages have a training loss too (`AskedPage`); otherwise it encodes
@@ -164,8 +175,8 @@ class AnsweringTarget(RowTarget):
         self.images = images
         if isinstance(reader, reading.TokenReader):
             self.answers |= {interface.TrainingLoss}
-        self.rows = Batch(batch_rows or rows_for(reader, card.device))
-        self._shares = share(reader)
+        self.rows = Batch(batch_rows or batched.rows_for(reader, card.device))
+        self._shares = batched.share(reader)
         self._ends = reader.ends | reading.ids_of(model.generation_config.eos_token_id)
         self._unspoken = reader.forbidden | self._ends
         model.generation_config = reading.greedy(model.generation_config, self._ends, reader.forbidden)
@@ -179,10 +190,10 @@ class AnsweringTarget(RowTarget):
         asked, name = [one for one in corpus.documents if one.questions], self.card.architecture
         if self.needs_image:
             lacking = [one for one in asked if one.image is None]
-            refuse_documents(lacking, f"no image; {name} reads pages from their images", NO_IMAGE)
+            batched.refuse_documents(lacking, f"no image; {name} reads pages from their images", batched.NO_IMAGE)
         if self.reader.needs_words:
             lacking = [one for one in asked if not one.words]
-            refuse_documents(lacking, f"no words; {name} reads pages as text", NO_WORDS)
+            batched.refuse_documents(lacking, f"no words; {name} reads pages as text", batched.NO_WORDS)
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `TokenTarget.encode`: the document's page with its questions, which decide how much of it is read."""
@@ -231,20 +242,59 @@ class AnsweringTarget(RowTarget):
         """Return how the model takes to one answer; see `adapt_to_answer`."""
         sample = reading.Sample(replace(query.view), query.question, query.answer)
         asked = replace(sample, answer=None)
-        inputs = self._inputs(self.reader.taught([sample]), 1, 1)
+        inputs = self._laid(self.reader.taught, [sample], 1)
         return adapt_to_answer(
             self.model, inputs, lambda: self._generate([asked], 1)[0].text, query.answer, query.rule, self.computing
         )
 
     def _each(self, samples: Sequence[reading.Sample], run: Any) -> list[Any]:
         """Return what `run` gives for each sample, in order."""
+        parts: Iterable[Sequence[reading.Sample]] = [samples]
         if isinstance(self.reader, reading.PictureReader):
-            return [
-                reply
-                for part in split_by_page(samples, PAGES * self.rows.size)
-                for reply in self._run(self._with_encoded_pages(part), run, self.reader.alike)
-            ]
-        return self._run(samples, run, self.reader.alike)
+            parts = map(self._with_encoded_pages, batched.split_by_page(samples, batched.PAGES * self.rows.size))
+        elif reads_beginnings(self.model.config, self.card):
+            parts = map(self._with_begun_rows, batched.split_by_page(samples, 1))
+        return [reply for part in parts for reply in self._run(part, run, self._alike)]
+
+    def _alike(self, sample: reading.Sample) -> object:
+        begun = sample.encoded
+        return (id(begun.cache), begun.length) if isinstance(begun, Begun) else self.reader.alike(sample)
+
+    def _with_begun_rows(self, samples: Sequence[reading.Sample]) -> list[reading.Sample]:
+        """Return samples about one page; what their rows begin with is read once, where it is long enough."""
+        caches: dict[tuple[int, ...], Any] = {}
+        begun = []
+        for sample in batched.unopened(samples):
+            row = reading.unfilled((self.reader.prompts if sample.answer is None else self.reader.taught)([sample]))
+            ids = tuple(row["input_ids"][0].tolist())
+            n_asked = len(ids) if sample.answer is None else int((row["labels"][0] != NOT_READ).nonzero()[0])
+            n = self.reader.n_of_page(sample, ids, n_asked - 1)
+            if n >= SHORTEST:
+                if ids[:n] not in caches:
+                    caches[ids[:n]] = unless_out_of_memory(partial(self._begin, row, n))
+                    if caches[ids[:n]] is None:
+                        self.rows.lower(0, self.card.device)
+                # Where a layer sees the last tokens only, a gap would hide some.
+                gapless = any(layer.is_sliding for layer in caches[ids[:n]].layers)
+                length = len(ids) if gapless else n + bucket_of(len(ids) - n)
+                sample = replace(sample, encoded=Begun(self._places(row), caches[ids[:n]], n, length))
+            begun.append(sample)
+        return begun
+
+    def _begin(self, row: reading.Inputs, n: int) -> Any:
+        """Return the keys and values of a row's first `n` tokens, images among them."""
+        own = {name: value[:, :n] if reading.is_of_tokens(value, row) else value for name, value in row.items()}
+        given = {name: value.to(self.card.device) for name, value in own.items() if name != "labels"}
+        with self._steady(1), self.computing():
+            return self.model(**given, use_cache=True, logits_to_keep=1)[CACHE]
+
+    def _places(self, row: reading.Inputs) -> reading.Inputs:
+        """Return a row's tokens with the position of each: with three axes where the model places images so."""
+        rope, mask = getattr(self.model.base_model, "get_rope_index", None), torch.ones_like(row["input_ids"])
+        taken = inspect.signature(rope).parameters if rope else ()
+        places = rope(**{name: row[name] for name in taken if name in row})[0] if rope else mask.cumsum(-1) - 1
+        own = {**row, "attention_mask": mask, "position_ids": places}
+        return {name: own[name] for name in ("input_ids", "attention_mask", "position_ids", "labels") if name in own}
 
     def _with_encoded_pages(self, samples: Sequence[reading.Sample]) -> list[reading.Sample]:
         """Return the samples with their pages encoded, each page once."""
@@ -255,7 +305,7 @@ class AnsweringTarget(RowTarget):
     def _encode_pages(self, samples: Sequence[reading.Sample], n_rows: int) -> list[torch.Tensor]:
         """Return the pages of one batch as the model's encoder sees them."""
         assert isinstance(self.reader, reading.PictureReader)
-        inputs = self._inputs(self.reader.pictures(samples), len(samples), n_rows)
+        inputs = self._laid(self.reader.pictures, samples, n_rows)
         with self._steady(n_rows), self.computing():
             return [*self.model.get_encoder()(**inputs).last_hidden_state[: len(samples)]]
 
@@ -263,7 +313,7 @@ class AnsweringTarget(RowTarget):
         """Return the greedy answers to one batch."""
         with self._steady(n_rows), self.computing():
             out = self.model.generate(
-                **self._inputs(self.reader.prompts(samples), len(samples), n_rows),
+                **self._laid(self.reader.prompts, samples, n_rows),
                 max_new_tokens=self.reader.max_new_tokens,
                 return_dict_in_generate=True,
                 output_logits=True,
@@ -288,27 +338,51 @@ class AnsweringTarget(RowTarget):
 
     def _score_answers(self, samples: Sequence[reading.Sample], n_rows: int) -> list[Floats]:
         """Return the log-probability of each token of the true answers of one batch."""
-        inputs = self._inputs(self.reader.taught(samples), len(samples), n_rows)
-        with self._steady(n_rows), self.computing():
-            logits = self.model(**inputs).logits
+        inputs = self._laid(self.reader.taught, samples, n_rows)
         labels = inputs["labels"]
         if not self.model.config.is_encoder_decoder:
             # A decoder's scores at one position are for the token at the next one.
-            logits, labels = logits[:, :-1], labels[:, 1:]
+            labels = torch.nn.functional.pad(inputs.pop("labels")[:, 1:], (0, 1), value=NOT_READ)
+            read, keeps = labels != NOT_READ, "logits_to_keep" in inspect.signature(self.model.forward).parameters
+            if keeps and CACHE not in inputs:
+                # The number follows from what samples of one batch share; full blocks keep the bits of each score.
+                first = max(0, labels.shape[1] - int(read.sum(dim=1).max()) - STEP - 1) // STEP * STEP
+                first = 0 if bool(read[:, :first].any()) else first
+                inputs["logits_to_keep"], labels = labels.shape[1] - first, labels[:, first:]
+        with self._steady(n_rows), self.computing():
+            logits = self.model(**inputs).logits[:, : labels.shape[1]]
         read = labels != NOT_READ
         values = _log_probabilities_of(logits[read], labels[read]).cpu().double().numpy()
         return np.split(values, np.cumsum(read.sum(dim=1).cpu().numpy()))[: len(samples)]
 
-    def _inputs(self, inputs: reading.Inputs, n_samples: int, n_rows: int) -> reading.Inputs:
-        rows: dict[str, Any] = {
-            name: value.to(self.card.device) for name, value in fill_rows(inputs, n_samples, n_rows).items()
-        }
+    def _laid(self, lay_out: Callable[..., reading.Inputs], samples: Sequence[reading.Sample], n_rows: int) -> Any:
+        """Return the model's inputs of one batch, on its device; the first sample is repeated to `n_rows`."""
+        begun = [sample.encoded for sample in samples if isinstance(sample.encoded, Begun)]
+        if begun:
+            return self._continued([*begun, *begun[:1] * (n_rows - len(begun))])
+        inputs = batched.fill_rows(lay_out(samples), len(samples), n_rows)
+        rows: dict[str, Any] = {name: value.to(self.card.device) for name, value in inputs.items()}
         if reading.ENCODED in rows:
             rows["encoder_outputs"] = BaseModelOutput(last_hidden_state=rows.pop(reading.ENCODED))
         return rows
 
+    def _continued(self, begun: Sequence[Begun]) -> dict[str, Any]:
+        """Return rows that begin alike as the inputs of one batch; they are filled up behind what was read of them."""
+        cache, n = copy(begun[0].cache), begun[0].n
+        cache.layers = [copy(layer) for layer in cache.layers]
+        cache.batch_repeat_interleave(len(begun))
+        inputs: dict[str, Any] = {CACHE: cache}
+        for name, first in begun[0].row.items():
+            fill = first.new_full((*first.shape[:-1], begun[0].length), NOT_READ if name == "labels" else 0)
+            rows = [one.row[name] for one in begun]
+            filled = [torch.cat([row[..., :n], fill[..., row.shape[-1] :], row[..., n:]], dim=-1) for row in rows]
+            # Scoring takes the tokens that are not read yet, `generate` all of them.
+            begin = n if "labels" in begun[0].row and name != "attention_mask" else 0
+            inputs[name] = torch.cat(filled, dim=-2)[..., begin:].to(self.card.device)
+        return inputs
+
     def _steady(self, n_rows: int) -> AbstractContextManager[None]:
-        return steady(self.card.device) if n_rows > 1 or not self._shares else nullcontext()
+        return batched.steady(self.card.device) if n_rows > 1 or not self._shares else nullcontext()
 
     def computing(self) -> AbstractContextManager[None]:
         """Within, the model computes in the card's dtype, but scores of tokens in float32."""
@@ -317,9 +391,19 @@ class AnsweringTarget(RowTarget):
 
 def asked_page(query: interface.Query[Any]) -> AskedPage:
     """Return the page of a query about pages, as `AnsweringTarget.encode` gives it."""
-    assert isinstance(query, interface.PageQuery)
-    assert isinstance(query.page, AskedPage)
+    assert isinstance(query, interface.PageQuery) and isinstance(query.page, AskedPage)  # noqa: PT018
     return query.page
+
+
+def reads_beginnings(config: Any, card: TargetCard) -> bool:
+    """Test whether what rows about a page begin with is read once, where a decoder reads it the same whatever follows.
+
+    On a CPU in float32 it would change the last bits of answers.
+    """
+    text = config.get_text_config(decoder=True)
+    stretched = {"dynamic", "longrope"} & {*re.findall(r"\w+", str(getattr(text, "rope_parameters", None)))}
+    known = not stretched and {config.model_type, text.model_type} <= {*TABLE["answering"]["causal"]}
+    return known and (card.device, card.dtype) != ("cpu", "float32")
 
 
 def _log_probabilities_of(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:

@@ -8,10 +8,10 @@ is too long loses its last words, never the question, as training with truncatio
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-import torch
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from audit.corpus.bars import lines_of
@@ -21,7 +21,7 @@ from audit.targets import wording
 from audit.targets.answering import reader as reading
 from audit.targets.answering.layout import ROWS_KEPT, RowReader, SampleRow
 from audit.targets.answering.processed import ends_of
-from audit.targets.batching import bucket_of
+from audit.targets.batching import STEP, bucket_of
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.loading import open_tokenizer, unpadded
 from audit.targets.encoded_page import NOT_READ
@@ -78,8 +78,7 @@ def encoder_decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | 
 
 def _longest_row(config: Any, tokenizer: Any, unnamed: int) -> int:
     """Return the longest row that the model and its tokenizer take, never more than `MAX_TOKENS`."""
-    named = [getattr(config.get_text_config(), name, None) for name in _POSITIONS]
-    positions = next((number for number in named if isinstance(number, int) and number > 0), None)
+    positions = reading.positions_of(config.get_text_config(), _POSITIONS)
     own = tokenizer.model_max_length
     limits = [MAX_TOKENS, *([positions] if positions else []), *([int(own)] if own < VERY_LARGE_INTEGER else [])]
     return min(limits if len(limits) > 1 else [unnamed])
@@ -107,8 +106,7 @@ class TextPrompt:
 
     def fill(self, text: str, question: str) -> str:
         """Put the page's text and the question into their places."""
-        before, after = self.parts(question)
-        return before + text + after
+        return text.join(self.parts(question))
 
 
 class DecoderReader(reading.Reader):
@@ -145,32 +143,30 @@ class DecoderReader(reading.Reader):
 
     def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `Reader.prompts`: `input_ids` and `attention_mask`."""
-        rows = [self._tokens(sample)[0] for sample in samples]
-        length = max(bucket_of(len(row)) for row in rows)
-        ids = [[*[self._pad] * (length - len(row)), *row] for row in rows]
-        mask = [[*[0] * (length - len(row)), *[1] * len(row)] for row in rows]
-        return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
+        rows = [self._tokens(sample)[0][::-1] for sample in samples]
+        mirrored = reading.with_mask(rows, self._pad, max(bucket_of(len(row)) for row in rows))
+        return {name: value.flip(-1) for name, value in mirrored.items()}
 
     def taught(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `Reader.taught`."""
         pairs = [self._tokens(sample) for sample in samples]
         length = max(bucket_of(len(prompt) + len(answer)) for prompt, answer in pairs)
-        rows = [(*pair, length - len(pair[0]) - len(pair[1])) for pair in pairs]
-        return {
-            "input_ids": reading.filled(
-                [[*prompt, *answer, *[self._pad] * n] for prompt, answer, n in rows], self._pad
-            ),
-            "attention_mask": reading.filled([[1] * (length - n) + [0] * n for _, _, n in rows], 0),
-            "labels": reading.filled(
-                [[*[NOT_READ] * len(prompt), *answer, *[NOT_READ] * n] for prompt, answer, n in rows], NOT_READ
-            ),
-        }
+        labels = [[*[NOT_READ] * len(prompt), *answer] for prompt, answer in pairs]
+        rows = reading.with_mask([[*prompt, *answer] for prompt, answer in pairs], self._pad, length)
+        return {**rows, "labels": reading.filled(labels, NOT_READ, length)}
 
     def alike(self, sample: reading.Sample) -> object:
         """See `Reader.alike`."""
         prompt, answer = self._tokens(sample)
         taught = None if sample.answer is None else (bucket_of(len(prompt) + len(answer)), len(answer))
         return bucket_of(len(prompt)), taught
+
+    def n_of_page(self, sample: reading.Sample, ids: Sequence[int], most: int) -> int:
+        """See `Reader.n_of_page`; lengths are few, so that long pages that lose their end share most of it."""
+        others = [self._tokens(replace(sample, question=text, answer=None))[0] for text in ("0", "a")]
+        n = min(most, *(reading.n_shared(ids, other) for other in others))
+        step = max(STEP, 1 << n.bit_length() >> 5)
+        return n // step * step
 
     def _tokens(self, sample: reading.Sample) -> tuple[list[int], list[int]]:
         """Return the prompt's tokens, and the answer's with its end; no answer: none."""
@@ -230,11 +226,7 @@ class EncoderDecoderReader(RowReader):
     def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `Reader.prompts`: `input_ids` and `attention_mask`."""
         rows = [self._row(sample).ids for sample in samples]
-        length = max(bucket_of(len(row)) for row in rows)
-        return {
-            "input_ids": reading.filled([[*row, *[self._pad] * (length - len(row))] for row in rows], self._pad),
-            "attention_mask": reading.filled([[1] * len(row) + [0] * (length - len(row)) for row in rows], 0),
-        }
+        return reading.with_mask(rows, self._pad, max(bucket_of(len(row)) for row in rows))
 
     def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
         asked = self._plain(question, self.max_tokens // 4)
