@@ -19,6 +19,7 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import HPSearchBackend
 
 import docaudit.integrations.transformers as public
+from audit.engine.driver import LocalEngine
 from audit.errors import EngineError, PolicyError, UsageError
 from audit.extensions.callbacks import leak_callback as callbacks
 from audit.extensions.callbacks import quick_audit
@@ -250,6 +251,20 @@ def test_the_process_of_an_audit_ends_with_the_code_of_its_error(
     assert quick_audit.main() == 2
     assert "no-model" in capsys.readouterr().err
     assert not (tmp_path / "step-1").exists()
+
+
+def test_an_audit_leaves_the_other_gpus_to_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclasses.dataclass
+    class Opened:
+        engine: object = "ray:workers=8"
+        notice: str = "Using 8 GPUs: one worker each"
+
+    ran: list[Any] = []
+    monkeypatch.setattr("audit.workflows.setup.open_scan", lambda _: Opened())
+    monkeypatch.setattr("audit.workflows.scan.run_scan", lambda opened, *_, **__: ran.append(opened))
+    monkeypatch.setattr(quick_audit.records, "write", lambda *_: None)
+    quick_audit.write_record(QuickAudit(tmp_path, "default", tmp_path).options(tmp_path, "step-1"), "default")
+    assert [(opened.engine, opened.notice) for opened in ran] == [(LocalEngine(), "")]
 
 
 def test_two_steps_are_audited_alike_so_that_their_records_can_be_compared() -> None:

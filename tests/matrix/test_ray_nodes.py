@@ -79,6 +79,7 @@ def nodes(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     first, _ = (cluster.add_node(num_cpus=count) for count in (1, 2))
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)  # as `ray job submit` does
     yield Nodes(cluster, first, Path(place))
     cluster.shutdown()
     shutil.rmtree(place)
@@ -90,7 +91,7 @@ def test_files_are_copied_once_a_node_and_a_lost_node_costs_no_outcome(nodes: No
     source = WorkSource(Spy(), Spying(tmp_path / "model", (WEIGHTS,), meet=3), same)
     trials = [Trial(f"t{number}", "u") for number in range(60)]
     outcomes = []
-    with closing(RayEngine(nodes.cluster.address, workers=3, width=1)) as engine:
+    with closing(RayEngine("auto", workers=3, width=1)) as engine:
         for outcome in engine.run(source, trials):
             outcomes.append(outcome)
             nodes.advance()

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 from audit import policy as policies
 from audit import record as records
 from audit.attacks import text_of
+from audit.engine.driver import LocalEngine
 from audit.engine.interface import SILENT
 from audit.errors import DocauditError, EngineError, UsageError
 from audit.files import EVIDENCE, write_atomically
@@ -196,7 +197,8 @@ def write_record(options: ScanOptions, policy: str) -> None:
     from audit.workflows.setup import open_scan
 
     declared = load_policy(policy)
-    opened = open_scan(options)
+    # The training has the other GPUs.
+    opened = replace(open_scan(options), engine=LocalEngine(options.width), notice="")
     if options.cache is not None:
         # Models trained on the data set, which is why it is as private as what an audit finds.
         options.cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
