@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import islice
 
 from audit import plugins
 from audit.engine.interface import WIDTH, Attempt, Engine, EngineSettings, Outcomes, Request, Trial, Work, WorkSource
@@ -26,8 +26,9 @@ def drive(
 ) -> Outcomes:
     """Attempt all trials, `width` at a time.
 
-    Each round takes what the live attempts yielded, groups it by answerer and type of query, asks once a group, sends
-    the answers back, and starts the next attempt whenever one returns. An attempt cannot see the others.
+    Each round takes what the live attempts yielded, groups it by answerer and type of query, asks the group of most
+    queries, sends the answers back, and starts the next attempt whenever one returns. The others wait, so that more
+    join them and batches are fuller. An attempt cannot see the others.
 
     Args:
         work: what to attempt.
@@ -59,31 +60,23 @@ def drive(
             return
         if clock() - last > patience:
             width, last = max(width // 2, min(width, LEAST)), clock()
-        asked, live = live[:width], live[width:]
-        answers = _answers([request for _, _, request in asked])
+        groups: dict[tuple[int, type], list[int]] = defaultdict(list)
+        for index, (_, _, request) in enumerate(live[:width]):
+            groups[id(request.answerer), type(next(iter(request.queries), None))].append(index)
+        largest = {*max(groups.values(), key=lambda group: sum(len(live[index][2].queries) for index in group))}
+        asked = [live[index] for index in sorted(largest)]
+        live = [one for index, one in enumerate(live) if index not in largest]
+        queries = [query for _, _, request in asked for query in request.queries]
+        replies = asked[0][2].answerer.ask(queries) if queries else ()
+        given = iter([reply for _, reply in zip(queries, replies, strict=True)])
         still_live = []
-        for (trial, attempt, _), answer in zip(asked, answers, strict=True):
+        for trial, attempt, request in asked:
             try:
-                still_live.append((trial, attempt, attempt.send(answer)))
+                still_live.append((trial, attempt, attempt.send([*islice(given, len(request.queries))])))
             except StopIteration as done:
                 yield trial.id, done.value
                 last = clock()
         live = [*still_live, *live]
-
-
-def _answers(requests: Sequence[Request]) -> list[list[Any]]:
-    """Answer these requests, in order, asking each answerer once for each type of query."""
-    groups: dict[tuple[int, type], list[tuple[int, object]]] = defaultdict(list)
-    answerers = {id(request.answerer): request.answerer for request in requests}
-    for index, request in enumerate(requests):
-        for query in request.queries:
-            groups[id(request.answerer), type(query)].append((index, query))
-    answers: list[list[Any]] = [[] for _ in requests]
-    for (name, _), asked in groups.items():
-        replies = answerers[name].ask([query for _, query in asked])
-        for (index, _), reply in zip(asked, replies, strict=True):
-            answers[index].append(reply)
-    return answers
 
 
 LOCAL = "local"
