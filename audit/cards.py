@@ -20,8 +20,8 @@ questions, or for a page's whole output; one that points at answers is asked que
 learns the words of a page, whatever tags its fields have."""
 Revision = Annotated[str, Field(pattern=r"^[\w./-]+@[0-9a-f]{40}$")]
 """A commit of the Hub: ORG/MODEL@COMMIT, or datasets/ORG/NAME@COMMIT."""
-NO_MODEL = "no model"
-"""The family on the card of an audit of the text alone."""
+NO_MODEL, SERVED = "no model", "served"
+"""The families on the cards of an audit of the text alone, and of a black box behind a server."""
 
 
 @dataclass(frozen=True, config=STRICT)

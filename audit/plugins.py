@@ -11,6 +11,8 @@ A package adds an item with an entry point in one of seven groups (docs/extendin
 | `docaudit.engines` | a function that makes an `Engine` from `EngineSettings` (`audit.engine.interface`) |
 | `docaudit.countermeasures` | a subclass or an instance of `audit.report.remedies.Defense` |
 | `docaudit.sources` | a function that downloads what is named behind `NAME://`, as `audit.extensions.hub.fetch` does |
+
+Three sources are of servers (`audit.extensions.remote`): `http` and `https` open a model, `answers` takes its answers.
 """
 
 from __future__ import annotations

@@ -204,8 +204,7 @@ def _read(case: Case, document: Document, entity: Entity) -> tuple[Encoding | No
 
 
 N_QUESTIONS = 4
-"""Questions about a page whose losses are read, the first ones that give nothing away: each of them costs one
-forward pass for every candidate."""
+"""Questions about a page whose losses are read: each costs one forward pass for every candidate."""
 
 
 def without_telling_questions(document: Document, entity: Entity) -> Document:

@@ -11,6 +11,7 @@ from numpy.random import Generator as Rng
 
 from audit.attacks import text_of
 from audit.attacks.text import SHARED
+from audit.cards import SERVED
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Split, TaskKind
 from audit.corpus.near_copies import Copies
@@ -150,6 +151,8 @@ def why_inapplicable(attack: Attack, case: Case) -> str | None:
 def why(attack: Attack, case: Case, *kinds: str) -> str | None:
     """Return the first reason of these kinds, and what would help; None without any."""
     found = next((reason for reason in attack.applies(case) if reason.kind in kinds), None)
+    if found is not None and found.kind == "model" and case.target.card.family == SERVED:
+        return str(SHARED["refusals"]["black_box"])
     return None if found is None else f"{found.why} {found.fix}".rstrip() if found.kind == "weak" else found.why
 
 

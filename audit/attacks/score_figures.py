@@ -24,8 +24,7 @@ TPR, RATE = "tpr_at_fpr_10", 0.1
 """The share of members found at this rate of false alarms."""
 N_BINS = 20
 OUTER = 0.02
-"""Share of all scores at either end that the outermost bins take in: one that lies far out would leave all the
-others in a single bar."""
+"""Share of all scores in the outermost bin of either end: one that lies far out would squeeze the others."""
 
 CERTAIN = 0.1
 """An advantage at a low false-positive rate that is no chance, whatever the area."""

@@ -1,7 +1,5 @@
 """The commands: each module is imported when its command is called, and all of them for the help."""
 
-from __future__ import annotations
-
 import inspect
 import tomllib
 from collections.abc import Callable

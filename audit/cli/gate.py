@@ -1,7 +1,5 @@
 """`docaudit gate` and `docaudit diff`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any, cast
 

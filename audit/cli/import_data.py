@@ -1,7 +1,5 @@
 """`docaudit init`, and `docaudit import` with a command for each format and the options that this format takes."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import sys

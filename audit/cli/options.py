@@ -1,7 +1,5 @@
 """Arguments and options that several commands have, and how a command ends in an error."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -77,10 +77,10 @@ def show_references(found: Sequence[ReferenceNeed]) -> None:
     if not found:
         console.say("No attack on this model takes a reference.")
         return
-    rows = [
-        (need.name, ", ".join(need.needed_by) or "-", ", ".join(need.used_by) or "-", _describe_state(need))
-        for need in found
-    ]
+    rows = []
+    for need in found:
+        state = ", ".join(filter(None, (need.state, need.source, *need.folders)))
+        rows.append((need.name, ", ".join(need.needed_by) or "-", ", ".join(need.used_by) or "-", state))
     console.show_table("References", ("reference", "needed by", "used by", "state"), rows)
     for need in found:
         if need.how or need.seconds:
@@ -89,10 +89,6 @@ def show_references(found: Sequence[ReferenceNeed]) -> None:
 
 def _describe_time(seconds: tuple[float, float] | None) -> str:
     return "" if seconds is None else f" ({console.duration(seconds[0])} to {console.duration(seconds[1])} here)"
-
-
-def _describe_state(need: ReferenceNeed) -> str:
-    return ", ".join(part for part in (need.state, need.source, *need.folders) if part)
 
 
 canary = typer.Typer(

@@ -1,7 +1,5 @@
 """`docaudit demo` and `docaudit doctor`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -4,8 +4,6 @@ A bar is as long as its value, and shows how long that is; or all bars have one 
 length of a value may show: how many lines it fills, where it ends, or where one begins that is set flush right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -46,10 +44,9 @@ def _beside(box: Box, line: Sequence[Box]) -> bool:
 BLOCK = 2.0
 """Lines whose gap is at most so many heights of the hidden value's line are one block."""
 LAYOUT = ("left", "middle", "width", "characters")
-"""What `RedactedSpan.layout` holds: where the mask begins and how far down its middle is, as shares of the page; its
-width over the height of its line, and over the line's average character. The last two are 0 under masks of one length:
-their bars are as wide everywhere, and begin behind the last word of their line that stays readable before them, or at
-the page's edge: where a value begins that is set flush right shows how long it is."""
+"""Begin and depth of the mask, as shares of the page; its width over line height, and over the mean character."""
+# The last two are 0 under masks of one length: their bars are as wide everywhere, and begin behind the last readable
+# word before them, or at the page's edge. A value that is set flush right shows its length by where it begins.
 
 
 @dataclass(frozen=True)
@@ -144,8 +141,7 @@ class BarredPage:
 MARGIN = 0.15
 """Share of a box's height that is left out on every side: a painted box may be smaller than its word's."""
 NOISE = 24
-"""Greys, of 256, by which a painted box may differ within itself: what JPEG makes of one colour; print differs
-from its paper by far more."""
+"""Greys, of 256, by which a painted box may differ within itself: JPEG makes so many of one colour, print more."""
 
 
 @dataclass(frozen=True)

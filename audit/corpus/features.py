@@ -4,8 +4,6 @@ Nothing here reads a document's id, split or provider, or anything that follows 
 equal but for these are described alike.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -27,8 +25,8 @@ Block = Any
 MAX_TERMS = 20_000
 """Terms that are counted, the commonest ones (bounds memory; SROIE's 626 receipts have 4,041)."""
 MAX_ASKED = 300
-"""Words of the questions that are counted, the commonest ones (a column each, and most questions of a data set
-follow a few patterns; numbers and names that a question holds would be a column for every document)."""
+"""Words of the questions that are counted, the commonest ones."""
+# Most questions of a data set follow a few patterns; their names and numbers would be a column for every document.
 LONG = 4
 """Digits from which on a number's first two digits and its length are a term too: numbers that run on."""
 GRID = 8

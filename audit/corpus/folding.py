@@ -3,8 +3,6 @@
 Method: methods.md#reconstruction, "unique fields".
 """
 
-from __future__ import annotations
-
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -220,8 +220,7 @@ def page_view(corpus: Corpus, document: Document) -> PageView:
 LARGE = 16 * 2**20
 """Bytes of a documents file from which on contents stay in it: as objects they take ten times as much memory."""
 KEPT = 32
-"""Documents of such a file whose contents are kept, those asked for last: a pass over all of them is quickest
-where these fit into the processor's cache."""
+"""Documents of such a file whose contents are kept, those asked for last: they fit into the processor's cache."""
 
 
 _KNOWN = ("id", "split", "image", "size", "provider")

@@ -1,7 +1,5 @@
 """Reading, validating and writing a data set: `manifest.toml` and one JSON object a line (DESIGN, "The manifest")."""
 
-from __future__ import annotations
-
 import codecs
 import dataclasses
 import errno

@@ -16,8 +16,6 @@ with noise, and read with errors. A page that was shifted by a hundredth of its 
 recognised by its text only.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re
@@ -48,9 +46,9 @@ MIN_ALIKE = 0.5
 MIN_NUMBERS = 5
 """Where a text has fewer distinct numbers, all its words are compared in their place."""
 MIN_NUMBERS_ALIKE = 0.92
-"""Jaccard similarity of the numbers, each a run of digits, however a reader divides words. In the 179 pairs of SROIE's
-receipts that share half of their runs of words it is 1 for the four true copies and 0.91 at most for others. Of texts
-of which one word in a hundred was misread 91 to 98 % reach both, one word in fifty 82 to 95 %, in twenty about half."""
+"""Jaccard similarity of the numbers, each a run of digits, however a reader divides words."""
+# In the 179 pairs of SROIE's receipts that share half of their runs of words it is 1 for the four true copies and 0.91
+# at most for others. Of texts with one word in a hundred misread 91 to 98 % reach both, one in twenty about half.
 _ROWS = 256
 
 Pair = tuple[str, str]
@@ -132,16 +130,15 @@ HASH_SIDE = 16
 HASH_STEP = 2
 """By so many grey levels more (of 255): noise on white paper sets no bit."""
 MAX_DISTANCE = 12
-"""Bits of 256 in which the hashes of two pictures may differ: as many as those of a page and its copy in another size,
-with noise and as a JPEG, at most. It only says which pages to compare."""
+"""Bits of 256 in which the hashes of two pictures may differ; it only says which pages to compare."""
+# A page and its copy in another size, with noise and as a JPEG, differ in as many at most.
 RASTER = 128
 """Cells a side of the raster that such pages are compared on."""
 MIN_CORRELATION = 0.97
-"""Of the greys of two rasters. Different receipts of SROIE reach 0.90, different pages of the sample data 0.965; a page
-and such a copy of it 0.97 and more, on SROIE and FUNSD, in 95 % of cases."""
+"""Of the greys of two rasters."""
+# Different receipts of SROIE reach 0.90, pages of the sample data 0.965; copies 0.97 and more in 95 % of cases.
 MAX_SHARE = 0.05
-"""Beyond this share of copies among the held-out documents the splits were not kept apart: there may be more that are
-not recognised."""
+"""Beyond this share of copies among the held-out documents, the splits were not kept apart."""
 MAX_SHARE_OF_UTTERANCES = 0.5
 """The same for utterances, of which many occur twice."""
 

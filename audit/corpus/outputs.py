@@ -4,8 +4,6 @@ A field is named by its path: `total.price`, `menu[1].nm`. `[0]` may be left out
 only item (Kim et al. 2022, section 3.1).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -5,8 +5,6 @@ in its own words ("the address"), so they are closer to the original: where memo
 better ones. Owners who have better ones give them in the data set.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

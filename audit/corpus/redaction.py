@@ -5,8 +5,6 @@ The other values around it stay readable, unless the mask is "all". Sentences ar
 courts write them: what it gets wrong makes a context longer or shorter, never a span another one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ tells: all but one of them begin with "B-" or "I-" (BIO), some with "E-" or "L-"
 they are the names themselves, or these with "I-" alone (IO: words of one name that follow each other are one entity).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -3,8 +3,6 @@
 Messages name paths, ids and labels, never the text of a word.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 import tomllib

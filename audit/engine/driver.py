@@ -115,8 +115,8 @@ def make_engine(engine: str, settings: EngineSettings) -> Engine:
     pairs = [option.partition("=") for option in text.split(",") if option]
     settings = replace(settings, options={key: value for key, _, value in pairs})
     if name == LOCAL:
-        if settings.options:
-            raise UsageError("--engine local takes no options", "leave them out")
+        if settings.options.keys() - {"answers"}:
+            raise UsageError("--engine local takes answers=ADDRESS alone", "leave the rest out")
         return LocalEngine(settings.width)
     engines: dict[str, Callable[[EngineSettings], Engine]] = plugins.load("docaudit.engines")
     if name not in engines:

@@ -1,7 +1,5 @@
 """Models and data sets of the Hugging Face Hub, downloaded at one commit where the network is allowed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +22,8 @@ def fetch(place: str | Path, *, allow_network: bool = False, plain: bool = False
     Args:
         place: a folder, or `hf://ORG/MODEL`, or `hf://datasets/ORG/NAME`, each with or without `@REVISION`.
         allow_network: permit the download. Everything else stays offline.
-        plain: take `ORG/MODEL` for an address too, if the network is allowed and there is no such folder.
+        plain: take `ORG/MODEL` for an address too, if the network is allowed and there is no such folder; and the
+            address of a server, which is returned as a path (`audit.extensions.remote.permit`).
 
     Returns:
         The folder. Its path holds the commit, which the record names.
@@ -34,6 +33,10 @@ def fetch(place: str | Path, *, allow_network: bool = False, plain: bool = False
         EngineError: the download failed.
     """
     path, found = Path(place), _ADDRESS.fullmatch(str(place))
+    if plain and re.match("https?:/", str(place)):
+        from audit.extensions.remote import permit
+
+        return permit(place, allow_network)
     if path.exists() or (found is None and path.parts[:1] != ("hf:",)):
         return path
     if found is None:

@@ -4,8 +4,6 @@ The library `datasets` decodes whole rows: it opens the files and connects to th
 depth. Here values stay as they are stored, and no column is read that was not asked for.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

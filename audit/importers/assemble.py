@@ -1,7 +1,5 @@
 """Documents of pages: boxes in pixels, fields located, questions asked; the task that they teach; the report."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -6,8 +6,6 @@ list of the row; {"prompt", "completion"}, texts or turns. A user's turn is a qu
 its answer. Without an image, the first turn of the user holds the document: `audit.importers.prompts` divides it.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

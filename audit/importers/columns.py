@@ -1,7 +1,5 @@
 """Names in a source: columns by their meaning, labels of tags, and the category that a label speaks of."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Tables of values: a row for each field (file, key, value), or a row for each page and a column for each field."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 

@@ -6,8 +6,6 @@ that is *out* has kept-aside documents alone. Providers are drawn at random, and
 depends on how many it has, never on the draw: nothing but the model distinguishes the two.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import random

@@ -1,7 +1,5 @@
 """Files of a source, which nobody has checked: listed, read as text, JSON or tables, always inside the source."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence

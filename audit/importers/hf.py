@@ -3,8 +3,6 @@
 No script of a data set is run, nothing is downloaded or cached, and images are files of the source or bytes in it.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath

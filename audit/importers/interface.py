@@ -1,7 +1,5 @@
 """The base class of importers: a format that people have, read page by page, and its conversion into a data set."""
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections import defaultdict

@@ -15,8 +15,6 @@ Five rules, each tried on the whole page before the next; the first location in 
 Rule 1 is an exact location, 2 to 4 are normalised ones, 5 is a loose one, which reports count apart.
 """
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence

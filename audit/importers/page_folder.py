@@ -1,7 +1,5 @@
 """The pages of an ordinary folder: images and texts, and what lies beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """Pages of a source before they are documents: words, fields, questions, and boxes in any of three units."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,8 +24,7 @@ SLACK = 2.0
 SMALL = 0.5
 """Boxes that would all lie in this share of width and height of every page are no pixels of these pages."""
 MAX_STRETCH = 0.1
-"""How far the shapes (width over height) of the page that was read and of its image may differ, as a share: wide enough
-for margins cut off, far too narrow for a page that was turned."""
+"""How far the shapes (width over height) of a read page and its image may differ: margins cut, never a turn."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _TRAINED = frozenset({"train", "training", "member", "members"})
 _HELDOUT = frozenset({"test", "testa", "testb", "testing", "val", "valid", "validation", "dev", "eval", "heldout"})

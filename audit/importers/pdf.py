@@ -1,7 +1,5 @@
 """Folders of PDFs: pages rendered, words and boxes of their own text layer."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Iterator
 from pathlib import Path

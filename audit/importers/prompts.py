@@ -1,7 +1,5 @@
 """Prompts of models of text, divided into the words that all share, the text of a document, and a question."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import takewhile

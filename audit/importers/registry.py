@@ -1,7 +1,5 @@
 """The formats that can be imported, by name, those of installed packages included."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The folder that is imported: the owner's options, its images, records and word files."""
 
-from __future__ import annotations
-
 import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

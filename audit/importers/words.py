@@ -4,8 +4,6 @@ Files: hOCR, ALTO, PAGE, Tesseract's table, and JSON of the programs in `service
 where its size is known.
 """
 
-from __future__ import annotations
-
 import csv
 import html
 import io
@@ -40,8 +38,7 @@ _DECLARED = re.compile(r"<!(DOCTYPE|ENTITY)", re.IGNORECASE)
 _TOKEN = re.compile(
     r"""<!--(?s:.*?)(?:-->|\Z)|<[!?][^<>]*+>|<(/?)([a-zA-Z][^\s/<>]*+)((?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+)>"""
 )
-"""Comments, declarations and tags; `HTMLParser` takes quadratic time over those that do not end. What is tried in vain
-ends at the next "<"."""
+"""Comments, declarations and tags, in linear time: `HTMLParser` takes quadratic time over those that do not end."""
 _ATTRIBUTE = re.compile(r"""(?<![^\s"'/])([^\s=/"'<>]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'<>]++))""")
 _BBOX = re.compile(r"\bbbox\s+(-?[\d.]+)\s+(-?[\d.]+)\s+(-?[\d.]+)\s+(-?[\d.]+)")
 _EMPTY = frozenset({"br", "img", "meta", "link", "hr", "input", "wbr"})

@@ -6,8 +6,6 @@ Method: methods.md#statistics, "Checks". A scan of a model that leaks nothing, o
 undecided by its checks in at most 5 % of audits, however many checks it makes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
@@ -135,8 +133,7 @@ def _p_below_null(measured: Estimate) -> float:
 
 
 MOST_DOCUMENTS = 0.1
-"""Share of the member, or of the held-out, documents that a pass may do without: leaks of all of these alone
-would stay under most limits."""
+"""Share of the member, or of the held-out, documents that a pass may do without."""
 MOST_QUESTIONS = 0.5
 """The same of questions: the documents are judged by the others that they are asked."""
 _COMPARED = {"member": "member", "heldout": "held-out"}
@@ -225,7 +222,7 @@ def hold_demands(record: AuditRecord, policy: Policy, decisions: Sequence[Decisi
     of_model = [one for one in decisions if not one.about_text]
     asked = {one.limit.attack for one in of_model if one.outcome not in UNEXAMINED}
     could_be = {one.limit.attack for one in of_model if one.outcome == "not run"}
-    needed, closed = {}, []
+    needed, closed = {}, [*filter(None, [TEXTS.get(f"passed {record.target.family}")])]
     for demand, attack in unanswered(policy, record.target.task, asked, could_be):
         if attack is None:
             closed.append(f"no attack on {demand.question} applies to this kind of model, as the policy permits")

@@ -1,7 +1,5 @@
 """A policy, which states what an owner accepts, and what a guarantee of the training proves of its limits."""
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import re

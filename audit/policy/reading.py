@@ -1,7 +1,5 @@
 """Policies read from files or records, and the rules that one has to keep so that its verdict says something."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Why a limit cannot be decided, or cannot be passed, one function a reason."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Evaluation of a record against a policy: one decision per limit, the verdict and its exit code."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

@@ -3,8 +3,6 @@
 `TEXTS` is texts.toml: what is said where one is missing, and errors, which `wording` fills.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pages as training examples: masking, padding and the batch a family of checkpoint reads."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

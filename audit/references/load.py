@@ -1,7 +1,5 @@
 """References: models that never saw the audited documents, or only half of them: given, loaded and checked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +8,7 @@ from typing import Any, Literal
 
 import torch
 
-from audit.cards import ReferenceCard
+from audit.cards import SERVED, ReferenceCard
 from audit.corpus.documents import Corpus
 from audit.errors import TargetError, UsageError
 from audit.references import TEXTS, provenance, wording
@@ -133,7 +131,7 @@ def locate(audited: AuditedModel, given: Mapping[str, Sequence[Path]]) -> dict[s
             paths, source = [*given[name]], "command line"
         elif name == "pretrained" and base is not None and not paths:
             paths, source = [base], "adapter"
-        lost = next((path for path in paths if not path.is_dir()), None)
+        lost = next((path for path in paths if not path.is_dir() and not is_checkpoint(path)), None)
         if lost is not None:
             hint = hub_hint(lost) if source == "command line" else ""
             raise TargetError(f"reference {name} ({source}): {lost} is not a folder", hint)
@@ -206,8 +204,8 @@ def _why_not_asked(start: GivenFolder, audited: AuditedModel) -> str | None:
         return None
     if isinstance(target, ExtractiveTarget):
         return None if is_extractive(start.checkpoint) else "it points at no answers"
-    own, other = (folder.config.get("model_type") for folder in (start.checkpoint, audited.folder))
-    if isinstance(target, AnsweringTarget) and (own == other or not is_denoiser(start.checkpoint)):
+    other, own = (folder.config.get("model_type") for folder in (start.checkpoint, audited.folder))
+    if (isinstance(target, AnsweringTarget) or own == SERVED) and (own == other or not is_denoiser(start.checkpoint)):
         return None
     return f"it is no {target.card.task} model"
 
@@ -268,6 +266,8 @@ def _load_of_kind(role: str, folder: CheckpointFolder, audited: AuditedModel) ->
     else:
         reference = target_of(folder, corpus, target.card.device, batch_rows=target.batch_rows)
     own, other = target.card, reference.card
+    if SERVED in (own.family, other.family) and own.task == other.task:
+        return reference
     if (own.family, own.task) != (other.family, other.task):
         raise TargetError(
             *wording("other_kind", role=role, folder=folder, other=other.architecture, own=own.architecture)

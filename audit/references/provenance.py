@@ -5,8 +5,6 @@ the target with noise on its weights, or in another number format, knows what th
 10,000 changes every byte and no answer.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Hashable, Mapping, Sequence
@@ -191,8 +189,7 @@ def read_plan(folder: Path) -> Splits:
 MIN_SHARED = 0.9
 """Share of the target's tensors that a checkpoint must have to be compared with it: another head leaves most."""
 NOISE = 2.5e-4
-"""A distance up to which weights are the same whatever the model answers: float16 differs by 0.0002 from
-float32. Eight steps of AdamW with a learning rate of 0.00005 move a small model by 0.0004."""
+"""A distance of weights that are the same: float16 differs by 0.0002 from float32, eight steps of AdamW by 0.0004."""
 NEAR = 3e-3
 """A distance up to which models are asked whether they answer alike: bfloat16 differs by 0.0017. Of the sample
 models those that were trained on other documents are 0.08 to 1.07 apart, and 0.2 from what they were trained from."""
@@ -203,8 +200,7 @@ DRAWN = 2**18
 """Numbers of a tensor that two loaded models are compared by: a distance is known to a hundredth of itself."""
 MAX_DOCUMENTS = 32
 MIN_CORRELATION = 0.999
-"""Of the losses of member documents: the target in bfloat16 has 0.9999, the baselines of the samples 0.2 to 0.9,
-and what a model was fine-tuned from 0.3."""
+"""Of members' losses: the target in bfloat16 has 0.9999, other models of the samples at most 0.9."""
 MAX_CHANGE = 0.05
 """Their mean difference, in standard deviations between documents: the target in bfloat16 has 0.01 at most."""
 

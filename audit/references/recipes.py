@@ -5,8 +5,6 @@ the same kind, rank and layers are trained over the same base, then merged: a ba
 no yardstick for it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

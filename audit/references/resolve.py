@@ -1,7 +1,5 @@
 """References that attacks need, filled from the command line, from the manifest, or by training them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

@@ -4,8 +4,6 @@ Those are of any family, and read through the family's own reader. The loop is t
 pages are opened with a batch and let go with it.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import shutil

@@ -8,8 +8,6 @@ Extractable memorisation and simplicity (Pinto et al. 2024, appendix C) and the 
 section 3b, rest on split models. Each document, with all its questions, is in exactly half of them.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Answer an audit in plain sentences: what was found, and what to do first; for page one and for a terminal."""
 
-from __future__ import annotations
-
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -70,7 +68,7 @@ def explanation(record: AuditRecord, verdict: Verdict) -> str:
     told = LABELS["explanations"]
     if outcome == "violated" != verdict.overall and record.target.is_model:
         return told["violated by text"]
-    words = told.get(outcome if record.target.is_model else f"{outcome} without a model", told[outcome])
+    words = told.get(outcome + LABELS["families"].get(record.target.family, ""), told[outcome])
     return words.format(policy=verdict.policy)
 
 

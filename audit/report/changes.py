@@ -1,7 +1,5 @@
 """Compare an audit with the last one, limit by limit, for the decision report."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Checkpoints of one training run: their positions on an axis, which of them pass, and if they can be compared."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

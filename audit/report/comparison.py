@@ -1,7 +1,5 @@
 """A countermeasure's measured effect, as `comparison.json` holds it; it has no text of documents."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """What a scan tried of each class of attack, against which attacker, and which clauses that is evidence for."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Lay out page one: the answer, one row for each question, what remains, and who decides."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

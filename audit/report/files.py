@@ -1,7 +1,5 @@
 """Writes the report's files, so that the output folder always shows this verdict or nothing."""
 
-from __future__ import annotations
-
 import csv
 import ctypes.util
 import io

@@ -1,7 +1,5 @@
 """The report as one HTML page: everything a template needs, prepared; nothing is fetched, nothing is decided here."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Find measurements that speak for a leak whatever the policy limits, and the notes that qualify a verdict."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Markdown drawn from a record: text for a data-protection impact assessment, and a section of a model card."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from audit.attacks import text_of

@@ -1,7 +1,5 @@
 """Printed numbers: sensible digits, never "0.00" for what is small, a count with a share that is exact."""
 
-from __future__ import annotations
-
 import datetime as dt
 import math
 from dataclasses import replace

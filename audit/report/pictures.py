@@ -1,7 +1,5 @@
 """Numbers before and after each countermeasure, for its picture."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

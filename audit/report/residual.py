@@ -1,7 +1,5 @@
 """Say what a scan tells nothing about, and what remains whatever is decided."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

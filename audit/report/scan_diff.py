@@ -1,7 +1,5 @@
 """Compare two scans as data, and draw the comparison as text, JSON or Markdown; no text of documents is in it."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from functools import partial

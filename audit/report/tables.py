@@ -1,7 +1,5 @@
 """Lay out the report's tables as text: limits with their decisions, and measurements. Nothing is computed here."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

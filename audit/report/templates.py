@@ -5,8 +5,6 @@ part names: `leak(n)`, the sentences of page one, `more(n)`, their comparisons, 
 ruled out, and `method(result)`. `n` is a `ResultIndex`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

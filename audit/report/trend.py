@@ -1,7 +1,5 @@
 """Checkpoints of one training run: leak and usefulness against epoch (Dentan et al. 2024, figure 7)."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

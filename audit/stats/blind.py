@@ -3,8 +3,6 @@
 Where somebody who never saw the model can separate them, what an attacker finds may be that difference.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,8 +22,8 @@ ADVERSARY = 0.65
 N_FOLDS = 10
 """Of the cross-validation."""
 PENALTY = 0.3
-"""Of the ridge regressions, in units of a unit's mean squared norm (0.1 to 1 found planted differences between
-synthetic receipts about equally well, 3 and 10 less; the same for every audited corpus)."""
+"""Of the ridge regressions, in units of a unit's mean squared norm."""
+# 0.1 to 1 found planted differences between synthetic receipts about equally well, 3 and 10 less.
 SPREAD = "spread"
 """Name of the block of squares."""
 TOGETHER = "together"

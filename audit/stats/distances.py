@@ -1,7 +1,5 @@
 """Distances of a reconstruction from the truth, on token ids (CDMI, section 5.1), and of answers from right ones."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rapidfuzz.distance import Hamming, Levenshtein

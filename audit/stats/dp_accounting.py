@@ -6,8 +6,6 @@ provider hides behind its own coin alone. A round loses nothing where the client
 the provider's rate where it takes part: delta(epsilon) = sum_k P(k) delta_k(epsilon), k binomial.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterator

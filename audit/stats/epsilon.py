@@ -1,7 +1,5 @@
 """Lower bounds on epsilon from one run (Steinke, Nasr & Jagielski 2023)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -13,12 +11,11 @@ from audit.stats.p_values import guessing_p
 
 CONFIDENCE = 0.95
 GRID_RATIO = 2**0.25
-"""Of the numbers of guesses that are tried on the first half (fine enough that the best is hardly missed, and all
-guessed, half in and half out, is among them)."""
+"""Of the numbers of guesses that are tried on the first half; all guessed, half of them in, is among them."""
 CHOICE_LEVEL = 0.01
-"""Of the lower bound on the share of right guesses that the number of guesses is chosen by (of many numbers the
-luckiest looks best, and at 0.05 it is too often a small one; in simulations 0.01 gave randomised response 3 % more, and
-a model that remembers one in twenty canaries 1 % less)."""
+"""Of the lower bound on the share of right guesses that the number of guesses is chosen by."""
+# Of many numbers the luckiest looks best, and at 0.05 it is too often a small one. In simulations 0.01 gave randomised
+# response 3 % more, and a model that remembers one in twenty canaries 1 % less.
 FEWEST = 4
 """Guesses in, or out, under which none is tried but zero."""
 UNFAIR = 1e-6

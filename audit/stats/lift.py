@@ -1,7 +1,5 @@
 """What an attacker recognises beyond a blind guesser, over all classes and of one (methods.md#redaction-context)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

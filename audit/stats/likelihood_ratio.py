@@ -1,7 +1,5 @@
 """Scores of membership from losses (LiRA, RMIA, MIN-K%), and exposure of secrets."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -11,8 +9,8 @@ import numpy.typing as npt
 from audit.arrays import Bools, Floats
 
 OWN_VARIANCE = 16
-"""From so many models a side on, a document has a variance of its own; under it all documents share one
-(methods.md#document-membership; Carlini et al. too find a shared variance better when there are few models)."""
+"""From so many models a side on, a document has a variance of its own; else all documents share one."""
+# methods.md#document-membership; Carlini et al. too find a shared variance better when there are few models.
 LOWEST_LOSS = 1e-7
 """Losses under this are taken for this: about what float32 resolves near a probability of 1."""
 LOWEST_VARIANCE = 1e-12
@@ -20,11 +18,9 @@ LOWEST_VARIANCE = 1e-12
 MIN_MODELS = 2
 """A side needs as many models, since a variance is estimated from it."""
 OFFLINE_A = 0.3
-"""RMIA's `a`: how a model that knows a document raises its probability, as a line through (1, 1). The paper chooses it
-on models of its own and prints 0.3 for images, as here."""
+"""RMIA's `a`: how a model that knows a document raises its probability, as a line through (1, 1); 0.3 in the paper."""
 GAMMA = 1.0
-"""RMIA's gamma. All documents meet the same public ones, so it only moves the scores' scale: with 1 the fewest of them
-pile up at 0 and 1."""
+"""RMIA's gamma, which only moves the scores' scale: with 1 the fewest pile up at 0 and 1."""
 LOWEST_PROBABILITY = 1e-300
 
 

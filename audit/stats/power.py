@@ -9,8 +9,6 @@ A model that leaks nothing has a difference of 0, and an AUC and a balanced accu
 both sides of 0.5: under its mirror image a score shows members as well, with the opposite sign.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Literal, get_args
 
@@ -21,14 +19,15 @@ from audit.stats.intervals import beta_bounds
 from audit.stats.roc import lowest_resolved, quantile_index
 
 MetricKind = Literal["difference", "paired difference", "auc", "balanced accuracy", "low advantage"]
-"""What a metric is: a difference between the shares of hits of members and of others; between what two models do on
-the same members (`others` is not looked at); the chance to rank a member above another unit; the mean of the shares of
-members and of others that are called right; the advantage at the lowest false-positive rate that the others resolve."""
+"""What a metric is."""
+# A difference between the shares of hits of members and of others; between what two models do on the same members
+# (`others` is not looked at); the chance to rank a member above another unit; the mean of the shares of members and of
+# others that are called right; the advantage at the lowest false-positive rate that the others resolve.
 CHANCE: dict[MetricKind, float] = dict.fromkeys(get_args(MetricKind), 0.0) | {"auc": 0.5, "balanced accuracy": 0.5}
 """What a model that leaks nothing has."""
 DIFFERING = 0.0025
-"""Share of units on which the model differs from what it is compared with though nothing leaks. With it 150
-members and 150 others pass a limit of 0.05 in 96 % of audits (methods.md#statistics)."""
+"""Share of units on which a model without a leak differs from what it is compared with."""
+# With it 150 members and 150 others pass a limit of 0.05 in 96 % of audits (methods.md#statistics).
 TAIL = 0.025
 """A limit is passed when the upper end of the two-sided 95 % interval is within it."""
 MAX_UNITS = 1_000_000
@@ -40,8 +39,7 @@ _QUANTILES = 400
 """Quantiles of a threshold's false-positive rate that are averaged over."""
 _STEP = 1.02
 _STAYS = 1.5
-"""Power rises with the number of units, but not at every step, since hits are whole: it must stay up to so many
-times the number, looked at in steps of 2 %."""
+"""Power must stay up to so many times the number of units, in steps of 2 %: hits are whole."""
 
 
 def certified(kind: MetricKind, members: int, others: int) -> float:

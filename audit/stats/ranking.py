@@ -5,8 +5,6 @@ At(m / M) is the mean outcome of the first m of M fields, AccAt where outcomes a
 count in expectation over a random order of them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -27,8 +27,8 @@ from audit.stats.intervals import (
 from audit.stats.resampling import bootstrap
 
 MIN_DIFFERING_CLUSTERS = 20
-"""With fewer documents that differ in a split, resampling sees too few distinct cases: MOVER instead. With 10, coverage
-falls to 0.92 where fields of a document go together; with 20 it was 0.956 or more (simulated)."""
+"""With fewer documents that differ in a split, resampling sees too few distinct cases: MOVER instead."""
+# With 10, coverage falls to 0.92 where fields of a document go together; with 20 it was 0.956 or more (simulated).
 RATES = "MOVER on Korn-Graubard and Clopper-Pearson rates"
 Columns = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
 """The rows of a split: with the model and without it, in [0, 1], and the cluster of each, integers; shape (n,) each."""

@@ -4,8 +4,6 @@ scipy.stats.bootstrap is not used because it resamples rows of single columns: h
 several sums each, within each split. On a plain mean both agree (tested).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -71,8 +69,8 @@ Statistic = Callable[[Floats], Floats]
 MIN_CLUSTERS = 20
 """Under so many clusters in a stratum: cluster-t instead of BCa (methods.md#statistics)."""
 EXTREME_ALPHA = 0.01
-"""One-sided levels under this one take the outer of the BCa and the cluster-t bound: BCa's error in coverage is
-of order 1/n whatever the level, so far out in the tail its relative error is large."""
+"""One-sided levels under this one take the outer of the BCa and the cluster-t bound."""
+# BCa's error in coverage is of order 1/n whatever the level: far out in the tail its relative error is large.
 MIN_REPLICATES_BEYOND = 10
 """With fewer replicates beyond a BCa bound it is noise, and the outer of it and the cluster-t bound is taken."""
 RESAMPLED_NUMBERS = 2_000_000

@@ -4,8 +4,6 @@ Scores are larger for what looks more like a member; each is one independent uni
 methods.md#statistics.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,8 +17,8 @@ from audit.stats.intervals import LEVEL, TAILS, Interval, beta_bounds, clopper_p
 from audit.stats.rates import rate
 
 MIN_DIFFERING = 3
-"""With fewer units of a side that are misplaced in some way, the variance of the AUC is not estimated but bounded.
-Near an AUC of 1 the estimated variance rests on one or two units and is far too small."""
+"""With fewer units of a side that are misplaced in some way, the variance of the AUC is bounded, not estimated."""
+# Near an AUC of 1 the estimated variance rests on one or two units and is far too small.
 LOW_RATES = (0.001, 0.01, 0.1)
 """The false-positive rates at which an attacker's certainty is measured, lowest first."""
 FEW = 20

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from audit.arrays import Floats, Ints
 from audit.cards import NO_MODEL, TargetCard
@@ -309,8 +309,8 @@ class NoModel:
 
     answers: frozenset[type[Query[Any]]] = frozenset()
     labels: tuple[str, ...] = ()
-    batch_rows: ClassVar[int] = 1
-    lowered: ClassVar[int] = 0
+    batch_rows = 1
+    lowered = 0
 
     def __init__(self, corpus: Corpus) -> None:
         texts: dict[str, Any] = {"name": NO_MODEL, "family": NO_MODEL, "architecture": NONE_AUDITED, "sha256": "0" * 64}

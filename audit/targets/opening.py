@@ -134,7 +134,7 @@ def target_of(
         TargetError: see `load`, `load_answering`, `load_extractive` and `load_parsing`.
     """
     folder = open_model(folder, corpus)
-    opener = plugins.find("docaudit.targets", str(folder.config.get("model_type")))
+    opener = getattr(folder, "opener", None) or plugins.find("docaudit.targets", str(folder.config.get("model_type")))
     if isinstance(opener, Opener):
         return opener.open(folder, corpus, device, batch_rows)
     if is_extractive(folder):

@@ -288,7 +288,7 @@ def journal_key(opened: ScanSetup, attack: Attack, loaded: _LoadedModel, filled:
     depends_on = {
         "parameters": asdict(attack),
         "seed": opened.options.seed,
-        "target": card.sha256,
+        "target": [card.sha256, card.architecture],
         "defence": opened.options.defense,
         "device": [card.device, opening.device_words(card.device), opening.instructions()],
         "dtype": card.dtype,

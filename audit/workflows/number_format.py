@@ -29,8 +29,7 @@ N_PER_TRIAL = 16
 """Answers of one trial that are compared, at least where it has so many."""
 MIN_AGREEMENT = 0.99
 ALIKE = 0.01
-"""Share, or nats, by which two losses may differ: scores compare losses that differ by far more in a model that knows
-anything."""
+"""Share, or nats, by which two losses may differ: those of a model that knows anything do by far more."""
 
 
 def wanted_format(opened: ScanSetup) -> str:
@@ -51,7 +50,7 @@ def choose_number_format(
     wanted = wanted_format(opened)
     if wanted == "float32" or opened.target.card.dtype != "float32":
         # The weights of a large model are in bfloat16 as they are: there is nothing to compare that with.
-        return opened.target, ()
+        return opened.target, getattr(opened.target, "diagnostics", ())
     rounded = opened.target.rounded(wanted)
     work = Preflight(AttackWork(attack, case, opened.options.seed), case.target, opened.defended(rounded))
     alike, steps = 0.0, 0

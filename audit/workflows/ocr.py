@@ -13,7 +13,7 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Document, Entity, Question, Word
 from audit.corpus.images import image_path, open_image, read_header
 from audit.corpus.removal.tesseract import Tesseract
-from audit.engine.interface import Json, Progress
+from audit.engine.interface import Progress
 from audit.engine.journal import Journal
 from audit.errors import ManifestError
 from audit.files import write_atomically
@@ -112,11 +112,10 @@ def _read(
         if words is not None:
             journal.append(name, [[word.text, word.box] for word in words])
         progress.advance()
-    return {name: _words_of(journal.outcomes.get(image)) for name, image in images.items()}
-
-
-def _words_of(outcome: Json) -> tuple[Word, ...] | None:
-    return None if outcome is None else tuple(Word(text, tuple(box)) for text, box in outcome)
+    found = {name: journal.outcomes.get(image) for name, image in images.items()}
+    return {
+        name: own if own is None else tuple(Word(text, tuple(box)) for text, box in own) for name, own in found.items()
+    }
 
 
 def _with_words(corpus: Corpus, document: Document, words: tuple[Word, ...] | None, tally: Counter[str]) -> Document:

@@ -87,7 +87,7 @@ def check_work(options: ScanOptions) -> None:
         raise UsageError(f"--documents {options.documents}: one of each side at least", "give 2 or more")
     if options.seconds is not None and options.seconds < LEAST_SECONDS:
         raise UsageError(f"--time: {options.seconds:g} s is too short to load a model", "give a minute or more, as 30m")
-    if options.seconds is not None and options.engine != LOCAL:
+    if options.seconds is not None and options.engine.partition(":")[0] != LOCAL:
         raise UsageError("--time is for a scan in one process", "use --documents with another engine")
 
 

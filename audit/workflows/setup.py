@@ -10,11 +10,12 @@ from typing import cast
 
 import numpy as np
 
+from audit import plugins
 from audit.attacks import text_of
 from audit.attacks.battery import BATTERY, AttackParameters, read_parameters
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.interface import Attack, nothing_to_try, why_inapplicable
-from audit.cards import PrivacyCard
+from audit.cards import SERVED, PrivacyCard
 from audit.case import Case, References
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
@@ -145,6 +146,8 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     guard = query_defense(options.defense, options.seed) if options.defense is not None else None
     model = check_model(folder, whole, attacks, device, options.batch_size, guard)
     target, corpus, copies = model.target, model.corpus, model.copies
+    if answers := options.engine.partition("answers=")[2]:
+        target = plugins.find("docaudit.sources", "answers")(target, answers, whole)
     batch_tokens = options.batch_size if isinstance(target, EncoderTarget) else None
     n_rows = 1 if isinstance(target, EncoderTarget) else options.batch_size or 1
     if device == "cpu" and n_rows > 1 and n_rows % STEP:
@@ -162,7 +165,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     promised, doubts = stated_guarantee(folder)
     unlike = (_TEXTS["no_gpu_here"],) if elsewhere else ()
     warned = *unlike, *copies.warnings, *model.unread.warnings, *doubts, *opening.warn_of_memory(target)
-    warnings = (*warned, *doubt_draw(folder, whole), *warn_of_recipes(prepared))
+    warnings = (*warned, *getattr(target, "untested", ()), *doubt_draw(folder, whole), *warn_of_recipes(prepared))
     opened = ScanSetup(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared, warnings)
     sha256 = None if given is None else given.sha256
     engine, notice = choose_engine(options, options.device if elsewhere else device, target)
@@ -174,6 +177,8 @@ def open_scan(options: ScanOptions) -> ScanSetup:
 
 def choose_engine(options: ScanOptions, device: str, target: opening.Checkpoint) -> tuple[Engine, str]:
     """Make the engine that was asked for; where none was and there are several GPUs, one of all of them, and say so."""
+    if target.card.family == SERVED:
+        return HERE, ""  # workers would have no files to load
     settings = EngineSettings(width=options.width, threads=opening.threads(), gpu=device == "cuda")
     n = opening.n_gpus() if settings.gpu and options.engine == LOCAL and options.seconds is None else 1
     if n < 2 or len({weights.device for weights in target.model.parameters()}) > 1:
@@ -228,9 +233,9 @@ def refuse_changed(opened: ScanSetup) -> None:
     folder = open_target(options.model_dir, opened.whole or opened.corpus, options.references)
     found = folder.file_hashes
     changed = [name for name in sorted({*found, *card.files}) if found.get(name) != card.files.get(name)]
-    if changed:
+    if changed or folder.sha256 != card.sha256:
         raise TargetError(
-            f"{folder}: {changed[0]} is not what it was when the scan began: nothing says which weights were measured",
+            f"{folder}: {(*changed, 'it')[0]} is not what it was when the scan began: nothing says what was measured",
             "leave the folder alone while it is scanned, and scan again",
         )
 

@@ -215,14 +215,10 @@ def _probe(arguments: Sequence[str]) -> tuple[str | None, str]:
         return said[-1], ""
     # The first error is the cause of those that follow it.
     causes = [line for line in why if _ERROR.match(line)] or why[-1:]
-    return None, _without_paths(
-        causes[0]
-    ) if causes and done.returncode > 0 else f"it ended with code {done.returncode}"
-
-
-def _without_paths(line: str) -> str:
-    """Remove folder names, which name their owner, from an error message."""
-    return " ".join(word.rpartition("/")[2].rpartition("\\")[2] for word in line.split())
+    if not causes or done.returncode <= 0:
+        return None, f"it ended with code {done.returncode}"
+    # Folders name their owner.
+    return None, " ".join(word.rpartition("/")[2].rpartition("\\")[2] for word in causes[0].split())
 
 
 def _lines(command: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@
 import builtins
 import importlib
 import os
+import shlex
 import shutil
 import signal
 import stat
@@ -24,6 +25,8 @@ import psutil
 import pytest
 import scripted_work
 import tiny
+import typer
+import yaml
 from case_tables import table
 from scanned_by_engines import Scans, opened_elsewhere
 from scripted_work import Opener, Peculiar, Scripted, Spy, Spying, cannot_open, dies, same
@@ -32,8 +35,8 @@ from typer.testing import CliRunner
 
 from audit.cli import app
 from audit.corpus.images import open_image
-from audit.engine.driver import LocalEngine, drive
-from audit.engine.interface import SILENT, Progress, Trial, WorkSource
+from audit.engine.driver import LocalEngine, drive, make_engine
+from audit.engine.interface import SILENT, EngineSettings, Progress, Trial, WorkSource
 from audit.errors import EngineError, TargetError, UsageError
 from audit.files import PrivateFolder
 from audit.targets.opening import environment
@@ -398,6 +401,22 @@ def test_a_file_that_changes_under_the_scan_stops_it(here: Path, scans: Scans, m
     monkeypatch.setattr(execution, "work_source", changed)
     with pytest.raises(EngineError, match="the data set has changed since"):
         scans.record("ray", engine="ray:workers=1")
+
+
+def test_the_rayjob_of_the_manual_runs_a_command_that_docaudit_knows_on_the_gpus_it_asks_for() -> None:
+    spec = yaml.safe_load((Path(__file__).parents[2] / "examples" / "rayjob.yaml").read_text())["spec"]
+    program, name, *words = shlex.split(spec["entrypoint"])
+    assert (program, name) == ("docaudit", "scan")
+    given = typer.main.get_command(app).commands["scan"].make_context("scan", words).params
+    engine = make_engine(given["engine"], EngineSettings(gpu=given["device"] == "cuda"))
+    assert isinstance(engine, RayEngine)
+    head, (workers,) = spec["rayClusterSpec"]["headGroupSpec"], spec["rayClusterSpec"]["workerGroupSpecs"]
+    (worker,), count = workers["template"]["spec"]["containers"], workers["replicas"]
+    gpus = count * int(worker["resources"]["limits"]["nvidia.com/gpu"])
+    assert engine._plan({"CPU": 4.0 * count, "GPU": gpus}, 1000) == (count, {"num_cpus": 1, "num_gpus": 1})
+    assert {mount["mountPath"] for mount in worker["volumeMounts"]} == {engine.shared}
+    assert all(path.is_relative_to(Path(str(engine.shared))) for path in (*given["folders"], given["out"]))
+    assert head["rayStartParams"]["num-cpus"] == "0"
 
 
 OPTIONS = {

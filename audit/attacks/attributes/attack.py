@@ -1,7 +1,5 @@
 """The attack: the model ranks the hidden value among plausible others."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Hidden values of any target, and the page on which a model chooses between the true one and plausible others."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet

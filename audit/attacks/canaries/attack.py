@@ -22,7 +22,7 @@ from audit.arrays import Floats
 from audit.attacks import text_of
 from audit.attacks.canaries import measures
 from audit.attacks.canaries.pages import Approach, ByMasks, Inversion, ask_page
-from audit.attacks.canaries.search import Effort, ask_question, query_style
+from audit.attacks.canaries.search import UNKNOWN, Effort, ask_question, ask_reply, query_style
 from audit.attacks.interface import POINTS, Attack, Evidence, Units, points
 from audit.attacks.measuring import RETRAIN, Streams
 from audit.attacks.text import SENTENCES
@@ -37,8 +37,6 @@ from audit.stats.p_values import guessing_p
 from audit.targets.interface import BestLinks, Target, TrainingLoss
 
 STRATUM = "canary"
-LINKS_ONLY = "the loss of a model that links tokens hardly depends on the words"
-WRITES_PAGES = "a model that writes a whole page has no place for canaries"
 NO_CANARIES = "the data set holds no canaries"
 PROVIDE = "plant some before training (docaudit canary insert DATA_DIR OUT), train on OUT, and scan OUT"
 TAKEN_OUT = f"{NO_CANARIES}, although its labels or the model’s are made for them"
@@ -87,9 +85,9 @@ class Canaries(Attack):
         if points(case.target):
             return [Reason("model", POINTS)]
         if BestLinks in answers or kind in ("spade-extraction", "spade-linking"):
-            return [Reason("model", LINKS_ONLY)]
+            return [Reason("model", SENTENCES["links_only"])]
         if kind == "parsing":
-            return [Reason("model", WRITES_PAGES)]
+            return [Reason("model", SENTENCES["writes_pages"])]
         if case.target.card.is_model and query_style(case.target) is None:
             losses = "of several unknown tokens at once, or of mixtures of candidates"
             neither = "the model gives neither a page’s training loss nor an answer’s probability"
@@ -122,6 +120,8 @@ class Canaries(Attack):
         if approach is not None:
             effort = Effort(self.exhaustive_limit, self.n_references)
             found = yield from ask_page(case.token_target, case.corpus, canary, others, approach, effort, rng)
+        elif query_style(case.target) == "replies":
+            found = yield from ask_reply(case.target, case.corpus, canary)
         else:
             effort = Effort(self.answers_limit, self.n_answers)
             found = yield from ask_question(case.target, case.corpus, canary, others, self.n_restarts, effort, rng)
@@ -178,7 +178,9 @@ class Canaries(Attack):
                 "prefix": " ".join(canary.prefix),
                 "completion": " ".join(canary.completion),
                 "left_out": outcome.left_out,
-                "recovered": " ".join(PATTERNS[canary.pattern].candidates[number] for number in outcome.strongest),
+                "recovered": " ".join(
+                    PATTERNS[canary.pattern].candidates[number] for number in outcome.strongest if number != UNKNOWN
+                ),
                 "losses": {"true": outcome.true_loss, "recovered": outcome.strongest_loss},
                 "rank": None if outcome.ranked is None else content["ranked"],
             }
@@ -243,6 +245,8 @@ def weaknesses_of(
     missed = sum(outcome.missed for outcome in included)
     if missed:
         yield SENTENCES["missed_canaries"].format(missed=missed, n=len(included))
+    if query_style(case.target) == "replies":
+        yield SENTENCES["answers_alone"]
     planted = int(table.included.sum())
     control = len(table) - planted
     if min(planted, control) < MIN_SIDE:

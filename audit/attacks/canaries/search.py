@@ -16,21 +16,24 @@ from numpy.random import Generator as Rng
 
 from audit.arrays import Floats, Ints
 from audit.attacks.canaries.measures import Outcome, Ranked
-from audit.attacks.interface import ask_all
+from audit.attacks.interface import ask, ask_all
 from audit.corpus.canaries.pages import question_of, sheet_of
 from audit.corpus.canaries.schema import PATTERNS, Canary
 from audit.corpus.documents import Corpus
+from audit.corpus.folding import fold
 from audit.corpus.images import PageView
 from audit.engine.interface import Request
 from audit.stats.likelihood_ratio import exposure
-from audit.targets.interface import AnswerLoss, CandidateLogits, CompletionLoss, RelaxedLoss, Target
+from audit.targets.interface import Answer, AnswerLoss, CandidateLogits, CompletionLoss, RelaxedLoss, Target
 
-QueryStyle = Literal["pages", "masks", "answers"]
+QueryStyle = Literal["pages", "masks", "answers", "replies"]
 Scorer = Callable[[Ints], Generator[Request, Any, Floats]]
 """The loss of completions, (n_completions, n_places) candidate numbers -> (n_completions,) nats, lower is likelier."""
 Start = Callable[[], Generator[Request, Any, tuple[Ints, Floats]]]
 """Some completions, (n_found, n_places), and their losses, (n_found,): one of each restart, or of each beam."""
 
+UNKNOWN = -1
+"""In place of a reply without any word of a completion."""
 CHUNK = 4096
 """Completions that are asked for at once: what many attempts hold in memory at a time stays small."""
 
@@ -69,7 +72,7 @@ def query_style(target: Target) -> QueryStyle | None:
         return "pages"
     if CandidateLogits in target.answers:
         return "masks"
-    return "answers" if AnswerLoss in target.answers else None
+    return "answers" if AnswerLoss in target.answers else "replies" if Answer in target.answers else None
 
 
 def secret_of(truth: Sequence[str], others: Sequence[Sequence[str]], candidates: Sequence[str]) -> Secret:
@@ -264,3 +267,19 @@ def ask_question(
     asked = Asked(target, sheet_of(corpus, canary), question_of(canary), words, len(canary.completion))
     secret = secret_of(canary.completion, [other.completion for other in others], words)
     return (yield from search(asked.losses, lambda: asked.decode_guided(n_beams), secret, effort, rng))
+
+
+def ask_reply(target: Target, corpus: Corpus, canary: Canary) -> Generator[Request, Any, Outcome]:
+    """Ask a model that gives answers alone for the completion; losses are 0 where it stands in the reply, else 1.
+
+    Args:
+        target: answers `Answer`.
+        corpus: holds the carriers' pages.
+        canary: whose completion is looked for.
+    """
+    words = PATTERNS[canary.pattern].candidates
+    reply = yield from ask(target, Answer(sheet_of(corpus, canary), question_of(canary)))
+    hit = fold("".join(canary.completion)) in "".join(filter(str.isalnum, fold(reply.text)))
+    said = canary.completion if hit else [word for word in reply.text.split() if word in words]
+    strongest = tuple(map(words.index, said)) or (UNKNOWN,)
+    return Outcome(n_candidates=len(words), strongest=strongest, strongest_loss=0.0, true_loss=float(not hit))

@@ -1,7 +1,5 @@
 """Document membership as an attack: what is tried, what is asked, and what comes of it."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
@@ -43,7 +41,6 @@ ADAPTED: tuple[TaskKind, ...] = (
 
 REPEATED_AUC = 0.65
 """The area over which repeated documents raise an alarm: what `default.toml` allows of all documents."""
-DEDUPLICATE = "train again with one copy of each document (docaudit defend), then scan again"
 
 
 @dataclass(frozen=True)
@@ -263,7 +260,7 @@ def _check_repeated(scored: scores.ScoredDocuments) -> tuple[Check, ...]:
         return ()
     p_value, area_value, n = min(found)
     reason = SENTENCES["repeated_documents"].format(n=n, area=area_value)
-    return (Check("repeated documents", min(1.0, len(found) * p_value), "alarm", reason, DEDUPLICATE),)
+    return (Check("repeated documents", min(1.0, len(found) * p_value), "alarm", reason, SENTENCES["deduplicate"]),)
 
 
 def check_reference_membership(scored: scores.ScoredDocuments) -> tuple[Check, ...]:

@@ -5,8 +5,6 @@ privacy risks of masked language models using membership inference attacks", EMN
 compare the target with a reference model under the same ones.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Generator, Sequence

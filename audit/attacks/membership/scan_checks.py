@@ -3,8 +3,6 @@
 Both bear on every attack, so that they are made once a scan, whichever attacks run (methods.md#checks-of-the-scan).
 """
 
-from __future__ import annotations
-
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,13 +44,11 @@ _LEVEL = 0.05
 """One-sided level at which a check can matter, whatever the other checks of the scan: then its conditions count."""
 _SEED = 11
 REDRAW = SENTENCES["redraw"]
-MATCH = "write the documents as in training, and scan again"
 MAX_GAP = 0.10
 """A reference reads as well as the target where their usefulness on held-out documents differs by at most so much (the
 value that memorisation takes for its baseline): references trained too little have a power of 0.6 and hide a leak."""
 MOST_READ = 100
 """Held-out documents that both are compared on, at most."""
-BETTER = "give a reference trained like the model on other documents (docaudit references), and scan again"
 _READING = frozenset({Answer, BestClass, BestLinks, BestTokens, TagProbabilities})
 """Queries that show how well a model does its task."""
 _READING_SEED = 12
@@ -235,7 +231,7 @@ def check_writing(
         return "no other way of writing changes enough training documents for the model"
     best = min(tested, key=lambda way: tested[way])
     reason = SENTENCES["writing"].format(way=best, median=np.median(gains[best][:, 0]), n=len(gains[best]))
-    return Check("way of writing", min(1.0, len(tested) * tested[best]), "alarm", reason, MATCH)
+    return Check("way of writing", min(1.0, len(tested) * tested[best]), "alarm", reason, SENTENCES["match_writing"])
 
 
 def _loss_decreases(way: str, names: Mapping[str, object], losses: Losses) -> Floats:
@@ -304,7 +300,7 @@ def check_reference_reading(case: Case) -> Iterator[Check]:
     gaps = [gap for model in models for gap in _compare(own, usefulness_by_document(model, corpus, _READING_SEED))]
     if gaps:
         p_value, reason = min(gaps)
-        yield Check("reference reads otherwise", min(1.0, len(gaps) * p_value), "alarm", reason, BETTER)
+        yield Check("reference reads otherwise", min(1.0, len(gaps) * p_value), "alarm", reason, SENTENCES["better"])
 
 
 def _compare(own: dict[str, Ratios], other: dict[str, Ratios]) -> Iterator[tuple[float, str]]:

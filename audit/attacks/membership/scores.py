@@ -1,7 +1,5 @@
 """Scores that rank documents, from the losses of models; larger = more like a member."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,8 +35,7 @@ FLOOR = 1e-7
 MIN_PUBLIC = 20
 """RMIA's score is a share of the public documents: with fewer it takes too few values."""
 RESOLVING = 150
-"""Documents of a split with which a score that knows nothing mostly passes the default policy's limits ( how often
-is in `benchmarks/membership_calibration.json`)."""
+"""Documents of a split with which a useless score mostly passes (`benchmarks/membership_calibration.json`)."""
 CLUSTERING_SEED = 0
 """Of K-means: scores follow from the outcomes alone, so that evidence and measurements agree."""
 _UNCALIBRATED = "needs a baseline (docaudit references --train), or the pretrained model with a head for the task"

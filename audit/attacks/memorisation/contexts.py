@@ -24,17 +24,14 @@ from audit.corpus.removal.proof import survives, why_derivable
 
 Context = Literal["exact", "paraphrased", "no_text", "brightness_130", "decoy"]
 CONTEXTS: tuple[Context, ...] = get_args(Context)
-"""The context of training, and one for each thing that may differ: the question's words, the page's text, its image,
-the removed value. A limit on net is held against each that was tried, so that a countermeasure trained in the first
-alone does not pass. More contexts would leave more models without memory undecided
-(benchmarks/memorisation_calibration.py)."""
+"""The context of training, and one for each thing that may differ: question, text, image, removed value. A limit holds
+against each. More would leave more models undecided (benchmarks/memorisation_calibration.py)."""
 DISCOVERABLE = "discoverable"
 """Beside the contexts: answers that sampling gives, with page and question as in training."""
 METHODS: tuple[str, ...] = (*CONTEXTS, DISCOVERABLE)
 """The ways of asking that a limit on net is held against."""
 UNASKED = "unasked"
-"""Beside the contexts, and under the limit as well: values that no question of the data set asks for, on the page
-without them."""
+"""Beside the contexts: values that no question of the data set asks for, on the page without them."""
 WAYS: tuple[str, ...] = (*METHODS, UNASKED)
 WHOLE = "whole"
 """Beside the contexts: the complete page, with the answer on it."""

@@ -25,12 +25,10 @@ one-sided tests, Schuirmann 1987, the one that bears on a pass). To show 2 point
 questions, and how much a stronger baseline can hide is held to `MAX_HIDDEN` where it counts."""
 EQUIVALENCE = 0.05
 MAX_HIDDEN = 0.05
-"""On held-out pages without the answers, the baseline must be shown to answer at most so many questions more than the
-target (the lower end of the 95 % interval of net there). As many could it answer of the members', and hide as much
-memory. It is the limit of the default policy; a leak of twice that is then passed in at most 2.5 % of audits."""
+"""Share of held-out questions that the baseline may answer beyond the target: it could hide as much memory of members.
+It is the limit of the default policy; a leak of twice that passes in at most 2.5 % of audits."""
 CONTROL = 0.005
-"""One-sided level at which net on held-out documents shows in another context that it is not 0 (0.05, two-sided, over
-five contexts)."""
+"""One-sided level at which net on held-out documents is not 0 in another context (0.05 over five contexts)."""
 TRAIN_ALIKE = "train the baseline with the target's recipe (docaudit references --train), and scan again"
 TRAIN_APART = "train the baseline on documents outside the audit (docaudit references --train), and scan again"
 _ROUNDING = 1e-9
@@ -144,7 +142,7 @@ def _stronger(found: Mapping[str, Measurement]) -> str | None:
     gap = found[GAP]
     if isinstance(gap, Unresolved):
         return f"the strength of the baseline could not be measured: {gap.reason}"
-    if _lower(gap, EQUIVALENCE) >= -WIDE_ANLS_GAP - _ROUNDING:
+    if next((bound.lower for bound in gap.bounds if bound.alpha == EQUIVALENCE), gap.low) >= -WIDE_ANLS_GAP - _ROUNDING:
         return None
     return SENTENCES["baseline_stronger"].format(most=100 * WIDE_ANLS_GAP, readings=_readings(found, gap))
 
@@ -169,7 +167,3 @@ def _uncontrolled(found: Mapping[str, Measurement], context: str) -> str | None:
 
 def _unlike(context: str, control: Estimate) -> str:
     return SENTENCES["unlike_context"].format(context=context, control=control)
-
-
-def _lower(measured: Estimate, alpha: float) -> float:
-    return next((bound.lower for bound in measured.bounds if bound.alpha == alpha), measured.low)

@@ -4,8 +4,6 @@ The journal has one object a document: {"id", "questions": one object each (see 
 does not exist is None. "pretrained" stands for the reference, see `reference_of` (methods.md#provider-membership).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +14,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.interface import Attack, Evidence, Units, ask, ask_all, given, loss_kind
+from audit.attacks.interface import Attack, Evidence, Units, ask, ask_all, given
 from audit.attacks.membership.documents import N_MASKS, query_page
 from audit.attacks.provider_membership import providers
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST, count_providers, entries, measure_table
@@ -80,7 +78,7 @@ class ProviderMembership(Attack):
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`."""
         known = case.target.card.is_model
-        if known and loss_kind(case.target) is None:
+        if known and providers.style_of(case.target) is None:
             return [Reason("model", "the model neither answers questions nor gives a page’s loss")]
         reasons = []
         lacking = providers.shortage(case.corpus, providers.perhaps_askable(case.corpus))
@@ -160,10 +158,10 @@ def reference_of(case: Case) -> Target | None:
     are trained on public documents, so no public document may be of a provider with kept-aside ones: a reference that
     knows some providers, of one side rather than of the other, would tilt the comparison.
     """
-    kind, references = loss_kind(case.target), case.references
-    if references.pretrained is not None and loss_kind(references.pretrained) == kind:
+    kind, references = providers.style_of(case.target), case.references
+    if references.pretrained is not None and providers.style_of(references.pretrained) == kind:
         return references.pretrained
-    found = next((model for model in references.baselines if loss_kind(model) == kind), None)
+    found = next((model for model in references.baselines if providers.style_of(model) == kind), None)
     return None if found is None or providers.knows_public(case.corpus) else found
 
 
@@ -184,7 +182,7 @@ def ask_about(case: Case, document: Document, reference: Target | None) -> Gener
         document: one that can be asked about.
         reference: see `reference_of`.
     """
-    if loss_kind(case.target) == "answers":
+    if providers.style_of(case.target) == "answers":
         return (yield from _ask_answers(case, document, reference))
     scores = yield from _ask_encoder(case, case.target, document)
     known = None if reference is None else (yield from _ask_encoder(case, reference, document))
@@ -214,8 +212,10 @@ def _ask_answers(case: Case, document: Document, reference: Target | None) -> Ge
 def _ask_model(
     model: Target, view: PageView, questions: Sequence[Question], texts: Sequence[str]
 ) -> Generator[Request, Any, tuple[list[Reply], list[float]]]:
-    """Ask a model each of `texts`, and for the loss of each question's first answer, nats a token."""
+    """Ask a model each of `texts`, and for the loss of each question's first answer, nats a token (NaN: not given)."""
     replies = yield from ask_all(model, [Answer(view, text) for text in texts])
+    if AnswerLoss not in model.answers:
+        return replies, [math.nan] * len(questions)
     queries = [AnswerLoss(view, one.question, distinct_answers(one.answers)[0]) for one in questions]
     losses = yield from ask_all(model, queries)
     return replies, [float(-tokens.mean()) for tokens in losses]

@@ -3,8 +3,6 @@
 Method: methods.md#provider-membership and #statistics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,15 +29,13 @@ POWER = "questions_a_provider"
 """The median number of questions that are compared of a provider: what the paper finds lives where there are five, or
 ten, and both sides are cut to match."""
 CERTAIN_SCORES = {"user": LOW, "loss": f"{LOW}.loss", "memory_similarity": f"{LOW}.memory_similarity"}
-"""The scores that rank providers on their own: user inference, the loss, the first memorisation test. Forests are left
-out, which are trained on some of the providers that set the threshold."""
+"""The scores that rank providers alone. Forests know some providers that set the threshold, and are left out."""
 STRONGEST = {
     "balanced_accuracy": tuple(f"balanced_accuracy.{method}" for method in methods.METHODS),
     "auc": ("auc", "auc.apk", "auc.loss", "auc.memory_similarity"),
     LOW: tuple(CERTAIN_SCORES.values()),
 }
-"""By limited metric, each way to attack that stands on its own. The other features are parts of what APK sees, each of
-them further noise that a model without a leak would have to pass."""
+"""By limited metric, each way to attack that is complete by itself. APK sees the other features."""
 QUANTITIES = text_of("provider_membership").labels["quantities"]
 """The scores that may rank providers, the preferred one first, in words, as an axis has it."""
 LOWER = ("loss", "memory_change")

@@ -11,8 +11,6 @@ forests that remain were trained on nobody of it. Nothing is fitted anew. The dr
 variance, so that intervals are rather too wide than too narrow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,8 +47,7 @@ N_TREES = 50
 N_CHECKED_TREES = 8
 """Trees of the forest, and of one that only compares settings (the paper prints none)."""
 LEAVES: tuple[float, ...] = (0.1, 1)
-"""Providers of a leaf, at least, as a share of those trained on or as a number; cross-validation chooses the setting,
-the first at equal accuracy."""
+"""Least providers of a leaf, as a share of those trained on or a number; cross-validation chooses one."""
 N_FOLDS = 2
 """Folds of the cross-validation."""
 N_GROUPS = 20

@@ -8,8 +8,6 @@ providers in had 3 documents on average, those out 1.3, a forest on these means 
 are cut to the same distribution of documents, then of questions, before anything is averaged.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks.interface import loss_kind
+from audit.attacks.interface import LossKind, loss_kind
 from audit.attacks.measuring import hash_of, scatter
 from audit.attacks.membership.documents import left_out
 from audit.attacks.questions import distinct_answers
@@ -27,6 +25,7 @@ from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.corpus.summary import unnamed_members
 from audit.engine.interface import Json, Trial
+from audit.targets.interface import Answer, Target
 
 Askable = Callable[[Document], bool]
 IN, OUT = "in", "out"
@@ -115,6 +114,11 @@ def describe_unnamed(corpus: Corpus) -> str | None:
     return f"{n} training {documents} without a provider may belong to an “unused” one: name each provider"
 
 
+def style_of(target: Target) -> LossKind | None:
+    """Return what a target is asked for: answers, also without their losses, or the loss of a page; None: neither."""
+    return "answers" if Answer in target.answers else loss_kind(target)
+
+
 def questions_of(document: Document) -> list[Question]:
     """Return the questions of a document that have an answer."""
     return [question for question in document.questions if distinct_answers(question.answers)]
@@ -124,7 +128,7 @@ def askable(case: Case) -> Askable:
     """Return the test of whether this target, or without one some target, can be asked about a document."""
     if not case.target.card.is_model:
         return perhaps_askable(case.corpus)
-    if loss_kind(case.target) == "answers":
+    if style_of(case.target) == "answers":
         return lambda document: bool(questions_of(document))
     return lambda document: left_out(case, document) is None
 

@@ -1,7 +1,5 @@
 """The CDMI attack: algorithm 2 of the paper, its baseline, and the attacker's own ceiling."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from audit.attacks.reconstruction import cdmi
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Rule, Sampling
 from audit.attacks.reconstruction.scores import measure_fields
 from audit.attacks.reconstruction.table import ALL, DEFAULT, LIMITED, LOWEST_LOSS, METHODS, paired_by_field
+from audit.attacks.text import SENTENCES
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold, occurrences
@@ -31,12 +30,8 @@ from audit.targets.interface import AnswerLoss, FillMask, Target, TrainingLoss
 N_ATTEMPTS = 8
 """Under every budget."""
 
-NO_TOKENS = "the model sees pages as pixels only: no token of the page can be replaced by a candidate"
-IN_A_PROMPT = "the model reads pages in its prompt, and no public masked language model has its tokens"
 OWN_MARKS = "no public masked language model has the model's tokens and could propose values"
 REWORDED = "the countermeasure changes questions and allows no candidate in place of a page’s token"
-NO_AUXILIARY = "[references] names no auxiliary model, and there are no public documents to train one"
-NO_PRETRAINED = "give --reference pretrained=PATH or auxiliary=PATH: [references] names neither"
 UNFIT: Mapping[str, str] = text_of("reconstruction").labels["unfit"]
 """Tasks whose models, or most of them, cannot be attacked this way, and why."""
 
@@ -106,9 +101,9 @@ class Reconstruction(Attack):
         if split is not None:
             reasons.append(Reason("data", f"no field to attack in {split} documents", text_of(self.name).add))
         if not known and references.auxiliary is None and not case.corpus.of("public"):
-            reasons.append(Reason("missing", NO_AUXILIARY))
+            reasons.append(Reason("missing", SENTENCES["no_auxiliary"]))
         elif not known and references.auxiliary is None and references.pretrained is None:
-            reasons.append(Reason("missing", NO_PRETRAINED))
+            reasons.append(Reason("missing", SENTENCES["no_pretrained"]))
         return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
@@ -134,7 +129,7 @@ class Reconstruction(Attack):
             return OWN_MARKS
         if not {FillMask, TrainingLoss} & case.target.answers:
             if AnswerLoss in case.target.answers:
-                sees = NO_TOKENS if getattr(case.target, "needs_image", True) else IN_A_PROMPT
+                sees = SENTENCES["no_tokens"] if getattr(case.target, "needs_image", True) else SENTENCES["in_a_prompt"]
                 return sees if hasattr(case.target, "encode") else REWORDED
             return "the model has neither a masked-language-model head nor a training loss over tokens"
         return None

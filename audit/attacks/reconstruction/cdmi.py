@@ -1,7 +1,5 @@
 """Algorithm 2 of the paper: from a scrubbed page to attempts at its field, token by token."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -4,8 +4,6 @@ A method is a rule. What is known of the candidates after a prefix does not depe
 attempts of a field are ranked by how plausible each is (section 4.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Measurements of the reconstruction attack (Dentan et al. 2024, sections 5.2 and 5.3)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -48,12 +46,10 @@ from audit.targets.utility import estimate
 SERIES: tuple[tuple[Split, str], ...] = (("member", "attack"), ("member", "baseline"), ("heldout", "attack"))
 """Split and player of what is shown side by side."""
 TRAINED_ON = 0.05
-"""With the lower bound of the gain on held-out fields over it, held-out documents look trained on: a model that never
-saw a value of a single page gives it back hardly more often than the public model does, while the most that
-`default.toml` lets members gain is as much."""
+"""With the lower bound of the gain on held-out fields over it, held-out documents look trained on: it is the most that
+`default.toml` lets members gain."""
 APART = 0.05
-"""The excess of one category of fields, or of long or short ones, over which no limit is passed: what `default.toml`
-allows on all fields of usual length."""
+"""The excess of one kind of fields over which no limit is passed: that of `default.toml` on all."""
 SUREST = 0.05
 """The share p of AccAt(p)."""
 HAMMING_EDGES = tuple(round(edge / 10, 1) for edge in range(11))

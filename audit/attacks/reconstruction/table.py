@@ -1,7 +1,5 @@
 """Outcomes of the reconstruction attack as columns, one row a field, and as pairs of two scans."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -83,7 +81,8 @@ def build_table(corpus: Corpus, attacked: Sequence[Field], outcomes: Sequence[Js
     truths = [outcome["truth"] for outcome in outcomes]
     exact, similar, plausible = {}, {}, {}
     for method, player in product(METHODS, PLAYERS):
-        firsts = [_shots_of(outcome, method)[player][0]["tokens"] for outcome in outcomes]
+        shots = [outcome if method == DEFAULT else outcome["methods"][method] for outcome in outcomes]
+        firsts = [own[player][0]["tokens"] for own in shots]
         pairs = list(zip(truths, firsts, strict=True))
         exact[named(player, method)] = np.array([float(truth == guess) for truth, guess in pairs])
         similar[named(player, method)] = np.array([1 - hamming(truth, guess) for truth, guess in pairs])
@@ -103,11 +102,6 @@ def build_table(corpus: Corpus, attacked: Sequence[Field], outcomes: Sequence[Js
         best=plausible,
         chance=np.array([float(vocabulary) ** -len(truth) for truth in truths]),
     )
-
-
-def _shots_of(outcome: Json, method: str) -> Json:
-    """Return the attempts of a method at one field, by player."""
-    return outcome if method == DEFAULT else outcome["methods"][method]
 
 
 class FieldKind(NamedTuple):

@@ -3,8 +3,6 @@
 Beyond how common each category is (methods.md#redaction-context); what the target adds is in `target_gain`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

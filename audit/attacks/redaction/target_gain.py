@@ -1,7 +1,5 @@
 """The gain of the target over the context: does the model make it worse? (methods.md#redaction-context)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace

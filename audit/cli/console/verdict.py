@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from audit.attacks import text_of
+from audit.cards import SERVED
 from audit.cli.console.tables import NOTE_STYLES, STYLES, Row, show_table
 from audit.cli.console.terminal import fold_line, make_console, print_line, say, show_commands
 from audit.errors import printable
@@ -28,7 +29,8 @@ COLUMNS = ("limit", "at most", "measured (95 % CI)", "n", "outcome")
 def show_subject(record: AuditRecord) -> None:
     """Print what a record is about: the model or data set, when it was scanned, and the policy that it declares."""
     target, corpus, policy = record.target, record.corpus, record.policy
-    model = f"model {target.name} (sha256 {target.sha256[:SHOWN_DIGITS]}), " if target.is_model else "no model, "
+    digest = "no file hashed" if target.family == SERVED else f"sha256 {target.sha256[:SHOWN_DIGITS]}"
+    model = f"model {target.name} ({digest}), " if target.is_model else "no model, "
     declared = "no policy" if policy is None else f"policy {policy.name} (sha256 {policy.sha256[:SHOWN_DIGITS]})"
     say(
         f"Record of {model}data set {corpus.name} (sha256 {corpus.sha256[:SHOWN_DIGITS]}), scanned "

@@ -1,7 +1,5 @@
 """Canaries put into a data set (methods.md#canaries): a new data set, and what was drawn for it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ decided for each whether it was put in; those that were not are the control. Bes
 them a loss, a file beside the model.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,8 +33,8 @@ MAX_LENGTH = 10
 MAX_REPEAT = 10_000
 """The paper's largest is 2,000 (10,000 in its appendix)."""
 TASKS = ("mlm", "token-classification", "document-classification", "question-answering", "intent-slots")
-"""Kinds of tasks whose training reads a completion. A linking head's loss depends on no single word; SPADE extraction
-is left out because its loss says little of what a word is."""
+"""Kinds of tasks whose training reads a completion."""
+# The losses of linking heads and of SPADE extraction depend on single words too little.
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,6 @@
 Messages name ids and paths, never a word of a canary or of a document.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections import defaultdict

@@ -3,8 +3,6 @@
 What it takes away is decided by `find_answers`; that it is gone is shown by `audit.corpus.removal.proof`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace

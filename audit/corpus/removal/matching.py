@@ -15,8 +15,6 @@ what a sign like ":" sets off within a word ("TOTAL:9.00"), and an amount withou
 word of ordinary letters is no short number ("is" is not 15, while "lS" and "IS" are).
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from bisect import bisect_right

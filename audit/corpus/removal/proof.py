@@ -5,8 +5,6 @@ Method: methods.md#memorisation.
 The three parts look for the answer in other ways than `redact` takes it away, so that they can fail.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

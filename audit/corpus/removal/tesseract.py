@@ -1,7 +1,5 @@
 """Tesseract, asked what it reads in a part of a page. It may be missing; then it answers nothing."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os
@@ -34,10 +32,8 @@ class View:
 
 
 VIEWS = (View(1.0, 0.35, 48), View(1.0, 0.0, 48), View(4.0, 1.0, 40))
-"""Tesseract is shown a crop in three ways, one below the other in one picture.
-
-Of 137 crops of SROIE's receipts it read the first view of 123, one of the three of 130, for a third more time.
-"""
+"""Tesseract is shown a crop in three ways, one below the other in one picture."""
+# Of 137 crops of SROIE's receipts it read the first view of 123, one of the three of 130, for a third more time.
 MAX_SIDE = 2400
 """A view's longest side in pixels, after enlarging (bounds the time that a reading takes)."""
 MAX_SCALE = 6.0

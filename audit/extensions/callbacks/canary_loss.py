@@ -1,7 +1,5 @@
 """Proof, while a model is trained, that planted secrets have a loss: a callback for the Trainer of transformers."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections import Counter

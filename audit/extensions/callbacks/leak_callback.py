@@ -1,7 +1,5 @@
 """A callback that audits the checkpoints of a training with the Trainer of transformers, while it runs."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 As a program it is that other process: it reads options as JSON from stdin and writes a record; nothing is drawn.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -8,8 +8,6 @@ members from others: `audit.extensions.countermeasures.scans.side_channel` measu
 provider's own words by Kandpal et al. (2024), who found that limiting each contributor's share helps in part only.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Measure countermeasures: one scan of the model as it is, one with each in place, and what differs."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field

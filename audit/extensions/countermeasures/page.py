@@ -6,8 +6,6 @@ of the interval's end that the policy looks at, so that under 100 % all of these
 themselves stands beside it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Run the scans that a comparison needs: the model as it is, and with a countermeasure in place."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Surrogates of values: drawn, not computed from them, so that they say of a value what it looks like and no more."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence

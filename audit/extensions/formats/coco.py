@@ -1,7 +1,5 @@
 """COCO's JSON: images, categories, and annotations with a box (x, y, width, height) in pixels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any

@@ -1,7 +1,5 @@
 """Annotated pages like FUNSD's or SROIE's, in folders and with keys and labels of any names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath

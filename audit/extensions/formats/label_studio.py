@@ -1,7 +1,5 @@
 """Label Studio's JSON export: tasks with regions in percent of the image, transcriptions, choices, spans of texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Texts with a tag for each word (CoNLL), or with labelled spans of characters (spaCy, Prodigy, Doccano)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -43,8 +43,7 @@ A = TypeVar("A")
 BATCH_ROWS = {"cpu": 512, "mps": 512, "cuda": 4096}
 """Utterances of one forward pass, by kind of device."""
 UNKNOWN_SHARE = 0.2
-"""A vocabulary that lacks more than this share of the members' words is refused: a model knows the words it was
-trained on, but for rare ones that a recipe may leave out."""
+"""A vocabulary that lacks more than this share of the members' words is refused: training saw all but rare ones."""
 FAMILY = "BiLSTM-CRF"
 TASK = "intent-slots"
 

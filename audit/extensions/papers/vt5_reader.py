@@ -1,7 +1,5 @@
 """VT5's input of a page and a question, as in the authors' code, `prepare_inputs_for_vqa` (see `vt5`)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from audit.corpus.documents import Box, Word

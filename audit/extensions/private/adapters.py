@@ -5,8 +5,6 @@ are low-rank changes (Hu et al. 2022) of the projections to queries and values; 
 change before a model is saved, so that its checkpoint is an ordinary one.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass

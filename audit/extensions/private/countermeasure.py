@@ -118,10 +118,8 @@ def bound(declared: Provable, promised: Guarantee) -> float:
 
 
 _GROUPS = {("document", "document"): 1, ("provider", "provider"): 1, ("document", "provider"): 2}
-"""Units that change with one document or provider, by that and the unit; None: as many as it has documents.
-
-Taking a document of several from a provider is to replace that provider: one unit less and one more.
-"""
+"""Units that change with one document or provider (taking a document of several replaces it), by that and the unit.
+None: as many as it has documents."""
 
 
 def asked_of_training(limits: Iterable[Limit]) -> list[tuple[Provable, float]]:

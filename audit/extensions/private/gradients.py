@@ -5,8 +5,6 @@ under test the per-sample gradients of torch.func serve 11 and those of Opacus' 
 CPU they take 0.85 to 1.28 times as long (benchmarks/dp_engines.json, benchmarks/dp_sroie/engines.json).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any

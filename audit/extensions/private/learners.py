@@ -1,7 +1,5 @@
 """Models that private training takes: one learner for each way in which the audited ones learn from a document."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The settings of a private training: what the owner chooses, and rules for the rest that read no document."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial
@@ -25,8 +23,7 @@ Count = Annotated[int, Field(ge=1)]
 STEPS, ROUNDS = 100, 10
 """Steps with gradients, and rounds with local steps (the latter as in Tito et al. 2024)."""
 FEWEST_EXPECTED, EXPECTED_SHARE = 64, 0.25
-"""Units of a step on average: at least so many and this share of all, as with steps fixed the noise of a mean falls
-faster with q N than sigma grows with q."""
+"""Units of a step, at least, and their share: noise of a mean falls faster with q N than sigma grows with q."""
 LEARNING_RATES = {"lora": 2e-3, "head": 5e-3, "full": 1e-3}
 """Adam's, by what is trained."""
 SGD_RATE, LOCAL_RATE = 0.5, 2e-4

@@ -4,8 +4,6 @@ The order of things: options and start are checked, units made, the noise found;
 for what is trained, and the mechanism runs. What a training spent outlives it (`ledger`).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace

@@ -3,8 +3,6 @@
 See methods.md#dp-training.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections import defaultdict

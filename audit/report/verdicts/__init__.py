@@ -6,8 +6,6 @@ junit        JUnit XML: a test suite an attack, a test case a limit
 sarif        SARIF 2.1.0: open limits at the file of the policy
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module

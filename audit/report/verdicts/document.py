@@ -3,8 +3,6 @@
 Types of its own, so that a change inside docaudit changes no pipeline that reads this.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from dataclasses import fields
@@ -14,6 +12,7 @@ from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from audit import __version__
+from audit.cards import SERVED
 from audit.measurements import STRICT
 from audit.policy import Cause, Outcome, Overall, PolicyIdentity
 from audit.policy.decision import Baseline, WaiverState
@@ -95,7 +94,7 @@ class AttackState:
 
 @dataclass(frozen=True, config=STRICT)
 class Subject:
-    """What was audited; the model is None where the text was audited alone."""
+    """What was audited; no model where the text was audited alone, no digest of one behind a server."""
 
     model: str | None
     model_sha256: str | None
@@ -176,6 +175,7 @@ def document(judged: Judged) -> VerdictDocument:
     record, verdict = judged.record, judged.verdict
     target, corpus = record.target, record.corpus
     name, digest = (target.name, target.sha256) if target.is_model else (None, None)
+    digest = None if target.family == SERVED else digest
     return _fill_entry(
         VerdictDocument,
         verdict,

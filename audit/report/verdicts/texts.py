@@ -5,8 +5,6 @@ the repository, and takes a result that passed for a problem: only open limits a
 file is written.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -113,8 +111,8 @@ def as_markdown(judged: Judged) -> str:
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINTS = ("docauditLimit/v1", "primaryLocationLineHash")
-"""Names of the one fingerprint: ours, and the only one that GitHub matches alerts by; left out, it is made of the text
-of the line, so that every change of a limit would close an alert and open another."""
+"""Names of the one fingerprint: ours, and the only one that GitHub matches alerts by."""
+# Left out, it is made of the line: every change of a limit would close an alert and open another.
 _SEVERITIES = {"error": "8.0", "warning": "5.0"}
 """`security-severity`, which GitHub shows as high and medium: neither is a score of this model's leak."""
 

@@ -32,8 +32,7 @@ from audit.targets.interface import Adaptation
 
 _CORRECT = "correct generation_config.json: write it with model.generation_config.save_pretrained"
 ReaderOf = Callable[..., Reader]
-"""Makes a reader from a checkpoint's folder, its configuration, and the prompt it was trained with, if known; that of
-some families takes a system turn too, by name."""
+"""Makes a reader from folder, configuration and prompt; that of some families takes a system turn too, by name."""
 
 
 @dataclass(frozen=True)

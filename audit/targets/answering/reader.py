@@ -257,9 +257,8 @@ def n_shared(one: Sequence[int], other: Sequence[int]) -> int:
 KEPT = ("bos_token_id", "pad_token_id", "decoder_start_token_id", "renormalize_logits")
 """What only says how an answer begins, or changes nothing about which token is the best."""
 NEUTRAL: dict[str, object] = TABLE["answering"]["neutral"] | dict.fromkeys(TABLE["answering"]["unset"])
-"""Settings that change which token is the best, or end an answer early, with the value that changes nothing (None too
-changes nothing): all of them are lifted. What would sample, search or stop by the clock is of no use to a greedy answer
-and left out without a word."""
+"""Settings that change which token is the best, or end an answer early, with the value that lifts them; None too does.
+What would sample, search or stop by the clock is of no use to a greedy answer and left out."""
 _LONGEST = ("max_length", "max_new_tokens")
 _TOKENS = ("suppress_tokens", "begin_suppress_tokens", "bad_words_ids", "forced_bos_token_id")
 """Settings that forbid or force tokens: kept as far as these are no part of an answer's text."""

@@ -37,8 +37,7 @@ from audit.targets.interface import Adaptation, Answer, AnswerLoss, Query, type_
 MOST_ROWS = {"cpu": STEP, "mps": STEP, "cuda": 64}
 """Samples of one forward pass, by kind of device, when they are small."""
 VALUES = {"cpu": 16 * 2**20, "mps": 32 * 2**20, "cuda": 128 * 2**20}
-"""Pixel values that the samples of one forward pass may have together: each makes some fifty values inside a
-model, so that the largest batch takes a few gigabytes on a CPU."""
+"""Pixel values of one forward pass: each makes some fifty inside a model, a few gigabytes on a CPU."""
 VALUES_INSIDE = 50
 """Values inside a model that take as much memory as one pixel value makes."""
 PAGES = 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import re
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from audit.cards import PrivacyCard, TargetCard
 from audit.files import digest_of_files, hub_revision
+from audit.plugins import find
 from audit.targets import wording
 from audit.targets.checkpoint import content
 from audit.targets.checkpoint.adapters import Adapter, assemble, base_folder, read_adapter
@@ -211,6 +213,8 @@ def open_checkpoint(folder: AnyFolder, base: Path | None = None) -> CheckpointFo
     """
     if isinstance(folder, CheckpointFolder):
         return folder
+    if re.match("https?:/", str(folder)):
+        return cast("CheckpointFolder", find("docaudit.sources", folder.parts[0][:-1])(folder))
     if not content.is_adapter(folder):
         return CheckpointFolder(folder, refuse_unsafe(folder), content.training_progress(folder))
     settings = refuse_unsafe_adapter(folder)
@@ -239,8 +243,8 @@ def in_format(folder: CheckpointFolder, number_format: NumberFormat) -> Checkpoi
 
 
 def is_checkpoint(folder: Path) -> bool:
-    """Return True for a folder that holds a model's configuration or an adapter."""
-    return (folder / "config.json").is_file() or content.is_adapter(folder)
+    """Return True for a folder that holds a model's configuration or an adapter, and for the address of a server."""
+    return bool(re.match("https?:/", str(folder))) or (folder / "config.json").is_file() or content.is_adapter(folder)
 
 
 def _dtype_of(model: Any) -> str:

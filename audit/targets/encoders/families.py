@@ -35,8 +35,7 @@ OpenImage = Callable[[Document], Image]
 CACHED_BYTES = 128 * 2**20
 """What the resized pages of one target may take in memory: all 626 receipts of SROIE at 256 x 256 pixels."""
 REACH: dict[Resampling, float] = {Resampling[name]: reach for name, reach in TABLE["reach"].items()}
-"""How far each of Pillow's filters reaches beyond a pixel's own edges, in pixels: of the picture when a page is made
-smaller, of the page when it is enlarged."""
+"""How far each of Pillow's filters reaches beyond a pixel's edges, in pixels of the larger picture."""
 PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
 """Where a checkpoint says how it takes pages; transformers 5 writes the second, with an `image_processor` in it."""
 

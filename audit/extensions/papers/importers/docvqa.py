@@ -4,8 +4,6 @@ Both layouts that it is handed out in: flat (`train_v1.0_withQT.json`, `spdocvqa
 (`train/train_v1.0.json`, `train/documents/`, `train/ocr_results/`). The test part has no answers and is not read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated

@@ -1,7 +1,5 @@
 """FUNSD (Jaume et al. 2019): `annotations/NAME.json` and `images/NAME.png`, e.g. the folder `training_data`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal

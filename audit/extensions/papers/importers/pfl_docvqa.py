@@ -6,8 +6,6 @@ itself or in `imdb/`, `imdbs/` or `annotations/`. A record without a question, s
 is passed over. Names of keys are those of the records; where versions differ, each is accepted.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath

@@ -3,8 +3,6 @@
 A line of `seq.in` is an utterance, the same line of `seq.out` its tags, one a word, and of `label` its intent.
 """
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Iterator, Mapping
 from pathlib import Path

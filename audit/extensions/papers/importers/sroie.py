@@ -1,7 +1,5 @@
 """SROIE (ICDAR 2019, task 3): `img/NNN.jpg`, `box/NNN.csv` (one text line a row), `key/NNN.json` (four values)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ marked as DIRECT or QUASI: the one whose work was checked by others, else the fi
 {document: text}, the second {document: [[start, end, CATEGORY], ...]}. Offsets count characters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,0 +1,359 @@
+"""Models behind a server of chat completions: black boxes that give answers alone, and answers for a checkpoint.
+
+Nothing proves which weights answer for a server. A black box is known by what its server says, and is asked questions
+alone. `relay` takes the answers of a local checkpoint from a server of the same model, such as vLLM, where both answer
+alike; scores stay with the checkpoint.
+"""
+
+import base64
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from ipaddress import ip_address
+from pathlib import Path
+from threading import Lock
+from typing import Any, ClassVar, cast
+from urllib.parse import SplitResult, urlsplit
+
+from audit.cards import SERVED, TargetCard
+from audit.corpus.documents import Corpus
+from audit.corpus.folding import fold
+from audit.corpus.images import PageView, page_view
+from audit.errors import DocauditError, EngineError, TargetError, UsageError, printable
+from audit.files import table_beside
+from audit.measurements import Diagnostic
+from audit.targets import fill_text, interface
+from audit.targets.answering.reader import LONGEST_ANSWER, QUESTION
+from audit.targets.answering.rows import NO_WORDS, refuse_documents
+from audit.targets.answering.target import AnsweringTarget
+from audit.targets.answering.words_reader import CHAT_PROMPT, TEXT, TextPrompt, text_of_words
+from audit.targets.checkpoint.content import TrainingProgress
+from audit.targets.checkpoint.folder import CheckpointFolder
+from audit.targets.opening import Checkpoint, Opener
+
+_TABLE = table_beside(__file__, "remote.toml")
+wording, WORDS = partial(fill_text, _TABLE["errors"]), _TABLE["words"]
+HINTS: Mapping[str, str] = _TABLE["hints"]  # by the status of a refusal
+# Variables of the environment with the key of a server; the second one is sent to its owner alone.
+KEY, OWNED_KEY, OWNER = "DOCAUDIT_API_KEY", "OPENAI_API_KEY", "api.openai.com"
+PARALLEL = 16  # requests on their way at a time, unless --batch-size says so
+PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds before each further try
+LONGEST_PAUSE, SILENCE, LONGEST = 60.0, 120.0, 600.0  # seconds: that a server asks for, without a byte, of a reply
+BUSY = frozenset({0, 408, 425, 429, 500, 502, 503, 504, 529})  # statuses that may pass; 0: there was no reply
+MOST_BYTES, MOST_LETTERS = 4 * 2**20, 200  # of a reply, and of a server's words in a message
+# Questions that are asked twice, or of a server and its checkpoint, and the share that these must answer alike.
+EXAMINED, LEAST_ALIKE = 16, 0.75
+_PERMITTED: set[str] = set()
+_NO_REPLY = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+def permit(place: str | Path, allow_network: bool = False) -> Path:
+    """Return the address of a server as a path, if documents may be sent there.
+
+    Raises:
+        UsageError: it is no address, is not encrypted, or is on another machine and the network is not allowed.
+    """
+    url = _split(place)
+    try:
+        near = url.hostname == "localhost" or ip_address(url.hostname or "").is_loopback
+    except ValueError:
+        near = False
+    if not near and not (allow_network and url.scheme == "https"):
+        raise UsageError(*wording("network" if url.scheme == "https" else "unencrypted", address=_plain(url)))
+    _PERMITTED.add(url.netloc)
+    return Path(place)
+
+
+def _split(place: str | Path) -> SplitResult:
+    """Read an address, one of whose slashes a path has taken away; it may hold a password, and is not repeated."""
+    try:
+        url = urlsplit(re.sub("^(https?):/+", r"\1://", str(place)))
+        if url.hostname and url.port != 0 and "@" not in url.netloc and not url.query:
+            return url
+    except ValueError:
+        pass
+    raise UsageError(*wording("form"))
+
+
+def _plain(url: SplitResult) -> str:
+    return printable(f"{url.scheme}://{url.netloc}{url.path.rstrip('/')}")
+
+
+class Server:
+    """A client of one server.
+
+    Args:
+        place: its address.
+
+    Raises:
+        UsageError: documents may not be sent there, or what should be its key is none.
+    """
+
+    def __init__(self, place: str | Path) -> None:
+        self._url = url = _split(place)
+        self.address, self.wanted, self._base = _plain(url), url.fragment, url.path.rstrip("/")
+        if url.netloc not in _PERMITTED:
+            permit(place)
+        self._key = os.environ.get(KEY) or (os.environ.get(OWNED_KEY, "") if url.hostname == OWNER else "")
+        if not re.fullmatch("[!-~]*", self._key):
+            raise UsageError(*wording("key", name=KEY))
+
+    def version(self) -> str:
+        """Return the version that vLLM states; empty where the server states none."""
+        try:
+            return str(
+                self.call("/version", lambda said: self.shown(said["version"]), None, self._base.removesuffix("/v1"))
+            )
+        except DocauditError:
+            return ""
+
+    def call(self, path: str, read: Callable[[Any], Any], body: Any = None, base: str | None = None) -> Any:
+        """Return what is read of the reply to a request, which is sent again while the server is busy.
+
+        Args:
+            path: behind `base`.
+            read: takes what is wanted from the JSON of the reply.
+            body: what is sent; None: nothing.
+            base: a path; None: that of the address.
+
+        Raises:
+            TargetError: the server refuses, redirects, or replies with something else.
+            EngineError: it cannot be reached, or stays busy.
+        """
+        content = None if body is None else json.dumps(body).encode()
+        for pause in (*PAUSES, None):
+            status, wait, reply = self._send((self._base if base is None else base) + path, content)
+            if status not in BUSY:
+                break
+            if pause is None:
+                why = f"HTTP {status}" if status else self.shown(wait)
+                raise EngineError(*wording("busy", address=self.address, tries=len(PAUSES) + 1, why=why))
+            time.sleep(min(float(wait), LONGEST_PAUSE) if re.fullmatch("[0-9]{1,6}", wait) else pause)
+        if status != 200:
+            raise self._refusal(status, reply)
+        try:
+            return read(json.loads(reply))
+        except _NO_REPLY:
+            raise TargetError(*wording("reply", address=self.address, path=path)) from None
+
+    def _send(self, target: str, content: bytes | None) -> tuple[int, str, bytes]:
+        """Send one request; return its status, the pause that is asked for, and the reply; (0, why, nothing) for none.
+
+        No redirection is followed, and no proxy is asked.
+        """
+        kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
+        connection, until = kind(self._url.hostname or "", self._url.port, timeout=SILENCE), time.monotonic() + LONGEST
+        headers = {"Content-Type": "application/json"}
+        headers |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        try:
+            connection.request("GET" if content is None else "POST", target, content, headers)
+            reply, whole = connection.getresponse(), bytearray()
+            while part := reply.read1(2**16):
+                whole += part
+                if len(whole) > MOST_BYTES or time.monotonic() > until:
+                    raise TargetError(*wording("size", address=self.address))
+            return reply.status, reply.headers.get("Retry-After", ""), bytes(whole)
+        except (OSError, HTTPException) as error:
+            return 0, str(error) or type(error).__name__, b""
+        finally:
+            connection.close()
+
+    def keyless(self, text: str) -> str:
+        """Return text of the server without the key, which it knows."""
+        return text.replace(self._key, "[key]") if self._key else text
+
+    def shown(self, text: str) -> str:
+        """Return text of the server for a message: short, on one line, without the key."""
+        return printable(self.keyless(text)[:MOST_LETTERS])
+
+    def _refusal(self, status: int, reply: bytes) -> TargetError:
+        try:
+            said = json.loads(reply)["error"]
+            why = f": {self.shown(str(said['message'] if isinstance(said, dict) else said))}"
+        except _NO_REPLY:
+            why = ""
+        if 300 <= status < 400:
+            return TargetError(*wording("redirected", address=self.address, status=status))
+        return TargetError(f"{self.address}: HTTP {status}{why}", HINTS.get(str(status), HINTS["404"]))
+
+
+class ServedModel(CheckpointFolder):
+    """What a server says of a model, in the place of a folder, of which no file is hashed.
+
+    Its configuration holds the address, and what the server lists of the model.
+
+    Attributes:
+        opener: makes the target of it.
+    """
+
+    opener: ClassVar[Opener]
+
+    def __str__(self) -> str:
+        return f"{self.config['address']}#{self.config['id']}"
+
+    @property
+    def sha256(self) -> str:
+        """The sha256 of what the server says, which tells models apart and proves nothing."""
+        return hashlib.sha256(json.dumps(self.config, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def weights(self) -> frozenset[bytes]:
+        """The same, so that a model is no reference of itself."""
+        return frozenset({bytes.fromhex(self.sha256)})
+
+
+def open_served(place: Path) -> ServedModel:
+    """Ask a server for its models, and return the one that is wanted.
+
+    Raises:
+        DocauditError: the server cannot be asked, or has no such model.
+    """
+    server = Server(place)
+    found = server.call("/models", lambda said: {server.keyless(one["id"]): one for one in said["data"]})
+    name = server.wanted or next(iter(found), "")
+    if name not in found or (len(found) > 1 and not server.wanted):
+        key, names = "no_model" if server.wanted else "several", server.shown(", ".join(found))
+        raise UsageError(*wording(key, address=server.address, model=server.shown(name), n=len(found), names=names))
+    said = {key: found[name].get(key) for key in ("root", "owned_by", "max_model_len")}
+    said |= {"model_type": SERVED, "address": server.address, "id": name}
+    return ServedModel(place, said, TrainingProgress())
+
+
+class RemoteTarget(interface.NoModel):
+    """A black box behind a server.
+
+    It is given the page's image; its words where [recipe] prompt has a place for text, or documents have no images.
+
+    Attributes:
+        untested: what nobody knows of it, for a record.
+        diagnostics: the share of questions with the same answer when they were asked again.
+
+    Args:
+        folder: the model.
+        corpus: says how it is asked.
+        device: that local references are loaded on.
+        rows: requests on their way at a time; None: `PARALLEL`.
+
+    Raises:
+        TargetError: the data set is for models that write pages.
+    """
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+    untested: tuple[str, ...]
+
+    def __init__(self, folder: CheckpointFolder, corpus: Corpus, device: str, rows: int | None = None) -> None:
+        recipe, said = corpus.manifest.recipe, folder.config
+        if corpus.manifest.task.kind == "parsing":
+            raise TargetError(*wording("writes_pages", folder=folder))
+        self.answers = frozenset({interface.Answer})
+        self.batch_rows, self.server, self._lock = rows or PARALLEL, Server(folder.path), Lock()
+        self._asked = [one for one in corpus.documents if one.questions]
+        self._reads = TEXT in (recipe.prompt or "") or not all(one.image for one in self._asked)
+        self._prompt = recipe.prompt or (CHAT_PROMPT if self._reads else QUESTION)
+        self._system = [] if recipe.system is None else [{"role": "system", "content": recipe.system}]
+        self._settings = {"model": said["id"], "temperature": 0, "seed": 0, "max_tokens": LONGEST_ANSWER}
+        if said["owned_by"] == "vllm":
+            # Else it takes one from the model's generation_config.json, against the words of the page.
+            self._settings["repetition_penalty"] = 1.0
+        words, name, n = {"address": self.server.address}, self.server.shown(said["id"]), said["max_model_len"]
+        longest = n if isinstance(n, int) and 0 < n < 2**31 else 0
+        architecture = WORDS["black_box"].format(n=LONGEST_ANSWER, **words)
+        given = name, SERVED, "question-answering", architecture, 0, 0, longest, folder.sha256, device, "unknown"
+        self.card, self.untested = TargetCard(*given), (WORDS["weights"].format(model=name, **words),)
+
+    def check(self, corpus: Corpus) -> None:
+        """Refuse a corpus that the model cannot be asked about, and ask some questions twice."""
+        if self._reads:
+            refuse_documents([one for one in self._asked if not one.words], "no words; the model reads text", NO_WORDS)
+        examples = self.examples(corpus)
+        alike = [one.text == again.text for one, again in zip(self.ask(examples), self.ask(examples), strict=True)]
+        if alike:
+            share, meaning = sum(alike) / len(alike), WORDS["repeated"].format(n=len(alike))
+            self.diagnostics = (Diagnostic("answers repeated", share, meaning),)
+        if not all(alike):
+            self.untested += (WORDS["repeats"].format(n=alike.count(False), of=len(alike)),)
+
+    def examples(self, corpus: Corpus) -> list[interface.Answer]:
+        """Return questions about documents from all over a data set."""
+        chosen = self._asked[:: max(1, len(self._asked) // EXAMINED)][:EXAMINED]
+        return [interface.Answer(page_view(corpus, one), one.questions[0].question) for one in chosen]
+
+    def ask(self, queries: Sequence[interface.Query[Any]]) -> Any:
+        """See `Target.ask`; several requests are on their way at a time."""
+        interface.type_asked(self, queries)
+        with ThreadPoolExecutor(self.batch_rows) as pool:
+            return list(pool.map(self._reply, queries))
+
+    def _reply(self, query: interface.Answer) -> interface.Reply:
+        # Images are opened by one thread at a time, and those that wait are not held.
+        with self._lock:
+            turn = {"role": "user", "content": self._content(replace(query.view), query.question)}
+        body = {**self._settings, "messages": [*self._system, turn]}
+        text, ended = self.server.call("/chat/completions", _read_choice, body)
+        return interface.Reply(self.server.keyless(text).strip(), math.nan, 0, ended)
+
+    def _content(self, view: PageView, question: str) -> Any:
+        """Return a user's turn: the page, and the question about it."""
+        if self._reads or view.image is None:
+            return TextPrompt(self._prompt if self._reads else CHAT_PROMPT).fill(text_of_words(view.words), question)
+        view.image.save(png := io.BytesIO(), "PNG")
+        url = f"data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}"
+        asked = self._prompt.replace(QUESTION, question)
+        return [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": asked}]
+
+
+def _read_choice(said: Any) -> tuple[str, bool]:
+    """Return the text of a completion, none for a refusal, and whether the model ended it."""
+    (choice,) = said["choices"]
+    text = choice["message"]["content"]
+    return "" if text is None else text + "", choice["finish_reason"] != "length"
+
+
+ServedModel.opener = Opener(lambda *given: cast("Checkpoint", RemoteTarget(*given)))
+
+
+class _Relayed(AnsweringTarget):
+    """A checkpoint whose answers a server generates; its scores are its own."""
+
+    served: RemoteTarget
+
+    def ask(self, queries: Sequence[interface.Query[Any]]) -> Any:
+        """See `Target.ask`."""
+        generated = interface.type_asked(self, queries) is interface.Answer
+        return self.served.ask(queries) if generated else super().ask(queries)
+
+
+def relay(target: Checkpoint, place: str, corpus: Corpus) -> Checkpoint:
+    """Return a checkpoint that answers questions, with answers that a server of the same model generates.
+
+    Raises:
+        DocauditError: the server gives none, answers otherwise, or the checkpoint answers no questions.
+    """
+    if type(target) is not AnsweringTarget:
+        raise UsageError(*wording("not_answering", architecture=target.card.architecture))
+    folder = open_served(permit(place))
+    served = RemoteTarget(folder, corpus, target.card.device)
+    served.check(corpus)
+    examples = served.examples(corpus)
+    pairs = zip(target.ask(examples), served.ask(examples), strict=True)
+    alike = [fold(own.text) == fold(other.text) for own, other in pairs]
+    if sum(alike) < LEAST_ALIKE * len(alike):
+        raise TargetError(*wording("unlike", folder=folder, n=sum(alike), of=len(alike)))
+    agreement = Diagnostic("answers alike", sum(alike) / max(1, len(alike)), WORDS["alike"].format(n=len(alike)))
+    software = f"vLLM {served.server.version()}".rstrip() if folder.config["owned_by"] == "vllm" else "a server"
+    words = {"architecture": target.card.architecture, "software": software, "address": served.server.address}
+    relayed = copy(target)
+    relayed.__class__ = _Relayed
+    relayed.card = replace(target.card, architecture=WORDS["relayed"].format(**words))
+    vars(relayed).update(served=served, diagnostics=(*served.diagnostics, agreement), untested=served.untested[1:])
+    return relayed

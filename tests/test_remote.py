@@ -1,0 +1,220 @@
+"""Models behind a server: what is asked of them, what a record says of them, and servers that misbehave."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import answering
+import numpy as np
+import planted_canaries
+import pytest
+import served
+import text_zoo
+from case_tables import table
+from commands import docaudit
+from PIL import Image
+
+from audit import record as records
+from audit.attacks.canaries.attack import Canaries
+from audit.attacks.canaries.measures import read_outcome, truth_of
+from audit.attacks.provider_membership.attack import ask_about
+from audit.case import Case
+from audit.corpus.documents import ReferencePaths, TrainingRecipe
+from audit.corpus.images import PageView
+from audit.corpus.manifest import load, write
+from audit.engine.driver import drive
+from audit.engine.interface import SILENT
+from audit.errors import TargetError, UsageError
+from audit.extensions import remote
+from audit.extensions.hub import fetch
+from audit.targets.answering.words_reader import CHAT_PROMPT, TextPrompt, text_of_words
+from audit.targets.interface import Answer, AnswerLoss
+from audit.targets.opening import target_of
+from audit.workflows.execution import AttackWork
+
+OWN_POLICY = """schema = 1
+name = "own"
+[[demands]]
+question = "values"
+any_of = ["memorisation"]
+rationale = "r"
+[[limits]]
+attack = "memorisation"
+metric = "net"
+max = 0.05
+rationale = "r"
+"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served")
+    planted = answering.corpus(90, 90)
+    (folder / "own.toml").write_text(OWN_POLICY)
+    write(folder / "data", replace(planted.manifest, references=ReferencePaths()), planted.documents)
+    return folder
+
+
+@pytest.fixture
+def server(data, monkeypatch):
+    monkeypatch.setattr(remote, "PAUSES", (0.0, 0.0))
+    monkeypatch.setenv(remote.KEY, served.KEY)
+    monkeypatch.setenv(remote.OWNED_KEY, "sk-of-another-server")
+    memory = answering.memory_of(load(data / "data").of("member"))
+    with served.serve(leaky=served.planted(memory), clean=served.planted(), base=served.planted()) as own:
+        yield own
+
+
+@pytest.mark.parametrize(("name", "policy", "code"), [("leaky", "default", 10), ("clean", "own.toml", 0)])
+def test_a_server_is_audited_as_a_black_box(name, policy, code, server, data, tmp_path):
+    place, policy = f"{server.address}#{name}", data / policy if "." in policy else policy
+    run = ("scan", place, data / "data", "--reference", f"baselines={server.address}#base", "--policy", policy)
+    result = docaudit(*run, "--budget", "standard", "--out", tmp_path / "out")
+    assert result.exit_code == code, result.output
+    record = records.read(tmp_path / "out")
+    card, results = record.target, record.results
+    assert (card.name, card.family, card.files, card.parameters) == (name, "served", {}, 0)
+    assert server.address in card.architecture
+    assert record.untested[-1].startswith(f"which weights answered: {server.address}")
+    assert results["memorisation"].diagnostics[-1].value == 1.0
+    barred = {attack for attack, own in results.items() if own.reason and "black box" in own.reason.why}
+    assert barred == {"membership", "reconstruction", "attribute_inference"}
+    assert (
+        code or "nothing proves which weights answered" in docaudit("gate", tmp_path / "out", "--policy", policy).output
+    )
+    sent = [body for _, _, body in server.requests if body]
+    assert {body["temperature"] for body in sent} == {0}
+    assert {key for _, key, _ in server.requests} == {f"Bearer {served.KEY}"}
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in written if served.KEY.encode() in path.read_bytes()]
+    assert len(written) > 8
+    asked = len(server.requests)
+    assert docaudit(*run, "--out", tmp_path / "out").exit_code == code
+    assert len(server.requests) < asked + 500  # its outcomes are not asked for again
+
+
+@table("script, said, code")
+def test_a_server_that_misbehaves_ends_in_one_sentence(script, said, code, server, data, monkeypatch):
+    monkeypatch.setattr(remote, "MOST_BYTES", 10_000)
+    status, content, headers = script["status"], script["content"], script.get("headers", {})
+    content = content.replace("KEY", served.KEY).replace("GIANT", "9" * 20_000).encode()
+    at = script.get("path", "/v1/chat/completions")
+    server.script = staticmethod(lambda path, body: (status, content, headers) if path == at else None)
+    result = docaudit("inspect", data / "data", "--model", f"{server.address}#clean")
+    assert result.exit_code == code, result.output
+    told = " ".join(result.output.split())
+    assert said.format(address=server.address) in told
+    assert served.KEY not in told
+    assert "Traceback" not in told
+
+
+def test_a_busy_server_is_asked_again_and_an_echoed_key_is_taken_out(server, data):
+    turns = iter([429, 503, 200])
+    reply = {"choices": [{"message": {"content": f" it is {served.KEY} "}, "finish_reason": "length"}]}
+    server.script = staticmethod(lambda path, body: (next(turns, 200), reply, {"Retry-After": "0"}) if body else None)
+    target = target_of(Path(f"{server.address}#clean"), load(data / "data"), batch_rows=1)
+    (given,) = target.ask([Answer(PageView(()), "What?")])
+    assert (given.text, given.ended) == ("it is [key]", False)
+    assert [bool(body) for _, _, body in server.requests] == [False, True, True, True]
+
+
+def test_answers_that_differ_limit_what_a_record_repeats(server, data):
+    turns = iter(range(1_000))
+    server.models = {"one": lambda content: f"{next(turns)}"}
+    target = target_of(Path(server.address), load(data / "data"))
+    target.check(load(data / "data"))
+    assert target.diagnostics[0].value == 0.0
+    assert target.untested[1].endswith("16 of 16 questions got another answer when asked again")
+    asked = [Answer(PageView(()), f"{number}") for number in range(40)]
+    server.models = {"one": lambda content: content.strip()}
+    assert [reply.text for reply in target.ask(asked)] == [query.question for query in asked]
+
+
+@table("place, said")
+def test_documents_go_to_no_other_machine(place, said):
+    with pytest.raises(UsageError) as refused:
+        fetch(place, plain=True)
+    assert said in " ".join(refused.value.lines)
+    assert "secret" not in " ".join(refused.value.lines)
+    assert fetch("https://example.com/v1", allow_network=True, plain=True) == Path("https:/example.com/v1")
+
+
+@pytest.mark.parametrize(("variable", "host", "sent"), [("KEY", "127.0.0.1", True), ("OWNED_KEY", "127.0.0.1", False)])
+def test_a_key_goes_to_its_own_server(variable, host, sent, monkeypatch):
+    for name in (remote.KEY, remote.OWNED_KEY):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(getattr(remote, variable), "abc")
+    assert bool(remote.Server(f"http://{host}/v1")._key) == sent
+    monkeypatch.setenv(remote.KEY, "a b\n")
+    with pytest.raises(UsageError, match="holds what no key does"):
+        remote.Server(f"http://{host}/v1")
+
+
+def test_a_page_image_is_sent_as_it_is_with_the_words_of_training(server, data, monkeypatch):
+    page, corpus = Image.new("RGB", (30, 20), (9, 99, 200)), load(data / "data")
+    recipe = TrainingRecipe(prompt="Answer: {question}", system="You read bills.")
+    pictured = [replace(one, image="a.png") for one in corpus.documents]
+    corpus = replace(corpus, documents=tuple(pictured), manifest=replace(corpus.manifest, recipe=recipe))
+    server.models = {"one": lambda content: str(served.picture(content)[0].getpixel((1, 1)))}
+    target = target_of(Path(server.address), corpus)
+    (reply,) = target.ask([Answer(PageView((), page.size, lambda: page), "total?")])
+    assert reply.text == "(9, 99, 200)"
+    system, user = server.requests[-1][2]["messages"]
+    assert system == {"role": "system", "content": "You read bills."}
+    assert served.picture(user["content"])[1] == "Answer: total?"
+
+
+def test_canaries_are_extracted_from_answers_alone(tmp_path):
+    drawn = planted_canaries.canary_set(8, printed=False)
+    case = planted_canaries.case_of(tmp_path, drawn, answering.Answering(losses=False), "question-answering")
+    known = {
+        ("", f"What is the pin of {one.prefix[2]}?"): "It is " + "".join(one.completion) for one in drawn.canaries[:4]
+    }
+    case = replace(case, target=answering.Answering(known, losses=False, blind=True))
+    attack = Canaries()
+    found = dict(drive(AttackWork(attack, case, 0), attack.trials(case), 8))
+    hits = [read_outcome(found[one.id]).strongest == truth_of(one) for one in drawn.canaries]
+    assert hits == [True] * 4 + [False] * 4
+    result = attack.measure(case, attack.trials(case), [*found.values()], np.random.default_rng(0), SILENT)
+    assert any("not ranked" in one for one in result.ablations)
+
+
+def test_providers_are_judged_by_answers_where_there_are_no_losses(data):
+    case = Case(answering.Answering(losses=False), load(data / "data"))
+    (row,) = _run(ask_about(case, case.corpus.documents[0], case.target))["questions"]
+    assert (row["loss"], row["accuracy"], row["pretrained"]["loss"]) == (None, 1.0, None)
+
+
+def _run(attempt):
+    request = next(attempt)
+    try:
+        while True:
+            request = attempt.send(request.answerer.ask(request.queries))
+    except StopIteration as done:
+        return done.value
+
+
+def test_a_server_answers_for_a_checkpoint_that_it_agrees_with(server, data, tmp_path):
+    corpus, folder = load(data / "data"), text_zoo.write_text_model(tmp_path / "model", "qwen2")
+    local = target_of(folder, corpus)
+    prompt, views = (
+        TextPrompt(CHAT_PROMPT),
+        [(PageView(one.words, one.size), one.questions[0]) for one in corpus.documents],
+    )
+    queries = [Answer(view, asked.question) for view, asked in views]
+    own = {
+        prompt.fill(text_of_words(query.view.words), query.question): reply.text
+        for query, reply in zip(queries, local.ask(queries), strict=True)
+    }
+    server.models = {"one": lambda content: own[content]}
+    relayed = remote.relay(local, server.address, corpus)
+    assert relayed.card.architecture.endswith(f"; answers generated by vLLM 0.33.0 at {server.address}")
+    assert [one.value for one in relayed.diagnostics] == [1.0, 1.0]
+    before = len(server.requests)
+    scores = relayed.ask([AnswerLoss(query.view, query.question, "a") for query in queries[:3]])
+    assert len(server.requests) == before
+    assert np.array_equal(scores[0], local.ask([AnswerLoss(queries[0].view, queries[0].question, "a")])[0])
+    assert math.isnan(relayed.ask(queries[:1])[0].confidence)
+    server.models = {"one": lambda content: "other"}
+    with pytest.raises(TargetError, match="0 of 16 answers"):
+        remote.relay(local, server.address, corpus)
