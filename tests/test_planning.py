@@ -106,8 +106,7 @@ def test_reconstruction_counts_documents_with_a_field_of_the_group():
     made = corpus([*members, *rest])
     found = units(Reconstruction(), made)
     assert found["excess_pr.unique"] == found["excess_hamming.unique"] == (1, 1)
-    assert found["excess_pr.repeated"] == (2, 0)
-    assert found["excess_pr.all"] == (2, 1)
+    assert (found["excess_pr.repeated"], found["excess_pr.all"]) == ((2, 0), (2, 1))
 
 
 def test_memorisation_counts_members_with_a_question_that_has_an_answer():
@@ -176,8 +175,7 @@ def test_what_a_data_set_decides_and_why_not(made, asked, outcomes, said):
 def test_what_so_many_units_show():
     net, auc, excess = (one.resolution for one in planned(TAGGED, NET, AUC, EXCESS).limits)
     assert (net.members, net.others, net.unit) == (120, 0, "documents")
-    assert net.certified == pytest.approx(0.030, abs=0.001)
-    assert (auc.members, auc.others) == (120, 120)
+    assert (net.certified, (auc.members, auc.others)) == (pytest.approx(0.030, abs=0.001), (120, 120))
     assert auc.needed <= 120 < excess.needed
     plan = planned(corpus(providers(36, 36), assigned="by-provider"), BALANCED)
     small = plan.limits[0].resolution
@@ -249,8 +247,7 @@ def test_a_budget_takes_fewer_trials_and_reaches_fewer_units():
         # One question of each page before a second of any: a quarter of two a page reaches half of them.
         assert net.members == min(100, 2 * reached[0])
         trials = {cost.attack: cost.trials for cost in found.costs}
-        assert trials["memorisation"] == 2 * sum(reached)
-        assert trials["reconstruction"] == 0
+        assert (trials["memorisation"], trials["reconstruction"]) == (2 * sum(reached), 0)
         assert trials["membership"] == sum(reached)
 
 
@@ -263,8 +260,7 @@ GAIN = replace(LIFT, metric="target_gain", max=0.10)
 def test_limits_on_the_text_are_apart_from_those_on_the_model():
     found = planned(manifests.load(SAMPLES / "letters" / "data"), LIFT, SHARE, WORST, GAIN)
     assert [one.metric for one in found.limits if one.about_text] == ["lift_over_length", "lift_share", "worst_class"]
-    assert [one.metric for one in found.joint.limits] == ["target_gain"]
-    assert found.limits[0].outcome == "decides"
+    assert ([one.metric for one in found.joint.limits], found.limits[0].outcome) == (["target_gain"], "decides")
 
 
 def test_all_methods_of_a_question_must_pass(monkeypatch):
@@ -337,8 +333,7 @@ def test_the_json_holds_what_is_required_all_that_blocks_and_the_time_of_all():
     assert [auc["required"], net["required"]] == [False, True]
     assert [outcome for outcome, _ in auc["blockers"]] == ["too small", "cannot pass"]
     assert found.limits[0].blockers[1] == ("cannot pass", auc["blockers"][1][1])
-    assert auc["reason"] == "; ".join(why for _, why in auc["blockers"])
-    assert written["time"] == {"seconds": 60.0}
+    assert (auc["reason"], written["time"]) == ("; ".join(why for _, why in auc["blockers"]), {"seconds": 60.0})
     assert set(written["joint"]) == {"limits", "chance", "blocked"}
     assert json.loads(as_json(planned(made, NET)))["time"] is None
 
@@ -509,9 +504,7 @@ def test_a_reference_from_the_command_line_is_one_and_no_text_is_printed(tmp_pat
 def test_a_broken_data_set_and_a_model_that_does_not_fit_exit_2(data, checkpoints, tmp_path):
     broken = shutil.copytree(data, tmp_path / "broken")
     (broken / "documents.jsonl").write_text("{}\n")
-    assert docaudit("plan", broken).exit_code == 2
-    assert docaudit("plan", tmp_path / "nothing").exit_code == 2
+    assert (docaudit("plan", broken).exit_code, docaudit("plan", tmp_path / "nothing").exit_code) == (2, 2)
     spade = tiny.corpus(tmp_path / "spade", kind="spade-extraction")
     unfit = docaudit("plan", spade, "--model", checkpoints("layoutlm", "token-classification", 2))
-    assert unfit.exit_code == 2
-    assert len([line for line in unfit.output.splitlines() if line.startswith("error:")]) == 1
+    assert (unfit.exit_code, len([line for line in unfit.output.splitlines() if line.startswith("error:")])) == (2, 1)

@@ -198,5 +198,4 @@ def test_a_record_without_stages_is_judged_as_before() -> None:
     stage = text[text.index(',\n   "stage"') : text.index("}", text.index('"stage"')) + 1]
     old = records.loads(text.replace(stage, ""))
     assert '"stage"' not in text.replace(stage, "")
-    assert old.attacks[0].stage == Stage()
-    assert old.attacks[0].stage.spent(0.0001) == 0.0001
+    assert (old.attacks[0].stage, old.attacks[0].stage.spent(0.0001)) == (Stage(), 0.0001)

@@ -264,8 +264,7 @@ def test_the_list_holds_public_values_of_the_category_and_length_once_and_nothin
 def test_values_without_plausible_others_are_left_out_and_counted():
     data = corpus(10, 10, 2)
     case = Case(Knowing(data), data)
-    assert AttributeInference().trials(case) == []
-    assert nothing_to_try(AttributeInference(), case).kind == "missing"
+    assert (AttributeInference().trials(case), nothing_to_try(AttributeInference(), case).kind) == ([], "missing")
     assert {hidden.left_out for hidden in values_of(case).all()} == {FEW}
 
 
@@ -361,8 +360,7 @@ class TestAnswers:
     def test_answers_without_a_category_are_compared_with_answers_to_the_same_question(self):
         data = self.data(20, category=None)
         hidden = [*values_of(Case(answering.Answering(), data)).all()]
-        assert {one.category for one in hidden} == {"whatisthetotal?"}
-        assert {one.left_out for one in hidden} == {None}
+        assert ({one.category for one in hidden}, {one.left_out for one in hidden}) == ({"whatisthetotal?"}, {None})
 
     def test_an_answer_that_is_not_proven_to_be_gone_is_not_asked_about(self):
         data = self.data(50)

@@ -394,8 +394,7 @@ def test_budgets_bound_how_many_documents_are_adapted_to_and_compared_with_whate
     case = Case(Knowing(), whole, References(splits=split_models(whole.of("member"), 4, 0.0)))
     trials, outcomes, _ = run(MembershipInference(n_public=12, n_adapted=7, n_questions=1), case)
     assert sum(outcome.get("adapted") is not None for outcome in outcomes) == 14
-    assert case.target.asked.count(Adaptation) == 14
-    assert [trial.stratum for trial in trials].count("public") == 12
+    assert (case.target.asked.count(Adaptation), [trial.stratum for trial in trials].count("public")) == (14, 12)
     assert {trial.stratum for trial in MembershipInference().trials(Case(Knowing(), whole))} == {"member", "heldout"}
     few, more = first_by_name(whole.documents, 5), first_by_name(whole.documents[::-1], 20)
     assert few < more

@@ -165,8 +165,7 @@ def test_held_out_documents_that_were_trained_on_are_said_and_decide_nothing():
     target = planted.Planted(corpus.documents, everyone)
     attack = Reconstruction(n_candidates=64)
     _, findings = run(attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
-    assert measured(findings, "excess_pr.unique").value == 0
-    assert measured(findings, "heldout_gain.unique").value == 1.0
+    assert (measured(findings, "excess_pr.unique").value, measured(findings, "heldout_gain.unique").value) == (0, 1.0)
     assert confounded_of(findings).startswith("the unseen documents look trained on, unless this is chance. ")
     assert verdict(attack, findings).exit_code == 11
 
@@ -288,8 +287,7 @@ def test_coverage_counts_the_fields_that_were_attacked_and_the_unique_ones_among
     found = {one.category: (one.attacked, one.unique, one.total) for one in findings.coverage}
     # Of each member document a field that all documents share, a long one, and a short one, of which one is unknown.
     assert found == {"all": (29, 19, 30), "amount": (10, 0, 10), "location": (10, 10, 10), "code": (9, 9, 10)}
-    assert next(iter(findings.coverage)).category == "all"
-    assert {one.unit for one in findings.coverage} == {"fields"}
+    assert (next(iter(findings.coverage)).category, {one.unit for one in findings.coverage}) == ("all", {"fields"})
     few = attack.trials(made)[:8]  # of the first document two ends of the long field and one more; of others likewise
     part = attack.measure(made, few, outcomes[:8], np.random.default_rng(1), SILENT)
     asked = {tuple(trial.id.split("\x1f")[:2]) for trial in few}

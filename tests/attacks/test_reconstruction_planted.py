@@ -62,8 +62,7 @@ def test_the_excess_does_not_count_what_a_better_language_model_gets_on_held_out
     everyone = {document.id for document in corpus.documents}
     target = planted.Planted(corpus.documents, remembered=everyone)
     _, findings = run(Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
-    assert measured(findings, "pr.member.attack").value == 1.0
-    assert measured(findings, "excess_pr.unique").value == 0.0
+    assert (measured(findings, "pr.member.attack").value, measured(findings, "excess_pr.unique").value) == (1.0, 0.0)
     # What is rebuilt without memory hides any: such an attack shows nothing.
     assert measured(findings, TEXTS["reconstruction"].power).value == 0.0
 
@@ -196,8 +195,7 @@ def test_losses_that_say_nothing_are_no_power_and_never_a_pass():
     diagnostics = {item.name: item.value for item in findings.diagnostics}
     assert diagnostics["unusable losses"] == 1.0
     assert not any(outcome["reached"] for outcome in outcomes)
-    assert measured(findings, TEXTS["reconstruction"].power).value == 0.0
-    assert verdict(attack, findings).exit_code == 11
+    assert (measured(findings, TEXTS["reconstruction"].power).value, verdict(attack, findings).exit_code) == (0.0, 11)
 
 
 def test_ids_with_slashes_do_not_meet():

@@ -171,8 +171,7 @@ def test_the_objective_is_what_the_attack_itself_reaches(task):
         [np.mean(np.array(shot["tokens"]) == outcome["truth"]) for outcome in outcomes for shot in shots(outcome)]
     )
     error = 4 * np.sqrt(0.25 / n_runs)
-    assert hits == pytest.approx(predicted.fields, abs=error)
-    assert tokens == pytest.approx(predicted.tokens, abs=error)
+    assert (hits, tokens) == (pytest.approx(predicted.fields, abs=error), pytest.approx(predicted.tokens, abs=error))
 
 
 @pytest.mark.parametrize("task", ["mlm", "token-classification"])

@@ -86,8 +86,7 @@ def test_a_page_gives_its_layout_and_what_fits_under_the_bar(pages):
     )
     texts = contexts.samples_of(redacted.texts(10, told=True), "length", 5)
     assert contexts.layout(*texts.divided(0)) is None
-    assert contexts.lengths(texts)[0].tolist() == [texts.spans[0].n_characters, 0, 0]
-    assert len(second) == len(held)
+    assert (contexts.lengths(texts)[0].tolist(), len(second)) == ([texts.spans[0].n_characters, 0, 0], len(held))
     rows = contexts.features_of(training, held)
     width = contexts.tfidf(training.spans, held.spans)[0].shape[1] + len(LAYOUT) + len(CATEGORIES)
     assert [own.shape for own in rows] == [(len(training), width), (len(held), width)]

@@ -390,8 +390,7 @@ def test_what_the_model_adds_is_unresolved_with_the_reason(data, kind, reason, i
     gap = measured(found, "target_gain")
     assert isinstance(gap, Unresolved)
     assert reason in gap.reason
-    assert gap.inapplicable == inapplicable
-    assert counts(found)["not read by the target"] == 72 * (kind is Unreading)
+    assert (gap.inapplicable, counts(found)["not read by the target"]) == (inapplicable, 72 * (kind is Unreading))
 
 
 def test_a_tag_is_of_the_category_that_its_label_mostly_has():

@@ -43,8 +43,7 @@ def test_utterances_tags_intents_and_labels(tmp_path: Path) -> None:
     first, _, last = corpus.documents
     assert [word.text for word in first.words] == ["play", "some", "ella", "fitzgerald"]
     assert (first.tags, first.intent) == (("O", "O", "B-artist", "I-artist"), "PlayMusic")
-    assert [word.text for word in last.words] == ["añade", "esto"]
-    assert corpus.manifest.task.kind == "intent-slots"
+    assert ([word.text for word in last.words], corpus.manifest.task.kind) == (["añade", "esto"], "intent-slots")
     assert corpus.manifest.task.labels == ("B-artist", "B-item", "B-rating_value", "I-artist", "O")
     assert corpus.manifest.membership.assigned == "random"
     assert report.fields == {"artist": 1, "item": 1, "rating_value": 1}
@@ -59,8 +58,7 @@ def test_lines_that_make_no_utterance_are_counted_and_left_out(tmp_path: Path) -
     assert report.documents == {"member": 2, "heldout": 0, "public": 0, "left out": 4}
     assert report.notes["empty lines, left out"] == 1
     assert report.notes["utterances left out: another number of tags than words"] == 2
-    assert report.notes["utterances left out: no intent"] == 1
-    assert report.notes["utterances left out: no words"] == 1
+    assert (report.notes["utterances left out: no intent"], report.notes["utterances left out: no words"]) == (1, 1)
     assert report.fields == {"artist": 3, "rating_value": 1, "song": 1}
     assert report.not_located["artist"] == {"another number of tags than words": 1, "no intent": 1}
     assert report.unlocated == [

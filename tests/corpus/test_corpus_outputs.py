@@ -51,8 +51,7 @@ def test_every_field_of_json_is_found_where_it_stands(content: dict[str, str | l
         for number, text in enumerate([value] if isinstance(value, str) else value):
             found = find_field(output, key if isinstance(value, str) else f"{key}[{number}]")
             assert found is not None
-            assert json.loads(f'"{output[found.begin : found.end]}"') == text
-            assert found.value == " ".join(text.split())
+            assert (json.loads(f'"{output[found.begin : found.end]}"'), found.value) == (text, " ".join(text.split()))
 
 
 @given(VALUES)

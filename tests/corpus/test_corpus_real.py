@@ -160,8 +160,7 @@ def test_snips_utterances(real_data: Path, tmp_path: Path) -> None:
     corpus = manifests.load(tmp_path / "snips")
     parts = Counter(document.id.split("-")[0] for document in corpus.documents)
     assert (parts, len(report.fields)) == ({"train": 13084, "valid": 700, "test": 700}, 39)
-    assert len(corpus.manifest.task.labels) == 72
-    assert len({document.intent for document in corpus.documents}) == 7
+    assert (len(corpus.manifest.task.labels), len({document.intent for document in corpus.documents})) == (72, 7)
     assert not report.unlocated
     splits: dict[str, set[Split]] = defaultdict(set)
     for document in corpus.documents:

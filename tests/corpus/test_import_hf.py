@@ -67,8 +67,7 @@ def test_a_saved_data_set_of_tagged_words(saved: Path, tmp_path: Path) -> None:
         ("TOTAL", "RM 9.01", "amount"),
         ("DATE", "May", "datetime"),
     ]
-    assert report.fields == {"DATE": 6, "TOTAL": 6}
-    assert report.located == {"DATE": {"exact": 6}, "TOTAL": {"exact": 6}}
+    assert (report.fields, report.located) == ({"DATE": 6, "TOTAL": 6}, {"DATE": {"exact": 6}, "TOTAL": {"exact": 6}})
     assert report.notes == {"boxes in thousandths of the page": 30, "words without text, left out": 6}
     assert report.documents == {"member": 6, "heldout": 0, "public": 0, "left out": 0}
     assert not list(tmp_path.glob("*.tmp"))

@@ -42,8 +42,7 @@ def test_paragraphs_end_sentences_and_values_do_not() -> None:
     words = ["THE", "FACTS", "He", "met", "Co.", "Ltd.", "There", "today"]
     assert sentence_starts(words, paragraphs=(0, 2)) == (0, 2)
     ends = ["Acme", "ended.", "There", "it", "lay"]
-    assert (sentence_starts(ends), sentence_starts(ends, whole=(1, 2))) == ((0, 2), (0,))
-    assert sentence_starts([]) == ()
+    assert ((sentence_starts(ends), sentence_starts(ends, whole=(1, 2))), sentence_starts([])) == (((0, 2), (0,)), ())
 
 
 def test_each_value_is_one_sample_and_the_others_stay_readable() -> None:
@@ -211,8 +210,7 @@ def test_under_all_the_length_of_a_hidden_neighbour_does_not_show_either() -> No
     wrapped = page((0, "By Al x"), (1, "Ander"), (2, "tail"), entities=(person(1, 1, 3), person(2, 2)))
     found = [redacted_spans([document], "all") for document in (short, long, wrapped)]
     for number in (0, 1):
-        assert len({span[number].text for span in found}) == 1
-        assert len({span[number].layout for span in found}) == 1
+        assert (len({span[number].text for span in found}), len({span[number].layout for span in found})) == (1, 1)
 
 
 def test_the_width_of_a_character_is_measured_beside_the_bar_only() -> None:

@@ -146,8 +146,7 @@ def test_slots_are_sensitive_by_their_names_and_a_canary_is():
 def test_fields_that_are_there_for_no_attack_stay_unless_a_canary_is_planted():
     words = (Word("Name"), Word("kodira"))
     document = Document("d", "member", words, entities=(Entity("e", "QUESTION", "misc", (0, 1), attack=False),))
-    assert scrub(document, seed=0).document == document
-    assert len(scrub(document, seed=0, planted=True).changed) == 2
+    assert (scrub(document, seed=0).document, len(scrub(document, seed=0, planted=True).changed)) == (document, 2)
 
 
 def test_the_image_shows_the_surrogate_in_the_place_of_the_value():

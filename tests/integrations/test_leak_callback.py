@@ -199,8 +199,7 @@ def test_only_the_main_process_audits_and_all_do_what_it_says(
     control = callback.on_save(trainer.args, state, trainer.control)
     assert not callback.audits
     assert control.should_training_stop
-    assert callback.stopped == (1, "EXCEEDED: much")
-    assert trainer.state.log_history[-1]["docaudit/exit_code"] == 10
+    assert (callback.stopped, trainer.state.log_history[-1]["docaudit/exit_code"]) == ((1, "EXCEEDED: much"), 10)
 
 
 def test_a_search_for_hyperparameters_audits_what_its_trial_saved(

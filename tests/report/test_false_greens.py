@@ -151,9 +151,7 @@ def test_more_findings_than_fit_are_counted() -> None:
     policy = Policy(1, "other", (Limit("membership", "auc", "because", max=0.65),))
     verdict = evaluate(record, policy, examples.TODAY)
     outside = [note.text for note in notes(record, verdict) if note.kind == "outside"]
-    assert len(unlimited(record, verdict)) == 7
-    assert len(outside) == MOST_LISTED + 2
-    assert outside[-1] == "  and 3 more"
+    assert (len(unlimited(record, verdict)), len(outside), outside[-1]) == (7, MOST_LISTED + 2, "  and 3 more")
 
 
 def test_an_area_under_chance_counts_and_a_confounded_number_says_so() -> None:
@@ -219,8 +217,7 @@ def test_a_chance_finding_within_its_limit_is_no_measured_leak() -> None:
     done = Result("membership", measurements=found, methods={"auc": tuple(one.name for one in found)})
     record = examples.record(done, battery=("membership",))
     case = examples.judged(record, Policy(1, "one", (Limit("membership", "auc", "why", max=0.65),)))
-    assert case[1].overall == "passed"
-    assert within(*case[:2]) == ()
+    assert (case[1].overall, within(*case[:2])) == ("passed", ())
     assert "leaves a measured leak" not in headline(*case[:2])
     leaking = dataclasses.replace(done, measurements=(examples.mean("auc", 0.61, 0.02, 600, 0.5, "chance"), *others))
     shown = examples.judged(dataclasses.replace(record, attacks=(leaking,)), case[2])

@@ -26,8 +26,7 @@ def test_every_measurement_of_the_record_is_a_row_in_full_precision(case: str) -
         assert row["label"]
         if isinstance(item, Estimate):
             assert (float(row["value"]), float(row["low"]), float(row["high"])) == (item.value, item.low, item.high)
-            assert int(row["n"]) == item.n
-            assert row["unresolved"] == ""
+            assert (int(row["n"]), row["unresolved"]) == (item.n, "")
         else:
             assert (row["value"], row["unresolved"]) == ("", item.reason)
 

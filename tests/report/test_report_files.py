@@ -137,8 +137,7 @@ def test_the_revealed_report_shows_the_values_and_only_its_owner_can_read_it(tmp
     case = examples.skipped()
     path = write_revealed(*case, tmp_path)
     text = path.read_text()
-    assert path == evidence / "report-revealed.html"
-    assert path.stat().st_mode & 0o777 == 0o600
+    assert (path, path.stat().st_mode & 0o777) == (evidence / "report-revealed.html", 0o600)
     assert evidence.stat().st_mode & 0o777 == 0o700
     assert text.index("r018") < text.index("r017")
     assert "&lt;b&gt;9.00&lt;/b&gt;" in text

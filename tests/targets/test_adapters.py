@@ -103,8 +103,7 @@ def test_labels_beside_the_adapter_are_the_models(folder: Path, base: Path) -> N
 
 def test_the_card_covers_adapter_and_base(folder: Path, base: Path, tmp_path: Path) -> None:
     before = open_checkpoint(folder)
-    assert load(before, labels=tiny.LABELS).card.name == "adapter"
-    assert str(before) == str(folder)
+    assert (load(before, labels=tiny.LABELS).card.name, str(before)) == ("adapter", str(folder))
     assert open_checkpoint(folder).sha256 == before.sha256
     other = tiny.checkpoint(tmp_path / "other", "bert", "mlm", seed=1)
     assert open_checkpoint(folder, other).sha256 != before.sha256

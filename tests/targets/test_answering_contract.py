@@ -364,8 +364,7 @@ def test_answers_are_those_of_generate_called_by_hand(
         sequence, n_prompt = generated(model, hand_inputs(family, target, folder, query), target)
         own = sequence[0, n_prompt:].tolist()
         ended = own[-1] in {*target.reader.ends, *np.atleast_1d(model.generation_config.eos_token_id)}
-        assert answer.text == target.reader.text_of(own[:-1] if ended else own)
-        assert answer.ended == ended
+        assert (answer.text, answer.ended) == (target.reader.text_of(own[:-1] if ended else own), ended)
 
 
 @full
@@ -387,8 +386,7 @@ def test_confidence_is_the_product_of_the_probabilities_of_the_tokens(
         spoken = [
             row[token].item() for row, token in zip(log_probabilities, own, strict=True) if int(token) not in silent
         ]
-        assert answer.n_tokens == len(spoken)
-        assert answer.confidence == pytest.approx(np.exp(sum(spoken)), rel=1e-4)
+        assert (answer.n_tokens, answer.confidence) == (len(spoken), pytest.approx(np.exp(sum(spoken)), rel=1e-4))
 
 
 def test_minus_the_mean_log_probability_is_the_models_own_loss(

@@ -67,10 +67,8 @@ def test_a_setting_that_withholds_answers_changes_nothing_and_is_named(name: str
         target.reader.max_new_tokens = 24
     free, given = (target.ask(ASKED[:6]) for target in (plain, bound))
     assert len({answer.text for answer in free}) > 2
-    assert [vars(answer) for answer in given] == [vars(answer) for answer in free]
-    assert bound.card.lifted == (name,)
-    assert plain.card.lifted == ()
-    assert bound.rounded("bfloat16").card.lifted == (name,)
+    assert ([vars(answer) for answer in given], bound.card.lifted) == ([vars(answer) for answer in free], (name,))
+    assert (plain.card.lifted, bound.rounded("bfloat16").card.lifted) == ((), (name,))
 
 
 def test_what_only_wraps_an_answer_stays() -> None:

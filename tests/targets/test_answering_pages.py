@@ -84,14 +84,12 @@ def test_a_page_has_the_tokens_boxes_and_words_of_its_document(target: Answering
     page = page_of(target)
     assert page.has_loss
     assert page.labels is None
-    assert page.boxes.shape == (len(page.ids), 4)
-    assert {*page.words.tolist()} == {*range(len(DOCUMENT.words))}
+    assert (page.boxes.shape, {*page.words.tolist()}) == ((len(page.ids), 4), {*range(len(DOCUMENT.words))})
     total = next(entity for entity in DOCUMENT.entities if entity.label == "TOTAL")
     assert target.token_strings(page.ids[list(page.positions_of(total.words))]) == DOCUMENT.text_of(total)
     x0, _, _, y1 = DOCUMENT.words[0].box or (0, 0, 0, 0)
     assert page.boxes[0, 0] == pytest.approx(x0 / tiny.SIZE[0], abs=1e-3)
-    assert page.boxes[0, 3] == pytest.approx(y1 / tiny.SIZE[1], abs=1e-3)
-    assert target.labels == ()
+    assert (page.boxes[0, 3], target.labels) == (pytest.approx(y1 / tiny.SIZE[1], abs=1e-3), ())
 
 
 def test_a_scrubbed_page_shows_the_field_neither_in_words_nor_in_pixels(target: AnsweringTarget) -> None:
@@ -155,6 +153,5 @@ def test_a_vocabulary_with_a_mask_reads_pages_as_its_masked_models_do() -> None:
     tokenizer: Any = tiny.tokenizer()
     page = made(tokenizer, PageView(DOCUMENT.words, DOCUMENT.size), PageTokens((7, 8, 9), (0, 0, 1)))
     assert page.ids.tolist() == [tokenizer.cls_token_id, 7, 8, 9, tokenizer.sep_token_id]
-    assert page.words.tolist() == [-1, 0, 0, 1, -1]
-    assert page.mask_id == tokenizer.mask_token_id
+    assert (page.words.tolist(), page.mask_id) == ([-1, 0, 0, 1, -1], tokenizer.mask_token_id)
     assert [sample.tokens for sample in replace(page, asked=(("what?", "x"),)).samples()] == [(7, 8, 9)]

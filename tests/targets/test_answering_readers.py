@@ -58,8 +58,7 @@ def test_donut_is_asked_with_its_marks_and_taught_to_close_them(reader: Callable
     donut = reader("donut")
     prompt = "<s_docvqa><s_question>What?</s_question><s_answer>"
     asked = donut.prompts([Sample(page(), "What?")])
-    assert written(donut, asked["decoder_input_ids"][0]) == prompt
-    assert asked["pixel_values"].shape == (1, 3, 64, 48)
+    assert (written(donut, asked["decoder_input_ids"][0]), asked["pixel_values"].shape) == (prompt, (1, 3, 64, 48))
     taught = donut.taught([Sample(page(), "What?", "9.00"), Sample(page(), "What?", "Anna Berg")])
     assert [written(donut, read(row)) for row in taught["labels"]] == [
         "9.00</s_answer></s>",
@@ -158,8 +157,7 @@ def test_batches_hold_alike_samples_in_order_and_every_sample_once(reader: Calla
     found = list(run_batches(samples, reader("donut").alike, rows, "cpu", lambda batch, n: (len(batch), n)))
     assert sorted(index for indices, _ in found for index in indices) == list(range(20))
     for indices, (n_samples, n_rows) in found:
-        assert (n_samples, n_rows) == (len(indices), 4)
-        assert len({index % 3 for index in indices}) == 1
+        assert ((n_samples, n_rows), len({index % 3 for index in indices})) == ((len(indices), 4), 1)
         assert indices == sorted(indices)
 
 
@@ -174,8 +172,7 @@ def test_rows_are_lowered_when_memory_runs_out(device: str, left: int, reader: C
         return len(batch)
 
     found = list(run_batches(samples, reader("donut").alike, rows, device, run))
-    assert [index for indices, _ in found for index in indices] == list(range(11))
-    assert rows.size == left
+    assert ([index for indices, _ in found for index in indices], rows.size) == (list(range(11)), left)
     assert rows.lowered == (1 if device == "cpu" else 2)
 
 

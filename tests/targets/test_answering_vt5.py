@@ -173,8 +173,7 @@ def test_the_reader_lays_out_question_words_end_and_padding(vt5_folder: Path) ->
         [[0, 0, 1000, 1000]] * len(prompt) + [[50, 100, 250, 150]] * len(total) + [[750, 100, 1000, 1000]] * len(amount)
     )
     n = len(ids)
-    assert made["input_ids"][0, :n].tolist() == ids
-    assert made["bbox"][0, : n - 1].tolist() == boxes
+    assert (made["input_ids"][0, :n].tolist(), made["bbox"][0, : n - 1].tolist()) == (ids, boxes)
     assert made["attention_mask"][0].tolist() == [1] * n + [0] * (made["input_ids"].shape[1] - n)
     assert made["input_ids"].shape[1] > n
     assert not made["input_ids"][0, n:].any()
@@ -200,8 +199,7 @@ def test_a_long_page_loses_its_last_words_but_not_its_end(vt5_folder: Path) -> N
     reader = vt5_reader_of(vt5_folder, max_input_tokens=64)
     made = reader.prompts([Sample(PageView(words, PAGE.size, PAGE.open_page), "who?")])
     assert int(made["attention_mask"].sum()) == 64 == reader.max_tokens
-    assert made["input_ids"][0, 63] == 1
-    assert made["bbox"][0, 62].tolist() == [0, 0, 500, 38]
+    assert (made["input_ids"][0, 63], made["bbox"][0, 62].tolist()) == (1, [0, 0, 500, 38])
 
 
 @pytest.mark.parametrize("module", ["vt5", "udop"])
@@ -298,8 +296,7 @@ def test_transformers_udop_sees_no_more_of_thousandths_than_their_order(udop_fol
 
 
 def test_a_udop_sample_fills_a_forward_pass_alone(udop_folder: Path, vt5_folder: Path) -> None:
-    assert load_answering(udop_folder).batch_rows == 1
-    assert load_answering(vt5_folder).batch_rows == STEP
+    assert (load_answering(udop_folder).batch_rows, load_answering(vt5_folder).batch_rows) == (1, STEP)
 
 
 def test_a_picture_that_rows_share_is_encoded_once() -> None:

@@ -173,8 +173,7 @@ def test_the_white_space_of_a_text_is_kept() -> None:
 def test_lines_stand_under_each_other_where_boxes_tell_them() -> None:
     boxed = [("b", (50, 0, 60, 10)), ("a", (0, 0, 10, 10)), ("c", (0, 20, 10, 30))]
     words = [Word(text, tuple(map(float, box))) for text, box in boxed]
-    assert text_of_words(words) == "a b\nc"
-    assert text_of_words([Word("b"), Word("a")]) == "b a"
+    assert (text_of_words(words), text_of_words([Word("b"), Word("a")])) == ("a b\nc", "b a")
 
 
 def test_pages_without_words_are_refused_and_no_page_needs_an_image(opened: Callable[[str], AnsweringTarget]) -> None:

@@ -48,8 +48,7 @@ def as_slow(folder: Path) -> None:
 def test_vocab_and_merges_are_read_as_tokenizer_json_is(roberta: Path) -> None:
     before = encoded(load_tokenizer(roberta))
     as_slow(roberta)
-    assert encoded(load_tokenizer(roberta)) == before
-    assert load(roberta).card.max_tokens == 127
+    assert (encoded(load_tokenizer(roberta)), load(roberta).card.max_tokens) == (before, 127)
 
 
 def test_vocab_json_alone_is_no_tokenizer(roberta: Path) -> None:
@@ -110,8 +109,7 @@ def test_pages_have_no_ends_where_the_tokenizer_has_none_and_bytes_need_no_unkno
     page = target.encode(Document("d", "member", tiny.laid_out(WORDS), size=tiny.SIZE))
     assert page is not None
     assert (page.words >= 0).all()
-    assert page.unknown_id == NO_UNKNOWN
-    assert len(page.boxes) == len(page.ids)
+    assert (page.unknown_id, len(page.boxes)) == (NO_UNKNOWN, len(page.ids))
     assert target.token_strings(page.ids.tolist()).split() == WORDS  # each word begins with a space
     target.encoder.tokenizer.save_pretrained(folder)  # as a training on it does
     assert encoded(load_tokenizer(folder)) == page.ids.tolist()

@@ -374,8 +374,7 @@ def test_labels_and_links_are_read_where_the_task_has_them(target: EncoderTarget
     page, _ = pages_of(target)[0]
     task = target.card.task
     named = tiny.LABELS_OF.get(task, ()) if task != "document-classification" else encoder_zoo.CLASSES
-    assert target.labels == named
-    assert (page.labels is None) == (task not in ("token-classification", "spade-extraction"))
+    assert (target.labels, page.labels is None) == (named, task not in ("token-classification", "spade-extraction"))
     assert page.labels is None or (page.labels[[0, -1]] == NOT_READ).all()
     assert (page.links is None) == (not task.startswith("spade"))
 
@@ -412,8 +411,7 @@ def test_outputs_beyond_the_vocabulary_are_no_candidates(tmp_path: Path) -> None
     padded = load(tmp_path)
     page, position = pages_of(padded)[0]
     (candidates,) = padded.ask([ask.FillMask(page, position, 1000)])
-    assert candidates.ids.max() == len(tiny.VOCABULARY) - 1
-    assert padded.card.vocabulary == len(tiny.VOCABULARY)
+    assert (candidates.ids.max(), padded.card.vocabulary) == (len(tiny.VOCABULARY) - 1, len(tiny.VOCABULARY))
 
 
 @given(

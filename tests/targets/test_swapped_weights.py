@@ -125,8 +125,7 @@ def test_a_model_that_is_left_alone_has_a_record_and_is_read_twice(
         hashlib, "file_digest", lambda stream, name: (read.append(stream.name), file_digest(stream, name))[1]
     )
     record = run_scan(opened(model, tmp_path), SILENT)
-    assert record.target.files[WEIGHTS] == digest(model / WEIGHTS)
-    assert read.count(str(model / WEIGHTS)) == 2
+    assert (record.target.files[WEIGHTS], read.count(str(model / WEIGHTS))) == (digest(model / WEIGHTS), 2)
     assert journals(tmp_path)
 
 

@@ -45,10 +45,8 @@ def test_adam_goes_down_by_its_rate_and_the_way_back_is_exact() -> None:
     found = adapt([parameter], loss, similarity, AdaptationRule(threshold=1e-3, max_steps=5, learning_rate=0.1))
     # Under a constant gradient each of Adam's steps is as long as its learning rate (Kingma & Ba 2015, section 2.1).
     np.testing.assert_allclose(found.losses, [0.7, 0.6, 0.5, 0.4, 0.3, 0.2], atol=1e-5)
-    assert found.distance == pytest.approx(0.5, abs=1e-5)
-    assert found.similarities == (0.25, 0.5)
-    assert seen == pytest.approx([0.7, 0.2])
-    assert parameter.tolist() == torch.tensor([0.7, 0.0]).tolist()
+    assert (found.distance, found.similarities) == (pytest.approx(0.5, abs=1e-5), (0.25, 0.5))
+    assert (seen, parameter.tolist()) == (pytest.approx([0.7, 0.2]), torch.tensor([0.7, 0.0]).tolist())
     assert parameter.grad is None
 
 

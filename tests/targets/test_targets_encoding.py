@@ -35,8 +35,7 @@ def test_a_page_is_wrapped_in_cls_and_sep_with_their_boxes() -> None:
     page = Encoder(TOKENIZER, 32).encode(document("ab", "c"))
     assert page is not None
     assert TOKENIZER.convert_ids_to_tokens(page.ids) == ["[CLS]", "a", "##b", "c", "[SEP]"]
-    assert page.words.tolist() == [-1, 0, 0, 1, -1]
-    assert page.boxes[0].tolist() == [0, 0, 0, 0]
+    assert (page.words.tolist(), page.boxes[0].tolist()) == ([-1, 0, 0, 1, -1], [0, 0, 0, 0])
     assert page.boxes[-1].tolist() == [1, 1, 1, 1]
     np.testing.assert_allclose(page.boxes[1], [4 / 200, 4 / 260, 48 / 200, 14 / 260])
     np.testing.assert_array_equal(page.boxes[1], page.boxes[2])

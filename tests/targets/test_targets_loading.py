@@ -122,18 +122,15 @@ def test_what_cannot_be_audited_is_refused_in_one_line(name: str, folder: Path) 
     with pytest.raises(TargetError, match=message) as raised:
         load(folder)
     assert all(re.search(hint, raised.value.hint) for hint in hints), raised.value.hint
-    assert raised.value.exit_code == 2
-    assert len(raised.value.problems) == 1
+    assert (raised.value.exit_code, len(raised.value.problems)) == (2, 1)
     assert "\n" not in raised.value.problems[0]
     assert "\n" not in raised.value.hint
 
 
 def test_the_unbroken_checkpoint_loads(folder: Path) -> None:
     card = load(folder).card
-    assert (card.name, card.family, card.task) == ("model", "BERT", "mlm")
-    assert card.vocabulary == len(tiny.VOCABULARY)
-    assert card.max_tokens == tiny.POSITIONS - 1
-    assert card.dtype == "float32"
+    assert ((card.name, card.family, card.task), card.vocabulary) == (("model", "BERT", "mlm"), len(tiny.VOCABULARY))
+    assert (card.max_tokens, card.dtype) == (tiny.POSITIONS - 1, "float32")
     assert card.parameters == sum(tensor.numel() for tensor in load_file(folder / WEIGHTS).values())
 
 

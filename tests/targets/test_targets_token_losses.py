@@ -171,8 +171,7 @@ def test_the_loss_of_a_page_is_the_sum_of_the_means_of_its_terms() -> None:
         Costs(torch.tensor([1.0, 3.0, 5.0], requires_grad=True), np.array([2, 1])),
         Costs(torch.tensor([0.5, 0.25, 0.75], requires_grad=True), np.array([1, 2])),
     ]
-    assert page_losses(terms).tolist() == [2.5, 5.5]
-    assert sum_of_losses(terms).item() == 8.0
+    assert (page_losses(terms).tolist(), sum_of_losses(terms).item()) == ([2.5, 5.5], 8.0)
     gradients = torch.autograd.grad(sum_of_losses(terms), [term.values for term in terms])
     assert [gradient.tolist() for gradient in gradients] == [[0.5, 0.5, 1.0], [1.0, 0.5, 0.5]]
 

@@ -126,8 +126,7 @@ def tagged(choose: Any) -> Any:
 def test_a_perfect_tagger_has_the_interval_of_as_many_hits_as_pages() -> None:
     result = measured(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])))
     exact = stats.binomtest(result.clusters, result.clusters).proportion_ci(0.95, "exact")
-    assert (result.value, result.high) == (1.0, 1.0)
-    assert result.low == pytest.approx(exact.low)
+    assert ((result.value, result.high), result.low) == ((1.0, 1.0), pytest.approx(exact.low))
     assert "all agree" in result.method
     bare = [replace(document, id=f"bare {document.id}", entities=()) for document in DOCUMENTS]
     again = measured(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), [*DOCUMENTS, *bare])

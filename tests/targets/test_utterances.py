@@ -175,8 +175,7 @@ def test_queries_that_it_cannot_answer_are_refused(target: NluTarget) -> None:
 def test_a_word_is_a_token_and_unknown_ones_are_one(target: NluTarget) -> None:
     document = nlu_models.utterance("d", "play by nobody berg", ["O", "O", "B-artist", "I-artist"], "Play")
     page = page_of(target, document)
-    assert target.token_strings(page.ids.tolist()) == "play by [UNK] berg"
-    assert page.words.tolist() == [0, 1, 2, 3]
+    assert (target.token_strings(page.ids.tolist()), page.words.tolist()) == ("play by [UNK] berg", [0, 1, 2, 3])
     assert [target.labels[label] for label in page.labels] == [*document.tags]
     assert target.intents[page.intent] == "Play"
     assert (page.boxes == 0).all()
@@ -263,9 +262,7 @@ def test_a_saved_model_is_the_same_model(tmp_path: Path, characters: bool) -> No
     loaded = load_nlu(folder)
     for name, value in made.state_dict().items():
         np.testing.assert_array_equal(value, loaded.model.state_dict()[name], err_msg=name)
-    assert loaded.vocabulary == vocabulary
-    assert loaded.labels == nlu_models.TAGS
-    assert loaded.intents == nlu_models.INTENTS
+    assert (loaded.vocabulary, loaded.labels, loaded.intents) == (vocabulary, nlu_models.TAGS, nlu_models.INTENTS)
     assert (loaded.card.family, loaded.card.task) == ("BiLSTM-CRF", "intent-slots")
     assert loaded.card.vocabulary == len(vocabulary.words)
     assert ("character layer" in loaded.card.architecture) == characters
@@ -282,8 +279,7 @@ def test_it_is_opened_for_a_data_set_of_utterances(tmp_path: Path) -> None:
     page = target.encode(corpus.documents[0])
     assert page is not None
     (losses,) = target.ask([ask.TrainingLoss(page, 0, page.ids[:1])])
-    assert losses.shape == (1,)
-    assert load_nlu(folder, labels=nlu_models.TAGS[::-1]).labels == nlu_models.TAGS
+    assert (losses.shape, load_nlu(folder, labels=nlu_models.TAGS[::-1]).labels) == ((1,), nlu_models.TAGS)
     with pytest.raises(TargetError, match="labels are not the manifest's"):
         load_nlu(folder, labels=("O", "B-canary"))
 

@@ -68,8 +68,7 @@ def test_a_large_model_keeps_its_half_precision(
     assert exact.card.dtype == "float32"
     monkeypatch.setattr(weights, "LARGE", 1000)
     target = load_answering(half)
-    assert target.card.dtype == "bfloat16"
-    assert target.model.get_output_embeddings().weight.dtype == torch.float32
+    assert (target.card.dtype, target.model.get_output_embeddings().weight.dtype) == ("bfloat16", torch.float32)
     assert target.model.get_input_embeddings().weight.dtype == torch.bfloat16
     found, wanted = losses(target, corpus), losses(exact, corpus)
     assert np.abs(found - wanted).max() < 0.05 * np.abs(wanted).max()

@@ -58,14 +58,12 @@ def test_a_model_is_trained_once_with_its_guarantee_beside_it(start, corpus, tmp
     assert (card.unit, card.n_units) == ("provider", 6)
     assert card.epsilon is not None
     assert 7.9 < card.epsilon <= 8.0
-    assert card.delta == pytest.approx(6**-1.1)
-    assert (card.steps, card.expected_units, card.max_norm) == (5, 4.0, 1.0)
+    assert (card.delta, (card.steps, card.expected_units, card.max_norm)) == (pytest.approx(6**-1.1), (5, 4.0, 1.0))
     assert card.secure
     assert (card.trained, card.embeddings) == ("full", False)
     assert (card.trained_parameters, card.frozen_parameters) == (2, 6)
     before = (model / "model.safetensors").read_bytes()
-    assert train(start, corpus, tmp_path / "out") == model
-    assert (model / "model.safetensors").read_bytes() == before
+    assert (train(start, corpus, tmp_path / "out"), (model / "model.safetensors").read_bytes()) == (model, before)
     assert train(start, corpus, tmp_path / "out", replace(QUICK, rows=3)) == model
     assert train(start, corpus, tmp_path / "out", replace(QUICK, epsilon=4.0)) != model
 

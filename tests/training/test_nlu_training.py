@@ -68,8 +68,7 @@ def test_early_stopping_keeps_the_weights_of_the_lowest_validation_loss(tmp_path
     losses = [epoch["eval_loss"] for epoch in history]
     best = int(np.argmin(losses))
     assert len(history) == best + 1 + 3 < 40
-    assert training_progress(tmp_path).epoch == best + 1
-    assert training_progress(tmp_path).step == history[best]["step"]
+    assert (training_progress(tmp_path).epoch, training_progress(tmp_path).step) == (best + 1, history[best]["step"])
     assert loss_of(target, wrong) == pytest.approx(losses[best], rel=1e-4)
     whole = fit_nlu(documents, wrong, replace(stopping, patience=None), tmp_path / "whole")
     assert loss_of(whole, wrong) > loss_of(target, wrong)

@@ -88,8 +88,7 @@ def test_a_baseline_of_an_adapter_is_trained_as_it_was(
     }
     assert load(folder).labels == tiny.LABELS
     origin = json.loads((folder / "docaudit-origin.json").read_text())
-    assert origin["adapter"] == words
-    assert origin["start"] == [digest.hex() for digest in open_checkpoint(base).weights]
+    assert (origin["adapter"], origin["start"]) == (words, [digest.hex() for digest in open_checkpoint(base).weights])
     opened = open_scan(ScanOptions(adapter, tmp_path / "data", tmp_path / "report", references={"baselines": [folder]}))
     cards = [reference.card for reference in opened.prepared.same_kind if reference.role == "baseline-0"]
     assert [card.recipe for card in cards] == [{"adapter": words}]

@@ -37,8 +37,7 @@ def page_of(club):
 
 
 def test_no_two_clubs_share_name_or_crest_and_no_two_audited_ones_a_prefix(clubs):
-    assert len({fold(club.name) for club in clubs}) == len(clubs)
-    assert len({club.crest for club in clubs}) == len(clubs)
+    assert (len({fold(club.name) for club in clubs}), len({club.crest for club in clubs})) == (len(clubs), len(clubs))
     assert len({club.prefix for club in clubs[: forms.N_PREFIXES]}) == forms.N_PREFIXES
 
 
