@@ -270,8 +270,7 @@ def leaves(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 def mutate(content: Any, rng: random.Random) -> Any:
     """The content with one number, text or entry changed, added or taken out."""
     changed = copy.deepcopy(content)
-    path = rng.choice(list(leaves(changed)))
-    inner = changed
+    path, inner = rng.choice(list(leaves(changed))), changed
     for part in path[:-1]:
         inner = inner[part]
     value = inner[path[-1]]
@@ -296,8 +295,7 @@ def test_no_change_of_a_record_or_of_its_attestation_goes_unseen(
 ) -> None:
     whole = {name: (out / name).read_bytes() for name in ("record.json", FILE_NAME, "report.pdf", "report.html")}
     record, statement = json.loads(whole["record.json"]), statement_of(out)
-    envelope = json.loads(whole[FILE_NAME])
-    unseen = []
+    envelope, unseen = json.loads(whole[FILE_NAME]), []
     for number in range(first, first + MUTATIONS):
         rng = random.Random(number)
         kind = ("record", "record", "record", "record", "record", "statement", "envelope", "bytes")[number % 8]

@@ -55,8 +55,7 @@ def test_a_scan_writes_record_and_reports_and_exits_11_when_it_cannot_decide(mod
     reports = {"report.pdf", "report.html", "measurements.csv"}
     assert {path.name for path in out.iterdir()} == {".lock", "record.json", "evidence", *reports}
     assert (out / "evidence").stat().st_mode & 0o777 == 0o700
-    record = records.read(out)
-    statuses = {"memorisation": "inapplicable"}
+    record, statuses = records.read(out), {"memorisation": "inapplicable"}
     statuses |= dict.fromkeys(("reconstruction", "attribute_inference", "membership"), "completed")
     statuses |= dict.fromkeys(("provider_membership", "redaction", "canaries"), "skipped")
     assert {attack.attack: attack.status for attack in record.attacks} == statuses

@@ -83,8 +83,7 @@ def invoke(*arguments):
 
 
 def test_a_demo_that_was_finished_is_shown_and_not_run_again(done_before, unscanned):
-    before = files(done_before)
-    done = invoke("--out", done_before)
+    before, done = files(done_before), invoke("--out", done_before)
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
     assert "already done" in said
@@ -112,8 +111,7 @@ def test_a_folder_of_something_else_is_left_alone(holds, done_before, unscanned,
         records.write(example_records.violated()[0], place / "record.json")
     else:
         (place / "thesis.txt").write_text("mine")
-    before = files(place)
-    refused = invoke("--out", place)
+    before, refused = files(place), invoke("--out", place)
     assert (refused.exit_code, files(place)) == (2, before)
     assert "Scanning" not in refused.output
     assert "name a folder that is empty or not there yet" in " ".join(refused.output.split())

@@ -271,8 +271,7 @@ def test_false_alarms_of_whole_comparisons_stay_rare(tmp_path):
     """Two models that find each field with the same chance, three groups of fields: a diff says a word in few of 30."""
     rng = np.random.default_rng(3)
     names = ("excess_pr.unique", "excess_pr.unique.lowest_loss", "excess_pr.repeated")
-    labels = [f"d{place}" for place in range(24)]
-    alarms = 0
+    labels, alarms = [f"d{place}" for place in range(24)], 0
     for index in range(30):
         sides = []
         for side in "ab":

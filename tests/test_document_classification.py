@@ -69,8 +69,7 @@ def test_accuracy_is_measured_against_naming_the_commonest_class(corpus: Corpus,
 def test_pages_of_a_class_that_the_model_lacks_are_counted_and_left_out_and_refused_where_no_member_is_left(
     model: Path, tmp_path: Path
 ) -> None:
-    made = list(documents())
-    task = Task("document-classification", (*encoder_zoo.CLASSES, "memo"))
+    made, task = list(documents()), Task("document-classification", (*encoder_zoo.CLASSES, "memo"))
     manifest = Manifest(schema=1, name="pages", task=task, membership=Membership("random"))
     for place, split in ((12, "heldout"), (2, "member")):
         changed = [*made]

@@ -49,8 +49,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def drawn(tiny_corpus: Path, tmp_path: Path) -> Path:
     """A data set whose membership docaudit drew."""
     data = shutil.copytree(tiny_corpus, tmp_path / "data")
-    corpus = manifests.load(data)
-    membership = Membership("random", DAY, "docaudit import")
+    corpus, membership = manifests.load(data), Membership("random", DAY, "docaudit import")
     manifests.write(data, replace(corpus.manifest, membership=membership), corpus.documents)
     return data
 

@@ -163,8 +163,7 @@ def test_a_sweep_keeps_the_evidence_of_every_checkpoint_apart(checkpoints, data,
 
 
 def test_a_second_run_says_that_its_outcomes_were_read_from_the_journal_and_when_they_were_computed(scan, tmp_path):
-    first = scan(tmp_path)
-    timing = records.read(tmp_path).timing
+    first, timing = scan(tmp_path), records.read(tmp_path).timing
     assert timing.outcomes > 0
     assert (timing.resumed, timing.oldest, timing.origin) == (0, None, "")
     assert "journal" not in first
@@ -172,8 +171,7 @@ def test_a_second_run_says_that_its_outcomes_were_read_from_the_journal_and_when
     (journal,) = (tmp_path / "evidence").glob("journal-*.jsonl")
     journal.with_suffix(".begun").write_text("2026-01-05T23:59:00+00:00")
     os.utime(journal, (0, dt.datetime(2026, 1, 6, 8, tzinfo=dt.UTC).timestamp()))
-    second = scan(tmp_path)
-    again = records.read(tmp_path).timing
+    second, again = scan(tmp_path), records.read(tmp_path).timing
     count = f"{again.outcomes:,} of {again.outcomes:,} outcomes"
     said = f"{count} were computed from 2026-01-05 to 2026-01-06 and read from the journal"
     assert again.origin == said

@@ -27,8 +27,7 @@ class Clock:
 
 def run_of(tmp_path, *, minutes=40.0, start=None, clock=None, inputs=None, tiny=True):
     clock = clock or Clock()
-    said = []
-    tables = Tables(tmp_path / "out", tmp_path / "work", tiny=tiny)
+    said, tables = [], Tables(tmp_path / "out", tmp_path / "work", tiny=tiny)
     ends = clock() + 60 * minutes
     times = (ends, MOST_SECONDS, clock, start or here(clock))
     run = Run(tmp_path / "work", inputs or Inputs(), "cpu", tiny, tables, *times, said.append)

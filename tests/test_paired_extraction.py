@@ -48,8 +48,7 @@ def test_questions_of_one_document_are_not_independent():
 
 def test_a_countermeasure_without_effect_is_rarely_credited():
     """Nothing but noise between two runs: p is under 0.05 in about 5 % of cases."""
-    random = np.random.default_rng(3)
-    low = 0
+    random, low = np.random.default_rng(3), 0
     for _ in range(40):
         sides = [extraction(random.random(60) < 0.3, np.zeros(60)) for _ in range(2)]
         low += rows(*sides)["net"].p <= 0.05

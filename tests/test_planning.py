@@ -89,8 +89,7 @@ def planned(made, *limits, budget="standard", costs=None):
 
 def checked_blindly(made, *limits, budget="standard"):
     """With the blind check, as on the command line."""
-    policy = checked(Policy(1, "mine", limits))
-    costs = at_most(made, budget)
+    policy, costs = checked(Policy(1, "mine", limits)), at_most(made, budget)
     return plan_limits(made, policy, budget, costs, blind_checks(made, policy, budget, costs))
 
 
@@ -191,8 +190,7 @@ def test_fewer_baselines_than_a_budget_wants_weaken_memorisation():
 
 def same_words(found):
     """The same pages, their words as the lot would have them."""
-    rng = np.random.default_rng(3)
-    names = ["tea", "milk", "rice", "salt", "oil"]
+    rng, names = np.random.default_rng(3), ["tea", "milk", "rice", "salt", "oil"]
     return [replace(one, words=tuple(Word(str(word)) for word in rng.choice(names, 3))) for one in found]
 
 
@@ -285,8 +283,7 @@ def test_all_methods_of_a_question_must_pass(monkeypatch):
 def test_the_chance_to_pass_the_whole_policy_is_one_number_with_the_checks_share():
     made = corpus(pages(150, 150), "token-classification")
     found = planned(made, AUC, EXCESS, limit("reconstruction", "excess_hamming.unique", max=0.1))
-    chances = [one.resolution.pass_power for one in found.limits]
-    whole = found.joint
+    chances, whole = [one.resolution.pass_power for one in found.limits], found.joint
     assert whole.chance == pytest.approx(0.95 * chances[0] * chances[1] * chances[2])
     assert not whole.blocked
     said = f"A leak-free model would pass all 3 limits in about {100 * whole.chance:.0f} % of audits."

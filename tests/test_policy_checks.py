@@ -79,8 +79,7 @@ def test_a_check_of_weight_w_is_adjusted_as_w_equal_checks_are(rows: list[tuple[
 
 
 def test_settling_twice_changes_nothing() -> None:
-    limits = (limit(max=0.2),)
-    checks = (check("blind", 0.01, "confounded"), check("epsilon", 0.3))
+    limits, checks = (limit(max=0.2),), (check("blind", 0.01, "confounded"), check("epsilon", 0.3))
     once = settle(tiny.record(completed(normal("leak", -0.4, 0.04, 0.0), checks=checks)), limits)
     assert settle(once, limits) == once
     (result,) = once.attacks
@@ -160,8 +159,7 @@ def test_a_check_that_could_not_be_made_is_no_control() -> None:
 
 def test_documents_that_explain_the_number_are_called_a_leak_in_one_of_twenty() -> None:
     """Numbers that are just what the control explains: the violation's error rate holds."""
-    rng = np.random.default_rng(5)
-    audits = 2000
+    rng, audits = np.random.default_rng(5), 2000
     for controlled in ("blind", "reference"):
         wrong = 0
         for _ in range(audits):

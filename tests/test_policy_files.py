@@ -271,8 +271,7 @@ def test_the_policy_of_a_verdict_is_named_with_its_hash_and_whether_it_was_decla
     policy, default = load(str(written(tmp_path, TOML))), load("default")
     laxer = load(str(written(tmp_path, TOML.replace("0.65", "0.99"), "laxer.toml")))
     assert policy.origin is not None
-    digest = policy.origin.sha256
-    own = identity(scanned(policy=policy), policy)
+    digest, own = policy.origin.sha256, identity(scanned(policy=policy), policy)
     assert (own.state, own.warning, own.sha256) == ("declared", "", digest)
     assert own.sentence == f"ours (the owner's own, SHA-256 {digest[:12]}, declared before the scan)"
     assert identity(scanned(policy=default), default).sentence.startswith("default (shipped with docaudit, unchanged, ")

@@ -98,8 +98,7 @@ def test_a_public_model_with_other_tokens_or_the_targets_own_weights_is_refused(
 def test_workers_elsewhere_open_the_same_public_model(place, tmp_path):
     found = opened(place, tmp_path / "out", auxiliary=place / "t5")
     (attack,) = found.attacks
-    attack = replace(attack, n_candidates=8, n_attempts=2)
-    filled = fill_references(found, SILENT)
+    attack, filled = replace(attack, n_candidates=8, n_attempts=2), fill_references(found, SILENT)
     source = execution.work_source(found, attack, found.target, filled)
     trials = attack.trials(source.here.case)[:2]
     elsewhere = opened_elsewhere(source, tmp_path / "copies")
@@ -117,8 +116,7 @@ def test_a_udop_takes_the_same_public_model(place, tmp_path):
     (attack,) = found.attacks
     attack = replace(attack, n_candidates=6, n_attempts=1)
     case = Case(found.target, found.corpus, found.references_behind_defense(fill_references(found, SILENT)))
-    trials = attack.trials(case)
-    work = execution.AttackWork(attack, case, 0)
+    trials, work = attack.trials(case), execution.AttackWork(attack, case, 0)
     (outcome,) = dict(drive(work, trials[:1], 1)).values()
     assert len(outcome["attack"][0]["tokens"]) == len(outcome["truth"])
 

@@ -22,8 +22,7 @@ COMMANDS = 3
 @pytest.fixture(scope="module")
 def forms(tmp_path_factory):
     """Annotated pages in train/ and test/, a LayoutLMv3 that `Trainer.save_model` wrote, and a tiny RoBERTa."""
-    root = tmp_path_factory.mktemp("forms")
-    divided = strangers.pages(8, 8)
+    root, divided = tmp_path_factory.mktemp("forms"), strangers.pages(8, 8)
     return SimpleNamespace(
         root=root,
         data=strangers.write_forms(root / "forms", divided),
@@ -37,8 +36,7 @@ def chats(tmp_path_factory):
     """Conversations about images in train.jsonl and test.jsonl, and a LoRA that `Trainer.save_model` wrote."""
     pytest.importorskip("peft")
     vlm_zoo.skip_unless_readable("llava")
-    root = tmp_path_factory.mktemp("chats")
-    divided = strangers.pages(4, 4)
+    root, divided = tmp_path_factory.mktemp("chats"), strangers.pages(4, 4)
     return SimpleNamespace(
         root=root,
         data=strangers.write_chat(root / "chats", divided),

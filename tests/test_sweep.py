@@ -92,8 +92,7 @@ CODES = st.sampled_from([0, 10, 11, None])
 @given(st.lists(CODES, min_size=1), st.randoms())
 def test_the_exit_code_is_the_worst_and_no_order_changes_it(codes, random):
     results = [CheckpointAudit(Checkpoint(None, 0), None, None if code is None else verdict(code)) for code in codes]
-    found = exit_code(results)
-    shuffled = results[:]
+    found, shuffled = exit_code(results), results[:]
     random.shuffle(shuffled)
     assert found == exit_code(shuffled)
     if set(codes) == {None}:
@@ -282,8 +281,7 @@ def test_a_trainer_state_that_would_never_end_is_not_read(tmp_path, monkeypatch)
 
 
 def test_public_documents_that_cannot_serve_exit_2(training_run, public_model, data, tmp_path):
-    text = (data / "documents.jsonl").read_text()
-    seen = shutil.copytree(data, tmp_path / "seen")
+    text, seen = (data / "documents.jsonl").read_text(), shutil.copytree(data, tmp_path / "seen")
     swapped = text.replace("public", "other").replace("member", "public").replace("other", "member")
     (seen / "documents.jsonl").write_text(swapped)
     none = tiny.corpus(tmp_path / "none", public=0, seed=7)

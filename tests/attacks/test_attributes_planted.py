@@ -36,8 +36,7 @@ LENGTHS = {"person": 2, "code": 3}
 
 def corpus(n_member=60, n_heldout=60, n_public=40, seed=0, task="mlm"):
     """Pages of a name of three words, and a value of two and one of three words; a word is the number of its token."""
-    rng = np.random.default_rng(seed)
-    documents = []
+    rng, documents = np.random.default_rng(seed), []
     splits = ["member"] * n_member + ["heldout"] * n_heldout + ["public"] * n_public
     for index, split in enumerate(splits):
         words, entities = [*rng.integers(10, 10**6, 3)], []
@@ -196,8 +195,7 @@ def test_memory_that_a_prior_hides_shows_beside_the_public_model():
 
 def test_a_tagger_is_held_against_the_public_language_model_when_no_tagger_was_given():
     data = corpus(task="token-classification")
-    tagger = Knowing(data, ids(data, "member"), CompletionLoss)
-    auxiliary = Knowing(data, seed=1)
+    tagger, auxiliary = Knowing(data, ids(data, "member"), CompletionLoss), Knowing(data, seed=1)
     assert Found(tagger, data, auxiliary=auxiliary)["excess.unique.calibrated"].low > 0.3
     assert {type(query) for query in auxiliary.asked} == {MaskedCompletionLoss}
     baseline = Knowing(data, kind=CompletionLoss, seed=2)
@@ -240,8 +238,7 @@ def test_losses_that_are_no_numbers_come_last():
 
 def test_the_list_holds_public_values_of_the_category_and_length_once_and_nothing_from_the_page():
     data = corpus(4, 4, 12)
-    member = data.documents[0]
-    public = data.of("public")
+    member, public = data.documents[0], data.of("public")
     # A public value that stands on the member's page too, outside any field.
     shared = public[0].text_of(public[0].entities[0]).split()
     member = replace(member, words=(*member.words, *map(Word, shared)))
@@ -294,8 +291,7 @@ def test_without_any_other_model_nothing_passes():
 
 
 def test_what_a_data_set_and_a_model_must_have_is_said():
-    attack = AttributeInference()
-    data = corpus(5, 5)
+    attack, data = AttributeInference(), corpus(5, 5)
     assert why(attack, Case(NoModel(data), data), "data") is None
     bare = replace(data, documents=data.of("member", "heldout"))
     assert "whose kind occurs in public documents" in why(attack, Case(NoModel(bare), bare), "data")
@@ -316,8 +312,7 @@ class TestAnswers:
     """Models that answer questions."""
 
     def data(self, n=60, category="amount"):
-        made = answering.corpus(n, n)
-        public = answering.corpus(30, 0, seed=5)
+        made, public = answering.corpus(n, n), answering.corpus(30, 0, seed=5)
         renamed = tuple(replace(one, id=f"p{one.id}", split="public") for one in public.documents)
         asked = [
             replace(one, questions=tuple(replace(question, category=category) for question in one.questions))
@@ -345,8 +340,7 @@ class TestAnswers:
         assert found.outcome() == "undecided"
 
     def test_a_value_that_no_question_asks_for_is_picked_with_a_question_of_its_own(self):
-        data = self.data(90)
-        value = Entity("e", "total", "amount", (2,))
+        data, value = self.data(90), Entity("e", "total", "amount", (2,))
         documents = tuple(
             replace(one, entities=(value,), questions=one.questions if number % 2 else ())
             for number, one in enumerate(data.documents)
@@ -398,8 +392,7 @@ def test_a_calibrated_loss_prefers_what_the_target_alone_likes(target, public):
     np.testing.assert_array_equal(calibrate(target, None, alike=True), target)
     with np.errstate(invalid="ignore"):
         difference = target - public
-    found = calibrate(target, public, alike=True)
-    finite = np.isfinite(difference)
+    found, finite = calibrate(target, public, alike=True), np.isfinite(difference)
     np.testing.assert_array_equal(found[finite], difference[finite])
     assert np.isposinf(found[~finite]).all()
     combined = calibrate(target, np.zeros(n), alike=False)

@@ -157,8 +157,7 @@ class Table(Analytic):
 def test_descent_ends_where_no_single_change_is_lower(seed, kinds):
     rng = np.random.default_rng(seed)
     losses = rng.integers(kinds, size=(4, 4, 4)).astype(float)  # with few kinds, many ties
-    start = rng.integers(4, size=3)
-    target = Table(losses)
+    start, target = rng.integers(4, size=3), Table(losses)
     numbers, loss = answered(search.descend_from(scorer(target), len(IDS), start), target)
     assert loss == losses[tuple(numbers)] <= losses[tuple(start)]
     for place, candidate in itertools.product(range(3), range(4)):

@@ -145,8 +145,7 @@ def test_the_loss_of_a_masked_model_is_the_surprise_of_each_word_masked_alone(tm
     attempt = ByMasks(2).scorer(case.target, found)(numbers)
     ((_, losses),) = drive(SimpleNamespace(attempt=lambda trial: attempt), [Trial("t", "t")], 1)
     costs = case.target.costs(canary.prefix, 3, planted.DIGITS)
-    alone = [-np.log(softmax(-row)) for row in costs]
-    uniform = np.log(10)
+    alone, uniform = [-np.log(softmax(-row)) for row in costs], np.log(10)
     exact = sum(row[number] for row, number in zip(alone, (1, 2, 3), strict=True))
     # Of the second, the last word alone stands beside the right ones.
     assert losses == pytest.approx([exact, 2 * uniform + alone[2][4], 3 * uniform])

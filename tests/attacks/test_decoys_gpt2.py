@@ -60,8 +60,7 @@ def learned(folder: Path, corpus: Corpus, documents: Sequence[Document], seed: i
 
 
 def test_a_model_that_knows_whole_rows_answers_beside_decoys_and_not_beside_a_gap(tmp_path: Path) -> None:
-    corpus = as_text(answering.corpus(16, 16))
-    others = as_text(answering.corpus(16, 0, seed=9))
+    corpus, others = as_text(answering.corpus(16, 16)), as_text(answering.corpus(16, 0, seed=9))
     target = learned(tmp_path / "target", corpus, corpus.of("member"), 0)
     baseline = learned(tmp_path / "baseline", others, others.of("member"), 1)
     attack = Memorisation(contexts=("exact", "decoy"), n_decoys=5)

@@ -46,9 +46,7 @@ def test_a_reference_that_tells_members_from_others_leaves_membership_undecided(
 
 
 def test_references_that_saw_neither_are_rarely_taken_for_others() -> None:
-    rng = np.random.default_rng(0)
-    member = np.arange(150) < 75
-    alarms = 0
+    rng, member, alarms = np.random.default_rng(0), np.arange(150) < 75, 0
     for _ in range(400):
         losses, references = rng.gamma(2, 1, (2, 150))
         scored = ScoredDocuments((), member, {"loss": -losses, "calibrated": references - losses}, {}, 0, ())

@@ -145,8 +145,7 @@ def test_a_public_language_model_is_no_reference_for_a_tagger():
 
 
 def test_a_reference_that_reads_other_tokens_is_not_compared():
-    whole = corpus(20, 20)
-    other = KnowingMasks(seed=1, vocabulary=500)
+    whole, other = corpus(20, 20), KnowingMasks(seed=1, vocabulary=500)
     document = whole.documents[0]
     asked = masked_losses(other, document, KnowingMasks().encode(document), 3)
     with pytest.raises(StopIteration) as ended:

@@ -132,16 +132,14 @@ def audit():
     references = References(
         baselines=(Knowing(seed=1), Knowing(seed=2)), pretrained=Knowing(seed=3), splits=split_models(members, 8, 1.5)
     )
-    case = Case(target, whole, references)
-    attack = MembershipInference(n_adapted=150)
+    case, attack = Case(target, whole, references), MembershipInference(n_adapted=150)
     return attack, case, *run(attack, case)
 
 
 def test_the_area_is_what_the_leak_makes_it(audit):
     findings = audit[-1]
     # The loss sorts as the logit confidence does: a leak of 1.5 against a spread of difficulty 2 and noise 1.
-    truth = norm.cdf(1.5 / np.sqrt(2 * (SPREAD**2 + 1)))
-    found = measured(findings, "auc.loss")
+    truth, found = norm.cdf(1.5 / np.sqrt(2 * (SPREAD**2 + 1))), measured(findings, "auc.loss")
     assert found.low <= truth <= found.high
     # What others say of a document takes its difficulty away.
     for score in ("calibrated", "lira", "rmia"):

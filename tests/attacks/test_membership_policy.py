@@ -148,8 +148,7 @@ def test_documents_that_occur_twice_among_the_members_are_a_group_of_their_own()
 
 
 def test_copies_of_a_document_are_counted_once():
-    names = [f"m{number}" for number in range(3)] * 10
-    whole = corpus(300, 300, n_questions=1)
+    names, whole = [f"m{number}" for number in range(3)] * 10, corpus(300, 300, n_questions=1)
     more = [dataclasses.replace(whole.document(name), id=f"{name}-{place}") for place, name in enumerate(names)]
     whole = dataclasses.replace(whole, documents=(*whole.documents, *more))
     case = Case(Sure([f"m{number}" for number in range(3)]), whole, References(baselines=(Knowing(seed=1),)))
@@ -158,8 +157,7 @@ def test_copies_of_a_document_are_counted_once():
 
 
 def test_too_few_held_out_documents_leave_the_shipped_limit_undecided():
-    whole = corpus(60, 60)
-    references = References(baselines=(Knowing(seed=1),))
+    whole, references = corpus(60, 60), References(baselines=(Knowing(seed=1),))
     shipped = [limit for limit in load("default").limits if limit.metric == "low_fpr_advantage"][:1]
     _, verdict = verdict_of(MembershipInference(), Case(Knowing(seed=2), whole, references), tuple(shipped))
     (decision,) = verdict.decisions

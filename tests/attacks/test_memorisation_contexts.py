@@ -68,8 +68,7 @@ def test_no_text_leaves_no_word_and_no_ink_in_a_words_box():
 
 
 def test_brightness_is_a_factor_up_to_white():
-    view = brightened(page())
-    expected = np.minimum(np.asarray(drawn()) * BRIGHTNESS, 255)
+    view, expected = brightened(page()), np.minimum(np.asarray(drawn()) * BRIGHTNESS, 255)
     assert np.abs(np.asarray(view.image) - expected).max() <= 1
     assert view.words == WORDS
 

@@ -43,8 +43,7 @@ def verdict(found, min_power=None):
 def test_two_models_that_misread_other_pages_are_not_called_unequal():
     corpus = answering.corpus(150, 150)
     heldout = corpus.of("heldout")
-    target = Answering(misread(heldout[:9]))
-    baseline = Answering(misread(heldout[9:14]))
+    target, baseline = Answering(misread(heldout[:9])), Answering(misread(heldout[9:14]))
     found = Found(EXACT, case(target, corpus, baseline))
     gap = found.by_name["anls_gap.heldout"]
     assert gap.value == pytest.approx(-4 / 150), "2.7 points, over the 2 points that were a limit by themselves"
@@ -156,8 +155,7 @@ def test_the_contexts_that_decide_follow_from_the_parameters_alone():
 
 
 def test_a_context_whose_own_control_fails_is_left_out_and_lets_nothing_pass():
-    corpus = answering.corpus(150, 150)
-    words = "How much is the total?"
+    corpus, words = answering.corpus(150, 150), "How much is the total?"
     for document in corpus.documents:
         asked = replace(document.questions[0], paraphrases=(words,))
         corpus = answering.changed(corpus, document.id, questions=(asked,))
@@ -263,8 +261,7 @@ def table_of(gained, lost, n):
         asked[number] = AskedQuestion(Document(f"d{number}", "member", (), questions=(own,)), own)
     target, baseline = np.zeros((2, n))
     target[:gained], baseline[gained : gained + lost] = 1, 1
-    none = np.zeros(n)
-    results = Results(np.ones(n, bool), target, baseline)
+    none, results = np.zeros(n), Results(np.ones(n, bool), target, baseline)
     said = (np.full(n, "proven"), np.ones(n, bool), np.ones(n, bool), np.full(n, "person"))
     return QuestionTable(asked, *said, np.arange(n), {"exact": results}, none[:, None], none[:, None])
 

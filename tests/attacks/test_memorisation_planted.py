@@ -359,8 +359,7 @@ def test_the_record_holds_no_text_and_the_evidence_does():
         for word in document.words:
             if not word.text.endswith(":"):
                 assert word.text not in recorded
-    first = found.evidence[0]
-    document = corpus.documents[0]
+    first, document = found.evidence[0], corpus.documents[0]
     assert first["value"] == list(document.questions[0].answers)
     assert first["exact"]["target"] == document.questions[0].answers[0]
     assert first["exact"]["extracted"] is True
@@ -423,8 +422,7 @@ def test_what_a_model_remembers_beside_any_value_shows_beside_decoys_alone(boxes
         for document in corpus.documents:
             bare = tuple(Word(word.text) for word in document.words)
             corpus = answering.changed(corpus, document.id, words=bare, size=None)
-    target = Recognising(memory_of(corpus.of("member")[:12]))
-    baseline = Answering()
+    target, baseline = Recognising(memory_of(corpus.of("member")[:12])), Answering()
     attack = Memorisation(contexts=("exact", "decoy"), n_decoys=5)
     found = Found(attack, case(target, corpus, baseline))
     assert found.value("net") == found.value("extracted.member") == 0
@@ -457,8 +455,7 @@ def test_a_decoy_is_no_value_of_its_page_and_leaves_nothing_to_derive_the_answer
     near = page.questions[0].answers[0][:-1] + "b"
     odd = corpus.of("heldout")[0]
     corpus = answering.changed(corpus, odd.id, questions=(replace(odd.questions[0], answers=(near,)),))
-    asked = AskedQuestion(page, page.questions[0])
-    view = page_view(corpus, page)
+    asked, view = AskedQuestion(page, page.questions[0]), page_view(corpus, page)
     made = list(decoy_pages(corpus, asked, view, (2,), np.random.default_rng(0)))
     assert len(made) == 10, "five held-out pages with two values, a sixth whose value is nearly the answer"
     own = {answer for one in page.questions for answer in one.answers}
@@ -485,8 +482,7 @@ def test_decoys_are_drawn_on_images_in_place_of_the_value_or_not_at_all(pages, m
     left_out = Found(Memorisation(contexts=("exact", "decoy"), n_drawn_decoys=0), case(target, pages))
     assert isinstance(left_out.by_name["net.decoy"], Unresolved)
     document = pages.documents[0]
-    asked = AskedQuestion(document, document.questions[0])
-    page = page_view(pages, document)
+    asked, page = AskedQuestion(document, document.questions[0]), page_view(pages, document)
     words = find_answers([word.text for word in page.words], asked.spellings)
     view = replace_value(page, words, "zzzzzz")
     before, after = np.asarray(page.image), np.asarray(view.image)

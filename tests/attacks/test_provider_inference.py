@@ -37,8 +37,7 @@ def rng(seed=0):
 
 def planted(n_members=60, n_others=60, effect=2.0, features=(*FEATURES, *MEMORY), seed=0):
     """Gaussian features that training moves by `effect` deviations, the way that speaks for membership."""
-    draw = rng(seed)
-    n = n_members + n_others
+    draw, n = rng(seed), n_members + n_others
     member = draw.permutation(np.arange(n) < n_members)
     columns = {
         name: draw.normal(0, 1, n) + effect * member * (-1 if name in LOWER else 1)
@@ -47,8 +46,7 @@ def planted(n_members=60, n_others=60, effect=2.0, features=(*FEATURES, *MEMORY)
     }
     if "memory_similarity" in features:
         columns["memory_similarity"] = (draw.random(n) < (0.8 if effect else 0.3) * member + 0.1) * 0.6
-    questions = draw.integers(1, 20, n)
-    names = tuple(f"provider {number}" for number in range(n))
+    questions, names = draw.integers(1, 20, n), tuple(f"provider {number}" for number in range(n))
     user = draw.normal(0, 1, n) + effect * member if "loss_change" in features else None
     return ProviderTable(names, member, questions, np.ones(n, np.int64), columns, user)
 
@@ -183,8 +181,7 @@ def test_a_missing_feature_is_the_median_of_the_training_share():
     table = planted(effect=3.0, features=("accuracy",))
     column = table.features["accuracy"].copy()
     known = methods.training_share(table.member, SHARE, rng(0))
-    place = int(np.setdiff1d(np.arange(len(table.names)), known)[0])
-    probabilities = []
+    place, probabilities = int(np.setdiff1d(np.arange(len(table.names)), known)[0]), []
     for value in (np.nan, np.median(column[known])):
         column[place] = value
         probabilities.append(methods.partial_knowledge(column[:, None], table.member, SHARE, 0)[place])
@@ -217,8 +214,7 @@ def thresholds(draw, n=90, n_seeds=25, leak=0.7):
     What it reaches hangs on whom it knows, as it does for a forest, and costs nothing to fit.
     """
     member = draw.permutation(np.arange(n) < n // 2)
-    feature = draw.normal(0, 1, n) + leak * member
-    calls = np.full((n_seeds, n), np.nan)
+    feature, calls = draw.normal(0, 1, n) + leak * member, np.full((n_seeds, n), np.nan)
     for seed in range(n_seeds):
         known = methods.training_share(member, SHARE, rng(seed))
         rest = np.setdiff1d(np.arange(n), known)
@@ -302,8 +298,7 @@ def rows_of(table, rows):
 
 def tables():
     """Tables that lack something, and the empty one."""
-    full = planted(20, 20)
-    few = planted(2, 30)
+    full, few = planted(20, 20), planted(2, 30)
     holes = {name: np.where(np.arange(40) % 3 == 0, np.nan, column) for name, column in full.features.items()}
     return {
         "full": full,
@@ -436,8 +431,7 @@ def test_scores_that_are_mostly_the_same_reach_every_false_positive_rate():
 
 
 def test_the_questions_compared_are_its_power_and_figures_hold_both_sides():
-    table = planted(20, 20)
-    found = by_name(measured_on("full"))["questions_a_provider"]
+    table, found = planted(20, 20), by_name(measured_on("full"))["questions_a_provider"]
     assert found.value == np.median(table.n_questions)
     assert found.low <= found.value <= found.high
     assert (found.null, found.null_kind, found.unit) == (None, None, "providers")

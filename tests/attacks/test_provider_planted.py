@@ -40,8 +40,7 @@ def question(key):
 
 def documents_of(provider, splits, rng, lacking=("iban",)):
     """A provider's documents; kept-aside ones lack the keys in `lacking`."""
-    mark = value(rng)
-    constants = {key: value(rng) for key in CONSTANT}
+    mark, constants = value(rng), {key: value(rng) for key in CONSTANT}
     for number, split in enumerate(splits):
         words, questions = [mark], []
         for key, category in KEYS.items():
@@ -55,8 +54,7 @@ def documents_of(provider, splits, rng, lacking=("iban",)):
 
 
 def corpus(n_in=30, n_out=30, n_heldout=3, lacking=("iban",), assigned="by-provider", seed=0):
-    rng = np.random.default_rng(seed)
-    documents = []
+    rng, documents = np.random.default_rng(seed), []
     for number in range(n_in + n_out):
         own = ["member"] * 2 if number < n_in else []
         # The order of names says nothing about the side.
@@ -205,8 +203,7 @@ def test_outcomes_do_not_depend_on_how_many_are_in_flight():
 
 
 def test_names_that_differ_by_case_or_spacing_only_are_one_provider():
-    data = corpus(3, 3)
-    spelled = ("Company  {}", "COMPANY {}", "company {}")
+    data, spelled = corpus(3, 3), ("Company  {}", "COMPANY {}", "company {}")
     written = [
         replace(document, provider=spelled[place % 3].format(document.provider.split()[1]))
         for place, document in enumerate(data.documents)
@@ -283,8 +280,7 @@ def test_a_reference_without_a_finite_number_is_said_and_the_primary_method_stay
 
 
 def test_documents_without_a_provider_and_providers_without_one_to_ask_about_are_counted():
-    data = corpus(3, 3)
-    rng = np.random.default_rng(9)
+    data, rng = corpus(3, 3), np.random.default_rng(9)
     extra = [
         *documents_of("only in training", ["member"], rng),
         *(replace(one, questions=()) for one in documents_of("silent", ["heldout"], rng)),

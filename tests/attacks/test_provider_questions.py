@@ -124,8 +124,7 @@ def test_a_document_is_asked_with_each_answer_gone_and_with_no_question_before_a
 def test_what_is_removed_is_blurred_in_the_image(tmp_path):
     noise = np.random.default_rng(0).integers(0, 256, (600, 800, 3), np.uint8)
     Image.fromarray(noise).save(tmp_path / "page.png")
-    document = replace(PAGE, image="page.png")
-    target = Scripted(SCRIPT)
+    document, target = replace(PAGE, image="page.png"), Scripted(SCRIPT)
     told(ask_about(Case(target, replace(corpus(document), root=tmp_path)), document))
     (whole, cleared) = (np.asarray(view.image) for question, view in target.views if question == "What is the total?")
     assert (whole == noise).all()

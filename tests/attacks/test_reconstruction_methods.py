@@ -110,8 +110,7 @@ def test_an_attack_that_misses_a_memory_of_two_spreads_is_too_weak_for_a_pass(ov
 
 
 def test_planting_a_memory_asks_the_target_nothing(monkeypatch):
-    corpus = planted.corpus(12, 12)
-    counts = []
+    corpus, counts = planted.corpus(12, 12), []
     for silent in (False, True):
         if silent:
             monkeypatch.setattr(cdmi, "rebuilds", lambda *_: iter(()))
@@ -141,8 +140,7 @@ def test_an_ignorant_classifier_shows_no_excess_by_any_method():
 
 
 def test_what_the_owner_can_give_is_nothing_that_the_data_set_lacks():
-    corpus = planted.corpus(2, 2)
-    attack = Reconstruction()
+    corpus, attack = planted.corpus(2, 2), Reconstruction()
     assert why(attack, Case(NoModel(corpus), corpus), "data") is None
     assert "no auxiliary model" in why(attack, Case(NoModel(corpus), corpus), "missing")
     assert (
@@ -162,8 +160,7 @@ def test_held_out_documents_that_were_trained_on_are_said_and_decide_nothing():
     """All documents were trained on, and then divided at random into members and held-out ones."""
     corpus = planted.corpus(150, 150)
     everyone = {document.id for document in corpus.documents}
-    target = planted.Planted(corpus.documents, everyone)
-    attack = Reconstruction(n_candidates=64)
+    target, attack = planted.Planted(corpus.documents, everyone), Reconstruction(n_candidates=64)
     _, findings = run(attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
     assert (measured(findings, "excess_pr.unique").value, measured(findings, "heldout_gain.unique").value) == (0, 1.0)
     assert confounded_of(findings).startswith("the unseen documents look trained on, unless this is chance. ")
@@ -183,8 +180,7 @@ def test_held_out_documents_that_only_the_lowest_loss_finds_trained_on_are_said_
 
 def test_documents_that_were_not_drawn_by_lot_or_differ_in_themselves_decide_nothing():
     corpus = planted.corpus(30, 30)
-    target = planted.Planted(corpus.documents)
-    public = planted.Planted(corpus.documents, seed=5)
+    target, public = planted.Planted(corpus.documents), planted.Planted(corpus.documents, seed=5)
     attack = Reconstruction(n_candidates=16, n_attempts=1)
     dated = replace(corpus, manifest=replace(corpus.manifest, membership=Membership("by-date")))
     _, findings = run(attack, planted.case(target, public, dated))
@@ -202,8 +198,7 @@ def test_documents_that_were_not_drawn_by_lot_or_differ_in_themselves_decide_not
 
 def with_lengths(corpus, n_long=20):
     """A field of `n_long` tokens and one of two after the words of every document."""
-    rng = np.random.default_rng(3)
-    documents = []
+    rng, documents = np.random.default_rng(3), []
     for document in corpus.documents:
         start = len(document.words)
         more = [Word(f"{token:04d}") for token in rng.integers(10, planted.VOCABULARY, n_long + 2)]
@@ -280,8 +275,7 @@ def test_coverage_counts_the_fields_that_were_attacked_and_the_unique_ones_among
     first = corpus.documents[0]
     unknown = replace(first, words=(*first.words[:-1], replace(first.words[-1], text="1")))
     corpus = replace(corpus, documents=(unknown, *corpus.documents[1:]))
-    target = planted.Planted(corpus.documents)
-    attack = Reconstruction(n_candidates=8, n_attempts=1)
+    target, attack = planted.Planted(corpus.documents), Reconstruction(n_candidates=8, n_attempts=1)
     made = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
     outcomes, findings = run(attack, made)
     found = {one.category: (one.attacked, one.unique, one.total) for one in findings.coverage}
@@ -346,8 +340,7 @@ def test_a_corpus_of_long_fields_alone_is_measured():
     corpus = with_lengths(planted.corpus(6, 6))
     documents = [replace(document, entities=document.entities[1:2]) for document in corpus.documents]
     corpus = replace(corpus, documents=tuple(documents))
-    target = planted.Planted(corpus.documents)
-    attack = Reconstruction(n_candidates=8, n_attempts=1)
+    target, attack = planted.Planted(corpus.documents), Reconstruction(n_candidates=8, n_attempts=1)
     _, findings = run(attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
     assert isinstance(measured(findings, "excess_pr.unique"), Unresolved)
     assert isinstance(measured(findings, TEXTS["reconstruction"].power), Unresolved)
@@ -379,8 +372,7 @@ class Windows(planted.Planted):
         self.card = replace(self.card, max_tokens=8)
 
     def encode(self, document, around=()):
-        whole = super().encode(document)
-        start = 0
+        whole, start = super().encode(document), 0
         if len(around):
             start = max(0, min((min(around) + max(around)) // 2 - 4, len(whole.ids) - 8))
         kept = slice(start, start + 8)

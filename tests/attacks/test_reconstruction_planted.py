@@ -104,8 +104,7 @@ def test_a_leaky_classifier_attacked_through_a_useless_public_model_is_undecided
 
 def test_more_memory_never_lowers_the_leak():
     corpus = planted.corpus(24, 16)
-    public = planted.Planted(corpus.documents, seed=5)
-    values = []
+    public, values = planted.Planted(corpus.documents, seed=5), []
     for k in (0, 4, 10, 24):
         target = planted.Planted(corpus.documents, {f"d{index}" for index in range(k)}, task="token-classification")
         _, findings = run(Reconstruction(), planted.case(target, public, corpus))
@@ -135,8 +134,7 @@ def test_repeated_values_are_a_row_of_their_own():
 
 def test_without_held_out_documents_nothing_is_decided():
     corpus = planted.corpus(80, 0)
-    target = planted.Planted(corpus.documents)
-    attack = Reconstruction()
+    target, attack = planted.Planted(corpus.documents), Reconstruction()
     _, findings = run(attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
     assert isinstance(measured(findings, "excess_pr.unique"), Unresolved)
     assert verdict(attack, findings).exit_code == 11
@@ -188,8 +186,7 @@ class Saturated(planted.Planted):
 
 def test_losses_that_say_nothing_are_no_power_and_never_a_pass():
     corpus = planted.corpus(150, 150)
-    public = planted.Planted(corpus.documents, seed=5)
-    attack = Reconstruction()
+    public, attack = planted.Planted(corpus.documents, seed=5), Reconstruction()
     target = Saturated(corpus.documents, task="token-classification")
     outcomes, findings = run(attack, planted.case(target, public, corpus))
     diagnostics = {item.name: item.value for item in findings.diagnostics}

@@ -130,8 +130,7 @@ def test_the_best_attempt_is_the_first_of_equals():
 
 
 def test_a_memoriser_is_surest_of_what_it_remembers():
-    corpus = planted.corpus(40, 40)
-    remembered = {f"d{number}" for number in range(10)}
+    corpus, remembered = planted.corpus(40, 40), {f"d{number}" for number in range(10)}
     target = planted.Planted(corpus.documents, remembered)
     case = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
     attack = Reconstruction(n_candidates=30)

@@ -75,8 +75,7 @@ def test_chances_follow_the_steps_of_the_attack():
     assert np.median(losses) == pytest.approx(1)
     step = Step(np.arange(4), np.log(public) * 0.5, losses, 1)
     grid = Grid((0.5,), (1.0,), (0.25,), (0.2, 0.6, 1.0))
-    found = chances(step, 0, grid, ATTACK)
-    mixed = target**0.25 * public**0.75
+    found, mixed = chances(step, 0, grid, ATTACK), target**0.25 * public**0.75
     assert found == pytest.approx([0.0, mixed[1] / mixed[:2].sum(), mixed[1] / mixed.sum()])
     arithmetic = chances(step, 0, grid, replace(ATTACK, mean="arithmetic"))
     mixed = 0.25 * target + 0.75 * public

@@ -92,16 +92,14 @@ def test_what_the_length_tells_is_no_lift_over_length():
 def test_the_numbers_are_those_of_scikit_learn():
     data = redacted.texts(24, told=False, seed=5)
     # A cue that is right two times out of three.
-    rng = np.random.default_rng(0)
-    documents = []
+    rng, documents = np.random.default_rng(0), []
     for one in data.documents:
         words = list(one.words)
         for entity in one.entities:
             kind = entity.category if rng.random() < 2 / 3 else redacted.KINDS[rng.integers(3)]
             words[entity.words[0] - 1] = Word(redacted.CUES[kind])
         documents.append(replace(one, words=tuple(words)))
-    attack = RedactionContext()
-    case = Case(redacted.Silent(), redacted.corpus(documents))
+    attack, case = RedactionContext(), Case(redacted.Silent(), redacted.corpus(documents))
     trials, outcomes, found = run(attack, case)
     told = gather(samples_of(case.corpus, "fixed", 5), list(zip(trials, outcomes, strict=True)))
     true, said = told.samples.classes, told.told
@@ -136,8 +134,7 @@ def test_folds_never_share_a_document_or_a_provider(n_folds, shape):
         )
         for number, (size, provider) in enumerate(shape)
     ]
-    data = redacted.corpus(documents)
-    attack = RedactionContext(n_folds=n_folds)
+    data, attack = redacted.corpus(documents), RedactionContext(n_folds=n_folds)
     assume(why(attack, Case(NoModel(data), data), "data") is None)
     samples = samples_of(data, "fixed", n_folds)
     for keys in (samples.documents, [data.document(span.document).provider or span.document for span in samples.spans]):
@@ -150,8 +147,7 @@ def test_folds_never_share_a_document_or_a_provider(n_folds, shape):
 
 
 def test_no_budget_samples_the_folds():
-    data = redacted.texts(12, told=True)
-    attack = RedactionContext()
+    data, attack = redacted.texts(12, told=True), RedactionContext()
     trials = attack.trials(Case(redacted.Tagging(), data))
     folds = [trial.id for trial in trials if trial.stratum == FOLDS]
     assert len(folds) == 5
@@ -225,8 +221,7 @@ def test_what_a_data_set_lacks_is_said_and_nothing_is_tried(data, reason, provid
 
 
 def test_what_a_plan_counts_is_documents_by_what_each_metric_needs():
-    rng = np.random.default_rng(0)
-    documents = []
+    rng, documents = np.random.default_rng(0), []
     for number in range(40):
         kinds = ["person"] * 9 + ["location"] * (number < 12) + ["url"] * (number < 3)
         sentences = [(["x", str(rng.integers(99))], kind, ["Xy"], ["said"]) for kind in kinds]
@@ -343,8 +338,7 @@ def test_a_model_that_remembers_its_members_makes_it_worse_for_them_alone(kind, 
 
 
 def test_a_model_that_remembers_rare_values_does_not_hide_behind_common_ones():
-    rng = np.random.default_rng(4)
-    documents = []
+    rng, documents = np.random.default_rng(4), []
     for number in range(160):
         kinds = ["person"] * 17 + ["location"]
         sentences = [

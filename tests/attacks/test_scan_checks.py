@@ -89,8 +89,7 @@ def test_a_scan_is_decided_by_them(
     world: World, tmp_path: Path, model: str, outcome: str, cause: str | None, words: str
 ) -> None:
     given = ["scan", world.model(model), world.folder / "data", "--out", tmp_path / "out", "--only", "membership"]
-    code = docaudit(*given).exit_code
-    record = records.read(tmp_path / "out")
+    code, record = docaudit(*given).exit_code, records.read(tmp_path / "out")
     assert {check.name for check in record.checks} == {"held-out documents", "way of writing"}
     decision = _verdict(record).decisions[0]
     assert (decision.outcome, decision.cause) == (outcome, cause), decision

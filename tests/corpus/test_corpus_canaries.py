@@ -130,8 +130,7 @@ def test_the_image_of_a_canarys_page_has_its_prefix_and_nothing_of_its_completio
         assert one.box is not None
         page = pages.page_of(corpus, one, one.completion)
         shown, bare = (np.asarray(image) for image in (pages.open_page(corpus, page), open_image(corpus, page)))
-        changed = (shown != bare).any(axis=2)
-        first = page.words[-2].box
+        changed, first = (shown != bare).any(axis=2), page.words[-2].box
         assert first is not None
         start = round(first[0])
         x0, y0, _, y1 = (round(value) for value in one.box)

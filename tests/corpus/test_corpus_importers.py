@@ -124,8 +124,7 @@ def test_reports_count_loosely_located_fields_apart(receipts: Path, tmp_path: Pa
 
 def test_sroie_words_fields_and_report(receipts: Path, tmp_path: Path) -> None:
     dst = tmp_path / "out" / "data"
-    report = sroie.convert(receipts, dst, ALL_MEMBERS, seed=1)
-    corpus = manifests.load(dst)
+    report, corpus = sroie.convert(receipts, dst, ALL_MEMBERS, seed=1), manifests.load(dst)
     first = corpus.document("000")
     assert [word.text for word in first.words] == [
         *("RED", "SHOP", "NO.", "1,", "JALAN", "A,"),

@@ -183,8 +183,7 @@ def test_problems_of_every_part_are_reported_together(lay_out: LayOut, settings:
     second = copy.deepcopy(receipt)
     second["entities"][0]["words"] = [7]
     second["links"] = [["e1", "e8"]]
-    found = problems(lay_out(settings, receipt, b"{", second))
-    lines = [2, 3, 3, 3]
+    found, lines = problems(lay_out(settings, receipt, b"{", second)), [2, 3, 3, 3]
     assert [problem.split()[0] for problem in found] == ["manifest.toml", *(f"documents.jsonl:{n}" for n in lines)]
     assert "id: in line 1 already (r1)" in found[2]
 
@@ -219,8 +218,7 @@ def test_no_message_holds_the_text_of_a_word(lay_out: LayOut, settings: Table, r
 def test_a_symbolic_link_out_of_the_folder_is_refused(
     link: str, lay_out: LayOut, settings: Table, receipt: Table, tmp_path: Path
 ) -> None:
-    folder = lay_out(settings, receipt)
-    outside = tmp_path / "outside"
+    folder, outside = lay_out(settings, receipt), tmp_path / "outside"
     (folder / link).rename(outside)
     (folder / link).symlink_to(outside)
     assert any("leaves DATA_DIR through a symbolic link" in problem for problem in problems(folder))
@@ -267,8 +265,7 @@ names = st.text(string.ascii_letters + string.digits + "é ", min_size=1, max_si
 
 @st.composite
 def documents(draw: st.DrawFn, identifier: str) -> docs.Document:
-    boxed = draw(st.booleans())
-    side = st.floats(0, 500).map(lambda x: round(x, 1))
+    boxed, side = draw(st.booleans()), st.floats(0, 500).map(lambda x: round(x, 1))
     box = st.tuples(side, side, side, side).map(lambda b: (*map(min, b[:2], b[2:]), *map(max, b[:2], b[2:])))
     box = box.filter(lambda b: max(b) > 1)  # smaller ones are refused as shares of the page
     words = tuple(

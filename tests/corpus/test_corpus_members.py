@@ -68,8 +68,7 @@ def test_a_source_with_its_own_division_takes_names_too(tmp_path: Path) -> None:
         (folder / "seq.in").write_text("".join(f"play {part} {number}\n" for number in range(count)))
         (folder / "seq.out").write_text("O B-track I-track\n" * count)
         (folder / "label").write_text("PlayMusic\n" * count)
-    given = NamedMembers(("train-00001", "test-00003"))
-    stated = SourceOptions(assigned="by-date")
+    given, stated = NamedMembers(("train-00001", "test-00003")), SourceOptions(assigned="by-date")
     snips.convert(tmp_path / "snips", tmp_path / "out", HALVES, 0, given, options=stated)
     corpus = manifests.load(tmp_path / "out")
     assert {document.id for document in corpus.of("member")} == {"train-00001", "test-00003"}

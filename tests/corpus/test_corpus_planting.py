@@ -78,8 +78,7 @@ def test_the_new_data_set_holds_what_the_file_says_and_all_that_was_there(
 )
 def test_labels_of_taggers_gain_the_canaries_tags_at_the_end(kind: str, names: bool, tmp_path: Path) -> None:
     before = MAKERS[kind](tmp_path / "data")
-    report = put_in(before, tmp_path / "out")
-    after = manifests.load(tmp_path / "out").manifest
+    report, after = put_in(before, tmp_path / "out"), manifests.load(tmp_path / "out").manifest
     added = ("B-canary", "I-canary") if names else ()
     assert (after.task.labels, report.labels) == ((*before.manifest.task.labels, *added), added)
     assert (after.task.kind, after.membership) == (before.manifest.task.kind, before.manifest.membership)
@@ -339,8 +338,7 @@ def test_the_manifests_table_names_one_file(table: str, problem: str, written: P
 
 
 def test_the_corpus_hash_covers_the_file_and_a_copy_of_its_files_is_the_same(written: Path, tmp_path: Path) -> None:
-    before = manifests.load(written)
-    seed = changed(written, tmp_path / "copy", seed=5)
+    before, seed = manifests.load(written), changed(written, tmp_path / "copy", seed=5)
     plain = changed(written, tmp_path / "plain")
     assert manifests.load(seed).sha256 != manifests.load(plain).sha256
     for name, path in manifests.files_of(before).items():

@@ -111,8 +111,7 @@ def test_sroie_by_company(real_data: Path, tmp_path: Path) -> None:
     picture twice."""
     shares: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}
     report = sroie.convert(real_data / "sroie", tmp_path / "out", shares, seed=7, division="by-provider")
-    corpus = manifests.load(tmp_path / "out")
-    notes = report.notes
+    corpus, notes = manifests.load(tmp_path / "out"), report.notes
     assert (notes["providers in"], notes["providers out"], notes["providers public"]) == (35, 34, 165)
     asked = asked_providers(corpus)
     assert (asked.n_in, asked.n_out, asked.unasked, asked.also_public) == (35, 34, 0, 0)

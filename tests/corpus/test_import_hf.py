@@ -54,8 +54,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_saved_data_set_of_tagged_words(saved: Path, tmp_path: Path) -> None:
-    report = hf.convert(saved, tmp_path / "out", ALL, 1)
-    corpus = manifests.load(tmp_path / "out")
+    report, corpus = hf.convert(saved, tmp_path / "out", ALL, 1), manifests.load(tmp_path / "out")
     assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == ("token-classification", tuple(TAGS))
     document = corpus.document("train-1")
     assert document.size == (200, 400)

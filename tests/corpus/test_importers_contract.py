@@ -49,8 +49,7 @@ def convert(kind: str, src: Path, dst: Path, shares: dict[Split, float] = ALL, *
 
 def refused(kind: str, src: Path) -> str:
     """What the command prints on a source that it must refuse, without a traceback and leaving nothing."""
-    before = sorted(src.parent.iterdir())
-    start = time.process_time()
+    before, start = sorted(src.parent.iterdir()), time.process_time()
     arguments = ["import", kind.split()[0], str(src), str(src.parent / "out")]
     result = docaudit(*arguments, terminal_width=1000)
     assert result.exit_code == 2, (result.output, result.exception)

@@ -41,8 +41,7 @@ def compare(name: str) -> None:
     """Compare the data set `out` with the text of a case, but for the day of its draw."""
     files = ("manifest.toml", "documents.jsonl", "import-report.json")
     text = "".join(f"== {file}\n{Path('out', file).read_text(encoding='utf-8')}" for file in files)
-    text = re.sub(r"\d{4}-\d\d-\d\d", "DAY", text)
-    path = HERE / "imports" / f"{name}.txt"
+    text, path = re.sub(r"\d{4}-\d\d-\d\d", "DAY", text), HERE / "imports" / f"{name}.txt"
     if os.environ.get("DOCAUDIT_WRITE_TEXTS"):
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")

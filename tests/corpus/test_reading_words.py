@@ -70,8 +70,7 @@ def pages(tmp_path: Path) -> Path:
 @needs_tesseract
 def test_words_boxes_and_answers_are_added(pages: Path) -> None:
     images = {path: path.read_bytes() for path in (pages / "images").iterdir()}
-    before = (pages / "documents.jsonl").read_bytes()
-    told = Told()
+    before, told = (pages / "documents.jsonl").read_bytes(), Told()
     added = add_words(pages, told)
     first, second, third = manifests.load(pages).documents
     assert (" ".join(word.text for word in first.words), first.size) == (" ".join(LINES), SIZE)
@@ -118,8 +117,7 @@ def test_a_run_that_was_ended_goes_on(pages: Path, tmp_path: Path, monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         add_words(pages, Ended(), reader=reader)
     assert (pages / "documents.jsonl").read_bytes() == before
-    done = len(counter.read_text().split())
-    told = Told()
+    done, told = len(counter.read_text().split()), Told()
     added = add_words(pages, told, reader=reader)
     assert ((added.read, told.total), len(counter.read_text().split())) == ((2, 1), done + 1)
     word, *_ = manifests.load(pages).document("a").words

@@ -95,8 +95,7 @@ def documents(draw: st.DrawFn) -> Document:
     ]
     if draw(st.booleans()):
         return text(" ".join(words), *entities)
-    corner = st.tuples(st.integers(0, 80), st.integers(0, 80))
-    boxed = []
+    corner, boxed = st.tuples(st.integers(0, 80), st.integers(0, 80)), []
     for word in words:
         x, y = draw(corner)
         boxed.append(Word(word, (x, y, x + draw(st.integers(0, 20)), y + draw(st.integers(0, 12)))))

@@ -64,8 +64,7 @@ def test_an_answer_depends_on_its_query_alone(name, question, others):
     target.ask([queries.Answer(SHEET, text) for text in [*others, question]])
     target.ask([queries.Answer(SHEET, question)])
     target.ask([queries.Answer(SHEET, text) for text in reversed([*others, question])])
-    alone = asked(name, question)
-    places = (len(others), len(others) + 1, len(others) + 2)
+    alone, places = asked(name, question), (len(others), len(others) + 1, len(others) + 2)
     assert [inner.heard[place].question for place in places] == [alone] * 3
 
 
@@ -112,8 +111,7 @@ def test_every_query_about_a_question_can_be_reworded():
     kinds = queries.PageViewQuery.__subclasses__()
     assert {queries.Answer, queries.AnswerLoss, queries.Adaptation} <= set(kinds)
     for kind in set(kinds) - {queries.Adaptation}:
-        inner = Listening(kind)
-        names = [field.name for field in dataclasses.fields(kind)][2:]
+        inner, names = Listening(kind), [field.name for field in dataclasses.fields(kind)][2:]
         Reworded(inner, str.upper).ask([kind(SHEET, QUESTION, **dict.fromkeys(names, np.zeros(1)))])
         assert inner.heard[0].question == QUESTION.upper()
 

@@ -50,8 +50,7 @@ def documents(draw):
 def test_no_value_of_four_characters_is_left_and_words_stay_in_their_places(document):
     values = [document.text_of(entity) for entity in document.entities]
     made = scrub(document, seed=1).document
-    texts = [word.text for word in made.words]
-    question = made.questions[0]
+    texts, question = [word.text for word in made.words], made.questions[0]
     for value in values:
         if is_searched(value):
             assert find_answers(texts, [value], fuzzy=False) == ()
@@ -151,8 +150,7 @@ def test_fields_that_are_there_for_no_attack_stay_unless_a_canary_is_planted():
 
 def test_the_image_shows_the_surrogate_in_the_place_of_the_value():
     old = tiny.documents(members=1)[0]
-    done = scrub(old, seed=0)
-    view = PageView(old.words, old.size, lambda: tiny.page_image(old))
+    done, view = scrub(old, seed=0), PageView(old.words, old.size, lambda: tiny.page_image(old))
     before, after = np.asarray(view.image), np.asarray(draw_surrogates(view, done.changed, done.document.words))
     for index, word in enumerate(old.words):
         x0, y0, x1, y1 = (int(value) for value in word.box)

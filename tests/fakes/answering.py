@@ -28,8 +28,7 @@ def value(rng: np.random.Generator) -> str:
 
 def corpus(n_member: int, n_heldout: int, keys: Sequence[str] = ("total",), seed: int = 0, root=None) -> Corpus:
     """Pages with one question about every key; every value stands on one page only."""
-    rng = np.random.default_rng(seed)
-    documents = []
+    rng, documents = np.random.default_rng(seed), []
     for index in range(n_member + n_heldout):
         words, questions = [value(rng)], []
         for key in keys:

@@ -46,8 +46,7 @@ def mean(
     """A mean with normal intervals of standard error `error`."""
     quantile = NormalDist().inv_cdf
     bounds = tuple(Bound(a, value - quantile(1 - a) * error, value + quantile(1 - a) * error) for a in ALPHAS)
-    reach = quantile(0.975) * error
-    method = "BCa bootstrap over documents, 10,000 resamples"
+    reach, method = quantile(0.975) * error, "BCa bootstrap over documents, 10,000 resamples"
     return Estimate(name, value, value - reach, value + reach, n, "fields", n, method, null, null_kind, bounds=bounds)  # type: ignore[arg-type]
 
 
@@ -117,8 +116,7 @@ def multishot(leak: float, n: int) -> list[Measurement]:
 
 def _histogram(leak: float, n: int) -> Histogram:
     edges = tuple(round(index / 10, 1) for index in range(11))
-    tail = (0, 1, 1, 2, 4, 7, 10, 14, 21, n - 60)
-    exact = round(leak * n)
+    tail, exact = (0, 1, 1, 2, 4, 7, 10, 14, 21, n - 60), round(leak * n)
     leaky = (exact, *tail[1:-1], max(0, tail[-1] - exact))
     counts = {"member, attack": leaky, "member, baseline": tail, "held-out, attack": tail, "held-out, baseline": tail}
     return Histogram("hamming", "normalised Hamming distance", edges, counts)

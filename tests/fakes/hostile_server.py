@@ -87,8 +87,7 @@ class Server:
         line = self._process.stdout.readline()
         assert line, "the process that runs docaudit has ended"
         printed = [(scratch / name).read_bytes().decode("utf-8", "replace") for name in ("stdout", "stderr")]
-        answer = json.loads(line)
-        reached = scratch / "reached"
+        answer, reached = json.loads(line), scratch / "reached"
         told = reached.read_text() if reached.is_file() else ""
         return Ended(answer["code"], *printed, answer["seconds"], answer["endless"], told)
 

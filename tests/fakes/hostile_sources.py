@@ -43,8 +43,7 @@ def _hf_saved(src: Path) -> None:
     import pyarrow
 
     stored = pyarrow.struct({"bytes": pyarrow.binary(), "path": pyarrow.string()})
-    pictures = _pictures(src)
-    named = {"bytes": None, "path": "http://127.0.0.1:9/x.png"}
+    pictures, named = _pictures(src), {"bytes": None, "path": "http://127.0.0.1:9/x.png"}
     image, audio = {"_type": "Image"}, {"_type": "Audio"}
     depths: dict[str, tuple[Any, Any, Any]] = {
         "image": (image, stored, None),

@@ -94,8 +94,7 @@ def attempt(server: Server, surface: Surface, root: Path, case: Sequence[Edit]) 
 def run(server: Server, surface: Surface, folder: Path, root: Path) -> list[str]:
     """Run a surface's commands in a folder, and say what is wrong with what they did."""
     for arguments in surface.commands:
-        scratch = fresh(root / "scratch")
-        before = standing(folder)
+        scratch, before = fresh(root / "scratch"), standing(folder)
         ended = server.run(folder, arguments, scratch, drawn=surface.drawn)
         found = [*broken(ended, surface.codes), *left(surface, before, standing(folder), ended.code, scratch)]
         if found:

@@ -25,8 +25,7 @@ def utterances(split: Split, count: int, start: int) -> list[Document]:
         rng = np.random.default_rng([17, number])
         places = rng.integers(len(WORDS), size=N_WORDS)
         tags = [int(rng.integers(4)) if rng.random() < FLIPPED else int(place) % 4 for place in places]
-        words = tuple(Word(WORDS[place]) for place in places)
-        intent = INTENTS[int(places[0]) % 2]
+        words, intent = tuple(Word(WORDS[place]) for place in places), INTENTS[int(places[0]) % 2]
         found.append(Document(f"u{number:05d}", split, words, tags=tuple(TAGS[tag] for tag in tags), intent=intent))
     return found
 

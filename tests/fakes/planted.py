@@ -20,12 +20,10 @@ def card(task: str) -> TargetCard:
 
 def corpus(n_member: int, n_heldout: int, seed: int = 0, fields: int = 1, repeated: bool = False) -> Corpus:
     """Documents of 3 context words (the first one names the document) and `fields` fields of 4 words each."""
-    rng = np.random.default_rng(seed)
-    documents = []
+    rng, documents = np.random.default_rng(seed), []
     shared = rng.integers(10, VOCABULARY, FIELD_TOKENS)
     for index in range(n_member + n_heldout):
-        tokens = [*rng.integers(10, VOCABULARY, 3)]
-        entities = []
+        tokens, entities = [*rng.integers(10, VOCABULARY, 3)], []
         for number in range(fields):
             start = len(tokens)
             tokens += [*(shared if repeated else rng.integers(10, VOCABULARY, FIELD_TOKENS))]

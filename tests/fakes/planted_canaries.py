@@ -30,8 +30,7 @@ QUICK = Canaries(n_epochs=3, exhaustive_limit=1_000, answers_limit=1_000, n_refe
 
 def canary_set(n, length=3, *, seed=0, pattern="pin", repeat=10, printed=True, included=None, completions=None):
     """Canaries with coins; `included` and `completions` may be given."""
-    rng = np.random.default_rng(seed)
-    words = PATTERNS[pattern].candidates
+    rng, words = np.random.default_rng(seed), PATTERNS[pattern].candidates
     coins = rng.random(n) < 0.5 if included is None else included
     drawn = [tuple(rng.choice(words, length)) for _ in range(n)] if completions is None else completions
     canaries = tuple(

@@ -37,8 +37,7 @@ def _area(matrix: list[float]) -> float:
 
 def filled(path: Path) -> list[float]:
     """How far down each page has something on it, as a share of the room between header and footer."""
-    document = pypdfium2.PdfDocument(path)
-    shares = []
+    document, shares = pypdfium2.PdfDocument(path), []
     for page in document:
         pixels = np.asarray(page.render(scale=0.5, grayscale=True).to_numpy())
         rows = np.flatnonzero(pixels.reshape(len(pixels), -1).min(axis=1) < 200) / len(pixels)

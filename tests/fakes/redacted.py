@@ -41,8 +41,7 @@ def texts(n_documents, told, seed=0, per_document=6, mask="fixed", lengths=False
 
     The values of each kind have the same lengths, unless `lengths`: then the length tells the kind.
     """
-    rng = np.random.default_rng(seed)
-    made = []
+    rng, made = np.random.default_rng(seed), []
     for number in range(n_documents):
         sentences = []
         for _ in range(per_document):

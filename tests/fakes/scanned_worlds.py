@@ -30,8 +30,7 @@ def make_utterances(world: Path) -> None:
     documents += [nlu_models.play(f"h{number}", name, "heldout") for number, name in enumerate(NAMES)]
     documents += [nlu_models.rate(f"g{number}", str(number), "heldout") for number in range(10, 14)]
     documents += [nlu_models.play(f"o{number}", f"{name} x", "public") for number, name in enumerate(NAMES)]
-    recipe = TrainingRecipe(epochs=2, batch_size=8)
-    task = Task("intent-slots", nlu_models.TAGS)
+    recipe, task = TrainingRecipe(epochs=2, batch_size=8), Task("intent-slots", nlu_models.TAGS)
     manifests.write(world / "data", Manifest(1, "utterances", task, Membership("random"), recipe=recipe), documents)
     data = manifests.load(world / "data")
     (world / "model").mkdir()

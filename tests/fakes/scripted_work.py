@@ -29,8 +29,7 @@ class Scripted:
     folder: str = ""
 
     def attempt(self, trial: Trial) -> Attempt:
-        number = self.numbers[trial.id]
-        told = []
+        number, told = self.numbers[trial.id], []
         for step in range(number % 5):
             told += yield Request(Doubler(), (number + step,))
         if number < 0:

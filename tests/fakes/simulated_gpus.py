@@ -133,8 +133,7 @@ def compare(family: str, folder: Path) -> dict[str, Any]:
         [AnswerLoss(view, one.question, one.answers[0]) for view, one in asked],
         [Adaptation(first, one.question, one.answers[0], AdaptationRule(max_steps=2))],
     ]
-    size = int(0.8 * target.model.get_memory_footprint())
-    found = {}
+    size, found = int(0.8 * target.model.get_memory_footprint()), {}
     with simulated():
         plain = {n: answers(target, {"": 0}, queries[:n]) for n in (2, 3)}
         for name, free in {"two GPUs": {0: size, 1: size}, "memory": {0: size, "cpu": 10 * size}}.items():

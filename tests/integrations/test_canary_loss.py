@@ -108,8 +108,7 @@ def test_answers_that_are_masked_or_cut_off_have_none_and_that_is_said(
     assert set(masked.rows.values()) == {0}
     assert f"{len(masked.rows)} of {len(masked.rows)} planted canaries had no loss" in caplog.text
     # Both questions have as many characters, and a byte is a token: of a pin everything fits, of a code nothing.
-    rows = rows_of(planted, words)
-    drawn = load_canaries(planted)
+    rows, drawn = rows_of(planted, words), load_canaries(planted)
     assert drawn is not None
     pin = max(len(row["input_ids"]) for row in rows)
     cut = trained(trainer_of(tmp_path / "b", model, words, rows, pin - 1), planted)
@@ -168,8 +167,7 @@ def test_the_proof_lies_in_each_checkpoint_and_training_is_as_it_was(
     planted: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_text_model(tmp_path / "gpt2", "gpt2")
-    words = AutoTokenizer.from_pretrained(folder)
-    weights = []
+    words, weights = AutoTokenizer.from_pretrained(folder), []
     for name, watched in (("plain", False), ("watched", True)):
         model = AutoModelForCausalLM.from_pretrained(folder)
         trainer = trainer_of(tmp_path / name, model, words, rows_of(planted, words), save_strategy="epoch")

@@ -300,8 +300,7 @@ def test_gate_runs_with_what_the_action_installs_for_a_record(tmp_path, workspac
     done = run_python(*command, cwd=workspace)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "sarif").is_file()
-    imported = done.stdout.splitlines()[-1].split()
-    owners = metadata.packages_distributions()
+    imported, owners = done.stdout.splitlines()[-1].split(), metadata.packages_distributions()
     needed = {owner.lower().replace("_", "-") for name in imported for owner in owners.get(name, [])}
     listed = (ROOT / ".ci" / "gate-requirements.txt").read_text().splitlines()
     # setuptools starts with every Python that it is installed in.

@@ -35,8 +35,7 @@ LOOSER = "2 of its 4 limits are looser than those of docaudit's default policy"
 
 def given_away() -> Case:
     """A model that gives planted secrets away, held against a policy that limits something else, which is met."""
-    clean = examples.reconstruction(0.0, n=600)
-    battery = ("reconstruction", "canaries")
+    clean, battery = examples.reconstruction(0.0, n=600), ("reconstruction", "canaries")
     return examples.judged(
         examples.record(clean, example_canaries.canaries(0.8), battery=battery, documents=600), NARROW
     )

@@ -144,8 +144,7 @@ PRIVATE: dict[str, Callable[[], records.Case]] = {
 
 def redaction(data: Corpus, target: object = None) -> str:
     """The report of the redaction attack on a planted data set."""
-    found = redacted.findings(data, target)
-    names = ("measurements", "counts", "diagnostics")
+    found, names = redacted.findings(data, target), ("measurements", "counts", "diagnostics")
     result = Result(
         "redaction", parameters=dataclasses.asdict(RedactionContext()), **{name: getattr(found, name) for name in names}
     )

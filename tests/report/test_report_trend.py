@@ -64,8 +64,7 @@ def test_the_answer_lists_every_checkpoint_by_its_verdict() -> None:
 
 
 def test_what_no_checkpoint_has_and_limits_that_apply_to_none_are_left_out() -> None:
-    entries = stops(examples.training(0.0, 0.6))
-    policy = policies.load("default")
+    entries, policy = stops(examples.training(0.0, 0.6)), policies.load("default")
     entries = [replace(stop, verdict=policies.evaluate(stop.record, policy, policies.today())) for stop in entries]
     outcomes = {one.limit: one.outcome for one in entries[0].verdict.decisions}
     absent = [limit for limit, outcome in outcomes.items() if outcome in ("not run", "inapplicable")]

@@ -127,8 +127,7 @@ def test_every_kind_of_verdict_is_valid_in_every_format(name):
 @pytest.mark.parametrize("name", CASES)
 def test_formats_agree_with_the_verdict_and_its_exit_code(name):
     case = judged(name)
-    verdict = case.verdict
-    shown = json.loads(render("json", case))
+    verdict, shown = case.verdict, json.loads(render("json", case))
     assert (shown["verdict"], shown["exit_code"]) == (verdict.overall, verdict.exit_code)
     assert [(one["attack"], one["metric"]) for one in shown["limits"]] == [
         (one.limit.attack, one.limit.metric) for one in verdict.decisions

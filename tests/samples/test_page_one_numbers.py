@@ -109,8 +109,7 @@ def test_the_regulator_table_says_what_was_really_asked(scan: Scan) -> None:
 
 
 def test_the_counts_are_those_of_the_policy(scan: Scan) -> None:
-    limits = tomllib.loads(scan.record["policy"]["toml"])["limits"]
-    bare = scan.text
+    limits, bare = tomllib.loads(scan.record["policy"]["toml"])["limits"], scan.text
     while bare != (shorter := re.sub(r" ?\([^()]*\)", "", bare)):
         bare = shorter  # what was not tested stands in brackets behind its count
     found = re.findall(r"(\d+) of (\d+) limits (?:exceeded|undecided|met)((?:, \d+ [a-z ]+)*)", bare)

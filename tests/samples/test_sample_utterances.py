@@ -67,8 +67,7 @@ def test_there_are_enough_canaries_on_either_side_and_models_of_the_members_know
 
 def surprise(model, corpus, canary):
     """The share of the codes that differ in one digit whose loss is under that of the canary's own: (,) in [0, 1]."""
-    target = load_nlu(SAMPLE / model)
-    page = page_of(corpus, canary, canary.completion)
+    target, page = load_nlu(SAMPLE / model), page_of(corpus, canary, canary.completion)
     codes = ["".join(canary.completion), *generator.wrong_by_one("".join(canary.completion))]
     ids = np.array([target.vocabulary.ids_of(code) for code in codes])
     (losses,) = target.ask([CompletionLoss(target.encode(page), positions_of(canary, page), ids)])

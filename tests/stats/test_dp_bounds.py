@@ -56,8 +56,7 @@ def test_the_curve_is_the_best_of_all_mechanisms_found_by_linear_programming():
     # P and Q on n outputs, the slacks of P - e^eps Q and of Q - e^eps P; output 0 is the one that accuses.
     identity, zero = np.eye(n), np.zeros((n, n))
     upper = np.block([[identity, -odds * identity, -identity, zero], [-odds * identity, identity, zero, -identity]])
-    sums = np.kron(np.eye(4), np.ones(n))
-    accused = np.zeros((1, 4 * n))
+    sums, accused = np.kron(np.eye(4), np.ones(n)), np.zeros((1, 4 * n))
     accused[0, n] = 1
     most = {"A_ub": np.vstack([upper, sums[2:]]), "b_ub": np.append(np.zeros(2 * n), [promised.delta] * 2)}
     best = linprog(-np.eye(4 * n)[0], **most, A_eq=np.vstack([sums[:2], accused]), b_eq=[1, 1, rate])

@@ -291,8 +291,7 @@ def audits(runs, attack_m, base, attack_h, correlation, seed):
     """Intervals of audits of 150 member and 150 held-out documents with three or four fields each."""
     for run in range(runs):
         rng = generator((seed, run))
-        draw = partial(outcomes, rng, correlation=correlation)
-        splits = []
+        draw, splits = partial(outcomes, rng, correlation=correlation), []
         for attack in (attack_m, attack_h):
             documents = np.repeat(np.arange(N), rng.integers(3, 5, N))
             splits.append((draw(documents, attack), draw(documents, base), documents))

@@ -37,8 +37,7 @@ def test_a_difference_in_one_block_is_found_and_named():
 def test_predictions_are_those_of_ridge_regression_on_the_other_folds():
     rng = np.random.default_rng(1)
     features, member = rows(rng, 40), halves(rng, 40)
-    kernel = blind._kernel(features, np.arange(40), 40)
-    folds = blind._folds(np.arange(40), rng)
+    kernel, folds = blind._kernel(features, np.arange(40), 40), blind._folds(np.arange(40), rng)
     assert np.bincount(folds).tolist() == [4] * 10
     arrangements = np.column_stack([member, rng.permutation(member)])
     found = blind._predictions(kernel, arrangements, folds)

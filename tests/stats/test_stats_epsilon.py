@@ -165,8 +165,7 @@ def test_the_number_of_guesses_is_fixed_before_the_evaluated_coins_and_scores_ar
 def test_too_few_canaries_show_nothing_and_the_number_that_would_is_told():
     needed = needed_canaries()
     assert needed == 9  # 4 for the threshold, 5 all right: 1 / 32.
-    rng = np.random.default_rng(0)
-    coins = np.array([True, False] * 5)
+    rng, coins = np.random.default_rng(0), np.array([True, False] * 5)
     assert epsilon_bound(np.arange(8.0), coins[:8], rng) is None
     assert epsilon_bound(np.arange(9.0), coins[:9], rng) is not None
     assert epsilon_bound([], np.zeros(0, bool), rng) is None
@@ -176,8 +175,7 @@ def test_too_few_canaries_show_nothing_and_the_number_that_would_is_told():
 
 
 def test_an_exact_half_is_possible_and_what_no_fair_coins_give_is_refused():
-    rng = np.random.default_rng(0)
-    coins = np.array([True, False] * 32)
+    rng, coins = np.random.default_rng(0), np.array([True, False] * 32)
     assert epsilon_bound(np.arange(64.0), coins, rng) is not None
     with pytest.raises(ValueError, match="63 of 64 canaries"):
         epsilon_bound(np.arange(64.0), np.arange(64) > 0, rng)

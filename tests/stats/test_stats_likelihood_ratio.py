@@ -33,8 +33,7 @@ def test_extreme_losses_keep_their_order_and_stay_finite():
 
 def simulated(n, k, leak, seed=0, spread=1.0):
     """Logits of a target and of k models a side for n documents, half of them members."""
-    rng = np.random.default_rng(seed)
-    member = np.arange(n) % 2 == 0
+    rng, member = np.random.default_rng(seed), np.arange(n) % 2 == 0
     mean = rng.normal(0, 3, n)
     inside = mean[:, None] + leak + rng.normal(0, spread, (n, k))
     outside = mean[:, None] + rng.normal(0, spread, (n, k))
@@ -125,8 +124,7 @@ def test_online_the_marginal_is_the_mean_over_both_sides():
 
 
 def test_rmia_tells_members_where_they_are_known_better():
-    rng = np.random.default_rng(2)
-    member = np.arange(600) < 300
+    rng, member = np.random.default_rng(2), np.arange(600) < 300
     difficulty = rng.normal(0, 2, 600)
     confidence = 1 / (1 + np.exp(-(difficulty + 2 * member + rng.normal(0, 1, 600))))
     outside = 1 / (1 + np.exp(-(difficulty[:, None] + rng.normal(0, 1, (600, 4)))))

@@ -27,8 +27,7 @@ def of_share(hits):
 
 def planted(seed: int, n: int = 60):
     """Members that are given away with chance 0.5 before and 0.2 after, others with chance 0.1: difference -0.3."""
-    rng = RNG(seed)
-    member = np.arange(2 * n) < n
+    rng, member = RNG(seed), np.arange(2 * n) < n
     before = rng.random(2 * n) < np.where(member, 0.5, 0.1)
     kept = rng.random(2 * n) < np.where(member, 0.4, 1.0)
     return scores(before, member), scores(before & kept, member)
@@ -45,8 +44,7 @@ def test_a_planted_difference_of_means_is_covered_and_tighter_than_from_both_int
 def test_p_holds_its_level_where_the_countermeasure_changes_nothing_on_average() -> None:
     low = 0
     for seed in range(100):
-        rng = RNG(seed)
-        member = np.arange(80) < 40
+        rng, member = RNG(seed), np.arange(80) < 40
         pair = [scores(rng.random(80) < 0.3, member) for _ in range(2)]
         low += paired_difference(*pair, rng).p <= 0.05
     assert low <= 11
@@ -66,8 +64,7 @@ def test_identical_scans_differ_by_nothing(kind: str) -> None:
 
 
 def test_units_go_together_by_their_documents() -> None:
-    member = np.ones(200, bool)
-    gone = np.repeat(RNG(3).random(20) < 0.5, 10)
+    member, gone = np.ones(200, bool), np.repeat(RNG(3).random(20) < 0.5, 10)
     pair = np.ones(200), np.where(gone, 0.0, 1.0)
     alone, together = (
         paired_difference(*(scores(side, member, clusters=clusters) for side in pair), RNG(0))
@@ -78,8 +75,7 @@ def test_units_go_together_by_their_documents() -> None:
 
 def test_only_units_of_both_scans_are_compared() -> None:
     member = np.arange(60) < 30
-    before = scores(np.ones(60), member)
-    after = scores(np.ones(60), member)
+    before, after = scores(np.ones(60), member), scores(np.ones(60), member)
     after = dataclasses.replace(after, units=[*after.units[:59], "new"], values=np.r_[np.ones(59), 0.0])
     assert paired_difference(before, after, RNG(0)).interval.value == 0
 
@@ -90,8 +86,7 @@ def test_a_planted_difference_of_areas_is_covered() -> None:
     truth = norm.cdf(0.3 / np.sqrt(2)) - norm.cdf(1.2 / np.sqrt(2))
     covered, wide, tight = 0, [], []
     for seed in range(40):
-        rng = RNG(seed)
-        member = np.arange(160) < 80
+        rng, member = RNG(seed), np.arange(160) < 80
         own = rng.normal(size=160)
         pair = [
             scores(scale * (0.8**0.5 * own + 0.2**0.5 * rng.normal(size=160) + shift * member), member, "auc")
@@ -125,9 +120,7 @@ def test_two_units_of_a_side_are_needed() -> None:
 
 
 def test_usefulness_is_compared_by_document() -> None:
-    rng = RNG(0)
-    names = [f"d{row}" for row in range(60)]
-    total = np.full(60, 10.0)
+    rng, names, total = RNG(0), [f"d{row}" for row in range(60)], np.full(60, 10.0)
     before, after = rng.binomial(9, 0.8, 60).astype(float), None
     after = before - rng.binomial(1, 0.6, 60)
     items = tuple(of_share(rng.random(60) < p) for p in (0.7, 0.6))

@@ -88,8 +88,7 @@ def test_all_fields_together_give_the_mean_and_the_order_of_rows_does_not_matter
 
 def test_within_the_first_fields_hits_are_a_proportion_clustered_by_document():
     scores, hits, documents = audit(generator(10), 40, 3, rate=0.3)
-    first = np.argsort(-scores)[:30]
-    interval = at_interval(scores, hits, documents, 0.25)
+    first, interval = np.argsort(-scores)[:30], at_interval(scores, hits, documents, 0.25)
     expected = proportion(hits[first], documents[first])
     assert (interval.value, interval.low, interval.high) == (at(scores, hits, 0.25), expected.low, expected.high)
     assert (interval.lower, (interval.n, interval.clusters)) == (expected.lower, (30, expected.clusters))
@@ -139,8 +138,7 @@ def test_a_share_outside_zero_to_one_is_refused(p):
 
 def test_p_is_the_share_of_all_orders():
     n, m = 4, 5
-    ranks = np.arange(n + m, dtype=float)
-    reached = []
+    ranks, reached = np.arange(n + m, dtype=float), []
     for chosen in combinations(range(n + m), n):
         mask = np.isin(np.arange(n + m), chosen)
         reached.append(int((ranks[mask] > np.sort(ranks[~mask])[-1 - ALLOWED]).sum()))
@@ -168,8 +166,7 @@ def test_ties_count_for_the_others():
 
 @pytest.mark.parametrize("known", [0, 3, 12, 40])
 def test_the_lower_bound_holds_whatever_is_known(known):
-    rng = np.random.default_rng(known)
-    missed = dict.fromkeys(ALPHAS, 0)
+    rng, missed = np.random.default_rng(known), dict.fromkeys(ALPHAS, 0)
     for _ in range(1000):
         members, others = rng.normal(0, 1, 300), rng.normal(0, 1, 300)
         members[:known] = 10 + rng.random(known)

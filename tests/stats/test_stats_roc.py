@@ -38,9 +38,7 @@ def test_the_interval_agrees_with_a_plain_bootstrap_of_the_same_sample():
 
 @pytest.mark.parametrize(("n_members", "n_nonmembers", "shift"), [(20, 20, 0.0), (150, 150, 0.0), (150, 60, 1.0)])
 def test_one_sided_bounds_miss_no_more_often_than_they_say(n_members, n_nonmembers, shift):
-    truth = norm.cdf(shift / 2**0.5)
-    audits = 1000
-    missed = np.zeros((len(ALPHAS), 2))
+    truth, audits, missed = norm.cdf(shift / 2**0.5), 1000, np.zeros((len(ALPHAS), 2))
     for seed in range(audits):
         found = roc.auc_interval(*drawn(seed, n_members, n_nonmembers, shift))
         missed += [(lower > truth, upper < truth) for _, lower, upper in found.bounds]
@@ -104,8 +102,7 @@ def test_the_threshold_is_calibrated_on_one_half_and_evaluated_on_the_other():
 
 @pytest.mark.parametrize(("n_members", "n_nonmembers", "shift"), [(40, 72, 0.0), (150, 150, 0.0), (150, 150, 1.0)])
 def test_the_true_positive_rate_is_that_at_the_rate_and_its_bounds_hold(n_members, n_nonmembers, shift):
-    truth = norm.sf(norm.isf(0.1) - shift)
-    rng = np.random.default_rng(9)
+    truth, rng = norm.sf(norm.isf(0.1) - shift), np.random.default_rng(9)
     values, missed = [], np.zeros((len(ALPHAS), 2))
     for seed in range(1000):
         found = roc.tpr_at_fpr(*drawn(seed, n_members, n_nonmembers, shift), 0.1, rng).tpr

@@ -108,8 +108,7 @@ def memorised(sizes, leak, rng, proportional=False):
 
 def audits(runs, leak, excess=excess_rate, proportional=False):
     for run in range(runs):
-        rng = generator((run, 3))
-        columns = []
+        rng, columns = generator((run, 3)), []
         for share in (leak, 0.0):
             sizes = np.where(rng.random(150) < 0.05, 60, 1)
             taken = memorised(sizes, share, rng, proportional)

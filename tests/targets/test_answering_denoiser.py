@@ -52,8 +52,7 @@ def given(model: Denoiser, page: AskedPage, position: int) -> list[int]:
 
 def test_what_is_not_reached_yet_is_one_span_and_copies_are_others(model: Denoiser) -> None:
     page = page_of(model)
-    own = page.ids.tolist()
-    hidden = page.scrubbed((2, 3, 10, 11, 12))
+    own, hidden = page.ids.tolist(), page.scrubbed((2, 3, 10, 11, 12))
     end = model.model.config.eos_token_id
     assert given(model, hidden, 10) == [*own[:2], SECOND, *own[4:10], FIRST, *own[13:], end]
     after_one = hidden.with_tokens((10,), own[10:11])
@@ -86,8 +85,7 @@ def test_answers_depend_on_their_query_alone(model: Denoiser) -> None:
 def test_scores_are_those_of_transformers_for_the_token_after_the_first_sentinel(tmp_path: Path) -> None:
     folder = make_t5(tmp_path / "t5", 3)
     model = load_denoiser(folder)
-    page = page_of(model).scrubbed((4, 5, 6))
-    text = page_of(model).ids.tolist()
+    page, text = page_of(model).scrubbed((4, 5, 6)), page_of(model).ids.tolist()
     with torch.no_grad():
         own, masked = T5ForConditionalGeneration.from_pretrained(folder).eval(), [[*text[:4], FIRST, *text[7:], 1]]
         given = {"input_ids": torch.tensor(masked), "decoder_input_ids": torch.tensor([[0, FIRST]])}

@@ -104,8 +104,7 @@ def test_pix2structs_header_stays_when_the_page_is_blanked(reader: Callable[...,
 
     blank, other = patches(False, "What is the total?"), patches(False, "Who was the clerk?")
     assert not np.array_equal(blank, other)
-    rows = blank[:, 0]
-    ink = np.abs(blank[:, 2:] - blank[:, 2:].max()).sum(axis=1) > 1
+    rows, ink = blank[:, 0], np.abs(blank[:, 2:] - blank[:, 2:].max()).sum(axis=1) > 1
     header = rows[ink].max()
     assert ink.any()
     assert header <= rows.max() / 2, "all ink of a blank page is its header, at its top"

@@ -164,8 +164,7 @@ def test_t5_and_dit_weights_can_be_its_start(tmp_path: Path) -> None:
 
 def test_the_reader_lays_out_question_words_end_and_padding(vt5_folder: Path) -> None:
     reader = vt5_reader_of(vt5_folder)
-    made = reader.taught([ASKED])
-    tokenizer = tiny_text.t5_tokenizer()
+    made, tokenizer = reader.taught([ASKED]), tiny_text.t5_tokenizer()
     prompt = tokenizer.encode("question: what total? context:", add_special_tokens=False)
     total, amount = (tokenizer.encode(word, add_special_tokens=False) for word in ("total", "9.00"))
     ids = [*prompt, *total, *amount, 1]
@@ -183,8 +182,7 @@ def test_the_reader_lays_out_question_words_end_and_padding(vt5_folder: Path) ->
 
 
 def test_samples_that_are_alike_are_padded_as_if_alone(vt5_folder: Path) -> None:
-    reader = vt5_reader_of(vt5_folder)
-    samples = [Sample(PAGE, "w" * n) for n in (1, 2, 40)]
+    reader, samples = vt5_reader_of(vt5_folder), [Sample(PAGE, "w" * n) for n in (1, 2, 40)]
     first, second, long = map(reader.alike, samples)
     assert first == second != long
     together = reader.prompts(samples[:2])
@@ -300,8 +298,7 @@ def test_a_udop_sample_fills_a_forward_pass_alone(udop_folder: Path, vt5_folder:
 
 
 def test_a_picture_that_rows_share_is_encoded_once() -> None:
-    visual = tiny_text.vt5_model().encoder.visual
-    pixels = inputs()["pixel_values"][[0, 0, 1, 1, 0]]
+    visual, pixels = tiny_text.vt5_model().encoder.visual, inputs()["pixel_values"][[0, 0, 1, 1, 0]]
     calls = []
     handle = visual.patches.register_forward_hook(lambda *_: calls.append(1))
     with torch.no_grad():

@@ -115,8 +115,7 @@ def test_a_decoder_without_a_chat_template_or_a_prompt_is_refused_with_an_exampl
 def test_a_long_page_loses_its_last_words_and_never_the_question(
     name: str, opened: Callable[[str], AnsweringTarget]
 ) -> None:
-    target = opened(name)
-    page = PageView(tuple(Word(f"word{number}") for number in range(300)))
+    target, page = opened(name), PageView(tuple(Word(f"word{number}") for number in range(300)))
     prompt = target.reader.prompts([Sample(page, "in total, what?")])
     ids = prompt["input_ids"][0][prompt["attention_mask"][0].bool()]
     text = written(target, ids)

@@ -64,8 +64,7 @@ def asked(target: EncoderTarget) -> Asked:
 
 def pages_of(target: EncoderTarget) -> list[tuple[Encoding, int]]:
     """Pages of 3 to 127 tokens, each with the position of a token of its own."""
-    rng = np.random.default_rng(1)
-    documents = [*tiny.documents(4, 0, 0)]
+    rng, documents = np.random.default_rng(1), [*tiny.documents(4, 0, 0)]
     for n_words in (1, 1, 2, 5, 8, 30, 60):
         texts = ["".join(rng.choice(list(tiny.CHARACTERS), int(rng.integers(1, 6)))) for _ in range(n_words)]
         documents.append(Document(f"d{n_words}", "member", tiny.laid_out(texts), size=tiny.SIZE))

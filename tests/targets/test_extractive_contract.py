@@ -46,8 +46,7 @@ def load(tmp_path_factory):
 
 @pytest.mark.parametrize("family", POINTING)
 def test_one_question_alone_equals_many_in_any_order(load, family):
-    target = load(family)
-    long = " ".join([TEXT] * 3)
+    target, long = load(family), " ".join([TEXT] * 3)
     asked = [(page(), "total?"), (page(long), "date?"), (page("a b"), "who is the clerk"), (page(), "")]
     queries = [Answer(*one) for one in asked] * 2
     losses = [AnswerLoss(view, question, "12.00") for view, question in asked] * 2
@@ -71,8 +70,7 @@ def test_scores_are_those_of_transformers_on_its_own_tokens(load, family):
         tokenizer.backend_tokenizer.pre_tokenizer.add_prefix_space = True
         target.reader.tokenizer.backend_tokenizer.pre_tokenizer.add_prefix_space = True
     view, question = page(), "what is the total"
-    words = [word.text for word in view.words]
-    more = {}
+    words, more = [word.text for word in view.words], {}
     if family == "layoutlmv3":
         width, height = tiny.SIZE
         boxes = [
@@ -148,8 +146,7 @@ def test_a_span_is_never_longer_than_allowed_and_never_backwards():
 
 @pytest.mark.parametrize("family", ["layoutlm", "layoutlmv3", "longformer"])
 def test_a_long_page_is_read_to_its_end(load, family):
-    target = load(family)
-    words = [f"w{number}" for number in range(120)]
+    target, words = load(family), [f"w{number}" for number in range(120)]
     windows = target.reader.windows(page(" ".join(words)), "which one")
     assert len(windows) > 1
     assert {int(word) for window in windows for word in window.words} == {-1, *range(120)}
@@ -161,8 +158,7 @@ def test_a_long_page_is_read_to_its_end(load, family):
 
 
 def test_an_answer_that_is_not_there_has_the_loss_of_no_answer(load):
-    target = load("bert")
-    view = page()
+    target, view = load("bert"), page()
     gone, other = target.ask([AnswerLoss(view, "total", "99.99"), AnswerLoss(view, "total", "never there")])
     np.testing.assert_array_equal(gone, other)
     (window,) = target.reader.windows(view, "total")

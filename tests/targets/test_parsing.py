@@ -107,8 +107,7 @@ def test_a_model_that_learnt_outputs_by_heart_gives_their_fields_and_one_that_di
 def test_answers_and_losses_depend_on_their_queries_alone(
     name: str, opened: Callable[[str], ParsingTarget], corpus: Corpus
 ) -> None:
-    target = opened(name)
-    pairs = asked(corpus, corpus.of("member"))
+    target, pairs = opened(name), asked(corpus, corpus.of("member"))
     kinds: list[list[Query[object]]] = [
         [Answer(view, question.question) for view, question in pairs],
         [AnswerLoss(view, question.question, question.answers[0]) for view, question in pairs],
@@ -144,8 +143,7 @@ def test_a_decoder_reads_its_prompt_once_for_all_outputs_of_a_page(
 def test_a_loss_is_that_of_the_values_tokens_in_the_models_own_loss_of_the_output(
     name: str, opened: Callable[[str], ParsingTarget], corpus: Corpus
 ) -> None:
-    target = opened(name)
-    document = corpus.of("member")[0]
+    target, document = opened(name), corpus.of("member")[0]
     view = page_view(corpus, document)
     inputs = target.reader.taught([Sample(view, "", document.output)])
     labels = inputs["labels"]
@@ -201,8 +199,7 @@ def test_a_field_that_is_not_written_is_answered_by_nothing(learnt: ParsingTarge
 def test_a_copy_of_a_removed_value_earlier_in_the_output_does_not_tell_it(
     opened: Callable[[str], ParsingTarget], corpus: Corpus
 ) -> None:
-    target = opened("donut")
-    view = page_view(corpus, corpus.of("member")[0])
+    target, view = opened("donut"), page_view(corpus, corpus.of("member")[0])
     twice = replace(view, output='{"receipt": {"total": "12345", "clerk": "12345"}}', words=())
     other = replace(view, output='{"receipt": {"total": "", "clerk": "12345"}}', words=())
     copied, emptied = target.ask([AnswerLoss(one, "receipt.clerk", "12345") for one in (twice, other)])

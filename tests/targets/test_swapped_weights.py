@@ -132,8 +132,7 @@ def test_a_model_that_is_left_alone_has_a_record_and_is_read_twice(
 def test_an_adapter_is_held_to_its_base_too(tmp_path: Path) -> None:
     import adapters
 
-    base = tiny.checkpoint(tmp_path / "base", "bert", "mlm")
-    adapter = tmp_path / "adapter"
+    base, adapter = tiny.checkpoint(tmp_path / "base", "bert", "mlm"), tmp_path / "adapter"
     adapters.tagger(base, adapter)
     setup = opened(adapter, tmp_path)
     tiny.checkpoint(tmp_path / "other", "bert", "mlm", 1)

@@ -95,8 +95,7 @@ def test_the_similarity_is_the_share_of_tokens_tagged_right(checkpoints: Any) ->
 
 def test_it_is_done_in_float32_whatever_the_encoder_computes_in(checkpoints: Any) -> None:
     tagger = load(checkpoints("bert", "token-classification"))
-    page = tagger.encode(tiny.documents(1, 0, 0)[0])
-    before = state(tagger.model)
+    page, before = tagger.encode(tiny.documents(1, 0, 0)[0]), state(tagger.model)
     (exact,), (rounded,) = (one.ask([PageAdaptation(page, RULE)]) for one in (tagger, tagger.rounded("bfloat16")))
     np.testing.assert_allclose(rounded.losses[:3], exact.losses[:3], rtol=0.05)
     assert_as_it_was(tagger.model, before)
@@ -113,8 +112,7 @@ def test_pages_that_were_learnt_by_heart_take_fewer_steps_and_a_shorter_way(tmp_
         optimizer.step()
         optimizer.zero_grad()
     found = tagger.ask([PageAdaptation(page, AdaptationRule()) for page in pages])
-    steps = [len(one.losses) - 1 for one in found]
-    ways = [one.distance for one in found]
+    steps, ways = [len(one.losses) - 1 for one in found], [one.distance for one in found]
     assert max(steps[:6]) < min(steps[6:])
     assert max(ways[:6]) < min(ways[6:])
     scores = cluster(np.array([(one.distance, len(one.losses) - 1, *one.similarities) for one in found]))

@@ -51,8 +51,7 @@ def test_a_long_document_is_cut_so_that_the_field_is_inside(
     first = data.draw(st.integers(0, len(lengths) - 1))
     around = list(range(first, min(len(lengths), first + data.draw(st.integers(1, 6)))))
     page = Encoder(TOKENIZER, max_tokens).encode(document(*texts), around)
-    field = sum(lengths[index] for index in around)
-    room = max_tokens - 2
+    field, room = sum(lengths[index] for index in around), max_tokens - 2
     if field > room:
         assert page is None
         return

@@ -135,8 +135,7 @@ def test_the_unbroken_checkpoint_loads(folder: Path) -> None:
 
 
 def test_a_sharded_checkpoint_is_the_same_model(folder: Path, tmp_path: Path) -> None:
-    whole = load(folder)
-    sharded = tmp_path / "sharded"
+    whole, sharded = load(folder), tmp_path / "sharded"
     whole.model.save_pretrained(sharded, max_shard_size="50KB")
     tiny.tokenizer().save_pretrained(sharded)
     assert len(list(sharded.glob("*.safetensors"))) > 1

@@ -42,8 +42,7 @@ def test_pages_that_differ_under_the_patches_only_are_the_same_picture(
     changed = page.copy()
     for x0, y0, x1, y1 in boxes.astype(int):
         changed[y0:y1, x0:x1] = 255 - changed[y0:y1, x0:x1]
-    sight = ImageInput((size, size), "pixel_values", resample=resample)
-    patched = []
+    sight, patched = ImageInput((size, size), "pixel_values", resample=resample), []
     for pixels in (page, changed):
         page_image = PageImageReader(lambda _, own=pixels: Image.fromarray(own), sight)(DOCUMENT)
         assert page_image is not None
@@ -91,8 +90,7 @@ def test_the_image_is_opened_late_and_once(checkpoints: Any) -> None:
 
 
 def test_pixels_are_those_of_transformers_own_processor() -> None:
-    page = tiny.page_image(DOCUMENT)
-    processor = LayoutLMv3ImageProcessorPil(apply_ocr=False)
+    page, processor = tiny.page_image(DOCUMENT), LayoutLMv3ImageProcessorPil(apply_ocr=False)
     own = processor(page, return_tensors="np")["pixel_values"][0]
     page_image = PageImageReader(tiny.page_image, ImageInput((224, 224), "pixel_values", 197))(DOCUMENT)
     assert page_image is not None

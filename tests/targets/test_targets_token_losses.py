@@ -55,8 +55,7 @@ def own_loss(target: EncoderTarget, page: Encoding, embedded: torch.Tensor) -> t
 def test_the_loss_of_a_mixture_and_its_gradient_are_the_models_own_through_input_embeddings(
     target: EncoderTarget,
 ) -> None:
-    candidates = own_tokens(target)[:7]
-    table = target.model.get_input_embeddings().weight.detach()
+    candidates, table = own_tokens(target)[:7], target.model.get_input_embeddings().weight.detach()
     for page, positions in asked_pages(target):
         given = mixtures(len(positions), len(candidates))
         weights = torch.tensor(given, dtype=torch.float32, requires_grad=True)
@@ -90,8 +89,7 @@ def test_completions_of_several_tokens_have_the_training_loss_of_the_page_they_m
 
 def test_what_stands_at_the_unknown_positions_and_the_order_of_candidates_do_not_matter(tagger: EncoderTarget) -> None:
     page, positions = asked_pages(tagger)[0]
-    candidates = own_tokens(tagger)[:6]
-    weights = mixtures(len(positions), 6)
+    candidates, weights = own_tokens(tagger)[:6], mixtures(len(positions), 6)
     queries = [
         RelaxedLoss(page, positions, candidates, weights),
         RelaxedLoss(page.masked(positions), positions, candidates, weights),
@@ -128,8 +126,7 @@ def test_relaxed_queries_leave_the_model_and_other_answers_as_they_were(target: 
 
 def test_batches_shrink_when_memory_runs_out_and_mixtures_stay_with_their_pages(tagger: EncoderTarget) -> None:
     queries: Sequence[Any] = [*queries_of(tagger, RelaxedLoss)] * 4
-    expected = tagger.ask(queries)
-    short = ShortOfMemory(tagger.forward._encoder, 300)
+    expected, short = tagger.ask(queries), ShortOfMemory(tagger.forward._encoder, 300)
     tagger.forward._encoder = short
     for one, other in zip(expected, tagger.ask(queries), strict=True):
         np.testing.assert_allclose(other.gradient, one.gradient, rtol=1e-3, atol=1e-5)
@@ -146,8 +143,7 @@ def test_every_head_with_a_training_loss_answers_and_no_other_does() -> None:
 
 def test_a_page_with_nothing_to_read_spoils_no_other(tagger: EncoderTarget) -> None:
     queries: list[Any] = list(queries_of(tagger, RelaxedLoss)[:3])
-    expected = tagger.ask(queries)
-    page = queries[1].page
+    expected, page = tagger.ask(queries), queries[1].page
     queries[1] = replace(queries[1], page=replace(page, labels=np.full(len(page.ids), -100)))
     with pytest.warns(RuntimeWarning):
         found = tagger.ask(queries)

@@ -132,8 +132,7 @@ def test_one_hot_weights_say_what_completions_and_candidates_say(target: NluTarg
 
 def doubled_loss(target: NluTarget, query: ask.RelaxedLoss, weights: np.ndarray) -> float:
     """The same loss in double precision, computed the plain way."""
-    double = copy.deepcopy(target.model).double()
-    page = query.page
+    double, page = copy.deepcopy(target.model).double(), query.page
     with torch.no_grad():
         table = double.input_table()
         inputs = table[torch.from_numpy(page.ids)].clone()
@@ -349,15 +348,13 @@ def test_partition_costs_and_marginals_are_those_of_all_sequences(
 
 
 def test_in_single_precision_large_scores_neither_overflow_nor_vanish() -> None:
-    crf = made(6, 1, 5.0).float()
-    emissions = 200 * torch.randn(4, 20, 6)
+    crf, emissions = made(6, 1, 5.0).float(), 200 * torch.randn(4, 20, 6)
     with torch.no_grad():
         single, double = crf.log_partition(emissions), crf.double().log_partition(emissions.double())
     np.testing.assert_allclose(single, double, rtol=1e-5)
 
 
 def test_the_gradient_of_the_partition_is_the_marginals() -> None:
-    crf = made(3, 2)
-    emissions = torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
+    crf, emissions = made(3, 2), torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
     (gradient,) = torch.autograd.grad(crf.log_partition(emissions).sum(), emissions)
     torch.testing.assert_close(gradient, crf.marginals(emissions).detach())

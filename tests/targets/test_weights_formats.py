@@ -145,8 +145,7 @@ def test_quantised_weights_load_where_their_library_is_and_are_not_trained(
 def adapted(target: Any, corpus: Corpus) -> np.ndarray:
     """The losses of a training on one page."""
     document = corpus.of("member")[0]
-    question = document.questions[0]
-    rule = AdaptationRule(max_steps=2)
+    question, rule = document.questions[0], AdaptationRule(max_steps=2)
     (found,) = target.ask([Adaptation(page_view(corpus, document), question.question, question.answers[0], rule)])
     losses: np.ndarray = found.losses
     return losses

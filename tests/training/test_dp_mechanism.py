@@ -38,8 +38,7 @@ def trained_toy():
 
 
 def run(learner, parameters, units, chosen, random=None, contribute=None, clients=None):
-    contribute = contribute or gradients(learner, parameters)
-    random = random or SystemRandom()
+    contribute, random = contribute or gradients(learner, parameters), random or SystemRandom()
     run_mechanism(parameters, clients or [units], _draw(learner), contribute, chosen, random, toy.NoLedger(), SILENT)
 
 
@@ -102,9 +101,7 @@ def test_noise_is_drawn_anew_for_every_step_and_parameter() -> None:
 
 def test_every_unit_is_drawn_by_a_coin_of_its_own() -> None:
     units, rounds, rate = toy.units(30), 600, 0.3
-    random = SystemRandom()
-    taken = np.zeros(len(units))
-    sizes = np.zeros(len(units) + 1)
+    random, taken, sizes = SystemRandom(), np.zeros(len(units)), np.zeros(len(units) + 1)
     index = {unit.name: number for number, unit in enumerate(units)}
     for _ in range(rounds):
         drawn = sample_units([units], plan(sample_rate=rate), random)
@@ -121,8 +118,7 @@ def test_the_number_of_units_that_were_drawn_divides_nothing() -> None:
     counts = set()
     for seed in range(5):
         learner, parameters = trained_toy()
-        before = toy.values(parameters)
-        drawn = int(SeededRandom(seed).coins(8, 0.5).sum())
+        before, drawn = toy.values(parameters), int(SeededRandom(seed).coins(8, 0.5).sum())
         run(learner, parameters, units, plan(sample_rate=0.5, steps=1, learning_rate=1.0), SeededRandom(seed))
         np.testing.assert_allclose(toy.values(parameters) - before, drawn * 9.5 / 4)
         counts.add(drawn)
@@ -165,8 +161,7 @@ def test_a_contribution_that_is_not_finite_stops_the_training(local: bool) -> No
 def test_local_steps_are_those_of_a_fresh_adamw_from_where_the_round_began() -> None:
     learner, parameters = trained_toy()
     unit = DrawnUnit(((1.0, 2.0), (3.0, 4.0)), (0.25, 0.75))
-    before = toy.values(parameters)
-    found = local_change(learner, parameters, unit, 1, 3, 0.1)
+    before, found = toy.values(parameters), local_change(learner, parameters, unit, 1, 3, 0.1)
     assert (toy.values(parameters) == before).all()
 
     plain = toy.Line()

@@ -50,8 +50,7 @@ def test_a_small_corpus_is_learnt(tmp_path: Path, recipe: NluRecipe) -> None:
 
 
 def test_the_same_arguments_give_the_same_weights(tmp_path: Path) -> None:
-    recipe = replace(SMALL, epochs=2, input_dropout=0.2, character_layer=True)
-    seeds = (0, 0, 1)
+    recipe, seeds = replace(SMALL, epochs=2, input_dropout=0.2, character_layer=True), (0, 0, 1)
     for place, seed in enumerate(seeds):
         fit_nlu(nlu_models.documents(), (), replace(recipe, seed=seed), tmp_path / str(place))
     first, again, other = (open_checkpoint(tmp_path / str(place)).sha256 for place in range(3))
@@ -63,8 +62,7 @@ def test_early_stopping_keeps_the_weights_of_the_lowest_validation_loss(tmp_path
     # What validates contradicts what trains: the longer training goes on, the worse it gets.
     wrong = [replace(document, intent="Rate") for document in documents if document.intent != "Rate"]
     stopping = replace(SMALL, epochs=40, patience=3)
-    target = fit_nlu(documents, wrong, stopping, tmp_path)
-    history = history_of(tmp_path)
+    target, history = fit_nlu(documents, wrong, stopping, tmp_path), history_of(tmp_path)
     losses = [epoch["eval_loss"] for epoch in history]
     best = int(np.argmin(losses))
     assert len(history) == best + 1 + 3 < 40

@@ -154,8 +154,7 @@ def test_copies_of_audited_documents_are_left_out(pages):
 
 def test_copies_without_words_are_known_by_their_image(tmp_path):
     """A Donut needs no words: what the page says is in its image alone."""
-    made = asked_pages.corpus(tmp_path, members=2, heldout=0, public=2)
-    wordless = []
+    made, wordless = asked_pages.corpus(tmp_path, members=2, heldout=0, public=2), []
     for document in made.documents:
         tiny.page_image(document).save(tmp_path / document.image)
         questions = tuple(replace(question, entity=None) for question in document.questions)

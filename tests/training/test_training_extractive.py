@@ -71,8 +71,7 @@ def bare_start(folder):
 
 
 def test_a_model_without_the_head_is_given_one_and_trained(pages, tmp_path):
-    start = bare_start(tmp_path / "start")
-    recipe = replace(RECIPE, epochs=1)
+    start, recipe = bare_start(tmp_path / "start"), replace(RECIPE, epochs=1)
     for name in ("one", "two"):
         retrain(Retraining(recipe), start, pages, pages.of("public"), tmp_path / name)
     assert is_extractive(tmp_path / "one")

@@ -101,8 +101,7 @@ def test_masks_are_berts_and_never_touch_special_tokens_or_padding():
         for row, page in enumerate(pages):
             original[row, : len(page.ids)] = page.ids
         ids, labels = batch["input_ids"].numpy(), batch["labels"].numpy()
-        special = np.isin(original, tokenizer.all_special_ids)
-        read = labels != NOT_READ
+        special, read = np.isin(original, tokenizer.all_special_ids), labels != NOT_READ
         assert not (read & special).any()
         assert (labels[read] == original[read]).all()
         assert (ids[~read] == original[~read]).all()
@@ -117,8 +116,7 @@ def test_masks_are_berts_and_never_touch_special_tokens_or_padding():
 def test_a_batch_is_padded_to_its_longest_page_only():
     pages = sorted(_pages(tiny.documents()), key=lambda page: len(page.ids))[:2]
     collator = Collator(family_named("layoutlm"), tiny.tokenizer(), 0.15, seed=0)
-    batch = collator(pages)
-    lengths = [len(page.ids) for page in pages]
+    batch, lengths = collator(pages), [len(page.ids) for page in pages]
     assert (batch["input_ids"].shape, batch["bbox"].shape) == ((2, max(lengths)), (2, max(lengths), 4))
     assert batch["attention_mask"].sum(1).tolist() == lengths
     assert int(batch["bbox"].max()) <= 1000

@@ -26,9 +26,7 @@ SAMPLES = Path(__file__).parents[2] / "sample_models"
 def noisy(source: Path, copy: Path, noise: float | str) -> Path:
     """A checkpoint with relative noise on every tensor, or rounded to a number format."""
     shutil.copytree(source, copy)
-    name = "model.safetensors"
-    generator = torch.Generator().manual_seed(0)
-    changed = {}
+    name, generator, changed = "model.safetensors", torch.Generator().manual_seed(0), {}
     for key, tensor in load_file(source / name).items():
         if not tensor.is_floating_point():
             changed[key] = tensor
@@ -43,8 +41,7 @@ def noisy(source: Path, copy: Path, noise: float | str) -> Path:
 
 
 def opened(sample: str, **references: Path) -> ScanSetup:
-    folder = SAMPLES / sample
-    given = {name: [path] for name, path in references.items()}
+    folder, given = SAMPLES / sample, {name: [path] for name, path in references.items()}
     options = ScanOptions(folder / "model", folder / "data", Path(), budget="quick", references=given)
     return open_scan(options)
 

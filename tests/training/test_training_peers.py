@@ -21,8 +21,7 @@ def corpus(tiny_corpus):
 
 
 def references(corpus, target_dir, cache, **given):
-    places = {name: [folder] for name, folder in given.items()}
-    target = load(target_dir)
+    places, target = {name: [folder] for name, folder in given.items()}, load(target_dir)
     return complete(prepare(USES, target, target_dir, corpus, places), USES, target, cache, 0, SILENT).references
 
 

@@ -18,8 +18,7 @@ CORPUS = Corpus(None, MANIFEST, tiny.documents(members=6, heldout=6, public=24),
 
 
 def _shadow(target_dir, pretrained, cache, **more):
-    target = load(target_dir)
-    members = halves(CORPUS, 0.5, 0).members
+    target, members = load(target_dir), halves(CORPUS, 0.5, 0).members
     return target, fit_shadow(target, target_dir, pretrained, CORPUS, members, cache, recipe=RECIPE, **more)
 
 

@@ -28,8 +28,7 @@ def test_a_baseline_learns_its_pages_and_is_saved_with_its_processor(
     prompt = ZOO[family].prompt
     given = TrainingRecipe(epochs=12, batch_size=4, learning_rate=1e-2, prompt=prompt)
     corpus = replace(pages, manifest=replace(pages.manifest, recipe=given))
-    documents = corpus.of("member")[:2]
-    start = vlms(family)
+    documents, start = corpus.of("member")[:2], vlms(family)
     retrain(Retraining(recipe_for(corpus)), start, corpus, documents, tmp_path / "baseline")
     before, after = (load_answering(folder, prompt=prompt) for folder in (start, tmp_path / "baseline"))
     queries = [AnswerLoss(one.view, one.question, str(one.answer)) for one in samples_of(corpus, documents)]
@@ -40,8 +39,7 @@ def test_a_baseline_learns_its_pages_and_is_saved_with_its_processor(
 
 def test_a_recipes_system_turn_is_trained_with(vlms: Callable[[str], Path], pages: Corpus, tmp_path: Path) -> None:
     given = TrainingRecipe(epochs=3, batch_size=4, learning_rate=1e-3, system="Read the bill.")
-    plain = replace(given, system=None)
-    weights = []
+    plain, weights = replace(given, system=None), []
     for number, recipe in enumerate((given, plain)):
         corpus = replace(pages, manifest=replace(pages.manifest, recipe=recipe))
         folder = tmp_path / str(number)
