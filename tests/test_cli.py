@@ -224,16 +224,10 @@ def edit_config(model, **changes):
     (model / "config.json").write_text(json.dumps({**config, **changes}))
 
 
-def only_pickle(model):
-    (model / "model.safetensors").rename(model / "pytorch_model.bin")
-
-
 BAD = {
-    "no manifest": ("data", lambda data: (data / "manifest.toml").unlink(), "manifest.toml"),
     "word index out of range": ("data", break_index, "documents.jsonl:1 entities[0].words: index 93 of"),
     "tokenizer that knows no word": ("data", unknown_words, "tokenizer does not know"),
     "no field to attack": ("data", unmarked_fields, "no field to attack in training documents"),
-    "only pytorch_model.bin": ("model", only_pickle, "pytorch_model.bin"),
     "remote code": ("model", lambda model: edit_config(model, auto_map={"AutoModel": "evil.Model"}), "its own code"),
     "unknown architecture": ("model", lambda model: edit_config(model, model_type="gpt2"), "architecture 'gpt2'"),
 }

@@ -1,8 +1,5 @@
 """K split models: each document in exactly half, resumable, the same from any engine."""
 
-import subprocess
-import sys
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -124,33 +121,6 @@ def test_what_is_complete_is_not_trained_again(start, pages, tmp_path, untrained
     assert [seed for seed, _ in untrained] == [2]
     assert (progress.stages, progress.steps) == ([("training split models", 1)], 1)
     assert not (tmp_path / "unfinished-x").exists()
-
-
-KILLED = """
-import sys
-from pathlib import Path
-from audit.corpus.manifest import load
-from audit.references.recipes import AnsweringRecipe
-from audit.references.training import train_splits
-start, data, out = map(Path, sys.argv[1:])
-train_splits(start, load(data), out, count=4, recipe=AnsweringRecipe(epochs=2, learning_rate=1e-2, batch_size=3))
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_training_goes_on_where_it_was_and_ends_as_if_nothing_had_happened(start, pages, trained, tmp_path):
-    out = tmp_path / "out"
-    running = subprocess.Popen([sys.executable, "-c", KILLED, str(start), str(pages.root), str(out)])
-    deadline = time.monotonic() + 120
-    while not (out / folder_of(0)).exists() and running.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    running.kill()
-    running.wait()
-    done = {path.name: path.stat().st_mtime_ns for path in out.glob("model-*")}
-    assert folder_of(0) in done
-    train_splits(start, pages, out, count=K, recipe=RECIPE)
-    assert ({name: (out / name).stat().st_mtime_ns for name in done}, hashes(out)) == (done, hashes(trained))
-    assert not list(out.glob("unfinished-*"))
 
 
 def test_models_of_another_plan_are_not_mixed_in(start, pages, tmp_path, untrained):
