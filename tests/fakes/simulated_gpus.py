@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,9 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 from vlm_zoo import ZOO, write_vlm
 
 from audit.corpus.images import page_view
+from audit.targets.answering import target as targets
 from audit.targets.answering.loading import load_answering
-from audit.targets.checkpoint.loading import is_offloaded, places_of, spread
+from audit.targets.checkpoint.loading import places_of, spread
 from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss
 
 GPU = "gpu"
@@ -113,9 +114,9 @@ def simulated() -> Iterator[None]:
 
 def answers(target: Any, places: dict[str, int | str], queries: list[list[Any]]) -> str:
     """Return what the target answers with its model at these places, to the last bit."""
-    made = copy(target)
-    made.card, made.model = replace(target.card, device=GPU), spread(deepcopy(target.model), places, GPU)
-    found = [made.ask(own) for own in (queries[:2] if is_offloaded(made.model) else queries)]
+    model, card = spread(deepcopy(target.model), places, GPU), replace(target.card, device=GPU)
+    made = type(target)(model, target.reader, card, target.batch_rows)
+    found = [made.ask(own) for own in queries if type(own[0]) in made.answers]
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         return repr(found)
 
@@ -145,6 +146,7 @@ def compare(family: str, folder: Path) -> dict[str, Any]:
 
 if __name__ == "__main__":
     vision_operators.declare_when_imported()
+    targets.SHORTEST = 8
     _setup_privateuseone_for_python_backend(GPU)
     with tempfile.TemporaryDirectory() as root:
         print(json.dumps({family: compare(family, Path(root)) for family in sys.argv[1:]}))

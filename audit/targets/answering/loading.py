@@ -25,10 +25,9 @@ from audit.targets.answering.rows import rows_for, trial_sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.words_reader import decoder_reader, encoder_decoder_reader
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.loading import bytes_of_row, is_offloaded, load_whole_model, place
+from audit.targets.checkpoint.loading import bytes_of_row, load_whole_model, place
 from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet
 from audit.targets.encoders.families import OpenImage
-from audit.targets.interface import Adaptation
 
 _CORRECT = "correct generation_config.json: write it with model.generation_config.save_pretrained"
 ReaderOf = Callable[..., Reader]
@@ -145,8 +144,6 @@ def load_answering(
     unread = "the model cannot read what its processor makes of a page"
     with quiet(), torch.inference_mode(), _refusing(folder, unread), target.computing():
         target.model(**{name: value.to(device) for name, value in taught.items()})
-    if is_offloaded(model):  # what comes and goes is not trained
-        target.answers -= {Adaptation}
     return target
 
 

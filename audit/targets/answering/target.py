@@ -26,6 +26,7 @@ from audit.targets.answering import reader as reading
 from audit.targets.answering import rows as batched
 from audit.targets.answering.layout import BOX_SCALE, boxes_of
 from audit.targets.batching import STEP, Batch, bucket_of, unless_out_of_memory
+from audit.targets.checkpoint.loading import is_offloaded
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import OpenImage
 
@@ -175,6 +176,8 @@ class AnsweringTarget(batched.RowTarget):
         self.images = images
         if isinstance(reader, reading.TokenReader):
             self.answers |= {interface.TrainingLoss}
+        if is_offloaded(model):  # weights that come and go are not trained
+            self.answers -= {interface.Adaptation}
         self.rows = Batch(batch_rows or batched.rows_for(reader, card.device))
         self._shares = batched.share(reader)
         self._ends = reader.ends | reading.ids_of(model.generation_config.eos_token_id)
