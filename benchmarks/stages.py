@@ -6,13 +6,19 @@ or the first documents where each has one row. Bootstraps draw fewer resamples t
 taggers and half of models that answer questions, with 300 documents a side. "At a limit" plants a leak as large as one
 limit, and "twice a limit" one of twice that; the limits take turns. "Memoriser" gives away half of everything.
 
-    python benchmarks/stages.py                     # rewrites the first part of benchmarks/stages.md
+    python benchmarks/stages.py                                # rewrites the first part of benchmarks/stages.md
+    python benchmarks/stages.py --before TREE letters/model    # scans samples with all budgets, and rewrites the rest
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
 import time
 from collections import Counter
 from dataclasses import replace
@@ -44,6 +50,7 @@ PARTS = {"clean": 1, "at a limit": 2, "twice a limit": 1, "memoriser": 5}
 MEMORISER = dict.fromkeys(("reconstruction excess_pr", "attribute_inference excess", "memorisation net"), 0.5)
 MEMORISER["membership auc"] = 0.4
 HEAD = ("audits", "scan", "n", "violated (95 % CI)", "passed (95 % CI)", "undecided", "trials taken")
+ROOT = Path(__file__).parents[1]
 MARK = "<!-- samples -->\n"
 """In the page; what lies below it is of the samples, and stays."""
 
@@ -133,18 +140,57 @@ def page(rows: list[dict[str, Any]], seconds: float, machine: str) -> str:
     return "\n".join([*lines, "", MARK])
 
 
+def scan(tree: Path, sample: str, out: Path, *options: str) -> dict[str, Any]:
+    """Scan a sample by the code of a tree: exit code, verdict by limit, trials taken, processor seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    folder = ROOT / "sample_models" / sample.partition("/")[0]
+    command = ["-m", "audit", "scan", folder.parent / sample, folder / "data", "--out", out, "--quiet", *options]
+    done = subprocess.run([sys.executable, *map(str, command)], cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)})
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    record = json.loads((out / "record.json").read_text(encoding="utf-8"))
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    stages = {one["attack"]: one.get("stage", {}).get("share", 1) for one in record["attacks"] if one["measurements"]}
+    return {"code": done.returncode, "trials": record["timing"]["outcomes"], "seconds": seconds, "stages": stages}
+
+
+def compare_samples(samples: list[str], before: Path, budget: str) -> str:
+    """A table of the samples: staged, with all trials, and by the code before stages."""
+    lines = ["## Samples", "", "| sample | scan | exit code | trials | processor seconds | share of each attack |"]
+    lines += ["|---|---|---|---|---|---|"]
+    for sample in samples:
+        with tempfile.TemporaryDirectory() as place:
+            for name, tree, options in (
+                ("staged", ROOT, ()),
+                ("--no-stages", ROOT, ("--no-stages",)),
+                ("before", before, ()),
+            ):
+                found = scan(tree, sample, Path(place) / name, "--budget", budget, *options)
+                shares = ", ".join(f"{attack} {share:g}" for attack, share in found["stages"].items())
+                cells = [sample, name, found["code"], found["trials"], f"{found['seconds']:.1f}", shares]
+                lines.append(f"| {' | '.join(map(str, cells))} |")
+                print(lines[-1], flush=True)
+    return "\n".join([*lines, ""])
+
+
 def main() -> None:
-    """Simulate, and write the page."""
+    """Simulate or scan, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--audits", type=int, default=1000)
     parser.add_argument("--machine", default="2-core CPU")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
+    parser.add_argument("--before", type=Path, help="a checkout of the code before stages")
+    parser.add_argument("--budget", default="standard")
+    parser.add_argument("samples", nargs="*", help="SAMPLE/MODEL")
     given = parser.parse_args()
+    first, mark, rest = (given.out.read_text(encoding="utf-8") if given.out.exists() else "").partition(MARK)
+    if given.samples:
+        rest = compare_samples(given.samples, given.before, given.budget)
+        given.out.write_text(first + (mark or MARK) + rest, encoding="utf-8")
+        return
     policy = load("default")
     with fewer_resamples(RESAMPLES):
         rows = run(policy, given.audits)
-    before = given.out.read_text(encoding="utf-8") if given.out.exists() else ""
-    given.out.write_text(page(rows, time.process_time(), given.machine) + before.partition(MARK)[2], encoding="utf-8")
+    given.out.write_text(page(rows, time.process_time(), given.machine) + rest, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,12 +20,12 @@ from audit import record as records
 from audit.attacks import text_of
 from audit.attacks.battery import BATTERY
 from audit.attacks.budget import side_of
-from audit.attacks.interface import Attack, confounded_by_copies, nothing_to_try, why, why_inapplicable
+from audit.attacks.fields import input_only
+from audit.attacks.interface import AUDITED, Attack, confounded_by_copies, nothing_to_try, why, why_inapplicable
 from audit.attacks.membership.scan_checks import ScanChecks, check_scan
 from audit.cards import Bounds, DeclaredPolicy
 from audit.case import Case
 from audit.corpus.canaries.schema import read_proof
-from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import counts_left_out
 from audit.corpus.summary import card
 from audit.engine.interface import SILENT, Json, Progress, Trial
@@ -342,7 +342,7 @@ class _Run:
     def _to_come(self, case: Case) -> int:
         """Count the tests of the attacks that come after this one, and find something to try."""
         able, to_come = find_trials(self.opened.attacks, case), self.opened.attacks[len(self.results) + 1 :]
-        return sum(most_tests(attack, case.corpus) for attack in to_come if able.get(attack.name))
+        return sum(most_tests(attack, case) for attack in to_come if able.get(attack.name))
 
 
 def _has_units(trials: Sequence[Trial]) -> bool:
@@ -351,9 +351,13 @@ def _has_units(trials: Sequence[Trial]) -> bool:
     return min(units.values()) >= MIN_CLUSTERS
 
 
-def most_tests(attack: Attack, corpus: Corpus) -> int:
+def most_tests(attack: Attack, case: Case) -> int:
     """Count the tests of a limit on an attack that has not run, the most that there can be."""
-    return max((one.methods * (1 + (one.kind in AREAS)) for one in attack.units(corpus)), default=0)
+    fields = ((page, own) for page in case.corpus.of(*AUDITED) for own in page.entities if own.attack)
+    # Split models add two scores, and values of the input alone have numbers of their own.
+    more = 2 * (bool(case.references.splits) or any(input_only(case.corpus, *field) for field in fields))
+    units = attack.units(case.corpus)
+    return max(((one.methods + more) * (1 + (one.kind in AREAS)) for one in units), default=0)
 
 
 def read_outcomes(
