@@ -3,7 +3,7 @@
 No model is trained. What the attacks would see is drawn (`simulated_attacks.py`), measured by the attacks' own code and
 judged by `policies/default.toml`. Both kinds of scan see the same draws. A stage tries the first rows of each document,
 or the first documents where each has one row. Bootstraps draw fewer resamples than in a scan. Half of the audits are of
-taggers and half of models that answer questions, with 300 documents a side. "At a limit" plants a leak as large as one
+taggers and half of models that answer questions, with 200 documents a side. "At a limit" plants a leak as large as one
 limit, and "twice a limit" one of twice that; the limits take turns. "Memoriser" gives away half of everything.
 
     python benchmarks/stages.py                                # rewrites the first part of benchmarks/stages.md
@@ -19,7 +19,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -32,7 +31,7 @@ from leak_free_audits import planted
 from simulated_attacks import Audit
 from simulated_audits import completed, decisions_of, fewer_resamples, worst
 
-from audit.policy import STAGES, Policy, is_sure, load
+from audit.policy import STAGES, Policy, is_sure, load, p_of_all
 from audit.policy.verdict import count_tests
 from audit.record import Result
 from audit.stats.intervals import clopper_pearson
@@ -43,9 +42,9 @@ KINDS = {
 }
 TRIALS = {"reconstruction": 8, "attribute_inference": 8, "memorisation": 8, "membership": 2}
 """Trials of each pair of a member and a held-out document."""
-DOCUMENTS, RESAMPLES = 300, 500
+DOCUMENTS, RESAMPLES = 200, 500
 TIMES = {"at a limit": 1, "twice a limit": 2}
-PARTS = {"clean": 1, "at a limit": 2, "twice a limit": 1, "memoriser": 5}
+PARTS = {"clean": 1, "at a limit": 4, "twice a limit": 1, "memoriser": 10}
 """Kinds of audits, and of `--audits` the part that is of this kind: one in so many."""
 MEMORISER = dict.fromkeys(("reconstruction excess_pr", "attribute_inference excess", "memorisation net"), 0.5)
 MEMORISER["membership auc"] = 0.4
@@ -72,9 +71,13 @@ def compare(kind: str, audit: Audit, seed: int, policy: Policy) -> tuple[str, st
     done: list[Result] = []
     for place, name in enumerate(names):
         to_come = sum(count_tests(policy.limits, whole[later]) for later in names[place + 1 :])
+        p_value = 0.0
         for stage in STAGES:
+            if stage.early and p_value == 1:
+                continue
             part = whole[name] if not stage.early else found_by(name, replace(audit, share=stage.share), seed, policy)
             found = replace(part, stage=stage)
+            p_value = p_of_all(policy.limits, found)
             if stage.early and is_sure(policy.limits, [*done, found], tuple, lambda count=to_come: count):  # type: ignore[misc]
                 break
         done.append(found)
@@ -89,11 +92,11 @@ def compare(kind: str, audit: Audit, seed: int, policy: Policy) -> tuple[str, st
     return outcomes[0], outcomes[1], taken, [one.stage.number for one in done]
 
 
-def run(policy: Policy, audits: int) -> list[dict[str, Any]]:
-    """All rows."""
+def run(policy: Policy, audits: int, kinds: list[str]) -> list[dict[str, Any]]:
+    """The rows of these kinds of audits."""
     limits = {times: [one for one in planted(policy, (times,)) if one[0] in KINDS] for times in TIMES.values()}
     rows = []
-    for title, part in PARTS.items():
+    for title, part in ((kind, PARTS[kind]) for kind in kinds):
         counts = {"all trials": Counter[str](), "staged": Counter[str]()}
         shares, stages, changed = [], Counter[int](), Counter[str]()
         n = audits // part
@@ -117,11 +120,11 @@ def run(policy: Policy, audits: int) -> list[dict[str, Any]]:
     return rows
 
 
-def page(rows: list[dict[str, Any]], seconds: float, machine: str) -> str:
+def page(rows: list[dict[str, Any]], machine: str) -> str:
     """The first part of the page."""
     lines = ["# Stages", "", str(__doc__).split("\n\n")[1].replace("\n", " "), ""]
     date = datetime.now(UTC).date()
-    lines += [f"Measured on a {machine}, {date}, {seconds:.0f} s of CPU, {RESAMPLES} resamples.", ""]
+    lines += [f"Measured on a {machine}, {date}, {RESAMPLES} resamples.", ""]
     lines += [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
     for row in rows:
         for scan, counts in row["outcomes"].items():
@@ -176,6 +179,8 @@ def main() -> None:
     """Simulate or scan, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--audits", type=int, default=1000)
+    parser.add_argument("--kinds", nargs="+", default=[*PARTS], choices=[*PARTS], help="of audits")
+    parser.add_argument("--rows", type=argparse.FileType(), help="what earlier runs printed, instead of simulating")
     parser.add_argument("--machine", default="2-core CPU")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     parser.add_argument("--before", type=Path, help="a checkout of the code before stages")
@@ -189,8 +194,8 @@ def main() -> None:
         return
     policy = load("default")
     with fewer_resamples(RESAMPLES):
-        rows = run(policy, given.audits)
-    given.out.write_text(page(rows, time.process_time(), given.machine) + rest, encoding="utf-8")
+        rows = run(policy, given.audits, given.kinds) if given.rows is None else [*map(json.loads, given.rows)]
+    given.out.write_text(page(rows, given.machine) + rest, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -24,8 +24,10 @@ from audit.engine.interface import SILENT, Attempt, Json, Progress, Trial
 from audit.measurements import Check, Unresolved
 from audit.policy import SIGNIFICANCE, STAGES, Policy, evaluate, is_sure
 from audit.record import AuditRecord, Result, Stage
+from audit.report.leaks import notes, tried_in_part
 from audit.stats.rates import excess_rate
 from audit.targets.utility import estimate
+from audit.workflows.diff import notes_on
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import run_scan
 from audit.workflows.setup import open_scan
@@ -191,6 +193,17 @@ def test_under_another_policy_nothing_passes_that_stopped_early() -> None:
     few = completed(Unresolved("leak", "too few", 40, 72), stage=STAGES[0])
     verdict = judged([few], limit(max=0.5, required=False))[1]
     assert [(one.outcome, one.remedy) for one in verdict.decisions] == [("undecided", "rerun with --no-stages")]
+
+
+def test_reports_terminals_and_comparisons_name_what_stopped_early() -> None:
+    record, verdict = judged([completed(normal("leak", 0.6, 0.01), stage=STAGES[1])], limit())
+    (said,) = tried_in_part(record)
+    assert "Restoring blacked-out values (50 %)" in said
+    assert "--no-stages" in said
+    assert [note.text for note in notes(record, verdict) if note.kind == "early"] == [said]
+    whole = replace(record, attacks=(replace(record.attacks[0], stage=STAGES[2]),))
+    assert [*notes_on(record, whole)][-1] == f"OLD: {said}"
+    assert not [*tried_in_part(whole)]
 
 
 def test_a_record_without_stages_is_judged_as_before() -> None:

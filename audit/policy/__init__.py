@@ -3,7 +3,7 @@
 from audit.policy.decision import EXIT_CODES, Cause, Counts, Decision, Outcome, Overall, RegisteredWaiver, Verdict
 from audit.policy.limits import Demand, Gap, Limit, Policy, Waiver, contradiction
 from audit.policy.reading import MetricRules, PolicyIdentity, check_limits, check_made, check_names, load, path_of
-from audit.policy.verdict import STAGES, evaluate, finished_on, is_sure, today
+from audit.policy.verdict import STAGES, evaluate, finished_on, is_sure, p_of_all, today
 from audit.record import SIGNIFICANCE
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "finished_on",
     "is_sure",
     "load",
+    "p_of_all",
     "path_of",
     "today",
 ]

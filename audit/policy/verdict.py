@@ -260,13 +260,13 @@ def is_sure(
         checks: gives the checks of the whole scan; called only where they can matter.
         to_come: counts the tests of attacks that have not run, see `count_tests`; likewise.
     """
-    p_value, tests = _p_of_all(limits, done[-1]), sum(count_tests(limits, one) for one in done)
-    if p_value * tests > SIGNIFICANCE or _p_of_all(limits, done[-1], checks()) > p_value:
+    p_value, tests = p_of_all(limits, done[-1]), sum(count_tests(limits, one) for one in done)
+    if p_value * tests > SIGNIFICANCE or p_of_all(limits, done[-1], checks()) > p_value:
         return False
     return p_value * (tests + to_come()) <= SIGNIFICANCE
 
 
-def _p_of_all(limits: Sequence[Limit], result: Result, checks: Sequence[Check] = ()) -> float:
+def p_of_all(limits: Sequence[Limit], result: Result, checks: Sequence[Check] = ()) -> float:
     """Compute the p-value against "some limit on this attack holds", in an early stage, before other attacks have run.
 
     It is the largest of the limits' smallest ones; 1 where all trials may resolve another limit, or a check may yet

@@ -31,7 +31,7 @@ from audit.corpus.summary import card
 from audit.engine.interface import SILENT, Json, Progress, Trial
 from audit.errors import DocauditError, EngineError, ManifestError, TargetError
 from audit.files import write_atomically
-from audit.policy import STAGES, Limit, Policy, Verdict, is_sure
+from audit.policy import STAGES, Limit, Policy, Verdict, is_sure, p_of_all
 from audit.policy.checks import settle
 from audit.policy.reasons import NOT_RUN
 from audit.record import AuditRecord, Reason, Result, Stage
@@ -188,8 +188,7 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
         for journal in origin.journals:
             journal.path.unlink(missing_ok=True)
         raise
-    is_bounded = options.documents is not None or options.seconds is not None
-    bounded = Bounds(options.documents, options.seconds, opened.part) if is_bounded else None
+    bounds = Bounds(options.documents, options.seconds, opened.part)
     record = AuditRecord(
         schema_version=2,
         target=target.card,
@@ -213,7 +212,7 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
         derived_by=options.derived_by if opened.defense is None else (*options.derived_by, opened.defense.name),
         left_out=_left_out(opened),
         dp=opened.dp,
-        bounds=bounded,
+        bounds=None if bounds == Bounds(None, None, 1.0) else bounds,
         policy=declared,
         audit=opened.corpus.manifest.audit,
     )
@@ -306,11 +305,12 @@ class _Run:
         case = replace(case, target=opened.defended(checkpoint), canary_loss=proof)
         copied = confounded_by_copies(opened.copies, attack, opened.corpus)
         outcomes: dict[str, Json] = {}
+        p_value = 0.0
         limited = attack.name in {limit.attack for limit in self.limits}
         staged = self.limits and options.stages and opened.share == 1
         for stage in STAGES if staged else (Stage(),):
             tried = opened.sampled(everything, stage.share)
-            if stage.early and not (limited and len(tried) < len(trials) and _has_units(tried)):
+            if stage.early and not (limited and p_value < 1 and len(tried) < len(trials) and _has_units(tried)):
                 continue
             # What an earlier stage left in the journal stays, with --fresh too.
             setup = replace(opened, options=replace(options, fresh=options.fresh and not outcomes))
@@ -321,7 +321,7 @@ class _Run:
             rng = np.random.default_rng([options.seed, *attack.name.encode()])
             found = attack.measure(case, tried, [outcomes[trial.id] for trial in tried], rng, progress)
             found = replace(found, stage=stage, confounded=copied or found.confounded)
-            done = [*self.results, found]
+            p_value, done = p_of_all(self.limits, found), [*self.results, found]
             if stage.early and is_sure(self.limits, done, lambda: self.checks.checks, lambda: self._to_come(case)):
                 break
         evidence = [*attack.evidence(case, tried, [outcomes[trial.id] for trial in tried])]
@@ -346,9 +346,9 @@ class _Run:
 
 
 def _has_units(trials: Sequence[Trial]) -> bool:
-    """Test whether each side of the trials has as many units as a bootstrap takes."""
+    """Test whether each side of the trials has as many units as a bootstrap takes; canaries do not tell theirs."""
     units = Counter(side for side, _ in {(side_of(trial.stratum), trial.unit) for trial in trials})
-    return min(units.values()) >= MIN_CLUSTERS
+    return min(units.values()) * min(len(units), 2) >= 2 * MIN_CLUSTERS
 
 
 def most_tests(attack: Attack, case: Case) -> int:
