@@ -198,7 +198,7 @@ def test_under_another_policy_nothing_passes_that_stopped_early() -> None:
 def test_reports_terminals_and_comparisons_name_what_stopped_early() -> None:
     record, verdict = judged([completed(normal("leak", 0.6, 0.01), stage=STAGES[1])], limit())
     (said,) = tried_in_part(record)
-    assert "Restoring blacked-out values (50 %)" in said
+    assert "Restoring blacked-out values (50\N{NO-BREAK SPACE}%)" in said
     assert "--no-stages" in said
     assert [note.text for note in notes(record, verdict) if note.kind == "early"] == [said]
     whole = replace(record, attacks=(replace(record.attacks[0], stage=STAGES[2]),))
