@@ -3,8 +3,8 @@
 No model is trained. What the attacks would see is drawn (`simulated_attacks.py`), measured by the attacks' own code and
 judged by `policies/default.toml`. Both kinds of scan see the same draws. A stage tries the first rows of each document,
 or the first documents where each has one row. Bootstraps draw fewer resamples than in a scan. Half of the audits are of
-taggers and half of models that answer questions, with 200 documents a side. "At a limit" plants a leak as large as one
-limit, and "twice a limit" one of twice that; the limits take turns. "Memoriser" gives away half of everything.
+taggers and half of models that answer questions, with 200 documents a side. "Twice a limit" plants a leak of twice one
+limit, which takes turns. "Memoriser" gives away half of everything.
 
     python benchmarks/stages.py                                # rewrites the first part of benchmarks/stages.md
     python benchmarks/stages.py --before TREE letters/model    # scans samples with all budgets, and rewrites the rest
@@ -43,8 +43,8 @@ KINDS = {
 TRIALS = {"reconstruction": 8, "attribute_inference": 8, "memorisation": 8, "membership": 2}
 """Trials of each pair of a member and a held-out document."""
 DOCUMENTS, RESAMPLES = 200, 500
-TIMES = {"at a limit": 1, "twice a limit": 2}
-PARTS = {"clean": 1, "at a limit": 4, "twice a limit": 1, "memoriser": 10}
+TWICE = 2
+PARTS = {"clean": 1, "twice a limit": 1, "memoriser": 10}
 """Kinds of audits, and of `--audits` the part that is of this kind: one in so many."""
 MEMORISER = dict.fromkeys(("reconstruction excess_pr", "attribute_inference excess", "memorisation net"), 0.5)
 MEMORISER["membership auc"] = 0.4
@@ -94,7 +94,7 @@ def compare(kind: str, audit: Audit, seed: int, policy: Policy) -> tuple[str, st
 
 def run(policy: Policy, audits: int, kinds: list[str]) -> list[dict[str, Any]]:
     """The rows of these kinds of audits."""
-    limits = {times: [one for one in planted(policy, (times,)) if one[0] in KINDS] for times in TIMES.values()}
+    limits = [one for one in planted(policy, (TWICE,)) if one[0] in KINDS]
     rows = []
     for title, part in ((kind, PARTS[kind]) for kind in kinds):
         counts = {"all trials": Counter[str](), "staged": Counter[str]()}
@@ -102,9 +102,8 @@ def run(policy: Policy, audits: int, kinds: list[str]) -> list[dict[str, Any]]:
         n = audits // part
         for seed in range(n):
             kind, leak = [*KINDS][seed % 2], MEMORISER if title == "memoriser" else {}
-            if title in TIMES:
-                own = limits[TIMES[title]]
-                kind, name, _, size = own[seed % len(own)]
+            if title == "twice a limit":
+                kind, name, _, size = limits[seed % len(limits)]
                 leak = {name: size}
             audit = Audit(DOCUMENTS, correlation=0.3 * (seed // 2 % 2), leak=leak)
             one, other, taken, numbers = compare(kind, audit, seed, policy)

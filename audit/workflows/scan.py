@@ -304,8 +304,7 @@ class _Run:
         proof = read_proof(options.model_dir, opened.corpus)
         case = replace(case, target=opened.defended(checkpoint), canary_loss=proof)
         copied = confounded_by_copies(opened.copies, attack, opened.corpus)
-        outcomes: dict[str, Json] = {}
-        p_value = 0.0
+        outcomes, p_value = dict[str, Json](), 0.0
         limited = attack.name in {limit.attack for limit in self.limits}
         staged = self.limits and options.stages and opened.share == 1
         for stage in STAGES if staged else (Stage(),):
