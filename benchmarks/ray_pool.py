@@ -62,7 +62,7 @@ from audit.cli import main
 try:
     main()
 finally:
-    print("COUNTED", json.dumps(counts | {"driver": os.getpid()}))
+    print("COUNTED", json.dumps(counts | {"driver": os.getpid(), "copies": hasattr(extension, "Files")}))
     if nodes:
         nodes.shutdown()
 """
@@ -127,7 +127,7 @@ def scan_with(checkout: Path, nodes: int, options: list[str]) -> tuple[dict[str,
     written = sum(sizes.values())
     found = {
         "starts of Ray": counted["starts"],
-        "bytes sent": counted["put"] + (written if counted["put"] < written else 0),
+        "bytes sent": counted["put"] + (written if counted["copies"] else 0),
         "models loaded by workers": len(by_workers),
         "workers": len(set(by_workers)),
         "bytes written by workers": written,
