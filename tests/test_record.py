@@ -33,21 +33,10 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 names = st.text(max_size=8)
 counts = st.integers(0, 2**40)
 bounds = st.builds(Bound, finite, finite, finite)
-estimates = st.builds(
-    Estimate,
-    names,
-    finite,
-    finite,
-    finite,
-    counts.map(lambda n: n + 1),
-    names,
-    counts.map(lambda n: n + 1),
-    names,
-    st.none() | finite,
-    st.none() | st.sampled_from(["chance", "public model", "held-out", "blind"]),
-    finite,
-    st.lists(bounds, max_size=3).map(tuple),
-)
+units = counts.map(lambda n: n + 1)
+nulls = (st.none() | finite, st.none() | st.sampled_from(["chance", "public model", "held-out", "blind"]))
+three_bounds = st.lists(bounds, max_size=3).map(tuple)
+estimates = st.builds(Estimate, names, *[finite] * 3, units, names, units, names, *nulls, finite, three_bounds)
 unresolved = st.builds(Unresolved, names, names, counts, st.none() | counts)
 measurements = st.lists(estimates | unresolved, max_size=4).map(tuple)
 json_values = st.recursive(
@@ -57,40 +46,25 @@ json_values = st.recursive(
 )
 points = st.lists(st.builds(CurvePoint, finite, finite, finite, finite, counts), max_size=3).map(tuple)
 reasons = st.builds(Reason, st.sampled_from(["model", "data", "missing", "weak", "left out", "error"]), names, names)
+heights = st.dictionaries(names, st.tuples(counts, counts), max_size=2)
+parts = (
+    st.builds(Count, names, counts, names),
+    st.builds(Diagnostic, names, finite, names),
+    st.builds(Histogram, names, names, st.tuples(finite, finite, finite), heights),
+    st.builds(Curve, names, names, names, st.dictionaries(names, points, max_size=2)),
+)
+statuses = st.sampled_from(["completed", "inapplicable", "skipped", "failed", "left out"])
+parameters = st.dictionaries(names, json_values, max_size=3)
+found = [st.lists(part, max_size=2).map(tuple) for part in parts]
 results = st.builds(
-    Result,
-    names,
-    st.sampled_from(["completed", "inapplicable", "skipped", "failed", "left out"]),
-    st.none() | reasons,
-    st.dictionaries(names, json_values, max_size=3),
-    measurements,
-    st.lists(st.builds(Count, names, counts, names), max_size=2).map(tuple),
-    st.lists(st.builds(Diagnostic, names, finite, names), max_size=2).map(tuple),
-    st.lists(
-        st.builds(
-            Histogram,
-            names,
-            names,
-            st.tuples(finite, finite, finite),
-            st.dictionaries(names, st.tuples(counts, counts), max_size=2),
-        ),
-        max_size=2,
-    ).map(tuple),
-    st.lists(st.builds(Curve, names, names, names, st.dictionaries(names, points, max_size=2)), max_size=2).map(tuple),
-    st.none() | names,
-    names,
+    Result, names, statuses, st.none() | reasons, parameters, measurements, *found, st.none() | names, names
 )
 
 ESTIMATE = Estimate("leak", 0.1, 0.0, 0.2, 9, "fields", 3, "made up", 0.0, "held-out", bounds=(Bound(0.05, 0.0, 0.2),))
 HISTOGRAM = Histogram("hamming", "distance", (0.0, 0.5, 1.0), {"member": (1, 2)})
+MEASURED = {"measurements": (ESTIMATE, Unresolved("x", "few", 1, 20)), "histograms": (HISTOGRAM,)}
 EXAMPLE = tiny.record(
-    Result(
-        "a",
-        parameters={"n": 128},
-        measurements=(ESTIMATE, Unresolved("x", "few", 1, 20)),
-        histograms=(HISTOGRAM,),
-        power="leak",
-    ),
+    Result("a", parameters={"n": 128}, power="leak", **MEASURED),
     Result("b", status="inapplicable", reason=Reason("model", "no head")),
     Result("c", status="skipped", reason=Reason("missing", "no reference", "give one")),
     Result("d", status="failed", reason=Reason("error", "KeyError at audit/x.py:1")),

@@ -93,13 +93,10 @@ def planted_secrets(root) -> Iterator[Scan]:
         yield scan(planted_canaries.QUICK, planted_canaries.case_of(root, drawn, target))
 
 
+REBUILT = ("excess_pr.unique", "excess_hamming.all", "excess_pr.unique.lowest_loss")
 SCANS = {
     "memorisation": (memorised, ("net",), -12 / 40),
-    "reconstruction": (
-        reconstructed,
-        ("excess_pr.unique", "excess_hamming.all", "excess_pr.unique.lowest_loss"),
-        -15 / 25,
-    ),
+    "reconstruction": (reconstructed, REBUILT, -15 / 25),
     "attribute_inference": (inferred, ("excess.unique", "excess.all", "excess.unique.calibrated"), None),
     "membership": (told, ("auc", "auc.loss", "auc.calibrated"), None),
     "canaries": (planted_secrets, ("excess", "excess_top3", "excess_exposure"), -11 / 20),

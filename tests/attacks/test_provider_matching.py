@@ -24,14 +24,10 @@ def providers(inside, outside):
         for number, sizes in enumerate(side):
             name = f"{stratum} {number}"
             trials.append(Trial(name, name, stratum))
-            documents = [
-                {
-                    "id": f"{name} document {place}",
-                    "questions": [question(float(mark)) for mark in range(size)],
-                    "memory_change": 0.5,
-                }
-                for place, size in enumerate(sizes)
-            ]
+            documents = []
+            for place, size in enumerate(sizes):
+                asked = {"questions": [question(float(mark)) for mark in range(size)], "memory_change": 0.5}
+                documents.append({"id": f"{name} document {place}", **asked})
             outcomes.append({"documents": documents})
     return trials, outcomes
 

@@ -235,18 +235,14 @@ def test_documents_of_training_without_a_provider_are_a_weakness():
 
 HEADLESS, FIRST, SECOND = Reader(), Reader(seed=1), Reader(seed=2)
 HEADLESS.answers = frozenset({FillMask})
+SAW = "baselines saw public"
 REFERENCES = {
     "none": (References(), None, None, NO_REFERENCE),
     "a pretrained model": (References(None, (FIRST,), SECOND), None, SECOND, None),
     "a pretrained model without the head": (References(pretrained=HEADLESS), None, None, NO_REFERENCE),
     "baselines": (References(None, (HEADLESS, FIRST, SECOND)), None, FIRST, None),
     "baselines beside it": (References(None, (FIRST,), HEADLESS), "somebody else", FIRST, None),
-    "baselines that saw one": (
-        References(None, (FIRST,)),
-        "COMPANY 000 ",
-        None,
-        f"{NO_REFERENCE}: baselines saw public",
-    ),
+    "baselines that saw one": (References(None, (FIRST,)), "COMPANY 000 ", None, f"{NO_REFERENCE}: {SAW}"),
 }
 
 

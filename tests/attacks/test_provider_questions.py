@@ -187,15 +187,9 @@ def test_a_provider_is_the_mean_over_its_questions_and_user_inference_that_over_
     table = table_of(trials, outcomes)
     assert (table.names, table.member.tolist()) == (("a", "b"), [True, False])
     assert (table.n_questions.tolist(), table.n_documents.tolist()) == ([3, 3], [2, 2])
-    expected = {
-        "accuracy": [1 / 3, 1 / 3],
-        "loss": [8 / 3, 3],
-        "confidence": [0.25, 0.25],
-        "loss_change": [(3 + 1 + 1) / 3, np.nan],
-        "confidence_change": [0.25, 0.25],
-        "memory_similarity": [0.5, np.nan],
-        "memory_change": [0.25, np.nan],
-    }
+    expected = {"accuracy": [1 / 3, 1 / 3], "loss": [8 / 3, 3], "confidence": [0.25, 0.25]}
+    expected |= {"loss_change": [(3 + 1 + 1) / 3, np.nan], "confidence_change": [0.25, 0.25]}
+    expected |= {"memory_similarity": [0.5, np.nan], "memory_change": [0.25, np.nan]}
     for name, values in expected.items():
         assert table.features[name] == pytest.approx(values, nan_ok=True), name
     # The first document's answers became likelier by 2 nats a token, the second's less likely by 1.

@@ -235,18 +235,14 @@ def without_members(folder: Path) -> Corpus:
     return replace(corpus, documents=corpus.of("heldout"))
 
 
+TAKEN = "canaries[0] id: empty, or the id of a document"
 REFUSED: dict[str, tuple[Maker, dict[str, Any], type[DocauditError], str]] = {
     "no such pattern": (canaried.utterances, {"pattern": "iban"}, UsageError, "no such pattern"),
     "one canary": (canaried.utterances, {"count": 1}, UsageError, "count 1 is out of range: 2 to"),
     "negative seed": (canaried.utterances, {"seed": -1}, UsageError, "must not be negative"),
     "a second time": (with_canaries, {}, ManifestError, "has canaries already"),
     "a label of canaries": (with_label, {}, ManifestError, "has canaries already: document t1"),
-    "a document with a canary's id": (
-        with_canary_id,
-        {},
-        ManifestError,
-        "canaries[0] id: empty, or the id of a document",
-    ),
+    "a document with a canary's id": (with_canary_id, {}, ManifestError, TAKEN),
     "ids that are taken": (with_id, {}, ManifestError, "documents.jsonl:"),
     "links": (linking, {}, ManifestError, "task.kind: the loss of spade-linking"),
     "no members": (without_members, {}, ManifestError, "no document of split member"),
@@ -341,8 +337,8 @@ def test_the_corpus_hash_covers_the_file_and_a_copy_of_its_files_is_the_same(wri
     before, seed = manifests.load(written), changed(written, tmp_path / "copy", seed=5)
     plain = changed(written, tmp_path / "plain")
     assert manifests.load(seed).sha256 != manifests.load(plain).sha256
-    for name, path in manifests.files_of(before).items():
+    for name in (*manifests.DistantCorpus.of(before).names, *before.hashes):
         copy = tmp_path / "same" / name
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(path.read_bytes())
+        copy.write_bytes((written / name).read_bytes())
     assert manifests.load(tmp_path / "same").sha256 == before.sha256

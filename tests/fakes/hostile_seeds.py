@@ -208,11 +208,7 @@ def _writing(kind: str, folder: Path, place: Path) -> None:
         vlm_zoo.write_vlm(place, kind)
     else:
         asked_pages.corpus(folder / "data", members=2, heldout=2, public=2)
-        made = {
-            "donut": asked_pages.donut,
-            "pix2struct": answering_checkpoints.make_pix2struct,
-            "t5": text_answering_checkpoints.make_t5,
-            "vt5": text_answering_checkpoints.make_vt5,
-            "extractive": lambda path: encoder_zoo.write_extractive(path, "bert"),
-        }
+        texts, pixels = text_answering_checkpoints, answering_checkpoints
+        made = {"donut": asked_pages.donut, "pix2struct": pixels.make_pix2struct, "t5": texts.make_t5}
+        made |= {"vt5": texts.make_vt5, "extractive": lambda path: encoder_zoo.write_extractive(path, "bert")}
         made[kind](place)

@@ -86,7 +86,7 @@ def calls(members, others, *sizes):
     return balanced_accuracy(ones(members, sizes[0]), ones(others, sizes[-1]), generator())
 
 
-half = 1 - 0.025 ** (1 / N)
+half, even = 1 - 0.025 ** (1 / N), calls(40, 40, 80)
 KNOWN = {
     "one field a document is Clopper-Pearson": (lambda: intervals.proportion(ones(3, 40), np.arange(40)), exact(3, 40)),
     "no hit counts documents": (lambda: intervals.proportion(np.zeros(288), np.arange(288) % 72), exact(0, 72)),
@@ -134,14 +134,8 @@ KNOWN = {
         tuple(bound / 2 for bound in mover((27 / 40, exact(27, 40), 1), (0.5, exact(30, 60), 1))),
     ),
     "a perfect guess of few": (lambda: calls(10, 10, 10), (1 - 2**0.5 * (1 - 0.025**0.1) / 2, 1)),
-    "nearly nobody called a member": (
-        lambda: calls(1, 79, 80),
-        (lambda even: (even.low, even.high))(calls(40, 40, 80)),
-    ),
-    "nearly everybody called a member": (
-        lambda: calls(79, 1, 80),
-        (lambda even: (even.low, even.high))(calls(40, 40, 80)),
-    ),
+    "nearly nobody called a member": (lambda: calls(1, 79, 80), (even.low, even.high)),
+    "nearly everybody called a member": (lambda: calls(79, 1, 80), (even.low, even.high)),
     "sides that do not overlap": (lambda: auc_interval(np.arange(50) + 100.0, np.arange(30)), (0.025 ** (1 / 30), 1)),
     "median by the sign test": (lambda: intervals.median_interval(np.arange(1.0, 41.0)), (14, 27)),
     "median of few": (lambda: intervals.median_interval([3.0, 1.0, 2.0]), (1, 3)),
