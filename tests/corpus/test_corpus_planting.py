@@ -337,7 +337,7 @@ def test_the_corpus_hash_covers_the_file_and_a_copy_of_its_files_is_the_same(wri
     before, seed = manifests.load(written), changed(written, tmp_path / "copy", seed=5)
     plain = changed(written, tmp_path / "plain")
     assert manifests.load(seed).sha256 != manifests.load(plain).sha256
-    for name in (*manifests.DistantCorpus.of(before).names, *before.hashes):
+    for name in (manifests.FILE_NAME, before.manifest.documents, before.manifest.canaries.file, *before.hashes):
         copy = tmp_path / "same" / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes((written / name).read_bytes())
