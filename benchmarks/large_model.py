@@ -157,6 +157,7 @@ def main() -> None:
     """Write the page."""
     models = {name: model_of(name) for name in NAMES}
     letter = row_of(models[MAIN], PAGES["letter, 100 dpi"])
+    both = CONTEXT + (MODELS * models[MAIN].get_memory_footprint() + ROWS * letter) / GB
     text = [
         "# A dry run of large models",
         "",
@@ -195,8 +196,8 @@ def main() -> None:
         "",
         "## Workers",
         "",
-        f"The target {MAIN} and its base, {ATTACKS} attacks. Each worker holds both on its own GPU. This table counts",
-        "weights alone, from the sizes of files.",
+        f"The target {MAIN} and its base, {ATTACKS} attacks. Each worker holds both on its own GPU, in {both:.0f} GB",
+        f"with {ROWS} rows of a batch. The table counts weights alone, from the sizes of files.",
         "",
         *sent_lines(),
         "",

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import answering_checkpoints
@@ -197,6 +198,8 @@ def test_a_model_lies_on_as_few_gpus_as_hold_it_beside_a_batch(
 ) -> None:
     row = weights.bytes_of_row(llama.config, 1024, 128)
     assert 0.6e9 < row < 0.7e9
+    uneven = SimpleNamespace(**{**llama.config.to_dict(), "intermediate_size": [9, 14336]})
+    assert weights.bytes_of_row(SimpleNamespace(get_text_config=lambda decoder: uneven), 1024, 128) == row
     free: dict[int | str, int] = {number: int(room * 1e9) for number, room in enumerate(gpus)} | (
         {"cpu": int(memory * 1e9)} if memory else {}
     )

@@ -124,7 +124,8 @@ def load_answering(
         taught = reader.taught([trial_sample()])
     n_tokens = max(rows.shape[1] for rows in taught.values() if rows.ndim == 2 and not rows.is_floating_point())
     batch_rows = batch_rows or rows_for(reader, device)
-    model = place(model.eval(), device, bytes_of_row(config, n_tokens, reader.max_new_tokens), batch_rows)
+    row = bytes_of_row(config, n_tokens, reader.max_new_tokens) if device == "cuda" else 0
+    model = place(model.eval(), device, row, batch_rows)
     with _refusing(folder, "its generation settings cannot be used", _CORRECT):
         set_start(model)
         withheld = lifted(model.generation_config, reader)

@@ -52,10 +52,12 @@ def bytes_of_row(config: Any, n_tokens: int, n_answer: int) -> int:
     each token of an answer has its scores; in float32.
     """
     text = config.get_text_config(decoder=True)
-    wide, n_heads = getattr(text, "hidden_size", 0), getattr(text, "num_attention_heads", 1)
-    inner = getattr(text, "intermediate_size", None) or 4 * wide
-    cached = 2 * wide * (getattr(text, "num_key_value_heads", None) or n_heads) // n_heads * text.num_hidden_layers
-    return int(4 * (n_tokens * (8 * wide + 3 * inner + cached) + n_answer * text.vocab_size))
+    names = ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers")
+    given = (getattr(text, name, None) or 0 for name in names)
+    # Some families have a number for each layer.
+    wide, inner, n_heads, n_kept, n_layers = (own if isinstance(own, int) else max(own) for own in given)
+    cached = 2 * wide * (n_kept or n_heads) // max(1, n_heads) * n_layers
+    return int(4 * (n_tokens * (8 * wide + 3 * (inner or 4 * wide) + cached) + n_answer * text.vocab_size))
 
 
 def place(model: Any, device: str, row: int = 0, n_rows: int = 1) -> Any:
@@ -70,13 +72,13 @@ def place(model: Any, device: str, row: int = 0, n_rows: int = 1) -> Any:
     Raises:
         TargetError: the device has no room for it.
     """
-    from accelerate.utils import get_max_memory
-
     try:
         whole = device != "cuda" or not row or getattr(model, "hf_quantizer", None) is not None
         if whole or model.get_memory_footprint() + row * LEAST_ROWS <= torch.cuda.mem_get_info()[0]:
             return model.to(device)
         with quiet():
+            from accelerate.utils import get_max_memory
+
             return spread(model, places_of(model, get_max_memory(), row, n_rows))
     except RuntimeError as error:
         if not out_of_memory(error):
@@ -104,8 +106,7 @@ def places_of(model: Any, free: Mapping[int | str, int], row: int, n_rows: int) 
     from accelerate import infer_auto_device_map
 
     gpus = {gpu: room for gpu, room in free.items() if isinstance(gpu, int)}
-    freest = max(gpus, key=gpus.__getitem__)
-    size = model.get_memory_footprint()
+    freest, size = max(gpus, key=gpus.__getitem__), model.get_memory_footprint()
     if size + row * LEAST_ROWS <= gpus[freest]:
         return {"": freest}
     layers = (layer for part in model.modules() if isinstance(part, torch.nn.ModuleList) for layer in part)
@@ -129,8 +130,7 @@ def spread(model: Any, places: Mapping[str, int | str], device: str = "cuda") ->
 
     named = {name: place if isinstance(place, str) else f"{device}:{place}" for name, place in places.items()}
     first = next(place for place in named.values() if place != "cpu")
-    apart = model._skip_keys_device_placement
-    return dispatch_model(model, named, main_device=first, skip_keys=apart, force_hooks=True)
+    return dispatch_model(model, named, first, skip_keys=model._skip_keys_device_placement, force_hooks=True)
 
 
 def is_offloaded(model: Any) -> bool:
