@@ -21,12 +21,11 @@ _COMPLETING = "_DOCAUDIT_COMPLETE"
 def main() -> None:
     """Run the `docaudit` command."""
     called = sys.argv[1] if sys.argv[1:] and _COMPLETING not in os.environ else None
+    # Imports leave no garbage to speak of, and searches for it take a tenth of them: the first counted stage begins.
+    gc.disable()
+    gc.set_threshold(50_000)
     if called in ("gate", "report"):
-        # They are over before there is garbage to speak of: searches for it take a fifth of a gate's time.
-        gc.disable()
         atexit.register(gc.freeze)
-    else:
-        gc.set_threshold(50_000)
     # Nothing docaudit does needs the network: libraries must not try.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")

@@ -57,8 +57,7 @@ def choose(formats: Sequence[str] | None, *, quiet: bool) -> Outputs:
                 raise UsageError(both, f"give one a file: {name}=FILE")
             printed = name
             continue
-        path = Path(file)
-        check_file("--format", path)
+        check_file("--format", path := Path(file))
         if path.absolute() in map(Path.absolute, files):
             raise UsageError(f"--format {given}: two formats for one file", "name a file for each")
         files[path] = name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import sys
@@ -253,6 +254,9 @@ class Reporter(Progress):
             self._draw_bar()
         elif self._log and name.startswith(OPENING):
             self._print_log_line(self._name)
+        if total and not gc.isenabled():
+            gc.freeze()
+            gc.enable()
 
     def advance(self, steps: int = 1) -> None:
         """See `Progress.advance`."""

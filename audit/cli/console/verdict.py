@@ -74,9 +74,8 @@ def show_verdict(
     counted, _, rest = verdict.counts.sentence.partition(", ")
     code = f", exit code {verdict.exit_code}" if decides_exit else ""
     reason = verdict.reason if record is None else leaks.headline(record, verdict)
-    lines = [
-        (verdict.stamp, verdict.overall, f"{_shortened(reason, verdict, counted)}  (policy {verdict.policy}{code})")
-    ]
+    last = f"{_shortened(reason, verdict, counted)}  (policy {verdict.policy}{code})"
+    lines = [(verdict.stamp, verdict.overall, last)]
     if verdict.text is not None:
         lines.insert(0, (words[verdict.text].upper(), verdict.text, f"the redacted text itself: {verdict.text_reason}"))
     lead = "Next: " if verdict.overall == "passed" else "Fix: "
