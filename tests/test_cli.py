@@ -252,7 +252,7 @@ def test_options_that_name_nothing_exit_2(models, data, tmp_path):
     for more in (("--only", "reconstrction"), ("--reference", "auxilary=x"), ("--reference", "x"), ("--device", "tpu")):
         result = scan(models, data, tmp_path / "out", *more)
         assert result.exit_code == 2, more
-        assert result.output.startswith("error:")
+        assert "\nerror:" in f"\n{result.output}"
     policy = write_policy(tmp_path / "policy.toml", "reconstruction exces_pr.unique max = 0.1")
     result = scan(models, data, tmp_path / "out", "--policy", policy)
     assert result.exit_code == 2

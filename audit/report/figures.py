@@ -155,9 +155,7 @@ class Point:
     @classmethod
     def of(cls, item: Estimate | Unresolved | None) -> Point | None:
         """Return a measurement for drawing; None where it is no estimate."""
-        if not isinstance(item, Estimate):
-            return None
-        return cls(item.value, item.low, item.high)
+        return cls(item.value, item.low, item.high) if isinstance(item, Estimate) else None
 
 
 @dataclass(frozen=True)

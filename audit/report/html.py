@@ -252,12 +252,9 @@ def guarantee_view(record: AuditRecord) -> GuaranteeView | None:
     if card.epsilon is None:
         return GuaranteeView(card, None, None, CHECKS["no guarantee"], contradicted=False)
     promised = Guarantee(card.epsilon, card.delta, card.curve)
-    measured = any(
-        isinstance(item, Estimate) and item.name == EPSILON
-        for result in record.completed.values()
-        if result.attack == CANARIES
-        for item in result.measurements
-    )
+    canaries = record.completed.get(CANARIES)
+    found = () if canaries is None else canaries.measurements
+    measured = any(isinstance(item, Estimate) and item.name == EPSILON for item in found)
     check = f"{sentence_case(false)}." if false else CHECKS["agrees" if measured else "no secrets"]
     return GuaranteeView(card, promised, balanced_accuracy(promised), check, false is not None)
 
