@@ -12,6 +12,7 @@ from typing import Any
 from audit import attestation as attestations
 from audit import policy as policies
 from audit.attestation import DATA_SET, FILE_NAME, INSTALL, Json, Statement, Subject
+from audit.cards import NO_MODEL, SERVED
 from audit.errors import RecordError, UsageError
 from audit.files import check_file, read_file, write_output
 from audit.policy import Policy, Verdict
@@ -107,7 +108,8 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
             tests["warnedTests" if warned else "failedTests"].append(decision.limit.test)
     leaks = {"findingsOutsidePolicy": unlimited(record, verdict), "leaksWithinLimits": within(record, verdict)}
     named = {key: [f"{one.attack} {one.metric}" for one in found] for key, found in leaks.items() if found}
-    clean = verdict.overall == "passed" and not tests["warnedTests"] and not named and record.target.is_model
+    model = record.target.family not in (NO_MODEL, SERVED)
+    clean = verdict.overall == "passed" and not tests["warnedTests"] and not named and model
     result = "FAILED" if verdict.exit_code else "PASSED" if clean else "WARNED"
     assert record.policy is not None
     own = {"verdict": verdict.overall, "exitCode": verdict.exit_code, "evaluated": today.isoformat()}

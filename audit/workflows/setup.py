@@ -15,7 +15,7 @@ from audit.attacks import text_of
 from audit.attacks.battery import BATTERY, AttackParameters, read_parameters
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.interface import Attack, nothing_to_try, why_inapplicable
-from audit.cards import SERVED, PrivacyCard
+from audit.cards import PrivacyCard
 from audit.case import Case, References
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
@@ -177,8 +177,9 @@ def open_scan(options: ScanOptions) -> ScanSetup:
 
 def choose_engine(options: ScanOptions, device: str, target: opening.Checkpoint) -> tuple[Engine, str]:
     """Make the engine that was asked for; where none was and there are several GPUs, one of all of them, and say so."""
-    if target.card.family == SERVED:
-        return HERE, ""  # workers would have no files to load
+    places = [options.model_dir, *(one for own in options.references.values() for one in own)]
+    if any(str(place).startswith(("http:/", "https:/")) for place in places):
+        return HERE, "" if options.engine.startswith(LOCAL) else "A server answers: no workers are started"
     settings = EngineSettings(width=options.width, threads=opening.threads(), gpu=device == "cuda")
     n = opening.n_gpus() if settings.gpu and options.engine == LOCAL and options.seconds is None else 1
     if n < 2 or len({weights.device for weights in target.model.parameters()}) > 1:
