@@ -1,7 +1,5 @@
 """Attestations: a statement, signed or not, that ties a verdict to its files, and the check of files against one."""
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 from collections.abc import Iterator
@@ -108,8 +106,8 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
             tests["warnedTests" if warned else "failedTests"].append(decision.limit.test)
     leaks = {"findingsOutsidePolicy": unlimited(record, verdict), "leaksWithinLimits": within(record, verdict)}
     named = {key: [f"{one.attack} {one.metric}" for one in found] for key, found in leaks.items() if found}
-    model = record.target.family not in (NO_MODEL, SERVED)
-    clean = verdict.overall == "passed" and not tests["warnedTests"] and not named and model
+    known = record.target.family not in (NO_MODEL, SERVED)
+    clean = verdict.overall == "passed" and known and not (tests["warnedTests"] or named)
     result = "FAILED" if verdict.exit_code else "PASSED" if clean else "WARNED"
     assert record.policy is not None
     own = {"verdict": verdict.overall, "exitCode": verdict.exit_code, "evaluated": today.isoformat()}

@@ -1,7 +1,5 @@
 """Two scans of the same data compared: each number better, worse, or cannot be told (methods.md#comparing-scans)."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence

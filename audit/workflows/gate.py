@@ -1,7 +1,5 @@
 """A policy that asks for what there is, and the verdict on a record."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """The first command of an audit: the task of a model, the format of a source, and a preview of the data set."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

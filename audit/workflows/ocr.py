@@ -1,7 +1,5 @@
 """Words for documents that have an image and none: read by Tesseract, answers located among them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence

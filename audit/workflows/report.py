@@ -1,7 +1,5 @@
 """The report of one record, and the trend of several."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

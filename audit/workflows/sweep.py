@@ -1,7 +1,5 @@
 """A sweep: every checkpoint of a training run, scanned with the same trials, one record each (cdmi, figure 7)."""
 
-from __future__ import annotations
-
 import glob
 import os
 import re

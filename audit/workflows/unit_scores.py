@@ -4,8 +4,6 @@ Units and clusters are hashed: only their identity is needed. A file names the r
 of another scan are never taken for it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
