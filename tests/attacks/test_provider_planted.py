@@ -14,6 +14,7 @@ from attempts import counts, measured, outcomes_of, run
 
 from audit.attacks import TEXTS
 from audit.attacks.interface import nothing_to_try, why
+from audit.attacks.provider_membership import methods
 from audit.attacks.provider_membership.attack import NO_REFERENCE, ProviderMembership, reference_of
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST
 from audit.attacks.provider_membership.methods import METHODS
@@ -154,6 +155,15 @@ def test_providers_are_named_in_the_evidence_with_what_speaks_for_each(audit):
     for feature, best in (("loss", min), ("memory_change", min), ("confidence_change", max)):
         first = next(entry for entry in entries if entry["ranks"][feature] == 1)
         assert first["features"][feature] == best(entry["features"][feature] for entry in entries)
+
+
+def test_the_evidence_trains_no_forest_again(audit, monkeypatch):
+    case, trials, outcomes, _ = audit
+    shown = [*QUICK.evidence(case, trials, outcomes)]
+    monkeypatch.setattr(methods, "partial_knowledge", None)
+    assert [*QUICK.evidence(case, trials, outcomes)] == shown
+    with pytest.raises(TypeError):
+        [*QUICK.evidence(case, trials[:-1], outcomes[:-1])]
 
 
 def test_a_cut_that_starves_the_attacker_passes_nothing():

@@ -170,7 +170,7 @@ def _best_leaf(features: Floats, member: Bools, rng: np.random.Generator) -> flo
     """Choose the forest's `min_samples_leaf` of `LEAVES` by cross-validated accuracy; both sides are equally large."""
     from sklearn.model_selection import StratifiedKFold
 
-    folds = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=_random_state(rng)).split(features, member))
+    folds = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=int(rng.integers(2**31))).split(features, member))
     right = [0] * len(LEAVES)
     for number, leaf in enumerate(LEAVES):
         for train, test in folds:
@@ -183,13 +183,9 @@ def _forest(features: Floats, member: Bools, leaf: float, trees: int, rng: np.ra
     from sklearn.ensemble import RandomForestClassifier
 
     forest = RandomForestClassifier(
-        trees, min_samples_leaf=leaf, max_features="sqrt", n_jobs=1, random_state=_random_state(rng)
+        trees, min_samples_leaf=leaf, max_features="sqrt", n_jobs=1, random_state=int(rng.integers(2**31))
     )
     return forest.fit(features, member)
-
-
-def _random_state(rng: np.random.Generator) -> int:
-    return int(rng.integers(2**31))
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,8 +205,12 @@ class Inference:
     lacks: Mapping[str, Unresolved]
 
 
+_LAST: dict[str, Inference] = {}
+"""The last inference by what it rests on: the evidence shows what was measured."""
+
+
 def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: float) -> Inference:
-    """Run every method that the table allows; `progress` is advanced once a seed.
+    """Run every method that the table allows; `progress` is advanced once a seed. The last inference is not made again.
 
     Args:
         table: of the providers.
@@ -218,6 +218,11 @@ def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: floa
         n_seeds: of training shares, and of K-means up to `CLUSTERED`; at least one.
         share: of the providers, whose membership APK knows.
     """
+    key = repr(
+        [n_seeds, share, table.member.tobytes(), *((name, row.tobytes()) for name, row in table.features.items())]
+    )
+    if key in _LAST:
+        return _LAST[key]
     lacks = {method: lack for method in METHODS if (lack := _cannot_run(table, method)) is not None}
     calls: dict[str, list[Floats]] = {method: [] for method in METHODS if method not in lacks}
     probabilities: list[Floats] = []
@@ -240,7 +245,9 @@ def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: floa
             add("apk", np.where(np.isnan(probability), np.nan, probability > 0.5), seed)
         progress.advance()
     forests = np.stack(probabilities) if probabilities else None
-    return Inference({method: np.stack(rows) for method, rows in calls.items()}, forests, lacks)
+    _LAST.clear()
+    _LAST[key] = Inference({method: np.stack(rows) for method, rows in calls.items()}, forests, lacks)
+    return _LAST[key]
 
 
 def _cannot_run(table: ProviderTable, method: str) -> Unresolved | None:

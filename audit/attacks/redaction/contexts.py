@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -189,10 +190,9 @@ def tfidf(training: Sequence[RedactedSpan], held: Sequence[RedactedSpan]) -> tup
     from scipy.sparse import hstack
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    words = [(span, words_of(span.before), words_of(span.after)) for span in (*training, *held)]
     found = []
     for part, weight in WEIGHTS.items():
-        terms = [[*_terms(part, *read)] for read in words]
+        terms = [_terms(part, span) for span in (*training, *held)]
         samples = Counter(term for sample in terms[: len(training)] for term in {*sample})
         known = sorted(term for term, count in samples.items() if count >= min(MIN_SAMPLES, len(training)))
         if not known:
@@ -250,23 +250,20 @@ def lengths(samples: Samples) -> Floats:
     return np.array(rows, np.float64)
 
 
-def _terms(part: str, span: RedactedSpan, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    match part:
-        case "near":
-            yield from _near_terms(["<", "<", *before][::-1], [*after, ">", ">"])
-            if span.bar is None:  # on a page the width is measured in pixels: see `layout`
-                # In running text, finely and coarsely; the same for all under a mask of one length.
-                size = len(span.mask)
-                yield f"length {size}"
-                yield f"length about {size // 4}"
-                yield f"length {int(2 * np.log2(size))} half octaves"
-        case "characters":
-            yield from _character_terms(" ".join(["<", *before])[::-1], " ".join([*after, ">"]))
-        case _:
-            for side, words in (("<", before), (">", after)):
-                for size in range(1, WORDS + 1):
-                    starts = range(len(words) - size + 1)
-                    yield from (f"{side}{' '.join(words[start : start + size])}" for start in starts)
+@lru_cache(maxsize=8192)  # every fold asks again
+def _terms(part: str, span: RedactedSpan) -> list[str]:
+    """List the terms of a part of `WEIGHTS` around a mask."""
+    before, after = words_of(span.before), words_of(span.after)
+    if part == "characters":
+        return [*_character_terms(" ".join(["<", *before])[::-1], " ".join([*after, ">"]))]
+    if part == "near":
+        # On a page the width is measured in pixels: see `layout`. In running text, finely and coarsely; the same for
+        # all under a mask of one length.
+        size = len(span.mask)
+        lengths = [f"length {size}", f"length about {size // 4}", f"length {int(2 * np.log2(size))} half octaves"]
+        return [*_near_terms(["<", "<", *before][::-1], [*after, ">", ">"]), *lengths * (span.bar is None)]
+    runs = ((side, words, size) for side, words in (("<", before), (">", after)) for size in range(1, WORDS + 1))
+    return [f"{side}{' '.join(own[n : n + size])}" for side, own, size in runs for n in range(len(own) - size + 1)]
 
 
 def words_of(text: str) -> list[str]:
