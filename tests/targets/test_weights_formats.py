@@ -240,6 +240,20 @@ def test_only_a_generative_model_that_the_first_gpu_cannot_hold_is_spread(
     assert weights.place(Model(), "cpu" if kind == "cpu" else "cuda", row, 4) == found
 
 
+def test_a_gpu_keeps_room_for_the_rows_of_a_batch(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def place(model: Any, device: str, row: int, n_rows: int) -> Any:
+        asked.append((device, row > 0, n_rows))
+        raise TargetError("placed")
+
+    monkeypatch.setattr("audit.targets.answering.loading.place", place)
+    for given in (None, 3):
+        with pytest.raises(TargetError, match="placed"):
+            load_answering(half, device="cuda", batch_rows=given)
+    assert asked == [("cuda", True, 64), ("cuda", True, 3)]
+
+
 @pytest.mark.parametrize("families", [("qwen2",), ("t5", "idefics3")], ids=" ".join)
 def test_a_model_over_two_gpus_or_partly_in_memory_answers_bit_for_bit_as_on_one(families: tuple[str, ...]) -> None:
     tests = Path(__file__).parent.parent
