@@ -210,6 +210,12 @@ def n_gpus() -> int:
     return int(torch.cuda.device_count())
 
 
+def has_room_again(target: Checkpoint) -> bool:
+    """Test whether a model lies on one GPU, with room for as much again as this process holds there."""
+    alone = len({weights.device for weights in target.model.parameters()}) == 1
+    return bool(alone and 1.25 * torch.cuda.memory_allocated() <= torch.cuda.mem_get_info()[0])
+
+
 def device_words(device: str) -> str:
     """Return the device in general terms, for the record; a worker's may be none of this machine."""
     return str({"mps": "Apple GPU", "cuda": torch.cuda.get_device_name() if n_gpus() else "GPU"}.get(device, "CPU"))
@@ -253,11 +259,9 @@ def environment(target: Checkpoint, device: str | None = None) -> Environment:
 
 def _batches(target: Checkpoint) -> dict[str, int]:
     """Return what results depend on in their last bits: nothing for an encoder on a CPU."""
-    if not target.card.is_model:
+    if not target.card.is_model or (isinstance(target, EncoderTarget) and target.card.device == "cpu"):
         return {}
     if isinstance(target, EncoderTarget):
-        if target.card.device == "cpu":
-            return {}
         return {"batch_tokens": target.batch_tokens, "batches_lowered": target.forward.batch.lowered}
     return {"batch_rows": target.batch_rows, "batches_lowered": target.lowered}
 
@@ -347,8 +351,7 @@ def _off_page(corpus: Corpus) -> Unread:
     pages = _name_counts(Counter(corpus.document(name).split for name in whole))
     asked, n = _name_counts(count_questions(corpus, unread)), len(unread.questions)
     warnings = wording("documents_off_page", n=len(whole), counts=pages) if whole else ()
-    warnings += wording("questions_off_page", n=n, counts=asked) if lost else ()
-    return replace(unread, warnings=warnings)
+    return replace(unread, warnings=warnings + (wording("questions_off_page", n=n, counts=asked) if lost else ()))
 
 
 def _name_counts(counts: Mapping[str, int]) -> str:

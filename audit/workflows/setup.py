@@ -182,7 +182,7 @@ def choose_engine(options: ScanOptions, device: str, target: opening.Checkpoint)
         return HERE, "" if options.engine.startswith(LOCAL) else "A server answers: no workers are started"
     settings = EngineSettings(width=options.width, threads=opening.threads(), gpu=device == "cuda")
     n = opening.n_gpus() if settings.gpu and options.engine == LOCAL and options.seconds is None else 1
-    if n < 2 or len({weights.device for weights in target.model.parameters()}) > 1:
+    if n < 2 or not opening.has_room_again(target):
         return make_engine(options.engine, settings), ""
     try:
         return make_engine(f"ray:workers={n}", settings), f"Using {n} GPUs: one worker each"

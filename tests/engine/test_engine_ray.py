@@ -233,17 +233,21 @@ def test_each_worker_has_a_gpu_of_its_own(here: Path, tmp_path: Path) -> None:
 def test_a_scan_takes_all_gpus_of_its_machine_without_being_asked(
     count: int, more: dict[str, Any], ray: bool, workers: int | None, notice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    free = [80 << 30]
     monkeypatch.setattr("torch.cuda.device_count", lambda: count)
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda: (free[0], 80 << 30))
+    monkeypatch.setattr("torch.cuda.memory_allocated", lambda: 30 << 30)
     if not ray:
         monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    target = SimpleNamespace(model=Linear(2, 2))
+    target = SimpleNamespace(model=Linear(2, 2), card=SimpleNamespace(family="bert"))
     engine, words = choose_engine(ScanOptions(Path(), Path(), Path(), **more), "cuda", target)
     assert words == notice
     assert getattr(engine, "workers", None) == workers
     assert getattr(engine, "gpu", True)
-    # A model that one GPU has no room for lies on several, and is asked here.
-    target.model = Sequential(Linear(2, 2), Linear(2, 2, device="meta"))
-    assert choose_engine(ScanOptions(Path(), Path(), Path()), "cuda", target) == (LocalEngine(), "")
+    # A model that one GPU has no room for, or none beside this process, is asked here.
+    for bytes_free, device in ((80, "meta"), (37, "cpu")):
+        free[0], target.model = bytes_free << 30, Sequential(Linear(2, 2), Linear(2, 2, device=device))
+        assert choose_engine(ScanOptions(Path(), Path(), Path()), "cuda", target) == (LocalEngine(), "")
 
 
 def test_a_head_without_a_gpu_has_workers_with_one(scans: Scans) -> None:
@@ -421,7 +425,7 @@ def test_the_rayjob_of_the_manual_runs_a_command_that_docaudit_knows_on_the_gpus
 
 OPTIONS = {
     "no such engine": (("--engine", "rays:workers=2"), "one of local, ray"),
-    "options without Ray": (("--engine", "local:workers=2"), "leave them out"),
+    "options without Ray": (("--engine", "local:workers=2"), "leave the rest out"),
     "no such option": (("--engine", "ray:nodes=2"), "address=HOST:PORT, workers=N"),
     "a part of two GPUs": (("--engine", "ray:gpus=1.5"), "a part of one GPU"),
     "no folder": (("--engine", "ray:shared=mnt"), "shared=DIR"),

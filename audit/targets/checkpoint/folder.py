@@ -232,8 +232,8 @@ Places = tuple[tuple[Path, tuple[str, ...]], ...]
 
 def places_of(folder: CheckpointFolder) -> Places:
     """List what a folder was opened from: itself, and the base of an adapter; see `open_checkpoint`."""
-    parts = [folder, *filter(None, [folder.base])]
-    return tuple((one.own_path.absolute(), tuple(content.files_of(one.own_path))) for one in parts)
+    paths = (part.own_path.absolute() for part in (folder, folder.base) if part)
+    return tuple((path, tuple(content.files_of(path))) for path in paths)
 
 
 def in_format(folder: CheckpointFolder, number_format: NumberFormat) -> CheckpointFolder:
