@@ -200,7 +200,7 @@ class ParsingTarget(AnsweringTarget):
     def _log_probabilities(self, queries: Sequence[AnswerLoss]) -> list[Floats]:
         placed = [self._placed(query.view, query.question, query.answer) for query in queries]
         unique = {(id(one.sample.view), one.sample.answer): one.sample for one in placed}
-        scored = dict(zip(unique, self._each([*unique.values()], self._score_answers), strict=True))
+        scored = dict(zip(unique, self._each([*unique.values()], self.score_answers), strict=True))
         return [scored[id(one.sample.view), one.sample.answer][one.first : one.last] for one in placed]
 
     def _placed(self, view: PageView, path: str, value: str) -> _Placed:

@@ -143,8 +143,8 @@ def load_answering(
     )
     target = AnsweringTarget(model, reader, card, batch_rows, images)
     unread = "the model cannot read what its processor makes of a page"
-    with quiet(), torch.inference_mode(), _refusing(folder, unread), target.computing():
-        target.model(**{name: value.to(device) for name, value in taught.items()})
+    with quiet(), torch.inference_mode(), _refusing(folder, unread):
+        target.score_answers([trial_sample()], 1)
     return target
 
 

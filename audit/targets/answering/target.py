@@ -228,7 +228,7 @@ class AnsweringTarget(batched.RowTarget):
 
     def _log_probabilities(self, queries: Sequence[interface.AnswerLoss]) -> list[Floats]:
         samples = [reading.Sample(query.view, query.question, query.answer) for query in queries]
-        return self._each(samples, self._score_answers)
+        return self._each(samples, self.score_answers)
 
     def _candidate_losses(self, query: interface.TrainingLoss) -> Floats:
         """Compute the mean loss of the page's questions with each candidate in place."""
@@ -237,7 +237,7 @@ class AnsweringTarget(batched.RowTarget):
             raise ValueError("a page without questions has no training loss")
         pages = [page.with_tokens([query.position], [token]) for token in query.candidates.tolist()]
         samples = [sample for one in pages for sample in one.samples()]
-        losses = np.array([-log_probabilities.mean() for log_probabilities in self._each(samples, self._score_answers)])
+        losses = np.array([-log_probabilities.mean() for log_probabilities in self._each(samples, self.score_answers)])
         means: Floats = losses.reshape(len(pages), -1).mean(axis=1)
         return means
 
@@ -339,8 +339,8 @@ class AnsweringTarget(batched.RowTarget):
             ended=end is not None,
         )
 
-    def _score_answers(self, samples: Sequence[reading.Sample], n_rows: int) -> list[Floats]:
-        """Return the log-probability of each token of the true answers of one batch."""
+    def score_answers(self, samples: Sequence[reading.Sample], n_rows: int) -> list[Floats]:
+        """Return the log-probability of each token of the true answers of one batch, `n_rows` in a forward pass."""
         inputs = self._laid(self.reader.taught, samples, n_rows)
         labels = inputs["labels"]
         if not self.model.config.is_encoder_decoder:
