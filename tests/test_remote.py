@@ -216,6 +216,12 @@ def test_a_server_answers_for_a_checkpoint_that_it_agrees_with(server, data, tmp
     assert len(server.requests) == before
     assert np.array_equal(scores[0], local.ask([AnswerLoss(queries[0].view, queries[0].question, "a")])[0])
     assert math.isnan(relayed.ask(queries[:1])[0].confidence)
+    run = ("scan", folder, data / "data", "--only", "membership", "--budget", "quick", "--engine")
+    result = docaudit(*run, f"local:answers={server.address}", "--out", tmp_path / "out")
+    assert result.exit_code == 11, result.output
+    record = records.read(tmp_path / "out")
+    assert (record.target.architecture, record.target.sha256) == (relayed.card.architecture, local.card.sha256)
+    assert "name a server of this machine" in docaudit(*run, "local:answers=https://example.com/v1").output
     server.models = {"one": lambda content: "other"}
     with pytest.raises(TargetError, match="0 of 16 answers"):
         remote.relay(local, server.address, corpus)

@@ -341,7 +341,10 @@ def relay(target: Checkpoint, place: str, corpus: Corpus) -> Checkpoint:
     """
     if type(target) is not AnsweringTarget:
         raise UsageError(*wording("not_answering", architecture=target.card.architecture))
-    folder = open_served(permit(place))
+    try:
+        folder = open_served(permit(place))
+    except UsageError as error:
+        raise UsageError(error.problems, WORDS["here"]) from None
     served = RemoteTarget(folder, corpus, target.card.device)
     served.check(corpus)
     examples = served.examples(corpus)
