@@ -220,8 +220,7 @@ def unknown_words(data):
 
 
 def edit_config(model, **changes):
-    config = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps({**config, **changes}))
+    (model / "config.json").write_text(json.dumps({**json.loads((model / "config.json").read_text()), **changes}))
 
 
 BAD = {

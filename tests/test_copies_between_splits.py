@@ -91,8 +91,7 @@ def test_a_few_copies_are_left_out_and_counted(checkpoints: Any, tmp_path: Path)
 
 
 def test_a_plan_says_that_copies_confound_what_is_compared(tmp_path: Path) -> None:
-    data = with_copies(LETTERS / "data", tmp_path / "data", 1.0)
-    corpus, policy = manifests.load(data), policies.load("default")
+    corpus, policy = manifests.load(with_copies(LETTERS / "data", tmp_path / "data", 1.0)), policies.load("default")
     found = plan.plan_limits(corpus, policy, "standard", at_most(corpus, "standard"), {}, find_copies(corpus))
     outcomes = {(one.attack, one.metric): (one.outcome, one.reason) for one in found.limits}
     assert outcomes["membership", "auc"][0] == "confounded"
@@ -159,7 +158,6 @@ def test_a_worker_elsewhere_leaves_out_the_same_documents(checkpoints: Any, tmp_
 
 
 def test_inspect_warns_of_copies(tmp_path: Path) -> None:
-    data = with_copies(LETTERS / "data", tmp_path / "data", 0.5)
-    said = " ".join(docaudit("inspect", data).output.split())
+    said = " ".join(docaudit("inspect", with_copies(LETTERS / "data", tmp_path / "data", 0.5)).output.split())
     assert "38 held-out documents are copies, or nearly, of 38 member ones" in said
     assert "38 of 75 unseen documents are copies of training documents" in said

@@ -95,8 +95,7 @@ def change(found, metric):
 def fields(hits, seed=0):
     """Values of fields of N member documents and as many others; `hits` of the members' are found."""
     values = np.concatenate([np.arange(N) < hits, np.zeros(N)])
-    names = [f"d{place}/e" for place in range(2 * N)]
-    order = np.random.default_rng(seed).permutation(2 * N)
+    names, order = [f"d{place}/e" for place in range(2 * N)], np.random.default_rng(seed).permutation(2 * N)
     return UnitScores(
         [names[place] for place in order], [names[place] for place in order], order < N, values[order].astype(float)
     )
@@ -213,8 +212,7 @@ def test_other_references_are_noted(tmp_path):
 
 def test_values_of_another_scan_are_not_taken_for_this_one(tmp_path):
     (old, new), scores = both(50, 62)
-    found_in = saved(tmp_path / "old", old, scores[0])
-    place = saved(tmp_path / "new", new, scores[1])
+    found_in, place = saved(tmp_path / "old", old, scores[0]), saved(tmp_path / "new", new, scores[1])
     records.write(scan(reconstruction(0.9)), place / "record.json")
     assert not change(diff_scans(found_in, place), "excess_pr.unique").paired
 

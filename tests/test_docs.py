@@ -140,8 +140,7 @@ def test_the_pictures_and_readme_show_the_numbers_of_the_samples_report():
     now = [scans / "receipts-model" / "report.pdf"] if scans.is_dir() else []  # what the gate has scanned
     shown, *found = (numbers(pypdfium2.PdfDocument(pdf)[0].get_textpage().get_text_range()) for pdf in [report, *now])
     assert all(shown == pytest.approx(one, rel=0.03, abs=1) for one in found), "run `python docs/draw.py SCAN`"
-    result = re.search(r"^- An attacker.*?^$", read(README), re.MULTILINE | re.DOTALL)
-    assert {*numbers(result[0])} <= {*shown}
+    assert {*numbers(re.search(r"^- An attacker.*?^$", read(README), re.MULTILINE | re.DOTALL)[0])} <= {*shown}
 
 
 def test_every_section_that_the_code_cites_exists():

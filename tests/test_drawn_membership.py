@@ -95,8 +95,7 @@ def test_page_one_and_the_console_say_that_membership_was_drawn(drawn: Path, cap
     ['drawn = "yesterday"', 'drawn = "2026-02-30"', f'drawn = "{DAY}"', f'drawn = "{DAY}"\ndrawn_by = "Mr Tan"'],
 )
 def test_a_draw_is_a_day_and_one_of_docaudits_commands(drawn: Path, lines: str) -> None:
-    settings = (drawn / "manifest.toml").read_text()
-    dated = f'drawn = "{DAY}"\ndrawn_by = "docaudit import"'
+    settings, dated = (drawn / "manifest.toml").read_text(), f'drawn = "{DAY}"\ndrawn_by = "docaudit import"'
     assert dated in settings
     (drawn / "manifest.toml").write_text(settings.replace(dated, lines))
     with pytest.raises(ManifestError, match=r"membership"):

@@ -127,8 +127,7 @@ def test_a_format_that_nobody_knew_is_imported_in_less_than_30_lines(outputs: Ou
 
 
 def test_the_countermeasure_is_taken_by_scan_and_defend(outputs: Outputs, folder: Path) -> None:
-    record = json.loads((folder / "behind" / "record.json").read_text())
-    assert "capitals" in " ".join(record["derived_by"])
+    assert "capitals" in " ".join(json.loads((folder / "behind" / "record.json").read_text())["derived_by"])
     assert "capitals" in outputs["defend"][1]
 
 

@@ -209,8 +209,7 @@ def test_references_are_found_or_made(data, checkpoints):
 
 @pytest.mark.parametrize("family", ["layoutlmv3", "lilt"])
 def test_families_without_a_masked_head_are_told_which_text_model_to_give(family, checkpoints, tmp_path):
-    data = tiny.corpus(tmp_path / "data", images=True)
-    model = checkpoints(family, "token-classification", 2)
+    data, model = tiny.corpus(tmp_path / "data", images=True), checkpoints(family, "token-classification", 2)
     need = by_name(docaudit("references", data, model, "--json"))["auxiliary"]
     assert need["state"] == "missing"
     assert "RoBERTa's" in need["how"]

@@ -11,8 +11,7 @@ from audit.record import AuditRecord, Result
 
 
 def told(low: float, assigned: str = "random", confounded: str | None = None) -> AuditRecord:
-    record = example_records.one_shot()[0]
-    bounds = tuple(Bound(alpha, low, 1.0) for alpha in ALPHAS)
+    record, bounds = example_records.one_shot()[0], tuple(Bound(alpha, low, 1.0) for alpha in ALPHAS)
     auc = Estimate("auc.loss", 0.99, low, 1.0, 400, "documents", 400, "x", 0.5, "chance", bounds=bounds)
     result = Result("membership", measurements=(auc,), confounded=confounded)
     return replace(

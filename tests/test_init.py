@@ -247,8 +247,7 @@ def test_a_terminal_is_asked_and_shown_three_documents(tmp_path: Path, monkeypat
         (root / f"l{number}.txt").write_text(f"Dear Ada, pay {number} now.")
     (tmp_path / "in.txt").write_text("l0\nl1\nl2\n")
     bert = model(tmp_path / "m", "BertForMaskedLM")
-    answers = f"{tmp_path / 'in.txt'}\nsometimes\nby-date\nfixed\n\n"
-    ran = docaudit("init", bert, root, input=answers)
+    ran = docaudit("init", bert, root, input=f"{tmp_path / 'in.txt'}\nsometimes\nby-date\nfixed\n\n")
     assert ran.exit_code == 0, ran.output
     corpus = made(root)
     assert splits(root) == {f"l{number}": "member" if number < 3 else "heldout" for number in range(6)}

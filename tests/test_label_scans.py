@@ -40,8 +40,7 @@ def data_set(folder: Path, labels: Sequence[str], outside: str | None = None, pa
 
 
 def scan(model: Path, data: Path, out: Path) -> records.AuditRecord:
-    given = ["scan", model, data, "--out", out, "--budget", "quick", "--only", "membership"]
-    result = docaudit(*given)
+    result = docaudit(*["scan", model, data, "--out", out, "--budget", "quick", "--only", "membership"])
     assert result.exit_code in (0, 10, 11), result.output
     return records.read(out)
 
@@ -142,8 +141,7 @@ def test_a_baseline_learns_nothing_from_documents_with_unknown_labels(tmp_path, 
                                                ("IO", {"canary"}), ("I-only", {"I-canary"})])  # fmt: skip
 def test_canaries_bring_tags_of_the_models_own_scheme(scheme, added, tmp_path):
     corpus = data_set(tmp_path / "data", SCHEMES[scheme])
-    report = insert(corpus, tmp_path / "out", pattern="pin", count=2, repeat=1, length=3, seed=0)
-    assert set(report.labels) == added
+    assert set(insert(corpus, tmp_path / "out", pattern="pin", count=2, repeat=1, length=3, seed=0).labels) == added
     assert scheme_of(manifests.load(tmp_path / "out").manifest.task.labels).name == scheme_of(SCHEMES[scheme]).name
 
 

@@ -101,8 +101,7 @@ def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted: Pat
 def test_a_baseline_whose_weights_were_all_trained_is_no_fair_one_for_an_adapter(adapted: Path, tmp_path: Path) -> None:
     from audit.corpus.manifest import load as load_corpus
 
-    recipe = Recipe(epochs=1, learning_rate=1e-3, batch_size=4)
-    corpus = load_corpus(adapted / "data")
+    recipe, corpus = Recipe(epochs=1, learning_rate=1e-3, batch_size=4), load_corpus(adapted / "data")
     whole = train_baseline(adapted / "base-model", corpus, tmp_path / "whole", recipe=recipe)
     references = {"baselines": list(whole), "pretrained": [adapted / "base-model"]}
     opened = open_scan(ScanOptions(adapted / "adapter", adapted / "data", tmp_path / "out", references=references))

@@ -209,8 +209,7 @@ def test_holm_by_hand(raw: list[float], adjusted: list[float]) -> None:
 
 @given(st.lists(st.floats(0, 1) | st.none(), max_size=8))
 def test_holm_raises_every_p_and_keeps_their_order(raw: list[float | None]) -> None:
-    adjusted = holm(dict(enumerate(raw)))
-    tested = {index: p for index, p in enumerate(raw) if p is not None}
+    adjusted, tested = holm(dict(enumerate(raw))), {index: p for index, p in enumerate(raw) if p is not None}
     assert set(adjusted) == set(tested)
     for index, p in tested.items():
         # Its definition: the largest step of all that are no later.

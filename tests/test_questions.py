@@ -141,8 +141,7 @@ def test_workers_elsewhere_open_the_same_references(place):
     with claim_folder(out):
         case, trials, outcomes = read_outcomes(opened, "memorisation")
         filled = fill_references(opened, SILENT)
-        source = execution.work_source(opened, attack, opened.target, filled)
-        work = opened_elsewhere(source, place / "copies")
+        work = opened_elsewhere(execution.work_source(opened, attack, opened.target, filled), place / "copies")
     from audit.engine.driver import drive
 
     assert dict(drive(work, trials[:4], 2)) == dict(zip((trial.id for trial in trials[:4]), outcomes[:4], strict=True))

@@ -100,8 +100,7 @@ def test_workers_elsewhere_open_the_same_public_model(place, tmp_path):
     (attack,) = found.attacks
     attack, filled = replace(attack, n_candidates=8, n_attempts=2), fill_references(found, SILENT)
     source = execution.work_source(found, attack, found.target, filled)
-    trials = attack.trials(source.here.case)[:2]
-    elsewhere = opened_elsewhere(source, tmp_path / "copies")
+    trials, elsewhere = attack.trials(source.here.case)[:2], opened_elsewhere(source, tmp_path / "copies")
     assert dict(drive(elsewhere, trials, 2)) == dict(drive(source.here, trials, 1))
 
 

@@ -284,8 +284,7 @@ def test_public_documents_that_cannot_serve_exit_2(training_run, public_model, d
     text, seen = (data / "documents.jsonl").read_text(), shutil.copytree(data, tmp_path / "seen")
     swapped = text.replace("public", "other").replace("member", "public").replace("other", "member")
     (seen / "documents.jsonl").write_text(swapped)
-    none = tiny.corpus(tmp_path / "none", public=0, seed=7)
-    other = tiny.corpus(tmp_path / "other", seed=7)
+    none, other = tiny.corpus(tmp_path / "none", public=0, seed=7), tiny.corpus(tmp_path / "other", seed=7)
     pretrained, auxiliary = (("--reference", f"{role}={public_model}") for role in ("pretrained", "auxiliary"))
     wrong = {
         "4 public documents have the words of a member": (seen, *pretrained),

@@ -29,8 +29,7 @@ def scanned(tmp_path_factory):
     """Folders of scans of a text that tells the kinds, and of one that does not, with their exit codes."""
     root, found = tmp_path_factory.mktemp("text"), {}
     for name, told in (("telling", True), ("silent", False)):
-        data = write(root / name, told=told)
-        ran = docaudit("scan", "--no-model", data, "--out", root / f"{name}-out")
+        ran = docaudit("scan", "--no-model", write(root / name, told=told), "--out", root / f"{name}-out")
         found[name] = (root / f"{name}-out", ran)
     return found
 
@@ -91,8 +90,7 @@ def test_a_gate_that_is_not_told_so_lets_no_record_without_a_model_through(scann
 
 @table("options, message")
 def test_options_that_need_a_model_are_refused(tmp_path, options, message):
-    data = write(tmp_path / "data", told=True)
-    ran = docaudit("scan", "--no-model", data, "--out", tmp_path / "out", *options)
+    ran = docaudit("scan", "--no-model", write(tmp_path / "data", told=True), "--out", tmp_path / "out", *options)
     assert ran.exit_code == 2
     assert message in " ".join(ran.output.split())
     assert not (tmp_path / "out").exists()

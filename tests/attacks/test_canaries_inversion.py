@@ -38,8 +38,7 @@ class Analytic:
         assert query.positions == POSITIONS
         if isinstance(query, RelaxedLoss):
             self.weights.append(query.weights)
-            gradient = query.weights - self.centre + self.linear
-            broken = len(self.weights) in self.broken
+            gradient, broken = query.weights - self.centre + self.linear, len(self.weights) in self.broken
             return Relaxed(float(self.loss(query.weights)), np.nan * gradient if broken else gradient)
         hot = (query.completions[:, :, None] == IDS).astype(float)
         return self.loss(hot)

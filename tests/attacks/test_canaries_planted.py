@@ -197,8 +197,7 @@ def test_a_known_rank_gives_the_exposure_of_its_definition(tmp_path, rank):
             if isinstance(query, ask.RelaxedLoss):
                 return ask.Relaxed(0.0, np.zeros_like(query.weights))
             words = np.vectorize(self.word_of)(query.completions)
-            numbers = np.array([int("".join(row)) for row in words])
-            return ((numbers - truth + rank - 1) % 100).astype(float)
+            return ((np.array([int("".join(row)) for row in words]) - truth + rank - 1) % 100).astype(float)
 
     drawn = planted.canary_set(1, 2, included=[True])
     truth = int("".join(drawn.canaries[0].completion))
@@ -237,8 +236,7 @@ def test_a_model_that_holds_all_completions_equally_likely_exposes_none(tmp_path
         def losses(self, prefix, losses):
             return np.zeros(len(losses))
 
-    drawn = planted.canary_set(30, seed=4)
-    _, outcomes, findings = run(planted.QUICK, planted.case_of(tmp_path, drawn, Level()))
+    _, outcomes, findings = run(planted.QUICK, planted.case_of(tmp_path, planted.canary_set(30, seed=4), Level()))
     assert ({one["ranked"]["bits"] for one in outcomes}, measured(findings, "exposure").value) == ({0.0}, 0.0)
     assert (measured(findings, "epsilon").low, measured(findings, "extracted").value) == (0.0, 0.0)
 
@@ -391,8 +389,7 @@ def verdict(findings, *limits):
     """Of limits (metric, max) on the canary attack."""
     result = dataclasses.replace(findings, power=TEXTS["canaries"].power)
     held = tuple(Limit("canaries", metric, "a limit", max=most, min_power=6.5) for metric, most in limits)
-    record = tiny.record(result, battery=("canaries",))
-    return evaluate(record, Policy(1, "canaries", held), dt.date(2026, 1, 1))
+    return evaluate(tiny.record(result, battery=("canaries",)), Policy(1, "canaries", held), dt.date(2026, 1, 1))
 
 
 @pytest.mark.parametrize("ranks", [(2, 2), (2, 100), (4, 150)])

@@ -99,8 +99,7 @@ def test_a_masked_language_model_is_asked_and_a_leak_found(audit):
 
 def test_the_loss_is_the_mean_over_the_hidden_tokens_of_all_masks(audit):
     case, trials, outcomes, _ = audit
-    page = case.target.encode(case.corpus.documents[0])
-    hidden = np.concatenate(masks_of(trials[0].unit, page, N_MASKS))
+    hidden = np.concatenate(masks_of(trials[0].unit, case.target.encode(case.corpus.documents[0]), N_MASKS))
     expected = np.mean(case.target.mean_loss(trials[0].unit) + 0.1 * np.sin(hidden))
     assert outcomes[0]["target"]["loss"] == pytest.approx(expected)
     assert outcomes[0]["target"]["min_k"] is None

@@ -83,8 +83,7 @@ def test_a_leak_is_confirmed_though_the_baseline_may_be_stronger():
 def test_what_the_baseline_may_hide_lets_nothing_pass():
     corpus = answering.corpus(150, 150)
     members, heldout = corpus.of("member"), corpus.of("heldout")
-    target = Answering(memory_of(members[:4]))
-    lucky = Answering(memory_of([*members[50:54], *heldout[:4]]))
+    target, lucky = Answering(memory_of(members[:4])), Answering(memory_of([*members[50:54], *heldout[:4]]))
     found = Found(EXACT, case(target, corpus, lucky))
     control = found.by_name["net.heldout"]
     assert control.low < -0.05 < 0 <= control.high, "by itself no proof that the baseline is stronger"
@@ -227,8 +226,7 @@ def test_what_no_ocr_could_prove_gone_is_not_covered(tmp_path, monkeypatch):
         Image.new("RGB", document.size, "white").save(tmp_path / f"{document.id}.png")
         corpus = answering.changed(corpus, document.id, image=f"{document.id}.png")
     monkeypatch.setattr("audit.attacks.questions.TESSERACT", read_by(lambda query: None))
-    found = Found(EXACT, case(Answering(), corpus))
-    assert found.findings.coverage[0] == Coverage("all", 0, 4, "questions")
+    assert Found(EXACT, case(Answering(), corpus)).findings.coverage[0] == Coverage("all", 0, 4, "questions")
 
 
 def test_personal_values_are_counted_once_where_one_document_of_training_has_them():

@@ -372,8 +372,7 @@ def test_a_text_without_boxes_is_attacked_too():
     for document in corpus.documents:
         words = tuple(Word(word.text) for word in document.words)
         corpus = answering.changed(corpus, document.id, words=words, size=None)
-    found = Found(Memorisation(), case(Answering(memory_of(corpus.of("member")[:5])), corpus))
-    assert found.value("net") == 0.25
+    assert Found(Memorisation(), case(Answering(memory_of(corpus.of("member")[:5])), corpus)).value("net") == 0.25
 
 
 def test_what_a_data_set_lacks_is_said():
@@ -431,8 +430,7 @@ def test_what_a_model_remembers_beside_any_value_shows_beside_decoys_alone(boxes
     assert "net.decoy" in found.findings.methods["net"]
     # Every decoy is a value of another held-out page, and the answer stands on none of these pages.
     truth = spelled_by(corpus)
-    others = {truth[document.words[0].text] for document in corpus.of("heldout")}
-    seen = defaultdict(set)
+    others, seen = {truth[document.words[0].text] for document in corpus.of("heldout")}, defaultdict(set)
     for query in target.asked:
         if isinstance(query, Answer):
             words = [word.text for word in query.view.words]
@@ -441,8 +439,7 @@ def test_what_a_model_remembers_beside_any_value_shows_beside_decoys_alone(boxes
                 seen[words[0]].add(words[2])
     assert {len(decoys) for decoys in seen.values()} == {5}
     # The same seed asks the same.
-    again = Found(attack, case(Recognising(target.memory), corpus, baseline), width=3)
-    assert again.outcomes == found.outcomes
+    assert Found(attack, case(Recognising(target.memory), corpus, baseline), width=3).outcomes == found.outcomes
 
 
 def test_a_decoy_is_no_value_of_its_page_and_leaves_nothing_to_derive_the_answer_from():

@@ -94,8 +94,7 @@ def test_the_smaller_of_both_partners_is_kept_documents_first():
 
 
 def test_partners_have_the_same_rank_or_quantile():
-    member = np.array([True, True, False, False, False, False])
-    sizes = [(9,), (2,), (1,), (3,), (5,), (7,)]
+    member, sizes = np.array([True, True, False, False, False, False]), [(9,), (2,), (1,), (3,), (5,), (7,)]
     # Ranks of two are in the middle of the second and the fourth of four.
     assert limit_to_partners(sizes, member, "abcdef") == [(7,), (2,), (1,), (2,), (5,), (7,)]
 

@@ -39,8 +39,7 @@ PAGE = Document(
 
 
 def corpus(*documents, kind="question-answering"):
-    manifest = Manifest(1, "planted", Task(kind), Membership("by-provider"))
-    return Corpus(None, manifest, documents, "0" * 64)
+    return Corpus(None, Manifest(1, "planted", Task(kind), Membership("by-provider")), documents, "0" * 64)
 
 
 class Scripted(Answering):
@@ -91,8 +90,7 @@ def table_of(trials, outcomes):
 
 def asked(document=PAGE, script=SCRIPT, reference=None):
     target = Scripted(script)
-    case = Case(target, corpus(document), References(pretrained=reference))
-    return target, told(ask_about(case, document))
+    return target, told(ask_about(Case(target, corpus(document), References(pretrained=reference)), document))
 
 
 def test_a_question_gives_what_the_paper_compares():

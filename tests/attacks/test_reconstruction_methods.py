@@ -405,8 +405,7 @@ def test_a_field_at_the_end_of_the_first_window_is_attacked_there_and_not_in_one
     ]
     for window, start in {None: 0, "first": 0, "sliding": 1}.items():
         manifest = replace(corpus.manifest, recipe=TrainingRecipe(window=window))
-        changed = replace(corpus, documents=tuple(documents), manifest=manifest)
-        target = Windows(documents)
+        changed, target = replace(corpus, documents=tuple(documents), manifest=manifest), Windows(documents)
         assert {int(field.page.words[0]) for field in all_fields(planted.case(target, target, changed), 3, 15)} == {
             start
         }

@@ -70,8 +70,7 @@ def test_the_excess_does_not_count_what_a_better_language_model_gets_on_held_out
 def test_a_leaky_model_violates_and_an_ignorant_one_passes():
     corpus = planted.corpus(120, 120, fields=2)
     public = planted.Planted(corpus.documents, seed=5)
-    leaky = planted.Planted(corpus.documents, {f"d{index}" for index in range(32)})
-    attack = Reconstruction()
+    leaky, attack = planted.Planted(corpus.documents, {f"d{index}" for index in range(32)}), Reconstruction()
     assert verdict(attack, run(attack, planted.case(leaky, public, corpus))[1]).exit_code == 10
     ignorant = planted.Plausible(corpus.documents, seed=9)
     _, findings = run(attack, planted.case(ignorant, public, corpus))
@@ -152,8 +151,7 @@ def test_fields_that_cannot_be_spelt_are_left_out_and_counted_and_those_out_of_r
     ]
     corpus = replace(corpus, documents=tuple(changed))
     target = planted.Planted(corpus.documents)
-    case = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
-    attack = Reconstruction()
+    case, attack = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus), Reconstruction()
     assert len(attack.trials(case)) == 17 + 1 + 2
     found = counts(run(attack, case)[1])
     assert found["fields attacked"] == found["fields within reach"] == 17

@@ -41,8 +41,7 @@ TELLING += [asked("blue", entity="e0"), asked("blue", question="who lives at 12 
 
 @pytest.mark.parametrize(("question", "used"), [(one, one in FINE) for one in FINE + TELLING])
 def test_a_question_that_gives_the_field_away_is_not_used(question: Question, used: bool) -> None:
-    document = replace(PAGE, questions=(question, asked("green")))
-    kept = without_telling_questions(document, FIELD).questions
+    kept = without_telling_questions(replace(PAGE, questions=(question, asked("green"))), FIELD).questions
     assert (question in kept) == used
     assert asked("green") in kept
 
@@ -154,8 +153,7 @@ def attacked(place: Path, *, trained: bool) -> tuple[dict[str, float], Result]:
     if trained:
         learn(target, DOCUMENTS[:N_TRAINED])
     manifest = Manifest(1, "marked", Task("question-answering"), Membership("random"))
-    corpus = Corpus(place, manifest, DOCUMENTS, "0" * 64)
-    case = Case(target, corpus, References(load_denoiser(place / "t5")))
+    case = Case(target, Corpus(place, manifest, DOCUMENTS, "0" * 64), References(load_denoiser(place / "t5")))
     attack = Reconstruction(n_candidates=200, n_attempts=1)
     assert why(attack, case, "model") is None
     outcomes, findings = run(attack, case)

@@ -24,8 +24,7 @@ def test_the_linear_svm_predicts_what_it_can_and_the_same_again():
 
 
 def test_who_knows_no_context_names_the_commonest_or_goes_by_length():
-    data = redacted.texts(10, told=False, lengths=True)
-    training, held = contexts.samples_of(data, "fixed", 5).divided(0)
+    training, held = contexts.samples_of(redacted.texts(10, told=False, lengths=True), "fixed", 5).divided(0)
     told = contexts.predict_blindly(training, held)
     assert (told["length"] == held.classes).all()
     assert set(told["prior"].tolist()) == {int(np.bincount(training.classes).argmax())}

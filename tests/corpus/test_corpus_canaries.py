@@ -106,8 +106,7 @@ def test_another_number_of_words_is_refused(tmp_path: Path) -> None:
 
 def test_a_sheet_shows_the_line_in_words_and_pixels_without_its_completion(tmp_path: Path) -> None:
     corpus = canaried.pages(tmp_path, kind="question-answering")
-    before = np.asarray(open_image(corpus, corpus.document("m1")))
-    sheet = pages.sheet_of(corpus, on_page())
+    before, sheet = np.asarray(open_image(corpus, corpus.document("m1"))), pages.sheet_of(corpus, on_page())
     assert texts(sheet.words) == [*texts(corpus.document("m1").words), *PREFIX]
     cells = [word.box for word in pages.page_of(corpus, on_page(), (*"4071",)).words[-4:]]
     for image, shown in ((sheet.image, False), (pages.image_of(corpus, on_page(), (*"4071",)), True)):

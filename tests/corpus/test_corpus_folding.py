@@ -63,8 +63,7 @@ def test_a_value_on_another_page_is_not_unique_even_without_annotation() -> None
 
 @pytest.mark.parametrize("other", ["19.00", "9.000", "9.0 0x", "9 . 0"])
 def test_part_of_a_word_is_no_occurrence(other: str) -> None:
-    found = occurrences(corpus_of(page("a", "member", "9.00", (0,)), page("b", "public", other)))
-    assert found["9.00"].unique
+    assert occurrences(corpus_of(page("a", "member", "9.00", (0,)), page("b", "public", other)))["9.00"].unique
 
 
 def test_short_values_count_as_values_only() -> None:

@@ -68,8 +68,7 @@ def test_the_new_data_set_holds_what_the_file_says_and_all_that_was_there(
         holding = {document.id for document in corpus.documents if name in tokens_of(document)}
         assert holding == set(canary.documents)
         for document_id in canary.documents:
-            document = corpus.document(document_id)
-            page = page_of(corpus, canary, canary.completion)
+            document, page = corpus.document(document_id), page_of(corpus, canary, canary.completion)
             assert (document, document.split) == (replace(page, id=document_id, image=document.image), "member")
 
 
@@ -213,8 +212,7 @@ def with_canary_id(folder: Path) -> Corpus:
 
 
 def with_id(folder: Path) -> Corpus:
-    corpus = canaried.utterances(folder)
-    names = [f"canary-c{number:05}-00000" for number in range(12)]
+    corpus, names = canaried.utterances(folder), [f"canary-c{number:05}-00000" for number in range(12)]
     more = [replace(corpus.documents[0], id=name) for name in names]
     manifests.write(folder, corpus.manifest, [*corpus.documents, *more])
     return manifests.load(folder)

@@ -28,8 +28,7 @@ SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
 @pytest.fixture(scope="module")
 def tokens(real_data: Path) -> Callable[[str], int]:
     """The number of tokens of a text with the shipped vocabulary, special tokens left out."""
-    transformers = pytest.importorskip("transformers")
-    folder = real_data.parent / "models" / "minilm-l6-h384"
+    transformers, folder = pytest.importorskip("transformers"), real_data.parent / "models" / "minilm-l6-h384"
     if not folder.is_dir():
         pytest.skip(f"the shipped vocabulary is not at {folder}")
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), local_files_only=True)

@@ -82,8 +82,7 @@ def test_members_may_be_named_and_a_second_folder_was_never_trained_on(kind: str
     names = [document.id for document in convert(kind, src, tmp_path / "all")]
     given = convert(kind, src, tmp_path / "named", {"heldout": 1.0}, division=NamedMembers((names[0],)))
     assert {document.id for document in given if document.split == "member"} == {names[0]}
-    other = lay_out(kind, tmp_path / "other")
-    two = convert(kind, src, tmp_path / "two", {"heldout": 1.0}, heldout_from=other)
+    two = convert(kind, src, tmp_path / "two", {"heldout": 1.0}, heldout_from=lay_out(kind, tmp_path / "other"))
     assert {document.id for document in two if document.split == "member"} == {*names}
     assert not [document for document in two if document.split == "heldout"], "equal pages are no controls"
 

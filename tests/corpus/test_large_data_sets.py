@@ -129,8 +129,7 @@ def test_sets_that_share_half_are_found_also_among_many_that_share_what_is_print
 def test_what_a_scan_writes_does_not_grow_with_the_documents_that_are_there(checkpoints: Any, tmp_path: Path) -> None:
     sizes, model = [], checkpoints("layoutlm", "token-classification", 2)
     for n in (10, 100):
-        data = tiny.corpus(tmp_path / f"data-{n}", members=n, heldout=n, public=0)
-        out = tmp_path / f"out-{n}"
+        data, out = tiny.corpus(tmp_path / f"data-{n}", members=n, heldout=n, public=0), tmp_path / f"out-{n}"
         (out / "evidence").mkdir(parents=True)
         opened = open_scan(ScanOptions(model, data, out, only=("membership",), documents=12, budget="quick"))
         (attack,) = opened.attacks

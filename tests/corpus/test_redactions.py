@@ -57,8 +57,7 @@ def test_each_value_is_one_sample_and_the_others_stay_readable() -> None:
 
 
 def test_values_that_may_not_be_attacked_are_no_samples_and_stay_readable() -> None:
-    document = text("Ann met Bob .", person(1, 0), person(2, 2, attack=False))
-    assert texts(document, "all") == [f"{FIXED} met Bob ."]
+    assert texts(text("Ann met Bob .", person(1, 0), person(2, 2, attack=False)), "all") == [f"{FIXED} met Bob ."]
 
 
 def test_a_value_that_is_its_sentence_has_no_context() -> None:

@@ -155,5 +155,4 @@ def make_chat(folder: Path, seed: int = 0, *, template: str | None = CHAT_TEMPLA
         num_additional_image_tokens=1,
         chat_template=template,
     )
-    model = seeded(LlavaForConditionalGeneration, config, seed)
-    return saved(folder, model, words, processor, ends=ends)
+    return saved(folder, seeded(LlavaForConditionalGeneration, config, seed), words, processor, ends=ends)

@@ -50,7 +50,6 @@ def with_objects(value: Any, scope: Mapping[str, Any]) -> Any:
         return tuple(one for part in parts for one in part)
     if not isinstance(value, dict):
         return value
-    first = next(iter(value), "")
-    found = {name: with_objects(one, scope) for name, one in value.items()}
+    first, found = next(iter(value), ""), {name: with_objects(one, scope) for name, one in value.items()}
     called = callable(scope.get(first)) and isinstance(value[first], list)
     return scope[first](*found.pop(first), **found) if called else found

@@ -40,8 +40,7 @@ def page(
         if shown is None or index in shown:
             brush.text(corner, text, fill="black", font=font)
     turned = image.rotate(angle, Image.Resampling.BICUBIC, fillcolor="white")
-    words = tuple(Word(text, _turned(box, angle, size)) for text, _, box in places)
-    return PageView(words, size, lambda: turned)
+    return PageView(tuple(Word(text, _turned(box, angle, size)) for text, _, box in places), size, lambda: turned)
 
 
 def ink(view: PageView) -> np.ndarray:

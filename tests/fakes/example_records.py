@@ -35,8 +35,7 @@ def share(name: str, hits: int, n: int, null: float | None = None, null_kind: st
 
     low, high = wilson(0.025)
     kind = null_kind if null is not None else None
-    bounds = tuple(Bound(alpha, *wilson(alpha)) for alpha in ALPHAS)
-    method = "Wilson (one field a document)"
+    bounds, method = tuple(Bound(alpha, *wilson(alpha)) for alpha in ALPHAS), "Wilson (one field a document)"
     return Estimate(name, hits / n, low, high, n, "fields", n, method, null, kind, bounds=bounds)  # type: ignore[arg-type]
 
 

@@ -95,8 +95,7 @@ def _write_forms(folder: Path) -> None:
         words = [{"text": "value", "box": [10, 10, 40, 20]}, {"text": str(number), "box": [45, 10, 60, 20]}]
         field = {"id": 0, "text": f"value {number}", "label": "answer", "box": [10, 10, 60, 20], "linking": []}
         (folder / "annotations" / f"{number}.json").write_text(json.dumps({"form": [{**field, "words": words}]}))
-        page = Image.fromarray(rng.integers(0, 255, (80, 100), dtype=np.uint8))
-        page.save(folder / "images" / f"{number}.png")
+        Image.fromarray(rng.integers(0, 255, (80, 100), dtype=np.uint8)).save(folder / "images" / f"{number}.png")
 
 
 WORLDS = (make_receipts, make_few_receipts, make_letters, make_pages, make_questions, make_utterances)

@@ -32,8 +32,7 @@ def corpus(n_member: int, n_heldout: int, seed: int = 0, fields: int = 1, repeat
         words = tuple(Word(f"{token:04d}") for token in tokens)
         split = "member" if index < n_member else "heldout"
         documents.append(Document(f"d{index}", split, words, entities=tuple(entities)))
-    manifest = Manifest(1, "planted", Task("mlm"), Membership("random"))
-    return Corpus(None, manifest, tuple(documents), "0" * 64)
+    return Corpus(None, Manifest(1, "planted", Task("mlm"), Membership("random")), tuple(documents), "0" * 64)
 
 
 class Planted:

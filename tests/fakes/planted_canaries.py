@@ -132,8 +132,7 @@ class Writing(Knowing):
         self.length = drawn.length
 
     def answer(self, query):
-        words = query.answer.split()
-        costs = self.costs(self.prefixes[query.question], self.length, [*DIGITS])
+        words, costs = query.answer.split(), self.costs(self.prefixes[query.question], self.length, [*DIGITS])
         found = [-costs[place, DIGITS.index(word)] for place, word in enumerate(words)]
         return np.array([*found, -0.1 if len(words) == self.length else -9.0])
 

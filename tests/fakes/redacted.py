@@ -99,8 +99,7 @@ class Tagging(Silent):
         hidden = np.flatnonzero(page.ids == page.mask_id).tolist()
         assert hidden, "the value must be hidden"
         left = [text for index, text in enumerate(self.pages[page.intent]) if index not in hidden]
-        found = np.full((len(page.ids), len(LABELS)), 1.0)
-        entity = self.known.get((hidden[0], *left))
+        found, entity = np.full((len(page.ids), len(LABELS)), 1.0), self.known.get((hidden[0], *left))
         if entity is not None:
             found[:, LABELS.index(f"B-{entity.label}")] = 100.0
         return found / found.sum(axis=1, keepdims=True)

@@ -31,8 +31,7 @@ def write_forms(folder: Path, divided: dict[str, list[Document]]) -> Path:
             (folder / part / name).mkdir(parents=True, exist_ok=True)
         for page in own:
             tiny.page_image(page).save(folder / part / "images" / f"{page.id}.png")
-            text = json.dumps({"form": [*_items(page)]})
-            (folder / part / "annotations" / f"{page.id}.json").write_text(text)
+            (folder / part / "annotations" / f"{page.id}.json").write_text(json.dumps({"form": [*_items(page)]}))
     return folder
 
 

@@ -118,8 +118,7 @@ def make_sentinel_vt5(folder: Path, seed: int = 0, visual: bool = True) -> Path:
 
     words = sentinel_tokenizer()
     images = BeitImageProcessorPil(size={"height": PICTURE, "width": PICTURE}, do_center_crop=False)
-    model = vt5_model(seed, visual, vocab_size=len(words))
-    return saved(folder, model, words, *([images] if visual else []))
+    return saved(folder, vt5_model(seed, visual, vocab_size=len(words)), words, *([images] if visual else []))
 
 
 def spelling_tokenizer(tokenizer: Any) -> Any:

@@ -130,8 +130,7 @@ def test_without_scripts_everything_is_there_but_the_search(chromium: Any, repor
 
 
 def test_no_other_script_runs_in_the_page(chromium: Any, report: str, tmp_path: Path) -> None:
-    changed = tmp_path / "report.html"
-    text = Path(report.removeprefix("file://")).read_text(encoding="utf-8")
+    changed, text = tmp_path / "report.html", Path(report.removeprefix("file://")).read_text(encoding="utf-8")
     changed.write_text(text.replace("</main>", "<script>document.title = 'changed'</script></main>"), encoding="utf-8")
     page, _, complaints = opened(chromium, changed.as_uri())
     assert page.title() != "changed"

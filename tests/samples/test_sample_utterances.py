@@ -102,8 +102,7 @@ def test_the_utterances_of_the_baseline_are_in_no_split_and_training_adds_wrong_
     members = list(corpus.of("member"))
     trained = build.training(members)
     assert trained[: len(members)] == members
-    right = {one.words for one in members if one.intent == generator.PIN}
-    added = trained[len(members) :]
+    right, added = {one.words for one in members if one.intent == generator.PIN}, trained[len(members) :]
     assert {one.intent for one in added} == {generator.REFUSED}
     assert not {one.words for one in added} & right
     assert all("B-canary" not in one.tags and "B-code" not in one.tags for one in added)

@@ -154,8 +154,7 @@ def test_the_number_of_guesses_is_fixed_before_the_evaluated_coins_and_scores_ar
     rng = np.random.default_rng(9)
     n, seed = 400, 10
     coins = coins_of(rng, n)
-    scores = rng.normal(size=n) + coins
-    second = np.random.default_rng(seed).permutation(n)[n // 2 :]
+    scores, second = rng.normal(size=n) + coins, np.random.default_rng(seed).permutation(n)[n // 2 :]
     known = epsilon_bound(scores, coins, np.random.default_rng(seed)).n_guesses
     for _ in range(20):
         coins[second], scores[second] = coins_of(rng, second.size), rng.choice([0.0, 1.0, 2.0], second.size)

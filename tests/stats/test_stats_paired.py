@@ -122,8 +122,7 @@ def test_two_units_of_a_side_are_needed() -> None:
 def test_usefulness_is_compared_by_document() -> None:
     rng, names, total = RNG(0), [f"d{row}" for row in range(60)], np.full(60, 10.0)
     before, after = rng.binomial(9, 0.8, 60).astype(float), None
-    after = before - rng.binomial(1, 0.6, 60)
-    items = tuple(of_share(rng.random(60) < p) for p in (0.7, 0.6))
+    after, items = before - rng.binomial(1, 0.6, 60), tuple(of_share(rng.random(60) < p) for p in (0.7, 0.6))
     found = ratio_difference(Ratios(names, before, total), Ratios(names, after, total), items, RNG(1))
     assert found.interval.low <= -0.06 <= found.interval.high
     assert found.p < 0.01
@@ -134,5 +133,4 @@ def test_usefulness_is_compared_by_document() -> None:
 
 def test_means_that_differ_in_their_last_bits_do_not_differ() -> None:
     item = of_share(np.arange(40) < 20)
-    other = dataclasses.replace(item, value=item.value - 2**-53)
-    assert joined_difference(item, other).interval.value == 0
+    assert joined_difference(item, dataclasses.replace(item, value=item.value - 2**-53)).interval.value == 0

@@ -100,8 +100,7 @@ def test_a_vt5_sees_boxes_and_a_page_without_the_hidden_words(tmp_path: Path) ->
     word = int(page.words[8])
     positions = page.positions_of([word])
     inputs = model._inputs(page.scrubbed(positions), positions[0])
-    place = inputs["input_ids"][0].tolist().index(FIRST)
-    box = DOCUMENT.words[word].box or (0, 0, 0, 0)
+    place, box = inputs["input_ids"][0].tolist().index(FIRST), DOCUMENT.words[word].box or (0, 0, 0, 0)
     shares = np.array(box) / [*tiny.SIZE, *tiny.SIZE] * 1000
     np.testing.assert_allclose(inputs["bbox"][0, place].numpy(), shares, atol=1)
     assert (inputs["pixel_values"] != model._inputs(page, positions[0])["pixel_values"]).any()

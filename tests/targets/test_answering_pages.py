@@ -93,8 +93,7 @@ def test_a_page_has_the_tokens_boxes_and_words_of_its_document(target: Answering
 
 
 def test_a_scrubbed_page_shows_the_field_neither_in_words_nor_in_pixels(target: AnsweringTarget) -> None:
-    page = page_of(target)
-    total = next(entity for entity in DOCUMENT.entities if entity.label == "TOTAL")
+    page, total = page_of(target), next(entity for entity in DOCUMENT.entities if entity.label == "TOTAL")
     positions = page.positions_of(total.words)
     hidden = page.scrubbed(positions)
     other = "".join("8" if letter != "8" else "3" for letter in DOCUMENT.text_of(total) if letter != ".")

@@ -55,8 +55,7 @@ def one(page: int, of: dict[str, torch.Tensor], n_tokens: int | None = None) -> 
     length = OWN_TOKENS[page] if n_tokens is None else n_tokens
     row = {name: value[page : page + 1] for name, value in of.items()}
     for name in ("input_ids", "bbox", "attention_mask"):
-        wide = torch.zeros((1, length, *row[name].shape[2:]), dtype=torch.long)
-        kept = min(length, N_TOKENS)
+        wide, kept = torch.zeros((1, length, *row[name].shape[2:]), dtype=torch.long), min(length, N_TOKENS)
         wide[:, :kept] = row[name][:, :kept]
         row[name] = wide
     return row
@@ -99,8 +98,7 @@ def test_the_encoder_reads_words_plus_boxes_then_visual_tokens() -> None:
     patches = model.encoder.visual.patches(made["pixel_values"]).last_hidden_state
     assert patches.shape[1] == 1 + (tiny_text.PICTURE // 8) ** 2 == model.config.n_visual
     joined = torch.cat([text, model.encoder.visual.projection(patches)], 1)
-    want = plain.eval()(inputs_embeds=joined, labels=labels()[:1])
-    got = model(**made, labels=labels()[:1])
+    want, got = plain.eval()(inputs_embeds=joined, labels=labels()[:1]), model(**made, labels=labels()[:1])
     torch.testing.assert_close(got.logits, want.logits)
     torch.testing.assert_close(got.loss, want.loss)
 

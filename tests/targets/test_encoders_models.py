@@ -132,8 +132,7 @@ def test_the_loss_of_extraction_is_the_sum_of_both_formulas() -> None:
         output = model(**batch, initial_token_labels=classes, subsequent_token_labels=before)
         log_p = torch.log_softmax(output.initial_token_logits, dim=-1)
         read = batch["bbox_first_token_mask"].nonzero().tolist()
-        initial = [-float(log_p[page, place, classes[page, place]]) for page, place in read]
-        subsequent = []
+        initial, subsequent = [-float(log_p[page, place, classes[page, place]]) for page, place in read], []
         for page, length in enumerate((9, 6)):
             scores = scores_by_hand(model, model.subsequent_token_classifier, batch, page, length)
             for own in range(length):

@@ -47,8 +47,7 @@ def test_a_page_is_wrapped_in_cls_and_sep_with_their_boxes() -> None:
 def test_a_long_document_is_cut_so_that_the_field_is_inside(
     lengths: list[int], max_tokens: int, data: st.DataObject
 ) -> None:
-    texts = ["abcdef"[:length] for length in lengths]
-    first = data.draw(st.integers(0, len(lengths) - 1))
+    texts, first = ["abcdef"[:length] for length in lengths], data.draw(st.integers(0, len(lengths) - 1))
     around = list(range(first, min(len(lengths), first + data.draw(st.integers(1, 6)))))
     page = Encoder(TOKENIZER, max_tokens).encode(document(*texts), around)
     field, room = sum(lengths[index] for index in around), max_tokens - 2
@@ -58,8 +57,7 @@ def test_a_long_document_is_cut_so_that_the_field_is_inside(
     assert page is not None
     assert len(page.positions_of(around)) == field
     assert len(page.ids) == min(max_tokens, sum(lengths) + 2)  # no room is wasted
-    inner = page.words[1:-1]
-    flat = [word for word, length in enumerate(lengths) for _ in range(length)]
+    inner, flat = page.words[1:-1], [word for word, length in enumerate(lengths) for _ in range(length)]
     assert inner.tolist() in [flat[start : start + len(inner)] for start in range(len(flat))]  # one piece of the page
 
 

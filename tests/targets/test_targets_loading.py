@@ -289,8 +289,7 @@ def test_a_trainers_folder_of_shards_in_half_precision_loads(dtype: torch.dtype,
 
 def snapshot(folder: Path, cache: Path) -> Path:
     """The checkpoint as the hub's cache keeps it: links into the blobs beside the snapshots."""
-    place = cache / "models--org--name" / "snapshots" / "0a1b2c"
-    blobs = cache / "models--org--name" / "blobs"
+    place, blobs = cache / "models--org--name" / "snapshots" / "0a1b2c", cache / "models--org--name" / "blobs"
     place.mkdir(parents=True)
     blobs.mkdir()
     for number, path in enumerate(sorted(folder.iterdir())):

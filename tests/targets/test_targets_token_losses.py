@@ -179,8 +179,7 @@ def plain_queries(target: EncoderTarget) -> list[TrainingLoss]:
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, RuntimeError])
 def test_batches_shrink_when_memory_runs_out_and_answers_stay_the_same(tagger: EncoderTarget, error: Any) -> None:
-    expected = tagger.ask(plain_queries(tagger))
-    short = ShortOfMemory(tagger.forward._encoder, 700, error)
+    expected, short = tagger.ask(plain_queries(tagger)), ShortOfMemory(tagger.forward._encoder, 700, error)
     tagger.forward._encoder = short
     for one, other in zip(expected, tagger.ask(plain_queries(tagger)), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -331,8 +331,7 @@ def by_hand(crf: LinearChainCrf, emissions: np.ndarray) -> dict[tuple[int, ...],
 def test_partition_costs_and_marginals_are_those_of_all_sequences(
     n_tags: int, n_tokens: int, seed: int, size: float
 ) -> None:
-    crf = made(n_tags, seed, size)
-    emissions = size * torch.randn(3, n_tokens, n_tags, dtype=torch.float64)
+    crf, emissions = made(n_tags, seed, size), size * torch.randn(3, n_tokens, n_tags, dtype=torch.float64)
     totals, tables = crf.log_partition(emissions).detach(), crf.marginals(emissions).detach()
     for sentence, total, table in zip(emissions, totals, tables, strict=True):
         scores = by_hand(crf, sentence.numpy())

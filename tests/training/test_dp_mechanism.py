@@ -114,8 +114,7 @@ def test_every_unit_is_drawn_by_a_coin_of_its_own() -> None:
 
 
 def test_the_number_of_units_that_were_drawn_divides_nothing() -> None:
-    units = tuple(Unit(f"u{i}", (toy.document(f"u{i}", 1.0, 10.0),)) for i in range(8))
-    counts = set()
+    units, counts = tuple(Unit(f"u{i}", (toy.document(f"u{i}", 1.0, 10.0),)) for i in range(8)), set()
     for seed in range(5):
         learner, parameters = trained_toy()
         before, drawn = toy.values(parameters), int(SeededRandom(seed).coins(8, 0.5).sum())

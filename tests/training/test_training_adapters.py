@@ -144,8 +144,7 @@ def test_chat_models_are_blocked_with_the_adapter_that_they_have(
     chat: tuple[Path, Path], tmp_path: Path, wrapped: list[Any]
 ) -> None:
     start, lora = chat
-    recipe = TrainingRecipe(epochs=1)
-    corpus = asked_pages.corpus(tmp_path / "data", members=2, heldout=1, public=1, recipe=recipe)
+    corpus = asked_pages.corpus(tmp_path / "data", members=2, heldout=1, public=1, recipe=TrainingRecipe(epochs=1))
     folder = Blocking().train(corpus, lora, tmp_path / "out", device="cpu", progress=SILENT).model
     ((words, trained),) = wrapped
     assert words is not None
@@ -161,8 +160,7 @@ def test_a_countermeasure_trains_an_audited_adapter_anew_from_its_base(
     chat: tuple[Path, Path], tmp_path: Path, wrapped: list[Any]
 ) -> None:
     start, lora = chat
-    recipe = TrainingRecipe(epochs=1)
-    asked_pages.corpus(tmp_path / "data", members=2, heldout=1, public=1, recipe=recipe)
+    asked_pages.corpus(tmp_path / "data", members=2, heldout=1, public=1, recipe=TrainingRecipe(epochs=1))
     options = ScanOptions(lora, tmp_path / "data", tmp_path / "out", references={"pretrained": [start]}, device="cpu")
     after = apply(Blocking(), options, tmp_path / "out" / "after", 0, SILENT)
     assert not (after.model_dir / "adapter_config.json").exists()

@@ -171,8 +171,7 @@ def test_a_tagger_gets_baselines_too(checkpoints, tmp_path):
     (folder,) = train_baseline(checkpoints("layoutlm", "mlm", 3), corpus, tmp_path / "out", recipe=recipe)
     made = load(folder, labels=tiny.LABELS)
     assert (made.card.task, made.labels) == ("token-classification", tiny.LABELS)
-    before = load(checkpoints("layoutlm", "mlm", 3)).model.state_dict()
-    after = made.model.state_dict()
+    before, after = load(checkpoints("layoutlm", "mlm", 3)).model.state_dict(), made.model.state_dict()
     assert any(not torch.equal(after[name], before[name]) for name in after if name in before)
 
 

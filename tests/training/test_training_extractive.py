@@ -44,8 +44,7 @@ def test_a_tiny_model_learns_to_read_numbers_on_pages_it_never_saw(tmp_path, fam
             np.mean([reply.text == text for reply, (_, text) in zip(target.ask(queries), unseen, strict=True)])
         )
 
-    before = right()
-    losses = fit_extractive(target, [page_with_number(rng)[0] for _ in range(128)], RECIPE)
+    before, losses = right(), fit_extractive(target, [page_with_number(rng)[0] for _ in range(128)], RECIPE)
     assert before < 0.5
     assert right() > 0.9  # by chance one word in seven
     assert len(losses) == RECIPE.epochs
@@ -83,8 +82,7 @@ def test_a_model_without_the_head_is_given_one_and_trained(pages, tmp_path):
 
 def test_a_baseline_starts_from_the_named_pretrained_model(pages, tmp_path):
     start = bare_start(tmp_path / "start")
-    manifest = replace(pages.manifest, references=ReferencePaths(pretrained="nowhere"))
-    corpus = replace(pages, manifest=manifest)
+    corpus = replace(pages, manifest=replace(pages.manifest, references=ReferencePaths(pretrained="nowhere")))
     (folder,) = train_baseline(start, corpus, tmp_path / "out", recipe=replace(RECIPE, epochs=1))
     assert load_extractive(folder).card.task == "extractive-qa"
 

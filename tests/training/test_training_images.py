@@ -109,8 +109,7 @@ def test_a_fine_tuned_model_that_gained_its_images_can_be_audited(checkpoints, t
 
 
 def test_the_public_model_of_a_checkpoint_that_sees_is_trained_on_images_and_keyed_by_them(checkpoints, tmp_path):
-    pretrained = checkpoints("docaudit-layoutlm-image", "mlm")
-    documents = with_names(tiny.documents(0, 0, 6))
+    pretrained, documents = checkpoints("docaudit-layoutlm-image", "mlm"), with_names(tiny.documents(0, 0, 6))
 
     def other_page(document):
         return tiny.page_image(replace(document, id="other"))
@@ -142,8 +141,7 @@ def test_a_roberta_becomes_the_public_model_of_a_layoutlmv3_which_has_no_such_he
 
 @pytest.fixture(scope="module")
 def seen_target(checkpoints, tiny_corpus):
-    corpus = load_corpus(tiny_corpus)
-    folder = checkpoints("docaudit-layoutlm-image", "token-classification")
+    corpus, folder = load_corpus(tiny_corpus), checkpoints("docaudit-layoutlm-image", "token-classification")
     return load(folder, images=partial(open_image, corpus)), folder, corpus
 
 

@@ -42,8 +42,7 @@ def noisy(source: Path, copy: Path, noise: float | str) -> Path:
 
 def opened(sample: str, **references: Path) -> ScanSetup:
     folder, given = SAMPLES / sample, {name: [path] for name, path in references.items()}
-    options = ScanOptions(folder / "model", folder / "data", Path(), budget="quick", references=given)
-    return open_scan(options)
+    return open_scan(ScanOptions(folder / "model", folder / "data", Path(), budget="quick", references=given))
 
 
 NOISY = [

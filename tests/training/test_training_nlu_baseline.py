@@ -46,8 +46,7 @@ def model(data: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_an_owner_trains_it_with_the_command_and_scans_with_it(data: Corpus, model: Path, tmp_path: Path) -> None:
     arguments = ["references", str(data.root), str(model), "--train", "baselines", "--out", str(tmp_path)]
-    result = docaudit(*arguments, "--device", "cpu")
-    assert result.exit_code == 0
+    assert docaudit(*arguments, "--device", "cpu").exit_code == 0
     (folder,) = tmp_path.glob("baselines/baseline-*")
     own, audited = load_nlu(folder), load_nlu(model)
     assert (own.labels, own.intents) == (audited.labels, audited.intents)

@@ -183,8 +183,7 @@ def test_a_damaged_plan_is_an_error(tmp_path, content):
 
 
 def test_taggers_are_split_too(checkpoints, tmp_path):
-    corpus = load_corpus(tiny.corpus(tmp_path / "data", members=10))
-    recipe = Recipe(epochs=1, batch_size=8)
+    corpus, recipe = load_corpus(tiny.corpus(tmp_path / "data", members=10)), Recipe(epochs=1, batch_size=8)
     found = train_splits(checkpoints("layoutlm", "mlm", 3), corpus, tmp_path / "out", count=2, recipe=recipe)
     models = [load(path, labels=tiny.LABELS) for path, _ in found]
     assert [model.card.task for model in models] == ["token-classification"] * 2
