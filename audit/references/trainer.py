@@ -338,7 +338,7 @@ class _PointingCollator:
 
     def __call__(self, samples: Sequence[PointedSample]) -> dict[str, torch.Tensor]:
         rows, spans = zip(*map(self._row, samples), strict=True)
-        batch = self.reader.batch(rows, max(len(row.row.ids) for row in rows))
+        batch = self.reader.batch(rows, max(len(row.window.ids) for row in rows))
         begins, ends = torch.tensor(spans, dtype=torch.long).T
         return {**batch, "start_positions": begins, "end_positions": ends}
 
