@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from transformers import GenerationConfig
@@ -29,8 +29,8 @@ class Sample:
 
     Attributes:
         tokens: ids that take the place of the page's own, for a `TokenReader`; None: the page as it is.
-        encoded: the page as the model's encoder saw it, (n_patches, n_hidden), for a `PictureReader`; or the row as far
-            as a decoder has read it; None: not yet.
+        encoded: the page as the model's encoder saw it, (n_patches, n_hidden), for a `PictureReader`; or `Begun`;
+            None: not yet.
     """
 
     view: PageView
@@ -38,6 +38,22 @@ class Sample:
     answer: str | None = None
     tokens: tuple[int, ...] | None = None
     encoded: Any = None
+
+
+class Begun(NamedTuple):
+    """A decoder's row, of which it has read the beginning.
+
+    Attributes:
+        row: values of each of its tokens, (..., n_tokens).
+        cache: keys and values of the tokens that it has read.
+        n: their number.
+        length: tokens of the row when it is filled up.
+    """
+
+    row: Inputs
+    cache: Any
+    n: int
+    length: int
 
 
 class Reader(ABC):

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -35,22 +35,6 @@ SHORTEST = 256
 """Tokens that rows about a page must begin with alike so that they are read once."""
 SENTINEL = "<extra_id_0>"
 """What stands in T5's inputs where tokens are missing (Raffel et al. 2020, section 3.1.4)."""
-
-
-class Begun(NamedTuple):
-    """A decoder's row, of which it has read the beginning.
-
-    Attributes:
-        row: values of each of its tokens, (..., n_tokens).
-        cache: keys and values of the tokens that it has read.
-        n: their number.
-        length: tokens of the row when it is filled up.
-    """
-
-    row: reading.Inputs
-    cache: Any
-    n: int
-    length: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +245,7 @@ class AnsweringTarget(batched.RowTarget):
 
     def _alike(self, sample: reading.Sample) -> object:
         begun = sample.encoded
-        return (id(begun.cache), begun.length) if isinstance(begun, Begun) else self.reader.alike(sample)
+        return (id(begun.cache), begun.length) if isinstance(begun, reading.Begun) else self.reader.alike(sample)
 
     def _with_begun_rows(self, samples: Sequence[reading.Sample]) -> list[reading.Sample]:
         """Return samples about one page; what their rows begin with is read once, where it is long enough."""
@@ -280,7 +264,7 @@ class AnsweringTarget(batched.RowTarget):
                 # Where a layer sees the last tokens only, a gap would hide some.
                 gapless = any(layer.is_sliding for layer in caches[ids[:n]].layers)
                 length = len(ids) if gapless else n + bucket_of(len(ids) - n)
-                sample = replace(sample, encoded=Begun(self._places(row), caches[ids[:n]], n, length))
+                sample = replace(sample, encoded=reading.Begun(self._places(row), caches[ids[:n]], n, length))
             begun.append(sample)
         return begun
 
@@ -360,7 +344,7 @@ class AnsweringTarget(batched.RowTarget):
 
     def _laid(self, lay_out: Callable[..., reading.Inputs], samples: Sequence[reading.Sample], n_rows: int) -> Any:
         """Return the model's inputs of one batch, on its device; the first sample is repeated to `n_rows`."""
-        begun = [sample.encoded for sample in samples if isinstance(sample.encoded, Begun)]
+        begun = [sample.encoded for sample in samples if isinstance(sample.encoded, reading.Begun)]
         if begun:
             return self._continued([*begun, *begun[:1] * (n_rows - len(begun))])
         inputs = batched.fill_rows(lay_out(samples), len(samples), n_rows)
@@ -369,7 +353,7 @@ class AnsweringTarget(batched.RowTarget):
             rows["encoder_outputs"] = BaseModelOutput(last_hidden_state=rows.pop(reading.ENCODED))
         return rows
 
-    def _continued(self, begun: Sequence[Begun]) -> dict[str, Any]:
+    def _continued(self, begun: Sequence[reading.Begun]) -> dict[str, Any]:
         """Return rows that begin alike as the inputs of one batch; they are filled up behind what was read of them."""
         cache, n = copy(begun[0].cache), begun[0].n
         cache.layers = [copy(layer) for layer in cache.layers]

@@ -28,8 +28,7 @@ from audit.targets.encoders.families import family_of
 
 LARGE = 2_000_000_000
 """Parameters of a model that is too large for most machines in float32: 8 GB."""
-_LAYERS = (".layer.", ".layers.", "albert_layer_groups.")
-"""Parts of the names of encoders' weights that stand for their layers."""
+_LAYERS = (".layer.", ".layers.", "albert_layer_groups.")  # parts of the names of encoders' weights
 _NUMBER = re.compile(r"\.[1-9]\d*\.")
 _WRAPPED = ("_orig_mod.", "module.")
 """What torch.compile and DistributedDataParallel put before the names of a model's tensors."""
