@@ -1,7 +1,9 @@
 """What a command imports before it does its work: structure, where seconds would depend on the machine."""
 
+import os
 import subprocess
 import sys
+import tempfile
 from graphlib import TopologicalSorter
 
 import example_records
@@ -26,8 +28,12 @@ def imported(*arguments: object) -> set[str]:
         "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main()"
     )
     command = [sys.executable, "-c", program, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**os.environ, "TMPDIR": folder}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+        assert os.listdir(folder) == []
     assert done.returncode in (0, 10, 11), done.stderr[-2000:]
+    assert "Exception ignored" not in done.stderr
     return set(done.stderr.split())
 
 

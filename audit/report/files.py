@@ -1,7 +1,9 @@
 """Writes the report's files, so that the output folder always shows this verdict or nothing."""
 
+import atexit
 import csv
 import ctypes.util
+import gc
 import io
 import logging
 import sys
@@ -106,6 +108,9 @@ def _load_typeface() -> tuple[Any, Any]:
     from weasyprint.urls import URLFetcher
 
     fonts = FontConfiguration()
+    # Garbage by then, they remove their folder when they are collected: too late once Python takes modules apart.
+    atexit.register(gc.collect)
+    atexit.register(_load_typeface.cache_clear)
     fetcher = URLFetcher(allowed_protocols=("file",))
     return CSS(filename=str(shipped_folder("templates") / "fonts.css"), font_config=fonts, url_fetcher=fetcher), fonts
 
