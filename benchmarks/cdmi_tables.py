@@ -51,7 +51,7 @@ from audit.targets.encoders.loading import load
 from audit.targets.interface import Target
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan
-from audit.workflows.setup import open_scan
+from audit.workflows.setup import ScanSetup, open_scan
 
 HERE = Path(__file__).parent
 SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
@@ -279,6 +279,31 @@ def chosen_epochs(watch: BestEpochs) -> dict[str, int]:
     return {"precision": 1 + int(np.argmax(watch.accuracies)), "loss": lowest.epoch}
 
 
+def open_audit(
+    setting: Setting,
+    criterion: str,
+    data: Path,
+    work: Path,
+    device: str,
+    dtype: str,
+    *,
+    noise: bool = False,
+    n_attempts: int = N_ATTEMPTS,
+) -> tuple[ScanSetup, Reconstruction]:
+    """Open the scan of one checkpoint, and return it with its only attack."""
+    epoch = json.loads((work / f"{setting.name}.json").read_text())[criterion]
+    options = ScanOptions(
+        model_dir=work / f"{setting.name}-{criterion}",
+        data_dir=data,
+        out=work / f"report-{setting.name}-epoch-{epoch}{'-noise' if noise else ''}",
+        device=device,
+        dtype=dtype,
+        references={"auxiliary": [work / f"{setting.corpus}-public-mlm-loss"]},
+    )
+    attack = (NoisyPictures if noise else Reconstruction)(n_candidates=setting.n_candidates, n_attempts=n_attempts)
+    return replace(open_scan(options), budget="benchmark", share=setting.share, attacks=(attack,)), attack
+
+
 def audit_model(
     setting: Setting,
     criterion: str,
@@ -295,20 +320,10 @@ def audit_model(
 
     Both criteria may choose the same epoch: the same weights, the same record.
     """
-    epoch = json.loads((work / f"{setting.name}.json").read_text())[criterion]
-    out = work / f"report-{setting.name}-epoch-{epoch}{'-noise' if noise else ''}"
     committed = results / f"{setting.name}-{'noise' if noise else criterion}.json"
     committed.parent.mkdir(exist_ok=True)
-    options = ScanOptions(
-        model_dir=work / f"{setting.name}-{criterion}",
-        data_dir=data,
-        out=out,
-        device=device,
-        dtype=dtype,
-        references={"auxiliary": [work / f"{setting.corpus}-public-mlm-loss"]},
-    )
-    attack = (NoisyPictures if noise else Reconstruction)(n_candidates=setting.n_candidates, n_attempts=n_attempts)
-    opened = replace(open_scan(options), budget="benchmark", share=setting.share, attacks=(attack,))
+    opened, attack = open_audit(setting, criterion, data, work, device, dtype, noise=noise, n_attempts=n_attempts)
+    out = opened.options.out
     if not (out / "record.json").exists():
         with claim_folder(out), Reporter() as progress:
             records.write(run_scan(opened, progress), out / "record.json")

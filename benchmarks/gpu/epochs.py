@@ -15,6 +15,7 @@ import cdmi_tables
 from cdmi_numbers import Number
 from cdmi_tables import Setting
 
+from audit.corpus import manifest
 from audit.references.recipes import Recipe
 from audit.targets.batching import longest_row
 from benchmarks.gpu.cdmi import BATCH, LEARNING_RATE, POSITIONS, SHARES, sources
@@ -82,5 +83,6 @@ def _train(setting: Setting, work: Work) -> Json:
     kept, given = work.folder_of("cdmi"), sources(work)
     data = cdmi_tables.make_data(setting, given[setting.corpus], kept, SHARES[setting.corpus])
     cdmi_tables.make_pretrained(given["backbone"], kept / "pretrained", None, longest_row(POSITIONS))
-    cdmi_epochs.train(setting, data, kept, EPOCHS[work.tiny], work.device)
+    start = cdmi_tables.make_start(setting, manifest.load(data), kept)
+    cdmi_epochs.train(setting, start, data, kept, EPOCHS[work.tiny], work.device)
     return json.loads((kept / f"{setting.name}.json").read_text())
