@@ -12,20 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from audit.attacks import text_of
-from audit.cli import console
-from audit.cli.options import (
-    HELP,
-    Bounds,
-    Budget,
-    DataDir,
-    Device,
-    Dtype,
-    PolicyName,
-    References,
-    Verbose,
-    bounds_of,
-    named_paths,
-)
+from audit.cli import console, options
+from audit.cli.options import HELP
 from audit.errors import UsageError
 from audit.files import check_file, write_atomically
 
@@ -42,16 +30,16 @@ Table = tuple[str, tuple[str, ...], list[tuple[Cell, ...]]]
 
 
 def plan(
-    data_dir: DataDir,
-    policy: PolicyName = "default",
-    budget: Annotated[Budget, typer.Option(help=HELP["plan.budget"])] = "standard",
+    data_dir: options.DataDir,
+    policy: options.PolicyName = "default",
+    budget: Annotated[options.Budget, typer.Option(help=HELP["plan.budget"])] = "standard",
     model: Annotated[Path | None, typer.Option(help=HELP["plan.model"])] = None,
-    reference: References = None,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    bounds: Bounds = None,
+    reference: options.References = None,
+    device: options.Device = "auto",
+    dtype: options.Dtype = "auto",
+    bounds: options.Bounds = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP["plan.out"])] = None,
-    verbose: Verbose = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Show what a data set can decide and how long a scan takes.
 
@@ -61,22 +49,22 @@ def plan(
     from audit.workflows.options import ScanOptions
     from audit.workflows.planning import plan_audit
 
-    options = ScanOptions(
+    asked = ScanOptions(
         model or Path(),
         data_dir,
         Path(),
         budget=budget,
-        references=named_paths(reference),
+        references=options.named_paths(reference),
         device=device,
         dtype=dtype,
-        **bounds_of(bounds),
+        **options.bounds_of(bounds),
     )
     if out is not None:
         check_file("--out", out)
         if not out.parent.is_dir():
             raise UsageError(f"--out {out}: no file can be written there", "name a file in a folder that there is")
     with console.Reporter() as progress:
-        [planned] = progress.follow(plan_audit(options, policy, progress))
+        [planned] = progress.follow(plan_audit(asked, policy, progress))
     if verbose:
         console.show_table(*limits_table(planned))
         console.say(*LEGEND, "", *reasons(planned), "")
@@ -163,7 +151,7 @@ def _limit_row(limit: LimitPlan) -> tuple[Cell, ...]:
     )
 
 
-SIDES, LEGEND = HELP["plan.sides"], HELP["plan.legend"].splitlines()
+SIDES, LEGEND = HELP["plan.sides"], options.HELP["plan.legend"].splitlines()
 """The columns of `attacks_table`, and of `limits_table`, a line each."""
 
 

@@ -8,22 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from audit.attacks import TEXTS
-from audit.cli import console
-from audit.cli.options import (
-    HELP,
-    Bounds,
-    Budget,
-    Detail,
-    Device,
-    Dtype,
-    Engine,
-    Evidence,
-    PolicyName,
-    Seed,
-    bounds_of,
-    complete,
-    named_paths,
-)
+from audit.cli import console, options
+from audit.cli.options import HELP
 from audit.cli.verdicts import Formats, Outputs, choose, clearing, show
 from audit.errors import UsageError, listed
 
@@ -35,7 +21,7 @@ if TYPE_CHECKING:
 def _defenses(incomplete: str) -> list[str]:
     from audit.report.remedies import query_defenses
 
-    return complete(query_defenses())(incomplete)
+    return options.complete(query_defenses())(incomplete)
 
 
 def scan(
@@ -43,12 +29,14 @@ def scan(
         list[Path], typer.Argument(metavar="[MODEL_DIR] DATA_DIR", help=HELP["scan.folders"], show_default=False)
     ],
     out: Annotated[Path, typer.Option(help=HELP["scan.out"])] = Path("docaudit-report"),
-    policy: PolicyName = "default",
-    budget: Annotated[Budget, typer.Option(help=HELP["scan.budget"])] = "standard",
+    policy: options.PolicyName = "default",
+    budget: Annotated[options.Budget, typer.Option(help=HELP["scan.budget"])] = "standard",
     only: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ATTACK", help=HELP["scan.only"].format(listed([*TEXTS], "or")), autocompletion=complete(TEXTS)
+            metavar="ATTACK",
+            help=HELP["scan.only"].format(listed([*TEXTS], "or")),
+            autocompletion=options.complete(TEXTS),
         ),
     ] = None,
     reference: Annotated[list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["scan.reference"])] = None,
@@ -58,21 +46,21 @@ def scan(
         str | None,
         typer.Option("--defence", "--defense", metavar="NAME", help=HELP["scan.defense"], autocompletion=_defenses),
     ] = None,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     fresh: Annotated[bool, typer.Option("--fresh", help=HELP["scan.fresh"])] = False,
     attack_parameters: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help=HELP["scan.attack_parameters"], show_default="those of the budget"),
     ] = None,
-    bounds: Bounds = None,
+    bounds: options.Bounds = None,
     no_stages: Annotated[bool, typer.Option("--no-stages", help=HELP["scan.no_stages"])] = False,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
+    device: options.Device = "auto",
+    dtype: options.Dtype = "auto",
     batch_size: Annotated[int | None, typer.Option(min=1, help=HELP["scan.batch_size"], show_default="auto")] = None,
-    engine: Engine = "local",
-    evidence: Evidence = None,
+    engine: options.Engine = "local",
+    evidence: options.Evidence = None,
     formats: Formats = None,
-    verbose: Detail = None,
+    verbose: options.Detail = None,
 ) -> None:
     """Attack a model and write the report with the verdict."""
     from audit.workflows.gate import load_policy
@@ -84,7 +72,7 @@ def scan(
     quiet = verbose is False
     outputs, chosen = choose(formats, quiet=quiet), load_policy(policy)
     check_folders(out, evidence)
-    options = ScanOptions(
+    asked = ScanOptions(
         *both,
         out=out,
         budget=budget,
@@ -92,7 +80,7 @@ def scan(
         seed=seed,
         device=device,
         fresh=fresh,
-        references=named_paths(reference),
+        references=options.named_paths(reference),
         batch_size=batch_size,
         defense=defense,
         dtype=dtype,
@@ -101,33 +89,33 @@ def scan(
         no_model=no_model,
         evidence_dir=evidence,
         stages=not no_stages,
-        **bounds_of(bounds),
+        **options.bounds_of(bounds),
     )
     if checkpoints is None:
         with clearing(outputs):
-            code = _scan_one(options, chosen, policy, outputs, verbose=verbose)
+            code = _scan_one(asked, chosen, policy, outputs, verbose=verbose)
     else:
-        code = _scan_all(checkpoints, options, chosen, quiet=quiet)
+        code = _scan_all(checkpoints, asked, chosen, quiet=quiet)
     raise typer.Exit(code)
 
 
-def _scan_one(options: ScanOptions, policy: Policy, policy_name: str, outputs: Outputs, *, verbose: bool | None) -> int:
+def _scan_one(asked: ScanOptions, policy: Policy, policy_name: str, outputs: Outputs, *, verbose: bool | None) -> int:
     """Scan a checkpoint, and return the exit code."""
     with console.Reporter(quiet=verbose is False) as progress:
         # Before torch and the model are loaded, which takes seconds.
         progress.stage("opening the model and the data set")
         from audit.workflows.scan import run
 
-        result = run(options, policy, progress, console.warn)
+        result = run(asked, policy, progress, console.warn)
 
     def in_words() -> None:
-        paths = {**options.paths, "POLICY.toml": policy_name}
-        console.show_verdict(result.verdict, options.out, result.record, paths=paths, verbose=bool(verbose))
+        paths = {**asked.paths, "POLICY.toml": policy_name}
+        console.show_verdict(result.verdict, asked.out, result.record, paths=paths, verbose=bool(verbose))
 
-    return show(outputs, result.record, result.verdict, in_words, policy_name, options.data_dir)
+    return show(outputs, result.record, result.verdict, in_words, policy_name, asked.data_dir)
 
 
-def _scan_all(pattern: str, options: ScanOptions, policy: Policy, *, quiet: bool) -> int:
+def _scan_all(pattern: str, asked: ScanOptions, policy: Policy, *, quiet: bool) -> int:
     """Scan every checkpoint that matches, and return the exit code of them all."""
     from audit.report import trend
     from audit.report.checkpoints import answer, summary
@@ -136,17 +124,17 @@ def _scan_all(pattern: str, options: ScanOptions, policy: Policy, *, quiet: bool
     run = sweep.find_checkpoints(pattern)
     results = []
     with console.Reporter(quiet=quiet) as progress:
-        for result in progress.follow(sweep.sweep_checkpoints(run, options, policy, progress)):
+        for result in progress.follow(sweep.sweep_checkpoints(run, asked, policy, progress)):
             if result.refusal is not None:
                 console.show_error(result.refusal)
             results.append(result)
-    console.warn(*sweep.write_trend(run, results, options.out))
+    console.warn(*sweep.write_trend(run, results, asked.out))
     if not quiet:
         rows = [(result.checkpoint.x, result.checkpoint.name, result.record, result.verdict) for result in results]
         columns = summary([record for _, _, record, _ in rows if record is not None])
-        files = [str(options.out / name) for name in (trend.PDF_NAME, trend.HTML_NAME) if (options.out / name).exists()]
+        files = [str(asked.out / name) for name in (trend.PDF_NAME, trend.HTML_NAME) if (asked.out / name).exists()]
         said = answer(run.axis, [(x, name, verdict) for x, name, _, verdict in rows]).text
-        console.show_sweep(run.axis, rows, columns, said, [*files, f"the reports in {options.out / 'CHECKPOINT'}"])
+        console.show_sweep(run.axis, rows, columns, said, [*files, f"the reports in {asked.out / 'CHECKPOINT'}"])
     return sweep.exit_code(results)
 
 

@@ -15,20 +15,9 @@ from audit.corpus.manifest import check_destination, copy_image, draft_of
 from audit.corpus.validation import EMPTY_SHEET
 from audit.errors import ManifestError, UsageError, listed
 from audit.files import PrivateFolder, hub_revision, read_file
+from audit.importers import divide
 from audit.importers.arrow import SPLITS as DATASET_DICT
 from audit.importers.assemble import TASKS, Assembly, ImportReport, choose_task
-from audit.importers.divide import (
-    DRAWN,
-    WITHOUT_NAMES,
-    Rule,
-    Shares,
-    check_division,
-    copies_of_trained,
-    demands,
-    divide,
-    divide_by_provider,
-    equal_images,
-)
 from audit.importers.files import TEXTS
 from audit.importers.named import NamedMembers
 from audit.importers.pages import Page, part_named
@@ -83,9 +72,9 @@ class Importer(ABC):
         self,
         src: Path,
         dst: Path,
-        shares: Shares,
+        shares: divide.Shares,
         seed: int,
-        division: Rule | None = "drawn",
+        division: divide.Rule | None = "drawn",
         task: TaskKind | None = None,
         options: Options | None = None,
         heldout_from: Path | None = None,
@@ -116,10 +105,10 @@ class Importer(ABC):
             EngineError: the data set cannot be written.
         """
         if division == "by-provider" and not self.providers:
-            raise UsageError(f"{self.name} names no providers", WITHOUT_NAMES)
+            raise UsageError(f"{self.name} names no providers", divide.WITHOUT_NAMES)
         if division == "official" and not self.parts:
             raise UsageError(f"{self.name} has one part only")
-        check_division(shares, division or "official")
+        divide.check_division(shares, division or "official")
         if heldout_from is not None:
             _check_parts(self.name, src, heldout_from)
         if task is not None and task not in self.tasks:
@@ -176,8 +165,8 @@ class Importer(ABC):
         dst: Path,
         sources: Sequence[Source],
         groups: Sequence[Sequence[Page]],
-        shares: Shares,
-        rule: Rule,
+        shares: divide.Shares,
+        rule: divide.Rule,
         task: TaskKind | None,
     ) -> ImportReport:
         """Make documents of the pages, divide them, and write those that got a split."""
@@ -195,7 +184,7 @@ class Importer(ABC):
         if isinstance(rule, NamedMembers) and len(groups) == 1:
             rule.refuse_shared(page.path for page in pages)
         splits = _divide([page for page in pages if page.name in documents], report, shares, source.seed, rule)
-        must = demands(rule, report.documents["member"], has_official=self.parts)
+        must = divide.demands(rule, report.documents["member"], has_official=self.parts)
         report.documents["left out"] = len(pages) - len(splits)
         report.notes = +report.notes
         report.warnings = [*dict.fromkeys([*must, *advice])]
@@ -244,7 +233,7 @@ def _check_parts(name: str, src: Path, heldout_from: Path) -> None:
         raise UsageError(reason, "give two folders, neither in the other; or --official")
 
 
-def _found_division(pages: Sequence[Page], source: Source, shares: Shares) -> tuple[Rule, Shares]:
+def _found_division(pages: Sequence[Page], source: Source, shares: divide.Shares) -> tuple[divide.Rule, divide.Shares]:
     """Return the division of a source that says which pages are of its training part, else a draw, and the shares.
 
     Raises:
@@ -255,25 +244,29 @@ def _found_division(pages: Sequence[Page], source: Source, shares: Shares) -> tu
         return "official", shares
     if not source.options.draws:
         raise UsageError(TEXTS["undivided"].format(path=source.path), TEXTS["divide"].format(path=source.path))
-    return "drawn", DRAWN
+    return "drawn", divide.DRAWN
 
 
-def _divide(pages: Sequence[Page], report: ImportReport, shares: Shares, seed: int, rule: Rule) -> dict[str, Split]:
+def _divide(
+    pages: Sequence[Page], report: ImportReport, shares: divide.Shares, seed: int, rule: divide.Rule
+) -> dict[str, Split]:
     """Divide the documents of these pages, and count them in the report."""
-    same_image = equal_images({page.name: page.image for page in pages if page.image is not None})
+    same_image = divide.equal_images({page.name: page.image for page in pages if page.image is not None})
     texts = {page.name: " ".join(word.text for word in page.words) for page in pages if page.image is None}
     same_text = _group(texts, fold)
     alike = join_groups([[page.name] for page in pages] + [*map(list, same_image), *same_text])
     whole = _group({page.name: page.source for page in pages if page.source is not None}, str)
     if rule == "by-provider":
         providers = {page.name: page.provider for page in pages}
-        splits, counted = divide_by_provider(join_groups([*alike, *whole]), providers, shares, seed)
+        splits, counted = divide.divide_by_provider(join_groups([*alike, *whole]), providers, shares, seed)
         report.notes.update(counted)
     else:
         parts = {page.name: page.part or "train" for page in pages}
-        splits = divide(alike, whole, parts, shares, seed, rule)
+        splits = divide.divide(alike, whole, parts, shares, seed, rule)
         if rule == "official":
-            report.notes["copies of documents of the training part, left out"] = len(copies_of_trained(alike, parts))
+            report.notes["copies of documents of the training part, left out"] = len(
+                divide.copies_of_trained(alike, parts)
+            )
     report.notes["texts that occur several times, never in two splits"] = sum(len(group) > 1 for group in same_text)
     report.duplicates = [group for group in same_image if len(group) > 1]
     report.documents = {split: list(splits.values()).count(split) for split in SPLITS}

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from audit.measurements import Check, Estimate
+from audit.policy import reasons
 from audit.policy.checks import AGAIN, LEVEL, awaited, hold_demands, name_unexamined, p_explained, settle
 from audit.policy.decision import (
     EXIT_CODES,
@@ -23,22 +24,6 @@ from audit.policy.decision import (
 )
 from audit.policy.limits import Limit, Policy, contradiction
 from audit.policy.reading import check_names, identify
-from audit.policy.reasons import (
-    MORE,
-    MORE_PROVIDERS,
-    STATE_RULE,
-    TOO_FEW,
-    Reason,
-    against_model,
-    hindrance,
-    missing_result,
-    not_confirmed,
-    over_limit,
-    power_of,
-    remedy_at_hand,
-    unresolved,
-    within,
-)
 from audit.record import SIGNIFICANCE, AuditRecord, Result, Stage
 from audit.stats.p_values import holm
 
@@ -71,7 +56,7 @@ def exit_code(policy: Policy, overall: Overall, decisions: Sequence[Decision]) -
 
 def _is_width(decision: Decision) -> bool:
     measured = decision.measured
-    over = measured is not None and over_limit(decision.limit, {measured.name: measured}) is not None
+    over = measured is not None and reasons.over_limit(decision.limit, {measured.name: measured}) is not None
     return decision.cause in WIDTH and not over
 
 
@@ -128,19 +113,19 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
         for side, p in _p_values(record, limit, results.get(limit.attack), measured).items()
     }
     confirmed = _adjust(policy.limits, results, p_values)
-    whole = against_model(record)
+    whole = reasons.against_model(record)
     checks = [*record.checks, *(check for one in record.completed.values() for check in one.checks)]
     remedies = {check.reason: check.remedy for check in checks}
     decisions = []
     for index, (limit, methods) in enumerate(zip(policy.limits, held, strict=True)):
-        decision = missing_result(record, policy, limit)
+        decision = reasons.missing_result(record, policy, limit)
         if decision is None:
             own = {(name, side): p for (position, name, side), p in confirmed.items() if position == index}
             completed = results[limit.attack]
-            few = unresolved(record, policy, limit, completed)
+            few = reasons.unresolved(record, policy, limit, completed)
             decision = _decide(limit, completed, methods, own, whole, remedies) if few is None else few
             decision = replace(decision, about_text=limit.metric in completed.about_text)
-            decision = remedy_at_hand(record, decision)
+            decision = reasons.remedy_at_hand(record, decision)
         decisions.append(waive(decision, policy, today))
     decisions, closed = hold_demands(record, policy, decisions)
     if record.target.is_model:
@@ -285,12 +270,12 @@ def _decide(
     result: Result,
     methods: Mapping[str, Estimate],
     confirmed: Mapping[tuple[str, Side], float],
-    whole: Reason | None,
+    whole: reasons.Reason | None,
     remedies: Mapping[str, str],
 ) -> Decision:
     about_text = limit.metric in result.about_text
     name, side = min(confirmed, key=lambda key: (confirmed[key], -_reach(limit, methods[key[0]])))
-    p_value, power = confirmed[name, side], power_of(result)
+    p_value, power = confirmed[name, side], reasons.power_of(result)
 
     worst = max(methods.values(), key=lambda measured: _reach(limit, measured))
     p_worst = min(p for (method, _), p in confirmed.items() if method == worst.name)
@@ -303,19 +288,19 @@ def _decide(
         reason = f"{told}the leak above the limit is confirmed"
         return Decision(limit, "violated", reason, "", methods[name], power, p_value)
     if result.confounded is not None and not about_text:
-        remedy = STATE_RULE if TOO_FEW in result.confounded else remedies.get(result.confounded, AGAIN)
+        remedy = reasons.STATE_RULE if reasons.TOO_FEW in result.confounded else remedies.get(result.confounded, AGAIN)
         return undecided(result.confounded, remedy, "confounded")
-    over = over_limit(limit, methods)
+    over = reasons.over_limit(limit, methods)
     if over is not None:
         p_over = min(p for (method, _), p in confirmed.items() if method == over.name)
-        why, remedy, cause = not_confirmed(limit, result, p_over, SIGNIFICANCE)
+        why, remedy, cause = reasons.not_confirmed(limit, result, p_over, SIGNIFICANCE)
         return Decision(limit, "undecided", why, remedy, over, power, p_over, cause=cause)
-    against = hindrance(limit, result, methods, None if about_text else whole)
+    against = reasons.hindrance(limit, result, methods, None if about_text else whole)
     if against is not None:
         return undecided(*against)
     if limit.holds == "lower" or all(_within(limit, measured) for measured in methods.values()):
-        return Decision(limit, "passed", within(limit, result), "", worst, power, p_worst)
-    more = MORE_PROVIDERS if worst.unit == "providers" else MORE
+        return Decision(limit, "passed", reasons.within(limit, result), "", worst, power, p_worst)
+    more = reasons.MORE_PROVIDERS if worst.unit == "providers" else reasons.MORE
     return undecided("the interval crosses the limit", more, "wide")
 
 

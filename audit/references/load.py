@@ -17,14 +17,7 @@ from audit.targets import OWN_VOCABULARIES, TABLE
 from audit.targets.answering.denoiser import Denoiser, is_denoiser, load_denoiser, text_tokens
 from audit.targets.answering.reader import TokenReader
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.checkpoint.folder import (
-    AnyFolder,
-    CheckpointFolder,
-    NumberFormat,
-    in_format,
-    is_checkpoint,
-    open_checkpoint,
-)
+from audit.targets.checkpoint import folder as checkpoint_folder
 from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.checkpoint.safety import hub_hint
 from audit.targets.encoders.families import OpenImage, PageImageReader
@@ -54,17 +47,17 @@ class GivenFolder:
     path: Path
     source: Source
     base: Path | None = None
-    number_format: NumberFormat = "auto"
+    number_format: checkpoint_folder.NumberFormat = "auto"
 
     @cached_property
-    def checkpoint(self) -> CheckpointFolder:
+    def checkpoint(self) -> checkpoint_folder.CheckpointFolder:
         """Open the folder.
 
         Raises:
             TargetError: see `open_checkpoint`.
         """
-        opened = open_checkpoint(self.path, self.base)
-        return opened if self.number_format == "auto" else in_format(opened, self.number_format)
+        opened = checkpoint_folder.open_checkpoint(self.path, self.base)
+        return opened if self.number_format == "auto" else checkpoint_folder.in_format(opened, self.number_format)
 
 
 @dataclass(frozen=True)
@@ -72,7 +65,7 @@ class AuditedModel:
     """The audited checkpoint, its folder, and the data set."""
 
     target: Checkpoint
-    folder: CheckpointFolder
+    folder: checkpoint_folder.CheckpointFolder
     corpus: Corpus
 
 
@@ -91,7 +84,7 @@ class Reference:
     """
 
     role: str
-    folder: CheckpointFolder
+    folder: checkpoint_folder.CheckpointFolder
     source: Source | Literal["trained"]
     target: Checkpoint | Denoiser
     members: frozenset[str] | None = None
@@ -131,13 +124,13 @@ def locate(audited: AuditedModel, given: Mapping[str, Sequence[Path]]) -> dict[s
             paths, source = [*given[name]], "command line"
         elif name == "pretrained" and base is not None and not paths:
             paths, source = [base], "adapter"
-        lost = next((path for path in paths if not path.is_dir() and not is_checkpoint(path)), None)
+        lost = next((path for path in paths if not path.is_dir() and not checkpoint_folder.is_checkpoint(path)), None)
         if lost is not None:
             hint = hub_hint(lost) if source == "command line" else ""
             raise TargetError(f"reference {name} ({source}): {lost} is not a folder", hint)
         if len(paths) > 1 and name in ("auxiliary", "pretrained"):
             raise UsageError(f"--reference {name}: {len(paths)} folders", "there is one of it")
-        held: NumberFormat = number_format if name in SAME_KIND else "auto"
+        held: checkpoint_folder.NumberFormat = number_format if name in SAME_KIND else "auto"
         own = [GivenFolder(path, source, base, held) for path in paths]
         if own:
             folders[name] = own
@@ -213,10 +206,10 @@ def _why_not_asked(start: GivenFolder, audited: AuditedModel) -> str | None:
 def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
     """List the folder itself when it is a checkpoint, else the checkpoints in it, by name."""
     path = folder.path
-    if is_checkpoint(path):
+    if checkpoint_folder.is_checkpoint(path):
         return [folder]
     finished = (own for own in path.iterdir() if not own.name.startswith(UNFINISHED))
-    inside = sorted(own for own in finished if is_checkpoint(own))
+    inside = sorted(own for own in finished if checkpoint_folder.is_checkpoint(own))
     if not inside:
         raise TargetError(f"reference baselines: {path} is no checkpoint and holds none")
     return [replace(folder, path=own) for own in inside]
@@ -254,7 +247,7 @@ def share_weights(model: Any, other: Any) -> None:
             weights.data = twin.data
 
 
-def _load_of_kind(role: str, folder: CheckpointFolder, audited: AuditedModel) -> Checkpoint:
+def _load_of_kind(role: str, folder: checkpoint_folder.CheckpointFolder, audited: AuditedModel) -> Checkpoint:
     """Load a checkpoint that can be asked what the target is asked.
 
     Raises:
@@ -308,7 +301,7 @@ def has_masked_head(target: EncoderTarget) -> bool:
     return "mlm" in target.family.heads
 
 
-def is_masked(folder: CheckpointFolder) -> bool:
+def is_masked(folder: checkpoint_folder.CheckpointFolder) -> bool:
     """Test whether a checkpoint is a masked language model, by its architecture."""
     return any(str(name).endswith("ForMaskedLM") for name in folder.config.get("architectures") or ())
 
@@ -316,7 +309,7 @@ def is_masked(folder: CheckpointFolder) -> bool:
 def may_propose(path: Path, target: Checkpoint) -> bool:
     """Test whether a checkpoint is a masked language model with the target's tokens."""
     try:
-        folder = open_checkpoint(path)
+        folder = checkpoint_folder.open_checkpoint(path)
         check_tokens("pretrained", folder, load_tokenizer(folder), target)
     except TargetError:
         return False
@@ -330,7 +323,7 @@ def tokenizer_of(target: Checkpoint) -> Any:
     return None
 
 
-def load_public(path: AnyFolder, target: Checkpoint, batch_tokens: int | None = None) -> PublicModel:
+def load_public(path: checkpoint_folder.AnyFolder, target: Checkpoint, batch_tokens: int | None = None) -> PublicModel:
     """Load the public model of a folder and check that it can serve the target.
 
     Args:
@@ -341,7 +334,7 @@ def load_public(path: AnyFolder, target: Checkpoint, batch_tokens: int | None = 
     Raises:
         TargetError: it cannot be loaded, has no head for it, or reads other pages or other tokens than the target.
     """
-    path = open_checkpoint(path)
+    path = checkpoint_folder.open_checkpoint(path)
     if not isinstance(target, EncoderTarget) and is_denoiser(path):
         denoiser = load_denoiser(path, device=target.card.device, images=_images_of(target))
         own: Mapping[str, int] = text_tokens(tokenizer_of(target))
@@ -369,7 +362,7 @@ def _images_of(target: Checkpoint) -> OpenImage | None:
 
 
 def check_image_input(
-    role: str, path: CheckpointFolder, page_images: PageImageReader | None, target: Checkpoint
+    role: str, path: checkpoint_folder.CheckpointFolder, page_images: PageImageReader | None, target: Checkpoint
 ) -> None:
     """Refuse a public model that sees images otherwise than the target does.
 
@@ -381,7 +374,7 @@ def check_image_input(
         raise TargetError(*wording("other_images", role=role, path=path))
 
 
-def check_tokens(role: str, path: CheckpointFolder, tokenizer: Any, target: Checkpoint) -> None:
+def check_tokens(role: str, path: checkpoint_folder.CheckpointFolder, tokenizer: Any, target: Checkpoint) -> None:
     """Refuse a tokenizer with another vocabulary than the target's.
 
     Raises:

@@ -16,22 +16,7 @@ from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import open_image
 from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError, UsageError
-from audit.references import TEXTS, wording
-from audit.references.load import (
-    SAME_KIND,
-    AuditedModel,
-    GivenFolder,
-    Reference,
-    advise_public_model,
-    check_image_input,
-    check_tokens,
-    has_masked_head,
-    is_masked,
-    load_public,
-    load_same_kind,
-    locate,
-    takes_public_model,
-)
+from audit.references import TEXTS, load, wording
 from audit.references.provenance import refuse_the_target
 from audit.references.recipes import Recipe, adapter_words, made_once, starting_model
 from audit.targets.answering.denoiser import Denoiser, is_denoiser
@@ -54,7 +39,7 @@ class LoadedReferences:
         uncounted: why references that were given and cannot be asked what the target is asked do not count.
     """
 
-    loaded: tuple[Reference, ...] = ()
+    loaded: tuple[load.Reference, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
     uncounted: tuple[str, ...] = ()
 
@@ -93,8 +78,8 @@ class ReferencePlan:
         uncounted: see `LoadedReferences`.
     """
 
-    same_kind: tuple[Reference, ...] = ()
-    auxiliary: Reference | None = None
+    same_kind: tuple[load.Reference, ...] = ()
+    auxiliary: load.Reference | None = None
     train: Callable[..., Path] | None = None
     corpus: str | None = None
     adapter: str | None = None
@@ -137,8 +122,8 @@ def prepare(
         UsageError: `given` names something that is no reference, or leaves `public` without use.
         ManifestError: `public` has no public documents, or some of them are audited ones.
     """
-    audited = AuditedModel(target, open_checkpoint(target_dir), corpus)
-    folders = locate(audited, given)
+    audited = load.AuditedModel(target, open_checkpoint(target_dir), corpus)
+    folders = load.locate(audited, given)
     if public is not None:
         if "auxiliary" in given:
             raise UsageError("--reference public and auxiliary=PATH: nothing would be trained", "give one of them")
@@ -147,20 +132,20 @@ def prepare(
             raise UsageError(problem, "add --reference pretrained=PATH")
         folders.pop("auxiliary", None)
         refuse_audited(public, corpus)
-    same_kind, uncounted = load_same_kind([name for name in SAME_KIND if name in needs], audited, folders)
+    same_kind, uncounted = load.load_same_kind([name for name in load.SAME_KIND if name in needs], audited, folders)
     if public is not None and not isinstance(target, EncoderTarget):
         raise UsageError(
             f"--reference public: {target.card.architecture} is attacked without a public model that is trained here"
         )
     prepared = ReferencePlan()
-    if "auxiliary" in needs and takes_public_model(target):
+    if "auxiliary" in needs and load.takes_public_model(target):
         prepared = _auxiliary(audited, folders, batch_tokens, public)
     return replace(prepared, same_kind=same_kind, adapter=adapter_words(audited.folder), uncounted=uncounted)
 
 
 def _auxiliary(
-    audited: AuditedModel,
-    given: Mapping[str, Sequence[GivenFolder]],
+    audited: load.AuditedModel,
+    given: Mapping[str, Sequence[load.GivenFolder]],
     batch_tokens: int | None,
     public: Corpus | None,
 ) -> ReferencePlan:
@@ -169,8 +154,8 @@ def _auxiliary(
     if "auxiliary" in given:
         (own,) = given["auxiliary"]
         refuse_the_target("auxiliary", own.checkpoint, audited.folder)
-        loaded = load_public(own.checkpoint, target, batch_tokens)
-        return ReferencePlan(auxiliary=Reference("auxiliary", own.checkpoint, own.source, loaded))
+        loaded = load.load_public(own.checkpoint, target, batch_tokens)
+        return ReferencePlan(auxiliary=load.Reference("auxiliary", own.checkpoint, own.source, loaded))
     data = public or audited.corpus
     documents = data.of("public")
     if "pretrained" not in given:
@@ -178,14 +163,14 @@ def _auxiliary(
     (own,) = given["pretrained"]
     folder = own.checkpoint
     refuse_the_target("pretrained", folder, audited.folder)
-    trains = isinstance(target, EncoderTarget) and has_masked_head(target)
+    trains = isinstance(target, EncoderTarget) and load.has_masked_head(target)
     if not isinstance(target, EncoderTarget) or not trains or not documents:
         return _take_as_auxiliary(own, target, batch_tokens, TEXTS["no_public" if trains else "no_head"])
     tokenizer = load_tokenizer(folder)
-    check_tokens("pretrained", folder, tokenizer, target)
+    load.check_tokens("pretrained", folder, tokenizer, target)
     images = partial(open_image, data)
     page_images = page_images_of(folder, config_of(folder), images)
-    check_image_input("pretrained", folder, page_images, target)
+    load.check_image_input("pretrained", folder, page_images, target)
     origin = None
     if public is not None:
         encoder = target.encoder
@@ -195,15 +180,17 @@ def _auxiliary(
     return ReferencePlan(train=partial(fit_public_mlm, own.path, documents, images=images), corpus=origin)
 
 
-def _take_as_auxiliary(own: GivenFolder, target: Checkpoint, batch_tokens: int | None, lacking: str) -> ReferencePlan:
+def _take_as_auxiliary(
+    own: load.GivenFolder, target: Checkpoint, batch_tokens: int | None, lacking: str
+) -> ReferencePlan:
     """Take what the target was fine-tuned from as its public model, untrained, where it can propose tokens to it."""
-    if not is_masked(own.checkpoint) and (isinstance(target, EncoderTarget) or not is_denoiser(own.checkpoint)):
+    if not load.is_masked(own.checkpoint) and (isinstance(target, EncoderTarget) or not is_denoiser(own.checkpoint)):
         return ReferencePlan(not_taken=lacking)
     try:
-        loaded = load_public(own.checkpoint, target, batch_tokens)
+        loaded = load.load_public(own.checkpoint, target, batch_tokens)
     except TargetError as error:
         return ReferencePlan(not_taken=f"{lacking}. As it is, it does not serve: {error.problems[0]}")
-    return ReferencePlan(auxiliary=Reference("auxiliary", own.checkpoint, own.source, loaded))
+    return ReferencePlan(auxiliary=load.Reference("auxiliary", own.checkpoint, own.source, loaded))
 
 
 def complete(
@@ -233,16 +220,18 @@ def complete(
     loaded, missing = prepared.same_kind, {}
     if "baselines" in needs and not any(reference.role.startswith("baseline-") for reference in loaded):
         missing["baselines"] = TEXTS["baselines"]
-    if "auxiliary" in needs and takes_public_model(target):
+    if "auxiliary" in needs and load.takes_public_model(target):
         auxiliary = prepared.auxiliary
         if auxiliary is None and prepared.train is not None:
             recipe = Recipe(seed=seed)
             path = prepared.train(cache, recipe=recipe, device=target.card.device, progress=progress)
             own = open_checkpoint(path)
-            public = load_public(own, target, batch_tokens)
-            auxiliary = Reference("auxiliary", own, "trained", public, recipe=recipe.as_json(), corpus=prepared.corpus)
+            public = load.load_public(own, target, batch_tokens)
+            auxiliary = load.Reference(
+                "auxiliary", own, "trained", public, recipe=recipe.as_json(), corpus=prepared.corpus
+            )
         if auxiliary is None:
-            missing["auxiliary"] = "; ".join(filter(None, (prepared.not_taken, advise_public_model(target))))
+            missing["auxiliary"] = "; ".join(filter(None, (prepared.not_taken, load.advise_public_model(target))))
         else:
             loaded = (*loaded, auxiliary)
     return LoadedReferences(loaded, missing, prepared.uncounted)

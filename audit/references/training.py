@@ -28,16 +28,7 @@ from audit.engine.interface import SILENT, Attempt, Engine, Progress, Trial, Wor
 from audit.engine.journal import exclusive
 from audit.errors import DocauditError, EngineError, ManifestError, UsageError
 from audit.files import Fetch, write_atomically
-from audit.references import wording
-from audit.references.provenance import (
-    SPLITS_FILE,
-    Splits,
-    content_of,
-    folder_of,
-    read_plan,
-    read_splits,
-    write_origin,
-)
+from audit.references import provenance, wording
 from audit.references.recipes import key_of, made_once
 from audit.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of, time_training
 from audit.targets.checkpoint.folder import AnyFolder, Places, open_checkpoint, places_of
@@ -72,8 +63,8 @@ def material(corpus: Corpus) -> Material:
     useful = [document for document in corpus.of("public") if n_samples(corpus, [document])]
     if not useful:
         raise ManifestError(*wording("nothing_public", sample=sample))
-    audited = {content_of(corpus, document) for document in corpus.of("member", "heldout")}
-    kept = tuple(document for document in useful if content_of(corpus, document) not in audited)
+    audited = {provenance.content_of(corpus, document) for document in corpus.of("member", "heldout")}
+    kept = tuple(document for document in useful if provenance.content_of(corpus, document) not in audited)
     if not kept:
         raise ManifestError(*wording("all_copies", n=len(useful), sample=sample))
     return Material(kept, wanted)
@@ -135,7 +126,7 @@ def _train_one(
     def make(folder: Path) -> None:
         progress.stage(f"training a baseline (seed {how.recipe.seed}), epochs", how.recipe.epochs)
         retrain(how, opened, corpus, given.documents, folder, n=given.n_samples, progress=progress)
-        write_origin(folder, corpus, given.documents, opened if how.continues else None)
+        provenance.write_origin(folder, corpus, given.documents, opened if how.continues else None)
 
     return made_once(out / f"baseline-{key}", make)
 
@@ -197,7 +188,7 @@ def halves_of(n_units: int, count: int, seed: int) -> Bools:
             return drawn
 
 
-def plan(corpus: Corpus, how: Retraining, start: AnyFolder, count: int, seed: int) -> Splits:
+def plan(corpus: Corpus, how: Retraining, start: AnyFolder, count: int, seed: int) -> provenance.Splits:
     """Draw the members of each model; copies of one document are in the same models.
 
     Raises:
@@ -209,7 +200,7 @@ def plan(corpus: Corpus, how: Retraining, start: AnyFolder, count: int, seed: in
     copies: dict[Hashable, list[int]] = defaultdict(list)
     documents = [document for document in corpus.of("member") if n_samples(corpus, [document])]
     for index, document in enumerate(documents):
-        copies[content_of(corpus, document)].append(index)
+        copies[provenance.content_of(corpus, document)].append(index)
     if len(copies) < MIN_DOCUMENTS:
         raise ManifestError(*wording("too_few", n=len(copies), least=MIN_DOCUMENTS))
     drawn = np.empty((len(documents), count), bool)
@@ -217,7 +208,7 @@ def plan(corpus: Corpus, how: Retraining, start: AnyFolder, count: int, seed: in
         drawn[indices] = row
     members = tuple(tuple(documents[index].id for index in np.flatnonzero(column)) for column in drawn.T)
     key = key_of([open_model(start, corpus).sha256, corpus.sha256, how.as_json(), members, __version__])
-    return Splits(1, corpus.sha256, key, members)
+    return provenance.Splits(1, corpus.sha256, key, members)
 
 
 def train_splits(
@@ -268,7 +259,9 @@ def train_splits(
     with exclusive(out):
         _claim(out, splits)
         trials = [
-            Trial(str(number), folder_of(number)) for number in range(count) if not (out / folder_of(number)).is_dir()
+            Trial(str(number), provenance.folder_of(number))
+            for number in range(count)
+            if not (out / provenance.folder_of(number)).is_dir()
         ]
         progress.stage("training split models", len(trials))
         work = _Training(how, splits, folder, corpus, out)
@@ -277,17 +270,19 @@ def train_splits(
         with closing((engine or LocalEngine()).run(source, trials)) as done:
             for _ in done:
                 progress.advance()
-    return read_splits(out)
+    return provenance.read_splits(out)
 
 
-def _claim(out: Path, splits: Splits) -> None:
+def _claim(out: Path, splits: provenance.Splits) -> None:
     """Write the plan, or find it there; remove what a killed training left unfinished."""
-    path = out / SPLITS_FILE
+    path = out / provenance.SPLITS_FILE
     if path.exists():
-        if read_plan(out).key != splits.key:
+        if provenance.read_plan(out).key != splits.key:
             raise UsageError(*wording("other_splits", out=out))
-    elif (out / folder_of(0)).exists():
-        raise UsageError(f"{out} holds {folder_of(0)} without {SPLITS_FILE}", "choose another folder")
+    elif (out / provenance.folder_of(0)).exists():
+        raise UsageError(
+            f"{out} holds {provenance.folder_of(0)} without {provenance.SPLITS_FILE}", "choose another folder"
+        )
     else:
         write_atomically(path, (json.dumps(asdict(cast("Any", splits)), indent=1) + "\n").encode())
     for unfinished in out.glob("unfinished-*"):
@@ -299,7 +294,7 @@ class _Training(Work):
     """The trainings as work for an engine: a trial is a model's number."""
 
     how: Retraining
-    splits: Splits
+    splits: provenance.Splits
     start: AnyFolder
     corpus: Corpus
     out: Path
@@ -310,7 +305,10 @@ class _Training(Work):
         number = int(trial.id)
         how = self.how.with_seed(self.how.recipe.seed + number)
         documents = [self.corpus.document(name) for name in self.splits.members[number]]
-        made_once(self.out / folder_of(number), lambda folder: retrain(how, self.start, self.corpus, documents, folder))
+        made_once(
+            self.out / provenance.folder_of(number),
+            lambda folder: retrain(how, self.start, self.corpus, documents, folder),
+        )
         return {"documents": len(documents)}
 
 
@@ -332,7 +330,7 @@ class _Elsewhere:
             EngineError: the other process does not see the folder, or got other files.
         """
         use_threads(self.threads)
-        splits = read_plan(self.out) if (self.out / SPLITS_FILE).is_file() else None
+        splits = provenance.read_plan(self.out) if (self.out / provenance.SPLITS_FILE).is_file() else None
         if splits is None or splits.key != self.key:
             raise EngineError(f"a worker does not see {self.out}", "choose a folder that all machines share")
         start = open_checkpoint(*(fetch(*place) for place in self.start))

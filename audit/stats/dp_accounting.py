@@ -14,14 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from opacus.accountants.analysis.prv import (
-    Domain,
-    PoissonSubsampledGaussianPRV,
-    TruncatedPrivacyRandomVariable,
-    compose_heterogeneous,
-    compute_safe_domain_size,
-    discretize,
-)
+from opacus.accountants.analysis import prv
 from opacus.accountants.analysis.rdp import get_privacy_spent
 
 from audit.arrays import Floats
@@ -135,7 +128,7 @@ def renyi_epsilon(
         return float(get_privacy_spent(orders=_ORDERS, rdp=divergences, delta=delta)[0])
 
 
-class _StepLoss(PoissonSubsampledGaussianPRV):  # type: ignore[misc]  # Opacus has no types
+class _StepLoss(prv.PoissonSubsampledGaussianPRV):  # type: ignore[misc]  # Opacus has no types
     """The privacy loss of a step in which a client takes part with a probability, for all to see.
 
     Where the client is absent nothing is lost: its loss is a mass at 0, and the rest is a sampled Gaussian's.
@@ -161,12 +154,12 @@ def _compose(
 ) -> Any:
     """Compose the loss of all steps into Opacus' `DiscretePRV`, as its `PRVAccountant` does; `error`: in delta."""
     loss = _StepLoss(sample_rate, noise_multiplier, client_rate)
-    size = compute_safe_domain_size(
+    size = prv.compute_safe_domain_size(
         prvs=[loss], max_self_compositions=[steps], eps_error=epsilon_error, delta_error=error
     )
-    domain = Domain.create_aligned(-size, size, epsilon_error / np.sqrt(steps * np.log(12 / error) / 2))
-    truncated = TruncatedPrivacyRandomVariable(loss, domain.t_min, domain.t_max)
-    return compose_heterogeneous(dprvs=[discretize(truncated, domain)], num_self_compositions=[steps])
+    domain = prv.Domain.create_aligned(-size, size, epsilon_error / np.sqrt(steps * np.log(12 / error) / 2))
+    truncated = prv.TruncatedPrivacyRandomVariable(loss, domain.t_min, domain.t_max)
+    return prv.compose_heterogeneous(dprvs=[prv.discretize(truncated, domain)], num_self_compositions=[steps])
 
 
 @contextmanager

@@ -12,18 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Floats, Ints
-from audit.stats.intervals import (
-    TAILS,
-    Interval,
-    agreement_interval,
-    beta_bounds,
-    beta_interval,
-    cluster_sums,
-    effective_number,
-    make_interval,
-    name_beta,
-    proportion,
-)
+from audit.stats import intervals
+from audit.stats.intervals import TAILS, Interval, cluster_sums, effective_number, make_interval, proportion
 from audit.stats.resampling import bootstrap
 
 MIN_DIFFERING_CLUSTERS = 20
@@ -54,7 +44,9 @@ def mean(values: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generato
     if interval is not None:
         return interval
     sizes = cluster_sums([np.ones_like(rows)], labels)[:, 0]
-    return agreement_interval(float(rows.mean()), n=rows.size, clusters=sizes.size, effective=effective_number(sizes))
+    return intervals.agreement_interval(
+        float(rows.mean()), n=rows.size, clusters=sizes.size, effective=effective_number(sizes)
+    )
 
 
 def rate(shares: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generator) -> Interval:
@@ -72,7 +64,7 @@ def rate(shares: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generato
     if min(_may_resample(rows, labels), _may_resample(1 - rows, labels)):
         return mean(rows, labels, rng)
     sizes = cluster_sums([np.ones_like(rows)], labels)[:, 0]
-    return beta_interval(float(rows.mean()), effective_number(sizes), n=rows.size, clusters=sizes.size)
+    return intervals.beta_interval(float(rows.mean()), effective_number(sizes), n=rows.size, clusters=sizes.size)
 
 
 def net(gained: npt.ArrayLike, lost: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generator) -> Interval:
@@ -136,10 +128,10 @@ def excess_mean(splits: Sequence[Columns], rng: np.random.Generator) -> Interval
     """
     sides = [_Side.of(*columns) for columns in splits]
     effective, clusters = sum(side.effective for side in sides), sum(side.n_clusters for side in sides)
-    method = f"MOVER on {name_beta(effective, clusters)} (differences too rare or too alike to resample)"
+    method = f"MOVER on {intervals.name_beta(effective, clusters)} (differences too rare or too alike to resample)"
 
     def part_bounds(part: Floats, own: Ints) -> tuple[Floats, Floats]:
-        return beta_bounds(float(part.mean()), np.float64(_effective(own)), TAILS)
+        return intervals.beta_bounds(float(part.mean()), np.float64(_effective(own)), TAILS)
 
     return _difference(sides, rng, part_bounds, method)
 

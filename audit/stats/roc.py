@@ -242,8 +242,7 @@ def placements(members: Floats, nonmembers: Floats) -> tuple[Floats, Floats]:
     def under(values: Floats, others: Floats) -> Floats:
         ordered = np.sort(others)
         count = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
-        share: Floats = count / (2 * others.size)
-        return share
+        return count / (2 * others.size)
 
     return under(members, nonmembers), 1 - under(nonmembers, members)
 

@@ -66,8 +66,7 @@ class PageImage:
     def values(self) -> NDArray[np.float32]:
         """Return the pixels as the target takes them: (3, height, width)."""
         mean, std = (np.array(value, np.float32)[:, None, None] for value in (self.scale.mean, self.scale.std))
-        values: NDArray[np.float32] = (self.pixels * np.float32(self.scale.factor) - mean) / std
-        return values
+        return (self.pixels * np.float32(self.scale.factor) - mean) / std
 
     def painted(self, boxes: Floats) -> PageImage:
         """Return this picture with white patches over `boxes` too, (n, 4) shares of the page."""

@@ -167,8 +167,7 @@ def _measure_f1(target: interface.TokenTarget, named: Named, rng: np.random.Gene
 
 def _f1(totals: Floats) -> Floats:
     right, true, predicted = totals[:, 0, 0], totals[:, 0, 1], totals[:, 0, 2]
-    f1: Floats = 2 * right / np.maximum(true + predicted, 1)
-    return f1
+    return 2 * right / np.maximum(true + predicted, 1)
 
 
 def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str]) -> set[tuple[str, frozenset[int]]]:

@@ -11,21 +11,10 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.arrays import Floats
-from audit.attacks import blind_baseline, measuring, text_of
+from audit.attacks import blind_baseline, interface, measuring, text_of
 from audit.attacks.attributes import hidden, measures
 from audit.attacks.fields import trial_of, withheld
-from audit.attacks.interface import (
-    AUDITED,
-    GIVE_REFERENCE,
-    POINTS,
-    Attack,
-    Evidence,
-    Units,
-    given,
-    given_in_vain,
-    missing_split,
-    points,
-)
+from audit.attacks.interface import AUDITED, Attack, Evidence, Units
 from audit.attacks.questions import all_values, is_unique
 from audit.attacks.text import SHARED
 from audit.case import Case
@@ -69,17 +58,17 @@ class AttributeInference(Attack):
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`: a tagger is held against a masked language model too, which others are not."""
         known = case.target.card.is_model
-        if points(case.target):
-            return [Reason("model", POINTS)]
+        if interface.points(case.target):
+            return [Reason("model", interface.POINTS)]
         if known and values_of(case) is None:
             return [Reason("model", "the model gives no loss of a value on a page or of an answer")]
-        reasons, split = [], missing_split(document for document, _, _ in _plausible(case.corpus))
+        reasons, split = [], interface.missing_split(document for document, _, _ in _plausible(case.corpus))
         if split is not None:
             what = "question with an answer" if case.corpus.manifest.task.asks else "field to attack"
             lacks = f"no {what} in {split} documents whose kind occurs in public documents"
             reasons.append(Reason("data", lacks, text_of(self.name).add))
-        if (public_of(case, _values(case)) is None) if known else not any(map(given(case).get, self.uses)):
-            reasons.append(Reason("weak", f"no reference: {NO_REFERENCE}", GIVE_REFERENCE))
+        if (public_of(case, _values(case)) is None) if known else not any(map(interface.given(case).get, self.uses)):
+            reasons.append(Reason("weak", f"no reference: {NO_REFERENCE}", interface.GIVE_REFERENCE))
         return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
@@ -149,7 +138,7 @@ class AttributeInference(Attack):
             controls=measures.reference_controls(table, methods, blind, streams),
             methods=methods | measures.methods_of(table, (measuring.VALUES, measuring.DOCUMENTS)),
             coverage=measures.coverage(everything, asked, kept_out),
-            ablations=() if table.calibrated.any() else (f"{NO_REFERENCE}{given_in_vain(case)}",),
+            ablations=() if table.calibrated.any() else (f"{NO_REFERENCE}{interface.given_in_vain(case)}",),
         )
         return blind.beside(result, (), chain(*methods.values()))
 

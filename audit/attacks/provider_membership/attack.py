@@ -30,17 +30,9 @@ from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.record import Reason, Result
 from audit.stats.distances import anls, similarity
 from audit.stats.power import MetricKind
+from audit.targets import interface as targets
 from audit.targets.encoded_page import NOT_READ
-from audit.targets.interface import (
-    Answer,
-    AnswerLoss,
-    BestClass,
-    BestLinks,
-    Reply,
-    TagProbabilities,
-    Target,
-    TokenTarget,
-)
+from audit.targets.interface import Target, TokenTarget
 from audit.targets.utility import find_on_page
 
 BLUR = 20.0
@@ -194,7 +186,7 @@ def _ask_answers(case: Case, document: Document, reference: Target | None) -> Ge
     view, questions = page_view(case.corpus, document), providers.questions_of(document)
     texts = [question.question for question in questions]
     replies, losses = yield from _ask_model(case.target, view, questions, [*texts, NO_QUESTION])
-    known: list[Reply] = []
+    known: list[targets.Reply] = []
     if reference is not None:
         known, known_losses = yield from _ask_model(reference, view, questions, texts)
     memory = yield from _ask_without_answers(case.target, view, questions)
@@ -211,12 +203,12 @@ def _ask_answers(case: Case, document: Document, reference: Target | None) -> Ge
 
 def _ask_model(
     model: Target, view: PageView, questions: Sequence[Question], texts: Sequence[str]
-) -> Generator[Request, Any, tuple[list[Reply], list[float]]]:
+) -> Generator[Request, Any, tuple[list[targets.Reply], list[float]]]:
     """Ask a model each of `texts`, and for the loss of each question's first answer, nats a token (NaN: not given)."""
-    replies = yield from ask_all(model, [Answer(view, text) for text in texts])
-    if AnswerLoss not in model.answers:
+    replies = yield from ask_all(model, [targets.Answer(view, text) for text in texts])
+    if targets.AnswerLoss not in model.answers:
         return replies, [math.nan] * len(questions)
-    queries = [AnswerLoss(view, one.question, distinct_answers(one.answers)[0]) for one in questions]
+    queries = [targets.AnswerLoss(view, one.question, distinct_answers(one.answers)[0]) for one in questions]
     losses = yield from ask_all(model, queries)
     return replies, [float(-tokens.mean()) for tokens in losses]
 
@@ -231,7 +223,7 @@ def _ask_without_answers(
     removals = [remove(view, distinct_answers(question.answers), blur=BLUR) for question in questions]
     gone = [bool(removal.words) and _gone_from_image(view, removal) for removal in removals]
     asked = zip(removals, questions, gone, strict=True)
-    queries = [Answer(removal.view, question.question) for removal, question, removed in asked if removed]
+    queries = [targets.Answer(removal.view, question.question) for removal, question, removed in asked if removed]
     replies = iter((yield from ask_all(target, queries)))
     return [
         anls(next(replies).text, distinct_answers(question.answers)) if removed else None
@@ -253,7 +245,7 @@ def _output_change(target: Target, view: PageView, output: str) -> Generator[Req
         return 0.0
     if not _gone_from_image(view, removal):
         return None
-    again = yield from ask(target, Answer(removal.view, NO_QUESTION))
+    again = yield from ask(target, targets.Answer(removal.view, NO_QUESTION))
     return 1.0 - similarity(output, again.text)
 
 
@@ -296,16 +288,18 @@ def _ask_encoder(case: Case, model: Target, document: Document) -> Generator[Req
     language model there is the mean loss of the tokens that masks hide alone.
     """
     loss = yield from query_page(case, model, document, N_MASKS)
-    if loss is None or not {BestClass, BestLinks, TagProbabilities} & model.answers:
+    if loss is None or not {targets.BestClass, targets.BestLinks, targets.TagProbabilities} & model.answers:
         return None if loss is None else _collect_scores(loss)
     reader = cast("TokenTarget", model)
     page = reader.encode(document)
     assert page is not None
-    if BestClass in model.answers:
-        right = float((yield from ask(model, BestClass(page))) == page.page_class)
+    if targets.BestClass in model.answers:
+        right = float((yield from ask(model, targets.BestClass(page))) == page.page_class)
         return _collect_scores(loss, None, right, right)
-    tags = (yield from ask(model, TagProbabilities(page))) if TagProbabilities in model.answers else None
-    links = (yield from ask(model, BestLinks(page))) if BestLinks in model.answers else None
+    tags = (
+        (yield from ask(model, targets.TagProbabilities(page))) if targets.TagProbabilities in model.answers else None
+    )
+    links = (yield from ask(model, targets.BestLinks(page))) if targets.BestLinks in model.answers else None
     true, found = find_on_page(page, reader.labels, tags, links)
     f1 = 2 * len(true & found) / (len(true) + len(found)) if true or found else None
     if tags is None:

@@ -293,8 +293,7 @@ def mean_known(rows: Floats) -> Floats:
     """Average each column over entries that are not NaN, shape (n,); NaN where there is none."""
     known = ~np.isnan(rows)
     counts = known.sum(axis=0)
-    means: Floats = np.where(counts > 0, np.where(known, rows, 0.0).sum(axis=0) / np.maximum(counts, 1), np.nan)
-    return means
+    return np.where(counts > 0, np.where(known, rows, 0.0).sum(axis=0) / np.maximum(counts, 1), np.nan)
 
 
 def measure_accuracy(calls: Floats, member: Bools, rng: np.random.Generator) -> Interval | None:

@@ -136,8 +136,7 @@ def groups_of(documents: Sequence[Document]) -> Ints:
     rows, columns = np.array(links).T
     graph = csr_array((np.ones(len(links)), (rows, columns)), shape=(size, size))
     _, found = connected_components(graph, directed=False)
-    groups: Ints = np.asarray(found[: len(documents)], np.int64)
-    return groups
+    return np.asarray(found[: len(documents)], np.int64)
 
 
 def fit(features: Features, classes: Ints, seed: int) -> Any:

@@ -10,22 +10,9 @@ Annotations stay objects here (no `from __future__ import annotations`): transfo
 from typing import Any, ClassVar
 
 import torch
+import transformers
 from huggingface_hub.dataclasses import strict
 from torch import nn
-from transformers import (
-    AutoConfig,
-    BrosConfig,
-    BrosForTokenClassification,
-    BrosModel,
-    BrosSpadeEEForTokenClassification,
-    BrosSpadeELForTokenClassification,
-    LayoutLMConfig,
-    LayoutLMForMaskedLM,
-    LayoutLMForTokenClassification,
-    LayoutLMModel,
-    PreTrainedConfig,
-    initialization,
-)
 
 from audit.targets.encoders.families import Family, ImageInput, shares, thousandths
 from audit.targets.encoders.heads import HeadName
@@ -39,7 +26,7 @@ GROUPS = 8
 
 
 @strict
-class LayoutLMImageConfig(LayoutLMConfig):  # type: ignore[misc]
+class LayoutLMImageConfig(transformers.LayoutLMConfig):  # type: ignore[misc]
     """LayoutLM's configuration; the side of the square picture in pixels; the channels after each halving of it."""
 
     model_type = "docaudit-layoutlm-image"
@@ -48,7 +35,7 @@ class LayoutLMImageConfig(LayoutLMConfig):  # type: ignore[misc]
 
 
 @strict
-class BrosImageConfig(BrosConfig):  # type: ignore[misc]
+class BrosImageConfig(transformers.BrosConfig):  # type: ignore[misc]
     """BROS's configuration; the side of the square picture in pixels; the channels after each halving of it."""
 
     model_type = "docaudit-bros-image"
@@ -58,7 +45,7 @@ class BrosImageConfig(BrosConfig):  # type: ignore[misc]
 
 for _config in (LayoutLMImageConfig, BrosImageConfig):
     # So that AutoTokenizer, too, knows a checkpoint of this type.
-    AutoConfig.register(_config.model_type, _config)
+    transformers.AutoConfig.register(_config.model_type, _config)
 
 
 def roi_align(features: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
@@ -92,7 +79,7 @@ class ImageProjection(nn.Linear):
 class ImageBranch(nn.Module):
     """From a page's picture to an embedding for each token. GroupNorm: a page's result does not depend on others."""
 
-    def __init__(self, config: PreTrainedConfig) -> None:
+    def __init__(self, config: transformers.PreTrainedConfig) -> None:
         super().__init__()
         layers: list[nn.Module] = []
         n_before = 3
@@ -122,7 +109,7 @@ class _ImageEncoder:
 
     largest_coordinate: ClassVar[float]
 
-    def __init__(self, config: PreTrainedConfig, **rest: Any) -> None:
+    def __init__(self, config: transformers.PreTrainedConfig, **rest: Any) -> None:
         super().__init__(config, **rest)  # type: ignore[call-arg]
         self.visual = ImageBranch(config)
         self.post_init()  # type: ignore[attr-defined]
@@ -133,7 +120,7 @@ class _ImageEncoder:
         if isinstance(module, ImageProjection):
             # As large as fresh word embeddings, so that those of a text-and-layout model still count.
             std = self.config.initializer_range / module.in_features**0.5  # type: ignore[attr-defined]
-            initialization.normal_(module.weight, std=std)
+            transformers.initialization.normal_(module.weight, std=std)
 
     def visual_embeddings(self, pixel_values: torch.Tensor, bbox: torch.Tensor) -> torch.Tensor:
         """See `ImageBranch.forward`; `bbox` in the encoder's own units."""
@@ -173,14 +160,14 @@ class _ImageEncoder:
         )
 
 
-class LayoutLMImageModel(_ImageEncoder, LayoutLMModel):  # type: ignore[misc]
+class LayoutLMImageModel(_ImageEncoder, transformers.LayoutLMModel):  # type: ignore[misc]
     """LayoutLM v1 with an image branch; boxes are thousandths of the page."""
 
     config_class = LayoutLMImageConfig
     largest_coordinate = 1000.0
 
 
-class BrosImageModel(_ImageEncoder, BrosModel):  # type: ignore[misc]
+class BrosImageModel(_ImageEncoder, transformers.BrosModel):  # type: ignore[misc]
     """BROS with an image branch; boxes are shares of the page."""
 
     config_class = BrosImageConfig
@@ -209,11 +196,11 @@ class _SeesBros:
         self.post_init()  # type: ignore[attr-defined]
 
 
-class LayoutLMImageForMaskedLM(_SeesLayoutLM, LayoutLMForMaskedLM):  # type: ignore[misc]
+class LayoutLMImageForMaskedLM(_SeesLayoutLM, transformers.LayoutLMForMaskedLM):  # type: ignore[misc]
     """Bimodal LayoutLM, masked language model."""
 
 
-class LayoutLMImageForTokenClassification(_SeesLayoutLM, LayoutLMForTokenClassification):  # type: ignore[misc]
+class LayoutLMImageForTokenClassification(_SeesLayoutLM, transformers.LayoutLMForTokenClassification):  # type: ignore[misc]
     """Bimodal LayoutLM, token classification."""
 
 
@@ -229,15 +216,15 @@ class BrosImageForMaskedLM(_SeesBros, BrosForMaskedLM):
     """Bimodal BROS, masked language model."""
 
 
-class BrosImageForTokenClassification(_SeesBros, BrosForTokenClassification):  # type: ignore[misc]
+class BrosImageForTokenClassification(_SeesBros, transformers.BrosForTokenClassification):  # type: ignore[misc]
     """Bimodal BROS, token classification."""
 
 
-class BrosImageSpadeForExtraction(_SeesBros, BrosSpadeEEForTokenClassification):  # type: ignore[misc]
+class BrosImageSpadeForExtraction(_SeesBros, transformers.BrosSpadeEEForTokenClassification):  # type: ignore[misc]
     """Bimodal BROS, SPADE entity extraction."""
 
 
-class BrosImageSpadeForLinking(_SeesBros, BrosSpadeELForTokenClassification):  # type: ignore[misc]
+class BrosImageSpadeForLinking(_SeesBros, transformers.BrosSpadeELForTokenClassification):  # type: ignore[misc]
     """Bimodal BROS, SPADE entity linking."""
 
 

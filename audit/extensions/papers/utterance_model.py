@@ -200,8 +200,7 @@ class LinearChainCrf(nn.Module):
         """
         emitted = emissions.gather(-1, tags[..., None])[..., 0].sum(dim=1)
         followed = self.transitions[tags[:, :-1], tags[:, 1:]].sum(dim=1)
-        total: torch.Tensor = emitted + followed + self.starts[tags[:, 0]] + self.ends[tags[:, -1]]
-        return total
+        return emitted + followed + self.starts[tags[:, 0]] + self.ends[tags[:, -1]]
 
     def log_partition(self, emissions: torch.Tensor) -> torch.Tensor:
         """Compute the log of the sum of exp(score) over all tag sequences, for each sentence: (n,).

@@ -29,13 +29,7 @@ from audit.extensions.private.units import DrawnUnit, Learner, Unit, draw_sample
 from audit.files import read_file, read_toml, write_atomically
 from audit.references.provenance import refuse_the_target
 from audit.references.recipes import key_of, made_once
-from audit.targets.checkpoint.folder import (
-    PRIVACY_FILE,
-    CheckpointFolder,
-    dump_privacy,
-    open_checkpoint,
-    weights_sha256,
-)
+from audit.targets.checkpoint import folder as checkpoint_folder
 from audit.targets.checkpoint.safety import quiet
 from audit.targets.opening import open_model, trainer_of
 
@@ -52,7 +46,7 @@ class PreparedTraining:
         clients: the names of each client's units; None: a central training.
     """
 
-    start: CheckpointFolder
+    start: checkpoint_folder.CheckpointFolder
     options: DpOptions
     units: tuple[Unit, ...]
     card: PrivacyCard
@@ -118,7 +112,7 @@ def prepare_training(
 ) -> PreparedTraining:
     """Check a training before its model is opened; for arguments and errors see `train_private`."""
     check_options(options)
-    opened = open_checkpoint(start)
+    opened = checkpoint_folder.open_checkpoint(start)
     # For a task with a trainer of its own the start gives sizes alone, so that the audited model may be named.
     if audited is not None and trainer_of(corpus.manifest.task.kind) is None:
         refuse_the_target("pretrained", opened, open_model(audited, corpus, start))
@@ -169,7 +163,10 @@ def _train(prepared: PreparedTraining, learner: Learner, ledger: Ledger, folder:
     merge_adapters(learner.model)
     with quiet():
         learner.save(folder)
-    write_atomically(folder / PRIVACY_FILE, dump_privacy(replace(card, weights=weights_sha256(folder))))
+    write_atomically(
+        folder / checkpoint_folder.PRIVACY_FILE,
+        checkpoint_folder.dump_privacy(replace(card, weights=checkpoint_folder.weights_sha256(folder))),
+    )
 
 
 def _draw(learner: Learner, seed: int, unit: Unit, step: int) -> DrawnUnit | None:
