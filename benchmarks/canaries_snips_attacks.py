@@ -20,8 +20,8 @@ from audit.corpus.tagging import BIO
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
 from audit.extensions.papers.utterance_target import NluTarget
-from audit.targets.adaptation import frozen
 from audit.targets.encoded_page import Encoding
+from audit.targets.encoders.forward import frozen
 from audit.targets.interface import BestIntent, CompletionLoss, TagProbabilities
 
 SETTINGS = Inversion()

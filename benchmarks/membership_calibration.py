@@ -3,9 +3,8 @@
 Method: methods.md#document-membership and #statistics.
 
 No model is trained. What is simulated is what models say of documents: the logit confidence of document i under model
-m is difficulty_i + quality_m + leak * (m was trained on i) + noise, all Gaussian; adapting the target to a document
-takes the fewer steps, and the shorter way, the more confident it is. Scores, intervals and bounds are the attack's own.
-An alarm is a one-sided bound, at 0.05, above what no leak gives; without a leak it is a false one.
+m is difficulty_i + quality_m + leak * (m was trained on i) + noise, all Gaussian. Scores, intervals and bounds are the
+attack's own. An alarm is a one-sided bound, at 0.05, above what no leak gives; without a leak it is a false one.
 
 Verdicts are those of the policy's own code on three limits: AUC, the advantage at the lowest false-positive rate, and
 the count of documents that are known for certain. Each is held against all scores that an audit can have, and the check
@@ -32,8 +31,7 @@ import numpy.typing as npt
 
 from audit.arrays import Floats
 from audit.attacks.measuring import DOCUMENTS as COUNT
-from audit.attacks.membership.attack import MembershipInference
-from audit.attacks.membership.scores import FLOOR, LIMITED, cluster, counted_scores
+from audit.attacks.membership.scores import FLOOR, LIMITED, counted_scores
 from audit.attacks.score_figures import LOW, ScoreComparison
 from audit.cards import CorpusCard, Environment, TargetCard, Timing
 from audit.measurements import Estimate, Measurement
@@ -62,7 +60,6 @@ class Setting:
         online: whether held-out documents are in half of the split models too; False: as `docaudit train-splits` does.
         leak: what training on a document adds to its logit confidence, in units of the noise; 0: nothing.
         known: share of the members that the target is certain of, besides.
-        adapted: documents of each split that DocMIA adapts the target to, at most; by default those of a standard scan.
     """
 
     documents: int = 150
@@ -71,7 +68,6 @@ class Setting:
     online: bool = False
     leak: float = 0.0
     known: float = 0.0
-    adapted: int = MembershipInference.preset("standard").n_adapted
 
 
 CERTAIN = 30.0
@@ -111,20 +107,14 @@ def scores_of(setting: Setting, rng: np.random.Generator) -> dict[str, tuple[Flo
     assert without is not None
     assert public is not None
     own = target[scored]
-    steps = np.exp(3 - 0.3 * own + rng.normal(0, 0.5, 2 * n)).round() + 1
-    right = np.clip(0.6 + 0.1 * own + rng.normal(0, 0.2, 2 * n), 0, 1)
-    features = np.column_stack([0.1 * steps**0.8 * rng.lognormal(0, 0.2, 2 * n), steps, right, np.ones(2 * n)])
     found = {
         "loss": confidence(own),
         "calibrated": np.log(confidence(own) / confidence(baseline[scored])),
         "ratio": np.log(loss(baseline[scored])) - np.log(loss(own)),
         "lira": lira_offline(own, outside) if inside is None else lira_online(own, inside, outside),
         "rmia": rmia(confidence(own), marginal(within, without), confidence(target[~scored]), marginal(None, public)),
-        "docmia": cluster(features),
     }
-    adapted = min(n, setting.adapted)
-    sides_of = {name: (column[:n], column[n:]) for name, column in found.items() if name != "docmia"}
-    return {**sides_of, "docmia": (found["docmia"][:adapted], found["docmia"][n : n + adapted])}
+    return {name: (column[:n], column[n:]) for name, column in found.items()}
 
 
 def alarms_of(setting: Setting, seed: int) -> set[str]:
@@ -170,10 +160,9 @@ LIMITS = {
 }
 """The limits that verdicts are about, by what they are called; "auc alone" of the primary score is what was limited
 before."""
-ENCODERS, ANSWERING = ("loss", "calibrated"), ("loss", "calibrated", "docmia")
-EVERY = (*ANSWERING, "lira", "rmia")
-"""The scores that an audit has: of a masked language model with a reference, of a model that can be adapted, and of one
-that has split models besides."""
+REFERENCED = ("loss", "calibrated")
+EVERY = (*REFERENCED, "lira", "rmia")
+"""The scores that an audit has: with a reference, and with split models besides."""
 
 
 def verdicts_of(setting: Setting, scores: Sequence[str], audits: int) -> dict[str, dict[str, int]]:
@@ -243,21 +232,19 @@ VERDICTS = {
     f"{documents} + {documents} documents, {kind}": (Setting(documents=documents, known=known), scores)
     for documents in (150, 300, 1000)
     for kind, known, scores in (
-        ("no leak, two scores", 0.0, ENCODERS),
-        ("no leak, three scores", 0.0, ANSWERING),
-        ("no leak, five scores", 0.0, EVERY),
-        ("a fifth known for certain", 0.2, ENCODERS),
-        ("two fifths known for certain", 0.4, ENCODERS),
+        ("no leak, two scores", 0.0, REFERENCED),
+        ("no leak, four scores", 0.0, EVERY),
+        ("a fifth known for certain", 0.2, REFERENCED),
+        ("two fifths known for certain", 0.4, REFERENCED),
     )
 }
 VERDICTS |= {
-    f"{documents} + {documents} documents, {known:.0%} known for certain": (Setting(documents, known=known), ENCODERS)
+    f"{documents} + {documents} documents, {known:.0%} known for certain": (
+        Setting(documents, known=known),
+        REFERENCED,
+    )
     for documents, known in ((300, 0.05), (300, 0.1), (1000, 0.03))
 }
-VERDICTS["1000 + 1000 documents, no leak, three scores, full budget"] = (
-    Setting(documents=1000, adapted=MembershipInference.preset("full").n_adapted),
-    ANSWERING,
-)
 
 
 def main() -> None:

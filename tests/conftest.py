@@ -136,19 +136,6 @@ def _only_tests_of_reports_draw_them(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(scope="module")
-def few_steps() -> Iterator[None]:
-    """Membership inference with a few steps of training on a page, for tests of something else."""
-    from audit.targets.interface import AdaptationRule
-
-    def shorter(threshold: float, max_steps: int, learning_rate: float) -> AdaptationRule:
-        return AdaptationRule(threshold, min(max_steps, 5), learning_rate)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("audit.attacks.membership.attack.AdaptationRule", shorter)
-        yield
-
-
-@pytest.fixture(scope="module")
 def few_candidates() -> Iterator[None]:
     """Reconstruction with few candidates, most of a small scan's time, where a test is about something else."""
     with pytest.MonkeyPatch.context() as patch:

@@ -80,7 +80,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked_corpus(made / "questions", members=6, heldout=4, public=4)
     make_export(made / "export")
     write_policy(made / "mine.toml", "loss_gap auc max = 0.95")
-    (made / "few_steps.toml").write_text("[membership]\nmax_steps = 5\n")
     return made
 
 
@@ -90,7 +89,7 @@ def outputs(folder: Path) -> Outputs:
     receipts, coarse = folder / "receipts", folder / "coarse"
     policy = ("--policy", folder / "mine.toml")
     scan = ("scan", coarse, receipts, *policy, "--only", "loss_gap")
-    behind = ("--defense", "capitals", "--only", "membership", "--attack-parameters", folder / "few_steps.toml")
+    behind = ("--defense", "capitals", "--only", "membership")
     commands = {
         "plan": ("plan", receipts, *policy),
         "scan": (*scan, "--out", folder / "scan"),

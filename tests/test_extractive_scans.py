@@ -12,7 +12,6 @@ from audit import record as records
 from audit.corpus.documents import ReferencePaths, Task, TrainingRecipe
 from audit.corpus.manifest import write
 
-pytestmark = pytest.mark.usefixtures("few_steps")
 OFF_PAGE = ("memorisation", "attribute_inference", "canaries", "reconstruction")
 
 

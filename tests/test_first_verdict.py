@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from audit import cards
 from audit import record as records
-from audit.attacks import TEXTS
-from audit.attacks.budget import SHARES, halves, sample, side_of
+from audit.attacks.budget import halves, sample, side_of
 from audit.cli import console
 from audit.engine.interface import Trial
 from audit.engine.journal import Journal
@@ -23,13 +22,6 @@ from audit.report.answer import decides_most, findings
 from audit.workflows import planning
 
 pytestmark = [pytest.mark.usefixtures("few_candidates")]
-
-
-@pytest.fixture(autouse=True)
-def few_steps(monkeypatch):
-    """Adapting takes up to 200 training steps a document."""
-    for budget in SHARES:
-        monkeypatch.setitem(TEXTS["membership"].budgets, budget, {"n_adapted": 1})
 
 
 def flat(text):

@@ -21,7 +21,6 @@ from audit.references.retrain import under_head
 from audit.targets.checkpoint.folder import open_checkpoint
 from audit.targets.opening import check, find_unread, target_of, without_unread
 
-pytestmark = pytest.mark.usefixtures("few_steps")
 NAMES = tiny.CLASSES[1:]
 SCHEMES: dict[str, tuple[str, ...]] = {
     "BIOES": ("O", *(f"{prefix}-{name}" for name in NAMES for prefix in "BIES")),

@@ -24,7 +24,7 @@ from audit.references.training import train_baseline
 from audit.workflows import execution
 from audit.workflows.setup import ScanOptions, open_scan
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_steps")]
+pytestmark = pytest.mark.slow
 
 
 def docaudit(*arguments: object) -> Any:

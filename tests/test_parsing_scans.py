@@ -9,7 +9,7 @@ from audit import record as records
 from audit.corpus.documents import ReferencePaths
 from audit.record import Result
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_steps")]
+pytestmark = pytest.mark.slow
 
 
 def result_of(record, name):

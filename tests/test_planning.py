@@ -18,7 +18,7 @@ from commands import docaudit
 from progress_log import ProgressLog
 
 from audit import policy as policies
-from audit.attacks import TEXTS, known_metrics, text_of
+from audit.attacks import known_metrics, text_of
 from audit.attacks.battery import BATTERY
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.interface import why
@@ -128,8 +128,7 @@ def test_membership_counts_documents_that_are_compared():
         page("d", "heldout", ["z"], provider="Bob"),
         page("e", "heldout", ["z"], provider="Bob", questions=False),
     ]
-    assert units(MembershipInference(n_adapted=1), corpus(documents))["auc"] == (2, 2)
-    assert units(MembershipInference(n_adapted=1), corpus(documents))["auc.docmia"] == (1, 1)
+    assert units(MembershipInference(), corpus(documents))["auc"] == (2, 2)
     assert units(MembershipInference(), corpus(documents, "token-classification"))["auc"] == (2, 3)
     # Whole providers were drawn: of Bob, who is out, there is nothing to compare with, and of Ada one each.
     assert units(MembershipInference(), corpus(documents, assigned="by-provider"))["auc"] == (1, 1)
@@ -387,10 +386,8 @@ def data(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    """Little is timed; adapting takes up to 200 training steps a document."""
+    """Little is timed."""
     monkeypatch.setattr("audit.workflows.planning.TRIALS", 1)
-    for budget in SHARES:
-        monkeypatch.setitem(TEXTS["membership"].budgets, budget, {"n_adapted": 1})
 
 
 def listing(folder):

@@ -19,7 +19,7 @@ from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, fill_references, read_outcomes
 from audit.workflows.setup import open_scan
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_steps")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

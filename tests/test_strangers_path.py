@@ -13,7 +13,7 @@ from commands import docaudit
 from audit import record as records
 from audit.corpus import manifest as manifests
 
-pytestmark = [pytest.mark.usefixtures("few_steps", "few_candidates")]
+pytestmark = [pytest.mark.usefixtures("few_candidates")]
 
 COMMANDS = 3
 """At most so many lead to a first verdict."""

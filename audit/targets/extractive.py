@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from contextlib import AbstractContextManager
 from typing import Any, cast
 
 import torch
@@ -17,20 +16,26 @@ from audit.cards import TargetCard
 from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import places_of
 from audit.errors import ManifestError, TargetError
-from audit.stats.distances import similarity
 from audit.targets import TABLE, wording
-from audit.targets.adaptation import adapt, computing, frozen, has_half_weights, in_float32, last_linear
 from audit.targets.answering.layout import PageImages
 from audit.targets.answering.pictures import image_processor_of
 from audit.targets.answering.reader import Sample, positions_of
-from audit.targets.answering.rows import NO_IMAGE, NO_WORDS, RowTarget, fill_rows, refuse_documents, trial_sample
+from audit.targets.answering.rows import (
+    NO_IMAGE,
+    NO_WORDS,
+    RowTarget,
+    computing,
+    fill_rows,
+    refuse_documents,
+    trial_sample,
+)
 from audit.targets.batching import Batch, bucket_of, longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_model, load_whole_model, open_tokenizer, place, score_exactly
 from audit.targets.checkpoint.safety import DAMAGE, method_of, one_line
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import counts_from_padding
-from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, PageViewQuery, Query, Reply
+from audit.targets.interface import Answer, AnswerLoss, PageViewQuery, Query, Reply
 from audit.targets.spans import Inputs, Scores, SpanReader, Window, WindowSample, head_of, located, reply_of, scores_of
 
 MOST_ROWS = {"cpu": 4, "mps": 16, "cuda": 64}
@@ -92,7 +97,7 @@ class ExtractiveTarget(RowTarget):
         return str(self.reader.tokenizer.decode(list(ids))).strip()
 
     def _methods(self) -> dict[type[Query[Any]], Callable[[Any], list[Any]]]:
-        return {Answer: self._replies, AnswerLoss: self._losses, Adaptation: lambda asked: [*map(self._adapt, asked)]}
+        return {Answer: self._replies, AnswerLoss: self._losses}
 
     def _replies(self, queries: Sequence[Answer]) -> list[Reply]:
         return [
@@ -142,37 +147,6 @@ class ExtractiveTarget(RowTarget):
     def _computing(self) -> AbstractContextManager[None]:
         """Within, the model computes in the card's dtype, but its head in float32."""
         return computing(self.card, lambda: head_of(self.model))
-
-    def _adapt(self, query: Adaptation) -> Adapted:
-        """Return how the model takes to one answer when the last linear layer before its head is trained on it.
-
-        In float32, on the first window that has the answer.
-        """
-        window, span = located(self.reader.windows(query.view, query.question), query.view, query.answer)[0]
-        sample = WindowSample(replace(query.view), query.question, window=window)
-        within = self._computing if has_half_weights(self.model) else nullcontext
-        with torch.inference_mode(False), frozen(self.model):
-            made = self.reader.batch([sample], self._bucket(sample))
-            inputs = {name: value.to(self.card.device) for name, value in made.items()}
-            targets = [torch.tensor([position], device=self.card.device) for position in span]
-
-            def loss() -> torch.Tensor:
-                with within():
-                    out = self.model(**inputs)
-                # Padding stands between a row's own tokens and the patches of its image.
-                n_own, length = len(window.ids), inputs["input_ids"].shape[1]
-                logits = (out.start_logits, out.end_logits)
-                rows = (torch.cat([value[:, :n_own], value[:, length:]], dim=1).float() for value in logits)
-                own = [*map(torch.nn.functional.cross_entropy, rows, targets)]
-                return (own[0] + own[1]) / 2
-
-            def likeness() -> float:
-                with torch.no_grad():
-                    (scores,) = self._score([sample], 1)
-                return similarity(reply_of(query.view, [window], [scores]).text, query.answer)
-
-            with in_float32(last_linear(self.model, loss, head_of(self.model))) as trained:
-                return adapt(trained, loss, likeness, query.rule)
 
 
 TASK = "extractive-qa"

@@ -204,46 +204,6 @@ class AnswerLoss(PageViewQuery[Floats]):
     answer: str
 
 
-@dataclass(frozen=True, eq=False)
-class Adapted:
-    """How a model takes to one sample when it is trained on that sample alone (DocMIA; methods.md#document-membership).
-
-    Attributes:
-        distance: L2 norm of the change of the trained parameters.
-        losses: (n_steps + 1,) the training loss before the first step and after each, nats.
-        similarities: NLS of the model's answer to the true one, in [0, 1], before the first step and after the last;
-            for token classifiers the share of tokens tagged right, for classifiers of pages 1 where the class is right.
-    """
-
-    distance: float
-    losses: Floats
-    similarities: tuple[float, float]
-
-
-@dataclass(frozen=True)
-class AdaptationRule:
-    """Adam on one layer, until the loss changes by less than `threshold` between steps, or `max_steps` are taken."""
-
-    threshold: float = 1e-3
-    max_steps: int = 200
-    learning_rate: float = 1e-3
-
-
-@dataclass(frozen=True, eq=False)
-class Adaptation(PageViewQuery[Adapted]):
-    """Fine-tunes one layer of a copy of the model on this question and `answer`; the model itself stays as it is."""
-
-    answer: str
-    rule: AdaptationRule
-
-
-@dataclass(frozen=True, eq=False)
-class PageAdaptation(PageQuery[Adapted]):
-    """The same on a page and its labels or class, for classifiers."""
-
-    rule: AdaptationRule
-
-
 class Target(Protocol):
     """A checkpoint as an attacker sees it. A defense that wraps a target implements this too.
 

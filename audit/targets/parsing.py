@@ -20,7 +20,6 @@ from audit.corpus.outputs import as_marks, find_field, keys_of, with_value, with
 from audit.corpus.removal.matching import find_answers
 from audit.errors import TargetError
 from audit.targets import wording
-from audit.targets.adaptation import adapt_to_answer
 from audit.targets.answering.loading import find_family, load_answering
 from audit.targets.answering.pictures import OFFSET
 from audit.targets.answering.processed import followed, stacked
@@ -31,7 +30,7 @@ from audit.targets.answering.words_reader import around
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import open_tokenizer, unpadded
 from audit.targets.encoded_page import NOT_READ
-from audit.targets.interface import Adaptation, Adapted, Answer, AnswerLoss, Reply
+from audit.targets.interface import Answer, AnswerLoss, Reply
 
 _TOKENS_KEPT = 256
 """Outputs whose tokens are kept: the same one is scored with many page views."""
@@ -233,21 +232,6 @@ class ParsingTarget(AnsweringTarget):
             _, offsets = self.reader.tokens_of(text)
             first, last = _tokens_at(offsets, begin - cut, end - cut)
         return _Placed(replace(sample, answer=text), first + before, last + before)
-
-    def _adapt(self, query: Adaptation) -> Adapted:
-        """Return how the model takes to one field; see `adapt_to_answer`."""
-        view = replace(query.view)
-        placed = self._placed(view, query.question, query.answer)
-        inputs = self._laid(self.reader.taught, [placed.sample], 1)
-        (read,) = (inputs["labels"][0] != NOT_READ).nonzero(as_tuple=True)
-        inputs["labels"][0, [*read[: placed.first], *read[placed.last :]]] = NOT_READ
-
-        def answered() -> str:
-            (written,) = self._generate([Sample(view, "")], 1)
-            assert isinstance(written, WrittenOutput)
-            return self._reply_in(written, query.question).text
-
-        return adapt_to_answer(self.model, inputs, answered, query.answer, query.rule, self.computing)
 
 
 def _tokens_at(offsets: Sequence[tuple[int, int]], begin: int, end: int) -> tuple[int, int]:

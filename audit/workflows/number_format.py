@@ -87,8 +87,6 @@ class Preflight(Work):
         with suppress(StopIteration):
             while len(alike) < N_PER_TRIAL:
                 request = attempt.send(answers)
-                if isinstance(request.queries[0], interface.Adaptation | interface.PageAdaptation):
-                    break  # training in two formats costs more than the comparison tells
                 answers = yield request
                 if request.answerer is self.target:
                     coarse = yield Request(self.rounded, request.queries)

@@ -27,7 +27,7 @@ class Easier(Knowing):
 
 
 def audited(target: Knowing, whole: Corpus, references: References) -> tuple[Result, str]:
-    findings = run(MembershipInference(n_adapted=0), Case(target, whole, references))[-1]
+    findings = run(MembershipInference(), Case(target, whole, references))[-1]
     record = replace(tiny.record(completed("membership", findings), battery=("membership",)), utility=(tiny.USEFUL,))
     return findings, evaluate(record, Policy(1, "mine", (AUC,)), dt.date(2026, 1, 1)).overall
 

@@ -18,14 +18,14 @@ from audit.attacks import TEXTS
 from audit.attacks.interface import nothing_to_try, why
 from audit.attacks.membership import MembershipInference
 from audit.attacks.membership.documents import first_by_name
-from audit.attacks.membership.scores import RATIO, SCORES, cluster
+from audit.attacks.membership.scores import RATIO, SCORES
 from audit.case import Case, References, SplitModel
 from audit.corpus.documents import Corpus, Document, Manifest, Question, Task, Word
 from audit.corpus.documents import Membership as Assignment
 from audit.measurements import Estimate, Unresolved
 from audit.stats.roc import auc
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import Adaptation, Adapted, AnswerLoss, FillMask, NoModel, PageAdaptation, TrainingLoss
+from audit.targets.interface import AnswerLoss, FillMask, NoModel, TrainingLoss
 from benchmarks.membership_calibration import Setting, share_of_alarms
 from benchmarks.simulated_audits import confounded_of
 
@@ -66,7 +66,7 @@ class Knowing:
     A document's difficulty is its own, the same for every model; what a model thinks of it besides is the model's own.
     """
 
-    answers = frozenset({AnswerLoss, Adaptation})
+    answers = frozenset({AnswerLoss})
 
     def __init__(self, trained=(), leak=0.0, seed=0):
         self.card = planted.card("question-answering")
@@ -84,16 +84,13 @@ class Knowing:
 
     def answer(self, query, name):
         loss = np.logaddexp(0, -self.logit(name, query.question))
-        if isinstance(query, Adaptation):
-            n_steps = max(1, min(query.rule.max_steps, round(20 * loss)))
-            return Adapted(0.1 * loss, np.linspace(loss, 0, n_steps + 1), (float(np.exp(-loss)), 1.0))
         return -2 * loss * np.linspace(0, 1, 11)  # their mean is the loss, the smallest two are twice 0.95 of it
 
 
 class KnowingPages(Knowing):
     """The same as a token classifier."""
 
-    answers = frozenset({TrainingLoss, PageAdaptation})
+    answers = frozenset({TrainingLoss})
 
     def encode(self, document, around=()):
         labels = np.full(3, -100 if document.id == "m0" else 0)
@@ -106,8 +103,6 @@ class KnowingPages(Knowing):
 
     def of_page(self, query):
         name = "".join(map(chr, query.page.ids)).strip()
-        if isinstance(query, PageAdaptation):
-            return self.answer(Adaptation(None, "page", "", query.rule), name)
         assert query.candidates.tolist() == [query.page.ids[query.position]]  # the page as it is
         return np.array([np.logaddexp(0, -self.logit(name, "page"))])
 
@@ -132,7 +127,7 @@ def audit():
     references = References(
         baselines=(Knowing(seed=1), Knowing(seed=2)), pretrained=Knowing(seed=3), splits=split_models(members, 8, 1.5)
     )
-    case, attack = Case(target, whole, references), MembershipInference(n_adapted=150)
+    case, attack = Case(target, whole, references), MembershipInference()
     return attack, case, *run(attack, case)
 
 
@@ -190,7 +185,7 @@ def test_evidence_has_every_score_and_rank_of_member_and_held_out_documents_only
 def test_outcomes_do_not_depend_on_how_many_are_in_flight():
     whole = corpus(6, 6, 3)
     references = References((), (Knowing(seed=1),), None, split_models(whole.of("member"), 4, 1.0))
-    case, attack = Case(Knowing(["m0"], 1.0), whole, references), MembershipInference(n_adapted=2)
+    case, attack = Case(Knowing(["m0"], 1.0), whole, references), MembershipInference()
     assert run(attack, case, 1)[1] == run(attack, case, 50)[1]
 
 
@@ -202,19 +197,17 @@ def test_scores_without_their_references_say_what_they_need():
         for item in findings.measurements
         if isinstance(item, Unresolved) and item.name.startswith("auc")
     }
-    assert set(reasons) == {"auc.calibrated", "auc.lira", "auc.rmia", "auc.docmia"}
+    assert set(reasons) == {"auc.calibrated", "auc.lira", "auc.rmia"}
     assert "references --train" in reasons["auc.calibrated"]
     assert "--train splits" in reasons["auc.lira"]
-    assert "quick" in reasons["auc.docmia"]
     assert measured(findings, "auc").value == measured(findings, "auc.loss").value
-    assert Adaptation not in case.target.asked
 
 
 def test_held_out_documents_in_the_split_models_make_lira_online():
     whole = corpus(60, 60)
     splits = split_models(whole.of("member", "heldout"), 8, 1.5)
     target = Knowing([document.id for document in whole.of("member")], 1.5)
-    _, _, findings = run(MembershipInference(n_adapted=0), Case(target, whole, References(splits=splits)))
+    _, _, findings = run(MembershipInference(), Case(target, whole, References(splits=splits)))
     assert measured(findings, "auc.lira").low > 0.5
     assert "public documents" in measured(findings, "auc.rmia").reason
 
@@ -224,30 +217,28 @@ def test_a_token_classifier_is_asked_for_the_loss_of_its_pages_as_they_are():
     members = whole.of("member")
     target = KnowingPages([document.id for document in members], 4.0)
     references = References(baselines=(KnowingPages(seed=1),), splits=split_models(members, 6, 4.0, KnowingPages))
-    case, attack = Case(target, whole, references), MembershipInference(n_adapted=40)
+    case, attack = Case(target, whole, references), MembershipInference()
     trials, _, findings = run(attack, case)
     assert "m0" not in {trial.unit for trial in trials}  # its loss reads nothing
     assert counts(findings)["left out: nothing to read"] == 1
-    for score in ("calibrated", "lira", "rmia", "docmia"):
+    for score in ("calibrated", "lira", "rmia"):
         assert measured(findings, f"auc.{score}").low > 0.5, score
     assert "generate" in measured(findings, "auc.min_k").reason
 
 
-ALL = ("loss", "calibrated", "min_k", "lira", "rmia", "docmia")
+ALL = ("loss", "calibrated", "min_k", "lira", "rmia")
 GATED = [
-    ({}, {}, ("loss", "min_k", "docmia")),
-    ({"n_adapted": 0}, {}, ("loss", "min_k")),
-    ({}, {"pretrained": Knowing(seed=1)}, ("loss", "calibrated", "min_k", "docmia")),
-    ({}, {"pretrained": KnowingPages(seed=1)}, ("loss", "min_k", "docmia")),
-    ({"n_adapted": 29}, {"baselines": (Knowing(seed=1),)}, ("loss", "calibrated", "min_k")),
+    ({}, {}, ("loss", "min_k")),
+    ({}, {"pretrained": Knowing(seed=1)}, ("loss", "calibrated", "min_k")),
+    ({}, {"pretrained": KnowingPages(seed=1)}, ("loss", "min_k")),
+    ({}, {"baselines": (Knowing(seed=1),)}, ("loss", "calibrated", "min_k")),
     ({}, {"baselines": (Knowing(seed=1),), "splits": True}, ALL),
     ({"n_public": 19}, {"baselines": (Knowing(seed=1),), "splits": True}, tuple(one for one in ALL if one != "rmia")),
 ]
 
 
 @pytest.mark.parametrize(("parameters", "references", "gated"), GATED)
-def test_a_limit_is_held_against_every_score_that_the_audit_can_have(parameters, references, gated, monkeypatch):
-    monkeypatch.setattr("audit.attacks.membership.scores.RESOLVING", 30)
+def test_a_limit_is_held_against_every_score_that_the_audit_can_have(parameters, references, gated):
     whole = corpus(30, 30, 25)
     if references.get("splits"):
         references = {**references, "splits": split_models(whole.of("member"), 4, 0.0)}
@@ -268,20 +259,12 @@ class Sure(Knowing):
         return 0.01 * ord(question[-1]) + (30 if name in self.trained else SPREAD * normal(name))
 
 
-def test_a_plan_counts_the_smallest_sample_that_a_limit_is_held_against():
-    found = {(one.metric, one.kind): one.members for one in MembershipInference().units(corpus(400, 400))}
-    assert found["auc", "auc"] == found["low_fpr_advantage", "low advantage"] == 150
-    assert found["auc.loss", "auc"] == 400
-    few = {one.metric: one.members for one in MembershipInference(n_adapted=50).units(corpus(400, 400))}
-    assert (few["auc"], few["auc.docmia"]) == (400, 50)  # DocMIA is reported, and not gated
-
-
 def test_documents_whose_loss_is_no_number_are_left_out_and_counted():
     class Broken(Knowing):
         def answer(self, query, name):
             return np.array([np.nan]) if name == "m1" else super().answer(query, name)
 
-    _, _, findings = run(MembershipInference(n_adapted=0), Case(Broken(), corpus(30, 30)))
+    _, _, findings = run(MembershipInference(), Case(Broken(), corpus(30, 30)))
     assert (counts(findings)["left out: no finite loss"], measured(findings, "auc").n) == (1, 59)
 
 
@@ -300,7 +283,7 @@ def test_documents_that_differ_without_the_model_decide_nothing_though_drawn_by_
         return "2019" if late else "2018"
 
     whole = provided(corpus(60, 60), lambda document: None, year)
-    findings = run(MembershipInference(n_adapted=0), Case(Knowing(), whole))[-1]
+    findings = run(MembershipInference(), Case(Knowing(), whole))[-1]
     assert "differ even without the model" in confounded_of(findings)
     assert "by their text" in confounded_of(findings)
     assert measured(findings, "blind_auc").low > 0.6
@@ -313,7 +296,7 @@ def test_documents_that_differ_without_the_model_decide_nothing_though_drawn_by_
     [("by-date", "come from different times"), ("official", "nobody stated that they were drawn"), ("random", "")],
 )
 def test_a_weak_blind_check_leaves_documents_that_were_not_drawn_undecided(assigned, said):
-    findings = run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(5, 5, assigned=assigned)))[-1]
+    findings = run(MembershipInference(), Case(Knowing(), corpus(5, 5, assigned=assigned)))[-1]
     assert (findings.confounded is None) == (not said)
     assert not said or (said in findings.confounded and "too weak" in findings.confounded)
     assert diagnostics(findings)["blind_power"] < 0.8
@@ -330,7 +313,7 @@ def test_by_provider_as_many_members_as_held_out_documents_of_each_are_compared(
         return spelling.upper() if number % 3 else spelling
 
     whole = provided(corpus(74, 32, assigned="by-provider"), provider_of)
-    attack = MembershipInference(n_adapted=0)
+    attack = MembershipInference()
     trials, _, findings = run(attack, Case(Knowing(), whole))
     kept = Counter((whole.document(trial.unit).provider.lower(), trial.stratum) for trial in trials)
     assert kept == {(name.lower(), split): 4 for name in providers[:6] for split in ("member", "heldout")}
@@ -349,13 +332,13 @@ def test_what_tells_providers_apart_does_not_confound_documents_compared_within_
 
     # The word says whose a document is.
     whole = provided(corpus(60, 60, assigned="by-provider"), provider_of, provider_of)
-    assert confounded_of(run(MembershipInference(n_adapted=0), Case(Knowing(), whole))[-1]) is None
+    assert confounded_of(run(MembershipInference(), Case(Knowing(), whole))[-1]) is None
 
     def stamped(document):
         return f"{provider_of(document)} {'kept' if document.split == 'heldout' else 'used'}"
 
     marked = provided(corpus(60, 60, assigned="by-provider"), provider_of, stamped)
-    assert "without the model" in confounded_of(run(MembershipInference(n_adapted=0), Case(Knowing(), marked))[-1])
+    assert "without the model" in confounded_of(run(MembershipInference(), Case(Knowing(), marked))[-1])
 
 
 LACKING = {
@@ -378,39 +361,22 @@ def test_a_model_without_a_loss_is_no_target_and_without_a_reference_nothing_pas
     target.answers = frozenset({FillMask})
     assert "no loss" in why(MembershipInference(), Case(target, corpus(2, 2)), "model")
     assert why(MembershipInference(), Case(Knowing(), corpus(2, 2)), "model") is None
-    findings = run(MembershipInference(n_adapted=0), Case(Knowing(), corpus(1, 5)))[-1]
+    findings = run(MembershipInference(), Case(Knowing(), corpus(1, 5)))[-1]
     assert findings.ablations
     found = measured(findings, "auc")
     assert isinstance(found, Unresolved)
     assert "member" in found.reason
 
 
-def test_budgets_bound_how_many_documents_are_adapted_to_and_compared_with_whatever_their_order():
-    counts = [MembershipInference.preset(budget).n_adapted for budget in ("quick", "standard", "full")]
-    assert (counts, counts[0]) == (sorted(counts), 0)
+def test_parameters_bound_how_many_documents_are_compared_with_whatever_their_order():
     whole = corpus(20, 20, 30)
     case = Case(Knowing(), whole, References(splits=split_models(whole.of("member"), 4, 0.0)))
-    trials, outcomes, _ = run(MembershipInference(n_public=12, n_adapted=7, n_questions=1), case)
-    assert sum(outcome.get("adapted") is not None for outcome in outcomes) == 14
-    assert (case.target.asked.count(Adaptation), [trial.stratum for trial in trials].count("public")) == (14, 12)
+    trials = MembershipInference(n_public=12).trials(case)
+    assert [trial.stratum for trial in trials].count("public") == 12
     assert {trial.stratum for trial in MembershipInference().trials(Case(Knowing(), whole))} == {"member", "heldout"}
     few, more = first_by_name(whole.documents, 5), first_by_name(whole.documents[::-1], 20)
     assert few < more
     assert few != {document.id for document in whole.documents[:5]}
-
-
-def test_the_cluster_of_fewer_steps_and_shorter_updates_is_member_whoever_is_in_it():
-    rng = np.random.default_rng(0)
-
-    def features(steps, distance):
-        return rng.normal([distance, steps, 0.5, 0.9], [0.1, 1, 0.05, 0.05], (40, 4))
-
-    quick, slow = features(10, 1.0), features(30, 2.0)
-    scores = cluster(np.concatenate([slow, quick]))
-    assert scores[40:].min() > 0 > scores[:40].max()
-    # Members that take longer are scored as what they look like: the orientation is never learnt from the labels.
-    assert auc(scores[:40], scores[40:]) == 0.0
-    assert (cluster(np.ones((10, 4))) == 0).all()
 
 
 def test_false_alarms_on_leak_free_audits_and_power_on_leaky_ones():
@@ -419,5 +385,5 @@ def test_false_alarms_on_leak_free_audits_and_power_on_leaky_ones():
     quiet = share_of_alarms(Setting(documents=80, public=40), audits)
     assert max(quiet.values(), default=0) <= 9  # 5 % of 60 is 3; more than 9 has a chance of 1 in 1,000
     loud = share_of_alarms(Setting(documents=80, public=40, leak=2.0), 10)
-    assert all(loud[f"auc.{score}"] == 10 for score in ("calibrated", "lira", "rmia", "docmia"))
+    assert all(loud[f"auc.{score}"] == 10 for score in ("calibrated", "lira", "rmia"))
     assert loud["tpr_at_fpr_10.lira"] >= 8

@@ -11,7 +11,7 @@ from test_membership_planted import SPREAD, Knowing, Sure, corpus, normal, split
 from audit.attacks.membership import MembershipInference
 from audit.case import Case, References
 from audit.policy import Limit, Policy, evaluate, load
-from benchmarks.membership_calibration import ENCODERS, Setting, verdicts_of
+from benchmarks.membership_calibration import REFERENCED, Setting, verdicts_of
 
 AUC = Limit("membership", "auc", "told apart", max=0.65)
 CERTAIN = Limit("membership", "low_fpr_advantage", "known for certain", max=0.15)
@@ -44,12 +44,12 @@ def test_a_score_that_tells_all_apart_decides_though_the_primary_one_tells_nothi
     target = Quiet([document.id for document in members], 0.3)
     references = References(baselines=(Elsewhere(seed=7),), splits=split_models(members, 8, 0.3, Quiet))
     case = Case(target, whole, references)
-    findings, verdict = verdict_of(MembershipInference(n_adapted=0), case)
+    findings, verdict = verdict_of(MembershipInference(), case)
     assert measured(findings, "auc").high < 0.65
     assert measured(findings, "auc.lira").value > 0.95
     assert [decision.outcome for decision in verdict.decisions] == ["violated", "violated"]
     # What a limit on the primary score alone says of the same model.
-    _, before = verdict_of(MembershipInference(n_adapted=0), case, (AUC,), auc=("auc",))
+    _, before = verdict_of(MembershipInference(), case, (AUC,), auc=("auc",))
     assert before.decisions[0].cause == "alarm"  # the area itself is within the limit
 
 
@@ -57,7 +57,7 @@ def test_a_fifth_of_the_documents_known_for_certain_never_passes():
     whole = corpus(500, 500, n_questions=1)
     certain = [document.id for document in whole.of("member")][::5]
     case = Case(Sure(certain), whole, References(baselines=(Knowing(seed=1),)))
-    findings, verdict = verdict_of(MembershipInference(n_adapted=0), case)
+    findings, verdict = verdict_of(MembershipInference(), case)
     found = measured(findings, "low_fpr_advantage.loss")
     assert (found.null, found.null_kind, found.unit) == (0.0, "chance", "documents")
     assert found.low <= 0.18 <= found.high  # a fifth, less the 10 % of them that chance finds
@@ -66,24 +66,22 @@ def test_a_fifth_of_the_documents_known_for_certain_never_passes():
     assert verdict.decisions[0].measured.high < 0.65
     assert verdict.overall in ("violated", "undecided")
     case = Case(Sure([document.id for document in whole.of("member")][::3]), whole, case.references)
-    assert verdict_of(MembershipInference(n_adapted=0), case)[1].overall == "violated"
+    assert verdict_of(MembershipInference(), case)[1].overall == "violated"
 
 
 def test_members_that_stand_out_by_a_higher_loss_are_a_leak():
     whole = corpus(150, 150)
     unlearned = Knowing([document.id for document in whole.of("member")], -5.0)
-    findings, verdict = verdict_of(
-        MembershipInference(n_adapted=0), Case(unlearned, whole, References(pretrained=Knowing()))
-    )
+    findings, verdict = verdict_of(MembershipInference(), Case(unlearned, whole, References(pretrained=Knowing())))
     assert measured(findings, "auc").high < 0.1
     assert verdict.overall == "violated"
 
 
 def test_simulated_audits_pass_without_a_leak_and_never_with_a_fifth_known_for_certain():
     """A small version of benchmarks/membership_calibration.py."""
-    quiet = verdicts_of(Setting(documents=300), ENCODERS, 20)
+    quiet = verdicts_of(Setting(documents=300), REFERENCED, 20)
     assert quiet["default"]["passed"] >= 16
-    loud = verdicts_of(Setting(documents=300, known=0.2), ENCODERS, 20)
+    loud = verdicts_of(Setting(documents=300, known=0.2), REFERENCED, 20)
     assert loud["auc alone"]["passed"] >= 15
     assert "passed" not in loud["default"]
 
@@ -95,7 +93,7 @@ def test_thirty_known_documents_of_a_thousand_do_not_pass():
     whole = corpus(1000, 1000, n_questions=1)
     certain = [document.id for document in whole.of("member")][:30]
     case = Case(Sure(certain), whole, References(baselines=(Knowing(seed=1),)))
-    findings, verdict = verdict_of(MembershipInference(n_adapted=0), case, (AUC, CERTAIN, COUNTED))
+    findings, verdict = verdict_of(MembershipInference(), case, (AUC, CERTAIN, COUNTED))
     assert measured(findings, "auc").high < 0.65
     assert measured(findings, "low_fpr_advantage").high < 0.15
     outcomes = {decision.limit.metric: decision.outcome for decision in verdict.decisions}
@@ -116,13 +114,13 @@ def test_the_ratio_of_losses_recognises_what_the_difference_hides():
     whole = corpus(300, 300, n_questions=1)
     certain = [document.id for document in whole.of("member")][:15]
     case = Case(Hard(certain, seed=2), whole, References(baselines=(Hard(seed=1),)))
-    findings, verdict = verdict_of(MembershipInference(n_adapted=0), case, (AUC, CERTAIN, COUNTED))
+    findings, verdict = verdict_of(MembershipInference(), case, (AUC, CERTAIN, COUNTED))
     assert measured(findings, "documents_identified.calibrated").value < 5
     assert 13 <= measured(findings, "documents_identified.ratio").value <= 17
     assert {decision.cause for decision in verdict.decisions} == {"alarm"}
     assert "reveals some training documents" in verdict.decisions[0].reason
     quiet = Case(Hard(seed=2), whole, case.references)
-    assert verdict_of(MembershipInference(n_adapted=0), quiet, (AUC, CERTAIN, COUNTED))[1].overall == "passed"
+    assert verdict_of(MembershipInference(), quiet, (AUC, CERTAIN, COUNTED))[1].overall == "passed"
 
 
 def copied(whole, names):
@@ -137,13 +135,13 @@ def test_documents_that_occur_twice_among_the_members_are_a_group_of_their_own()
     assert len(copies) == 12
     # Known well, and not so well that they outrank everybody.
     case = Case(Knowing(copies, 2.5), whole, References(baselines=(Knowing(seed=1),)))
-    findings, verdict = verdict_of(MembershipInference(n_adapted=0), case, (AUC, CERTAIN, COUNTED))
+    findings, verdict = verdict_of(MembershipInference(), case, (AUC, CERTAIN, COUNTED))
     (repeated,) = (check for check in findings.checks if check.name == "repeated documents")
     assert repeated.p_value < 1e-3
     assert ": 12 of them differ" in repeated.reason
     assert {decision.cause for decision in verdict.decisions} == {"alarm"}
     quiet = Case(Knowing(seed=3), whole, case.references)
-    findings, verdict = verdict_of(MembershipInference(n_adapted=0), quiet, (AUC, CERTAIN, COUNTED))
+    findings, verdict = verdict_of(MembershipInference(), quiet, (AUC, CERTAIN, COUNTED))
     assert verdict.overall == "passed"
 
 
@@ -152,7 +150,7 @@ def test_copies_of_a_document_are_counted_once():
     more = [dataclasses.replace(whole.document(name), id=f"{name}-{place}") for place, name in enumerate(names)]
     whole = dataclasses.replace(whole, documents=(*whole.documents, *more))
     case = Case(Sure([f"m{number}" for number in range(3)]), whole, References(baselines=(Knowing(seed=1),)))
-    findings = run(MembershipInference(n_adapted=0), case)[-1]
+    findings = run(MembershipInference(), case)[-1]
     assert measured(findings, "documents_identified.loss").high <= 3 + 5  # these, and few by chance
 
 

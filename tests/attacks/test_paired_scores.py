@@ -82,7 +82,7 @@ def told() -> Iterator[Scan]:
     data = Corpus(None, settings, tuple(pages), "0" * 64)
     for leak in (3.0, 0.5):
         target = Losing([f"w{number}" for number in range(40)], leak)
-        yield scan(MembershipInference(n_adapted=0), Case(target, data, References(pretrained=Losing(seed=3))))
+        yield scan(MembershipInference(), Case(target, data, References(pretrained=Losing(seed=3))))
 
 
 def planted_secrets(root) -> Iterator[Scan]:

@@ -28,7 +28,7 @@ class Listening:
 
     def __init__(self, *answers):
         self.card = CARD
-        self.answers = frozenset(answers or {queries.Answer, queries.AnswerLoss, queries.Adaptation})
+        self.answers = frozenset(answers or {queries.Answer, queries.AnswerLoss})
         self.heard = []
 
     def ask(self, heard):
@@ -90,13 +90,12 @@ def test_a_paraphrase_is_one_of_several_and_the_seed_chooses():
     assert QUESTION not in ways
 
 
-def test_what_needs_the_weights_is_withdrawn():
-    """An adversary who can train the weights has the model without the wrapper."""
-    inner = Listening(queries.Answer, queries.AnswerLoss, queries.Adaptation, queries.FillMask)
+def test_only_questions_about_a_page_are_answered():
+    inner = Listening(queries.Answer, queries.AnswerLoss, queries.FillMask)
     target = Paraphrase().wrap(inner)
     assert (target.answers, target.card) == ({queries.Answer, queries.AnswerLoss}, inner.card)
-    with pytest.raises(TypeError, match="does not answer Adaptation"):
-        target.ask([queries.Adaptation(SHEET, QUESTION, "9.00", queries.AdaptationRule())])
+    with pytest.raises(TypeError, match="does not answer FillMask"):
+        target.ask([queries.FillMask(SHEET, 0, 1)])
     assert inner.heard == []
 
 
@@ -109,8 +108,8 @@ def test_a_target_without_questions_is_refused(name):
 def test_every_query_about_a_question_can_be_reworded():
     """A new type must have a `question` that can be replaced, or be withdrawn."""
     kinds = queries.PageViewQuery.__subclasses__()
-    assert {queries.Answer, queries.AnswerLoss, queries.Adaptation} <= set(kinds)
-    for kind in set(kinds) - {queries.Adaptation}:
+    assert {queries.Answer, queries.AnswerLoss} <= set(kinds)
+    for kind in kinds:
         inner, names = Listening(kind), [field.name for field in dataclasses.fields(kind)][2:]
         Reworded(inner, str.upper).ask([kind(SHEET, QUESTION, **dict.fromkeys(names, np.zeros(1)))])
         assert inner.heard[0].question == QUESTION.upper()

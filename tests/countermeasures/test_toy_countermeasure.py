@@ -20,8 +20,6 @@ from audit.report.recommend import recommend
 from audit.report.remedies import DEFENSES, AnsweredFinding, QueryDefense, Remedy
 from audit.targets.interface import Target
 
-pytestmark = pytest.mark.usefixtures("few_steps")
-
 
 class Shouted(QueryDefense):
     """Every question in capitals."""

@@ -47,7 +47,7 @@ def _compared(split: str, memorised: int, n: int) -> list[Measurement]:
     ]
 
 
-SCORES = {"loss": 0.66, "calibrated": 0.78, "min_k": 0.6, "lira": 0.81, "rmia": 0.8, "docmia": 0.62}
+SCORES = {"loss": 0.66, "calibrated": 0.78, "min_k": 0.6, "lira": 0.81, "rmia": 0.8}
 
 
 def membership(gain: float = 1.0, *, n: int = 300, confounded: str | None = None) -> Result:
@@ -66,7 +66,7 @@ def membership(gain: float = 1.0, *, n: int = 300, confounded: str | None = None
     counts: dict[str, tuple[int, ...]] = {"member": (5, 40, 60, 45), "held-out": (40, 65, 35, 10)}
     return Result(
         "membership",
-        parameters={"n_adapted": 50},
+        parameters={"n_masks": 14},
         measurements=tuple(items),
         histograms=(Histogram("primary_score", "calibrated loss, nats", (-2, -1, 0, 1, 2), counts),),
         curves=(Curve("roc", "false alarms", "found", {"members against held-out": points}),),

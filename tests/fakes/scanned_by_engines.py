@@ -33,7 +33,7 @@ def opened_elsewhere(source: WorkSource, place: Path) -> Any:
 
 FEW = {
     "reconstruction": {"n_candidates": 5, "n_attempts": 2, "max_tokens": 8},
-    "membership": {"n_adapted": 2, "n_questions": 1, "max_steps": 3},
+    "membership": {"n_masks": 3},
 }
 
 

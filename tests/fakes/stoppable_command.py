@@ -206,7 +206,6 @@ class Perfect:
 def _make_small() -> None:
     """Less of all that takes long and is no matter of being stopped."""
     from audit.attacks import TEXTS, questions
-    from audit.attacks.membership import attack as membership
     from audit.report import figures, files
     from audit.workflows import start as demo
 
@@ -214,7 +213,5 @@ def _make_small() -> None:
     files.pdf = lambda *_: b"%PDF-1.7\n%%EOF\n"
     figures.as_svg = lambda figure, name, *_: f'<svg id="{name}"></svg>'
     questions.TESSERACT = Perfect()
-    rule = membership.AdaptationRule
-    membership.AdaptationRule = lambda threshold, steps, rate: rule(threshold, min(steps, 3), rate)
     whole = demo.open_demo
     demo.open_demo = lambda out: whole(out, 8, ("membership",))

@@ -18,7 +18,7 @@ from matrix_runs import run_case
 
 from audit.attacks.battery import BATTERY
 
-pytestmark = pytest.mark.usefixtures("few_steps", "few_candidates", "few_providers", "few_folds")
+pytestmark = pytest.mark.usefixtures("few_candidates", "few_providers", "few_folds")
 RESULTS = Path(__file__).parents[2] / "docs" / "reference" / "models.json"
 CASES = {case.id: case for case in cases()}
 ALL = [pytest.param(case, id=name, marks=() if name in COMMON else pytest.mark.night) for name, case in CASES.items()]

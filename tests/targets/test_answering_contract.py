@@ -35,7 +35,7 @@ from audit.targets.answering.target import AnsweringTarget
 from audit.targets.batching import STEP, Batch
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.forward import outputs_of
-from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, BestTokens, Reply
+from audit.targets.interface import Answer, AnswerLoss, BestTokens, Reply
 
 Inputs = dict[str, torch.Tensor]
 
@@ -484,14 +484,6 @@ def test_samples_of_all_kinds_can_be_trained_on_together(name: str, folder: Path
         with torch.no_grad():
             alone = [target.model(**target.reader.taught([sample])).loss.item() for sample in samples]
         assert loss.item() == pytest.approx(np.average(alone, weights=n_read), rel=1e-3)
-
-
-def test_adapting_to_an_answer_leaves_the_model_as_it_was(target: AnsweringTarget, given: list[Reply]) -> None:
-    query = Adaptation(ASKED[0].view, ASKED[0].question, "9.00", AdaptationRule(max_steps=3))
-    (adapted,) = target.ask([query])
-    assert adapted.distance > 0
-    assert adapted.losses[-1] < adapted.losses[0]
-    assert vars(target.ask(ASKED[:1])[0]) == vars(given[0])
 
 
 def test_a_model_answers_an_empty_question_as_it_does_among_others(target: AnsweringTarget) -> None:

@@ -35,7 +35,6 @@ PAIRS = [
 ]
 """Families and heads; each row is a checkpoint that is asked everything below."""
 SOME_TOKENS = np.array([7, 8, 40])
-RULE = ask.AdaptationRule(threshold=1e-9, max_steps=3, learning_rate=1e-2)
 Array = np.ndarray[Any, Any]
 
 
@@ -91,8 +90,6 @@ def query_of(target: EncoderTarget, kind: Any, n: int, page: Encoding, at: int) 
         return kind(page.masked(hidden) if kind is ask.BestTokens else page, hidden)
     if kind in (ask.CandidateLogits, ask.TrainingLoss):
         return kind(page.masked([at]) if kind is ask.CandidateLogits else page, at, ids[n : n + 1 + n % 5])
-    if kind is ask.PageAdaptation:
-        return ask.PageAdaptation(page, ask.AdaptationRule(max_steps=1))
     if kind in (ask.CompletionLoss, ask.MaskedCompletionLoss):
         return kind(page, hidden[-3:], rng.choice(ids, (n % 4, len(hidden[-3:]))))
     if kind is ask.RelaxedLoss:
@@ -103,14 +100,10 @@ def query_of(target: EncoderTarget, kind: Any, n: int, page: Encoding, at: int) 
 
 
 def queries_of(target: EncoderTarget, kind: type[ask.Query[Any]]) -> Sequence[ask.Query[Any]]:
-    pages = [*enumerate(pages_of(target))]
-    # Half of the time was spent on adapting to all of them.
-    return [query_of(target, kind, number, *page) for number, page in pages[:: 3 if kind is ask.PageAdaptation else 1]]
+    return [query_of(target, kind, number, *page) for number, page in enumerate(pages_of(target))]
 
 
 def plain(answer: Any) -> Any:
-    if isinstance(answer, ask.Adapted):
-        return np.array([answer.distance, *answer.losses, *answer.similarities])
     if isinstance(answer, ask.Relaxed):
         return np.array([answer.loss, *answer.gradient.ravel()])
     return np.concatenate([answer.ids, answer.logits]) if isinstance(answer, ask.Candidates) else answer
@@ -227,7 +220,7 @@ def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target:
         for query, answer in zip(queries, answers, strict=True):
             if kind is ask.BestClass:
                 assert type(answer) is int
-            elif kind in (ask.FillMask, ask.PageAdaptation):
+            elif kind is ask.FillMask:
                 assert plain(answer).dtype == np.float64
             else:
                 found = answer.gradient if kind is ask.RelaxedLoss else answer
@@ -318,25 +311,6 @@ def test_mixtures_follow_the_loss(target: EncoderTarget) -> None:
         (behind,) = target.ask([ask.RelaxedLoss(page, (1,), candidates, row[None] - step)])
         slope = float(mixed.gradient[0] @ step)
         assert (ahead.loss - behind.loss) / 2 == pytest.approx(slope, rel=0.1, abs=2e-5)
-
-
-def test_a_page_is_adapted_to_and_the_model_is_put_back(target: EncoderTarget) -> None:
-    if ask.PageAdaptation not in target.answers:
-        assert target.card.task == "mlm"
-        return
-    page, _ = pages_of(target)[0]
-    before = {name: value.clone() for name, value in target.model.state_dict().items()}
-    (found,) = target.ask([ask.PageAdaptation(page, RULE)])
-    (loss,) = target.ask([ask.TrainingLoss(page, 0, page.ids[:1])])
-    assert found.losses[0] == pytest.approx(float(loss[0]), rel=1e-5)
-    assert found.losses[-1] < found.losses[0]
-    assert found.distance > 0
-    assert 2 <= len(found.losses) <= RULE.max_steps + 1
-    assert 0 <= min(found.similarities) <= max(found.similarities) <= 1
-    assert not target.model.training
-    assert all(torch.equal(value, before[name]) for name, value in target.model.state_dict().items())
-    assert all(parameter.requires_grad and parameter.grad is None for parameter in target.model.parameters())
-    assert not [part for part in target.model.modules() if "forward" in vars(part)]
 
 
 def test_a_page_as_long_as_can_be_is_read(target: EncoderTarget) -> None:

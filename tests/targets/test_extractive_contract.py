@@ -17,9 +17,8 @@ from audit.corpus.documents import Corpus, Document, Manifest, Membership, Quest
 from audit.corpus.folding import places_of
 from audit.corpus.images import PageView
 from audit.errors import ManifestError, TargetError
-from audit.stats.distances import similarity
 from audit.targets.extractive import ExtractiveTarget, load_extractive
-from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, BestTokens
+from audit.targets.interface import Answer, AnswerLoss, BestTokens
 from audit.targets.opening import NONE_UNREAD, count_questions, find_unread, target_of, without_unread
 from audit.targets.spans import MAX_ANSWER, Scores, Window, best_span
 
@@ -180,21 +179,6 @@ def test_whole_words_are_found_at_their_own_place(texts, data):
     joined = ["".join(texts[a : b + 1]).replace(" ", "") for a, b in places_of(text, words)]
     assert all(own == text.replace(" ", "") for own in joined)
     assert bool(joined) == bool(text.strip())
-
-
-@pytest.mark.parametrize("family", POINTING)
-def test_adapting_lowers_the_loss_and_leaves_the_model_as_it_was(load, family):
-    target = load(family)
-    before = {name: value.clone() for name, value in target.model.state_dict().items()}
-    rule = AdaptationRule(max_steps=8)
-    (adapted,) = target.ask([Adaptation(page(), "total", "12.00", rule)])
-    (loss,) = target.ask([AnswerLoss(page(), "total", "12.00")])
-    np.testing.assert_allclose(adapted.losses[0], -loss.mean(), atol=1e-4)
-    assert adapted.losses[-1] < adapted.losses[0]
-    assert adapted.distance > 0
-    (reply,) = target.ask([Answer(page(), "total")])
-    assert adapted.similarities[0] == similarity(reply.text, "12.00")
-    assert all(torch.equal(value, before[name]) for name, value in target.model.state_dict().items())
 
 
 def asked(**changed) -> Document:

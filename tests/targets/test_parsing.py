@@ -22,7 +22,7 @@ from audit.references.trainer import fit_answering, samples_of, save_answering
 from audit.targets.answering import target as answering
 from audit.targets.answering.reader import Sample
 from audit.targets.encoded_page import NOT_READ
-from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss, Query, TrainingLoss
+from audit.targets.interface import Answer, AnswerLoss, Query, TrainingLoss
 from audit.targets.opening import target_of
 from audit.targets.parsing import ParsingTarget, load_parsing
 from audit.targets.utility import usefulness
@@ -215,14 +215,6 @@ def test_values_beyond_the_longest_output_have_a_loss_all_the_same(
         (found,) = opened(name).ask([AnswerLoss(long, "receipt.clerk", "anna")])
         assert len(found) == 4
         assert np.isfinite(found).all()
-
-
-def test_one_layer_is_adapted_to_a_field(learnt: ParsingTarget, corpus: Corpus) -> None:
-    view, question = asked(corpus, corpus.of("heldout"))[0]
-    query = Adaptation(view, question.question, question.answers[0], AdaptationRule(max_steps=3))
-    (adapted,) = learnt.ask([query])
-    assert adapted.losses[0] == pytest.approx(losses_of(learnt, [(view, question)])[0], rel=1e-3)
-    assert adapted.losses[-1] < adapted.losses[0]
 
 
 def test_the_card_and_the_longest_output_are_those_of_a_parsing_model(start: Path, corpus: Corpus) -> None:

@@ -4,7 +4,6 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +37,7 @@ def opened(model: Path, tmp_path: Path, **settings: Any) -> ScanSetup:
     if not data.exists():
         tiny.corpus(data, public=0)
     (out / "evidence").mkdir(parents=True, exist_ok=True)
-    setup = open_scan(ScanOptions(model, data, out, only=("membership",), budget="quick", **settings))
-    return replace(setup, attacks=tuple(replace(one, n_adapted=0) for one in setup.attacks))  # type: ignore[call-arg]
+    return open_scan(ScanOptions(model, data, out, only=("membership",), budget="quick", **settings))
 
 
 def digest(path: Path) -> str:

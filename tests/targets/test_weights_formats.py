@@ -29,7 +29,7 @@ from audit.targets.checkpoint import loading as weights
 from audit.targets.checkpoint.folder import in_format, open_checkpoint
 from audit.targets.checkpoint.safety import quiet
 from audit.targets.extractive import load_extractive
-from audit.targets.interface import Adaptation, AdaptationRule, Answer, AnswerLoss
+from audit.targets.interface import Answer, AnswerLoss
 
 
 @pytest.fixture(scope="module")
@@ -143,15 +143,6 @@ def test_quantised_weights_load_where_their_library_is_and_are_not_trained(
         retrain(Retraining(recipe_for(corpus)), folder, corpus, corpus.of("public"), tmp_path / "out")
 
 
-def adapted(target: Any, corpus: Corpus) -> np.ndarray:
-    """The losses of a training on one page."""
-    document = corpus.of("member")[0]
-    question, rule = document.questions[0], AdaptationRule(max_steps=2)
-    (found,) = target.ask([Adaptation(page_view(corpus, document), question.question, question.answers[0], rule)])
-    losses: np.ndarray = found.losses
-    return losses
-
-
 @pytest.mark.parametrize("asked", ["bfloat16", "float32"])
 @pytest.mark.parametrize("kind", ["t5", "pointing"])
 def test_weights_are_held_in_the_format_that_was_asked_for(
@@ -164,12 +155,7 @@ def test_weights_are_held_in_the_format_that_was_asked_for(
     assert target.card.dtype == asked
     assert str(target.model.get_input_embeddings().weight.dtype) == f"torch.{asked}"
     assert target.card.sha256 == exact.card.sha256
-    # Training on one page takes steps that half precision has not, and leaves the weights as they were.
-    before = {name: own.clone() for name, own in target.model.named_parameters()}
-    assert adapted(target, corpus) == pytest.approx(adapted(exact, corpus), rel=0.05)
-    for name, own in target.model.named_parameters():
-        assert own.dtype == before[name].dtype
-        assert torch.equal(own, before[name])
+    assert losses(target, corpus) == pytest.approx(losses(exact, corpus), rel=0.05)
 
 
 def test_loaded_models_are_compared_by_drawn_numbers(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_membership_of_utterances_is_measured(tmp_path: Path) -> None:
     ]
     members = [document for document in drawn if document.split == "member"]
     fit_nlu(members, (), replace(SMALL, epochs=60, hidden_size=16), tmp_path, labels=nlu_models.TAGS)
-    case, attack = Case(load_nlu(tmp_path), nlu_models.corpus(drawn)), MembershipInference(n_adapted=0)
+    case, attack = Case(load_nlu(tmp_path), nlu_models.corpus(drawn)), MembershipInference()
     assert why(attack, case, "model") is None
     trials = attack.trials(case)
     assert len(trials) == 40

@@ -18,7 +18,7 @@ from audit.attacks.membership.scan_checks import check_reference_reading
 from audit.attacks.score_figures import LOW, TwoSides, rank_scores
 from audit.attacks.text import SENTENCES
 from audit.case import Case
-from audit.corpus.documents import Corpus, Document, TaskKind
+from audit.corpus.documents import Corpus, Document
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.measurements import Check, Control, Coverage, Measurement
 from audit.record import Reason, Result
@@ -26,18 +26,7 @@ from audit.stats.blind import MIN_UNITS
 from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
 from audit.stats.roc import FEW, auc_interval, outranks
-from audit.targets.interface import AdaptationRule, Target
-
-ADAPTED: tuple[TaskKind, ...] = (
-    "token-classification",
-    "document-classification",
-    "spade-extraction",
-    "spade-linking",
-    "question-answering",
-    "parsing",
-    "extractive-qa",
-)
-"""Tasks whose models can be adapted to a document."""
+from audit.targets.interface import Target
 
 REPEATED_AUC = 0.65
 """The area over which repeated documents raise an alarm: what `default.toml` allows of all documents."""
@@ -48,27 +37,17 @@ class MembershipInference(Attack):
     """Infer which documents trained a model (methods.md#document-membership).
 
     Per document the mean over its questions: loss; loss minus that of models that never saw it; Min-K% of the answers'
-    tokens; LiRA and RMIA where there are split models; DocMIA's white-box features. Each needs other references; those
-    that are missing leave their scores unresolved. The primary score, fixed before the scan, is the calibrated loss
+    tokens; LiRA and RMIA where there are split models. Each needs other references; those that are missing leave their
+    scores unresolved. The primary score, fixed before the scan, is the calibrated loss
     where there is a reference, else the loss. The loss of a masked language model is the mean over hidden tokens of
     fixed masks, the same for every model (Mireshghallah et al. 2022; see `documents.masks_of`).
 
     Attributes:
         n_public: public documents that RMIA compares with, at most.
-        n_adapted: documents of each split that DocMIA adapts the target to, at most; 0: none.
-        n_questions: questions of a document that it is adapted to, at most.
-        max_steps: of Adam for one question.
-        threshold: the change of the loss, in nats, at which adapting ends (tau).
-        learning_rate: of Adam.
         n_masks: of a page, for masked language models.
     """
 
     n_public: Annotated[int, Field(ge=0)] = 200
-    n_adapted: Annotated[int, Field(ge=0)] = 150
-    n_questions: Annotated[int, Field(ge=1)] = 2
-    max_steps: Annotated[int, Field(ge=1)] = 200
-    threshold: Annotated[float, Field(gt=0)] = 1e-3
-    learning_rate: Annotated[float, Field(gt=0)] = 1e-3
     n_masks: Annotated[int, Field(ge=1)] = documents.N_MASKS
 
     name: ClassVar[str] = "membership"
@@ -94,18 +73,14 @@ class MembershipInference(Attack):
         answering = corpus.manifest.task.asks
         splits = [document.split for document in _perhaps_scored(corpus)]
         sides = [splits.count(split) for split in AUDITED]
-        of_score = {score: sides for score in ("", *scores.SCORES) if score != scores.RATIO}
-        of_score["docmia"] = [min(self.n_adapted, side) for side in sides]
-        adapted = corpus.manifest.task.kind in ADAPTED and min(of_score["docmia"]) >= scores.RESOLVING
-        if adapted:
-            of_score[""] = of_score["docmia"]  # the smallest sample that a limit is held against
-        # Loss, calibrated loss, Min-K of answers and DocMIA, see `scores.gated_scores`; split models add two.
-        methods = 2 + answering + adapted
+        # Loss, calibrated loss and Min-K of answers, see `scores.gated_scores`; split models add two.
+        methods = 2 + answering
         kinds: dict[str, MetricKind] = {"auc": "auc", LOW: "low advantage"}
         return tuple(
-            Units(f"{metric}.{score}".removesuffix("."), kind, "documents", *numbers, methods=1 if score else methods)
+            Units(f"{metric}.{score}".removesuffix("."), kind, "documents", *sides, methods=1 if score else methods)
             for metric, kind in kinds.items()
-            for score, numbers in of_score.items()
+            for score in ("", *scores.SCORES)
+            if score != scores.RATIO
         )
 
     def trials(self, case: Case) -> list[Trial]:
@@ -124,7 +99,7 @@ class MembershipInference(Attack):
         return [document for document in kept if document.id in chosen]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """Ask each model for its loss of the document, and adapt the target to it."""
+        """Ask each model for its loss of the document."""
         document = case.corpus.document(trial.unit)
         references = case.references
         own = yield from documents.query_document(case, case.target, document, self.n_masks)
@@ -133,7 +108,6 @@ class MembershipInference(Attack):
         if document.split == "public":
             return outcome
         outcome["reference"] = yield from self._ask_losses(case, documents.reference_of(case)[1], document)
-        outcome["adapted"] = yield from self._measure_adaptation(case, document)
         return outcome
 
     def _ask_losses(
@@ -146,19 +120,6 @@ class MembershipInference(Attack):
                 found += [(yield from documents.query_document(case, model, document, self.n_masks))]
         return found
 
-    def _measure_adaptation(self, case: Case, document: Document) -> Generator[Request, Any, Json]:
-        """Measure DocMIA's features of a document, means over its questions.
-
-        None where it is none of those that the target is adapted to, or a number is not finite.
-        """
-        if document.id not in documents.adapted_ids(case, self.n_adapted):
-            return None
-        rule = AdaptationRule(self.threshold, self.max_steps, self.learning_rate)
-        found = yield from documents.adapt_to(case, document, rule, self.n_questions)
-        rows = [(one.distance, len(one.losses) - 1, *one.similarities) for one in found]
-        means = np.mean(rows, axis=0)
-        return [float(value) for value in means] if np.isfinite(means).all() else None
-
     def measure(
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Result:
@@ -169,7 +130,7 @@ class MembershipInference(Attack):
         blind = blind_baseline.by_split(case.corpus, kept, progress)
         missing = documents.count_left_out(case)
         lacking = documents.name_unusable_references(case, documents.NO_REFERENCE)
-        gated = scores.gated_scores(case, trials, self.n_adapted)
+        gated = scores.gated_scores(case, trials)
         counted = scores.counted_scores(gated)
         methods = {
             name: tuple(f"{name}.{score}" for score in (counted if name == DOCUMENTS else gated))

@@ -22,25 +22,12 @@ from audit.corpus.images import page_view
 from audit.engine.interface import Json, Request
 from audit.stats.likelihood_ratio import logit_confidence, min_k
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import (
-    Adaptation,
-    AdaptationRule,
-    Adapted,
-    AnswerLoss,
-    MaskedLoss,
-    PageAdaptation,
-    Query,
-    Target,
-    TokenTarget,
-    TrainingLoss,
-)
+from audit.targets.interface import AnswerLoss, MaskedLoss, Target, TokenTarget, TrainingLoss
 
 CALIBRATING = ("baselines", "pretrained", "auxiliary")
 """References, best first: baselines know what the target's recipe makes of documents like these, the pretrained
 model what it began as; the public model serves a masked language model for which neither was given."""
 NO_REFERENCE = "no model to compare with that never saw the documents (baselines, or the pretrained model)"
-ADAPTING = frozenset({Adaptation, PageAdaptation})
-"""Queries of which a target that can be adapted to a document answers one."""
 NOT_COMPARED = "no counterpart of the same provider"
 PLANTED = "canary"
 REASONS = ("no question", "nothing to read", NOT_COMPARED, PLANTED)
@@ -125,15 +112,6 @@ def first_by_name(documents: Sequence[Document], count: int) -> frozenset[str]:
     return frozenset(document.id for document in ordered[:count])
 
 
-def adapted_ids(case: Case, n_adapted: int) -> frozenset[str]:
-    """Choose the ids of the documents that DocMIA adapts the target to: `n_adapted` of each split at most."""
-    if not n_adapted or not ADAPTING & case.target.answers:
-        return frozenset()
-    documents = select_compared(case.corpus)
-    splits = [[document for document in documents if document.split == split] for split in AUDITED]
-    return frozenset().union(*(first_by_name(split, n_adapted) for split in splits))
-
-
 def query_document(case: Case, model: Target, document: Document, n_masks: int) -> Generator[Request, Any, Json]:
     """Ask a model for its loss of a document; used with `yield from`.
 
@@ -170,22 +148,6 @@ def query_page(case: Case, model: Target, document: Document, n_masks: int) -> G
         return None
     # The loss of the page as it is: a token in its own place.
     return float((yield from ask(model, TrainingLoss(page, 0, page.ids[:1])))[0])
-
-
-def adapt_to(
-    case: Case, document: Document, rule: AdaptationRule, n_questions: int
-) -> Generator[Request, Any, list[Adapted]]:
-    """Adapt the target to each of the document's questions, `n_questions` at most, or to the page."""
-    queries: list[Query[Adapted]]
-    if loss_kind(case.target) == "answers":
-        view = page_view(case.corpus, document)
-        asked = _answered_questions(document)[:n_questions]
-        queries = [Adaptation(view, one.question, one.answers[0], rule) for one in asked]
-    else:
-        page = case.token_target.encode(document)
-        assert page is not None
-        queries = [PageAdaptation(page, rule)]
-    return (yield from ask_all(case.target, queries))
 
 
 def _answered_questions(document: Document) -> list[Question]:

@@ -10,7 +10,7 @@ from numpy.random import Generator
 from audit.arrays import Bools, Floats
 from audit.attacks.interface import AUDITED, loss_kind
 from audit.attacks.measuring import DOCUMENTS, Streams
-from audit.attacks.membership.documents import ADAPTING, adapted_ids, name_unusable_references, reference_of
+from audit.attacks.membership.documents import name_unusable_references, reference_of
 from audit.attacks.score_figures import LOW, TPR, ScoreComparison, draw_roc
 from audit.case import Case
 from audit.corpus.near_copies import group_copies
@@ -21,7 +21,7 @@ from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rm
 from audit.stats.ranking import FEWEST_PAIRS, rank_correlation
 from audit.targets.utility import estimate
 
-SCORES = ("loss", "calibrated", "ratio", "min_k", "lira", "rmia", "docmia")
+SCORES = ("loss", "calibrated", "ratio", "min_k", "lira", "rmia")
 POWER = "reference_power"
 LIMITED = ("auc", LOW, DOCUMENTS)
 """What policies limit: held against the strongest of the scores."""
@@ -34,12 +34,7 @@ FLOOR = 1e-7
 """Nats: smaller losses are rounding errors of single precision."""
 MIN_PUBLIC = 20
 """RMIA's score is a share of the public documents: with fewer it takes too few values."""
-RESOLVING = 150
-"""Documents of a split with which a useless score mostly passes (`benchmarks/membership_calibration.json`)."""
-CLUSTERING_SEED = 0
-"""Of K-means: scores follow from the outcomes alone, so that evidence and measurements agree."""
 _UNCALIBRATED = "needs a baseline (docaudit references --train), or the pretrained model with a head for the task"
-_NOT_TRAINED = "this target does not allow training of the model's parameters"
 Score = Floats | str
 """Shape (n_documents,), NaN where a document has none; or why no document has it."""
 NEEDED_DOCUMENTS = 20
@@ -111,21 +106,15 @@ class ScoredDocuments:
         return column[known & self.member], column[known & ~self.member]
 
 
-def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[str, ...]:
+def gated_scores(case: Case, trials: Sequence[Trial]) -> tuple[str, ...]:
     """Return the scores that a limit is held against: all that this audit can have.
 
-    They follow from the kind of the target, the references, and which documents are tried: never from an outcome. With
-    DocMIA only where it is given `RESOLVING` documents of each split: it adapts the model to each in turn, and with
-    fewer would leave most audits without any leak undecided.
+    They follow from the kind of the target, the references, and which documents are tried: never from an outcome.
 
     Args:
         case: the audit.
         trials: those that the budget took.
-        n_adapted: documents of each split that the target is adapted to, at most.
     """
-    chosen = adapted_ids(case, n_adapted)
-    tried = [[trial.unit for trial in trials if trial.stratum == split] for split in AUDITED]
-    adapted = min(len(chosen.intersection(side)) for side in tried) >= RESOLVING
     splits, public = bool(case.references.splits), sum(trial.stratum == "public" for trial in trials)
     there = {
         "loss": True,
@@ -134,7 +123,6 @@ def gated_scores(case: Case, trials: Sequence[Trial], n_adapted: int) -> tuple[s
         "min_k": loss_kind(case.target) == "answers",
         "lira": splits,
         "rmia": splits and public >= MIN_PUBLIC,
-        "docmia": adapted,
     }
     return tuple(score for score in SCORES if there[score])
 
@@ -158,7 +146,6 @@ def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json
     if rows:
         found = _score_by_losses([outcome for _, outcome in rows], name_unusable_references(case, _UNCALIBRATED))
         found |= dict(zip(("lira", "rmia"), _likelihood_ratios(case, rows, public), strict=True))
-        found["docmia"] = _score_by_docmia(case, [outcome["adapted"] for _, outcome in rows])
     missing = {name: column for name, column in found.items() if isinstance(column, str)}
     copies = [group_copies(case.corpus, case.corpus.of(split)) for split in AUDITED]
     return ScoredDocuments(
@@ -241,42 +228,6 @@ def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]], key: str) -
         for index, (_, outcome) in enumerate(rows):
             values[index] = _column_of(outcome["splits"], key)
     return values, np.array([[trial.unit in split.members for split in models] for trial, _ in rows], bool)
-
-
-def _score_by_docmia(case: Case, adapted: Sequence[Json]) -> Score:
-    """Score by K-means on how the target adapted to each document (DocMIA).
-
-    Features: L2 norm of the update, steps, and similarity of the answer on the way (mean of before and after),
-    standardised, as their units differ. Two clusters; that of fewer steps and the shorter update, in standard
-    deviations together, is "member", whatever the data say. The score is how much nearer a document is to it.
-    """
-    if not ADAPTING & case.target.answers:
-        masked = loss_kind(case.target) == "masks"
-        return "for models that answer or tag only" if masked else _NOT_TRAINED
-    features = np.array([row or [np.nan] * 4 for row in adapted], np.float64)
-    known = _complete_rows(features)
-    if known.sum() < 2:
-        return "no document was fine-tuned on (n_adapted; --budget quick takes none)"
-    return _place_scores(cluster(features[known]), known, "no document was fine-tuned on")
-
-
-def cluster(features: Floats) -> Floats:
-    """Compute DocMIA's score from its features, see `_score_by_docmia`: (n_documents,).
-
-    Args:
-        features: (n_documents, 4): distance, steps, similarity before and after; two documents at least.
-    """
-    from sklearn.cluster import KMeans
-
-    raw = np.column_stack([features[:, :2], features[:, 2:].mean(axis=1)])
-    spread = raw.std(axis=0)
-    rows = (raw - raw.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    if len(np.unique(rows, axis=0)) < 2:
-        return np.zeros(len(rows))
-    centres = KMeans(2, n_init=10, random_state=CLUSTERING_SEED).fit(rows).cluster_centers_
-    inside, outside = sorted(centres, key=lambda centre: float(centre[0] + centre[1]))
-    score: Floats = np.linalg.norm(rows - outside, axis=1) - np.linalg.norm(rows - inside, axis=1)
-    return score
 
 
 def _complete_rows(rows: Floats) -> Bools:

@@ -17,7 +17,7 @@ from audit.cards import TargetCard
 from audit.corpus.paraphrases import paraphrase
 from audit.errors import TargetError
 from audit.report.remedies import QueryDefense
-from audit.targets.interface import A, Adaptation, PageViewQuery, Query, Target
+from audit.targets.interface import A, PageViewQuery, Query, Target
 
 N_DIGITS = 6
 """As in the paper: "a short 6-digit random string"."""
@@ -27,8 +27,7 @@ N_DIGITS = 6
 class Reworded(Target):
     """Ask a target another question; the page is laid before it as it comes.
 
-    It answers what a target answers about a question on a page, but for `Adaptation`: who can train the model's weights
-    has the model without the wrapper.
+    It answers what a target answers about a question on a page.
 
     Attributes:
         inner: the target it wraps.
@@ -47,7 +46,7 @@ class Reworded(Target):
     @property
     def answers(self) -> frozenset[type[Query[Any]]]:  # type: ignore[override]
         """The query types that are left."""
-        return _about_questions(self.inner) - {Adaptation}
+        return _about_questions(self.inner)
 
     def ask(self, queries: Sequence[Query[A]]) -> list[A]:
         """See `Target.ask`.

@@ -22,12 +22,11 @@ from audit.extensions.papers.utterance_model import (
     Vocabulary,
     steady_product,
 )
-from audit.targets.adaptation import frozen
 from audit.targets.batching import padded_rows
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import load_whole_model
 from audit.targets.encoded_page import Encoding
-from audit.targets.encoders.forward import DTYPES
+from audit.targets.encoders.forward import DTYPES, frozen
 from audit.targets.interface import (
     BestIntent,
     CompletionLoss,

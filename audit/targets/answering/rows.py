@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -32,7 +32,8 @@ from audit.errors import ManifestError, TargetError
 from audit.targets.answering.reader import Inputs, Reader, Sample
 from audit.targets.batching import STEP, Batch, unless_out_of_memory
 from audit.targets.checkpoint.safety import quiet
-from audit.targets.interface import Adaptation, Answer, AnswerLoss, Query, type_asked
+from audit.targets.encoders.forward import DTYPES
+from audit.targets.interface import Answer, AnswerLoss, Query, type_asked
 
 MOST_ROWS = {"cpu": STEP, "mps": STEP, "cuda": 64}
 """Samples of one forward pass, by kind of device, when they are small."""
@@ -71,6 +72,32 @@ def steady(device: str) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
+
+
+@contextmanager
+def computing(card: TargetCard, head_of: Callable[[], Any]) -> Iterator[None]:
+    """Within, a model computes in its card's dtype, but its head in float32; not to be nested.
+
+    Args:
+        card: the model's.
+        head_of: gives the layer of scores.
+    """
+    if card.dtype == "float32":
+        yield
+        return
+    exact = ExitStack()
+
+    def begin(_: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        exact.enter_context(torch.autocast(card.device, enabled=False))
+        return tuple(value.float() for value in inputs)
+
+    head = head_of()
+    with (
+        head.register_forward_pre_hook(begin),
+        head.register_forward_hook(lambda *_: exact.close(), always_call=True),
+        torch.autocast(card.device, DTYPES[card.dtype]),
+    ):
+        yield
 
 
 def trial_sample() -> Sample:
@@ -180,7 +207,7 @@ class RowTarget(ABC):
     model: Any
     reader: Any
     card: TargetCard
-    answers: frozenset[type[Query[Any]]] = frozenset({Answer, AnswerLoss, Adaptation})
+    answers: frozenset[type[Query[Any]]] = frozenset({Answer, AnswerLoss})
     rows: Batch
 
     @property

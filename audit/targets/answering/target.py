@@ -21,12 +21,10 @@ from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import PageView
 from audit.corpus.removal import cover
 from audit.targets import TABLE, interface
-from audit.targets.adaptation import adapt_to_answer, computing
 from audit.targets.answering import reader as reading
 from audit.targets.answering import rows as batched
 from audit.targets.answering.layout import BOX_SCALE, boxes_of
 from audit.targets.batching import STEP, Batch, bucket_of, unless_out_of_memory
-from audit.targets.checkpoint.loading import is_offloaded
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.families import OpenImage
 
@@ -160,8 +158,6 @@ class AnsweringTarget(batched.RowTarget):
         self.images = images
         if isinstance(reader, reading.TokenReader):
             self.answers |= {interface.TrainingLoss}
-        if is_offloaded(model):  # weights that come and go are not trained
-            self.answers -= {interface.Adaptation}
         self.rows = Batch(batch_rows or batched.rows_for(reader, card.device))
         self._shares = batched.share(reader)
         self._ends = reader.ends | reading.ids_of(model.generation_config.eos_token_id)
@@ -198,7 +194,6 @@ class AnsweringTarget(batched.RowTarget):
         return {
             interface.Answer: self._replies,
             interface.AnswerLoss: self._log_probabilities,
-            interface.Adaptation: lambda asked: [*map(self._adapt, asked)],
             # One query at a time, for memory.
             interface.TrainingLoss: lambda asked: [*map(self._candidate_losses, asked)],
         }
@@ -224,15 +219,6 @@ class AnsweringTarget(batched.RowTarget):
         losses = np.array([-log_probabilities.mean() for log_probabilities in self._each(samples, self.score_answers)])
         means: Floats = losses.reshape(len(pages), -1).mean(axis=1)
         return means
-
-    def _adapt(self, query: interface.Adaptation) -> interface.Adapted:
-        """Return how the model takes to one answer; see `adapt_to_answer`."""
-        sample = reading.Sample(replace(query.view), query.question, query.answer)
-        asked = replace(sample, answer=None)
-        inputs = self._laid(self.reader.taught, [sample], 1)
-        return adapt_to_answer(
-            self.model, inputs, lambda: self._generate([asked], 1)[0].text, query.answer, query.rule, self.computing
-        )
 
     def _each(self, samples: Sequence[reading.Sample], run: Any) -> list[Any]:
         """Return what `run` gives for each sample, in order."""
@@ -373,7 +359,7 @@ class AnsweringTarget(batched.RowTarget):
 
     def computing(self) -> AbstractContextManager[None]:
         """Within, the model computes in the card's dtype, but scores of tokens in float32."""
-        return computing(self.card, self.model.get_output_embeddings)
+        return batched.computing(self.card, self.model.get_output_embeddings)
 
 
 def asked_page(query: interface.Query[Any]) -> AskedPage:

@@ -14,7 +14,7 @@ import torch
 
 from audit.arrays import Floats
 from audit.targets import TABLE
-from audit.targets.batching import Batch, batches, bucket_of, padded_rows, unless_out_of_memory
+from audit.targets.batching import Batch, batches, padded_rows, unless_out_of_memory
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import Family, VisualInputs
 from audit.targets.encoders.heads import running
@@ -109,13 +109,6 @@ class Forward:
 
         for rows, states in self._run_batches([len(page.ids) for page in pages], run):
             yield rows, states[: sum(len(places[row]) for row in rows)]
-
-    def exact(self, page: Encoding) -> torch.Tensor:
-        """Return the last hidden states of one page, (1, n_padded_tokens, n_hidden), float32; differentiable."""
-        bucket = bucket_of(len(page.ids), self._n_appended)
-        with torch.no_grad():
-            inputs = self._padded([page], bucket, 1)
-        return self._last_states(inputs)[:, : padded_rows(bucket)]
 
     def gradients(
         self, pages: Sequence[Encoding], judge: Judge, change: Change = lambda _, embedded: embedded
@@ -255,3 +248,16 @@ def outputs_of(module: torch.nn.Module) -> Iterator[list[Any]]:
     seen: list[Any] = []
     with module.register_forward_hook(lambda *given: seen.append(given[-1])):
         yield seen
+
+
+@contextmanager
+def frozen(model: torch.nn.Module) -> Iterator[None]:
+    """Within, no parameter of the model asks for a gradient."""
+    asking = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    for parameter in asking:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in asking:
+            parameter.requires_grad_(True)

@@ -83,7 +83,7 @@ def answering(module: nn.Module, output: Any) -> AbstractContextManager[None]:
 
 
 HeadName = Literal["mlm", "token-classification", "document-classification", "spade-extraction", "spade-linking"]
-LOSSES: frozenset[Any] = frozenset({asked.TrainingLoss, asked.CompletionLoss, asked.RelaxedLoss, asked.PageAdaptation})
+LOSSES: frozenset[Any] = frozenset({asked.TrainingLoss, asked.CompletionLoss, asked.RelaxedLoss})
 """What every head with a training loss over tokens answers."""
 
 

@@ -15,7 +15,6 @@ from audit.arrays import Floats, Ints
 from audit.cards import TargetCard
 from audit.corpus.documents import Document
 from audit.targets import interface
-from audit.targets.adaptation import adapt, adapted_layer, share_right
 from audit.targets.batching import in_blocks
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.encoding import Encoder, unknown_labels
@@ -77,7 +76,6 @@ class EncoderTarget:
             interface.TagProbabilities: self._tag_probabilities,
             interface.BestLinks: self._best_links,
             interface.BestClass: self._best_classes,
-            interface.PageAdaptation: lambda asked: enumerate(self._adapt(query.page, query.rule) for query in asked),
         }
         # Vocabularies are often padded: the model's last outputs may stand for no token at all.
         padding = range(len(tokenizer), model.config.vocab_size)
@@ -181,19 +179,6 @@ class EncoderTarget:
         for rows, hidden in self.forward.hidden([len(page.ids) for page in pages], pages.__getitem__):
             own = [pages[row] for row in rows]
             yield rows, hidden, own + own[:1] * (len(hidden) - len(rows))
-
-    def _adapt(self, page: Encoding, rule: interface.AdaptationRule) -> interface.Adapted:
-        """Return how the model takes to one page when the last dense layer of its encoder is trained on it.
-
-        DocMIA trains a layer of a generative model. In float32, whatever the encoder computes in.
-        """
-        with adapted_layer(self.model, self.family.encoder, self.forward, page) as parameters:
-            return adapt(
-                parameters,
-                lambda: sum_of_losses(self.head.costs(self.model, self.forward.exact(page), [page])),
-                lambda: share_right(self.head, self.model, self.forward.exact(page), page),
-                rule,
-            )
 
 
 def best_first(scores: Floats, n: int) -> Ints:
