@@ -36,7 +36,7 @@ from transformers import BertModel, LayoutLMConfig, LayoutLMForMaskedLM
 from audit import record as records
 from audit.attacks.reconstruction import Reconstruction
 from audit.attacks.reconstruction.attack import N_ATTEMPTS
-from audit.attacks.reconstruction.cdmi import JudgedCandidates, MaskedModel, Proposals
+from audit.attacks.reconstruction.cdmi import JudgedCandidates, Proposals
 from audit.case import Case
 from audit.cli.console import Reporter
 from audit.corpus import manifest
@@ -48,7 +48,6 @@ from audit.references.recipes import Recipe, starting_model
 from audit.targets.checkpoint.loading import load_tokenizer
 from audit.targets.encoded_page import WHITE, Encoding, Pixels
 from audit.targets.encoders.loading import load
-from audit.targets.interface import Target
 from audit.workflows.options import ScanOptions
 from audit.workflows.scan import claim_folder, run_scan
 from audit.workflows.setup import ScanSetup, open_scan
@@ -80,10 +79,8 @@ def with_noise(page: Encoding) -> Encoding:
 class NoisyPictures(Reconstruction):
     """Reconstruct with noise in place of the page's image (Dentan et al. 2024, section 6.2)."""
 
-    def _attacker(
-        self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]
-    ) -> MaskedModel | JudgedCandidates:
-        return super()._attacker(case, target, with_noise(page), positions)
+    def _attacker(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> JudgedCandidates:
+        return super()._attacker(case, with_noise(page), positions)
 
     def _from_public(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> Proposals:
         return super()._from_public(case, with_noise(page), positions)

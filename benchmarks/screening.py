@@ -30,7 +30,7 @@ from audit.arrays import Floats, Ints
 from audit.attacks.budget import sample
 from audit.attacks.interface import ask_all
 from audit.attacks.reconstruction import Reconstruction
-from audit.attacks.reconstruction.cdmi import JudgedCandidates, MaskedModel, Prefix
+from audit.attacks.reconstruction.cdmi import JudgedCandidates, Prefix
 from audit.attacks.reconstruction.methods import SHIPPED, PrefixKnowledge, Rule, most_likely
 from audit.attacks.reconstruction.table import DEFAULT
 from audit.case import Case, References
@@ -142,10 +142,8 @@ class Screened(Reconstruction):
 
     n_exact: int = 1
 
-    def _attacker(
-        self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]
-    ) -> MaskedModel | JudgedCandidates:
-        return ScreenedCandidates(self._from_public(case, page, positions), target, n_exact=self.n_exact)
+    def _attacker(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> JudgedCandidates:
+        return ScreenedCandidates(self._from_public(case, page, positions), case.target, n_exact=self.n_exact)
 
 
 def screened(attack: Reconstruction, n_exact: int) -> Screened:
@@ -251,10 +249,8 @@ class WatchedAttack(Reconstruction):
         """See `Reconstruction.rules`."""
         return {DEFAULT: SHIPPED}
 
-    def _attacker(
-        self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]
-    ) -> MaskedModel | JudgedCandidates:
-        return Watched(self._from_public(case, page, positions), target, seen=self.seen)
+    def _attacker(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> JudgedCandidates:
+        return Watched(self._from_public(case, page, positions), case.target, seen=self.seen)
 
 
 def judge_estimates(case: Case, attack: Reconstruction, trials: Sequence[Trial], kept: Sequence[int]) -> dict[str, Any]:

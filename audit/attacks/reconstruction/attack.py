@@ -25,7 +25,7 @@ from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.record import Reason, Result
 from audit.targets import OWN_VOCABULARIES
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import AnswerLoss, FillMask, Target, TrainingLoss
+from audit.targets.interface import AnswerLoss, FillMask, TrainingLoss
 
 N_ATTEMPTS = 8
 """Under every budget."""
@@ -152,9 +152,9 @@ class Reconstruction(Attack):
         field = field_of(case, trial, self.min_tokens, self.max_tokens)
         assert field.page is not None
         page = field.scrubbed()
-        attacker = self._attacker(case, case.target, page, field.positions)
+        attacker = self._attacker(case, page, field.positions)
         # Where both take their candidates from the public model, what is known of a prefix serves both.
-        shared = isinstance(attacker, cdmi.JudgedCandidates)
+        shared = not isinstance(attacker, cdmi.MaskedModel)
         public = cdmi.Alone(attacker.proposals if shared else self._from_public(case, page, field.positions))
         sources = rng.spawn(2 * len(self.rules) + 1)
         found: dict[str, tuple[cdmi.Reconstructed, cdmi.Reconstructed]] = {}
@@ -184,15 +184,13 @@ class Reconstruction(Attack):
             "unusable": attack.unusable,
         }
 
-    def _attacker(
-        self, case: Case, target: Target, page: Encoding, positions: tuple[int, ...]
-    ) -> cdmi.MaskedModel | cdmi.JudgedCandidates:
+    def _attacker(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> cdmi.JudgedCandidates:
         """Choose the attacker: a target with a masked-language-model head needs no help from the public model."""
         public = case.references.auxiliary
         assert public is not None
-        if FillMask in target.answers:
-            return cdmi.MaskedModel(cdmi.Proposals(target, page, positions, self.n_candidates), public)
-        return cdmi.JudgedCandidates(self._from_public(case, page, positions), target)
+        if FillMask in case.target.answers:
+            return cdmi.MaskedModel(cdmi.Proposals(case.target, page, positions, self.n_candidates), public)
+        return cdmi.JudgedCandidates(self._from_public(case, page, positions), case.target)
 
     def _from_public(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> cdmi.Proposals:
         assert case.references.auxiliary is not None

@@ -1,8 +1,8 @@
 """Algorithm 2 of the paper: from a scrubbed page to attempts at its field, token by token."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator as Rng
@@ -13,10 +13,9 @@ from audit.attacks.measuring import memory_of
 from audit.attacks.reconstruction.methods import Node, PrefixKnowledge, Rule, Shot
 from audit.engine.interface import Request
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import CandidateLogits, Candidates, FillMask, Query, Target, TrainingLoss
+from audit.targets.interface import CandidateLogits, Candidates, FillMask, Target, TrainingLoss
 
 Prefix = tuple[int, ...]
-Asked = Callable[[Mapping[Prefix, Candidates]], Generator[Request, Any, list[Floats]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,24 +49,6 @@ class Proposals:
         self._known.update(zip(unknown, answers, strict=True))
         return [self._known[prefix] for prefix in prefixes]
 
-    def queries(
-        self, kind: type[TrainingLoss] | type[CandidateLogits], candidates: Mapping[Prefix, Candidates]
-    ) -> list[Query[Floats]]:
-        """Return a query about the candidates after each prefix."""
-        return [
-            kind(self.page_after(prefix), self.positions[len(prefix)], found.ids)
-            for prefix, found in candidates.items()
-        ]
-
-    def read(
-        self, known: dict[Prefix, Floats], prefixes: Sequence[Prefix], asked: Asked
-    ) -> Generator[Request, Any, list[tuple[Candidates, Floats]]]:
-        """Return the candidates after each prefix, and what a model says of them, which is asked once a prefix."""
-        candidates = yield from self.after(prefixes)
-        new = {prefix: found for prefix, found in zip(prefixes, candidates, strict=True) if prefix not in known}
-        known.update(zip(new, (yield from asked(new)), strict=True))
-        return [(found, known[prefix]) for prefix, found in zip(prefixes, candidates, strict=True)]
-
 
 @dataclass(frozen=True, eq=False)
 class Alone:
@@ -84,42 +65,39 @@ class Alone:
 class JudgedCandidates:
     """Step 2: the public model proposes, and the target's training loss is read with every candidate, once a prefix."""
 
+    query: ClassVar[type[TrainingLoss] | type[CandidateLogits]] = TrainingLoss
+    answer: ClassVar[str] = "losses"
     proposals: Proposals
     target: Target
-    _losses: dict[Prefix, Floats] = field(default_factory=dict)
+    _answers: dict[Prefix, Floats] = field(default_factory=dict)
 
     def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
         """Return what it knows of the candidates after each of these prefixes, which are of one length."""
-        read = yield from self.proposals.read(self._losses, prefixes, self._asked)
-        return [PrefixKnowledge(found.ids, found.logits, losses) for found, losses in read]
+        proposed = dict(zip(prefixes, (yield from self.proposals.after(prefixes)), strict=True))
+        new = {prefix: found for prefix, found in proposed.items() if prefix not in self._answers}
+        self._answers.update(zip(new, (yield from self._asked(new)), strict=True))
+        known = ((proposed[prefix], {self.answer: self._answers[prefix]}) for prefix in prefixes)
+        return [PrefixKnowledge(found.ids, found.logits, **answer) for found, answer in known]
 
     def read_at(self, prefix: Prefix) -> Floats:
         """Return the losses after a prefix; if it was not asked about, after the first other prefix of its length."""
-        found = self._losses.get(prefix)
-        return self._losses[min(one for one in self._losses if len(one) == len(prefix))] if found is None else found
+        found = self._answers.get(prefix)
+        return self._answers[min(one for one in self._answers if len(one) == len(prefix))] if found is None else found
 
     def _asked(self, candidates: Mapping[Prefix, Candidates]) -> Generator[Request, Any, list[Floats]]:
-        return ask_all(self.target, self.proposals.queries(TrainingLoss, candidates))
+        page, positions = self.proposals.page_after, self.proposals.positions
+        queries = [self.query(page(prefix), positions[len(prefix)], found.ids) for prefix, found in candidates.items()]
+        return ask_all(self.target, queries)
 
 
-@dataclass(frozen=True, eq=False)
-class MaskedModel:
+class MaskedModel(JudgedCandidates):
     """A masked language model under attack proposes and decides alone (section 4.3).
 
-    The public model only says how likely the candidates are to it, for the membership scores.
+    Its `target` is the public model, which only says how likely the candidates are to it, for the membership scores.
     """
 
-    proposals: Proposals
-    public: Target
-    _logits: dict[Prefix, Floats] = field(default_factory=dict)
-
-    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
-        """Return what it knows of the candidates after each of these prefixes, which are of one length."""
-        read = yield from self.proposals.read(self._logits, prefixes, self._asked)
-        return [PrefixKnowledge(found.ids, found.logits, public=public) for found, public in read]
-
-    def _asked(self, candidates: Mapping[Prefix, Candidates]) -> Generator[Request, Any, list[Floats]]:
-        return ask_all(self.public, self.proposals.queries(CandidateLogits, candidates))
+    query = CandidateLogits
+    answer = "public"
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +114,7 @@ class PlantedMemory:
         truth: the field's tokens.
     """
 
-    attacker: JudgedCandidates | MaskedModel
+    attacker: JudgedCandidates
     truth: Prefix
 
     @property
@@ -157,7 +135,7 @@ class PlantedMemory:
         return PrefixKnowledge(found.ids, found.logits, np.maximum(losses - true * memory_of(losses), 0.0))
 
 
-Player = Alone | JudgedCandidates | MaskedModel | PlantedMemory
+Player = Alone | JudgedCandidates | PlantedMemory
 """Whoever reconstructs."""
 
 
