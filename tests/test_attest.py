@@ -37,12 +37,12 @@ def write_keys(folder: Path) -> tuple[Path, Path]:
 
 
 @pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def keys(tmp_path_factory):
     return write_keys(tmp_path_factory.mktemp("keys"))
 
 
 @pytest.fixture(scope="module")
-def signed(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path, keys: tuple[Path, Path]) -> Path:
+def signed(tmp_path_factory, tiny_corpus, keys):
     """A report folder with a signed attestation; read only."""
     out = attested.folder(tmp_path_factory.mktemp("signed"), tiny_corpus)
     attest(out, keys[0])
@@ -50,7 +50,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path, keys: tu
 
 
 @pytest.fixture
-def out(signed: Path, tmp_path: Path) -> Path:
+def out(signed, tmp_path):
     return shutil.copytree(signed, tmp_path / "out")
 
 
@@ -68,7 +68,7 @@ def differs(folder: Path, public: Path | None, **more: Any) -> bool:
     return bool(found.differences)
 
 
-def test_a_statement_names_everything_that_the_verdict_is_about(signed: Path) -> None:
+def test_a_statement_names_everything_that_the_verdict_is_about(signed):
     statement = statement_of(signed)
     assert statement["_type"] == "https://in-toto.io/Statement/v1"
     assert statement["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
@@ -86,7 +86,7 @@ def test_a_statement_names_everything_that_the_verdict_is_about(signed: Path) ->
     assert predicate["docauditVerdict"].get("findingsOutsidePolicy", []) == outside
 
 
-def test_what_was_attested_is_verified(signed: Path, keys: tuple[Path, Path]) -> None:
+def test_what_was_attested_is_verified(signed, keys):
     model, data = signed.parent / "model", signed.parent / "data"
     result = docaudit("verify", signed, "--pub", keys[1], "--model", model, "--data", data)
     assert result.exit_code == 0, result.output
@@ -96,9 +96,7 @@ def test_what_was_attested_is_verified(signed: Path, keys: tuple[Path, Path]) ->
 
 
 @pytest.mark.parametrize(("exit_code", "warned", "expected"), [(0, False, "PASSED"), (0, True, "WARNED")])
-def test_a_result_is_passed_only_without_anything_to_warn_of(
-    exit_code: int, warned: bool, expected: str, signed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_result_is_passed_only_without_anything_to_warn_of(exit_code, warned, expected, signed, monkeypatch):
     record = records.read(signed)
     verdict = policies.evaluate(record, read_declared(record.policy), policies.today())  # type: ignore[arg-type]
     outcome = "waived" if warned else "passed"
@@ -113,14 +111,14 @@ def test_a_result_is_passed_only_without_anything_to_warn_of(
 
 
 @pytest.mark.parametrize("name", ["record.json", "report.pdf", "report.html"])
-def test_a_changed_byte_is_named_by_its_file(name: str, out: Path, keys: tuple[Path, Path]) -> None:
+def test_a_changed_byte_is_named_by_its_file(name, out, keys):
     (out / name).write_bytes((out / name).read_bytes() + (b"\n" if name != "record.json" else b" "))
     result = docaudit("verify", out, "--pub", keys[1])
     assert result.exit_code == 10, result.output
     assert f"DIFFERS: {name} is not what was attested" in result.output
 
 
-def test_a_file_that_is_gone_or_came_later_is_named(out: Path, keys: tuple[Path, Path]) -> None:
+def test_a_file_that_is_gone_or_came_later_is_named(out, keys):
     (out / "report.html").unlink()
     (out / "report-final.pdf").write_bytes(b"%PDF-1.7")
     (out / "measurements.csv").write_text("attack,metric,value\n")
@@ -132,7 +130,7 @@ def test_a_file_that_is_gone_or_came_later_is_named(out: Path, keys: tuple[Path,
     assert "files that the attestation says nothing of: report-final.pdf" in found.notes
 
 
-def test_another_model_or_data_set_is_named(signed: Path, keys: tuple[Path, Path], tmp_path: Path) -> None:
+def test_another_model_or_data_set_is_named(signed, keys, tmp_path):
     model = shutil.copytree(signed.parent / "model", tmp_path / "model")
     (model / "model.safetensors").write_bytes(b"other weights")
     data = shutil.copytree(signed.parent / "data", tmp_path / "data")
@@ -144,7 +142,7 @@ def test_another_model_or_data_set_is_named(signed: Path, keys: tuple[Path, Path
     ]
 
 
-def test_a_report_that_embeds_another_record_is_named(out: Path, keys: tuple[Path, Path]) -> None:
+def test_a_report_that_embeds_another_record_is_named(out, keys):
     policy = records.read(out).policy
     assert policy is not None
     attested.pdf(out / "report.pdf", {"record.json": b"{}", "policy.toml": policy.toml.encode()})
@@ -158,7 +156,7 @@ def test_a_report_that_embeds_another_record_is_named(out: Path, keys: tuple[Pat
     assert "report.pdf embeds no record, so that nothing in it was compared" in found.notes
 
 
-def test_a_verdict_that_was_talked_green_is_not_what_follows(out: Path, keys: tuple[Path, Path]) -> None:
+def test_a_verdict_that_was_talked_green_is_not_what_follows(out, keys):
     # Signed by the owner of the key, and still not what the record says under the policy that it declares.
     statement = statement_of(out)
     statement["predicate"]["result"] = "PASSED"
@@ -169,14 +167,14 @@ def test_a_verdict_that_was_talked_green_is_not_what_follows(out: Path, keys: tu
     assert "DIFFERS: result is not what follows from the record: PASSED, not FAILED" in result.output
 
 
-def test_the_key_of_somebody_else_signs_nothing(signed: Path, tmp_path: Path) -> None:
+def test_the_key_of_somebody_else_signs_nothing(signed, tmp_path):
     _, other = write_keys(tmp_path)
     result = docaudit("verify", signed, "--pub", other)
     assert result.exit_code == 10
     assert "DIFFERS: the attestation is not signed by this key" in result.output
 
 
-def test_without_a_key_the_statement_is_bare_and_says_so(out: Path, keys: tuple[Path, Path]) -> None:
+def test_without_a_key_the_statement_is_bare_and_says_so(out, keys):
     result = docaudit("attest", out)
     assert (result.exit_code, "not signed" in result.output) == (0, True)
     assert json.loads((out / FILE_NAME).read_text())["_type"] == "https://in-toto.io/Statement/v1"
@@ -189,14 +187,14 @@ EARLIER = Path(__file__).with_name("attested_by_0.13.intoto.jsonl")
 """What docaudit 0.13 signed with its own DSSE code; the key lies beside it."""
 
 
-def test_a_signature_of_an_earlier_version_is_still_verified(keys: tuple[Path, Path]) -> None:
+def test_a_signature_of_an_earlier_version_is_still_verified(keys):
     sealed = unseal(EARLIER.read_bytes(), "earlier")
     assert sealed.statement.digests == {"record.json": {"sha256": "0" * 64}}
     assert is_signed_by(sealed, read_public_key(EARLIER.with_name("attested_by_0.13.pem")))
     assert not is_signed_by(sealed, read_public_key(keys[1]))
 
 
-def test_what_is_no_key_is_refused(out: Path, tmp_path: Path) -> None:
+def test_what_is_no_key_is_refused(out, tmp_path):
     rsa = tmp_path / "rsa.pem"
     rsa.write_text("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
     for path in (rsa, tmp_path / "none.pem"):
@@ -207,7 +205,7 @@ def test_what_is_no_key_is_refused(out: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "rsa.pem"], "no key is made on the way"
 
 
-def test_without_the_extra_the_way_to_it_is_named(out: Path, keys: tuple[Path, Path], monkeypatch: Any) -> None:
+def test_without_the_extra_the_way_to_it_is_named(out, keys, monkeypatch):
     import sys
 
     for name in ("securesystemslib.signer", "pypdf"):
@@ -218,13 +216,13 @@ def test_without_the_extra_the_way_to_it_is_named(out: Path, keys: tuple[Path, P
         assert refused.value.hint == "pip install 'docaudit[attest]'"
 
 
-def test_a_record_without_a_policy_is_not_attested(out: Path) -> None:
+def test_a_record_without_a_policy_is_not_attested(out):
     records.write(replace(records.read(out), policy=None), out / "record.json")
     with pytest.raises(RecordError, match="declares no policy"):
         attest(out)
 
 
-def test_a_declared_policy_is_read_whatever_is_shipped_now(signed: Path) -> None:
+def test_a_declared_policy_is_read_whatever_is_shipped_now(signed):
     declared = records.read(signed).policy
     assert declared is not None
     older = replace(declared, toml=declared.toml + "\n# of an older version\n")
@@ -239,7 +237,7 @@ def test_a_declared_policy_is_read_whatever_is_shipped_now(signed: Path) -> None
             read_declared(replace(declared, toml=toml))
 
 
-def test_a_verdict_of_a_day_to_come_is_none(out: Path, keys: tuple[Path, Path]) -> None:
+def test_a_verdict_of_a_day_to_come_is_none(out, keys):
     statement = statement_of(out)
     for day in ((policies.today() + dt.timedelta(days=9)).isoformat(), "soon", None):
         statement["predicate"]["docauditVerdict"]["evaluated"] = day
@@ -247,7 +245,7 @@ def test_a_verdict_of_a_day_to_come_is_none(out: Path, keys: tuple[Path, Path]) 
         assert differs(out, keys[1])
 
 
-def test_a_verdict_of_a_day_before_the_scan_is_none(out: Path, keys: tuple[Path, Path]) -> None:
+def test_a_verdict_of_a_day_before_the_scan_is_none(out, keys):
     """Its signer may have a record, a key and a clock that is years behind."""
     statement = statement_of(out)
     for day, known in (("2020-01-01", False), ("2026-03-01", False), ("2026-03-02", True)):
@@ -289,9 +287,7 @@ def mutate(content: Any, rng: random.Random) -> Any:
 
 
 @pytest.mark.parametrize("first", range(0, 4 * MUTATIONS, MUTATIONS))
-def test_no_change_of_a_record_or_of_its_attestation_goes_unseen(
-    signed: Path, out: Path, keys: tuple[Path, Path], first: int
-) -> None:
+def test_no_change_of_a_record_or_of_its_attestation_goes_unseen(signed, out, keys, first):
     whole = {name: (out / name).read_bytes() for name in ("record.json", FILE_NAME, "report.pdf", "report.html")}
     record, statement = json.loads(whole["record.json"]), statement_of(out)
     envelope, unseen = json.loads(whole[FILE_NAME]), []

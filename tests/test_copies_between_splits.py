@@ -51,7 +51,7 @@ def decided(record: AuditRecord, attack: str, metric: str) -> policies.Decision:
 
 
 @pytest.mark.slow
-def test_a_leaky_model_does_not_pass_because_held_out_documents_are_copies_of_members(tmp_path: Path) -> None:
+def test_a_leaky_model_does_not_pass_because_held_out_documents_are_copies_of_members(tmp_path):
     data = with_copies(LETTERS / "data", tmp_path / "data", 1.0)
     record = scanned(LETTERS / "model", data, tmp_path / "out", only=("membership",), budget="standard")
     (result,) = record.attacks
@@ -71,7 +71,7 @@ def options(checkpoints: Any, data: Path, out: Path, **changed: Any) -> ScanOpti
     return ScanOptions(checkpoints("layoutlm", "token-classification"), data, out, budget="quick", **given)
 
 
-def test_a_few_copies_are_left_out_and_counted(checkpoints: Any, tmp_path: Path) -> None:
+def test_a_few_copies_are_left_out_and_counted(checkpoints, tmp_path):
     data = with_copies(tiny.corpus(tmp_path / "own", members=8, heldout=40), tmp_path / "data", 0.05)
     opened = open_scan(options(checkpoints, data, tmp_path / "out"))
     assert {document.id for document in opened.whole.documents} - {
@@ -90,7 +90,7 @@ def test_a_few_copies_are_left_out_and_counted(checkpoints: Any, tmp_path: Path)
     assert result.confounded is None
 
 
-def test_a_plan_says_that_copies_confound_what_is_compared(tmp_path: Path) -> None:
+def test_a_plan_says_that_copies_confound_what_is_compared(tmp_path):
     corpus, policy = manifests.load(with_copies(LETTERS / "data", tmp_path / "data", 1.0)), policies.load("default")
     found = plan.plan_limits(corpus, policy, "standard", at_most(corpus, "standard"), {}, find_copies(corpus))
     outcomes = {(one.attack, one.metric): (one.outcome, one.reason) for one in found.limits}
@@ -104,7 +104,7 @@ def cut(image: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["inspect", "plan"])
-def test_pages_that_cannot_be_decoded_are_all_named_before_a_scan(command: str, tmp_path: Path) -> None:
+def test_pages_that_cannot_be_decoded_are_all_named_before_a_scan(command, tmp_path):
     data = tiny.corpus(tmp_path / "data", images=True)
     for name in ("m1", "h2"):
         cut(data / manifests.load(data).document(name).image)  # type: ignore[operator]
@@ -114,9 +114,7 @@ def test_pages_that_cannot_be_decoded_are_all_named_before_a_scan(command: str, 
     assert re.search(r"document m1: .*\(2 times, also document h2\)", line), line
 
 
-def test_a_page_that_is_damaged_during_a_scan_ends_its_attack_and_no_other(
-    checkpoints: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_that_is_damaged_during_a_scan_ends_its_attack_and_no_other(checkpoints, tmp_path, monkeypatch):
     data = tiny.corpus(tmp_path / "data", images=True)
     opened = open_scan(options(checkpoints, data, tmp_path / "out", only=("reconstruction", "membership")))
     cut(data / opened.corpus.document("m1").image)  # type: ignore[operator]
@@ -134,9 +132,7 @@ def test_a_page_that_is_damaged_during_a_scan_ends_its_attack_and_no_other(
     assert "document m1" in (opened.options.evidence / "failure-reconstruction.txt").read_text()
 
 
-def test_a_disk_that_cannot_be_written_ends_the_scan(
-    checkpoints: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_cannot_be_written_ends_the_scan(checkpoints, tmp_path, monkeypatch):
     opened = open_scan(options(checkpoints, tiny.corpus(tmp_path / "data"), tmp_path / "out"))
 
     def full(*_: Any) -> None:
@@ -147,7 +143,7 @@ def test_a_disk_that_cannot_be_written_ends_the_scan(
         run_scan(opened, SILENT)
 
 
-def test_a_worker_elsewhere_leaves_out_the_same_documents(checkpoints: Any, tmp_path: Path) -> None:
+def test_a_worker_elsewhere_leaves_out_the_same_documents(checkpoints, tmp_path):
     data = with_copies(tiny.corpus(tmp_path / "own", members=8, heldout=40, images=True), tmp_path / "data", 0.05)
     opened = open_scan(options(checkpoints, data, tmp_path / "out"))
     (attack,) = opened.attacks
@@ -157,7 +153,7 @@ def test_a_worker_elsewhere_leaves_out_the_same_documents(checkpoints: Any, tmp_
     assert len(opened.corpus.documents) == len(manifests.load(data).documents) - 2
 
 
-def test_inspect_warns_of_copies(tmp_path: Path) -> None:
+def test_inspect_warns_of_copies(tmp_path):
     said = " ".join(docaudit("inspect", with_copies(LETTERS / "data", tmp_path / "data", 0.5)).output.split())
     assert "38 held-out documents are copies, or nearly, of 38 member ones" in said
     assert "38 of 75 unseen documents are copies of training documents" in said

@@ -32,12 +32,12 @@ def written(folder: Path, made: tuple[Document, ...]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+def corpus(tmp_path_factory):
     return load_corpus(written(tmp_path_factory.mktemp("pages"), documents()))
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(tmp_path_factory):
     return encoder_zoo.write_encoder(tmp_path_factory.mktemp("model"), "deberta-v2", "document-classification")
 
 
@@ -57,7 +57,7 @@ class Fixed:
         ]
 
 
-def test_accuracy_is_measured_against_naming_the_commonest_class(corpus: Corpus, model: Path) -> None:
+def test_accuracy_is_measured_against_naming_the_commonest_class(corpus, model):
     target = load(model)
     assert target.card.architecture == "DeBERTa-v2, document classification"
     (measured,) = usefulness(Fixed(target, {0, 1, 2, 5}), corpus, 0)
@@ -67,8 +67,8 @@ def test_accuracy_is_measured_against_naming_the_commonest_class(corpus: Corpus,
 
 
 def test_pages_of_a_class_that_the_model_lacks_are_counted_and_left_out_and_refused_where_no_member_is_left(
-    model: Path, tmp_path: Path
-) -> None:
+    model, tmp_path
+):
     made, task = list(documents()), Task("document-classification", (*encoder_zoo.CLASSES, "memo"))
     manifest = Manifest(schema=1, name="pages", task=task, membership=Membership("random"))
     for place, split in ((12, "heldout"), (2, "member")):
@@ -93,9 +93,7 @@ def test_pages_of_a_class_that_the_model_lacks_are_counted_and_left_out_and_refu
         check(target_of(model, corpus), corpus)
 
 
-def test_a_tagger_is_not_audited_as_a_classifier_nor_the_other_way_round(
-    corpus: Corpus, model: Path, tiny_corpus: Path, tmp_path: Path
-) -> None:
+def test_a_tagger_is_not_audited_as_a_classifier_nor_the_other_way_round(corpus, model, tiny_corpus, tmp_path):
     tagger = target_of(encoder_zoo.write_encoder(tmp_path, "bert"), replace(corpus, manifest=labelled(corpus, ())))
     with pytest.raises(TargetError, match=r"token classification .*task.kind = .document-classification"):
         check(tagger, corpus)

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 from typing import Any
 
 import attested
@@ -20,16 +19,16 @@ Content = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def scanned(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Path) -> Path:
+def scanned(tmp_path_factory, tiny_corpus):
     return attested.folder(tmp_path_factory.mktemp("scanned"), tiny_corpus)
 
 
 @pytest.fixture
-def content(scanned: Path) -> Content:
+def content(scanned):
     return json.loads((scanned / "record.json").read_text())  # type: ignore[no-any-return]
 
 
-def test_gate_prints_the_model_the_date_and_the_policy(scanned: Path) -> None:
+def test_gate_prints_the_model_the_date_and_the_policy(scanned):
     record = records.read(scanned)
     assert record.policy is not None
     printed = docaudit("gate", scanned).output
@@ -42,7 +41,7 @@ def test_gate_prints_the_model_the_date_and_the_policy(scanned: Path) -> None:
         assert part in printed
 
 
-def test_gate_refuses_the_record_of_another_model_or_data_set(scanned: Path, tmp_path: Path) -> None:
+def test_gate_refuses_the_record_of_another_model_or_data_set(scanned, tmp_path):
     model, data = scanned.parent / "model", scanned.parent / "data"
     assert docaudit("gate", scanned, "--model", model, "--data", data).exit_code == 10
     (tmp_path / "evidence").mkdir()
@@ -62,7 +61,7 @@ def test_gate_refuses_the_record_of_another_model_or_data_set(scanned: Path, tmp
     assert (result.exit_code, "the record is of another data set" in result.output) == (2, True)
 
 
-def test_gate_hashes_a_model_without_any_library_of_models(scanned: Path) -> None:
+def test_gate_hashes_a_model_without_any_library_of_models(scanned):
     script = (
         "import sys; from pathlib import Path; from audit.workflows.gate import gate_record\n"
         f"gate_record(Path({str(scanned)!r}), 'default', Path({str(scanned.parent / 'model')!r}), "
@@ -84,9 +83,7 @@ PLACES = ("target.name", "corpus.name", "timing.started", "policy.name", "corpus
 
 
 @pytest.mark.parametrize("place", [*PLACES, "attestation", "policy"])
-def test_no_text_of_a_file_writes_a_verdict_on_the_terminal(
-    place: str, scanned: Path, content: Content, tmp_path: Path
-) -> None:
+def test_no_text_of_a_file_writes_a_verdict_on_the_terminal(place, scanned, content, tmp_path):
     if place == "attestation":
         attest(scanned, out=tmp_path / FILE_NAME)
         statement = json.loads((tmp_path / FILE_NAME).read_text())
@@ -109,7 +106,7 @@ def test_no_text_of_a_file_writes_a_verdict_on_the_terminal(
         assert is_clean(result.output)
 
 
-def test_gate_and_verify_name_weights_and_code_that_were_not_scanned(scanned: Path, tmp_path: Path) -> None:
+def test_gate_and_verify_name_weights_and_code_that_were_not_scanned(scanned, tmp_path):
     model = shutil.copytree(scanned.parent / "model", tmp_path / "model")
     for name in ("optimizer.pt", "training_args.bin", "rng_state.pth"):
         (model / name).write_bytes(b"left over from the training")
@@ -135,7 +132,7 @@ def test_gate_and_verify_name_weights_and_code_that_were_not_scanned(scanned: Pa
     assert any("modeling_evil.py, onnx/model.onnx" in note for note in notes)
 
 
-def test_gate_refuses_code_that_the_configuration_runs(scanned: Path, content: Content, tmp_path: Path) -> None:
+def test_gate_refuses_code_that_the_configuration_runs(scanned, content, tmp_path):
     model = shutil.copytree(scanned.parent / "model", tmp_path / "model")
     (model / "config.json").write_text('{"model_type": "layoutlm", "auto_map": {"AutoModel": "modeling_evil.Evil"}}')
     files = hash_files(model)

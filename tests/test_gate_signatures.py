@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import attested
 import pytest
@@ -16,18 +15,18 @@ from audit.workflows.attest import attest
 
 
 @pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def keys(tmp_path_factory):
     return write_keys(tmp_path_factory.mktemp("keys"))
 
 
 @pytest.fixture
-def out(tmp_path: Path, tiny_corpus: Path) -> Path:
+def out(tmp_path, tiny_corpus):
     """A report folder, with the model beside it."""
     return attested.folder(tmp_path, tiny_corpus)
 
 
 @pytest.fixture
-def lenient(tmp_path: Path) -> Path:
+def lenient(tmp_path):
     """A policy that the record of `out` meets."""
     return write_policy(tmp_path / "lenient.toml", "reconstruction excess_pr.unique max = 0.99", name="lenient")
 
@@ -37,7 +36,7 @@ def gate(*arguments: object) -> tuple[int, str]:
     return ran.exit_code, " ".join(ran.output.split())
 
 
-def test_a_pass_of_a_record_that_nobody_signed_says_so_in_every_format(out: Path, lenient: Path) -> None:
+def test_a_pass_of_a_record_that_nobody_signed_says_so_in_every_format(out, lenient):
     code, said = gate(out, "--policy", lenient)
     assert code == 0
     assert "unsigned: nobody vouches for this record" in said
@@ -45,16 +44,14 @@ def test_a_pass_of_a_record_that_nobody_signed_says_so_in_every_format(out: Path
         assert "unsigned: nobody vouches for this record" in gate(out, "--policy", lenient, "--format", form)[1]
 
 
-def test_an_attestation_alone_vouches_for_nothing(out: Path, lenient: Path, keys: tuple[Path, Path]) -> None:
+def test_an_attestation_alone_vouches_for_nothing(out, lenient, keys):
     for key in (None, keys[0]):
         attest(out, key)
         assert "unsigned" in gate(out, "--policy", lenient)[1]
 
 
 @pytest.mark.parametrize("record", ["folder", "file"])
-def test_a_record_with_a_verified_signature_is_gated(
-    record: str, out: Path, lenient: Path, keys: tuple[Path, Path]
-) -> None:
+def test_a_record_with_a_verified_signature_is_gated(record, out, lenient, keys):
     attest(out, keys[0])
     code, said = gate(out if record == "folder" else out / "record.json", "--policy", lenient, "--pub", keys[1])
     assert code == 0
@@ -79,9 +76,7 @@ def edited(out: Path) -> None:
         (lambda out: (out / FILE_NAME).write_text((out / FILE_NAME).read_text().replace("A", "B", 1)), FILE_NAME),
     ],
 )
-def test_with_a_key_a_record_without_its_signature_is_refused(
-    break_it: Any, said: str, out: Path, lenient: Path, keys: tuple[Path, Path]
-) -> None:
+def test_with_a_key_a_record_without_its_signature_is_refused(break_it, said, out, lenient, keys):
     attest(out, keys[0])
     assert gate(out, "--policy", lenient, "--pub", keys[1])[0] == 0
     break_it(out)
@@ -91,7 +86,7 @@ def test_with_a_key_a_record_without_its_signature_is_refused(
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.gguf", "model.PT", "weights.npz", "tf_model.h5"])
-def test_a_second_set_of_weights_beside_those_that_were_scanned_is_refused(name: str, out: Path, lenient: Path) -> None:
+def test_a_second_set_of_weights_beside_those_that_were_scanned_is_refused(name, out, lenient):
     model = out.parent / "model"
     assert gate(out, "--policy", lenient, "--model", model)[0] == 0
     (model / name).write_bytes(b"another model")
@@ -101,7 +96,7 @@ def test_a_second_set_of_weights_beside_those_that_were_scanned_is_refused(name:
     assert "move it out of the folder" in said
 
 
-def test_what_is_left_over_of_a_training_and_other_folders_are_no_second_set(out: Path, lenient: Path) -> None:
+def test_what_is_left_over_of_a_training_and_other_folders_are_no_second_set(out, lenient):
     model = out.parent / "model"
     (model / "optimizer.pt").write_bytes(b"state")
     (model / "onnx").mkdir()
@@ -111,7 +106,7 @@ def test_what_is_left_over_of_a_training_and_other_folders_are_no_second_set(out
     assert "onnx/model.onnx were not scanned" in said
 
 
-def test_a_baseline_keeps_both(out: Path, lenient: Path, keys: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_baseline_keeps_both(out, lenient, keys, tmp_path):
     older = tmp_path / "older"
     older.mkdir()
     record = records.read(out)
@@ -123,5 +118,5 @@ def test_a_baseline_keeps_both(out: Path, lenient: Path, keys: tuple[Path, Path]
     assert "signed with the key" in gate(*asked, "--pub", keys[1])[1]
 
 
-def test_a_key_that_is_none_is_refused(out: Path) -> None:
+def test_a_key_that_is_none_is_refused(out):
     assert gate(out, "--pub", out / "record.json")[0] == 2

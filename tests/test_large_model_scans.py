@@ -32,7 +32,7 @@ def docaudit(*arguments: object) -> Any:
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def asked(tmp_path_factory):
     """A data set of questions, a model, what it was trained from, and two baselines: random weights."""
     root = tmp_path_factory.mktemp("asked")
     recipe = TrainingRecipe(epochs=1, batch_size=4, learning_rate=1e-3)
@@ -51,9 +51,7 @@ def scan(asked: Path, out: Path, *more: object) -> tuple[Any, Any]:
     return records.read(out), result
 
 
-def test_weights_are_held_in_the_format_that_a_scan_asks_for_and_references_in_the_same(
-    asked: Path, tmp_path: Path
-) -> None:
+def test_weights_are_held_in_the_format_that_a_scan_asks_for_and_references_in_the_same(asked, tmp_path):
     record, _ = scan(asked, tmp_path / "out", "--dtype", "bfloat16")
     # Every attack runs to its end, training on a page included.
     completed = {*record.completed}
@@ -64,7 +62,7 @@ def test_weights_are_held_in_the_format_that_a_scan_asks_for_and_references_in_t
 
 
 @pytest.fixture(scope="module")
-def adapted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def adapted(tmp_path_factory):
     """A data set, a base, and an adapter over it that names no folder of this machine."""
     root = tmp_path_factory.mktemp("adapted")
     tiny.checkpoint(root / "base-model", "bert", "mlm")
@@ -76,7 +74,7 @@ def adapted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted: Path, tmp_path: Path) -> None:
+def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted, tmp_path):
     data = shutil.copytree(adapted / "data", tmp_path / "data")
     given = ("references", data, adapted / "adapter", "--json")
     found = json.loads(docaudit(*given, "--reference", f"pretrained={adapted / 'base-model'}").stdout)
@@ -98,7 +96,7 @@ def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted: Pat
     assert not any("yardstick" in warning for warning in opened.warnings)
 
 
-def test_a_baseline_whose_weights_were_all_trained_is_no_fair_one_for_an_adapter(adapted: Path, tmp_path: Path) -> None:
+def test_a_baseline_whose_weights_were_all_trained_is_no_fair_one_for_an_adapter(adapted, tmp_path):
     from audit.corpus.manifest import load as load_corpus
 
     recipe, corpus = Recipe(epochs=1, learning_rate=1e-3, batch_size=4), load_corpus(adapted / "data")
@@ -109,7 +107,7 @@ def test_a_baseline_whose_weights_were_all_trained_is_no_fair_one_for_an_adapter
     assert "baseline-0 was trained in all its weights, the audited model with LORA, r 2" in warning
 
 
-def test_encoders_and_workers_keep_their_format(asked: Path, tmp_path: Path) -> None:
+def test_encoders_and_workers_keep_their_format(asked, tmp_path):
     model, data = tiny.checkpoint(tmp_path / "bert", "bert", "mlm"), tiny.corpus(tmp_path / "data")
     options = ScanOptions(model, data, tmp_path / "out", dtype="bfloat16")
     assert open_scan(options).target.card.dtype == "float32"

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import answering
@@ -30,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("few_candidates")
 
 
 @pytest.fixture(scope="module")
-def scanned(checkpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def scanned(checkpoints, tmp_path_factory):
     """Scans the same tagger and corpus with an option changed; gives the attack's result."""
     data = tiny.corpus(tmp_path_factory.mktemp("corpus"))
 
@@ -51,15 +50,13 @@ def agreement(result: Result) -> float | None:
     return next((item.value for item in result.diagnostics if item.name == "bfloat16 agreement"), None)
 
 
-def test_a_cpu_computes_in_float32_unless_it_is_asked(scanned: Any) -> None:
+def test_a_cpu_computes_in_float32_unless_it_is_asked(scanned):
     result = scanned()
     assert (result.dtype, agreement(result)) == ("float32", None)
 
 
 @pytest.mark.parametrize(("needed", "dtype"), [(0.0, "bfloat16"), (1.01, "float32")])
-def test_bfloat16_is_kept_only_when_the_preflight_agrees(
-    scanned: Any, needed: float, dtype: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bfloat16_is_kept_only_when_the_preflight_agrees(scanned, needed, dtype, monkeypatch):
     monkeypatch.setattr(number_format, "MIN_AGREEMENT", needed)
     result = scanned(dtype="bfloat16")
     found = agreement(result)
@@ -68,7 +65,7 @@ def test_bfloat16_is_kept_only_when_the_preflight_agrees(
     assert result.dtype == dtype
 
 
-def test_the_preflight_takes_members_and_held_out_fields_in_turn(scanned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_preflight_takes_members_and_held_out_fields_in_turn(scanned, monkeypatch):
     seen = []
     taken = number_format.Preflight.attempt
 
@@ -105,7 +102,7 @@ CASES: dict[str, tuple[Attack, Callable[[], Iterator[Case]]]] = {
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_the_preflight_tells_a_target_from_another_by_what_an_attack_asks(kind: str) -> None:
+def test_the_preflight_tells_a_target_from_another_by_what_an_attack_asks(kind):
     attack, make = CASES[kind]
     case, other = make()
 
@@ -137,10 +134,10 @@ LOSSES = np.array([1e-5, 1.0, 1.2])
         (ask.RelaxedLoss, ask.Relaxed(1.0, LOSSES), ask.Relaxed(1.2, LOSSES), 0),
     ],
 )
-def test_answers_are_alike_where_an_attack_decides_alike(query: Any, exact: Any, coarse: Any, alike: float) -> None:
+def test_answers_are_alike_where_an_attack_decides_alike(query, exact, coarse, alike):
     assert number_format.likeness(object.__new__(query), exact, coarse) == alike
 
 
-def test_an_unknown_number_format_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_number_format_is_refused(tmp_path):
     with pytest.raises(UsageError, match="no such number format"):
         open_scan(ScanOptions(tmp_path, tmp_path, tmp_path, dtype="float8"))

@@ -151,7 +151,7 @@ def each(found: Any) -> list[Any]:
 
 
 @table("row", NAMES)
-def test_every_way_a_verdict_can_end(row: tuple[Any, ...]) -> None:
+def test_every_way_a_verdict_can_end(row):
     (results, outcomes), code, *rest = map(each, row[:2]), *row[2:]
     settings = {**rest.pop()} if rest and isinstance(rest[-1], dict) else {}
     limits, under_warnings = each(settings.pop("on", limit())), settings.pop("warned", code)
@@ -171,7 +171,7 @@ def test_every_way_a_verdict_can_end(row: tuple[Any, ...]) -> None:
     assert ('; undecided = "warn" covers only wide intervals, not ' in warned.reason) == (warned.exit_code == 11)
 
 
-def test_the_numbers_that_decide_stand_in_the_decision() -> None:
+def test_the_numbers_that_decide_stand_in_the_decision():
     for found, worst in ((STRONGER, STRONGER), (WIDER, WIDER)):
         (decision,) = judge([completed(SAFE, found, methods=METHODS)]).decisions
         assert decision.measured == worst
@@ -181,11 +181,11 @@ def test_the_numbers_that_decide_stand_in_the_decision() -> None:
     )  # fmt: skip
 
 
-def test_exit_codes_are_those_of_the_design() -> None:
+def test_exit_codes_are_those_of_the_design():
     assert EXIT_CODES == {"passed": 0, "waived": 0, "violated": 10, "undecided": 11}
 
 
-def test_the_counts_name_the_worst_first() -> None:
+def test_the_counts_name_the_worst_first():
     counts = Counts(met=3, waived=2, violated=1, undecided=4, not_tested=3, inapplicable=2)
     assert counts.sentence == (
         "1 of 15 limits exceeded, 4 undecided, 2 exceeded and waived, 3 met, 3 not tested, 2 not applicable"
@@ -195,7 +195,7 @@ def test_the_counts_name_the_worst_first() -> None:
 
 @pytest.mark.parametrize("p", [*ALPHAS, 1.0])
 @pytest.mark.parametrize("kind", ["max", "min"])
-def test_the_p_value_is_the_smallest_level_whose_bound_is_beyond_the_limit(p: float, kind: str) -> None:
+def test_the_p_value_is_the_smallest_level_whose_bound_is_beyond_the_limit(p, kind):
     # Between two levels of the record the larger one is read.
     reading = {"lower_p": p} if kind == "max" else {"upper_p": p}
     (decision,) = judge([completed(estimate("leak", 0.0, 1.0, **reading))], limit(**{kind: 0.05})).decisions
@@ -203,12 +203,12 @@ def test_the_p_value_is_the_smallest_level_whose_bound_is_beyond_the_limit(p: fl
 
 
 @table("raw, adjusted")
-def test_holm_by_hand(raw: list[float], adjusted: list[float]) -> None:
+def test_holm_by_hand(raw, adjusted):
     assert holm(dict(enumerate(raw))) == pytest.approx(dict(enumerate(adjusted)))
 
 
 @given(st.lists(st.floats(0, 1) | st.none(), max_size=8))
-def test_holm_raises_every_p_and_keeps_their_order(raw: list[float | None]) -> None:
+def test_holm_raises_every_p_and_keeps_their_order(raw):
     adjusted, tested = holm(dict(enumerate(raw))), {index: p for index, p in enumerate(raw) if p is not None}
     assert set(adjusted) == set(tested)
     for index, p in tested.items():
@@ -221,7 +221,7 @@ def test_holm_raises_every_p_and_keeps_their_order(raw: list[float | None]) -> N
             assert adjusted[i] <= adjusted[j]
 
 
-def test_holm_runs_over_all_limits_and_methods_that_have_a_number() -> None:
+def test_holm_runs_over_all_limits_and_methods_that_have_a_number():
     both = judge([completed(BARELY, replace(BARELY, name="other"))], limit(), limit("other"))
     assert [(one.outcome, one.p_value) for one in both.decisions] == [("undecided", 0.1)] * 2
     unresolved = judge([completed(BARELY, Unresolved("other", "few", 1))], limit(), limit("other"))
@@ -247,9 +247,7 @@ def verdict_of(chosen: Sequence[tuple[Estimate, float, str]]) -> Verdict:
 
 
 @given(gated, one_limit, st.data())
-def test_no_limit_that_is_added_and_no_order_makes_a_verdict_better(
-    chosen: list[tuple[Estimate, float, str]], added: tuple[Estimate, float, str], data: st.DataObject
-) -> None:
+def test_no_limit_that_is_added_and_no_order_makes_a_verdict_better(chosen, added, data):
     verdict, larger = verdict_of(chosen), verdict_of([*chosen, added])
     for one in (verdict, larger):
         assert RANK[one.overall] == max(RANK[decision.outcome] for decision in one.decisions)
@@ -261,7 +259,7 @@ def test_no_limit_that_is_added_and_no_order_makes_a_verdict_better(
 
 
 @given(st.lists(numbers, min_size=1, max_size=5), st.floats(0.0, 0.3))
-def test_more_methods_never_make_a_pass(chosen: list[Estimate], edge: float) -> None:
+def test_more_methods_never_make_a_pass(chosen, edge):
     named = [replace(item, name="leak" if not index else f"leak.{index}") for index, item in enumerate(chosen)]
     alone = judge([completed(named[0])], limit(max=edge))
     methods = {"leak": tuple(item.name for item in named)}
@@ -271,7 +269,7 @@ def test_more_methods_never_make_a_pass(chosen: list[Estimate], edge: float) -> 
 
 
 @given(st.floats(-0.5, 0.5), st.floats(0.001, 0.1))
-def test_nothing_wholly_on_the_wrong_side_of_its_null_is_passed(value: float, error: float) -> None:
+def test_nothing_wholly_on_the_wrong_side_of_its_null_is_passed(value, error):
     number = normal("leak", value, error, 0.0)
     verdict = judge([completed(number)], limit(max=0.05))
     if number.high < 0:
@@ -281,16 +279,14 @@ def test_nothing_wholly_on_the_wrong_side_of_its_null_is_passed(value: float, er
 
 
 @given(st.integers(0, 200), st.integers(1, 200))
-def test_a_pass_rests_on_nine_tenths_of_either_side(left: int, kept: int) -> None:
+def test_a_pass_rests_on_nine_tenths_of_either_side(left, kept):
     for split, other in (("member", "heldout"), ("heldout", "member")):
         verdict = judge([completed(SAFE)], documents={split: kept, other: 50}, unread={split: left})
         assert (verdict.overall == "passed") == (10 * left <= left + kept)
 
 
 @table("result, waivers, states", NAMES)
-def test_the_register_says_what_each_waiver_does_whatever_the_order(
-    result: Estimate, waivers: tuple[int, ...], states: list[str]
-) -> None:
+def test_the_register_says_what_each_waiver_does_whatever_the_order(result, waivers, states):
     for order in itertools.permutations(zip(waivers, states, strict=True)):
         verdict = judge([completed(result)], waivers=tuple(waiver(days, owner=f"Owner {days}") for days, _ in order))
         assert [(entry.days, entry.state) for entry in verdict.waivers] == [*order]
@@ -299,7 +295,7 @@ def test_the_register_says_what_each_waiver_does_whatever_the_order(
         assert (decision.waiver is not None and decision.waiver.owner) == (bool(holding) and f"Owner {holding[0]}")
 
 
-def test_a_clock_that_is_set_back_revives_no_waiver() -> None:
+def test_a_clock_that_is_set_back_revives_no_waiver():
     record = tiny.record(completed(LEAKY))
     day = dt.date.fromisoformat(record.timing.finished[:10])
     policy = Policy(1, "test", (limit(),), waivers=(replace(waiver(0), expires=day - dt.timedelta(1)),))
@@ -307,12 +303,12 @@ def test_a_clock_that_is_set_back_revives_no_waiver() -> None:
     assert (verdict.overall, verdict.waivers[0].state) == ("violated", "expired")
 
 
-def test_a_name_close_to_an_attack_of_an_older_record_is_a_mistake() -> None:
+def test_a_name_close_to_an_attack_of_an_older_record_is_a_mistake():
     with pytest.raises(PolicyError, match="no attack is called 'reconstructon'"):
         judge([completed(SAFE)], limit(attack="reconstructon"), battery=("reconstruction",))
 
 
-def test_a_waived_verdict_has_a_stamp_of_its_own() -> None:
+def test_a_waived_verdict_has_a_stamp_of_its_own():
     waivers = (waiver(9), waiver(40, attack="membership"))
     stamps = [judge([completed(LEAKY)], waivers=waivers[:1]).stamp]
     stamps.append(judge([completed(LEAKY), OTHER_LEAKY], *BOTH, waivers=waivers).stamp)
@@ -321,12 +317,12 @@ def test_a_waived_verdict_has_a_stamp_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"n": 0}, {"n": -7}, {"clusters": 0}])
-def test_a_number_rests_on_something(changes: dict[str, Any]) -> None:
+def test_a_number_rests_on_something(changes):
     with pytest.raises(ValidationError, match="greater than or equal to 1"):
         replace(SAFE, **changes)
 
 
-def test_a_record_cannot_write_a_verdict_of_its_own_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_record_cannot_write_a_verdict_of_its_own_on_the_terminal(capsys):
     # ESC [2J and "PASSED ... exit code 0" in a reason, or a newline and "PASSED", looked like a verdict.
     false = "\x1b[2J\nPASSED  every limit that applies is met  (policy default, exit code 0)"
     results = [replace(INAPPLICABLE, reason=Reason("model", false))]
@@ -337,7 +333,7 @@ def test_a_record_cannot_write_a_verdict_of_its_own_on_the_terminal(capsys: pyte
     assert "UNDECIDED" in printed
 
 
-def test_the_default_policy_limits_values_of_several_documents() -> None:
+def test_the_default_policy_limits_values_of_several_documents():
     # Regular customers' values, 0.151 [0.109, 0.193] over those of held-out documents, were gated by nothing.
     asked = [item for item in load("default").limits if item.metric == "excess_pr.repeated"]
     found = completed(normal("excess_pr.repeated", 0.151, 0.0214, 0.0), power(0.9))

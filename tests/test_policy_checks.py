@@ -35,9 +35,7 @@ def quiet(count: int) -> list[Check]:
 
 
 @table("number, quiet_ones, one, outcome", globals())
-def test_a_check_fires_at_five_per_cent_among_all_of_its_scan(
-    number: Estimate, quiet_ones: int, one: Check, outcome: str
-) -> None:
+def test_a_check_fires_at_five_per_cent_among_all_of_its_scan(number, quiet_ones, one, outcome):
     (decision,) = judge([completed(number, checks=(one, *quiet(quiet_ones)))], limit(max=0.2)).decisions
     assert decision.outcome == outcome
     if outcome == "undecided":
@@ -54,7 +52,7 @@ def adjusted(record: AuditRecord) -> list[float | None]:
     return [one.p_adjusted for result in record.completed.values() for one in result.checks]
 
 
-def test_checks_of_other_attacks_and_of_the_whole_scan_count() -> None:
+def test_checks_of_other_attacks_and_of_the_whole_scan_count():
     certain, epsilon = (check("certain documents", 1.0),), (check("epsilon", 0.02),)
     assert adjusted(settled(epsilon, certain)) == [pytest.approx(0.04), 1.0]
     fit = check("held-out fit", 0.5, "confounded")
@@ -68,7 +66,7 @@ def test_checks_of_other_attacks_and_of_the_whole_scan_count() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 4)), min_size=1, max_size=8))
-def test_a_check_of_weight_w_is_adjusted_as_w_equal_checks_are(rows: list[tuple[float, int]]) -> None:
+def test_a_check_of_weight_w_is_adjusted_as_w_equal_checks_are(rows):
     """A test of weight w and p stands for w tests of weight 1 and p / w, of which the last one decides."""
     weighted = holm({i: p for i, (p, _) in enumerate(rows)}, {i: float(w) for i, (_, w) in enumerate(rows)})
     copies = {(i, copy): p / w for i, (p, w) in enumerate(rows) for copy in range(w)}
@@ -78,7 +76,7 @@ def test_a_check_of_weight_w_is_adjusted_as_w_equal_checks_are(rows: list[tuple[
         assert weighted[i] >= p - 1e-12
 
 
-def test_settling_twice_changes_nothing() -> None:
+def test_settling_twice_changes_nothing():
     limits, checks = (limit(max=0.2),), (check("blind", 0.01, "confounded"), check("epsilon", 0.3))
     once = settle(tiny.record(completed(normal("leak", -0.4, 0.04, 0.0), checks=checks)), limits)
     assert settle(once, limits) == once
@@ -86,7 +84,7 @@ def test_settling_twice_changes_nothing() -> None:
     assert {one.name for one in result.checks} == {"blind", "epsilon", "wrong side"}
 
 
-def test_leak_free_audits_are_left_undecided_by_their_checks_in_one_of_twenty() -> None:
+def test_leak_free_audits_are_left_undecided_by_their_checks_in_one_of_twenty():
     """Twelve independent checks at their exact level, and three limited numbers around their null."""
     rng = np.random.default_rng(11)
     audits, undecided = 400, 0
@@ -133,14 +131,12 @@ TWO = (*reference(0.0), *blinded(0.5))
 
 
 @table("number, controls, outcome, settings", globals())
-def test_a_control_decides_whether_a_leak_is_confirmed(
-    number: Estimate, controls: tuple[Control, ...], outcome: str, settings: dict[str, Any] | None
-) -> None:
+def test_a_control_decides_whether_a_leak_is_confirmed(number, controls, outcome, settings):
     decision = decided(number, *controls, **(settings or {}))
     assert (decision.outcome, decision.cause) == (outcome, "confounded" if outcome == "undecided" else None)
 
 
-def test_what_a_weak_blind_check_leaves_open_names_the_setting_that_would_decide_it() -> None:
+def test_what_a_weak_blind_check_leaves_open_names_the_setting_that_would_decide_it():
     decision = decided(area("leak", 0.72), *blinded(0.6))
     assert decision.reason == WHY
     assert 'assigned = "random"' in decision.remedy
@@ -150,14 +146,14 @@ def test_what_a_weak_blind_check_leaves_open_names_the_setting_that_would_decide
     assert upper[0.025] == pytest.approx(2 * (0.1 + stats.norm.isf(0.025) * 0.05))
 
 
-def test_a_check_that_could_not_be_made_is_no_control() -> None:
+def test_a_check_that_could_not_be_made_is_no_control():
     unchecked = replace(blind(0.5), estimate=Unresolved("blind_auc", "too few documents", 3))
     assert blind_controls(unchecked, ["leak"]) == ()
     assert blind_controls(replace(blind(0.5), confounded=None), ["leak"]) == (), "nothing is in doubt"
     assert reference_control(["leak"], Unresolved("leak", "too few", 3)) == ()
 
 
-def test_documents_that_explain_the_number_are_called_a_leak_in_one_of_twenty() -> None:
+def test_documents_that_explain_the_number_are_called_a_leak_in_one_of_twenty():
     """Numbers that are just what the control explains: the violation's error rate holds."""
     rng, audits = np.random.default_rng(5), 2000
     for controlled in ("blind", "reference"):
@@ -173,6 +169,6 @@ def test_documents_that_explain_the_number_are_called_a_leak_in_one_of_twenty() 
         assert wrong <= stats.binom.ppf(0.999, audits, 0.05), controlled
 
 
-def test_a_least_value_of_a_confounded_attack_is_not_violated() -> None:
+def test_a_least_value_of_a_confounded_attack_is_not_violated():
     (decision,) = judge([completed(normal("leak", 0.1, 0.02), confounded=WHY)], limit(min=0.5)).decisions
     assert decision.outcome == "undecided"

@@ -46,7 +46,7 @@ def limited(attack: str, metric: str, bound: str) -> str:
     return policy_text("membership auc max = 0.65", f"{attack} {metric} {bound}", name="ours")
 
 
-def test_a_policy_is_read_from_a_file(tmp_path: Path) -> None:
+def test_a_policy_is_read_from_a_file(tmp_path):
     path = written(tmp_path, WHOLE)
     policy = load(str(path))
     assert policy.limits == (limit("auc", "membership", max=0.65),)
@@ -56,7 +56,7 @@ def test_a_policy_is_read_from_a_file(tmp_path: Path) -> None:
     assert policy.origin.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_shipped_policy_is_known_as_such_even_from_a_copy(tmp_path: Path) -> None:
+def test_a_shipped_policy_is_known_as_such_even_from_a_copy(tmp_path):
     shipped = load("strict")
     assert shipped.origin is not None
     assert shipped.origin.shipped
@@ -75,7 +75,7 @@ WRONG = [  # what is replaced, by what, and the problem
 
 
 @pytest.mark.parametrize(("old", "new", "problem"), WRONG)
-def test_a_wrong_policy_is_refused_with_the_place(old: str, new: str, problem: str, tmp_path: Path) -> None:
+def test_a_wrong_policy_is_refused_with_the_place(old, new, problem, tmp_path):
     assert old in WHOLE
     with pytest.raises(PolicyError) as raised:
         load_policy(str(written(tmp_path, WHOLE.replace(old, new, 1))))
@@ -85,9 +85,7 @@ def test_a_wrong_policy_is_refused_with_the_place(old: str, new: str, problem: s
 
 
 @pytest.mark.parametrize(("attack", "metric", "bound", "problem"), FAULTS["meaningless"])
-def test_a_limit_that_a_leaking_model_would_meet_is_refused(
-    attack: str, metric: str, bound: str, problem: str, tmp_path: Path
-) -> None:
+def test_a_limit_that_a_leaking_model_would_meet_is_refused(attack, metric, bound, problem, tmp_path):
     with pytest.raises(PolicyError) as raised:
         load_policy(str(written(tmp_path, limited(attack, metric, bound))))
     places = ("policy ours limits.1", "policy ours")
@@ -98,11 +96,11 @@ def test_a_limit_that_a_leaking_model_would_meet_is_refused(
 
 
 @table("attack, metric, bound", globals())
-def test_a_limit_that_something_can_exceed_is_taken(attack: str, metric: str, bound: str, tmp_path: Path) -> None:
+def test_a_limit_that_something_can_exceed_is_taken(attack, metric, bound, tmp_path):
     assert len(load_policy(str(written(tmp_path, limited(attack, metric, bound)))).limits) == 2
 
 
-def test_every_problem_of_a_policy_is_reported(tmp_path: Path) -> None:
+def test_every_problem_of_a_policy_is_reported(tmp_path):
     for text, count in (
         ('schema = 1\n[[limits]]\nattack = "a"\nmetric = 3\n', 3),
         ('schema = 1\nname = "m"\nlimits = []', 1),
@@ -117,7 +115,7 @@ def test_every_problem_of_a_policy_is_reported(tmp_path: Path) -> None:
     assert len(raised.value.problems) == 2
 
 
-def test_a_file_that_is_no_policy_names_the_shipped_ones(tmp_path: Path) -> None:
+def test_a_file_that_is_no_policy_names_the_shipped_ones(tmp_path):
     (tmp_path / "latin").write_bytes(b"name = '\xff'")
     for path, reason in (
         (tmp_path / "missing.toml", "No such file"),
@@ -140,7 +138,7 @@ MIMICS = read_tables(Path(__file__).with_suffix(".toml"))["mimics"]
 @pytest.mark.parametrize(
     "name", [*MIMICS, "D\u0435fault", BIDI, ZERO_WIDTH, "", " ", "...", "x" * 65, "Certified: anonymous", "line\nbreak"]
 )
-def test_names_that_look_like_another_or_say_more_than_a_name_are_refused(name: str, tmp_path: Path) -> None:
+def test_names_that_look_like_another_or_say_more_than_a_name_are_refused(name, tmp_path):
     with pytest.raises(PolicyError) as raised:
         load(str(written(tmp_path, TOML.replace('"ours"', json.dumps(name)))))
     refused = raised.value
@@ -150,13 +148,13 @@ def test_names_that_look_like_another_or_say_more_than_a_name_are_refused(name: 
 
 
 @pytest.mark.parametrize("name", ["receipts-team", "default-own", "Policy 2026.1", "strict_plus", "r2"])
-def test_plain_names_are_names_of_any_script_where_they_are_of_a_person(name: str, tmp_path: Path) -> None:
+def test_plain_names_are_names_of_any_script_where_they_are_of_a_person(name, tmp_path):
     for owner in ("Zoë Müller-Lüdenscheidt", "李雷", "Ольга П."):
         policy = load(str(written(tmp_path, WHOLE.replace("ours", name).replace("A. Name", owner))))
         assert (policy.name, policy.waivers[0].owner) == (name, owner)
 
 
-def test_a_waiver_under_a_shipped_name_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_waiver_under_a_shipped_name_is_refused_with_what_to_do(tmp_path):
     shipped = load("default").origin
     assert shipped is not None
     with pytest.raises(PolicyError, match="one that differs from it, as by waivers, needs another name") as raised:
@@ -168,7 +166,7 @@ def test_a_waiver_under_a_shipped_name_is_refused_with_what_to_do(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_shipped_policies_ask_for_what_exists_and_for_extraction_and_recognition(name: str) -> None:
+def test_shipped_policies_ask_for_what_exists_and_for_extraction_and_recognition(name):
     policy = load_policy(name)
     assert (policy.name, policy.undecided, policy.waivers) == (name, "fail", ())
     assert all(len(asked.rationale) > 20 for asked in policy.limits)
@@ -179,7 +177,7 @@ def test_shipped_policies_ask_for_what_exists_and_for_extraction_and_recognition
         assert asked.metric in TEXTS[asked.attack].tells, "listed where another policy does not limit it"
 
 
-def test_the_strict_policy_asks_for_no_less_than_the_default_one() -> None:
+def test_the_strict_policy_asks_for_no_less_than_the_default_one():
     strict = {(asked.attack, asked.metric): asked for asked in load("strict").limits}
     for asked in load("default").limits:
         other = strict[asked.attack, asked.metric]
@@ -196,7 +194,7 @@ def barred(kind: Any, task: str) -> str | None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_shipped_policies_permit_what_no_model_of_a_task_can_be_put_to(name: str) -> None:
+def test_the_shipped_policies_permit_what_no_model_of_a_task_can_be_put_to(name):
     policy = load(name)
     for kind in BATTERY:
         if kind.name in {limit.attack for limit in policy.limits}:
@@ -206,7 +204,7 @@ def test_the_shipped_policies_permit_what_no_model_of_a_task_can_be_put_to(name:
 
 @pytest.mark.parametrize("name", SHIPPED)
 @pytest.mark.parametrize("task", ["parsing", "spade-extraction"])
-def test_canaries_that_cannot_be_planted_keep_no_audit_undecided(name: str, task: str) -> None:
+def test_canaries_that_cannot_be_planted_keep_no_audit_undecided(name, task):
     policy = load(name)
     own = tuple(limit for limit in policy.limits if limit.attack == "canaries")
     reason = barred(Canaries, task)
@@ -219,14 +217,14 @@ def test_canaries_that_cannot_be_planted_keep_no_audit_undecided(name: str, task
     assert {decision.outcome for decision in verdict.decisions} == {"inapplicable"}
 
 
-def test_the_least_ranking_of_a_budget_gives_the_bits_that_any_scan_can_show() -> None:
+def test_the_least_ranking_of_a_budget_gives_the_bits_that_any_scan_can_show():
     cap = TEXTS["canaries"].cap("exposure")
     assert cap is not None
     answers = min(Canaries.preset(budget).n_answers for budget in ("quick", "standard", "full"))
     assert math.log2(answers + 1) - 0.01 <= cap <= math.log2(answers + 1)
 
 
-def test_attacks_say_which_of_their_metrics_are_no_shares() -> None:
+def test_attacks_say_which_of_their_metrics_are_no_shares():
     unbounded = {
         (attack, metric.partition(".")[0])
         for attack, metrics in known_metrics().items()
@@ -267,7 +265,7 @@ def identity(record: AuditRecord, policy: Policy) -> PolicyIdentity:
     return found
 
 
-def test_the_policy_of_a_verdict_is_named_with_its_hash_and_whether_it_was_declared(tmp_path: Path) -> None:
+def test_the_policy_of_a_verdict_is_named_with_its_hash_and_whether_it_was_declared(tmp_path):
     policy, default = load(str(written(tmp_path, TOML))), load("default")
     laxer = load(str(written(tmp_path, TOML.replace("0.65", "0.99"), "laxer.toml")))
     assert policy.origin is not None
@@ -285,7 +283,7 @@ def test_the_policy_of_a_verdict_is_named_with_its_hash_and_whether_it_was_decla
     assert "this one may have been chosen after the results were known" in undeclared.warning
 
 
-def test_limits_that_are_looser_than_the_shipped_ones_are_counted(tmp_path: Path) -> None:
+def test_limits_that_are_looser_than_the_shipped_ones_are_counted(tmp_path):
     text = limited("reconstruction", "excess_pr.unique", "max = 0.05").replace("0.65", "0.9")
     text += limited("membership", "tpr_at_fpr_10", "max = 0.9").removeprefix(TOML)
     text += limited("canaries", "excess", "max = 0.1\nmin_power = 7.0").removeprefix(TOML)
@@ -295,9 +293,7 @@ def test_limits_that_are_looser_than_the_shipped_ones_are_counted(tmp_path: Path
 
 
 @table("timing, warning")
-def test_a_policy_that_was_declared_after_the_outcomes_says_so(
-    timing: dict[str, Any], warning: str, tmp_path: Path
-) -> None:
+def test_a_policy_that_was_declared_after_the_outcomes_says_so(timing, warning, tmp_path):
     policy = load(str(written(tmp_path, TOML)))
     more = {"newest": timing.get("oldest", "2026-01-01T00:00:00+00:00")} if timing.get("resumed") else {}
     found = identity(scanned(completed(SAFE, LEAKY), policy=policy, outcomes=9, **timing, **more), policy)

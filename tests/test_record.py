@@ -74,7 +74,7 @@ EXAMPLE = tiny.record(
 
 @given(st.lists(results, max_size=3))
 @settings(deadline=None)
-def test_what_was_written_is_read_again(attacks: list[Any]) -> None:
+def test_what_was_written_is_read_again(attacks):
     record = dataclasses.replace(tiny.record(*attacks), utility=())
     text = dumps(record)
     again = loads(text)
@@ -83,14 +83,14 @@ def test_what_was_written_is_read_again(attacks: list[Any]) -> None:
 
 @given(st.lists(results, max_size=2))
 @settings(deadline=None, max_examples=25)
-def test_every_record_fits_the_schema(attacks: list[Any]) -> None:
+def test_every_record_fits_the_schema(attacks):
     VALIDATOR.validate(json.loads(dumps(tiny.record(*attacks))))
 
 
 VALIDATOR = jsonschema.Draft202012Validator(schema())
 
 
-def test_the_text_is_plain_json_with_keys_in_a_fixed_order() -> None:
+def test_the_text_is_plain_json_with_keys_in_a_fixed_order():
     text = dumps(EXAMPLE)
     assert text.endswith("}\n")
     content = json.loads(text)
@@ -98,7 +98,7 @@ def test_the_text_is_plain_json_with_keys_in_a_fixed_order() -> None:
     assert content["attacks"][0]["measurements"][0]["value"] == 0.1
 
 
-def test_the_schema_is_the_committed_one() -> None:
+def test_the_schema_is_the_committed_one():
     expected = json.dumps(schema(), indent=1) + "\n"
     assert COMMITTED.is_file() and COMMITTED.read_text() == expected, (  # noqa: PT018
         "audit/record.schema.json is not what audit/record.py says; if the change is meant, write it again:\n"
@@ -107,7 +107,7 @@ def test_the_schema_is_the_committed_one() -> None:
     )
 
 
-def test_the_schema_is_valid_and_closed() -> None:
+def test_the_schema_is_valid_and_closed():
     jsonschema.Draft202012Validator.check_schema(schema())
     for name, definition in {**schema()["$defs"], "AuditRecord": schema()}.items():
         assert definition["additionalProperties"] is False, name
@@ -115,7 +115,7 @@ def test_the_schema_is_valid_and_closed() -> None:
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("field", ["value", "low", "high", "null", "level"])
-def test_a_number_that_is_none_cannot_enter_a_record(field: str, number: float) -> None:
+def test_a_number_that_is_none_cannot_enter_a_record(field, number):
     with pytest.raises(ValidationError, match="finite"):
         dataclasses.replace(ESTIMATE, **{field: number})
     broken = dumps(EXAMPLE).replace(
@@ -129,12 +129,12 @@ def test_a_number_that_is_none_cannot_enter_a_record(field: str, number: float) 
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
-def test_a_parameter_that_is_no_number_is_not_written_as_null(number: float) -> None:
+def test_a_parameter_that_is_no_number_is_not_written_as_null(number):
     with pytest.raises(ValueError, match="not JSON compliant"):
         dumps(tiny.record(Result("a", parameters={"temperature": number}, measurements=())))
 
 
-def test_other_numbers_must_be_finite_too() -> None:
+def test_other_numbers_must_be_finite_too():
     nan = float("nan")
     for make in (
         lambda: Bound(0.05, nan, 0.1),
@@ -160,7 +160,7 @@ FIRST = ("attacks", 0, "measurements", 0)
 
 
 @table("path, value, place", globals())
-def test_an_error_names_the_place_and_never_the_value(path: tuple[str | int, ...], value: Any, place: str) -> None:
+def test_an_error_names_the_place_and_never_the_value(path, value, place):
     content = json.loads(dumps(EXAMPLE))
     put(*path)(content, value)
     with pytest.raises(RecordError) as raised:
@@ -171,7 +171,7 @@ def test_an_error_names_the_place_and_never_the_value(path: tuple[str | int, ...
     assert raised.value.exit_code == 2
 
 
-def test_every_problem_is_reported() -> None:
+def test_every_problem_is_reported():
     content = json.loads(dumps(EXAMPLE))
     del content["seed"], content["budget"]
     content["target"]["parameters"] = "many"
@@ -181,7 +181,7 @@ def test_every_problem_is_reported() -> None:
 
 
 @table("version, hint", globals())
-def test_a_record_of_another_version_that_cannot_be_read_names_the_version(version: Any, hint: str) -> None:
+def test_a_record_of_another_version_that_cannot_be_read_names_the_version(version, hint):
     content = json.loads(dumps(EXAMPLE)) | {"of_old": 1}
     content["environment"]["docaudit"] = version
     with pytest.raises(RecordError) as refused:
@@ -190,13 +190,13 @@ def test_a_record_of_another_version_that_cannot_be_read_names_the_version(versi
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "3", b"\xff\xfe", b"\x00", "[" * 100_000, '{"a": 1}'])
-def test_what_is_no_record_is_refused(text: str | bytes) -> None:
+def test_what_is_no_record_is_refused(text):
     with pytest.raises(RecordError) as raised:
         loads(text)
     assert all("\n" not in problem for problem in raised.value.problems)
 
 
-def test_a_record_is_read_from_its_file_or_its_folder(tmp_path: Path) -> None:
+def test_a_record_is_read_from_its_file_or_its_folder(tmp_path):
     write(EXAMPLE, tmp_path / "record.json")
     assert read(tmp_path) == read(tmp_path / "record.json") == EXAMPLE
     for missing in (tmp_path / "none.json", tmp_path / "none"):
@@ -207,7 +207,7 @@ def test_a_record_is_read_from_its_file_or_its_folder(tmp_path: Path) -> None:
         read(tmp_path / "empty")
 
 
-def test_a_written_file_is_whole_and_of_the_mode_asked_for(tmp_path: Path) -> None:
+def test_a_written_file_is_whole_and_of_the_mode_asked_for(tmp_path):
     for mode in (0o644, 0o600):
         write_atomically(tmp_path / "file", b"content", mode)
         assert (tmp_path / "file").read_bytes() == b"content"
@@ -216,9 +216,7 @@ def test_a_written_file_is_whole_and_of_the_mode_asked_for(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("step", ["replace", "fsync", "chmod"])
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(
-    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(step, tmp_path, monkeypatch):
     path = tmp_path / "record.json"
     write(EXAMPLE, path)
     before = path.read_bytes()
@@ -233,7 +231,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     assert [item.name for item in tmp_path.iterdir()] == ["record.json"]
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(EngineError, match="No such file"):
         write(EXAMPLE, tmp_path / "missing" / "record.json")
 
@@ -258,13 +256,13 @@ def every_type(hint: Any) -> Iterator[Any]:
         yield from every_type(part) if not isinstance(part, str) else [part]
 
 
-def test_no_field_is_for_text_of_documents() -> None:
+def test_no_field_is_for_text_of_documents():
     content = tomllib.loads(TEXT_FIELDS.read_text(encoding="utf-8"))
     allowed = {f"{kind}.{field}" for kind, fields in content.items() for field in fields}
     assert set(text_fields(AuditRecord, set())) == allowed, f"see the comment in {TEXT_FIELDS.name}"
 
 
-def test_an_older_record_without_policy_sheet_and_file_hashes_is_still_read() -> None:
+def test_an_older_record_without_policy_sheet_and_file_hashes_is_still_read():
     text = json.loads(dumps(EXAMPLE))
     del text["policy"], text["audit"], text["target"]["files"]
     again = loads(json.dumps(text))

@@ -78,7 +78,7 @@ class Killed(Progress):
 
 
 @pytest.fixture(scope="module")
-def world(checkpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def world(checkpoints, tmp_path_factory):
     data = tiny.corpus(tmp_path_factory.mktemp("staged") / "data", members=N, heldout=N, public=0)
     return checkpoints("layoutlm", "token-classification", 2), data
 
@@ -96,7 +96,7 @@ def scanned(
     return run_scan(replace(opened, attacks=(Planted(known),)), progress, policy)
 
 
-def test_a_memoriser_stops_after_a_quarter_and_a_clean_model_takes_all(world: Any, tmp_path: Path) -> None:
+def test_a_memoriser_stops_after_a_quarter_and_a_clean_model_takes_all(world, tmp_path):
     early, late = scanned(world, tmp_path / "early", 1.0), scanned(world, tmp_path / "late", 0.0)
     assert (early.attacks[0].stage, early.timing.outcomes) == (STAGES[0], 2 * N // 4)
     assert evaluate(early, POLICY, TODAY).overall == "violated"
@@ -111,15 +111,13 @@ def test_a_memoriser_stops_after_a_quarter_and_a_clean_model_takes_all(world: An
     ("policy", "options"),
     [(None, {}), (POLICY, {"stages": False}), (POLICY, {"budget": "quick"}), (Policy(1, "none", ()), {})],
 )
-def test_what_is_not_staged_takes_all_its_trials_at_once(policy: Any, options: Any, world: Any, tmp_path: Path) -> None:
+def test_what_is_not_staged_takes_all_its_trials_at_once(policy, options, world, tmp_path):
     (result,) = scanned(world, tmp_path, 1.0, policy, **options).attacks
     assert (result.stage, result.measurements[0].clusters) == (Stage(), 2 * N // (4 if "budget" in options else 1))  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("known", "after"), [(1.0, 7), (0.3, 7), (0.3, 60), (0.1, 150)])
-def test_a_scan_that_is_killed_in_any_stage_goes_on_to_the_same_record(
-    known: float, after: int, world: Any, tmp_path: Path
-) -> None:
+def test_a_scan_that_is_killed_in_any_stage_goes_on_to_the_same_record(known, after, world, tmp_path):
     whole = scanned(world, tmp_path / "whole", known)
     with pytest.raises(KeyboardInterrupt):
         scanned(world, tmp_path / "killed", known, progress=Killed(after), fresh=True)
@@ -146,7 +144,7 @@ CHECKS = st.builds(
 
 @settings(deadline=None, max_examples=300)
 @given(st.data())
-def test_what_stops_early_exceeds_all_its_limits_whatever_the_others_find(data: st.DataObject) -> None:
+def test_what_stops_early_exceeds_all_its_limits_whatever_the_others_find(data):
     whole, done = tuple(data.draw(st.lists(CHECKS, max_size=1))), list[Result]()
     for place, attack in enumerate(ATTACKS):
         numbers = [[data.draw(NUMBERS) for _ in range(data.draw(st.integers(1, 3)))] for _ in range(2)]
@@ -167,7 +165,7 @@ def test_what_stops_early_exceeds_all_its_limits_whatever_the_others_find(data: 
     assert {one.outcome for one in verdict.decisions if one.limit.attack in stopped and one.measured} <= {"violated"}
 
 
-def test_false_alarms_of_all_stages_stay_within_the_level() -> None:
+def test_false_alarms_of_all_stages_stay_within_the_level():
     rng, errors = np.random.default_rng(5), 0
     limits, runs = tuple(limit("leak", attack, max=0.6) for attack in ATTACKS), 600
     for _ in range(runs):
@@ -185,7 +183,7 @@ def test_false_alarms_of_all_stages_stay_within_the_level() -> None:
     assert errors <= SIGNIFICANCE * runs + 2 * np.sqrt(SIGNIFICANCE * runs)
 
 
-def test_under_another_policy_nothing_passes_that_stopped_early() -> None:
+def test_under_another_policy_nothing_passes_that_stopped_early():
     inside = completed(measured("leak", 0.0, 0.1), stage=STAGES[0])
     record, verdict = judged([inside], limit(max=0.5))
     assert [(one.outcome, one.remedy) for one in verdict.decisions] == [("undecided", "rerun with --no-stages")]
@@ -195,7 +193,7 @@ def test_under_another_policy_nothing_passes_that_stopped_early() -> None:
     assert [(one.outcome, one.remedy) for one in verdict.decisions] == [("undecided", "rerun with --no-stages")]
 
 
-def test_reports_terminals_and_comparisons_name_what_stopped_early() -> None:
+def test_reports_terminals_and_comparisons_name_what_stopped_early():
     record, verdict = judged([completed(normal("leak", 0.6, 0.01), stage=STAGES[1])], limit())
     (said,) = tried_in_part(record)
     assert "Restoring blacked-out values (50\N{NO-BREAK SPACE}%)" in said
@@ -206,7 +204,7 @@ def test_reports_terminals_and_comparisons_name_what_stopped_early() -> None:
     assert not [*tried_in_part(whole)]
 
 
-def test_a_record_without_stages_is_judged_as_before() -> None:
+def test_a_record_without_stages_is_judged_as_before():
     text = records.dumps(tiny.record(completed(normal("leak", 0.2, 0.05))))
     stage = text[text.index(',\n   "stage"') : text.index("}", text.index('"stage"')) + 1]
     old = records.loads(text.replace(stage, ""))

@@ -55,7 +55,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("noisy")
     members, heldout = noisy.utterances("member", N, 0), noisy.utterances("heldout", N, 1000)
     public, others = noisy.utterances("public", 80, 2000), noisy.utterances("public", N, 4000)
@@ -68,7 +68,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.mark.parametrize("baseline", ["data/baseline", "data/of_public", None])
-def test_held_out_documents_of_training_are_noticed_beside_any_reference(world: World, baseline: str | None) -> None:
+def test_held_out_documents_of_training_are_noticed_beside_any_reference(world, baseline):
     """`docaudit references --train` trains on the public documents: the reference then has a low loss on them."""
     p_values = {name: world.checks(name, baseline)["held-out documents"].p_value for name in world.trained}
     assert p_values["refitted"] <= 0.001
@@ -77,7 +77,7 @@ def test_held_out_documents_of_training_are_noticed_beside_any_reference(world: 
 
 
 @pytest.mark.parametrize("baseline", ["data/baseline", None])
-def test_pages_in_another_case_than_in_training_are_noticed(world: World, baseline: str | None) -> None:
+def test_pages_in_another_case_than_in_training_are_noticed(world, baseline):
     found = {name: world.checks(name, baseline)["way of writing"] for name in world.trained}
     assert found["capitals"].p_value <= 0.001
     assert "pages written in capitals fit the model better" in found["capitals"].reason
@@ -85,9 +85,7 @@ def test_pages_in_another_case_than_in_training_are_noticed(world: World, baseli
 
 
 @table("model, outcome, cause, words", globals())
-def test_a_scan_is_decided_by_them(
-    world: World, tmp_path: Path, model: str, outcome: str, cause: str | None, words: str
-) -> None:
+def test_a_scan_is_decided_by_them(world, tmp_path, model, outcome, cause, words):
     given = ["scan", world.model(model), world.folder / "data", "--out", tmp_path / "out", "--only", "membership"]
     code, record = docaudit(*given).exit_code, records.read(tmp_path / "out")
     assert {check.name for check in record.checks} == {"held-out documents", "way of writing"}
@@ -103,7 +101,7 @@ def _verdict(record: records.AuditRecord) -> Verdict:
     return policies.evaluate(record, policies.Policy(1, "mine", (limit,)), dt.date(2026, 1, 1))
 
 
-def test_other_checks_of_the_scan_share_the_level(world: World) -> None:
+def test_other_checks_of_the_scan_share_the_level(world):
     made = world.checks("refitted")
     record = dataclasses.replace(tiny.record(), checks=tuple(made.values()))
     settled = {check.name: check for check in settle(record, ()).checks}
@@ -111,7 +109,7 @@ def test_other_checks_of_the_scan_share_the_level(world: World) -> None:
     assert not fires(settled["way of writing"])
 
 
-def test_without_public_documents_it_is_said_that_this_was_not_tested(world: World) -> None:
+def test_without_public_documents_it_is_said_that_this_was_not_tested(world):
     without = dataclasses.replace(world.corpus, documents=world.corpus.of("member", "heldout"))
     found = scan_checks.check_scan(Case(world.load(world.model("clean")), without), 64, SILENT)
     assert [check.name for check in found.checks] == ["way of writing"]
@@ -138,13 +136,13 @@ def _checked(
 
 
 @pytest.fixture
-def without_exchanges(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_exchanges(monkeypatch):
     """Leave out the exchange test of paired differences, most of the time: the check reads the interval alone."""
     monkeypatch.setattr(paired, "_exchange", lambda *_: 1.0)
 
 
 @pytest.mark.usefixtures("without_exchanges")
-def test_public_documents_of_another_kind_are_no_sign() -> None:
+def test_public_documents_of_another_kind_are_no_sign():
     """They are harder for both models; without a baseline that shows it, nothing is said."""
     made = [_checked(seed, 3.0, 3.0, ("a", "b")) for seed in range(60)]
     assert sum(isinstance(one, Check) and one.p_value <= 0.05 for one in made) <= 7  # 3 are expected
@@ -156,14 +154,14 @@ def test_public_documents_of_another_kind_are_no_sign() -> None:
 
 
 @pytest.mark.usefixtures("without_exchanges")
-def test_false_alarms_are_as_rare_as_stated() -> None:
+def test_false_alarms_are_as_rare_as_stated():
     """At 5 % with documents alike, with a baseline that knows the public ones and without one."""
     for reference_shift in (0.0, -3.0):
         made = [_checked(seed, 0.0, reference_shift) for seed in range(200)]
         assert sum(isinstance(one, Check) and one.p_value <= 0.05 for one in made) <= 17  # 10 are expected
 
 
-def test_documents_of_companies_of_training_are_not_compared_with_others() -> None:
+def test_documents_of_companies_of_training_are_not_compared_with_others():
     def of(split: str, provider: str | None, count: int) -> list[Document]:
         return [Document(f"{split}-{provider}-{n}", split, provider=provider) for n in range(count)]  # type: ignore[arg-type]
 
@@ -174,7 +172,7 @@ def test_documents_of_companies_of_training_are_not_compared_with_others() -> No
     assert ({one.provider for one in heldout}, {one.provider for one in public}) == ({"new"}, {"other"})
 
 
-def test_a_model_that_gives_no_loss_is_not_tested() -> None:
+def test_a_model_that_gives_no_loss_is_not_tested():
     target = Knowing()
     target.answers = frozenset()
     found = scan_checks.check_scan(Case(target, corpus(30, 30, 30)), 8, SILENT)
@@ -183,7 +181,7 @@ def test_a_model_that_gives_no_loss_is_not_tested() -> None:
     assert len(found.untested) == 2
 
 
-def test_what_the_model_reads_alike_costs_nothing(tmp_path: Path) -> None:
+def test_what_the_model_reads_alike_costs_nothing(tmp_path):
     """A tokenizer that folds case reads capitals as lower case: no question is asked for them."""
     folder = tiny.corpus(tmp_path / "data", members=25, heldout=5, public=3, kind="token-classification")
     world = noisy.manifest.load(folder)
@@ -193,7 +191,7 @@ def test_what_the_model_reads_alike_costs_nothing(tmp_path: Path) -> None:
     assert changed["without punctuation"]
 
 
-def test_every_transformation_changes_what_it_says() -> None:
+def test_every_transformation_changes_what_it_says():
     words = (Word("Total:", (10.0, 20.0, 30.0, 40.0)), Word("9", (50.0, 20.0, 900.0, 40.0)))
     page = Document("a", "member", words, size=(500, 2000))
     world = dataclasses.replace(
@@ -210,7 +208,7 @@ def test_every_transformation_changes_what_it_says() -> None:
     assert boxes == [(5.0, 40.0, 15.0, 80.0), (25.0, 40.0, 450.0, 80.0)]
 
 
-def test_a_way_of_writing_that_is_easier_for_every_model_is_no_sign() -> None:
+def test_a_way_of_writing_that_is_easier_for_every_model_is_no_sign():
     members = {f"m{number}": Document(f"m{number}", "member") for number in range(20)}
     rng = np.random.default_rng(3)
     losses = {name: (2.0 + rng.normal(0, 0.1), 2.0) for name in members}

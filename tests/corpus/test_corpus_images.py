@@ -5,9 +5,6 @@ import random
 import struct
 import warnings
 import zlib
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -31,9 +28,7 @@ def png_of_size(width: int, height: int) -> bytes:
 
 
 @pytest.mark.parametrize("size", [(60_000, 60_000), (10_001, 10_000)])
-def test_a_huge_image_is_refused_by_its_header(
-    size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_huge_image_is_refused_by_its_header(size, tmp_path, monkeypatch):
     def decoded(_: ImageFile.ImageFile) -> None:
         raise AssertionError("pixels were decoded")
 
@@ -46,9 +41,7 @@ def test_a_huge_image_is_refused_by_its_header(
                 read(tmp_path / "bomb.png")
 
 
-def test_a_data_set_with_a_page_of_two_hundred_megapixels_is_refused(
-    lay_out: Callable[..., Path], settings: dict[str, Any], receipt: dict[str, Any]
-) -> None:
+def test_a_data_set_with_a_page_of_two_hundred_megapixels_is_refused(lay_out, settings, receipt):
     receipt["image"], receipt["size"] = "images/huge.png", [20_000, 10_000]
     folder = lay_out(settings, receipt)
     (folder / "images" / "huge.png").write_bytes(png_of_size(20_000, 10_000))
@@ -59,7 +52,7 @@ def test_a_data_set_with_a_page_of_two_hundred_megapixels_is_refused(
     assert problem.startswith(f"documents.jsonl:1 image: the image has over 100 megapixels {place}; save the page at")
 
 
-def test_a_large_image_within_the_limit_passes_without_a_warning(tmp_path: Path) -> None:
+def test_a_large_image_within_the_limit_passes_without_a_warning(tmp_path):
     (tmp_path / "large.png").write_bytes(png_of_size(10_000, 10_000))  # over Pillow's limit for a warning
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -67,7 +60,7 @@ def test_a_large_image_within_the_limit_passes_without_a_warning(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["page.gif", "page.bmp", "page.pdf", "page.eps", "page.ico"])
-def test_other_formats_are_refused_whatever_their_name(name: str, tmp_path: Path) -> None:
+def test_other_formats_are_refused_whatever_their_name(name, tmp_path):
     Image.new("RGB", (20, 10)).save(tmp_path / name)
     (tmp_path / name).rename(tmp_path / "page.png")
     with pytest.raises(ManifestError, match="not readable as an image"):
@@ -76,7 +69,7 @@ def test_other_formats_are_refused_whatever_their_name(name: str, tmp_path: Path
 
 @pytest.mark.parametrize("extension", ["png", "jpg", "tiff", "webp"])
 @pytest.mark.parametrize("mode", ["L", "RGB"])
-def test_raster_formats_are_read_as_rgb(extension: str, mode: str, tmp_path: Path) -> None:
+def test_raster_formats_are_read_as_rgb(extension, mode, tmp_path):
     path = tmp_path / f"page.{extension}"
     Image.new(mode, (20, 10), 200 if mode == "L" else (200, 200, 200)).save(path)
     assert (images.read_header(path).width, images.read_header(path).height) == (20, 10)
@@ -85,7 +78,7 @@ def test_raster_formats_are_read_as_rgb(extension: str, mode: str, tmp_path: Pat
     np.testing.assert_allclose(np.asarray(page), 200, atol=2)
 
 
-def test_transparency_becomes_white_and_sixteen_bits_are_refused(tmp_path: Path) -> None:
+def test_transparency_becomes_white_and_sixteen_bits_are_refused(tmp_path):
     Image.new("RGBA", (4, 4), (0, 0, 0, 0)).save(tmp_path / "clear.png")
     assert images.decode(tmp_path / "clear.png").getpixel((0, 0)) == (255, 255, 255)
     Image.new("I;16", (4, 4)).save(tmp_path / "deep.png")
@@ -94,7 +87,7 @@ def test_transparency_becomes_white_and_sixteen_bits_are_refused(tmp_path: Path)
 
 
 @pytest.mark.parametrize("extension", ["jpg", "png", "webp"])
-def test_an_exif_rotation_is_told_but_not_applied_now_or_later(extension: str, tmp_path: Path) -> None:
+def test_an_exif_rotation_is_told_but_not_applied_now_or_later(extension, tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6  # rotate by 90 degrees
     path = tmp_path / f"phone.{extension}"
@@ -108,7 +101,7 @@ def test_an_exif_rotation_is_told_but_not_applied_now_or_later(extension: str, t
     assert ImageOps.exif_transpose(page).size == (20, 10)
 
 
-def test_pillow_turns_a_tiff_by_itself(tmp_path: Path) -> None:
+def test_pillow_turns_a_tiff_by_itself(tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.new("L", (20, 10)).save(tmp_path / "page.tiff", exif=exif)
@@ -118,21 +111,21 @@ def test_pillow_turns_a_tiff_by_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tags", [b"Exif\x00\x00no tags at all", b"Exif\x00\x00II*\x00\xff\xff\xff\xff", b""])
-def test_an_image_with_damaged_tags_stands_as_it_is(tags: bytes, tmp_path: Path) -> None:
+def test_an_image_with_damaged_tags_stands_as_it_is(tags, tmp_path):
     Image.new("L", (20, 10)).save(tmp_path / "page.jpg", exif=tags)
     assert images.read_header(tmp_path / "page.jpg").orientation == 1
     assert images.decode(tmp_path / "page.jpg").size == (20, 10)
 
 
 @pytest.mark.parametrize("value", [0, 9, 65535])
-def test_an_orientation_that_means_nothing_is_none(value: int, tmp_path: Path) -> None:
+def test_an_orientation_that_means_nothing_is_none(value, tmp_path):
     exif = Image.Exif()
     exif[0x0112] = value
     Image.new("L", (20, 10)).save(tmp_path / "page.jpg", exif=exif)
     assert images.read_header(tmp_path / "page.jpg").orientation == 1
 
 
-def test_damaged_files_raise_nothing_but_a_manifest_error(tmp_path: Path) -> None:
+def test_damaged_files_raise_nothing_but_a_manifest_error(tmp_path):
     rng = random.Random(0)
     sound: list[bytes] = []
     for kind in ("PNG", "JPEG", "WEBP"):
@@ -152,7 +145,7 @@ def test_damaged_files_raise_nothing_but_a_manifest_error(tmp_path: Path) -> Non
     assert refused > 200
 
 
-def test_open_image_checks_the_size_again(tmp_path: Path) -> None:
+def test_open_image_checks_the_size_again(tmp_path):
     Image.new("L", (20, 10)).save(tmp_path / "a.png")
     document = Document("a", "member", image="a.png", size=(20, 10))
     corpus = Corpus(tmp_path.resolve(), Manifest(1, "x", Task("mlm"), Membership("random")), (document,), "")

@@ -31,7 +31,7 @@ def problems(folder: Path) -> tuple[str, ...]:
     return caught.value.problems
 
 
-def test_a_sound_data_set_is_read(lay_out: LayOut, settings: Table, receipt: Table) -> None:
+def test_a_sound_data_set_is_read(lay_out, settings, receipt):
     receipt["words"][2]["box"] = [25, 50, 102, 201]  # two pixels over the edge
     receipt["questions"][0]["answers"] = ["word " * 400, "not on the page"]
     corpus = manifests.load(lay_out(settings, receipt, b"", b"  "))
@@ -72,9 +72,7 @@ LABELS = {"token-classification": ["O", "B-TOTAL", "I-TOTAL", "B-NAME"], "spade-
     ("kind", "path", "value", "expected"),
     [pytest.param(kind, *row, id=f"{kind} {row[0]}={row[1]!r}"[:60]) for kind, rows in FAULTS.items() for row in rows],
 )
-def test_each_problem_is_named_with_its_place(
-    kind: str, path: str, value: Any, expected: str, lay_out: LayOut, settings: Table, receipt: Table
-) -> None:
+def test_each_problem_is_named_with_its_place(kind, path, value, expected, lay_out, settings, receipt):
     settings["task"] = {"kind": kind, "labels": LABELS.get(kind, [])}
     _set(path, value)(settings, receipt)
     found = problems(lay_out(settings, receipt))
@@ -82,9 +80,7 @@ def test_each_problem_is_named_with_its_place(
     assert all(problem.isprintable() for problem in found)
 
 
-def test_a_question_answering_data_set_needs_questions_on_pages(
-    lay_out: LayOut, settings: Table, receipt: Table
-) -> None:
+def test_a_question_answering_data_set_needs_questions_on_pages(lay_out, settings, receipt):
     settings["task"] = {"kind": "question-answering"}
     settings["recipe"] = {"prompt": "Question: {question}\nAnswer:", "system": "Read.\nBe short."}
     corpus = manifests.load(lay_out(settings, receipt))
@@ -101,9 +97,7 @@ def test_a_question_answering_data_set_needs_questions_on_pages(
     manifests.load(lay_out(settings, receipt, other))
 
 
-def test_a_data_set_for_classification_needs_the_class_of_every_page(
-    lay_out: LayOut, settings: Table, receipt: Table
-) -> None:
+def test_a_data_set_for_classification_needs_the_class_of_every_page(lay_out, settings, receipt):
     settings["task"] = {"kind": "document-classification", "labels": ["invoice", "letter"]}
     place = "documents.jsonl:1"
     assert problems(lay_out(settings, receipt)) == (
@@ -116,9 +110,7 @@ def test_a_data_set_for_classification_needs_the_class_of_every_page(
     assert document.label == "invoice"
 
 
-def test_the_output_of_a_parsing_model_may_have_lines_but_no_other_control_characters(
-    lay_out: LayOut, settings: Table, receipt: Table
-) -> None:
+def test_the_output_of_a_parsing_model_may_have_lines_but_no_other_control_characters(lay_out, settings, receipt):
     settings["task"] = {"kind": "parsing"}
     receipt["questions"] = [{"id": "t", "question": "total", "answers": ["9.00"]}]
     receipt["output"] = '{\n\t"total": "9.00"\n}'
@@ -131,8 +123,8 @@ def test_the_output_of_a_parsing_model_may_have_lines_but_no_other_control_chara
 
 @pytest.mark.parametrize("orientation", [2, 3, 6])
 def test_an_exif_orientation_is_refused_unless_the_size_tells_which_page_is_meant(
-    orientation: int, lay_out: LayOut, settings: Table, receipt: Table
-) -> None:
+    orientation, lay_out, settings, receipt
+):
     exif = Image.Exif()
     exif[0x0112] = orientation
     receipt["image"] = "images/photograph.jpg"
@@ -153,13 +145,13 @@ def test_an_exif_orientation_is_refused_unless_the_size_tells_which_page_is_mean
     manifests.load(folder)
 
 
-def test_a_spade_data_set_need_not_name_its_classes(lay_out: LayOut, settings: Table, receipt: Table) -> None:
+def test_a_spade_data_set_need_not_name_its_classes(lay_out, settings, receipt):
     settings["task"] = {"kind": "spade-extraction"}
     receipt["links"] = [["e1", "e1"]]  # extraction reads no link
     assert manifests.load(lay_out(settings, receipt)).manifest.task.labels == ()
 
 
-def test_files_that_cannot_be_parsed(lay_out: LayOut, settings: Table, receipt: Table, tmp_path: Path) -> None:
+def test_files_that_cannot_be_parsed(lay_out, settings, receipt, tmp_path):
     assert problems(tmp_path / "nowhere") == (f"{tmp_path / 'nowhere'}: no such folder",)
     (tmp_path / "empty").mkdir()
     assert problems(tmp_path / "empty") == (f"manifest.toml is missing in {tmp_path / 'empty'}",)
@@ -178,7 +170,7 @@ def test_files_that_cannot_be_parsed(lay_out: LayOut, settings: Table, receipt: 
     manifests.load(lay_out(settings, b"\xef\xbb\xbf" + json.dumps(receipt).encode()))
 
 
-def test_problems_of_every_part_are_reported_together(lay_out: LayOut, settings: Table, receipt: Table) -> None:
+def test_problems_of_every_part_are_reported_together(lay_out, settings, receipt):
     settings["colour"] = "red"
     second = copy.deepcopy(receipt)
     second["entities"][0]["words"] = [7]
@@ -188,9 +180,7 @@ def test_problems_of_every_part_are_reported_together(lay_out: LayOut, settings:
     assert "id: in line 1 already (r1)" in found[2]
 
 
-def test_problems_of_one_kind_are_one_line_with_their_count_and_three_places(
-    lay_out: LayOut, settings: Table, receipt: Table
-) -> None:
+def test_problems_of_one_kind_are_one_line_with_their_count_and_three_places(lay_out, settings, receipt):
     receipt["entities"][0]["words"] = list(range(3, 123))
     others = [
         {**copy.deepcopy(receipt), "id": f"r{number}", "image": f"images/r{number}.png"} for number in range(2, 9)
@@ -205,7 +195,7 @@ def test_problems_of_one_kind_are_one_line_with_their_count_and_three_places(
     assert found[30] == "documents.jsonl:1 and other problems (11 times, also documents.jsonl)"
 
 
-def test_no_message_holds_the_text_of_a_word(lay_out: LayOut, settings: Table, receipt: Table) -> None:
+def test_no_message_holds_the_text_of_a_word(lay_out, settings, receipt):
     receipt["words"] = [{"text": f"secret{i}\x07", "box": [9, 9, 1, 1], "confidence": "secret"} for i in range(3)]
     receipt["entities"][0]["words"] = [5]
     assert not any("secret" in problem for problem in problems(lay_out(settings, receipt)))
@@ -215,16 +205,14 @@ def test_no_message_holds_the_text_of_a_word(lay_out: LayOut, settings: Table, r
 
 
 @pytest.mark.parametrize("link", ["images/r1.png", "documents.jsonl", "manifest.toml"])
-def test_a_symbolic_link_out_of_the_folder_is_refused(
-    link: str, lay_out: LayOut, settings: Table, receipt: Table, tmp_path: Path
-) -> None:
+def test_a_symbolic_link_out_of_the_folder_is_refused(link, lay_out, settings, receipt, tmp_path):
     folder, outside = lay_out(settings, receipt), tmp_path / "outside"
     (folder / link).rename(outside)
     (folder / link).symlink_to(outside)
     assert any("leaves DATA_DIR through a symbolic link" in problem for problem in problems(folder))
 
 
-def test_symbolic_links_inside_the_folder_are_followed(lay_out: LayOut, settings: Table, receipt: Table) -> None:
+def test_symbolic_links_inside_the_folder_are_followed(lay_out, settings, receipt):
     folder = lay_out(settings, receipt)
     (folder / "images" / "r1.png").rename(folder / "page.png")
     (folder / "images" / "r1.png").symlink_to(folder / "page.png")
@@ -237,9 +225,7 @@ def test_symbolic_links_inside_the_folder_are_followed(lay_out: LayOut, settings
     assert any("not a regular file" in problem for problem in problems(folder))
 
 
-def test_the_hash_covers_manifest_documents_and_images_in_order(
-    lay_out: LayOut, settings: Table, receipt: Table
-) -> None:
+def test_the_hash_covers_manifest_documents_and_images_in_order(lay_out, settings, receipt):
     folder = lay_out(settings, receipt)
     parts = [folder / "manifest.toml", folder / "documents.jsonl", folder / "images" / "r1.png"]
     seen = {manifests.load(folder).sha256}
@@ -251,7 +237,7 @@ def test_the_hash_covers_manifest_documents_and_images_in_order(
     assert len(seen) == 4
 
 
-def test_bio_labels_are_not_asked_for_by_other_tasks(lay_out: LayOut, settings: Table, receipt: Table) -> None:
+def test_bio_labels_are_not_asked_for_by_other_tasks(lay_out, settings, receipt):
     settings["task"] = {"kind": "mlm"}
     receipt["entities"][1]["words"] = [2]  # shares a word with e1: no tagger is trained on it
     manifests.load(lay_out(settings, receipt))
@@ -331,7 +317,7 @@ def data_sets(draw: st.DrawFn) -> tuple[docs.Manifest, tuple[docs.Document, ...]
 
 @hypothesis_settings(max_examples=60, deadline=None)
 @given(data_sets())
-def test_what_is_written_is_read_again(data_set: tuple[docs.Manifest, tuple[docs.Document, ...]]) -> None:
+def test_what_is_written_is_read_again(data_set):
     manifest, written = data_set
     with tempfile.TemporaryDirectory() as folder:
         manifests.write(Path(folder), manifest, written)
@@ -340,7 +326,7 @@ def test_what_is_written_is_read_again(data_set: tuple[docs.Manifest, tuple[docs
         assert not list(Path(folder).rglob("*.tmp"))
 
 
-def test_written_files_leave_defaults_out(tmp_path: Path) -> None:
+def test_written_files_leave_defaults_out(tmp_path):
     manifest = docs.Manifest(1, "x", docs.Task("mlm"), docs.Membership("random"))
     word = docs.Word("Käse", (1.0, 2.0, 3.5, 4.0))
     document = docs.Document("a", "member", (word,), size=(9, 9), entities=(docs.Entity("e", "L", "misc", (0,)),))
@@ -358,7 +344,7 @@ def test_written_files_leave_defaults_out(tmp_path: Path) -> None:
     assert json.loads(line) == said | {"entities": [entity]}
 
 
-def test_a_failed_write_leaves_the_old_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_files(tmp_path, monkeypatch):
     manifest = docs.Manifest(1, "x", docs.Task("mlm"), docs.Membership("random"))
     manifests.write(tmp_path, manifest, [docs.Document("a", "member")])
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
@@ -372,7 +358,7 @@ def test_a_failed_write_leaves_the_old_files(tmp_path: Path, monkeypatch: pytest
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_documents_are_not_written_outside_the_folder(tmp_path: Path) -> None:
+def test_documents_are_not_written_outside_the_folder(tmp_path):
     manifest = docs.Manifest(1, "x", docs.Task("mlm"), docs.Membership("random"), documents="../documents.jsonl")
     with pytest.raises(ManifestError, match=r"leaves DATA_DIR"):
         manifests.write(tmp_path / "data", manifest, [])

@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ HALVES: dict[Split, float] = {"member": 0.4, "heldout": 0.5, "public": 0.5}
 
 
 @pytest.fixture
-def forms(tmp_path: Path) -> Path:
+def forms(tmp_path):
     """Twelve forms f00 to f11; f03 has the image of f02."""
     source = tmp_path / "forms"
     for folder in ("annotations", "images"):
@@ -45,7 +44,7 @@ def imported(*arguments: object, text: str | None = None) -> str:
     return " ".join(result.output.split())
 
 
-def test_members_that_are_named_are_members_and_their_copies_are_left_out(forms: Path, tmp_path: Path) -> None:
+def test_members_that_are_named_are_members_and_their_copies_are_left_out(forms, tmp_path):
     given = NamedMembers(("f00", "images/f01.png", "f02.json", "f10"))
     report = funsd.convert(forms, tmp_path / "out", HALVES, 5, division=given)
     corpus = manifests.load(tmp_path / "out")
@@ -55,13 +54,13 @@ def test_members_that_are_named_are_members_and_their_copies_are_left_out(forms:
     assert corpus.manifest.membership.assigned == "official"
 
 
-def test_a_name_that_no_document_has_is_refused(forms: Path, tmp_path: Path) -> None:
+def test_a_name_that_no_document_has_is_refused(forms, tmp_path):
     with pytest.raises(ManifestError, match="1 of 2 names are those of no document of the source, the first is f99"):
         funsd.convert(forms, tmp_path / "out", HALVES, 5, division=NamedMembers(("f00", "f99.png")))
     assert not (tmp_path / "out").exists()
 
 
-def test_a_source_with_its_own_division_takes_names_too(tmp_path: Path) -> None:
+def test_a_source_with_its_own_division_takes_names_too(tmp_path):
     for part, count in (("train", 6), ("test", 4)):
         folder = tmp_path / "snips" / part
         folder.mkdir(parents=True)
@@ -76,12 +75,12 @@ def test_a_source_with_its_own_division_takes_names_too(tmp_path: Path) -> None:
     assert corpus.manifest.membership.assigned == "by-date"
 
 
-def test_pages_of_a_members_document_are_left_out() -> None:
+def test_pages_of_a_members_document_are_left_out():
     drawn = divide([["a"], ["b"], ["c"], ["d"]], [["a", "b"]], {}, {"heldout": 1.0}, 0, NamedMembers(("a",)))
     assert drawn == {"a": "member", "c": "heldout", "d": "heldout"}
 
 
-def test_the_command_takes_a_file_of_names(forms: Path, tmp_path: Path) -> None:
+def test_the_command_takes_a_file_of_names(forms, tmp_path):
     names = tmp_path / "members.txt"
     names.write_text("f04.png\n\n  f05\n", encoding="utf-8")
     said = imported("funsd", forms, tmp_path / "out", "--members", names, "--assigned", "random", "--public", "0.25")
@@ -92,7 +91,7 @@ def test_the_command_takes_a_file_of_names(forms: Path, tmp_path: Path) -> None:
     assert {document.id for document in corpus.of("member")} == {"f04", "f05"}
 
 
-def test_an_unstated_rule_is_named_with_the_setting_to_change(forms: Path, tmp_path: Path) -> None:
+def test_an_unstated_rule_is_named_with_the_setting_to_change(forms, tmp_path):
     (tmp_path / "members.txt").write_text("f04\n")
     said = imported("funsd", forms, tmp_path / "out", "--members", tmp_path / "members.txt")
     assert 'manifest.toml says assigned = "official", as nobody stated' in said
@@ -102,20 +101,20 @@ def test_an_unstated_rule_is_named_with_the_setting_to_change(forms: Path, tmp_p
 
 
 @table("name, content")
-def test_names_are_read_from_what_people_have(name: str, content: str, forms: Path, tmp_path: Path) -> None:
+def test_names_are_read_from_what_people_have(name, content, forms, tmp_path):
     (tmp_path / name).write_text(content)
     imported("funsd", forms, tmp_path / "out", "--members", tmp_path / name)
     assert {document.id for document in manifests.load(tmp_path / "out").of("member")} == {"f04", "f05"}
 
 
 @table("name, content, problem")
-def test_files_without_names_are_refused(name: str, content: str, problem: str, tmp_path: Path) -> None:
+def test_files_without_names_are_refused(name, content, problem, tmp_path):
     (tmp_path / name).write_text(content)
     with pytest.raises(UsageError, match=problem):
         NamedMembers.read(tmp_path / name)
 
 
-def test_held_out_documents_may_be_named_too(forms: Path, tmp_path: Path) -> None:
+def test_held_out_documents_may_be_named_too(forms, tmp_path):
     (tmp_path / "trained").write_text("f00\nf02\n")
     (tmp_path / "kept").write_text("f03\nf04\nf05\n")
     lists = ("--members", tmp_path / "trained", "--heldout", tmp_path / "kept")
@@ -127,13 +126,13 @@ def test_held_out_documents_may_be_named_too(forms: Path, tmp_path: Path) -> Non
     assert not {document.id for document in corpus.of("public")} & {"f03", "f00", "f02", "f04", "f05"}
 
 
-def test_a_document_cannot_be_trained_on_and_kept_out(forms: Path, tmp_path: Path) -> None:
+def test_a_document_cannot_be_trained_on_and_kept_out(forms, tmp_path):
     given = NamedMembers(("f00", "f01"), heldout=("f01.png",))
     with pytest.raises(ManifestError, match="1 documents are in --members and in --heldout, the first is f01"):
         funsd.convert(forms, tmp_path / "out", HALVES, 5, division=given)
 
 
-def test_a_second_folder_was_not_trained_on(forms: Path, tmp_path: Path) -> None:
+def test_a_second_folder_was_not_trained_on(forms, tmp_path):
     second = tmp_path / "second"
     shutil.copytree(forms, second)
     for number in range(12):
@@ -147,7 +146,7 @@ def test_a_second_folder_was_not_trained_on(forms: Path, tmp_path: Path) -> None
     assert corpus.document("2-f02").image == "images/2-f02.png", "pages of equal name are kept apart"
 
 
-def test_a_division_that_was_drawn_is_said_to_invent_membership(forms: Path, tmp_path: Path) -> None:
+def test_a_division_that_was_drawn_is_said_to_invent_membership(forms, tmp_path):
     said = imported("funsd", forms, tmp_path / "out")
     assert "The audited model must have been trained on the 5 documents of split member, and on none of heldout" in said
     assert "This division was drawn just now. For a model that was trained before, it invents membership" in said
@@ -156,9 +155,7 @@ def test_a_division_that_was_drawn_is_said_to_invent_membership(forms: Path, tmp
 
 
 @table("options, message")
-def test_options_that_contradict_each_other_are_refused(
-    options: tuple[str, ...], message: str, forms: Path, tmp_path: Path
-) -> None:
+def test_options_that_contradict_each_other_are_refused(options, message, forms, tmp_path):
     (tmp_path / "names").write_text("f00\n")
     (tmp_path / "nothing").write_text("\n")
     places = {name: tmp_path / name for name in ("names", "nothing", "missing")}
@@ -169,7 +166,7 @@ def test_options_that_contradict_each_other_are_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_of_names_is_read_as_text(tmp_path: Path) -> None:
+def test_a_file_of_names_is_read_as_text(tmp_path):
     (tmp_path / "latin").write_bytes("caf\xe9\n".encode("latin-1"))
     with pytest.raises(UsageError, match="not a readable UTF-8 text file"):
         NamedMembers.read(tmp_path / "latin")

@@ -50,9 +50,7 @@ def loaded(out: Path) -> tuple[Corpus, CanarySet]:
 @pytest.mark.parametrize(
     ("kind", "pattern"), [*((kind, "pin") for kind in MAKERS), *(("boxes", pattern) for pattern in PATTERNS)]
 )
-def test_the_new_data_set_holds_what_the_file_says_and_all_that_was_there(
-    kind: str, pattern: str, tmp_path: Path
-) -> None:
+def test_the_new_data_set_holds_what_the_file_says_and_all_that_was_there(kind, pattern, tmp_path):
     before = MAKERS[kind](tmp_path / "data")
     report = put_in(before, tmp_path / "out", pattern=pattern, length=2)
     corpus, canaries = loaded(tmp_path / "out")
@@ -75,7 +73,7 @@ def test_the_new_data_set_holds_what_the_file_says_and_all_that_was_there(
 @pytest.mark.parametrize(
     ("kind", "names"), [("utterances", True), ("text", True), ("images", True), ("questions", False)]
 )
-def test_labels_of_taggers_gain_the_canaries_tags_at_the_end(kind: str, names: bool, tmp_path: Path) -> None:
+def test_labels_of_taggers_gain_the_canaries_tags_at_the_end(kind, names, tmp_path):
     before = MAKERS[kind](tmp_path / "data")
     report, after = put_in(before, tmp_path / "out"), manifests.load(tmp_path / "out").manifest
     added = ("B-canary", "I-canary") if names else ()
@@ -83,7 +81,7 @@ def test_labels_of_taggers_gain_the_canaries_tags_at_the_end(kind: str, names: b
     assert (after.task.kind, after.membership) == (before.manifest.task.kind, before.manifest.membership)
 
 
-def test_fields_that_other_attacks_try_are_those_of_before(tmp_path: Path) -> None:
+def test_fields_that_other_attacks_try_are_those_of_before(tmp_path):
     before = canaried.pages(tmp_path / "data")
     put_in(before, tmp_path / "out")
     tried = [
@@ -97,7 +95,7 @@ def test_fields_that_other_attacks_try_are_those_of_before(tmp_path: Path) -> No
     assert not withheld(corpus)
 
 
-def test_an_inserted_page_shows_its_line_and_is_else_the_carriers(tmp_path: Path) -> None:
+def test_an_inserted_page_shows_its_line_and_is_else_the_carriers(tmp_path):
     put_in(canaried.pages(tmp_path / "data"), tmp_path / "out", count=16)
     corpus, canaries = loaded(tmp_path / "out")
     for canary in canaries.canaries:
@@ -115,7 +113,7 @@ def test_an_inserted_page_shows_its_line_and_is_else_the_carriers(tmp_path: Path
     )  # all six members carry before one carries twice
 
 
-def test_other_questions_are_asked_on_their_own_pages_alone(tmp_path: Path) -> None:
+def test_other_questions_are_asked_on_their_own_pages_alone(tmp_path):
     before = canaried.pages(tmp_path / "data", kind="question-answering")
     put_in(before, tmp_path / "out")
     corpus, canaries = loaded(tmp_path / "out")
@@ -126,7 +124,7 @@ def test_other_questions_are_asked_on_their_own_pages_alone(tmp_path: Path) -> N
     assert plain_sheet(corpus, document).words == sheet_of(corpus, canary).words
 
 
-def test_all_follows_from_the_seed_and_from_nothing_else(tmp_path: Path) -> None:
+def test_all_follows_from_the_seed_and_from_nothing_else(tmp_path):
     corpus = canaried.pages(tmp_path / "data")
     once, again, other = (
         put_in(corpus, tmp_path / name, seed=seed).canaries for name, seed in (("a", 1), ("b", 1), ("c", 2))
@@ -136,7 +134,7 @@ def test_all_follows_from_the_seed_and_from_nothing_else(tmp_path: Path) -> None
     assert [c.included for c in once.canaries] != [c.included for c in other.canaries]
 
 
-def test_coins_are_fair_and_independent_of_what_a_score_can_see(tmp_path: Path) -> None:
+def test_coins_are_fair_and_independent_of_what_a_score_can_see(tmp_path):
     """One seed in each run, as an owner has it: coins of many canaries, and against their completions and names."""
     corpus = canaried.utterances(tmp_path / "data")
     canaries = put_in(corpus, tmp_path / "out", count=4000, repeat=1).canaries.canaries
@@ -154,7 +152,7 @@ def test_coins_are_fair_and_independent_of_what_a_score_can_see(tmp_path: Path) 
     assert len({*drawn}) > 3  # binomial, and no exact half
 
 
-def test_names_that_the_data_set_has_are_not_taken(tmp_path: Path) -> None:
+def test_names_that_the_data_set_has_are_not_taken(tmp_path):
     corpus = canaried.utterances(tmp_path / "data")
     taken = put_in(corpus, tmp_path / "first").canaries.canaries[0].prefix[2]
     first = replace(corpus.documents[0], words=(Word(taken.upper() + "!"), Word("ella")))
@@ -163,7 +161,7 @@ def test_names_that_the_data_set_has_are_not_taken(tmp_path: Path) -> None:
     assert taken not in {word for canary in again.canaries for word in canary.prefix}
 
 
-def test_the_cap_is_what_all_right_guesses_of_half_would_show(tmp_path: Path) -> None:
+def test_the_cap_is_what_all_right_guesses_of_half_would_show(tmp_path):
     corpus = canaried.utterances(tmp_path / "data")
     assert put_in(corpus, tmp_path / "a", count=64).cap == pytest.approx(2.32, abs=0.005)
     # Clopper-Pearson: all of five right at 95 %
@@ -171,7 +169,7 @@ def test_the_cap_is_what_all_right_guesses_of_half_would_show(tmp_path: Path) ->
     assert put_in(corpus, tmp_path / "c", count=8).cap is None
 
 
-def test_images_of_pages_that_are_full_are_passed_over(tmp_path: Path) -> None:
+def test_images_of_pages_that_are_full_are_passed_over(tmp_path):
     corpus = canaried.pages(tmp_path / "data")
     for document in corpus.of("member")[1:]:
         assert document.image is not None
@@ -251,7 +249,7 @@ REFUSED: dict[str, tuple[Maker, dict[str, Any], type[DocauditError], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_done_is_refused_and_leaves_nothing(case: str, tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_refused_and_leaves_nothing(case, tmp_path):
     maker, changes, kind, message = REFUSED[case]
     corpus = maker(tmp_path / "data")
     with pytest.raises(kind) as caught:
@@ -260,7 +258,7 @@ def test_what_cannot_be_done_is_refused_and_leaves_nothing(case: str, tmp_path: 
     assert (caught.value.exit_code, [path.name for path in tmp_path.iterdir()]) == (2, ["data"])
 
 
-def test_what_breaks_down_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_breaks_down_half_way_leaves_nothing(tmp_path, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -278,7 +276,7 @@ FAULTS = json.loads(Path(__file__).with_name("canary_faults.json").read_text())
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("written")
     put_in(canaried.pages(folder / "data"), folder / "out")
     return folder / "out"
@@ -309,9 +307,7 @@ def changed(written: Path, folder: Path, whom: str = "file", **changes: Any) -> 
 
 
 @pytest.mark.parametrize(("whom", "change", "message"), FAULTS)
-def test_a_file_that_does_not_fit_the_documents_is_refused_without_a_secret(
-    whom: str, change: dict[str, Any], message: str, written: Path, tmp_path: Path
-) -> None:
+def test_a_file_that_does_not_fit_the_documents_is_refused_without_a_secret(whom, change, message, written, tmp_path):
     with pytest.raises(ManifestError) as caught:
         manifests.load(changed(written, tmp_path / "copy", whom, **change))
     assert any(message in problem for problem in caught.value.problems), caught.value.problems
@@ -321,7 +317,7 @@ def test_a_file_that_does_not_fit_the_documents_is_refused_without_a_secret(
 
 
 @table("table, problem")
-def test_the_manifests_table_names_one_file(table: str, problem: str, written: Path, tmp_path: Path) -> None:
+def test_the_manifests_table_names_one_file(table, problem, written, tmp_path):
     folder = changed(written, tmp_path / "copy")
     text = (folder / "manifest.toml").read_text()
     assert '[canaries]\nfile = "canaries.json"\n' in text
@@ -331,7 +327,7 @@ def test_the_manifests_table_names_one_file(table: str, problem: str, written: P
     assert any(said.startswith(problem) for said in caught.value.problems), caught.value.problems
 
 
-def test_the_corpus_hash_covers_the_file_and_a_copy_of_its_files_is_the_same(written: Path, tmp_path: Path) -> None:
+def test_the_corpus_hash_covers_the_file_and_a_copy_of_its_files_is_the_same(written, tmp_path):
     before, seed = manifests.load(written), changed(written, tmp_path / "copy", seed=5)
     plain = changed(written, tmp_path / "plain")
     assert manifests.load(seed).sha256 != manifests.load(plain).sha256

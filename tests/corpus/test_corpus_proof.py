@@ -5,7 +5,6 @@ import random
 import shutil
 import tomllib
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +14,11 @@ import pytest
 from case_tables import table
 from PIL import Image
 
-from audit.corpus.documents import Box, Corpus, Word
+from audit.corpus.documents import Box, Word
 from audit.corpus.images import PageView, page_view
 from audit.corpus.removal import Removal, remove, tesseract
 from audit.corpus.removal.proof import MAX_CROPS, Proof, crops_of, prove_removal, survives
 from audit.corpus.removal.tesseract import TESSERACT, ReadCrop, Tesseract
-from audit.importers.assemble import ImportReport
 
 reads = pytest.mark.skipif(not TESSERACT.installed(), reason="tesseract is not on this machine's PATH")
 
@@ -44,7 +42,7 @@ def moved(view: PageView, dy: float) -> PageView:
 @reads
 @pytest.mark.parametrize("answer", ["25/12/2018", "45.80", "RM45.80", "Gardenia Bakeries", "50.00", "8:13", "DATE"])
 @pytest.mark.parametrize("angle", [0.0, 1.5])
-def test_a_proven_removal(answer: str, angle: float) -> None:
+def test_a_proven_removal(answer, angle):
     view = drawn.page(RECEIPT, angle=angle)
     removal = remove(view, [answer])
     assert removal.words
@@ -53,7 +51,7 @@ def test_a_proven_removal(answer: str, angle: float) -> None:
 
 
 @reads
-def test_an_answer_over_two_lines_and_one_that_stands_twice() -> None:
+def test_an_answer_over_two_lines_and_one_that_stands_twice():
     view = drawn.page(("ship to 12 High", "Street London by", "order of 12 High Street", "London 2018"))
     removal = remove(view, ["12 High Street"])
     assert (removal.words, len(crops_of(view, removal))) == ((2, 3, 4, 9, 10, 11), 2)
@@ -61,7 +59,7 @@ def test_an_answer_over_two_lines_and_one_that_stands_twice() -> None:
 
 
 @reads
-def test_where_nothing_is_painted_the_answer_is_still_read() -> None:
+def test_where_nothing_is_painted_the_answer_is_still_read():
     view = drawn.page(RECEIPT)
     removal = remove(view, ["25/12/2018"])
     unpainted = replace(removal, view=PageView(removal.view.words, view.size, view.open_page))
@@ -70,7 +68,7 @@ def test_where_nothing_is_painted_the_answer_is_still_read() -> None:
 
 
 @reads
-def test_a_box_beside_its_word_is_one_colour_and_the_answer_is_still_read() -> None:
+def test_a_box_beside_its_word_is_one_colour_and_the_answer_is_still_read():
     view = moved(drawn.page(("Gardenia Bakeries", "TOTAL 4580.12 CASH")), 30)
     removal = remove(view, ["4580.12"])
     found = proof(view, removal, "4580.12")
@@ -78,7 +76,7 @@ def test_a_box_beside_its_word_is_one_colour_and_the_answer_is_still_read() -> N
 
 
 @reads
-def test_a_patch_that_covers_half_of_the_answers_places_leaves_it_read() -> None:
+def test_a_patch_that_covers_half_of_the_answers_places_leaves_it_read():
     view = drawn.page(("from Gardenia Bakeries", "paid 20.00 change 0.00", "to Gardenia Bakeries"))
     removal = remove(view, ["Gardenia Bakeries"])
     first = remove(PageView(view.words[:3], view.size, view.open_page), ["Gardenia Bakeries"])
@@ -87,20 +85,20 @@ def test_a_patch_that_covers_half_of_the_answers_places_leaves_it_read() -> None
 
 
 @reads
-def test_a_place_that_nobody_can_read_is_no_control() -> None:
+def test_a_place_that_nobody_can_read_is_no_control():
     view = drawn.page(RECEIPT, shown=[0, 1, 2, 3])
     found = proof(view, remove(view, ["25/12/2018"]), "25/12/2018")
     assert (found, found.status) == (Proof(pixels=True, words=True, reading="no control"), "unproven")
 
 
 @reads
-def test_one_unreadable_place_of_two_is_no_control() -> None:
+def test_one_unreadable_place_of_two_is_no_control():
     lines = ("from Gardenia Bakeries", "paid 20.00 change 0.00", "to Gardenia Bakeries")
     view = drawn.page(lines, shown=[0, 1, 2, 3, 4, 5, 6, 7])
     assert proof(view, remove(view, ["Gardenia Bakeries"]), "Gardenia Bakeries").status == "unproven"
 
 
-def test_without_tesseract_nothing_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_tesseract_nothing_is_proven(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda command: None)
     reader = Tesseract("a-tesseract-that-nobody-asked-for-yet")
     assert not reader.installed()
@@ -109,7 +107,7 @@ def test_without_tesseract_nothing_is_proven(monkeypatch: pytest.MonkeyPatch) ->
     assert (found, found.status) == (Proof(pixels=True, words=True, reading="not installed"), "unproven")
 
 
-def test_a_tesseract_that_fails_says_nothing(tmp_path: Path) -> None:
+def test_a_tesseract_that_fails_says_nothing(tmp_path):
     program = tmp_path / "tesseract"
     program.write_text("#!/bin/sh\ncat > /dev/null\necho 45.80\nexit 1\n")
     program.chmod(0o755)
@@ -122,7 +120,7 @@ def test_a_tesseract_that_fails_says_nothing(tmp_path: Path) -> None:
 
 
 @reads
-def test_a_picture_reads_the_same_whatever_is_read_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_reads_the_same_whatever_is_read_beside_it(monkeypatch):
     monkeypatch.setattr(tesseract, "_TEXTS", {})
     views = [drawn.page(RECEIPT, angle=angle) for angle in (0.0, 1.0)]
     crops = [crop for view in views for word in view.words for crop in crops_of(view, remove(view, [word.text]))]
@@ -134,9 +132,7 @@ def test_a_picture_reads_the_same_whatever_is_read_beside_it(monkeypatch: pytest
 
 
 @reads
-def test_where_a_sheet_cannot_be_read_its_pictures_are_read_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_a_sheet_cannot_be_read_its_pictures_are_read_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(tesseract, "_TEXTS", {})
     view = drawn.page(RECEIPT)
     crops = [crop for word in view.words[:3] for crop in crops_of(view, remove(view, [word.text]))]
@@ -151,7 +147,7 @@ def test_where_a_sheet_cannot_be_read_its_pictures_are_read_alone(
 
 
 @reads
-def test_answers_come_in_order_and_a_place_off_the_page_gives_none() -> None:
+def test_answers_come_in_order_and_a_place_off_the_page_gives_none():
     view = drawn.page(("first", "second", "third", "fourth", "fifth"))
     boxes = [word.box for word in view.words]
     queries = [ReadCrop(view, box, box[3] - box[1]) for box in boxes if box is not None]
@@ -163,7 +159,7 @@ def test_answers_come_in_order_and_a_place_off_the_page_gives_none() -> None:
         assert word.text in text
 
 
-def test_pixels_fail_where_a_single_one_is_left() -> None:
+def test_pixels_fail_where_a_single_one_is_left():
     view = drawn.page(RECEIPT)
     removal = remove(view, ["45.80"])
     (box,) = removal.boxes
@@ -177,19 +173,19 @@ def test_pixels_fail_where_a_single_one_is_left() -> None:
     assert prove_removal(view, spoilt, ["45.80"], ["TOTAL 45.80"], ["TOTAL"]).status == "proven"
 
 
-def test_words_without_boxes_cannot_leave_an_image() -> None:
+def test_words_without_boxes_cannot_leave_an_image():
     view = PageView((Word("total"), Word("45.80")), (40, 30), lambda: Image.new("RGB", (40, 30), "white"))
     removal = remove(view, ["45.80"])
     assert crops_of(view, removal) == ()
     assert prove_removal(view, removal, ["45.80"], [], []) == Proof(pixels=False, words=True, reading="no control")
 
 
-def test_an_answer_that_is_not_among_the_words_of_an_image_is_not_proven_gone() -> None:
+def test_an_answer_that_is_not_among_the_words_of_an_image_is_not_proven_gone():
     view = drawn.page(RECEIPT)
     assert prove_removal(view, remove(view, ["Istanbul"]), ["Istanbul"], [], []).status == "unproven"
 
 
-def test_a_page_of_words_only_is_decided_by_its_words() -> None:
+def test_a_page_of_words_only_is_decided_by_its_words():
     view = PageView(tuple(Word(text) for text in RECEIPT[2].split()))
     removal = remove(view, ["45.80"])
     found = prove_removal(view, removal, ["45.80"], [], [])
@@ -197,7 +193,7 @@ def test_a_page_of_words_only_is_decided_by_its_words() -> None:
     assert prove_removal(view, replace(removal, view=view), ["45.80"], [], []).status == "survives"
 
 
-def test_an_answer_at_too_many_places_is_never_proven_and_never_overlooked() -> None:
+def test_an_answer_at_too_many_places_is_never_proven_and_never_overlooked():
     places = MAX_CROPS + 1
     lines = [(text, x0, 10 * line, x1) for line in range(places) for text, x0, x1 in (("pay", 0, 9), ("7", 9, 14))]
     words = tuple(Word(text, (x0, y, x1, y + 8)) for text, x0, y, x1 in lines)
@@ -212,21 +208,19 @@ def test_an_answer_at_too_many_places_is_never_proven_and_never_overlooked() -> 
 
 
 @table("before, after, reading", globals())
-def test_what_the_texts_prove(before: Sequence[str | None], after: Sequence[str | None], reading: str) -> None:
+def test_what_the_texts_prove(before, after, reading):
     view = drawn.page(("TOTAL 4580.12 CASH",))
     assert prove_removal(view, remove(view, ["4580.12"]), ["4580.12"], before, after).reading == reading
 
 
 @pytest.mark.parametrize(("page", "answer", "left"), CASES["survivors"])
-def test_the_wider_rule_for_words(page: str, answer: str, left: bool) -> None:
+def test_the_wider_rule_for_words(page, answer, left):
     assert survives(page.split(), [answer]) == left
     assert survives(page.split(), ["something else entirely", answer]) == left
 
 
 @pytest.mark.real
-def test_most_values_of_real_receipts_are_removed_and_proven(
-    real_receipts: tuple[ImportReport, Corpus], real_data: Path
-) -> None:
+def test_most_values_of_real_receipts_are_removed_and_proven(real_receipts, real_data):
     _, corpus = real_receipts
     documents = random.Random(3).sample(list(corpus.documents), 40)
     counts: Counter[str] = Counter()
@@ -251,7 +245,7 @@ def test_most_values_of_real_receipts_are_removed_and_proven(
     assert counts["proven"] >= 0.7 * len(asked)
 
 
-def test_the_box_of_a_crop_is_that_of_its_words() -> None:
+def test_the_box_of_a_crop_is_that_of_its_words():
     view = drawn.page(RECEIPT)
     removal = remove(view, ["Gardenia Bakeries"])
     (crop,) = crops_of(removal.view, removal)

@@ -3,17 +3,14 @@
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import Corpus, Split
+from audit.corpus.documents import Split
 from audit.corpus.folding import fold, occurrences
 from audit.corpus.summary import asked_providers
 from audit.extensions.papers.importers.sroie import FIELDS
-from audit.importers.assemble import ImportReport
 from audit.importers.registry import FORMATS
 
 funsd = FORMATS["funsd"]
@@ -26,7 +23,7 @@ SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
 
 
 @pytest.fixture(scope="module")
-def tokens(real_data: Path) -> Callable[[str], int]:
+def tokens(real_data):
     """The number of tokens of a text with the shipped vocabulary, special tokens left out."""
     transformers, folder = pytest.importorskip("transformers"), real_data.parent / "models" / "minilm-l6-h384"
     if not folder.is_dir():
@@ -36,14 +33,12 @@ def tokens(real_data: Path) -> Callable[[str], int]:
 
 
 @pytest.fixture(scope="module")
-def forms(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[ImportReport, Corpus]:
+def forms(real_data, tmp_path_factory):
     dst = tmp_path_factory.mktemp("funsd") / "data"
     return funsd.convert(real_data / "funsd", dst, SHARES, seed=7), manifests.load(dst)
 
 
-def test_sroie_fields(
-    real_receipts: tuple[ImportReport, Corpus], real_data: Path, tokens: Callable[[str], int]
-) -> None:
+def test_sroie_fields(real_receipts, real_data, tokens):
     report, corpus = real_receipts
     assert sum(report.fields.values()) == 2504
     in_range = located = 0
@@ -60,7 +55,7 @@ def test_sroie_fields(
     assert ("033", "TOTAL", "absent") in report.unlocated
 
 
-def test_most_located_words_are_the_key_itself(real_receipts: tuple[ImportReport, Corpus], real_data: Path) -> None:
+def test_most_located_words_are_the_key_itself(real_receipts, real_data):
     _, corpus = real_receipts
     equal = fields = 0
     for document in corpus.documents:
@@ -71,7 +66,7 @@ def test_most_located_words_are_the_key_itself(real_receipts: tuple[ImportReport
     assert equal / fields > 0.94
 
 
-def test_sroie_splits_and_duplicates(real_receipts: tuple[ImportReport, Corpus]) -> None:
+def test_sroie_splits_and_duplicates(real_receipts):
     report, corpus = real_receipts
     assert all(abs(report.documents[split] - 626 * share) < 1 for split, share in SHARES.items())
     splits: dict[str, set[Split]] = defaultdict(set)
@@ -83,7 +78,7 @@ def test_sroie_splits_and_duplicates(real_receipts: tuple[ImportReport, Corpus])
     assert len(report.duplicates) == 5
 
 
-def test_sroie_companies_repeat_as_the_methods_say(real_receipts: tuple[ImportReport, Corpus]) -> None:
+def test_sroie_companies_repeat_as_the_methods_say(real_receipts):
     _, corpus = real_receipts
     found = occurrences(corpus)
     companies = [
@@ -97,7 +92,7 @@ def test_sroie_companies_repeat_as_the_methods_say(real_receipts: tuple[ImportRe
     assert sum(not company.unique for company in companies) / len(companies) >= repeated
 
 
-def test_sroie_providers(real_receipts: tuple[ImportReport, Corpus]) -> None:
+def test_sroie_providers(real_receipts):
     _, corpus = real_receipts
     sizes = Counter(document.provider for document in corpus.documents)
     assert 230 <= len(sizes) <= 236  # 236 spellings
@@ -105,7 +100,7 @@ def test_sroie_providers(real_receipts: tuple[ImportReport, Corpus]) -> None:
 
 
 @pytest.mark.usefixtures("compared_once")
-def test_sroie_by_company(real_data: Path, tmp_path: Path) -> None:
+def test_sroie_by_company(real_data, tmp_path):
     """72 companies have two receipts or more (methods.md#provider-membership); the two of three companies are one
     picture twice."""
     shares: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}
@@ -123,7 +118,7 @@ def test_sroie_by_company(real_data: Path, tmp_path: Path) -> None:
     assert asked.half_width > 0.11  # of METHODS: 11 points
 
 
-def test_funsd_answers(forms: tuple[ImportReport, Corpus], tokens: Callable[[str], int]) -> None:
+def test_funsd_answers(forms, tokens):
     report, corpus = forms
     answers = [
         document.text_of(entity) for document in corpus.documents for entity in document.entities if entity.attack
@@ -133,7 +128,7 @@ def test_funsd_answers(forms: tuple[ImportReport, Corpus], tokens: Callable[[str
     assert sum(report.fields.values()) == sum(len(d.entities) for d in corpus.documents) + len(report.unlocated)
 
 
-def test_tab_mentions(real_data: Path, tmp_path: Path) -> None:
+def test_tab_mentions(real_data, tmp_path):
     """127 documents, 7,341 mentions; the 21 that overlap a longer one are left out, and no character is lost."""
     report = tab.convert(real_data / "tab", tmp_path / "tab", {"member": 1.0}, seed=7)
     corpus = manifests.load(tmp_path / "tab")
@@ -152,7 +147,7 @@ def test_tab_mentions(real_data: Path, tmp_path: Path) -> None:
     assert sum(d.words[0].text == "PROCEDURE" and d.paragraphs[1] == 1 for d in corpus.documents) >= 120
 
 
-def test_snips_utterances(real_data: Path, tmp_path: Path) -> None:
+def test_snips_utterances(real_data, tmp_path):
     """13,084 to train, 700 and 700 to choose and test; 39 slots, 7 intents, none left out."""
     report = snips.convert(real_data / "snips", tmp_path / "snips", SHARES, seed=7)
     corpus = manifests.load(tmp_path / "snips")

@@ -34,19 +34,17 @@ def corpus(root: Path, entities: tuple[Entity, ...] = VALUES, image: str | None 
 
 @pytest.mark.parametrize(("painted", "expected"), [((), 0), (BOXES[:1], 1), (BOXES[:2], 1), (BOXES[1:], 1), (BOXES, 2)])
 @pytest.mark.parametrize("colour", ["black", "white", "grey"])
-def test_a_value_is_covered_when_all_of_its_words_are(
-    tmp_path: Path, painted: tuple[Box, ...], expected: int, colour: str
-) -> None:
+def test_a_value_is_covered_when_all_of_its_words_are(tmp_path, painted, expected, colour):
     drawn(tmp_path / "p.png", painted, colour, noise=6)
     assert count_covered(corpus(tmp_path)) == Covered(seen=2, painted=expected)
 
 
-def test_what_differs_more_than_compression_makes_is_not_one_colour(tmp_path: Path) -> None:
+def test_what_differs_more_than_compression_makes_is_not_one_colour(tmp_path):
     drawn(tmp_path / "p.png", BOXES, "grey", noise=40)
     assert count_covered(corpus(tmp_path)) == Covered(2, 0)
 
 
-def test_values_that_are_not_attacked_and_pages_without_an_image_are_passed_over(tmp_path: Path) -> None:
+def test_values_that_are_not_attacked_and_pages_without_an_image_are_passed_over(tmp_path):
     drawn(tmp_path / "p.png", BOXES)
     hidden = Entity("a", "X", "person", (0,), attack=False)
     assert count_covered(corpus(tmp_path, (hidden,))) == Covered(0, 0)
@@ -56,6 +54,6 @@ def test_values_that_are_not_attacked_and_pages_without_an_image_are_passed_over
     assert steps == [1]
 
 
-def test_an_image_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+def test_an_image_that_cannot_be_read_is_an_error(tmp_path):
     with pytest.raises(ManifestError, match="missing"):
         count_covered(corpus(tmp_path))

@@ -1,7 +1,5 @@
 """What importers of annotated pages share: units of boxes, tags, names, kinds of information."""
 
-from pathlib import Path
-
 import pytest
 from case_tables import table
 from hypothesis import given
@@ -34,28 +32,28 @@ def tags_of(fields: list[tuple[str, int, int]], scheme: str) -> tuple[list[str],
 
 
 @given(FIELDS, st.sampled_from(["BIO", "BIOES"]))
-def test_tags_are_read_as_the_fields_they_were_written_for(fields: list[tuple[str, int, int]], scheme: str) -> None:
+def test_tags_are_read_as_the_fields_they_were_written_for(fields, scheme):
     tags, expected = tags_of(fields, scheme)
     assert fields_of_tags(tags) == expected
 
 
 @given(st.lists(st.tuples(st.sampled_from(["total", "NAME"]), st.integers(1, 4), st.integers(0, 2)), max_size=6))
-def test_tags_without_prefixes_are_classes(fields: list[tuple[str, int, int]]) -> None:
+def test_tags_without_prefixes_are_classes(fields):
     tags, expected = tags_of(fields, "IO")
     assert fields_of_tags(tags) == expected
 
 
-def test_a_tag_that_goes_on_with_nothing_begins_a_field() -> None:
+def test_a_tag_that_goes_on_with_nothing_begins_a_field():
     assert fields_of_tags(["I-A", "I-A", "I-B", "outside", "E-A"]) == [("A", (0, 1)), ("B", (2,)), ("A", (4,))]
 
 
 @table("tags", globals())
-def test_labels_of_a_manifest_are_in_any_scheme(tags: tuple[str, ...]) -> None:
+def test_labels_of_a_manifest_are_in_any_scheme(tags):
     assert task_labels([*tags, tags[0]]) == tags
 
 
 @pytest.mark.parametrize("tags", [(), ("A", "B"), ("O", "B-A", "M-A", "E-A"), ("O", "E-MAIL", "total")])
-def test_labels_that_no_scheme_holds_are_left_to_the_model(tags: tuple[str, ...]) -> None:
+def test_labels_that_no_scheme_holds_are_left_to_the_model(tags):
     assert task_labels(tags) == ()
 
 
@@ -63,9 +61,7 @@ SHARES = st.tuples(st.floats(0, 0.9), st.floats(0, 0.9))
 
 
 @given(st.lists(SHARES, min_size=1, max_size=5), st.sampled_from([(600, 800), (1240, 1754), (2480, 3508)]))
-def test_boxes_all_over_a_page_mean_the_same_in_every_unit(
-    corners: list[tuple[float, float]], size: tuple[int, int]
-) -> None:
+def test_boxes_all_over_a_page_mean_the_same_in_every_unit(corners, size):
     shares: list[Box] = [(x, y, x + 0.05, y + 0.05) for x, y in corners] + [(0.9, 0.9, 0.99, 0.99)]
     scales: dict[Unit, tuple[float, float]] = {"shares": (1, 1), "thousandths": (1000, 1000), "pixels": size}
     for unit, (across, down) in scales.items():
@@ -77,24 +73,24 @@ def test_boxes_all_over_a_page_mean_the_same_in_every_unit(
             assert in_pixels(box, unit, size) == pytest.approx(in_pixels(share, "shares", size), abs=0.11)
 
 
-def test_boxes_without_images_or_of_none() -> None:
+def test_boxes_without_images_or_of_none():
     assert (recognise_unit([]), recognise_unit([(None, [(0, 0, 900, 10)])])) == ("shares", "thousandths")
     assert recognise_unit([(None, [(0, 0, 1900, 10)])]) == "pixels"
     assert recognise_unit([((100, 100), [(0, 0, 40, 40)])]) == "pixels", "few boxes, but within the page"
 
 
 @pytest.mark.parametrize("box", [(5, 1, 2, 3), (1, 5, 2, 3), (float("nan"), 1, 2, 3), (0, 0, 300, 10)])
-def test_boxes_that_are_none(box: Box) -> None:
+def test_boxes_that_are_none(box):
     with pytest.raises(ManifestError):
         in_pixels(box, "pixels", (100, 100))
 
 
 @table("label, category")
-def test_labels_speak_of_a_kind(label: str, category: str) -> None:
+def test_labels_speak_of_a_kind(label, category):
     assert category_of(label) == category
 
 
-def test_labels_as_words() -> None:
+def test_labels_as_words():
     assert [plain_words(label) for label in ("invoiceDate", "INVOICE_DATE", "§")] == [
         "invoice date",
         "invoice date",
@@ -102,14 +98,14 @@ def test_labels_as_words() -> None:
     ]
 
 
-def test_names_of_files() -> None:
+def test_names_of_files():
     assert ids_of(["a/1.png", "b/2.png"]) == {"a/1.png": "1", "b/2.png": "2"}
     assert ids_of(["a/1.png", "b/1.png"]) == {"a/1.png": "a-1", "b/1.png": "b-1"}
     assert ids_of(["a/1.png", "a/1.jpg"]) == {"a/1.png": "a-1.png", "a/1.jpg": "a-1.jpg"}
 
 
 @table("named, beside, found")
-def test_images_are_found_by_what_records_call_them(named: str, beside: str, found: str, tmp_path: Path) -> None:
+def test_images_are_found_by_what_records_call_them(named, beside, found, tmp_path):
     for path in ("a/1.png", "b/1.png", "b/2.png"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         Image.new("L", (2, 2)).save(tmp_path / path)

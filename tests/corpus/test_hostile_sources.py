@@ -33,7 +33,7 @@ PIECES = ("<!--", "<?", "<!", "<![CDATA[", "<a ", "<a b='", '<a b="', "</", "<a 
 
 @pytest.mark.parametrize("before", [PAGE + WORD, PAGE, PAGE + "<p ", PAGE + "<p x='"], ids=len)
 @pytest.mark.parametrize("piece", PIECES)
-def test_hocr_takes_linear_time(piece: str, before: str) -> None:
+def test_hocr_takes_linear_time(piece, before):
     """Python's own parser took 65 s over 100,000 comments that do not end."""
     start = time.process_time()
     with suppress(ManifestError):
@@ -42,7 +42,7 @@ def test_hocr_takes_linear_time(piece: str, before: str) -> None:
 
 
 @table("markup, words")
-def test_hocr_reads_what_html_says(markup: str, words: list[str]) -> None:
+def test_hocr_reads_what_html_says(markup, words):
     (page,) = read_hocr("<?xml version='1.0'?>\n<!DOCTYPE html>\n" + PAGE + markup + "</div></body></html>")
     assert [word.text for word in page.words] == words
 
@@ -56,9 +56,7 @@ def test_hocr_reads_what_html_says(markup: str, words: list[str]) -> None:
     ],
     ids=["pages", "area", "characters"],
 )
-def test_a_pdf_that_is_drawn_for_ever_is_refused(
-    kids: int, size: int, content: str, problem: str, tmp_path: Path
-) -> None:
+def test_a_pdf_that_is_drawn_for_ever_is_refused(kids, size, content, problem, tmp_path):
     """600 KB that name one page 100,000 times had no end."""
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "a.pdf").write_bytes(hostile_sources.pdf(content, kids, size, size))
@@ -67,7 +65,7 @@ def test_a_pdf_that_is_drawn_for_ever_is_refused(
     assert time.process_time() - start < 10
 
 
-def test_a_pdf_of_few_pages_is_taken(tmp_path: Path) -> None:
+def test_a_pdf_of_few_pages_is_taken(tmp_path):
     (tmp_path / "a.pdf").write_bytes(hostile_sources.pdf("BT /F1 12 Tf (Total 9.00) Tj ET", 3, 400, 400))
     pages = pdf.pages_of_pdf(tmp_path / "a.pdf", "a", tmp_path / "images")
     assert [page.name for page in pages] == ["a-1", "a-2", "a-3"]
@@ -81,7 +79,7 @@ def sparse(path: Path, size: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["manifest.toml", "documents.jsonl", "canaries.json"])
-def test_a_file_of_a_data_set_has_a_size_that_can_be_read(name: str, tmp_path: Path) -> None:
+def test_a_file_of_a_data_set_has_a_size_that_can_be_read(name, tmp_path):
     """3 GB of zeros in manifest.toml took 6 GB of memory."""
     hostile_seeds.utterances(tmp_path)
     folder = tmp_path / "data"

@@ -3,7 +3,6 @@
 import json
 import shutil
 import sys
-from pathlib import Path
 from typing import Any
 
 import datasets
@@ -45,7 +44,7 @@ def features(**more: Any) -> datasets.Features:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def saved(tmp_path_factory):
     src = tmp_path_factory.mktemp("saved") / "forms"
     splits = {"train": tagged(4), "test": tagged(2, first=10)}
     made = {name: datasets.Dataset.from_dict(rows, features()) for name, rows in splits.items()}
@@ -53,7 +52,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return src
 
 
-def test_a_saved_data_set_of_tagged_words(saved: Path, tmp_path: Path) -> None:
+def test_a_saved_data_set_of_tagged_words(saved, tmp_path):
     report, corpus = hf.convert(saved, tmp_path / "out", ALL, 1), manifests.load(tmp_path / "out")
     assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == ("token-classification", tuple(TAGS))
     document = corpus.document("train-1")
@@ -72,7 +71,7 @@ def test_a_saved_data_set_of_tagged_words(saved: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def test_its_own_division(saved: Path, tmp_path: Path) -> None:
+def test_its_own_division(saved, tmp_path):
     hf.convert(saved, tmp_path / "out", {"member": 1.0, "heldout": 1.0}, 1, "official")
     corpus = manifests.load(tmp_path / "out")
     assert {document.id for document in corpus.of("heldout")} == {"test-0", "test-1"}
@@ -81,7 +80,7 @@ def test_its_own_division(saved: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["import hf SAVED OUT --official", "init SAVED --out OUT --task mlm"])
-def test_all_documents_of_both_parts_are_taken(command: str, saved: Path, tmp_path: Path) -> None:
+def test_all_documents_of_both_parts_are_taken(command, saved, tmp_path):
     words = command.replace("SAVED", str(saved)).replace("OUT", str(tmp_path / "out")).split()
     result = docaudit(*words, terminal_width=1000)
     assert result.exit_code == 0, result.output
@@ -90,7 +89,7 @@ def test_all_documents_of_both_parts_are_taken(command: str, saved: Path, tmp_pa
     assert "4 training and 2 unseen documents. With under 150 of either" in result.output
 
 
-def test_splits_are_no_single_side(saved: Path, tmp_path: Path) -> None:
+def test_splits_are_no_single_side(saved, tmp_path):
     cases = {
         (saved, saved / "test"): f"import hf {saved / 'train'} DST --heldout-from {saved / 'test'}",
         (saved / "train", saved): f"{saved} --official",
@@ -104,7 +103,7 @@ def test_splits_are_no_single_side(saved: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_two_folders_are_trained_on_and_not(saved: Path, tmp_path: Path) -> None:
+def test_two_folders_are_trained_on_and_not(saved, tmp_path):
     arguments = ["import", "hf", str(saved / "train"), str(tmp_path / "out"), "--heldout-from", str(saved / "test")]
     result = docaudit(*arguments, terminal_width=1000)
     assert result.exit_code == 0, result.output
@@ -116,7 +115,7 @@ def test_two_folders_are_trained_on_and_not(saved: Path, tmp_path: Path) -> None
     assert "invents membership" not in result.output
 
 
-def test_parquet_files_with_questions(tmp_path: Path) -> None:
+def test_parquet_files_with_questions(tmp_path):
     rows: dict[str, list[Any]] = {"questionId": [1, 2, 3], "question": ["What is the total?", "When?", "Where?"]}
     rows |= {"answers": [["9.00", " RM 9.00"], ["May"], ["Paris"]], "image": [page(1), page(1), page(2)]}
     rows["issuer"] = ["Shop", "Shop", "Bank"]
@@ -135,7 +134,7 @@ def test_parquet_files_with_questions(tmp_path: Path) -> None:
     assert report.not_located == {"ANSWER": {"no words on the page": 3}}
 
 
-def test_questions_about_texts_as_squad_has_them(tmp_path: Path) -> None:
+def test_questions_about_texts_as_squad_has_them(tmp_path):
     texts = ["Ann paid 9.00.", "Ann paid 9.00.", "Bob paid."]
     rows: dict[str, list[Any]] = {"id": ["a", "b", "c"], "context": texts, "question": ["Who?", *["How much?"] * 2]}
     found = ((["Ann"], [0]), (["9.00"], [9]), ([], []))
@@ -148,7 +147,7 @@ def test_questions_about_texts_as_squad_has_them(tmp_path: Path) -> None:
     assert report.located == {"ANSWER": {"exact": 1}}, "9.00 stands before a full stop"
 
 
-def test_providers_from_folders_and_by_provider(tmp_path: Path) -> None:
+def test_providers_from_folders_and_by_provider(tmp_path):
     src = tmp_path / "src"
     for number in range(12):
         folder = src / f"shop{number % 4}"
@@ -165,7 +164,7 @@ def test_providers_from_folders_and_by_provider(tmp_path: Path) -> None:
     assert "providers in: 2" in result.output
 
 
-def test_a_saved_data_set_that_names_files_outside_it_is_refused(saved: Path, tmp_path: Path) -> None:
+def test_a_saved_data_set_that_names_files_outside_it_is_refused(saved, tmp_path):
     shutil.copytree(saved / "train", tmp_path / "src")
     state = json.loads((tmp_path / "src" / "state.json").read_text())
     (tmp_path / "src" / next(iter(state["_data_files"]))["filename"]).rename(tmp_path / "private.arrow")
@@ -179,9 +178,7 @@ def test_a_saved_data_set_that_names_files_outside_it_is_refused(saved: Path, tm
 
 
 @pytest.mark.parametrize("name", ["pyarrow", "pypdfium2"])
-def test_a_library_that_is_missing_is_named(
-    name: str, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_that_is_missing_is_named(name, saved, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "pdfs").mkdir()
     (tmp_path / "pdfs" / "a.pdf").write_bytes(b"%PDF")
@@ -191,7 +188,7 @@ def test_a_library_that_is_missing_is_named(
     assert caught.value.hint == f"pip install 'docaudit[{'datasets' if name == 'pyarrow' else 'pdf'}]'"
 
 
-def test_values_nested_too_deeply_are_refused(tmp_path: Path) -> None:
+def test_values_nested_too_deeply_are_refused(tmp_path):
     page(1).save(tmp_path / "a.png")
     row = {"file_name": "a.png", "ground_truth": '{"gt_parse": ' + "[" * 100_000 + "]" * 100_000 + "}"}
     (tmp_path / "metadata.jsonl").write_text(json.dumps(row))
@@ -199,7 +196,7 @@ def test_values_nested_too_deeply_are_refused(tmp_path: Path) -> None:
         hf.convert(tmp_path, tmp_path / "out", ALL, 1)
 
 
-def test_conversations_of_two_parquet_files_share_one_prompt(tmp_path: Path) -> None:
+def test_conversations_of_two_parquet_files_share_one_prompt(tmp_path):
     for name, shop in (("train", "ACME"), ("test", "Bob")):
         asked = [f"Read this.\n\n{shop}\nTotal {name}{n}.50\n\nWhat is due?" for n in range(4)]
         turns = [[{"role": "user", "content": one}, {"role": "assistant", "content": "x"}] for one in asked]

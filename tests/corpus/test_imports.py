@@ -48,9 +48,7 @@ def compare(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_source_becomes_its_data_set_or_is_refused(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_becomes_its_data_set_or_is_refused(name, tmp_path, monkeypatch):
     write_files(CASES[CASES[name].get("as", name)]["files"], tmp_path)
     monkeypatch.chdir(tmp_path)
     printed = convert(name)
@@ -61,7 +59,7 @@ def test_a_source_becomes_its_data_set_or_is_refused(
 
 
 @pytest.mark.parametrize("path", ["p.html", "p.png.hocr", "words/p.hocr"])
-def test_a_word_file_has_the_name_of_its_image(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_file_has_the_name_of_its_image(path, tmp_path, monkeypatch):
     files = CASES["hocr"]["files"]
     write_files({"src/p.png": files["src/p.png"], f"src/{path}": files["src/p.hocr"]}, tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -76,7 +74,7 @@ def write_pdf(path: Path, *pages: str) -> None:
     ).write_pdf(path)
 
 
-def test_a_table_about_pdfs(tmp_path: Path) -> None:
+def test_a_table_about_pdfs(tmp_path):
     write_pdf(tmp_path / "src" / "a.pdf", "Hello", "Total due 9.75 today")
     (tmp_path / "src" / "values.csv").write_text("file,key,value\na.pdf,total,9.75\n")
     FORMATS["csv"].convert(tmp_path / "src", tmp_path / "out", ALL, 1)
@@ -84,7 +82,7 @@ def test_a_table_about_pdfs(tmp_path: Path) -> None:
     assert [(one.label, second.text_of(one)) for one in second.entities] == [("total", "9.75")]
 
 
-def test_values_are_located_on_scanned_pdfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_are_located_on_scanned_pdfs(tmp_path, monkeypatch):
     monkeypatch.setattr(PageReader, "check", lambda self: None)
     read = {
         "a-1": (Word("Hello", (10, 10, 60, 30)),),
@@ -107,7 +105,7 @@ def test_values_are_located_on_scanned_pdfs(tmp_path: Path, monkeypatch: pytest.
     assert second.words[0].box == (50, 10, 90, 30)
 
 
-def test_pdfs_are_rendered_with_the_words_of_their_text_layer(tmp_path: Path) -> None:
+def test_pdfs_are_rendered_with_the_words_of_their_text_layer(tmp_path):
     folder = tmp_path / "src" / "train"
     style = "@page {size: 400pt 200pt; margin: 0} p {position: absolute; left: 200pt; top: 100pt; margin: 0}"
     write_pdf(folder / "one.pdf", f"<style>{style}</style>Total 9.00")
@@ -124,7 +122,7 @@ def test_pdfs_are_rendered_with_the_words_of_their_text_layer(tmp_path: Path) ->
     assert (corpus.manifest.task.kind, report.documents["member"]) == ("mlm", 3)
 
 
-def test_pages_of_one_pdf_stay_together(tmp_path: Path) -> None:
+def test_pages_of_one_pdf_stay_together(tmp_path):
     for name in "abcdef":
         write_pdf(tmp_path / "src" / f"{name}.pdf", f"{name}1", f"{name}2")
     FORMATS["pdf"].convert(tmp_path / "src", tmp_path / "out", {"member": 0.5, "heldout": 0.5}, 1)

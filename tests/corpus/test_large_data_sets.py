@@ -6,14 +6,13 @@ import os
 import pickle
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import tiny
 
 from audit.corpus import images, manifest
-from audit.corpus.documents import Corpus, Document, Word
+from audit.corpus.documents import Document, Word
 from audit.corpus.folding import occurrences
 from audit.corpus.images import StoredDocument
 from audit.corpus.near_copies import MIN_ALIKE, alike_sets, find_copies
@@ -31,12 +30,12 @@ KEPT = 8
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(tmp_path_factory):
     return tiny.corpus(tmp_path_factory.mktemp("large"), members=N // 2, heldout=N // 2, public=4)
 
 
 @pytest.fixture
-def large(data: Path, monkeypatch: pytest.MonkeyPatch) -> Corpus:
+def large(data, monkeypatch):
     """The data set, read as one that is too large for memory."""
     monkeypatch.setattr(manifest, "LARGE", 1)
     monkeypatch.setattr(images, "KEPT", KEPT)
@@ -48,9 +47,7 @@ def alive() -> int:
     return sum(type(thing) is Word for thing in gc.get_objects())
 
 
-def test_documents_are_the_same_wherever_their_contents_are(
-    data: Path, large: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documents_are_the_same_wherever_their_contents_are(data, large, monkeypatch):
     monkeypatch.undo()
     small = manifest.load(data)
     assert {type(document) for document in large.documents} == {StoredDocument}
@@ -64,9 +61,7 @@ def test_documents_are_the_same_wherever_their_contents_are(
     assert changed == replace(whole[0], provider="another") != large.documents[0]
 
 
-def test_what_is_counted_and_planned_does_not_depend_on_it(
-    data: Path, large: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_counted_and_planned_does_not_depend_on_it(data, large, monkeypatch):
     plans = [[*plan_audit(ScanOptions(Path(), data, Path(), "quick", documents=20), "default")]]
     monkeypatch.undo()
     small = manifest.load(data)
@@ -75,7 +70,7 @@ def test_what_is_counted_and_planned_does_not_depend_on_it(
     assert [*plan_audit(ScanOptions(Path(), data, Path(), "quick", documents=20), "default")] == plans[0]
 
 
-def test_no_more_contents_are_in_memory_than_are_kept(large: Corpus) -> None:
+def test_no_more_contents_are_in_memory_than_are_kept(large):
     before = alive()
     summarise(large)
     assert sum(len(document.words) for document in large.documents) > 10 * N
@@ -83,16 +78,14 @@ def test_no_more_contents_are_in_memory_than_are_kept(large: Corpus) -> None:
     assert alive() - before <= KEPT * most
 
 
-def test_looking_for_copies_reads_each_document_once(large: Corpus) -> None:
+def test_looking_for_copies_reads_each_document_once(large):
     assert find_copies(large).pairs == ()
     document = large.documents[0]
     assert isinstance(document, StoredDocument)
     assert document._file.contents.cache_info().misses <= len(large.documents)
 
 
-def test_a_file_that_is_changed_in_place_is_not_read_again_and_one_that_is_replaced_stays(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_changed_in_place_is_not_read_again_and_one_that_is_replaced_stays(data, tmp_path, monkeypatch):
     monkeypatch.setattr(manifest, "LARGE", 1)
     for path in ("manifest.toml", "documents.jsonl"):
         (tmp_path / path).write_bytes((data / path).read_bytes())
@@ -111,7 +104,7 @@ def test_a_file_that_is_changed_in_place_is_not_read_again_and_one_that_is_repla
     assert first.words[0].text not in str(raised.value)
 
 
-def test_sets_that_share_half_are_found_also_among_many_that_share_what_is_printed_on_all() -> None:
+def test_sets_that_share_half_are_found_also_among_many_that_share_what_is_printed_on_all():
     rng = np.random.default_rng(0)
     printed = rng.integers(2**62, size=12)
     sets = [np.union1d(printed, rng.integers(2**62, size=rng.integers(1, 30))) for _ in range(60)]
@@ -126,7 +119,7 @@ def test_sets_that_share_half_are_found_also_among_many_that_share_what_is_print
     assert {*alike_sets(one, two)} == alike
 
 
-def test_what_a_scan_writes_does_not_grow_with_the_documents_that_are_there(checkpoints: Any, tmp_path: Path) -> None:
+def test_what_a_scan_writes_does_not_grow_with_the_documents_that_are_there(checkpoints, tmp_path):
     sizes, model = [], checkpoints("layoutlm", "token-classification", 2)
     for n in (10, 100):
         data, out = tiny.corpus(tmp_path / f"data-{n}", members=n, heldout=n, public=0), tmp_path / f"out-{n}"

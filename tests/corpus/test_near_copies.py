@@ -12,7 +12,6 @@ from audit.corpus import manifest as manifests
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Split, Task, TaskKind, Word
 from audit.corpus.near_copies import Copies, counts_left_out, find_copies, without_copies
 from audit.errors import ManifestError
-from audit.importers.assemble import ImportReport
 
 PRINTED = (
     "THE BLUE ANCHOR STATIONERY AND BOOKS TRADING COMPANY LIMITED OF HARBOUR ROAD TAX INVOICE THANK YOU",
@@ -64,7 +63,7 @@ def both_sides(heldout: Sequence[Sequence[str]], members: Sequence[Sequence[str]
     ]
 
 
-def test_a_copy_under_another_id_is_found_also_when_some_words_were_misread() -> None:
+def test_a_copy_under_another_id_is_found_also_when_some_words_were_misread():
     members, others = [letter(number) for number in range(40)], [letter(100 + number) for number in range(38)]
     copies = found(both_sides([members[7], misread(members[9], 0.015), *others], members))
     assert copies.pairs == (("h0", "m7"), ("h1", "m9"))
@@ -72,21 +71,21 @@ def test_a_copy_under_another_id_is_found_also_when_some_words_were_misread() ->
     assert copies.sentences == ("2 held-out documents are copies, or nearly, of 2 member ones.",)
 
 
-def test_case_and_spacing_make_no_other_text() -> None:
+def test_case_and_spacing_make_no_other_text():
     words = letter(1, 12)  # too short for runs of words
     copies = found(both_sides([[*map(str.upper, words)], *(letter(50 + n) for n in range(30))], [words]))
     assert copies.pairs == (("h0", "m0"),)
 
 
-def test_receipts_of_one_shop_for_one_thing_are_no_copies() -> None:
+def test_receipts_of_one_shop_for_one_thing_are_no_copies():
     assert found(both_sides([receipt(n) for n in range(30)], [receipt(n) for n in range(30, 60)])) == Copies()
 
 
-def test_documents_of_one_split_are_not_compared() -> None:
+def test_documents_of_one_split_are_not_compared():
     assert found([text(f"m{number}", "member", letter(1)) for number in range(5)]) == Copies()
 
 
-def test_many_copies_confound_the_audit_and_stay() -> None:
+def test_many_copies_confound_the_audit_and_stay():
     members = [letter(number) for number in range(20)]
     documents = both_sides(members, members)
     copies = found(documents)
@@ -96,7 +95,7 @@ def test_many_copies_confound_the_audit_and_stay() -> None:
     assert without_copies(corpus_of(documents), copies).documents == tuple(documents)
 
 
-def test_public_copies_of_audited_documents_are_left_out_and_many_confound_what_learnt_from_them() -> None:
+def test_public_copies_of_audited_documents_are_left_out_and_many_confound_what_learnt_from_them():
     audited = both_sides([letter(n) for n in range(20)], [letter(100 + n) for n in range(20)])
     public = [text("p0", "public", letter(0)), text("p1", "public", letter(100)), text("p2", "public", letter(999))]
     few = found([*audited, *public])
@@ -110,7 +109,7 @@ def test_public_copies_of_audited_documents_are_left_out_and_many_confound_what_
     assert "5 of 40 training and unseen documents" in many.public_confounded
 
 
-def test_utterances_are_copies_only_when_equal_and_then_leave_both_sides() -> None:
+def test_utterances_are_copies_only_when_equal_and_then_leave_both_sides():
     said = ["turn", "the", "light", "on", "please"]
     members = [said, ["turn", "the", "light", "off", "please"], letter(3)]
     heldout = [[*map(str.title, said)], misread(letter(3), 0.01, seed=4), ["call", "him"]]
@@ -122,7 +121,7 @@ def test_utterances_are_copies_only_when_equal_and_then_leave_both_sides() -> No
     assert copies.sentences == ("1 held-out documents are equal to 1 member ones.",)
 
 
-def test_the_data_set_without_its_copies_keeps_its_name_and_its_order() -> None:
+def test_the_data_set_without_its_copies_keeps_its_name_and_its_order():
     documents = both_sides([letter(n) for n in range(30, 60)], [letter(n) for n in range(30)])
     documents.insert(3, text("copy", "heldout", letter(5)))
     corpus = corpus_of(documents)
@@ -160,7 +159,7 @@ def pictured(root: Path, name: str, split: Split, image: Image.Image, words: Seq
     return Document(name, split, tuple(map(Word, words)), image=f"{name}.png", size=image.size)
 
 
-def test_a_page_that_was_scanned_again_is_found_without_words_and_others_are_not(tmp_path: Path) -> None:
+def test_a_page_that_was_scanned_again_is_found_without_words_and_others_are_not(tmp_path):
     pages = [page(lines_of(letter(number, 80))) for number in range(30)]
     documents = [
         *(pictured(tmp_path, f"m{n}", "member", pages[n]) for n in range(5)),
@@ -170,7 +169,7 @@ def test_a_page_that_was_scanned_again_is_found_without_words_and_others_are_not
     assert find_copies(corpus_of(documents, root=tmp_path)).pairs == (("again", "m3"),)
 
 
-def test_forms_that_look_alike_are_no_copies_when_their_numbers_differ(tmp_path: Path) -> None:
+def test_forms_that_look_alike_are_no_copies_when_their_numbers_differ(tmp_path):
     printed = page(lines_of([*HEADER, *FOOTER]))
     documents = [
         pictured(tmp_path, "m0", "member", printed, receipt(1)),
@@ -179,13 +178,13 @@ def test_forms_that_look_alike_are_no_copies_when_their_numbers_differ(tmp_path:
     assert find_copies(corpus_of(documents, root=tmp_path)).pairs == ()
 
 
-def test_blank_pages_are_no_copies(tmp_path: Path) -> None:
+def test_blank_pages_are_no_copies(tmp_path):
     blank = Image.new("L", (800, 1120), 255)
     documents = [pictured(tmp_path, "m0", "member", blank), pictured(tmp_path, "h0", "heldout", blank)]
     assert find_copies(corpus_of(documents, root=tmp_path)).pairs == ()
 
 
-def test_it_does_not_matter_how_a_reader_divides_words(tmp_path: Path) -> None:
+def test_it_does_not_matter_how_a_reader_divides_words(tmp_path):
     printed = page(lines_of(receipt(1)))
     documents = [
         pictured(tmp_path, "m0", "member", printed, receipt(1)),
@@ -197,9 +196,7 @@ def test_it_does_not_matter_how_a_reader_divides_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("padded", [False, True])
-def test_every_page_that_cannot_be_decoded_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, padded: bool
-) -> None:
+def test_every_page_that_cannot_be_decoded_is_named(tmp_path, monkeypatch, padded):
     # WeasyPrint, which draws the PDF, sets this for the whole process.
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", padded)
     documents = [pictured(tmp_path, f"m{n}", "member", page(lines_of(letter(n)))) for n in range(3)]
@@ -217,11 +214,11 @@ def test_every_page_that_cannot_be_decoded_is_named(
 
 
 @pytest.mark.parametrize("name", ["receipts", "questions", "letters"])
-def test_documents_made_from_templates_are_no_copies(name: str) -> None:
+def test_documents_made_from_templates_are_no_copies(name):
     assert find_copies(manifests.load(SAMPLES / name / "data")) == Copies()
 
 
-def test_commands_that_are_given_twice_are_left_out_on_both_sides() -> None:
+def test_commands_that_are_given_twice_are_left_out_on_both_sides():
     corpus = manifests.load(SAMPLES / "utterances" / "data")
     copies = find_copies(corpus)
     assert copies.heldout_confounded is None
@@ -230,7 +227,7 @@ def test_commands_that_are_given_twice_are_left_out_on_both_sides() -> None:
 
 @pytest.mark.real
 @pytest.mark.slow
-def test_of_sroie_only_true_copies_are_called_copies(real_receipts: tuple[ImportReport, Corpus]) -> None:
+def test_of_sroie_only_true_copies_are_called_copies(real_receipts):
     _, corpus = real_receipts
     once = [replace(document, split="member") for document in corpus.documents]
     twice = [replace(document, id=f"copy-{document.id}", split="heldout") for document in once]

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -67,7 +67,7 @@ class Refusing(TrainingDefense):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """Utterances, and a model that was trained on some of them."""
     root = tmp_path_factory.mktemp("battery")
     make_utterances(root)
@@ -75,7 +75,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _registered(place: Path) -> Iterator[None]:
+def _registered(place):
     Copied.model = place / "model"
     with pytest.MonkeyPatch.context() as patch:
         training = {name for name, one in DEFENSES.items() if isinstance(one, TrainingDefense)}
@@ -90,7 +90,7 @@ Run = Callable[..., tuple[str, int]]
 
 
 @pytest.fixture(scope="module")
-def defend(place: Path, _registered: None) -> Run:
+def defend(place, _registered):
     def run(name: str, out: Path, *more: object) -> tuple[str, int]:
         reference = f"pretrained={place / 'model'}"
         given = [place / "model", place / "data", "--out", out, "--budget", "quick", "--reference", reference, *more]
@@ -101,13 +101,13 @@ def defend(place: Path, _registered: None) -> Run:
 
 
 @pytest.fixture(scope="module")
-def compared(defend: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, int]:
+def compared(defend, tmp_path_factory):
     """What `docaudit defend copied` wrote, printed and returned; its evidence is in the folder `kept` beside it."""
     out = tmp_path_factory.mktemp("compared") / "out"
     return out, *defend("copied", out, "--evidence", out.parent / "kept")
 
 
-def test_all_its_evidence_can_be_kept_elsewhere(compared: tuple[Path, str, int]) -> None:
+def test_all_its_evidence_can_be_kept_elsewhere(compared):
     out, kept = compared[0], compared[0].parent / "kept"
     assert [*out.rglob("*.jsonl")] == [*out.rglob("evidence")] == []
     assert {path.parent.name for path in kept.rglob("recovered.jsonl")} == {"before", "after"}
@@ -118,7 +118,7 @@ def test_all_its_evidence_can_be_kept_elsewhere(compared: tuple[Path, str, int])
     assert str(kept) not in text
 
 
-def test_a_countermeasure_that_changes_nothing_differs_by_nothing(compared: tuple[Path, str, int]) -> None:
+def test_a_countermeasure_that_changes_nothing_differs_by_nothing(compared):
     out, output, code = compared
     assert code == 0, output
     (found,) = measured.read_all(out)
@@ -135,7 +135,7 @@ def test_a_countermeasure_that_changes_nothing_differs_by_nothing(compared: tupl
     assert "not compared: memorisation: " in output
 
 
-def test_its_effect_stands_in_the_plan_of_the_scan_without_it(compared: tuple[Path, str, int], tmp_path: Path) -> None:
+def test_its_effect_stands_in_the_plan_of_the_scan_without_it(compared, tmp_path):
     out = compared[0]
     sentence = "Measured on this model with docaudit defend copied"
     assert sentence in (out / "before" / "report.html").read_text()
@@ -153,7 +153,7 @@ def test_its_effect_stands_in_the_plan_of_the_scan_without_it(compared: tuple[Pa
         assert f"measured on another {word} than" in " ".join(result.output.split())
 
 
-def test_several_stand_beside_each_other_and_a_second_run_reads_what_is_finished(defend: Run, tmp_path: Path) -> None:
+def test_several_stand_beside_each_other_and_a_second_run_reads_what_is_finished(defend, tmp_path):
     Copied.trained.clear()
     output, code = defend("copied,refusing,paraphrase", tmp_path, "--set", "steps=7")
     assert code == 0, output
@@ -169,29 +169,27 @@ def test_several_stand_beside_each_other_and_a_second_run_reads_what_is_finished
     assert (len(Copied.trained), (tmp_path / "copied" / "comparison.json").read_bytes()) == (1, first)
 
 
-def test_where_none_applies_every_reason_is_given(defend: Run, tmp_path: Path) -> None:
+def test_where_none_applies_every_reason_is_given(defend, tmp_path):
     output, code = defend("refusing,paraphrase", tmp_path)
     assert code == 2
     assert "refusing: it is for other models" in output
     assert "paraphrase: " in output
 
 
-def test_options_of_private_training_are_refused_for_others(defend: Run, tmp_path: Path) -> None:
+def test_options_of_private_training_are_refused_for_others(defend, tmp_path):
     output, code = defend("blocking", tmp_path, "--epsilon", 8, "--set", "trained=head")
     assert code == 2
     assert "epsilon, trained: not of blocking" in output
 
 
-def test_a_leak_that_contradicts_the_guarantee_ends_it(
-    defend: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_leak_that_contradicts_the_guarantee_ends_it(defend, tmp_path, monkeypatch):
     monkeypatch.setattr(measuring, "contradiction", lambda record: "epsilon 8 is claimed, 9 was measured")
     output, code = defend("copied", tmp_path)
     assert code != 0
     assert "epsilon 8 is claimed, 9 was measured" in output
 
 
-def test_the_audited_model_is_no_start_for_weights(tmp_path: Path) -> None:
+def test_the_audited_model_is_no_start_for_weights(tmp_path):
     import tiny
 
     (tmp_path / "model").mkdir()

@@ -64,13 +64,13 @@ class Perfect:
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def _registered(monkeypatch):
     for defense in (Shouted(), Unlearned()):
         monkeypatch.setitem(DEFENSES, defense.name, defense)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """A data set with questions, a model, a baseline and what both were trained from: random weights."""
     root = tmp_path_factory.mktemp("toy")
     make_questions(root)
@@ -83,9 +83,7 @@ def docaudit(*arguments: object) -> tuple[str, int]:
     return " ".join(result.output.split()), result.exit_code
 
 
-def test_each_is_measured_and_compared_with_the_model_as_it_was(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_is_measured_and_compared_with_the_model_as_it_was(place, tmp_path, monkeypatch):
     monkeypatch.setattr("audit.attacks.questions.TESSERACT", Perfect())
     output, code = docaudit("defend", "shouted,unlearned", place / "model", place / "data", "--out", tmp_path)
     assert code == 0, output
@@ -101,7 +99,7 @@ def test_each_is_measured_and_compared_with_the_model_as_it_was(
         assert str(defense.title) in page
 
 
-def test_a_scan_behind_it_says_so_under_either_spelling(place: Path, tmp_path: Path) -> None:
+def test_a_scan_behind_it_says_so_under_either_spelling(place, tmp_path):
     given = ("--defence", "shouted", "--out", tmp_path / "out", "--budget", "quick", "--only", "memorisation")
     docaudit("scan", place / "model", place / "data", *given)
     assert records.read(tmp_path / "out").derived_by == ("shouted",)
@@ -111,7 +109,7 @@ def test_a_scan_behind_it_says_so_under_either_spelling(place: Path, tmp_path: P
         assert "one of paraphrase, random-after, random-before, shouted" in output
 
 
-def test_it_is_recommended_with_the_command_that_measures_it() -> None:
+def test_it_is_recommended_with_the_command_that_measures_it():
     record, verdict, policy = answers.leaky()
     assert "shouted" in {item.remedy.id for item in recommend(record, verdict)}
     page = html(record, verdict, policy)
@@ -121,7 +119,7 @@ def test_it_is_recommended_with_the_command_that_measures_it() -> None:
     assert "shouted" not in {item.remedy.id for item in recommend(*answers.clean()[:2])}
 
 
-def test_one_that_is_not_registered_is_refused() -> None:
+def test_one_that_is_not_registered_is_refused():
     output, code = docaudit("defend", "prayer", "MODEL_DIR", "DATA_DIR")
     assert code == 2
     assert "no countermeasure is called 'prayer'" in output

@@ -3,7 +3,6 @@
 import math
 from collections import Counter, defaultdict
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,14 +31,14 @@ def by_stratum(trials: list[Trial]) -> dict[str, list[Trial]]:
 
 
 @given(many_trials(), shares, shares, seeds)
-def test_a_smaller_share_is_the_beginning_of_a_larger_one(trials: list[Trial], a: float, b: float, seed: int) -> None:
+def test_a_smaller_share_is_the_beginning_of_a_larger_one(trials, a, b, seed):
     small, large = (by_stratum(sample(trials, share, seed)) for share in sorted((a, b)))
     for stratum, members in small.items():
         assert large[stratum][: len(members)] == members
 
 
 @given(many_trials(), shares, seeds)
-def test_each_stratum_gives_its_share_rounded_up(trials: list[Trial], share: float, seed: int) -> None:
+def test_each_stratum_gives_its_share_rounded_up(trials, share, seed):
     taken = sample(trials, share, seed)
     assert len(set(taken)) == len(taken)
     assert set(taken) <= set(trials)
@@ -49,9 +48,7 @@ def test_each_stratum_gives_its_share_rounded_up(trials: list[Trial], share: flo
 
 
 @given(many_trials(), shares, seeds)
-def test_no_unit_has_a_second_turn_before_every_other_had_its_first(
-    trials: list[Trial], share: float, seed: int
-) -> None:
+def test_no_unit_has_a_second_turn_before_every_other_had_its_first(trials, share, seed):
     available = Counter(trial.unit for trial in trials)
     for taken in by_stratum(sample(trials, share, seed)).values():
         stratum = {trial.unit for trial in trials if trial.stratum == taken[0].stratum}
@@ -63,19 +60,19 @@ def test_no_unit_has_a_second_turn_before_every_other_had_its_first(
 
 
 @given(many_trials(), seeds, st.randoms())
-def test_the_order_of_the_trials_does_not_matter(trials: list[Trial], seed: int, random: np.random.Generator) -> None:
+def test_the_order_of_the_trials_does_not_matter(trials, seed, random):
     shuffled = list(trials)
     random.shuffle(shuffled)
     assert sample(shuffled, 0.6, seed) == sample(trials, 0.6, seed)
 
 
 @given(many_trials(), seeds)
-def test_one_stratum_does_not_change_another(trials: list[Trial], seed: int) -> None:
+def test_one_stratum_does_not_change_another(trials, seed):
     members = [trial for trial in trials if trial.stratum == "member"]
     assert by_stratum(sample(trials, 0.5, seed))["member"] == sample(members, 0.5, seed)
 
 
-def test_the_seed_decides_which_units_and_which_of_their_trials() -> None:
+def test_the_seed_decides_which_units_and_which_of_their_trials():
     trials = [Trial(f"u{unit}/e{number}", f"u{unit}", "member") for unit in range(20) for number in range(4)]
     taken = [sample(trials, 0.25, seed) for seed in range(200)]
     assert all({trial.unit for trial in trials} == {trial.unit for trial in some} for some in taken)
@@ -84,12 +81,12 @@ def test_the_seed_decides_which_units_and_which_of_their_trials() -> None:
     assert taken[3] == sample(trials, 0.25, 3)
 
 
-def test_budgets_are_shares() -> None:
+def test_budgets_are_shares():
     assert SHARES["quick"] < SHARES["standard"] == SHARES["full"] == 1.0
 
 
 @given(many_trials(), shares, seeds, st.integers(1, 6))
-def test_folds_are_taken_whole_whatever_the_share(trials: list[Trial], share: float, seed: int, n_folds: int) -> None:
+def test_folds_are_taken_whole_whatever_the_share(trials, share, seed, n_folds):
     folds = [Trial(f"fold {number}", f"fold {number}", FOLDS) for number in range(n_folds)]
     taken = sample([*trials, *reversed(folds)], share, seed)
     assert [trial for trial in taken if trial.stratum == FOLDS] == folds

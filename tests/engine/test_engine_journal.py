@@ -33,7 +33,7 @@ json_values = st.recursive(
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "journal.jsonl"
 
 
@@ -44,14 +44,14 @@ def filled(path: Path) -> Journal:
     return journal
 
 
-def test_what_was_appended_is_read_again(path: Path) -> None:
+def test_what_was_appended_is_read_again(path):
     assert filled(path).outcomes == OUTCOMES
     assert Journal(path).outcomes == OUTCOMES
     assert list(Journal(path).outcomes) == list(OUTCOMES)
 
 
 @given(st.lists(st.tuples(st.text(max_size=4), json_values), max_size=6))
-def test_any_outcome_survives(tmp_path_factory: pytest.TempPathFactory, entries: list[tuple[str, Any]]) -> None:
+def test_any_outcome_survives(tmp_path_factory, entries):
     path = tmp_path_factory.mktemp("journal") / "j.jsonl"
     journal = Journal(path)
     for trial, outcome in entries:
@@ -60,19 +60,19 @@ def test_any_outcome_survives(tmp_path_factory: pytest.TempPathFactory, entries:
     assert journal.outcomes == Journal(path).outcomes == first
 
 
-def test_a_resumed_scan_sees_what_an_uninterrupted_one_does(path: Path) -> None:
+def test_a_resumed_scan_sees_what_an_uninterrupted_one_does(path):
     journal = Journal(path)
     journal.append("a", {"tokens": (1, 2), 3: "key"})
     assert journal.outcomes == Journal(path).outcomes == {"a": {"tokens": [1, 2], "3": "key"}}
 
 
-def test_nothing_is_written_before_there_is_an_outcome(path: Path) -> None:
+def test_nothing_is_written_before_there_is_an_outcome(path):
     assert Journal(path).outcomes == {}
     assert not path.exists()
 
 
 @pytest.mark.parametrize("cut", range(1, 40))
-def test_a_torn_last_line_is_cut_off_and_the_trial_run_again(path: Path, cut: int) -> None:
+def test_a_torn_last_line_is_cut_off_and_the_trial_run_again(path, cut):
     journal = Journal(path)
     journal.append("a", 1)
     size = path.stat().st_size
@@ -86,7 +86,7 @@ def test_a_torn_last_line_is_cut_off_and_the_trial_run_again(path: Path, cut: in
     assert Journal(path).outcomes == {"a": 1, "b": 2}
 
 
-def test_an_id_that_is_known_is_ignored(path: Path) -> None:
+def test_an_id_that_is_known_is_ignored(path):
     journal = Journal(path)
     journal.append("a", 1)
     size = path.stat().st_size
@@ -99,7 +99,7 @@ def test_an_id_that_is_known_is_ignored(path: Path) -> None:
 
 
 @pytest.mark.parametrize("edited", ["null", "{}", "[]", '"d1"', "0", '{"truth": [1, 3], "reached": true}'])
-def test_an_outcome_that_is_not_what_was_written_is_tried_again(path: Path, edited: str) -> None:
+def test_an_outcome_that_is_not_what_was_written_is_tried_again(path, edited):
     filled(path)
     lines = path.read_text().split("\n")
     lines[0] = lines[0].replace('{"truth": [1, 2], "reached": true}', edited)
@@ -110,14 +110,14 @@ def test_an_outcome_that_is_not_what_was_written_is_tried_again(path: Path, edit
     assert Journal(path).outcomes == OUTCOMES
 
 
-def test_an_outcome_without_a_check_sum_or_under_another_id_is_tried_again(path: Path) -> None:
+def test_an_outcome_without_a_check_sum_or_under_another_id_is_tried_again(path):
     filled(path)
     first, second, *_ = [json.loads(line) for line in path.read_text().split("\n")[:-1]]
     path.write_text(json.dumps({**first, "id": "other"}) + "\n" + json.dumps({**second, "check": None}) + "\n")
     assert Journal(path).outcomes == {}
 
 
-def test_a_journal_under_another_name_is_another_models_and_every_trial_is_tried_again(path: Path) -> None:
+def test_a_journal_under_another_name_is_another_models_and_every_trial_is_tried_again(path):
     filled(path)
     renamed = path.rename(path.with_name("journal-membership-0123456789abcdef.jsonl"))
     assert Journal(renamed).outcomes == {}
@@ -131,7 +131,7 @@ def test_a_journal_under_another_name_is_another_models_and_every_trial_is_tried
     "damaged",
     [b"\x00" * 20, b"{", b"[]", b"3", b'{"id": "a"}', b'{"outcome": 1}', b'{"id": [1], "outcome": 1}', b"\xff"],
 )
-def test_a_damaged_line_in_the_middle_is_an_error_with_its_place(path: Path, damaged: bytes) -> None:
+def test_a_damaged_line_in_the_middle_is_an_error_with_its_place(path, damaged):
     filled(path)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([lines[0], damaged + b"\n", *lines[1:]]))
@@ -143,14 +143,14 @@ def test_a_damaged_line_in_the_middle_is_an_error_with_its_place(path: Path, dam
     assert path.read_bytes() == before
 
 
-def test_fresh_starts_anew(path: Path) -> None:
+def test_fresh_starts_anew(path):
     filled(path)
     assert Journal(path, fresh=True).outcomes == {}
     path.write_text("not a journal\n")
     assert Journal(path, fresh=True).outcomes == {}
 
 
-def test_each_outcome_is_a_whole_line_of_the_file_before_append_returns(path: Path) -> None:
+def test_each_outcome_is_a_whole_line_of_the_file_before_append_returns(path):
     journal = Journal(path)
     for number, (trial, outcome) in enumerate(OUTCOMES.items(), start=1):
         journal.append(trial, outcome)
@@ -160,9 +160,7 @@ def test_each_outcome_is_a_whole_line_of_the_file_before_append_returns(path: Pa
         assert {"id": trial, "outcome": outcome}.items() <= json.loads(lines[-2]).items()
 
 
-def test_outcomes_go_to_the_disk_together_once_a_second_and_when_asked(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outcomes_go_to_the_disk_together_once_a_second_and_when_asked(path, monkeypatch):
     synced: list[int] = []
     clock = [1000.0]
     monkeypatch.setattr(os, "fsync", lambda _: synced.append(path.read_text().count("\n")))
@@ -179,7 +177,7 @@ def test_outcomes_go_to_the_disk_together_once_a_second_and_when_asked(
     assert len(Journal(path).outcomes) == 30
 
 
-def test_a_full_disk_is_an_error_and_the_outcome_not_known(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error_and_the_outcome_not_known(path, monkeypatch):
     journal = filled(path)
 
     def full(_: int) -> None:
@@ -196,7 +194,7 @@ def test_a_full_disk_is_an_error_and_the_outcome_not_known(path: Path, monkeypat
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_full_device_is_an_error() -> None:
+def test_a_full_device_is_an_error():
     journal = Journal.__new__(Journal)
     journal.path, journal.outcomes = Path("/dev/full"), {}
     with pytest.raises(EngineError, match="No space left on device"):
@@ -204,7 +202,7 @@ def test_a_full_device_is_an_error() -> None:
     assert journal.outcomes == {}
 
 
-def test_a_file_that_cannot_be_read_or_written_is_an_error(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_or_written_is_an_error(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(EngineError, match="folder"):
         Journal(tmp_path / "folder")
@@ -213,7 +211,7 @@ def test_a_file_that_cannot_be_read_or_written_is_an_error(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
-def test_a_number_that_json_lacks_is_refused(path: Path, number: float) -> None:
+def test_a_number_that_json_lacks_is_refused(path, number):
     journal = Journal(path)
     with pytest.raises(ValueError, match="not JSON compliant"):
         journal.append("a", {"loss": [number]})
@@ -221,14 +219,14 @@ def test_a_number_that_json_lacks_is_refused(path: Path, number: float) -> None:
     assert journal.outcomes == {}
 
 
-def test_a_folder_has_one_holder_at_a_time(tmp_path: Path) -> None:
+def test_a_folder_has_one_holder_at_a_time(tmp_path):
     with exclusive(tmp_path), pytest.raises(EngineError, match="another scan is writing here"), exclusive(tmp_path):
         pytest.fail("held twice")
     with exclusive(tmp_path):
         pass
 
 
-def test_another_process_is_refused_until_the_holder_is_gone(tmp_path: Path) -> None:
+def test_another_process_is_refused_until_the_holder_is_gone(tmp_path):
     program = (
         "import pathlib, sys\n"
         "from audit.engine.journal import exclusive\n"
@@ -250,7 +248,7 @@ def test_another_process_is_refused_until_the_holder_is_gone(tmp_path: Path) -> 
         pass
 
 
-def test_an_error_inside_goes_through_and_frees_the_folder(tmp_path: Path) -> None:
+def test_an_error_inside_goes_through_and_frees_the_folder(tmp_path):
     with pytest.raises(KeyError), exclusive(tmp_path):
         raise KeyError("x")
     with exclusive(tmp_path):

@@ -75,14 +75,14 @@ def temporary(patch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def here(tmp_path, monkeypatch):
     """See `temporary`."""
     with temporary(monkeypatch) as folder:
         yield folder
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def started(tmp_path_factory):
     """Ray with two CPUs, started once as an engine does it; tests that start their own come before its first use."""
     tmp_path_factory.getbasetemp()  # not in the folder that has to be empty
     with (
@@ -99,7 +99,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture
-def cluster(started: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def cluster(started, monkeypatch):
     """Engines without an address find Ray started already: most of a test's time, where it is about something else."""
     monkeypatch.setattr(RayEngine, "_connected", lambda self, own, spilled: nullcontext(started))
 
@@ -114,9 +114,7 @@ def scripted(numbers: dict[str, int], **elsewhere: str) -> WorkSource:
     return WorkSource(Scripted(numbers, ""), Opener(numbers, **elsewhere), same)
 
 
-def test_one_ray_takes_work_after_work_reads_the_drivers_files_and_the_terminal_stays_quiet(
-    here: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_one_ray_takes_work_after_work_reads_the_drivers_files_and_the_terminal_stays_quiet(here, tmp_path, capfd):
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "1.png").write_text("page")
     before = signal.getsignal(signal.SIGTERM)
@@ -138,9 +136,7 @@ def test_one_ray_takes_work_after_work_reads_the_drivers_files_and_the_terminal_
     assert builtins.print.__module__ == "builtins", "Ray has put its own in its place"
 
 
-def test_what_is_spilled_stays_under_the_usual_folder_when_its_path_is_too_long_for_sockets(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_spilled_stays_under_the_usual_folder_when_its_path_is_too_long_for_sockets(here, monkeypatch):
     """Who points TMPDIR at an encrypted disk wants documents there, in memory, or nowhere."""
     encrypted = here / "encrypted"
     encrypted.mkdir()
@@ -169,7 +165,7 @@ def open_to_others() -> Iterator[str]:
 
 
 @pytest.mark.usefixtures("cluster")
-def test_outcomes_are_those_of_the_driver_and_a_killed_workers_trials_are_run_again(here: Path, tmp_path: Path) -> None:
+def test_outcomes_are_those_of_the_driver_and_a_killed_workers_trials_are_run_again(here, tmp_path):
     numbers = {f"t{i}": i for i in range(40)} | {"deadly": 1000}
     (tmp_path / "opened").mkdir()
     source = scripted(numbers, marker=str(tmp_path / "killed"), counts=str(tmp_path / "opened"))
@@ -185,7 +181,7 @@ def test_outcomes_are_those_of_the_driver_and_a_killed_workers_trials_are_run_ag
 
 
 @pytest.mark.usefixtures("cluster")
-def test_an_exception_of_a_trial_arrives_as_itself_with_its_place_and_the_engine_goes_on(here: Path) -> None:
+def test_an_exception_of_a_trial_arrives_as_itself_with_its_place_and_the_engine_goes_on(here):
     source = scripted({"good": 3, "bad": -1})
     with closing(RayEngine(workers=1)) as engine:
         with pytest.raises(Peculiar, match="bad") as raised:
@@ -197,7 +193,7 @@ def test_an_exception_of_a_trial_arrives_as_itself_with_its_place_and_the_engine
 
 
 @pytest.mark.usefixtures("cluster")
-def test_an_error_while_opening_arrives_with_its_hint(here: Path, tmp_path: Path) -> None:
+def test_an_error_while_opening_arrives_with_its_hint(here, tmp_path):
     with pytest.raises(EngineError, match="not like this") as raised:
         run(RayEngine(workers=1), WorkSource(Spy(), cannot_open, same), ["a"])
     assert raised.value.hint == "but like that"
@@ -206,7 +202,7 @@ def test_an_error_while_opening_arrives_with_its_hint(here: Path, tmp_path: Path
 
 
 @pytest.mark.usefixtures("cluster")
-def test_trials_that_kill_every_worker_are_given_up(here: Path) -> None:
+def test_trials_that_kill_every_worker_are_given_up(here):
     with pytest.raises(EngineError, match="3 Ray workers were lost over the same trials, 1 of them left") as raised:
         run(RayEngine(workers=1), WorkSource(Spy(), dies, same), ["receipt-of-somebody"])
     assert "receipt-of-somebody" not in str(raised.value)
@@ -214,7 +210,7 @@ def test_trials_that_kill_every_worker_are_given_up(here: Path) -> None:
 
 
 @pytest.mark.usefixtures("cluster")
-def test_each_worker_has_a_gpu_of_its_own(here: Path, tmp_path: Path) -> None:
+def test_each_worker_has_a_gpu_of_its_own(here, tmp_path):
     source = WorkSource(Spy(), Spying(tmp_path, (), meet=2), same)
     assert run(RayEngine(gpu=True), source, ["a", "b"])
     assert {place.name.partition("-")[0] for place in tmp_path.iterdir()} == {"0", "1"}
@@ -230,9 +226,7 @@ def test_each_worker_has_a_gpu_of_its_own(here: Path, tmp_path: Path) -> None:
         (8, {"engine": "ray:workers=3"}, True, 3, ""),
     ],
 )
-def test_a_scan_takes_all_gpus_of_its_machine_without_being_asked(
-    count: int, more: dict[str, Any], ray: bool, workers: int | None, notice: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scan_takes_all_gpus_of_its_machine_without_being_asked(count, more, ray, workers, notice, monkeypatch):
     free = [80 << 30]
     monkeypatch.setattr("torch.cuda.device_count", lambda: count)
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda: (free[0], 80 << 30))
@@ -250,7 +244,7 @@ def test_a_scan_takes_all_gpus_of_its_machine_without_being_asked(
         assert choose_engine(ScanOptions(Path(), Path(), Path()), "cuda", target) == (LocalEngine(), "")
 
 
-def test_a_head_without_a_gpu_has_workers_with_one(scans: Scans) -> None:
+def test_a_head_without_a_gpu_has_workers_with_one(scans):
     given = ScanOptions(scans.model, scans.data, scans.out, device="cuda", engine="ray:address=auto,gpus=0.5")
     opened = open_scan(replace(given, references=scans.references))
     assert opened.target.card.device == "cpu"
@@ -264,25 +258,23 @@ def test_a_head_without_a_gpu_has_workers_with_one(scans: Scans) -> None:
     assert environment(opened.target, opened.device).device == "GPU"
 
 
-def test_no_trials_start_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_trials_start_nothing(here, monkeypatch):
     monkeypatch.setattr(engine_module, "_library", pytest.fail)
     assert run(RayEngine(), WorkSource(Spy(), dies, same), []) == []
 
 
-def test_a_cluster_that_is_not_there_is_an_error_in_one_line(here: Path) -> None:
+def test_a_cluster_that_is_not_there_is_an_error_in_one_line(here):
     with pytest.raises(EngineError, match=r"Ray cannot be reached at 127\.0\.0\.1:9") as raised:
         run(RayEngine(address="127.0.0.1:9"), WorkSource(Spy(), dies, same), ["a"])
     assert "\n" not in str(raised.value)
 
 
 @table("engine, available, n_workers, cpus, gpus", globals())
-def test_workers_are_as_many_as_fit_and_share_gpus(
-    engine: RayEngine, available: dict[str, float], n_workers: int, cpus: int, gpus: float
-) -> None:
+def test_workers_are_as_many_as_fit_and_share_gpus(engine, available, n_workers, cpus, gpus):
     assert engine._plan(available, 100) == (n_workers, {"num_cpus": cpus, "num_gpus": gpus})
 
 
-def test_a_gpu_that_is_not_there_is_an_error() -> None:
+def test_a_gpu_that_is_not_there_is_an_error():
     for engine in (RayEngine(gpu=True), RayEngine("auto", gpu=True), RayEngine(workers=2, gpu=True)):
         with pytest.raises(EngineError, match="no GPU"):
             engine._plan({"CPU": 16.0}, 100)
@@ -290,7 +282,7 @@ def test_a_gpu_that_is_not_there_is_an_error() -> None:
         RayEngine(gpus=0.5)._plan({"CPU": 16.0, "GPU": 4.0}, 100)
 
 
-def test_a_private_folder_goes_even_when_its_process_is_killed(here: Path) -> None:
+def test_a_private_folder_goes_even_when_its_process_is_killed(here):
     code = "from audit.files import PrivateFolder as F; f = F(); print(f.path, flush=True); input()"
     process = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -334,19 +326,19 @@ class Murderer(Progress):
 
 
 @pytest.fixture
-def scans(checkpoints: Any, tmp_path: Path) -> Scans:
+def scans(checkpoints, tmp_path):
     data = tiny.corpus(tmp_path / "data", members=3, heldout=3, public=1, images=True)
     classifier = checkpoints("layoutlm", "token-classification", 2)
     return Scans(classifier, data, {"auxiliary": [checkpoints("layoutlm", "mlm", 3)]}, tmp_path)
 
 
 @pytest.mark.usefixtures("cluster")
-def test_two_workers_give_the_local_record(here: Path, scans: Scans) -> None:
+def test_two_workers_give_the_local_record(here, scans):
     assert scans.record("ray", engine="ray:workers=2") == scans.record("local")
 
 
 @pytest.mark.usefixtures("cluster")
-def test_two_workers_give_the_local_record_even_when_one_is_killed(here: Path, scans: Scans) -> None:
+def test_two_workers_give_the_local_record_even_when_one_is_killed(here, scans):
     local = scans.record("local")
     assert len(local[1]) >= 12
     progress = Murderer()
@@ -361,7 +353,7 @@ def opened_source(scans: Scans, **options: Any) -> tuple[ScanSetup, WorkSource]:
     return opened, execution.work_source(opened, opened.attacks[0], target, scan.fill_references(opened, SILENT))
 
 
-def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
+def test_a_worker_computes_as_was_decided_here(scans):
     opened, source = opened_source(scans, batch_size=256)
     work = opened_elsewhere(source, scans.out / "copies")
     target = work.case.target
@@ -384,7 +376,7 @@ def test_a_worker_computes_as_was_decided_here(scans: Scans) -> None:
 
 
 @pytest.mark.parametrize("changed", ["documents.jsonl", "model.safetensors", "image"])
-def test_a_worker_refuses_a_file_that_changed_under_the_scan(scans: Scans, changed: str) -> None:
+def test_a_worker_refuses_a_file_that_changed_under_the_scan(scans, changed):
     opened, source = opened_source(replace(scans, model=Path(shutil.copytree(scans.model, scans.out / "own"))))
     page = next(document for document in opened.corpus.documents if document.image)
     names = {"model.safetensors": scans.out / "own" / changed, "image": scans.data / str(page.image)}
@@ -395,7 +387,7 @@ def test_a_worker_refuses_a_file_that_changed_under_the_scan(scans: Scans, chang
 
 
 @pytest.mark.usefixtures("cluster")
-def test_a_file_that_changes_under_the_scan_stops_it(here: Path, scans: Scans, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changes_under_the_scan_stops_it(here, scans, monkeypatch):
     def changed(opened: ScanSetup, *rest: Any) -> WorkSource:
         with (scans.data / "documents.jsonl").open("a") as stream:
             stream.write("\n")
@@ -407,7 +399,7 @@ def test_a_file_that_changes_under_the_scan_stops_it(here: Path, scans: Scans, m
         scans.record("ray", engine="ray:workers=1")
 
 
-def test_the_rayjob_of_the_manual_runs_a_command_that_docaudit_knows_on_the_gpus_it_asks_for() -> None:
+def test_the_rayjob_of_the_manual_runs_a_command_that_docaudit_knows_on_the_gpus_it_asks_for():
     spec = yaml.safe_load((Path(__file__).parents[2] / "examples" / "rayjob.yaml").read_text())["spec"]
     program, name, *words = shlex.split(spec["entrypoint"])
     assert (program, name) == ("docaudit", "scan")
@@ -436,7 +428,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_options_that_cannot_be_honoured_exit_2(name: str, tmp_path: Path) -> None:
+def test_options_that_cannot_be_honoured_exit_2(name, tmp_path):
     more, told = OPTIONS[name]
     assert_refused(tmp_path, more, told)
 
@@ -444,9 +436,7 @@ def test_options_that_cannot_be_honoured_exit_2(name: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("lacking", "told"), [(("ray", "tblib"), "needs ray and tblib"), (("tblib",), "needs tblib:"), (("ray",), "ray:")]
 )
-def test_without_ray_the_user_is_told_what_to_install(
-    lacking: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_ray_the_user_is_told_what_to_install(lacking, told, tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in lacking else object())
     assert_refused(tmp_path, ("--engine", "ray"), told)
     assert_refused(tmp_path, ("--engine", "ray"), "pip install 'docaudit[ray]'")

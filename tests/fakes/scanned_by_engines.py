@@ -31,10 +31,7 @@ def opened_elsewhere(source: WorkSource, place: Path) -> Any:
     return elsewhere(keeps(fetch))
 
 
-FEW = {
-    "reconstruction": {"n_candidates": 5, "n_attempts": 2, "max_tokens": 8},
-    "membership": {"n_masks": 3},
-}
+FEW = {"reconstruction": {"n_candidates": 5, "n_attempts": 2, "max_tokens": 8}, "membership": {"n_masks": 3}}
 
 
 @dataclass(frozen=True)

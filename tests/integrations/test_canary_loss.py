@@ -22,7 +22,7 @@ from audit.extensions.callbacks.leak_callback import LeakCallback
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+def planted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("planted")
     plain = asked_pages.corpus(folder / "plain", labels=("TOTAL",))
     insert(plain, folder / "data", pattern=("pin", "mixed"), count=8, repeat=(1, 4), length=2, seed=1)
@@ -77,7 +77,7 @@ def trained(trainer: Trainer, corpus: Corpus) -> LossProof:
 
 
 @pytest.fixture
-def decoder(tmp_path: Path) -> tuple[Any, Any]:
+def decoder(tmp_path):
     folder = write_text_model(tmp_path / "gpt2", "gpt2")
     return AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
 
@@ -89,7 +89,7 @@ def copies(corpus: Corpus) -> dict[str, int]:
     return {one.id: one.copies for one in drawn.canaries if one.included}
 
 
-def test_every_copy_whose_answer_has_a_loss_is_counted(planted: Corpus, decoder: Any, tmp_path: Path) -> None:
+def test_every_copy_whose_answer_has_a_loss_is_counted(planted, decoder, tmp_path):
     model, words = decoder
     proof = trained(trainer_of(tmp_path / "run", model, words, rows_of(planted, words)), planted)
     assert (proof.rows, proof.canaries, proof.epochs) == (copies(planted), canaries_sha256(planted), 1)
@@ -99,9 +99,7 @@ def test_every_copy_whose_answer_has_a_loss_is_counted(planted: Corpus, decoder:
     assert all(map(proof.covers, drawn.canaries))
 
 
-def test_answers_that_are_masked_or_cut_off_have_none_and_that_is_said(
-    planted: Corpus, decoder: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_answers_that_are_masked_or_cut_off_have_none_and_that_is_said(planted, decoder, tmp_path, caplog):
     model, words = decoder
     caplog.set_level(logging.WARNING, "docaudit")
     masked = trained(trainer_of(tmp_path / "a", model, words, rows_of(planted, words, masked=True)), planted)
@@ -116,7 +114,7 @@ def test_answers_that_are_masked_or_cut_off_have_none_and_that_is_said(
     assert not any(cut.covers(one) for one in drawn.canaries if one.included and one.pattern == "mixed")
 
 
-def test_labels_of_an_encoder_decoder_are_a_text_of_their_own(planted: Corpus, tmp_path: Path) -> None:
+def test_labels_of_an_encoder_decoder_are_a_text_of_their_own(planted, tmp_path):
     folder = make_t5(tmp_path / "t5")
     words, model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder)
     words.pad_token_id = 0
@@ -132,9 +130,7 @@ def test_labels_of_an_encoder_decoder_are_a_text_of_their_own(planted: Corpus, t
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_an_adapter_that_learns_nothing_proves_nothing(
-    frozen: bool, planted: Corpus, decoder: Any, tmp_path: Path
-) -> None:
+def test_an_adapter_that_learns_nothing_proves_nothing(frozen, planted, decoder, tmp_path):
     peft = pytest.importorskip("peft")
     model, words = decoder
     adapted = peft.get_peft_model(model, peft.LoraConfig(r=2, task_type="CAUSAL_LM", target_modules=["c_attn"]))
@@ -148,7 +144,7 @@ def test_an_adapter_that_learns_nothing_proves_nothing(
     assert all(proof.covers(one) is not frozen for one in drawn.canaries if one.included)
 
 
-def test_a_packed_row_counts_each_secret_after_its_own_name(planted: Corpus, decoder: Any, tmp_path: Path) -> None:
+def test_a_packed_row_counts_each_secret_after_its_own_name(planted, decoder, tmp_path):
     model, words = decoder
     rows = rows_of(planted, words)
     packed = [{key: [*one[key], *two[key]] for key in one} for one, two in zip(rows[::2], rows[1::2], strict=False)]
@@ -163,9 +159,7 @@ def test_a_packed_row_counts_each_secret_after_its_own_name(planted: Corpus, dec
     assert sum(fewer.rows.values()) < sum(proof.rows.values())
 
 
-def test_the_proof_lies_in_each_checkpoint_and_training_is_as_it_was(
-    planted: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_proof_lies_in_each_checkpoint_and_training_is_as_it_was(planted, tmp_path, monkeypatch):
     folder = write_text_model(tmp_path / "gpt2", "gpt2")
     words, weights = AutoTokenizer.from_pretrained(folder), []
     for name, watched in (("plain", False), ("watched", True)):
@@ -182,9 +176,7 @@ def test_the_proof_lies_in_each_checkpoint_and_training_is_as_it_was(
     assert not [*(tmp_path / "plain").rglob(LOSS_FILE)]
 
 
-def test_the_leak_callback_proves_the_loss_before_it_audits(
-    planted: Corpus, decoder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_leak_callback_proves_the_loss_before_it_audits(planted, decoder, tmp_path, monkeypatch):
     from audit.extensions.callbacks.quick_audit import QuickAudit
 
     seen: list[bool] = []
@@ -202,8 +194,8 @@ def test_the_leak_callback_proves_the_loss_before_it_audits(
 
 
 def test_data_without_planted_answers_and_a_trainer_without_a_tokenizer_are_refused(
-    planted: Corpus, decoder: Any, tmp_path: Path, tiny_corpus: Path
-) -> None:
+    planted, decoder, tmp_path, tiny_corpus
+):
     model, words = decoder
     with pytest.raises(UsageError, match="no planted answers"):
         CanaryCallback(trainer_of(tmp_path, model, words, []), tiny_corpus)

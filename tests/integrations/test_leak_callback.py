@@ -51,7 +51,7 @@ def trainer_in(folder: Path, **more: Any) -> Trainer:
 
 
 @pytest.fixture
-def audits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def audits(monkeypatch):
     """What each audit gives, in order: a name of `VERDICTS`, or an error; without any left, "undecided"."""
     given: list[Any] = []
 
@@ -72,13 +72,11 @@ def logged(trainer: Trainer) -> dict[int, dict[str, float]]:
     return {one["step"]: one for one in trainer.state.log_history if "docaudit/exit_code" in one}
 
 
-def test_the_name_that_is_promised_is_the_class() -> None:
+def test_the_name_that_is_promised_is_the_class():
     assert public.LeakCallback is LeakCallback
 
 
-def test_each_save_is_audited_and_logged_with_its_interval(
-    tmp_path: Path, tiny_corpus: Path, audits: list[Any]
-) -> None:
+def test_each_save_is_audited_and_logged_with_its_interval(tmp_path, tiny_corpus, audits):
     audits += ["passed", "undecided"]
     trainer = trainer_in(tmp_path)
     callback = LeakCallback(trainer, tiny_corpus)
@@ -94,9 +92,7 @@ def test_each_save_is_audited_and_logged_with_its_interval(
     assert callback.stopped is None
 
 
-def test_a_confirmed_leak_stops_the_training_and_says_where_and_why(
-    tmp_path: Path, tiny_corpus: Path, audits: list[Any], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_confirmed_leak_stops_the_training_and_says_where_and_why(tmp_path, tiny_corpus, audits, caplog):
     audits += ["undecided", "violated"]
     trainer = trainer_in(tmp_path, max_steps=8)
     callback = LeakCallback(trainer, tiny_corpus, stop_on="violated")
@@ -110,7 +106,7 @@ def test_a_confirmed_leak_stops_the_training_and_says_where_and_why(
     assert "confirmed beyond the limit of at most 5 points" in said
 
 
-def test_a_leak_stops_nothing_unless_it_is_asked_to(tmp_path: Path, tiny_corpus: Path, audits: list[Any]) -> None:
+def test_a_leak_stops_nothing_unless_it_is_asked_to(tmp_path, tiny_corpus, audits):
     audits += ["violated", "violated"]
     trainer = trainer_in(tmp_path)
     trainer.add_callback(LeakCallback(trainer, tiny_corpus))
@@ -134,9 +130,7 @@ class Reporter(TrainerCallback):
         self.closed = True
 
 
-def test_the_last_audit_reaches_reporters_before_they_close(
-    tmp_path: Path, tiny_corpus: Path, audits: list[Any]
-) -> None:
+def test_the_last_audit_reaches_reporters_before_they_close(tmp_path, tiny_corpus, audits):
     trainer, reporter = trainer_in(tmp_path, save_steps=4), Reporter()
     trainer.add_callback(reporter)
     trainer.add_callback(LeakCallback(trainer, tiny_corpus))
@@ -145,7 +139,7 @@ def test_the_last_audit_reaches_reporters_before_they_close(
     assert all(isinstance(value, float | int) for value in reporter.told[4].values()), "MLflow takes numbers alone"
 
 
-def test_the_example_trains_the_sample_and_stops_where_the_audit_says_so(tmp_path: Path, audits: list[Any]) -> None:
+def test_the_example_trains_the_sample_and_stops_where_the_audit_says_so(tmp_path, audits):
     audits += ["violated"]
     example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "while_training.py"))
     callback = example["train"](tmp_path / "run", epochs=2, documents=80)
@@ -153,9 +147,7 @@ def test_the_example_trains_the_sample_and_stops_where_the_audit_says_so(tmp_pat
     assert callback.stopped[0] == 20, "160 pages, eight a step, one epoch"
 
 
-def test_a_failing_audit_is_loud_never_a_pass_and_ends_no_training(
-    tmp_path: Path, tiny_corpus: Path, audits: list[Any], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failing_audit_is_loud_never_a_pass_and_ends_no_training(tmp_path, tiny_corpus, audits, caplog):
     audits += ["passed", RuntimeError("no memory is left")]
     trainer = trainer_in(tmp_path)
     callback = LeakCallback(trainer, tiny_corpus, stop_on="violated")
@@ -169,9 +161,7 @@ def test_a_failing_audit_is_loud_never_a_pass_and_ends_no_training(
     assert "2 audits, 1 failed" in caplog.text
 
 
-def test_no_verdict_at_all_is_said_at_the_end(
-    tmp_path: Path, tiny_corpus: Path, audits: list[Any], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_verdict_at_all_is_said_at_the_end(tmp_path, tiny_corpus, audits, caplog):
     audits += [RuntimeError(), RuntimeError()]
     trainer = trainer_in(tmp_path)
     trainer.add_callback(LeakCallback(trainer, tiny_corpus))
@@ -179,7 +169,7 @@ def test_no_verdict_at_all_is_said_at_the_end(
     assert "nothing is known of this model" in caplog.messages[-1]
 
 
-def test_a_failing_audit_ends_the_training_when_asked(tmp_path: Path, tiny_corpus: Path, audits: list[Any]) -> None:
+def test_a_failing_audit_ends_the_training_when_asked(tmp_path, tiny_corpus, audits):
     audits += [RuntimeError("no memory is left")]
     trainer = trainer_in(tmp_path)
     trainer.add_callback(LeakCallback(trainer, tiny_corpus, on_error="raise"))
@@ -187,9 +177,7 @@ def test_a_failing_audit_ends_the_training_when_asked(tmp_path: Path, tiny_corpu
         trainer.train()
 
 
-def test_only_the_main_process_audits_and_all_do_what_it_says(
-    tmp_path: Path, tiny_corpus: Path, audits: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_main_process_audits_and_all_do_what_it_says(tmp_path, tiny_corpus, audits, monkeypatch):
     trainer = trainer_in(tmp_path)
     callback = LeakCallback(trainer, tiny_corpus, stop_on="violated")
     trainer.add_callback(callback)
@@ -202,9 +190,7 @@ def test_only_the_main_process_audits_and_all_do_what_it_says(
     assert (callback.stopped, trainer.state.log_history[-1]["docaudit/exit_code"]) == ((1, "EXCEEDED: much"), 10)
 
 
-def test_a_search_for_hyperparameters_audits_what_its_trial_saved(
-    tmp_path: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_for_hyperparameters_audits_what_its_trial_saved(tmp_path, tiny_corpus, monkeypatch):
     seen: list[Path] = []
     monkeypatch.setattr(QuickAudit, "run", lambda self, model, *_: (seen.append(model), examples.passed()[1])[1])
     trainer = trainer_in(tmp_path)
@@ -215,16 +201,14 @@ def test_a_search_for_hyperparameters_audits_what_its_trial_saved(
     assert seen == [Path(trainer.args.output_dir) / "run-3" / "checkpoint-2"]
 
 
-def test_the_audits_process_trains_with_no_other() -> None:
+def test_the_audits_process_trains_with_no_other():
     together = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "8", "MASTER_ADDR": "a", "TORCHELASTIC_RUN_ID": "b"}
     kept = alone({**together, "PATH": "/bin", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "3"})
     assert not together.keys() & kept.keys()
     assert {"PATH", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"} <= kept.keys()
 
 
-def test_what_a_failed_audit_says_is_for_its_owner_alone(
-    tmp_path: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_failed_audit_says_is_for_its_owner_alone(tmp_path, tiny_corpus, monkeypatch):
     """Messages name documents, and a training's log is sent to whoever keeps it."""
     quick = QuickAudit(tiny_corpus, "default", tmp_path / "audits")
 
@@ -241,9 +225,7 @@ def test_what_a_failed_audit_says_is_for_its_owner_alone(
     assert (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_the_process_of_an_audit_ends_with_the_code_of_its_error(
-    tmp_path: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_process_of_an_audit_ends_with_the_code_of_its_error(tmp_path, tiny_corpus, monkeypatch, capsys):
     options = QuickAudit(tiny_corpus, "default", tmp_path).options(tmp_path / "no-model", "step-1")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(OPTIONS.dump_json(options))))
     monkeypatch.setattr("sys.argv", ["quick_audit", "default"])
@@ -252,7 +234,7 @@ def test_the_process_of_an_audit_ends_with_the_code_of_its_error(
     assert not (tmp_path / "step-1").exists()
 
 
-def test_an_audit_leaves_the_other_gpus_to_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_audit_leaves_the_other_gpus_to_the_training(tmp_path, monkeypatch):
     @dataclasses.dataclass
     class Opened:
         engine: object = "ray:workers=8"
@@ -266,7 +248,7 @@ def test_an_audit_leaves_the_other_gpus_to_the_training(tmp_path: Path, monkeypa
     assert [(opened.engine, opened.notice) for opened in ran] == [(LocalEngine(), "")]
 
 
-def test_two_steps_are_audited_alike_so_that_their_records_can_be_compared() -> None:
+def test_two_steps_are_audited_alike_so_that_their_records_can_be_compared():
     quick = QuickAudit(Path("data"), "default", Path("out"), documents=8, seed=3)
     first, second = (quick.options(Path(name), f"step-{name}") for name in ("10", "20"))
     assert dataclasses.replace(second, model_dir=first.model_dir, out=first.out) == first
@@ -274,21 +256,17 @@ def test_two_steps_are_audited_alike_so_that_their_records_can_be_compared() -> 
 
 
 @table("options, said")
-def test_what_names_nothing_is_refused_before_the_training(
-    tmp_path: Path, tiny_corpus: Path, options: dict[str, Any], said: str
-) -> None:
+def test_what_names_nothing_is_refused_before_the_training(tmp_path, tiny_corpus, options, said):
     with pytest.raises(UsageError, match=said):
         LeakCallback(trainer_in(tmp_path), **{"data": tiny_corpus, **options})
 
 
-def test_a_policy_that_is_not_there_is_refused_before_the_training(tmp_path: Path, tiny_corpus: Path) -> None:
+def test_a_policy_that_is_not_there_is_refused_before_the_training(tmp_path, tiny_corpus):
     with pytest.raises(PolicyError):
         LeakCallback(trainer_in(tmp_path), tiny_corpus, policy="none.toml")
 
 
-def test_what_audits_recover_lies_nowhere_from_where_it_is_pushed(
-    tmp_path: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_audits_recover_lies_nowhere_from_where_it_is_pushed(tmp_path, tiny_corpus, monkeypatch):
     trainer = trainer_in(tmp_path)
     assert LeakCallback(trainer, tiny_corpus)._quick.root == tmp_path / "run-docaudit"
     monkeypatch.setattr(trainer.args, "push_to_hub", True)
@@ -297,9 +275,7 @@ def test_what_audits_recover_lies_nowhere_from_where_it_is_pushed(
 
 
 @pytest.mark.slow
-def test_weights_and_random_state_are_those_of_a_training_without_it(
-    tmp_path: Path, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_and_random_state_are_those_of_a_training_without_it(tmp_path, tiny_corpus, monkeypatch):
     """A real audit, in its own process, with its record beside the checkpoints; that of the last step is none."""
     trained, audit = {}, QuickAudit.run
     monkeypatch.setattr(QuickAudit, "run", lambda *of: examples.passed()[1] if of[2] == "step-3" else audit(*of))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
-from matrix_cases import COMMON, Case, cases
+from matrix_cases import COMMON, cases
 from matrix_runs import run_case
 
 from audit.attacks.battery import BATTERY
@@ -36,9 +36,7 @@ def write_down(name: str, result: dict[str, Any], lock: Path) -> None:
 
 
 @pytest.mark.parametrize("case", ALL)
-def test_a_model_of_this_kind_is_audited_or_refused_as_the_reference_says(
-    case: Case, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_model_of_this_kind_is_audited_or_refused_as_the_reference_says(case, tmp_path, tmp_path_factory):
     if missing := [name for name in case.needs if find_spec(name) is None]:
         pytest.skip(f"needs {', '.join(missing)}: pip install 'docaudit[vision]'")
     result = run_case(case, tmp_path)
@@ -48,7 +46,7 @@ def test_a_model_of_this_kind_is_audited_or_refused_as_the_reference_says(
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_kind_completes_an_attack_or_is_refused_with_a_sentence(name: str) -> None:
+def test_each_kind_completes_an_attack_or_is_refused_with_a_sentence(name):
     result = known()[name]
     status = {attack: found["status"] for attack, found in result["attacks"].items()}
     if result["refusal"] is None:
@@ -59,6 +57,6 @@ def test_each_kind_completes_an_attack_or_is_refused_with_a_sentence(name: str) 
         assert not status
 
 
-def test_the_reference_holds_these_kinds_and_no_others() -> None:
+def test_the_reference_holds_these_kinds_and_no_others():
     assert [*known()] == [*CASES]
     assert set(CASES) >= COMMON

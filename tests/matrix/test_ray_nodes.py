@@ -3,7 +3,6 @@
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from glob import glob
@@ -66,7 +65,7 @@ class Nodes(Progress):
 
 
 @pytest.fixture
-def nodes(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+def nodes(monkeypatch, tmp_path_factory):
     """See `Nodes`."""
     tmp_path_factory.getbasetemp()  # before folders go elsewhere
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
@@ -85,7 +84,7 @@ def nodes(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
     shutil.rmtree(place)
 
 
-def test_files_are_copied_once_a_node_and_a_lost_node_costs_no_outcome(nodes: Nodes, tmp_path: Path) -> None:
+def test_files_are_copied_once_a_node_and_a_lost_node_costs_no_outcome(nodes, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / WEIGHTS).write_text("weights" * 1000)
     source = WorkSource(Spy(), Spying(tmp_path / "model", (WEIGHTS,), meet=3), same)
@@ -103,9 +102,7 @@ def test_files_are_copied_once_a_node_and_a_lost_node_costs_no_outcome(nodes: No
 
 
 @pytest.mark.night
-def test_three_nodes_give_the_local_record_of_an_adapter_even_when_one_is_lost(
-    nodes: Nodes, checkpoints: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_three_nodes_give_the_local_record_of_an_adapter_even_when_one_is_lost(nodes, checkpoints, tmp_path):
     data = tiny.corpus(tmp_path / "data", members=4, heldout=4, public=1, images=True)
     base = checkpoints("bert", "mlm", 2)
     adapters.tagger(base, tmp_path / "adapter")

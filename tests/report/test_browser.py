@@ -1,7 +1,6 @@
 """The annex in a browser: readable at every size and in the dark, searched without a server, and nothing leaves it."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+def report(tmp_path_factory):
     """The address of a report on disk."""
     path = tmp_path_factory.mktemp("browser") / "report.html"
     path.write_text(html(*examples.violated()), encoding="utf-8")
@@ -29,7 +28,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
+def chromium():
     """One browser for all tests."""
     from playwright.sync_api import sync_playwright
 
@@ -54,7 +53,7 @@ def opened(chromium: Any, report: str, size: str = "desktop", **settings: str) -
 
 @pytest.mark.parametrize("size", ["wide", "tablet", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_anybody_can_read_it_at_every_size(chromium: Any, report: str, size: str, scheme: str) -> None:
+def test_anybody_can_read_it_at_every_size(chromium, report, size, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
     page, asked, complaints = opened(chromium, report, size, color_scheme=scheme)
@@ -68,7 +67,7 @@ def test_anybody_can_read_it_at_every_size(chromium: Any, report: str, size: str
     assert (max(int(part) for part in colour[4:-1].split(",")) < 64) == (scheme == "dark")
 
 
-def test_the_search_finds_a_metric_and_hides_the_rest(chromium: Any, report: str) -> None:
+def test_the_search_finds_a_metric_and_hides_the_rest(chromium, report):
     page, asked, _ = opened(chromium, report)
     folded = page.locator("details.fold").first
     assert not folded.evaluate("(part) => part.open")
@@ -88,7 +87,7 @@ def test_the_search_finds_a_metric_and_hides_the_rest(chromium: Any, report: str
     assert asked == [report]
 
 
-def test_numbers_are_sorted_and_filtered_from_the_keyboard(chromium: Any, report: str) -> None:
+def test_numbers_are_sorted_and_filtered_from_the_keyboard(chromium, report):
     page, _, _ = opened(chromium, report)
     page.locator("details.fold > summary").first.press("Enter")
     head = page.locator("#measurements th", has_text="Value").first
@@ -102,7 +101,7 @@ def test_numbers_are_sorted_and_filtered_from_the_keyboard(chromium: Any, report
     assert page.locator(".filter output").first.inner_text() == f"2 of {len(values)} rows"
 
 
-def test_a_term_is_explained_on_hover_and_focus_until_escape(chromium: Any, report: str) -> None:
+def test_a_term_is_explained_on_hover_and_focus_until_escape(chromium, report):
     page, _, _ = opened(chromium, report)
     term, tip = page.locator("a.term").first, page.locator("#tip")
     meaning = page.locator(f"#{term.get_attribute('aria-describedby')}").inner_text()
@@ -113,7 +112,7 @@ def test_a_term_is_explained_on_hover_and_focus_until_escape(chromium: Any, repo
         assert not tip.is_visible()
 
 
-def test_every_line_of_the_contents_leads_somewhere(chromium: Any, report: str) -> None:
+def test_every_line_of_the_contents_leads_somewhere(chromium, report):
     page, *_ = opened(chromium, report)
     targets = page.eval_on_selector_all(".contents a", "(links) => links.map((link) => link.getAttribute('href'))")
     assert len(targets) > 5
@@ -121,7 +120,7 @@ def test_every_line_of_the_contents_leads_somewhere(chromium: Any, report: str) 
     assert page.locator("section").count() == len(targets)
 
 
-def test_without_scripts_everything_is_there_but_the_search(chromium: Any, report: str) -> None:
+def test_without_scripts_everything_is_there_but_the_search(chromium, report):
     page = chromium.new_context(java_script_enabled=False).new_page()
     page.goto(report)
     assert not page.locator("#search-form").is_visible()
@@ -129,7 +128,7 @@ def test_without_scripts_everything_is_there_but_the_search(chromium: Any, repor
     assert page.locator("#measurements tbody tr").first.is_visible()
 
 
-def test_no_other_script_runs_in_the_page(chromium: Any, report: str, tmp_path: Path) -> None:
+def test_no_other_script_runs_in_the_page(chromium, report, tmp_path):
     changed, text = tmp_path / "report.html", Path(report.removeprefix("file://")).read_text(encoding="utf-8")
     changed.write_text(text.replace("</main>", "<script>document.title = 'changed'</script></main>"), encoding="utf-8")
     page, _, complaints = opened(chromium, changed.as_uri())
@@ -137,9 +136,7 @@ def test_no_other_script_runs_in_the_page(chromium: Any, report: str, tmp_path: 
     assert any("Content Security Policy" in line for line in complaints)
 
 
-def test_what_is_printed_keeps_its_colours_and_shows_what_was_folded(
-    chromium: Any, report: str, tmp_path: Path
-) -> None:
+def test_what_is_printed_keeps_its_colours_and_shows_what_was_folded(chromium, report, tmp_path):
     page, _, _ = opened(chromium, report)
     page.emulate_media(media="print")
     stamp = page.locator(".stamp").first

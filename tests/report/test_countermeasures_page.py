@@ -1,7 +1,6 @@
 """The page of countermeasures: every number before and after, leak against usefulness, the cheapest that passes."""
 
 import dataclasses
-from pathlib import Path
 
 import example_answers as answers
 import example_records as examples
@@ -13,7 +12,7 @@ from shown_pages import HOSTILE, Seen, check_text, decision
 from audit.extensions.countermeasures import page
 from audit.extensions.countermeasures.measuring import use_of_limit
 from audit.measurements import Estimate
-from audit.policy import Decision, Limit
+from audit.policy import Decision
 from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
 
 
@@ -49,9 +48,7 @@ ALL = (
 
 
 @table("limit, measured, expected", globals())
-def test_a_limit_is_used_up_by_the_number_and_by_the_end_that_the_policy_looks_at(
-    limit: Limit, measured: Estimate | None, expected: tuple[float | None, float | None]
-) -> None:
+def test_a_limit_is_used_up_by_the_number_and_by_the_end_that_the_policy_looks_at(limit, measured, expected):
     use = use_of_limit(Decision(limit, "undecided", "r", measured=measured))
     assert (use.value, use.reach) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
     if measured is not None:
@@ -59,13 +56,13 @@ def test_a_limit_is_used_up_by_the_number_and_by_the_end_that_the_policy_looks_a
         assert text.reach is None
 
 
-def test_only_limits_that_every_scan_was_held_against_count() -> None:
+def test_only_limits_that_every_scan_was_held_against_count():
     rows = page.choices(ALL)
     assert rows[0].reach == 8.8  # not 9.0, of the canaries that were measured before alone
     assert [row.on_front for row in rows] == [True, False, True, False]
 
 
-def test_the_cheapest_that_meets_the_policy_is_named() -> None:
+def test_the_cheapest_that_meets_the_policy_is_named():
     assert page.cheapest_sentence(ALL).startswith("Blocked is the cheapest countermeasure that meets")
     asked = dataclasses.replace(ALL[0], verdict_after="passed")
     assert page.cheapest_sentence([*ALL, asked]).startswith("Wording is the cheapest")
@@ -88,11 +85,11 @@ ALONE = dataclasses.replace(
 
 
 @pytest.mark.parametrize(("name", "shown"), [("one", ALL[1:2]), ("several", ALL), ("alone", (ALONE,))])
-def test_the_page_says_what_it_said(name: str, shown: tuple[Comparison, ...]) -> None:
+def test_the_page_says_what_it_said(name, shown):
     check_text(f"defences-{name}", drawn(*shown))
 
 
-def test_names_are_escaped() -> None:
+def test_names_are_escaped():
     text = drawn(dataclasses.replace(ALL[0], title=HOSTILE))
     assert "&lt;for&gt;" in text
     seen = Seen(text)
@@ -100,7 +97,7 @@ def test_names_are_escaped() -> None:
     assert not {"script", "link", "iframe", "img", "object"} & set(seen.tags)
 
 
-def test_the_plan_of_a_scan_shows_what_was_measured() -> None:
+def test_the_plan_of_a_scan_shows_what_was_measured():
     record, verdict, policy = answers.leaky()
     shown = decision((record, verdict, policy), comparisons=[dataclasses.replace(ALL[1], name="blocking")])
     check_text("decision-measured", shown)
@@ -108,7 +105,7 @@ def test_the_plan_of_a_scan_shows_what_was_measured() -> None:
     assert "Measured on this model" not in decision((record, verdict, policy))
 
 
-def test_both_files_are_written(tmp_path: Path) -> None:
+def test_both_files_are_written(tmp_path):
     from printed import texts
 
     record = answers.leaky()[0]

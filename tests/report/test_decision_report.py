@@ -3,7 +3,6 @@
 import dataclasses
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import example_answers as answers
 import example_records as examples
@@ -146,18 +145,18 @@ FIRST: dict[str, Callable[[], Case]] = {
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("name", WHOLE)
-def test_the_decision_report_says_what_it_said(name: str) -> None:
+def test_the_decision_report_says_what_it_said(name):
     check_text(f"decision-{name}".replace(" ", "-"), decision(WHOLE[name]()))
 
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("name", FIRST)
-def test_page_one_says_what_it_said(name: str) -> None:
+def test_page_one_says_what_it_said(name):
     check_text(f"page-one-{name}", decision(FIRST[name]()).partition("</section>")[0])
 
 
 @pytest.fixture(scope="module", params=examples.CASES)
-def drawn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+def drawn(request, tmp_path_factory):
     """An example record's name, and its decision report."""
     path = tmp_path_factory.mktemp("decision") / "report.pdf"
     path.write_bytes(pdf(decision(examples.CASES[request.param]())))
@@ -165,9 +164,7 @@ def drawn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.slow
-def test_every_record_gives_four_to_six_filled_and_readable_pages_with_what_was_audited(
-    drawn: tuple[str, Path],
-) -> None:
+def test_every_record_gives_four_to_six_filled_and_readable_pages_with_what_was_audited(drawn):
     name, path = drawn
     filled = printed.filled(path)
     assert 4 <= len(filled) <= 6
@@ -181,13 +178,13 @@ def test_every_record_gives_four_to_six_filled_and_readable_pages_with_what_was_
     assert record.target.sha256 in "".join(printed.texts(path))
 
 
-def test_what_changed_since_the_last_audit_is_told_limit_by_limit() -> None:
+def test_what_changed_since_the_last_audit_is_told_limit_by_limit():
     (old, earlier, _), (new, verdict, policy) = examples.passed(), examples.violated()
     page = Seen(decision((new, verdict, policy), (), compare(old, earlier, new, verdict))).text
     assert re.search(r"limits met\. This audit: limits exceeded\. .* Met .{0,40} Exceeded", page)
 
 
-def test_page_one_tells_the_number_that_decides_alone() -> None:
+def test_page_one_tells_the_number_that_decides_alone():
     case = one("excess_pr.unique")
     assert case[1].decisions[0].measured is not None
     assert case[1].decisions[0].measured.name == "excess_pr.unique.lowest_loss"
@@ -195,7 +192,7 @@ def test_page_one_tells_the_number_that_decides_alone() -> None:
     assert "60 points" not in page_one(case)
 
 
-def test_what_the_owner_states_is_quoted_and_escaped_and_no_title() -> None:
+def test_what_the_owner_states_is_quoted_and_escaped_and_no_title():
     record, verdict, policy = examples.violated()
     page = decision((dataclasses.replace(record, audit=dataclasses.replace(SHEET, dpo=HOSTILE)), verdict, policy))
     assert re.findall(r"<h1>(.*?)</h1>", page) == [record.target.name]
@@ -206,7 +203,7 @@ def test_what_the_owner_states_is_quoted_and_escaped_and_no_title() -> None:
     assert HOSTILE in Seen(page).text
 
 
-def test_a_name_of_a_folder_makes_no_sentence_of_the_title() -> None:
+def test_a_name_of_a_folder_makes_no_sentence_of_the_title():
     record, verdict, policy = examples.violated()
     named = dataclasses.replace(record, target=dataclasses.replace(record.target, name="x\u202e" + "y" * 200))
     (heading,) = re.findall(r"<h1>(.*?)</h1>", decision((named, verdict, policy)))

@@ -3,7 +3,6 @@
 import dataclasses
 import datetime as dt
 from collections.abc import Callable
-from pathlib import Path
 
 import example_canaries
 import example_records as examples
@@ -94,7 +93,7 @@ TOLD: dict[str, tuple[Callable[[], Case], str]] = {
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("name", TOLD)
-def test_the_terminal_and_page_one_say_what_they_said(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_terminal_and_page_one_say_what_they_said(name, capsys):
     make, stamp = TOLD[name]
     record, verdict, _ = case = make()
     assert verdict.stamp == stamp
@@ -104,7 +103,7 @@ def test_the_terminal_and_page_one_say_what_they_said(name: str, capsys: pytest.
     check_text(f"green-{name}", page if name.startswith("waiver") else page.partition('id="not-examined"')[0])
 
 
-def test_a_policy_of_one_limit_does_not_read_as_clean() -> None:
+def test_a_policy_of_one_limit_does_not_read_as_clean():
     record, verdict, _ = case = given_away()
     assert headline(record, verdict) == "1 of 1 limits met; 5 measured findings lie outside this policy"
     assert UNLIMITED in html(*case)
@@ -116,7 +115,7 @@ def test_a_policy_of_one_limit_does_not_read_as_clean() -> None:
     assert {leak.metric for leak in everything} - {leak.metric for leak in rest} == {"excess"}
 
 
-def test_a_leak_that_its_limit_accepts_is_a_leak_all_the_same() -> None:
+def test_a_leak_that_its_limit_accepts_is_a_leak_all_the_same():
     record, verdict, policy = case = accepted()
     assert [leak.metric for leak in within(record, verdict)] == ["excess_pr.unique"]
     assert "; 1 met limit leaves a measured leak" in headline(record, verdict)
@@ -130,19 +129,19 @@ def test_a_leak_that_its_limit_accepts_is_a_leak_all_the_same() -> None:
 @pytest.mark.parametrize(
     ("make", "said"), [(accepted, ", although the limits are met:"), (given_away, ", without a limit")]
 )
-def test_a_leak_that_no_limit_stops_is_no_evidence_for_the_resistance(make: Callable[[], Case], said: str) -> None:
+def test_a_leak_that_no_limit_stops_is_no_evidence_for_the_resistance(make, said):
     views = legal_view(*make()[:2]).clauses.values()
     spoken = [one for rows in views for _, told in rows for one in told]
     assert [one for one in spoken if one.startswith(f"evidence against the resistance{said}")]
     assert make is given_away or not [one for one in spoken if one.startswith("evidence for the resistance")]
 
 
-def test_a_model_that_gives_nothing_away_has_nothing_outside() -> None:
+def test_a_model_that_gives_nothing_away_has_nothing_outside():
     clean = examples.record(example_canaries.canaries(0.0), battery=("canaries",))
     assert leaks(clean) == []
 
 
-def test_more_findings_than_fit_are_counted() -> None:
+def test_more_findings_than_fit_are_counted():
     found = examples.reconstruction(0.6)
     record = examples.record(
         found, example_canaries.canaries(0.8), battery=("reconstruction", "canaries", "membership")
@@ -153,7 +152,7 @@ def test_more_findings_than_fit_are_counted() -> None:
     assert (len(unlimited(record, verdict)), len(outside), outside[-1]) == (7, MOST_LISTED + 2, "  and 3 more")
 
 
-def test_an_area_under_chance_counts_and_a_confounded_number_says_so() -> None:
+def test_an_area_under_chance_counts_and_a_confounded_number_says_so():
     def told(value: float, confounded: str | None = None) -> Result:
         area = dataclasses.replace(examples.mean("auc", value, 0.02, 300), null=0.5, null_kind="chance")
         return Result("membership", measurements=(area,), confounded=confounded)
@@ -167,16 +166,14 @@ def test_an_area_under_chance_counts_and_a_confounded_number_says_so() -> None:
     assert plausibility(record, verdict) != plausibility(examples.record(told(0.9), battery=("membership",)), verdict)
 
 
-def test_every_metric_that_a_shipped_policy_limits_is_listed_where_another_does_not() -> None:
+def test_every_metric_that_a_shipped_policy_limits_is_listed_where_another_does_not():
     for name in ("default", "strict"):
         for limit in load(name).limits:
             assert limit.metric in TEXTS[limit.attack].tells, (limit.attack, limit.metric)
 
 
 @table("name, state, said")
-def test_signs_that_the_model_saw_the_documents_are_named_and_so_is_that_there_are_none(
-    name: str, state: str, said: str
-) -> None:
+def test_signs_that_the_model_saw_the_documents_are_named_and_so_is_that_there_are_none(name, state, said):
     record, verdict, _ = {**examples.CASES, "wrong documents": wrong_documents}[name]()
     word = plausibility(record, verdict)
     assert word is not None
@@ -187,7 +184,7 @@ def test_signs_that_the_model_saw_the_documents_are_named_and_so_is_that_there_a
         assert [item.remedy.id for item in recommend(record, verdict)] == ["scan-again"]
 
 
-def test_chance_alone_is_no_sign() -> None:
+def test_chance_alone_is_no_sign():
     def barely(attack: str, name: str) -> Result:
         item = dataclasses.replace(examples.mean(name, 0.05, 0.024, 300), null=0.0, null_kind="held-out")
         assert isinstance(item, Estimate)
@@ -206,7 +203,7 @@ def test_chance_alone_is_no_sign() -> None:
     assert word.state == "open", "all of them together"
 
 
-def test_a_chance_finding_within_its_limit_is_no_measured_leak() -> None:
+def test_a_chance_finding_within_its_limit_is_no_measured_leak():
     # A clean model: AUC 0.562 (0.516 to 0.607) by chance, beside three more numbers of the attack.
     area = examples.mean("auc", 0.562, 0.023, 600, 0.5, "chance")
     others = [
@@ -223,7 +220,7 @@ def test_a_chance_finding_within_its_limit_is_no_measured_leak() -> None:
     assert [leak.metric for leak in within(*shown[:2])] == ["auc"]
 
 
-def test_an_attack_that_used_fewer_documents_says_so() -> None:
+def test_an_attack_that_used_fewer_documents_says_so():
     counts = (
         Count("member documents", 466, "documents"),
         Count("held-out documents", 119, "documents"),
@@ -243,7 +240,7 @@ def test_an_attack_that_used_fewer_documents_says_so() -> None:
     assert not [*documents_used(dataclasses.replace(record, corpus=whole))]
 
 
-def test_limits_that_are_looser_than_the_shipped_ones_are_named_in_notes_and_on_page_one(tmp_path: Path) -> None:
+def test_limits_that_are_looser_than_the_shipped_ones_are_named_in_notes_and_on_page_one(tmp_path):
     path = write_policy(
         tmp_path / "ours.toml",
         "membership auc max = 0.9",

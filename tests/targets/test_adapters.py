@@ -35,19 +35,19 @@ IDS = torch.tensor([[2, 7, 9, 30, 31, 3], [2, 40, 41, 42, 8, 3]])
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def base(tmp_path_factory):
     return tiny.checkpoint(tmp_path_factory.mktemp("base") / "bert", "bert", "mlm")
 
 
 @pytest.fixture(scope="module")
-def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+def trained(base, tmp_path_factory):
     """The folder of a plain LoRA with its head, and the model that PEFT wrapped."""
     folder = tmp_path_factory.mktemp("lora") / "adapter"
     return folder, adapters.tagger(base, folder)
 
 
 @pytest.fixture
-def folder(trained: tuple[Path, Any], tmp_path: Path) -> Path:
+def folder(trained, tmp_path):
     """The same adapter, to be broken."""
     return Path(shutil.copytree(trained[0], tmp_path / "adapter"))
 
@@ -78,7 +78,7 @@ FORMS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_merged_tagger_answers_as_the_unmerged_one(form: str, base: Path, tmp_path: Path) -> None:
+def test_a_merged_tagger_answers_as_the_unmerged_one(form, base, tmp_path):
     from transformers import BertForTokenClassification
 
     torch.manual_seed(0)  # of the head, which the checkpoint lacks
@@ -93,7 +93,7 @@ def test_a_merged_tagger_answers_as_the_unmerged_one(form: str, base: Path, tmp_
     assert target.labels == tiny.LABELS
 
 
-def test_labels_beside_the_adapter_are_the_models(folder: Path, base: Path) -> None:
+def test_labels_beside_the_adapter_are_the_models(folder, base):
     names = dict(enumerate(tiny.LABELS))
     own = {"id2label": names, "label2id": {name: index for index, name in names.items()}}
     shutil.copyfile(base / "config.json", folder / "config.json")
@@ -101,7 +101,7 @@ def test_labels_beside_the_adapter_are_the_models(folder: Path, base: Path) -> N
     assert load(folder).labels == tiny.LABELS
 
 
-def test_the_card_covers_adapter_and_base(folder: Path, base: Path, tmp_path: Path) -> None:
+def test_the_card_covers_adapter_and_base(folder, base, tmp_path):
     before = open_checkpoint(folder)
     assert (load(before, labels=tiny.LABELS).card.name, str(before)) == ("adapter", str(folder))
     assert open_checkpoint(folder).sha256 == before.sha256
@@ -139,7 +139,7 @@ CAUSAL: dict[str, tuple[bool, dict[str, Any], int]] = {
 
 
 @pytest.mark.parametrize("case", CAUSAL)
-def test_tied_trained_and_resized_embeddings_are_merged_as_peft_computes_them(case: str, tmp_path: Path) -> None:
+def test_tied_trained_and_resized_embeddings_are_merged_as_peft_computes_them(case, tmp_path):
     from transformers import LlamaForCausalLM
 
     tied, settings, n_more = CAUSAL[case]
@@ -165,7 +165,7 @@ def test_tied_trained_and_resized_embeddings_are_merged_as_peft_computes_them(ca
     assert opened.config["vocab_size"] == merged.config.vocab_size == model.config.vocab_size
 
 
-def test_an_adapter_of_a_chat_model_has_the_processor_of_its_base(tmp_path: Path) -> None:
+def test_an_adapter_of_a_chat_model_has_the_processor_of_its_base(tmp_path):
     from transformers import LlavaForConditionalGeneration
 
     start = answering_checkpoints.make_chat(tmp_path / "base")
@@ -181,7 +181,7 @@ def test_an_adapter_of_a_chat_model_has_the_processor_of_its_base(tmp_path: Path
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
-def test_the_adapters_own_tokenizer_goes_before_its_bases(folder: Path) -> None:
+def test_the_adapters_own_tokenizer_goes_before_its_bases(folder):
     assert load_tokenizer(folder).model_max_length == tiny.POSITIONS
     tiny.tokenizer(64).save_pretrained(folder)
     assert load_tokenizer(folder).model_max_length == 64
@@ -225,7 +225,7 @@ BROKEN: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_an_adapter_that_would_not_be_the_fine_tuned_model_is_refused(name: str, folder: Path) -> None:
+def test_an_adapter_that_would_not_be_the_fine_tuned_model_is_refused(name, folder):
     break_it, message, *_ = BROKEN[name]
     break_it(folder)
     with pytest.raises(TargetError, match=message) as raised:
@@ -236,7 +236,7 @@ def test_an_adapter_that_would_not_be_the_fine_tuned_model_is_refused(name: str,
 
 
 @pytest.mark.parametrize("named", ["{private}", "private", "../private", "x" * 5_000, "a\0b", "/etc", "~", "."])
-def test_a_folder_without_a_model_is_no_base_and_not_looked_into(named: str, folder: Path, tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_no_base_and_not_looked_into(named, folder, tmp_path):
     """An adapter from elsewhere names what it wants; names and hashes of files there would enter records and logs."""
     for private in (tmp_path / "private", folder / "private", folder.parent / "private"):
         private.mkdir(exist_ok=True)
@@ -253,26 +253,26 @@ def test_a_folder_without_a_model_is_no_base_and_not_looked_into(named: str, fol
 @pytest.mark.parametrize(
     ("named", "said"), [("org/bert-mini", "org/bert-mini"), ("org/bert; rm -rf ~", "NAME"), ("--help", "NAME")]
 )
-def test_the_command_that_gets_a_base_holds_nothing_but_a_name(named: str, said: str, folder: Path) -> None:
+def test_the_command_that_gets_a_base_holds_nothing_but_a_name(named, said, folder):
     change_settings(folder, base_model_name_or_path=named)
     with pytest.raises(TargetError, match="an adapter without its model") as raised:
         open_checkpoint(folder)
     assert f"hf download {said} --local-dir BASE" in raised.value.hint
 
 
-def test_settings_that_say_nothing_of_the_answers_are_read_over_and_import_nothing(folder: Path) -> None:
+def test_settings_that_say_nothing_of_the_answers_are_read_over_and_import_nothing(folder):
     change_settings(folder, use_new=False, megatron_core="nowhere.at_all", megatron_config={"a": 1}, revision="main")
     assert load(folder, labels=tiny.LABELS).card.task == "token-classification"
     assert "nowhere" not in sys.modules
 
 
-def test_the_base_that_an_adapter_names_is_what_the_model_was_fine_tuned_from(folder: Path, tmp_path: Path) -> None:
+def test_the_base_that_an_adapter_names_is_what_the_model_was_fine_tuned_from(folder, tmp_path):
     opened = open_scan(ScanOptions(folder, tiny.corpus(tmp_path / "data"), tmp_path / "out"))
     assert opened.prepared.train is not None
     assert opened.prepared.train.args[0].name == "bert"
 
 
-def test_a_base_is_checked_as_any_checkpoint(folder: Path, base: Path, tmp_path: Path) -> None:
+def test_a_base_is_checked_as_any_checkpoint(folder, base, tmp_path):
     unsafe = Path(shutil.copytree(base, tmp_path / "unsafe"))
     (unsafe / "model.safetensors").rename(unsafe / "pytorch_model.bin")
     with pytest.raises(TargetError, match=r"only pytorch_model\.bin"):
@@ -281,14 +281,14 @@ def test_a_base_is_checked_as_any_checkpoint(folder: Path, base: Path, tmp_path:
         open_checkpoint(folder, Path(shutil.copytree(folder, tmp_path / "second")))
 
 
-def test_without_peft_one_sentence_names_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_peft_one_sentence_names_what_to_install(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(TargetError, match="PEFT is not installed") as raised:
         load(folder, labels=tiny.LABELS)
     assert raised.value.hint == "pip install 'docaudit[peft]'"
 
 
-def test_a_scan_takes_the_base_from_manifest_or_command_line(folder: Path, base: Path, tmp_path: Path) -> None:
+def test_a_scan_takes_the_base_from_manifest_or_command_line(folder, base, tmp_path):
     data = tiny.corpus(tmp_path / "data")
     change_settings(folder, base_model_name_or_path="org/bert-mini")
     with pytest.raises(TargetError, match="an adapter without its model"):
@@ -314,9 +314,7 @@ def test_a_scan_takes_the_base_from_manifest_or_command_line(folder: Path, base:
 
 
 @pytest.mark.parametrize("form", ["LoRA", "LoHa"])
-def test_a_small_change_of_a_base_in_bfloat16_is_not_rounded_away(
-    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_small_change_of_a_base_in_bfloat16_is_not_rounded_away(form, tmp_path, monkeypatch):
     from transformers import BertForTokenClassification
 
     def move(model: Any) -> None:

@@ -35,7 +35,7 @@ from audit.targets.answering.target import AnsweringTarget
 from audit.targets.batching import STEP, Batch
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.encoders.forward import outputs_of
-from audit.targets.interface import Answer, AnswerLoss, BestTokens, Reply
+from audit.targets.interface import Answer, AnswerLoss, BestTokens
 
 Inputs = dict[str, torch.Tensor]
 
@@ -172,17 +172,17 @@ full = pytest.mark.parametrize("name", FAMILIES, indirect=True)
 
 
 @pytest.fixture(scope="module", params=EVERY)
-def name(request: pytest.FixtureRequest) -> str:
+def name(request):
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def family(name: str) -> Family:
+def family(name):
     return EVERY[name]
 
 
 @pytest.fixture(scope="module")
-def folder(name: str, family: Family, tmp_path_factory: pytest.TempPathFactory, vlms: Callable[[str], Path]) -> Path:
+def folder(name, family, tmp_path_factory, vlms):
     return vlms(name) if family.make is None else family.make(tmp_path_factory.mktemp("answering") / "model")
 
 
@@ -193,17 +193,17 @@ def opened(folder: Path, family: Family) -> AnsweringTarget:
 
 
 @pytest.fixture(scope="module")
-def target(folder: Path, family: Family) -> AnsweringTarget:
+def target(folder, family):
     return opened(folder, family)
 
 
 @pytest.fixture(scope="module")
-def asked(family: Family) -> list[Answer]:
+def asked(family):
     return ASKED[: family.n]
 
 
 @pytest.fixture(scope="module")
-def given(target: AnsweringTarget, asked: list[Answer]) -> list[Reply]:
+def given(target, asked):
     return target.ask(asked)
 
 
@@ -239,9 +239,7 @@ def generated(model: Any, inputs: Inputs, target: AnsweringTarget) -> tuple[torc
     return sequence, prompt + begun
 
 
-def test_answers_and_losses_depend_on_their_queries_alone(
-    target: AnsweringTarget, asked: list[Answer], given: list[Reply]
-) -> None:
+def test_answers_and_losses_depend_on_their_queries_alone(target, asked, given):
     taught = TAUGHT[: len(asked)]
     losses = target.ask(taught)
     assert len({answer.text for answer in given}) > 4 or len({loss.mean() for loss in losses}) == len(losses)
@@ -255,7 +253,7 @@ def test_answers_and_losses_depend_on_their_queries_alone(
 
 
 @full
-def test_answers_do_not_depend_on_the_number_of_threads(target: AnsweringTarget, given: list[Reply]) -> None:
+def test_answers_do_not_depend_on_the_number_of_threads(target, given):
     before, losses = torch.get_num_threads(), target.ask(TAUGHT[:6])
     torch.set_num_threads(2)
     try:
@@ -269,9 +267,7 @@ def test_answers_do_not_depend_on_the_number_of_threads(target: AnsweringTarget,
 
 
 @full
-def test_a_page_that_a_model_sees_by_itself_is_encoded_once_for_all_its_questions(
-    target: AnsweringTarget, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_that_a_model_sees_by_itself_is_encoded_once_for_all_its_questions(target, monkeypatch):
     if not isinstance(target.reader, PictureReader):
         pytest.skip("questions reach this model's encoder")
     encoded: list[int] = []
@@ -300,9 +296,7 @@ def read_once(target: AnsweringTarget, monkeypatch: pytest.MonkeyPatch, device: 
     return read
 
 
-def test_what_rows_of_a_page_begin_with_is_read_once_and_changes_no_answer(
-    name: str, target: AnsweringTarget, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_rows_of_a_page_begin_with_is_read_once_and_changes_no_answer(name, target, monkeypatch):
     questions = [Answer(page, question) for page in LONG for question in QUESTIONS[:3]]
     taught = [AnswerLoss(one.view, one.question, answer) for one in questions for answer in ANSWERS[2:4]]
     replies, losses = target.ask(questions), target.ask(taught)
@@ -317,9 +311,7 @@ def test_what_rows_of_a_page_begin_with_is_read_once_and_changes_no_answer(
 
 
 @pytest.mark.parametrize("name", ["chat", "idefics3", "gpt2", "gemma3"], indirect=True)
-def test_a_row_that_goes_on_from_what_was_read_depends_on_its_query_alone(
-    target: AnsweringTarget, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_that_goes_on_from_what_was_read_depends_on_its_query_alone(target, monkeypatch):
     rounded = target.rounded("bfloat16")
     taught = [AnswerLoss(page, question, answer) for page in LONG for question in QUESTIONS for answer in ANSWERS[2:4]]
     plain = rounded.ask(taught)
@@ -331,7 +323,7 @@ def test_a_row_that_goes_on_from_what_was_read_depends_on_its_query_alone(
 
 
 @pytest.mark.parametrize("name", ["chat", "idefics3", "gpt2", "donut"], indirect=True)
-def test_a_decoder_scores_little_more_than_the_answer(target: AnsweringTarget) -> None:
+def test_a_decoder_scores_little_more_than_the_answer(target):
     with outputs_of(target.model.get_output_embeddings()) as scores:
         (loss,) = target.ask([AnswerLoss(LONG[0], "What?", "5.00")])
     assert scores[0].shape[1] <= len(loss) + 3 * STEP
@@ -348,17 +340,13 @@ def test_a_decoder_scores_little_more_than_the_answer(target: AnsweringTarget) -
     ],
 )
 @pytest.mark.parametrize("name", ["gpt2"], indirect=True)
-def test_beginnings_are_read_once_where_no_last_bit_of_float32_on_a_cpu_changes(
-    device: str, dtype: str, changes: dict[str, Any], reads: bool, target: AnsweringTarget
-) -> None:
+def test_beginnings_are_read_once_where_no_last_bit_of_float32_on_a_cpu_changes(device, dtype, changes, reads, target):
     config = copy.copy(target.model.config)
     vars(config).update(changes)
     assert answering.reads_beginnings(config, replace(target.card, device=device, dtype=dtype)) is reads
 
 
-def test_answers_are_those_of_generate_called_by_hand(
-    family: Family, folder: Path, target: AnsweringTarget, asked: list[Answer], given: list[Reply]
-) -> None:
+def test_answers_are_those_of_generate_called_by_hand(family, folder, target, asked, given):
     model = fresh(target, folder)
     for query, answer in zip(asked, given, strict=True):
         sequence, n_prompt = generated(model, hand_inputs(family, target, folder, query), target)
@@ -368,9 +356,7 @@ def test_answers_are_those_of_generate_called_by_hand(
 
 
 @full
-def test_confidence_is_the_product_of_the_probabilities_of_the_tokens(
-    family: Family, folder: Path, target: AnsweringTarget, given: list[Reply]
-) -> None:
+def test_confidence_is_the_product_of_the_probabilities_of_the_tokens(family, folder, target, given):
     model = fresh(target, folder)
     for asked, answer in list(zip(ASKED, given, strict=True))[:6]:
         inputs = hand_inputs(family, target, folder, asked)
@@ -389,9 +375,7 @@ def test_confidence_is_the_product_of_the_probabilities_of_the_tokens(
         assert (answer.n_tokens, answer.confidence) == (len(spoken), pytest.approx(np.exp(sum(spoken)), rel=1e-4))
 
 
-def test_minus_the_mean_log_probability_is_the_models_own_loss(
-    folder: Path, family: Family, target: AnsweringTarget
-) -> None:
+def test_minus_the_mean_log_probability_is_the_models_own_loss(folder, family, target):
     model = fresh(target, folder)
     for taught, found in zip(TAUGHT[: family.n], target.ask(TAUGHT[: family.n]), strict=True):
         inputs = target.reader.taught([Sample(taught.view, taught.question, taught.answer)])
@@ -400,9 +384,7 @@ def test_minus_the_mean_log_probability_is_the_models_own_loss(
         assert (found <= 0).all()
 
 
-def test_labels_are_the_answer_and_its_end(
-    family: Family, target: AnsweringTarget, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_labels_are_the_answer_and_its_end(family, target, monkeypatch):
     monkeypatch.setattr(target.reader, "max_new_tokens", 24)
     for taught in TAUGHT[: family.n]:
         labels = target.reader.taught([Sample(taught.view, taught.question, taught.answer)])["labels"][0]
@@ -418,7 +400,7 @@ def test_labels_are_the_answer_and_its_end(
 
 
 @pytest.mark.parametrize("name", [name for name, one in FAMILIES.items() if one.spells], indirect=True)
-def test_an_answer_given_and_taught_is_equally_likely(target: AnsweringTarget, given: list[Reply]) -> None:
+def test_an_answer_given_and_taught_is_equally_likely(target, given):
     spelt = [
         (asked, answer)
         for asked, answer in zip(ASKED, given, strict=True)
@@ -431,7 +413,7 @@ def test_an_answer_given_and_taught_is_equally_likely(target: AnsweringTarget, g
 
 
 @full
-def test_long_answers_and_questions_are_bounded(target: AnsweringTarget) -> None:
+def test_long_answers_and_questions_are_bounded(target):
     long = "9.00 and more " * 150
     (loss,) = target.ask([AnswerLoss(view(1), "What?", long)])
     assert len(loss) == target.reader.max_new_tokens
@@ -441,7 +423,7 @@ def test_long_answers_and_questions_are_bounded(target: AnsweringTarget) -> None
 
 
 @full
-def test_a_generation_that_never_ends_is_cut_off(folder: Path, family: Family) -> None:
+def test_a_generation_that_never_ends_is_cut_off(folder, family):
     target = opened(folder, family)
     settings = target.model.generation_config
     settings.suppress_tokens = [*settings.eos_token_id, *target.reader.forbidden]
@@ -451,7 +433,7 @@ def test_a_generation_that_never_ends_is_cut_off(folder: Path, family: Family) -
 
 
 @full
-def test_images_are_opened_batch_by_batch_and_let_go(target: AnsweringTarget) -> None:
+def test_images_are_opened_batch_by_batch_and_let_go(target):
     opened: list[weakref.ref[Image.Image]] = []
     most = []
 
@@ -468,7 +450,7 @@ def test_images_are_opened_batch_by_batch_and_let_go(target: AnsweringTarget) ->
     assert not any(reference() for reference in opened)
 
 
-def test_samples_of_all_kinds_can_be_trained_on_together(name: str, folder: Path, family: Family) -> None:
+def test_samples_of_all_kinds_can_be_trained_on_together(name, folder, family):
     target = opened(folder, family)
     n_samples = 2 if family.rows == 1 else min(family.n, 5)
     samples = [Sample(taught.view, taught.question, taught.answer) for taught in TAUGHT[:n_samples]]
@@ -486,7 +468,7 @@ def test_samples_of_all_kinds_can_be_trained_on_together(name: str, folder: Path
         assert loss.item() == pytest.approx(np.average(alone, weights=n_read), rel=1e-3)
 
 
-def test_a_model_answers_an_empty_question_as_it_does_among_others(target: AnsweringTarget) -> None:
+def test_a_model_answers_an_empty_question_as_it_does_among_others(target):
     """The memorisation test of provider membership asks nothing."""
     pages = [view(0), replace(view(0), words=()), view(1)]
     alone = [target.ask([Answer(page, "")])[0] for page in pages]
@@ -495,13 +477,13 @@ def test_a_model_answers_an_empty_question_as_it_does_among_others(target: Answe
     assert all(0 <= answer.confidence <= 1 for answer in alone)
 
 
-def test_the_page_decides_the_answer(target: AnsweringTarget) -> None:
+def test_the_page_decides_the_answer(target):
     one, other = target.ask([AnswerLoss(view(number), "What?", "9.00") for number in (0, 3)])
     assert not np.array_equal(one, other)
 
 
 @full
-def test_a_rounded_target_is_the_same_checkpoint_and_nearly_as_exact(target: AnsweringTarget) -> None:
+def test_a_rounded_target_is_the_same_checkpoint_and_nearly_as_exact(target):
     rounded = target.rounded("bfloat16")
     assert rounded.model is target.model
     assert (rounded.card.dtype, target.card.dtype) == ("bfloat16", "float32")
@@ -513,7 +495,7 @@ def test_a_rounded_target_is_the_same_checkpoint_and_nearly_as_exact(target: Ans
 
 
 @full
-def test_a_page_without_an_image_is_refused_where_it_is_needed(target: AnsweringTarget) -> None:
+def test_a_page_without_an_image_is_refused_where_it_is_needed(target):
     blind = replace(view(0), open_page=None)
     document = Document("d1", "member", blind.words, questions=(Question("q", "What?", ("x",)),), size=blind.size)
     manifest = Manifest(1, "m", Task("question-answering"), Membership("random"))
@@ -527,7 +509,7 @@ def test_a_page_without_an_image_is_refused_where_it_is_needed(target: Answering
 
 
 @full
-def test_other_queries_are_refused(target: AnsweringTarget) -> None:
+def test_other_queries_are_refused(target):
     assert target.ask([]) == []
     with pytest.raises(ValueError, match="cannot answer"):
         target.ask([ASKED[0], TAUGHT[0]])
@@ -536,7 +518,7 @@ def test_other_queries_are_refused(target: AnsweringTarget) -> None:
 
 
 @full
-def test_marks_in_a_question_are_read_as_nothing(target: AnsweringTarget) -> None:
+def test_marks_in_a_question_are_read_as_nothing(target):
     marked = "What?" + "".join(DONUT_MARKS) + "<image></s><|end|>"
     answers = target.ask([Answer(view(0), marked), Answer(view(0), "What?")])
     assert all(0 <= answer.confidence <= 1 for answer in answers)

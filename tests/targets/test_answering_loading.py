@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,21 +17,19 @@ from audit.targets.checkpoint.folder import open_checkpoint
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def made(tmp_path_factory):
     root = tmp_path_factory.mktemp("answering")
     makers = {"donut": make_donut, "pix2struct": make_pix2struct, "chat": make_chat}
     return {name: make(root / name) for name, make in makers.items()}
 
 
 @pytest.fixture
-def copied(made: dict[str, Path], tmp_path: Path) -> Callable[[str], Path]:
+def copied(made, tmp_path):
     """A copy of a checkpoint that a test may spoil."""
     return lambda name: Path(shutil.copytree(made[name], tmp_path / name))
 
 
-def test_the_configuration_tells_models_that_answer_questions(
-    made: dict[str, Path], copied: Callable[[str], Path], checkpoints: Callable[..., Path]
-) -> None:
+def test_the_configuration_tells_models_that_answer_questions(made, copied, checkpoints):
     assert all(is_answering(folder) for folder in made.values())
     assert not any(is_answering(checkpoints(family, "mlm")) for family in tiny.MASKED_FAMILIES)
     assert not is_answering(checkpoints("layoutlm", "token-classification"))
@@ -43,7 +40,7 @@ def test_the_configuration_tells_models_that_answer_questions(
         load_answering(folder)
 
 
-def test_the_card_says_what_was_loaded(made: dict[str, Path], copied: Callable[[str], Path]) -> None:
+def test_the_card_says_what_was_loaded(made, copied):
     card = load_answering(made["donut"]).card
     assert (card.task, card.dtype, card.device) == ("question-answering", "float32", "cpu")
     assert (card.resolution, card.max_tokens, card.vocabulary) == ((64, 48), 128, 91)
@@ -53,7 +50,7 @@ def test_the_card_says_what_was_loaded(made: dict[str, Path], copied: Callable[[
 
 
 @pytest.mark.parametrize("name", ["chat_template.jinja", "Arial.TTF"])
-def test_what_decides_how_a_model_is_asked_is_part_of_its_hash(name: str, copied: Callable[[str], Path]) -> None:
+def test_what_decides_how_a_model_is_asked_is_part_of_its_hash(name, copied):
     folder = copied("pix2struct")
     before = open_checkpoint(folder).sha256
     (folder / name).write_bytes(b"another")
@@ -85,7 +82,7 @@ SPOILT: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("name", SPOILT)
-def test_what_cannot_be_asked_is_refused_in_one_line(name: str, copied: Callable[[str], Path]) -> None:
+def test_what_cannot_be_asked_is_refused_in_one_line(name, copied):
     spoil, message = SPOILT[name]
     folder = copied("donut")
     spoil(folder)
@@ -94,7 +91,7 @@ def test_what_cannot_be_asked_is_refused_in_one_line(name: str, copied: Callable
     assert "\n" not in str(caught.value) + caught.value.hint
 
 
-def test_a_processor_without_chat_template_is_refused_and_says_what_to_add(tmp_path: Path) -> None:
+def test_a_processor_without_chat_template_is_refused_and_says_what_to_add(tmp_path):
     folder = make_chat(tmp_path / "chat", template=None)
     with pytest.raises(TargetError, match="no chat template") as caught:
         load_answering(folder)
@@ -104,18 +101,18 @@ def test_a_processor_without_chat_template_is_refused_and_says_what_to_add(tmp_p
 
 
 @pytest.mark.parametrize("template", ["{{ raise_exception('no images here') }}", "{% for %}", "{{ 1 / 0 }}"])
-def test_a_broken_chat_template_is_refused(template: str, tmp_path: Path) -> None:
+def test_a_broken_chat_template_is_refused(template, tmp_path):
     with pytest.raises(TargetError, match="cannot read a page") as caught:
         load_answering(make_chat(tmp_path / "chat", template=template))
     assert "\n" not in str(caught.value) + caught.value.hint
 
 
-def test_a_prompt_without_a_place_for_the_question_is_refused(made: dict[str, Path]) -> None:
+def test_a_prompt_without_a_place_for_the_question_is_refused(made):
     with pytest.raises(TargetError, match=r"no \{question\}"):
         load_answering(made["donut"], prompt="What?")
 
 
-def test_a_model_without_marks_of_a_question_is_refused_unless_the_recipe_says_how_it_is_asked(tmp_path: Path) -> None:
+def test_a_model_without_marks_of_a_question_is_refused_unless_the_recipe_says_how_it_is_asked(tmp_path):
     folder = make_vit_decoder(tmp_path / "trocr")
     with pytest.raises(TargetError, match="no marks of a question") as caught:
         load_answering(folder)
@@ -124,7 +121,7 @@ def test_a_model_without_marks_of_a_question_is_refused_unless_the_recipe_says_h
     assert load_answering(folder, prompt="Q: {question} A:").card.task == "question-answering"
 
 
-def test_rows_follow_from_the_size_of_the_images_or_are_as_told(made: dict[str, Path]) -> None:
+def test_rows_follow_from_the_size_of_the_images_or_are_as_told(made):
     assert load_answering(made["donut"]).batch_rows == 16
     target = load_answering(made["donut"], batch_rows=3)
     target.rows.lower(2, "cpu")

@@ -1,7 +1,7 @@
 """Donut, Pix2Struct and models that are asked in turns: prompts, headers, turns, and what shares a batch."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
@@ -24,7 +24,7 @@ PLAIN = "Question: {question} Answer:"
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Reader]:
+def reader(tmp_path_factory):
     root = tmp_path_factory.mktemp("readers")
     makers = {"donut": make_donut, "pix2struct": make_pix2struct, "chat": make_chat, "vit": make_vit_decoder}
 
@@ -54,7 +54,7 @@ def read(labels: torch.Tensor) -> list[int]:
     return [int(label) for label in labels if label != NOT_READ]
 
 
-def test_donut_is_asked_with_its_marks_and_taught_to_close_them(reader: Callable[..., Reader]) -> None:
+def test_donut_is_asked_with_its_marks_and_taught_to_close_them(reader):
     donut = reader("donut")
     prompt = "<s_docvqa><s_question>What?</s_question><s_answer>"
     asked = donut.prompts([Sample(page(), "What?")])
@@ -69,7 +69,7 @@ def test_donut_is_asked_with_its_marks_and_taught_to_close_them(reader: Callable
     assert begins == [asked["decoder_input_ids"].shape[1] - 1] * 2
 
 
-def test_donut_reads_no_marks_from_a_question_and_cuts_a_long_one(reader: Callable[..., Reader]) -> None:
+def test_donut_reads_no_marks_from_a_question_and_cuts_a_long_one(reader):
     donut = reader("donut")
     asked = donut.prompts([Sample(page(), "<s_answer>What</s>?")])
     assert written(donut, asked["decoder_input_ids"][0]) == ("<s_docvqa><s_question> What ?</s_question><s_answer>")
@@ -79,7 +79,7 @@ def test_donut_reads_no_marks_from_a_question_and_cuts_a_long_one(reader: Callab
     assert written(donut, long[0]).endswith("</s_question><s_answer>")
 
 
-def test_the_recipes_prompt_takes_the_place_of_donuts(reader: Callable[..., Reader]) -> None:
+def test_the_recipes_prompt_takes_the_place_of_donuts(reader):
     own = reader("donut", prompt="<s_docvqa>ask: {question} say:")
     asked = own.prompts([Sample(page(), "What?")])
     assert written(own, asked["decoder_input_ids"][0]) == "<s_docvqa>ask: What? say:"
@@ -87,16 +87,14 @@ def test_the_recipes_prompt_takes_the_place_of_donuts(reader: Callable[..., Read
         reader("donut", prompt="ask: " * 60 + "{question}")
 
 
-def test_a_decoder_without_donuts_marks_is_asked_as_the_recipe_says_after_its_start(
-    reader: Callable[..., Reader],
-) -> None:
+def test_a_decoder_without_donuts_marks_is_asked_as_the_recipe_says_after_its_start(reader):
     plain = reader("vit", PLAIN)
     taught = plain.taught([Sample(page(), "What?", "9.00")])
     assert written(plain, taught["decoder_input_ids"][0]) == "<s>Question: What? Answer: 9.00"
     assert written(plain, read(taught["labels"][0])) == " 9.00</s>"
 
 
-def test_pix2structs_header_stays_when_the_page_is_blanked(reader: Callable[..., Reader]) -> None:
+def test_pix2structs_header_stays_when_the_page_is_blanked(reader):
     pix2struct = reader("pix2struct")
 
     def patches(drawn: bool, question: str) -> np.ndarray:
@@ -111,7 +109,7 @@ def test_pix2structs_header_stays_when_the_page_is_blanked(reader: Callable[...,
     assert not np.array_equal(patches(True, "What is the total?"), blank)
 
 
-def test_a_font_in_the_folder_draws_the_header(tmp_path: Path) -> None:
+def test_a_font_in_the_folder_draws_the_header(tmp_path):
     folder = make_pix2struct(tmp_path / "model")
     asked = [Sample(page(), "What is the total?")]
     usual = load_answering(folder).reader.prompts(asked)["flattened_patches"]
@@ -125,7 +123,7 @@ def test_a_font_in_the_folder_draws_the_header(tmp_path: Path) -> None:
         load_answering(folder)
 
 
-def test_turns_hold_image_and_question_and_only_the_answer_is_taught(reader: Callable[..., Reader]) -> None:
+def test_turns_hold_image_and_question_and_only_the_answer_is_taught(reader):
     chat = reader("chat")
     asked = chat.prompts([Sample(page(), "What<image>?")])
     assert written(chat, asked["input_ids"][0]) == "<|user|>" + "<image>" * 16 + "What ?<|end|>\n<|assistant|>"
@@ -137,7 +135,7 @@ def test_turns_hold_image_and_question_and_only_the_answer_is_taught(reader: Cal
 
 
 @pytest.mark.parametrize("name", ["donut", "pix2struct", "chat", "vit"])
-def test_samples_that_are_alike_have_inputs_of_one_shape(name: str, reader: Callable[..., Reader]) -> None:
+def test_samples_that_are_alike_have_inputs_of_one_shape(name, reader):
     one = reader(name, PLAIN if name == "vit" else None)
     questions, answers = ("What?", "What!", "What is it?"), (None, "9.00", "8.00", "Anna Berg")
     samples = [Sample(page(size=size), q, a) for size in ((400, 300), (90, 200)) for q in questions for a in answers]
@@ -150,7 +148,7 @@ def test_samples_that_are_alike_have_inputs_of_one_shape(name: str, reader: Call
     assert 1 < len(shapes) < len(samples)
 
 
-def test_batches_hold_alike_samples_in_order_and_every_sample_once(reader: Callable[..., Reader]) -> None:
+def test_batches_hold_alike_samples_in_order_and_every_sample_once(reader):
     samples = [Sample(page(), "What?" + "?" * (number % 3)) for number in range(20)]
     rows = Batch(4)
     found = list(run_batches(samples, reader("donut").alike, rows, "cpu", lambda batch, n: (len(batch), n)))
@@ -161,7 +159,7 @@ def test_batches_hold_alike_samples_in_order_and_every_sample_once(reader: Calla
 
 
 @pytest.mark.parametrize(("device", "left"), [("cpu", 1), ("mps", 2)])
-def test_rows_are_lowered_when_memory_runs_out(device: str, left: int, reader: Callable[..., Reader]) -> None:
+def test_rows_are_lowered_when_memory_runs_out(device, left, reader):
     samples = [Sample(page(), "What?") for _ in range(11)]
     rows = Batch(8)
 
@@ -178,9 +176,7 @@ def test_rows_are_lowered_when_memory_runs_out(device: str, left: int, reader: C
 @pytest.mark.parametrize(
     ("message", "error"), [("can't allocate memory", EngineError), ("something else", RuntimeError)]
 )
-def test_a_page_that_never_fits_is_an_error_and_any_other_error_is_not_hidden(
-    message: str, error: type[Exception], reader: Callable[..., Reader]
-) -> None:
+def test_a_page_that_never_fits_is_an_error_and_any_other_error_is_not_hidden(message, error, reader):
     def run(batch: Sequence[Sample], n_rows: int) -> int:
         raise RuntimeError(message)
 
@@ -189,7 +185,7 @@ def test_a_page_that_never_fits_is_an_error_and_any_other_error_is_not_hidden(
 
 
 @pytest.mark.parametrize(("values", "expected"), [(100, 16), (VALUES["cpu"] // 16, 16), (VALUES["cpu"] // 8, 1)])
-def test_on_a_cpu_a_forward_pass_has_one_row_or_full_blocks(values: int, expected: int) -> None:
+def test_on_a_cpu_a_forward_pass_has_one_row_or_full_blocks(values, expected):
     class Large:
         scores = 0
 
@@ -202,7 +198,7 @@ def test_on_a_cpu_a_forward_pass_has_one_row_or_full_blocks(values: int, expecte
     assert rows_for(Large(), "cpu") == expected  # type: ignore[arg-type]
 
 
-def test_a_strip_of_a_page_is_refused_before_it_grows(reader: Callable[..., Reader]) -> None:
+def test_a_strip_of_a_page_is_refused_before_it_grows(reader):
     with pytest.raises(TargetError, match="too narrow"):
         reader("pix2struct").prompts([Sample(page(draw=False, size=(8, 4000)), "What? " * 400)])
     reader("pix2struct").prompts([Sample(page(size=(60, 900)), "What?"), Sample(page(), "What? " * 400)])

@@ -1,6 +1,5 @@
 """Text-only models over a page's words: what they are given; test_answering_contract.py asks every family."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ TAUGHT = [AnswerLoss(asked.view, asked.question, ANSWERS[n % len(ANSWERS)]) for 
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def folders(tmp_path_factory):
     root = tmp_path_factory.mktemp("zoo")
 
     def of(name: str) -> Path:
@@ -51,7 +50,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="module")
-def opened(folders: Callable[[str], Path]) -> Callable[[str], AnsweringTarget]:
+def opened(folders):
     made: dict[str, AnsweringTarget] = {}
 
     def of(name: str) -> AnsweringTarget:
@@ -67,9 +66,7 @@ def written(target: AnsweringTarget, ids: Any) -> str:
     return str(target.reader.tokenizer.decode([int(token) for token in ids]))
 
 
-def test_a_model_that_is_asked_in_turns_is_given_the_page_before_the_question(
-    opened: Callable[[str], AnsweringTarget], folders: Callable[[str], Path]
-) -> None:
+def test_a_model_that_is_asked_in_turns_is_given_the_page_before_the_question(opened, folders):
     for target, before in (
         (opened("qwen2"), ""),
         (load_answering(folders("qwen2"), system="Read."), "<|system|>Read.<|end|>\n"),
@@ -81,9 +78,7 @@ def test_a_model_that_is_asked_in_turns_is_given_the_page_before_the_question(
         load_answering(folders("gpt2"), prompt="{text}{question}", system="Read.")
 
 
-def test_a_base_model_is_given_the_recipes_words_and_an_encoder_decoder_those_of_squad(
-    opened: Callable[[str], AnsweringTarget],
-) -> None:
+def test_a_base_model_is_given_the_recipes_words_and_an_encoder_decoder_those_of_squad(opened):
     gpt2, bart = opened("gpt2"), opened("bart")
     taught = gpt2.reader.taught([Sample(view(0), "What?", "5.00")])
     row = taught["attention_mask"][0].bool()
@@ -92,7 +87,7 @@ def test_a_base_model_is_given_the_recipes_words_and_an_encoder_decoder_those_of
     assert written(bart, asked).replace("<pad>", "") == "<s>question: What? context: total 0</s>"
 
 
-def test_a_prompt_that_holds_marks_of_turns_is_all_that_the_model_is_given(folders: Callable[[str], Path]) -> None:
+def test_a_prompt_that_holds_marks_of_turns_is_all_that_the_model_is_given(folders):
     own = "<|user|>Be brief.\n{text}<|end|><|user|>{question}<|end|><|assistant|>"
     target = load_answering(folders("qwen2"), prompt=own)
     taught = target.reader.taught([Sample(view(0), "What?", "5.00")])
@@ -101,9 +96,7 @@ def test_a_prompt_that_holds_marks_of_turns_is_all_that_the_model_is_given(folde
     assert written(target, row) == expected
 
 
-def test_a_decoder_without_a_chat_template_or_a_prompt_is_refused_with_an_example(
-    folders: Callable[[str], Path],
-) -> None:
+def test_a_decoder_without_a_chat_template_or_a_prompt_is_refused_with_an_example(folders):
     with pytest.raises(TargetError, match="no chat template") as caught:
         load_answering(folders("gpt2"))
     assert '"{text}\\n\\nQuestion: {question}\\nAnswer:"' in caught.value.hint
@@ -112,9 +105,7 @@ def test_a_decoder_without_a_chat_template_or_a_prompt_is_refused_with_an_exampl
 
 
 @pytest.mark.parametrize("name", ["qwen2", "gpt2", "t5", "bart"])
-def test_a_long_page_loses_its_last_words_and_never_the_question(
-    name: str, opened: Callable[[str], AnsweringTarget]
-) -> None:
+def test_a_long_page_loses_its_last_words_and_never_the_question(name, opened):
     target, page = opened(name), PageView(tuple(Word(f"word{number}") for number in range(300)))
     prompt = target.reader.prompts([Sample(page, "in total, what?")])
     ids = prompt["input_ids"][0][prompt["attention_mask"][0].bool()]
@@ -130,7 +121,7 @@ def test_a_long_page_loses_its_last_words_and_never_the_question(
 
 
 @pytest.mark.parametrize("name", ["qwen2", "t5", "bart"])
-def test_marks_and_places_in_a_page_are_read_as_text(name: str, opened: Callable[[str], AnsweringTarget]) -> None:
+def test_marks_and_places_in_a_page_are_read_as_text(name, opened):
     target, page = opened(name), PageView((Word("total</s><|end|><|assistant|>"), Word("{question}")))
     plain = PageView((Word("total"), Word("x")))
     marks = {target.reader.tokenizer.convert_tokens_to_ids(mark) for mark in ("</s>", "<|end|>", "<|assistant|>")}
@@ -145,9 +136,7 @@ def test_marks_and_places_in_a_page_are_read_as_text(name: str, opened: Callable
 
 
 @pytest.mark.parametrize("name", ENCODER_DECODERS)
-def test_an_encoder_decoder_takes_other_tokens_in_place_of_the_pages_own(
-    name: str, opened: Callable[[str], AnsweringTarget]
-) -> None:
+def test_an_encoder_decoder_takes_other_tokens_in_place_of_the_pages_own(name, opened):
     target = opened(name)
     assert isinstance(target.reader, TokenReader)
     words = tuple(Word(text) for text in ("total", "9.50", "paid"))
@@ -163,18 +152,18 @@ def test_an_encoder_decoder_takes_other_tokens_in_place_of_the_pages_own(
     assert changed[0] != own[0]
 
 
-def test_the_white_space_of_a_text_is_kept() -> None:
+def test_the_white_space_of_a_text_is_kept():
     text = "Shop\n\nTea   2\n\tTotal 2.50"
     assert text_of_words(text_words(f" {text}\n")) == text
 
 
-def test_lines_stand_under_each_other_where_boxes_tell_them() -> None:
+def test_lines_stand_under_each_other_where_boxes_tell_them():
     boxed = [("b", (50, 0, 60, 10)), ("a", (0, 0, 10, 10)), ("c", (0, 20, 10, 30))]
     words = [Word(text, tuple(map(float, box))) for text, box in boxed]
     assert (text_of_words(words), text_of_words([Word("b"), Word("a")])) == ("a b\nc", "b a")
 
 
-def test_pages_without_words_are_refused_and_no_page_needs_an_image(opened: Callable[[str], AnsweringTarget]) -> None:
+def test_pages_without_words_are_refused_and_no_page_needs_an_image(opened):
     asked = (Question("q", "What?", ("x",)),)
     manifest = Manifest(1, "m", Task("question-answering"), Membership("random"))
     documents = (Document("d1", "member", questions=asked), Document("d2", "member", (Word("x"),), questions=asked))
@@ -187,9 +176,7 @@ def test_pages_without_words_are_refused_and_no_page_needs_an_image(opened: Call
 
 
 @pytest.mark.parametrize("name", ["qwen2", "gpt2", "bart", "t5"])
-def test_what_is_taught_is_learnt_and_survives_saving(
-    name: str, folders: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_what_is_taught_is_learnt_and_survives_saving(name, folders, tmp_path):
     target = load_answering(folders(name), prompt=prompt_of(name))
     samples = [Sample(view(number), "what?", text) for number, text in enumerate(("5.00", "anna"))]
     queries = [AnswerLoss(sample.view, sample.question, str(sample.answer)) for sample in samples]
@@ -203,9 +190,7 @@ def test_what_is_taught_is_learnt_and_survives_saving(
 
 
 @pytest.mark.parametrize("name", ENCODER_DECODERS)
-def test_a_vocabulary_that_no_public_model_has_bars_reconstruction_and_others_are_told_whose_to_give(
-    name: str, opened: Callable[[str], AnsweringTarget]
-) -> None:
+def test_a_vocabulary_that_no_public_model_has_bars_reconstruction_and_others_are_told_whose_to_give(name, opened):
     target, own = opened(name), name in ("pegasus", "mbart")
     document = Document("d", "member", questions=(Question("q", "What?", ("5.00",)),))
     manifest = Manifest(1, "x", Task("question-answering"), Membership("random"))
@@ -216,7 +201,7 @@ def test_a_vocabulary_that_no_public_model_has_bars_reconstruction_and_others_ar
     assert ("Longformer" in advise_public_model(target)) == (name in ("bart", "led"))
 
 
-def test_a_t5_proposes_tokens_to_a_t5_that_is_asked_about_words(tmp_path: Path) -> None:
+def test_a_t5_proposes_tokens_to_a_t5_that_is_asked_about_words(tmp_path):
     target = load_answering(make_t5(tmp_path / "model", 0))
     public = load_public(make_t5(tmp_path / "public", 1), target)
     words = tuple(Word(text) for text in ("total", "9.50", "paid"))
@@ -229,7 +214,7 @@ def test_a_t5_proposes_tokens_to_a_t5_that_is_asked_about_words(tmp_path: Path) 
     assert len({*losses.tolist()}) > 1
 
 
-def test_an_answer_that_is_taken_off_the_page_is_not_in_the_prompt(opened: Callable[[str], AnsweringTarget]) -> None:
+def test_an_answer_that_is_taken_off_the_page_is_not_in_the_prompt(opened):
     page = PageView((Word("total"), Word("12345.67"), Word("paid")))
     for name in ("qwen2", "bart"):
         gone = opened(name).reader.prompts([Sample(remove(page, ["12345.67"]).view, "What?")])

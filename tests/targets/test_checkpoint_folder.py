@@ -24,7 +24,7 @@ WEIGHTS = "model.safetensors"
 
 
 @pytest.fixture
-def hashed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def hashed(monkeypatch):
     """Counts how often each file is read for hashing."""
     counts: Counter[str] = Counter()
     digest = hashlib.file_digest
@@ -38,9 +38,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 @pytest.mark.parametrize("sample", ["questions", "receipts", "utterances"])
-def test_opening_a_scan_hashes_each_weights_file_once(
-    sample: str, hashed: Counter[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_opening_a_scan_hashes_each_weights_file_once(sample, hashed, monkeypatch):
     checked: Counter[str] = Counter()
     refuse = module.refuse_unsafe
     monkeypatch.setattr(module, "refuse_unsafe", lambda folder: (checked.update([str(folder)]), refuse(folder))[1])
@@ -53,9 +51,7 @@ def test_opening_a_scan_hashes_each_weights_file_once(
     assert set(checked.values()) == {1}
 
 
-def test_an_opened_folder_is_hashed_once_and_opening_it_anew_sees_other_files(
-    checkpoints: Any, tmp_path: Path, hashed: Counter[str]
-) -> None:
+def test_an_opened_folder_is_hashed_once_and_opening_it_anew_sees_other_files(checkpoints, tmp_path, hashed):
     path = Path(shutil.copytree(checkpoints("bert", "mlm"), tmp_path / "model"))
     opened = open_checkpoint(path)
     assert open_checkpoint(opened) is opened
@@ -66,7 +62,7 @@ def test_an_opened_folder_is_hashed_once_and_opening_it_anew_sees_other_files(
     assert not open_checkpoint(path).weights & weights
 
 
-def test_the_card_lists_each_file_with_the_hash_that_sha256sum_prints(checkpoints: Any, tmp_path: Path) -> None:
+def test_the_card_lists_each_file_with_the_hash_that_sha256sum_prints(checkpoints, tmp_path):
     path = Path(shutil.copytree(checkpoints("bert", "mlm"), tmp_path / "model"))
     files = load(path).card.files
     assert WEIGHTS in files
@@ -84,7 +80,7 @@ def test_the_card_lists_each_file_with_the_hash_that_sha256sum_prints(checkpoint
     ],
     ids=["open_checkpoint", "load", "load_tokenizer", "load_model", "target_of"],
 )
-def test_a_pickle_is_refused_wherever_a_path_comes_in(opens: Any, checkpoints: Any, tmp_path: Path) -> None:
+def test_a_pickle_is_refused_wherever_a_path_comes_in(opens, checkpoints, tmp_path):
     path = Path(shutil.copytree(checkpoints("bert", "mlm"), tmp_path / "model"))
     (path / WEIGHTS).unlink()
     torch.save({}, path / "pytorch_model.bin")

@@ -3,7 +3,7 @@
 A family joins by its name in the zoo of encoders, or in `tiny` where it sees pages or links entities.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def opened(folder: Path) -> EncoderTarget:
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids="-".join)
-def target(request: pytest.FixtureRequest, checkpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> EncoderTarget:
+def target(request, checkpoints, tmp_path_factory):
     family, head = request.param
     if (family, head) in encoder_zoo.PAIRS:
         return opened(encoder_zoo.write_encoder(tmp_path_factory.mktemp("model"), family, head))
@@ -55,7 +55,7 @@ Asked = dict[type[ask.Query[Any]], tuple[Sequence[ask.Query[Any]], Sequence[Any]
 
 
 @pytest.fixture(scope="module")
-def asked(target: EncoderTarget) -> Asked:
+def asked(target):
     """By kind: queries, and what the target answers to all of them at once."""
     queries = {kind: queries_of(target, kind) for kind in sorted(target.answers, key=lambda kind: kind.__name__)}
     return {kind: (own, target.ask(own)) for kind, own in queries.items()}
@@ -160,16 +160,14 @@ def log_softmax(scores: Array) -> Array:
 
 
 @pytest.fixture(params=[1, 2])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+def threads(request):
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
     yield request.param
     torch.set_num_threads(before)
 
 
-def test_an_answer_does_not_depend_on_what_is_asked_beside_it(
-    target: EncoderTarget, asked: Asked, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_does_not_depend_on_what_is_asked_beside_it(target, asked, threads, monkeypatch):
     for kind, (queries, _) in asked.items():
         alone = [plain(target.ask([query])[0]) for query in queries]
         for batch_tokens in (128, 4096):
@@ -180,9 +178,7 @@ def test_an_answer_does_not_depend_on_what_is_asked_beside_it(
                 same_answers(kind, plain(answer), alone[place])
 
 
-def test_batches_of_fixed_size_as_on_a_gpu_give_the_same_answers(
-    target: EncoderTarget, asked: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_of_fixed_size_as_on_a_gpu_give_the_same_answers(target, asked, monkeypatch):
     monkeypatch.setattr(target.forward, "fixed_rows", True)
     monkeypatch.setattr(target.forward.batch, "size", 512)
     for kind, (queries, answers) in asked.items():
@@ -192,7 +188,7 @@ def test_batches_of_fixed_size_as_on_a_gpu_give_the_same_answers(
 
 
 @pytest.mark.parametrize("family", TABLE["splits_last"])
-def test_the_last_layer_computes_the_places_that_are_read_alone(family: str, tmp_path: Path) -> None:
+def test_the_last_layer_computes_the_places_that_are_read_alone(family, tmp_path):
     target = opened(encoder_zoo.write_encoder(tmp_path, family, "mlm"))
     queries, rows, last = queries_of(target, ask.MaskedLoss), list[int](), target.forward._last
     last.intermediate.register_forward_hook(lambda _, given, __: rows.append(given[0].shape[:-1].numel()))
@@ -215,7 +211,7 @@ def shape_of(query: Any, target: EncoderTarget) -> tuple[int, ...]:
     return query.page.ids.shape if isinstance(query, ask.BestLinks) else (len(query.page.ids), len(target.labels))
 
 
-def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target: EncoderTarget, asked: Asked) -> None:
+def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target, asked):
     for kind, (queries, answers) in asked.items():
         for query, answer in zip(queries, answers, strict=True):
             if kind is ask.BestClass:
@@ -228,7 +224,7 @@ def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target:
                 assert found.dtype == (np.int64 if kind in (ask.BestTokens, ask.BestLinks) else np.float64)
 
 
-def test_queries_that_it_cannot_answer_or_mixed_ones_are_refused(target: EncoderTarget) -> None:
+def test_queries_that_it_cannot_answer_or_mixed_ones_are_refused(target):
     assert target.ask([]) == []
     kinds = {
         ask.FillMask,
@@ -249,7 +245,7 @@ def test_queries_that_it_cannot_answer_or_mixed_ones_are_refused(target: Encoder
         target.ask([query for query in every if type(query) in target.answers])
 
 
-def test_scores_and_losses_are_those_of_the_models_own_forward_pass(target: EncoderTarget) -> None:
+def test_scores_and_losses_are_those_of_the_models_own_forward_pass(target):
     for page, at in pages_of(target)[::3]:
         output = own_output(target, page)
         scores = getattr(output, "logits", None)
@@ -296,7 +292,7 @@ def test_scores_and_losses_are_those_of_the_models_own_forward_pass(target: Enco
         np.testing.assert_allclose(losses, recomputed, rtol=1e-4, atol=1e-5)
 
 
-def test_mixtures_follow_the_loss(target: EncoderTarget) -> None:
+def test_mixtures_follow_the_loss(target):
     if ask.TrainingLoss not in target.answers:
         assert target.card.task == "mlm"
         return
@@ -313,7 +309,7 @@ def test_mixtures_follow_the_loss(target: EncoderTarget) -> None:
         assert (ahead.loss - behind.loss) / 2 == pytest.approx(slope, rel=0.1, abs=2e-5)
 
 
-def test_a_page_as_long_as_can_be_is_read(target: EncoderTarget) -> None:
+def test_a_page_as_long_as_can_be_is_read(target):
     document = Document("d", "member", tiny.laid_out(["a"] * 300), image="d.png", size=tiny.SIZE, label="form")
     page = target.encode(document)
     assert page is not None
@@ -332,7 +328,7 @@ def asked_at(target: EncoderTarget, position: int, page: Encoding) -> Any:
     return plain(target.ask([query])[0])
 
 
-def test_layout_and_images_are_read_by_the_families_that_have_them(target: EncoderTarget) -> None:
+def test_layout_and_images_are_read_by_the_families_that_have_them(target):
     page, position = pages_of(target)[3]
     moved = replace(page, boxes=page.boxes[::-1].copy())
     same = np.array_equal(*(asked_at(target, position, seen) for seen in (page, moved)))
@@ -343,7 +339,7 @@ def test_layout_and_images_are_read_by_the_families_that_have_them(target: Encod
     assert np.array_equal(*(asked_at(target, position, seen) for seen in (page, patched))) != sees
 
 
-def test_labels_and_links_are_read_where_the_task_has_them(target: EncoderTarget) -> None:
+def test_labels_and_links_are_read_where_the_task_has_them(target):
     page, _ = pages_of(target)[0]
     task = target.card.task
     named = tiny.LABELS_OF.get(task, ()) if task != "document-classification" else encoder_zoo.CLASSES
@@ -352,14 +348,14 @@ def test_labels_and_links_are_read_where_the_task_has_them(target: EncoderTarget
     assert (page.links is None) == (not task.startswith("spade"))
 
 
-def test_tokens_are_turned_back_into_text(target: EncoderTarget) -> None:
+def test_tokens_are_turned_back_into_text(target):
     page = target.encode(Document("d", "member", tiny.laid_out(["ab1", "c"]), size=tiny.SIZE))
     assert page is not None
     assert target.token_strings(page.ids[1:-1].tolist()) == "ab1 c"
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "docaudit-layoutlm-image"])
-def test_ties_go_to_the_lower_id(family: str, checkpoints: Any) -> None:
+def test_ties_go_to_the_lower_id(family, checkpoints):
     tied = opened(checkpoints(family, "mlm"))
     decoder = tied.model.get_output_embeddings()
     page, position = pages_of(tied)[0]
@@ -374,7 +370,7 @@ def test_ties_go_to_the_lower_id(family: str, checkpoints: Any) -> None:
     assert best.tolist() == [min(page.unknown_id, page.mask_id)]
 
 
-def test_outputs_beyond_the_vocabulary_are_no_candidates(tmp_path: Path) -> None:
+def test_outputs_beyond_the_vocabulary_are_no_candidates(tmp_path):
     model = tiny.model("bert", "mlm")
     model.resize_token_embeddings(len(tiny.VOCABULARY) + 4)
     with torch.no_grad():
@@ -390,6 +386,6 @@ def test_outputs_beyond_the_vocabulary_are_no_candidates(tmp_path: Path) -> None
 @given(
     arrays(np.float64, st.integers(1, 30), elements=st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0])), st.integers(0, 40)
 )
-def test_best_first_sorts_by_score_then_by_index(scores: Any, n: int) -> None:
+def test_best_first_sorts_by_score_then_by_index(scores, n):
     expected = sorted((i for i in range(len(scores)) if np.isfinite(scores[i])), key=lambda i: (-scores[i], i))[:n]
     assert best_first(scores, n).tolist() == expected

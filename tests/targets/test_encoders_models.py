@@ -1,7 +1,6 @@
 """Models that transformers lacks: SPADE on LayoutLM, a masked BROS, image branches; on disk, and against formulas."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ def page(family: str, n: int = 12) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize(("family", "head"), PAIRS)
-def test_a_model_survives_saving_bit_by_bit(family: Any, head: Any, tmp_path: Path) -> None:
+def test_a_model_survives_saving_bit_by_bit(family, head, tmp_path):
     model = tiny.model(family, head).eval()
     if (family, head) == ("bros", "mlm"):
         with torch.no_grad():
@@ -60,7 +59,7 @@ def test_a_model_survives_saving_bit_by_bit(family: Any, head: Any, tmp_path: Pa
     assert target.labels == tiny.LABELS_OF.get(head, ())
 
 
-def test_a_masked_bross_decoder_is_tied_to_its_words(tmp_path: Path) -> None:
+def test_a_masked_bross_decoder_is_tied_to_its_words(tmp_path):
     model = tiny.model("bros", "mlm").eval()
     model.save_pretrained(tmp_path)
     assert "cls.predictions.decoder.weight" not in load_file(tmp_path / "model.safetensors")
@@ -71,7 +70,7 @@ def test_a_masked_bross_decoder_is_tied_to_its_words(tmp_path: Path) -> None:
         assert head.decoder.bias is head.bias
 
 
-def test_the_loss_of_a_masked_bros_is_the_mean_cross_entropy_of_the_labelled_tokens() -> None:
+def test_the_loss_of_a_masked_bros_is_the_mean_cross_entropy_of_the_labelled_tokens():
     model, inputs = tiny.model("bros", "mlm").eval(), page("bros")
     labels = torch.full_like(inputs["input_ids"], -100)
     labels[0, 3], labels[1, 5] = 7, 8
@@ -108,7 +107,7 @@ def cross_entropy(scores: torch.Tensor, own: int, allowed: list[int], label: int
     return -float(torch.log_softmax(scores[own, keys], dim=0)[keys.index(label)])
 
 
-def test_the_loss_of_linking_is_the_formulas() -> None:
+def test_the_loss_of_linking_is_the_formulas():
     model, batch = tiny.model("layoutlm", "spade-linking").eval(), inputs()
     labels = torch.full((2, 9), 9)  # 9 is "none"
     labels[0, 2], labels[0, 8], labels[1, 4] = 0, 4, 2
@@ -123,7 +122,7 @@ def test_the_loss_of_linking_is_the_formulas() -> None:
     assert loss == pytest.approx(sum(costs) / len(costs), rel=1e-4)
 
 
-def test_the_loss_of_extraction_is_the_sum_of_both_formulas() -> None:
+def test_the_loss_of_extraction_is_the_sum_of_both_formulas():
     model, batch = tiny.model("layoutlm", "spade-extraction").eval(), inputs()
     classes = torch.where(batch["bbox_first_token_mask"], torch.arange(9) % 5, -100)
     before = torch.where(batch["attention_mask"] == 1, 9, -100)
@@ -145,7 +144,7 @@ def test_the_loss_of_extraction_is_the_sum_of_both_formulas() -> None:
     torch.testing.assert_close(second(first(hidden)), output.initial_token_logits)  # two layers, nothing between
 
 
-def test_a_fresh_head_on_a_trained_encoder_starts_like_the_rest_of_it(tmp_path: Path) -> None:
+def test_a_fresh_head_on_a_trained_encoder_starts_like_the_rest_of_it(tmp_path):
     source = tiny.model("layoutlm", "mlm")
     source.save_pretrained(tmp_path)
     with torch.random.fork_rng(devices=[]):
@@ -165,9 +164,7 @@ BIO, SPADE = "token-classification", "spade-extraction"
 
 
 @table("family, head, own, manifest, result", globals())
-def test_labels_are_the_models_or_where_it_names_none_the_manifests(
-    family: Any, head: Any, own: tuple[str, ...], manifest: tuple[str, ...], result: Any, tmp_path: Path
-) -> None:
+def test_labels_are_the_models_or_where_it_names_none_the_manifests(family, head, own, manifest, result, tmp_path):
     tiny.checkpoint(tmp_path, family, head, labels=own or None)
     if isinstance(result, tuple):
         assert load(tmp_path, labels=manifest).labels == result
@@ -176,14 +173,14 @@ def test_labels_are_the_models_or_where_it_names_none_the_manifests(
         load(tmp_path, labels=manifest)
 
 
-def test_heads_of_several_relations_are_refused(tmp_path: Path) -> None:
+def test_heads_of_several_relations_are_refused(tmp_path):
     tiny.checkpoint(tmp_path, "bros", "spade-linking")
     change(tmp_path / "config.json", n_relations=2)
     with pytest.raises(TargetError, match="SPADE head of 2 relations"):
         load(tmp_path)
 
 
-def test_on_a_ramp_each_bin_is_the_value_at_its_centre() -> None:
+def test_on_a_ramp_each_bin_is_the_value_at_its_centre():
     """Where a map is linear bilinear values are exact, and the mean over a bin is the value at its centre."""
     height, width = 8, 10
     x, y = (torch.arange(width) + 0.5) / width, (torch.arange(height) + 0.5) / height
@@ -197,7 +194,7 @@ def test_on_a_ramp_each_bin_is_the_value_at_its_centre() -> None:
         torch.testing.assert_close(down, (y0 + (y1 - y0) * centres)[:, None].expand(BINS, BINS), atol=1e-6, rtol=0)
 
 
-def test_a_box_takes_nothing_from_elsewhere_and_beyond_the_edge_the_map_goes_on() -> None:
+def test_a_box_takes_nothing_from_elsewhere_and_beyond_the_edge_the_map_goes_on():
     features = torch.zeros(1, 1, 8, 8)
     features[0, 0, 2, 3] = 1.0
     boxes = torch.tensor([[[3 / 8, 2 / 8, 4 / 8, 3 / 8], [5 / 8, 5 / 8, 1.0, 1.0]]])
@@ -211,7 +208,7 @@ def test_a_box_takes_nothing_from_elsewhere_and_beyond_the_edge_the_map_goes_on(
     assert (flat == 7).all()
 
 
-def test_tokens_without_area_see_nothing() -> None:
+def test_tokens_without_area_see_nothing():
     branch = ImageBranch(LayoutLMImageConfig(hidden_size=16, image_channels=[8]))
     boxes = torch.tensor(
         [[[0, 0, 0, 0], [1, 1, 1, 1], [0.2, 0.2, 0.2, 0.6], [0.2, 0.2, 0.6, 0.6]]], dtype=torch.float32
@@ -222,7 +219,7 @@ def test_tokens_without_area_see_nothing() -> None:
 
 
 @pytest.mark.parametrize("family", tiny.IMAGE_FAMILIES)
-def test_embeddings_made_beforehand_are_those_of_the_pixels(family: Any) -> None:
+def test_embeddings_made_beforehand_are_those_of_the_pixels(family):
     model = tiny.model(family, "mlm").eval()
     encoder, inputs = getattr(model, family_named(family).encoder), page(family)
     with torch.inference_mode():
@@ -235,7 +232,7 @@ def test_embeddings_made_beforehand_are_those_of_the_pixels(family: Any) -> None
 
 
 @pytest.mark.parametrize(("own", "image"), [("layoutlm", tiny.IMAGE_FAMILIES[0]), ("bros", tiny.IMAGE_FAMILIES[1])])
-def test_a_text_and_layout_model_gains_a_fresh_image_branch_for_training(own: Any, image: Any, tmp_path: Path) -> None:
+def test_a_text_and_layout_model_gains_a_fresh_image_branch_for_training(own, image, tmp_path):
     tiny.checkpoint(tmp_path / "own", own, "mlm")
     settings: Any = {"image_size": 64, "image_channels": (8, 16, 24), "seed": 4}
     model = start_with_images(tmp_path / "own", "token-classification", labels=tiny.LABELS, **settings)
@@ -258,7 +255,7 @@ def test_a_text_and_layout_model_gains_a_fresh_image_branch_for_training(own: An
     assert not torch.equal(weights[0], weights[2])
 
 
-def test_what_cannot_start_a_training_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_start_a_training_is_refused(tmp_path):
     bert = tiny.checkpoint(tmp_path / "bert", "bert", "mlm")
     with pytest.raises(TargetError, match="BERT has no image branch"):
         start_with_images(bert, "mlm")
@@ -274,7 +271,7 @@ def test_what_cannot_start_a_training_is_refused(tmp_path: Path) -> None:
         starting_model(bert, "mlm")
 
 
-def test_an_audit_of_missing_image_weights_is_refused(tmp_path: Path) -> None:
+def test_an_audit_of_missing_image_weights_is_refused(tmp_path):
     tiny.checkpoint(tmp_path, tiny.IMAGE_FAMILIES[0], "mlm")
     path = tmp_path / "model.safetensors"
     weights = load_file(path)
@@ -284,7 +281,7 @@ def test_an_audit_of_missing_image_weights_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", [tiny.IMAGE_FAMILIES[0], "layoutlmv3"])
-def test_the_same_picture_over_other_boxes_is_seen_anew(family: Any, tmp_path: Path) -> None:
+def test_the_same_picture_over_other_boxes_is_seen_anew(family, tmp_path):
     """Two windows of a document share its picture, not what lies under their tokens."""
     target = load(tiny.checkpoint(tmp_path, family, "token-classification"), images=tiny.page_image)
     kind = family_named(family)

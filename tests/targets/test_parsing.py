@@ -37,12 +37,12 @@ FAMILIES: dict[str, tuple[Callable[[Path], Path], str]] = {
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+def corpus(tmp_path_factory):
     return parsed_pages.corpus(tmp_path_factory.mktemp("pages") / "data", members=3)
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ParsingTarget]:
+def opened(tmp_path_factory):
     made: dict[str, ParsingTarget] = {}
     root = tmp_path_factory.mktemp("models")
 
@@ -58,12 +58,12 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ParsingT
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def start(tmp_path_factory):
     return parsed_pages.donut(tmp_path_factory.mktemp("start") / "donut")
 
 
 @pytest.fixture(scope="module")
-def learnt(start: Path, corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> ParsingTarget:
+def learnt(start, corpus, tmp_path_factory):
     """A Donut that was trained on the first member until it knew it, saved and loaded again."""
     target = target_of(start, corpus)
     assert isinstance(target, ParsingTarget)
@@ -85,9 +85,7 @@ def losses_of(target: ParsingTarget, pairs: list[tuple[PageView, Question]]) -> 
     return [-float(values.mean()) for values in found]
 
 
-def test_a_model_that_learnt_outputs_by_heart_gives_their_fields_and_one_that_did_not_gives_none(
-    learnt: ParsingTarget, start: Path, corpus: Corpus
-) -> None:
+def test_a_model_that_learnt_outputs_by_heart_gives_their_fields_and_one_that_did_not_gives_none(learnt, start, corpus):
     pairs = asked(corpus, corpus.of("member")[:1])
     assert {question.question for _, question in pairs} == {"receipt.total", "receipt.clerk"}
     replies = learnt.ask([Answer(view, question.question) for view, question in pairs])
@@ -104,9 +102,7 @@ def test_a_model_that_learnt_outputs_by_heart_gives_their_fields_and_one_that_di
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_answers_and_losses_depend_on_their_queries_alone(
-    name: str, opened: Callable[[str], ParsingTarget], corpus: Corpus
-) -> None:
+def test_answers_and_losses_depend_on_their_queries_alone(name, opened, corpus):
     target, pairs = opened(name), asked(corpus, corpus.of("member"))
     kinds: list[list[Query[object]]] = [
         [Answer(view, question.question) for view, question in pairs],
@@ -122,9 +118,7 @@ def test_answers_and_losses_depend_on_their_queries_alone(
 
 
 @pytest.mark.parametrize("name", ["chat", "qwen2"])
-def test_a_decoder_reads_its_prompt_once_for_all_outputs_of_a_page(
-    name: str, opened: Callable[[str], ParsingTarget], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_decoder_reads_its_prompt_once_for_all_outputs_of_a_page(name, opened, corpus, monkeypatch):
     target = opened(name)
     pairs = asked(corpus, corpus.of("member")[:1])
     queries = [AnswerLoss(view, question.question, value) for view, question in pairs for value in ("5.00", "anna")]
@@ -140,9 +134,7 @@ def test_a_decoder_reads_its_prompt_once_for_all_outputs_of_a_page(
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_a_loss_is_that_of_the_values_tokens_in_the_models_own_loss_of_the_output(
-    name: str, opened: Callable[[str], ParsingTarget], corpus: Corpus
-) -> None:
+def test_a_loss_is_that_of_the_values_tokens_in_the_models_own_loss_of_the_output(name, opened, corpus):
     target, document = opened(name), corpus.of("member")[0]
     view = page_view(corpus, document)
     inputs = target.reader.taught([Sample(view, "", document.output)])
@@ -161,9 +153,7 @@ def test_a_loss_is_that_of_the_values_tokens_in_the_models_own_loss_of_the_outpu
         np.testing.assert_allclose(found, own[place : place + len(value)], rtol=1e-3, atol=1e-5)
 
 
-def test_donut_is_taught_marks_and_all_others_the_json_itself(
-    opened: Callable[[str], ParsingTarget], corpus: Corpus
-) -> None:
+def test_donut_is_taught_marks_and_all_others_the_json_itself(opened, corpus):
     document = corpus.of("member")[0]
     total, clerk = (question.answers[0] for question in document.questions)
     texts = {}
@@ -176,9 +166,7 @@ def test_donut_is_taught_marks_and_all_others_the_json_itself(
     assert (texts["donut"], texts["qwen2"]) == (marks, document.output)
 
 
-def test_a_page_is_written_once_for_all_its_fields(
-    opened: Callable[[str], ParsingTarget], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_is_written_once_for_all_its_fields(opened, corpus, monkeypatch):
     target = opened("donut")
     written: list[int] = []
     generate = target.model.generate
@@ -188,7 +176,7 @@ def test_a_page_is_written_once_for_all_its_fields(
     assert len(written) == 1
 
 
-def test_a_field_that_is_not_written_is_answered_by_nothing(learnt: ParsingTarget, corpus: Corpus) -> None:
+def test_a_field_that_is_not_written_is_answered_by_nothing(learnt, corpus):
     view = page_view(corpus, corpus.of("member")[0])
     (reply,) = learnt.ask([Answer(view, "receipt.tax")])
     assert (reply.text, reply.confidence, reply.n_tokens) == ("", 0.0, 0)
@@ -196,9 +184,7 @@ def test_a_field_that_is_not_written_is_answered_by_nothing(learnt: ParsingTarge
         learnt.ask([AnswerLoss(view, "receipt.tax", "1")])
 
 
-def test_a_copy_of_a_removed_value_earlier_in_the_output_does_not_tell_it(
-    opened: Callable[[str], ParsingTarget], corpus: Corpus
-) -> None:
+def test_a_copy_of_a_removed_value_earlier_in_the_output_does_not_tell_it(opened, corpus):
     target, view = opened("donut"), page_view(corpus, corpus.of("member")[0])
     twice = replace(view, output='{"receipt": {"total": "12345", "clerk": "12345"}}', words=())
     other = replace(view, output='{"receipt": {"total": "", "clerk": "12345"}}', words=())
@@ -206,9 +192,7 @@ def test_a_copy_of_a_removed_value_earlier_in_the_output_does_not_tell_it(
     np.testing.assert_array_equal(copied, emptied)
 
 
-def test_values_beyond_the_longest_output_have_a_loss_all_the_same(
-    opened: Callable[[str], ParsingTarget], corpus: Corpus
-) -> None:
+def test_values_beyond_the_longest_output_have_a_loss_all_the_same(opened, corpus):
     view = page_view(corpus, corpus.of("member")[0])
     long = replace(view, output='{"receipt": {"total": "' + "9" * 300 + '", "clerk": "anna"}}')
     for name in ("donut", "qwen2"):
@@ -217,7 +201,7 @@ def test_values_beyond_the_longest_output_have_a_loss_all_the_same(
         assert np.isfinite(found).all()
 
 
-def test_the_card_and_the_longest_output_are_those_of_a_parsing_model(start: Path, corpus: Corpus) -> None:
+def test_the_card_and_the_longest_output_are_those_of_a_parsing_model(start, corpus):
     target = load_parsing(start, prompt=parsed_pages.PROMPT)
     assert target.card.task == "parsing"
     assert target.card.architecture.endswith("parsing")
@@ -228,7 +212,7 @@ def test_the_card_and_the_longest_output_are_those_of_a_parsing_model(start: Pat
 
 
 @pytest.mark.parametrize("name", ["max_length", "max_new_tokens"])
-def test_the_longest_output_is_that_of_the_generation_settings(name: str, start: Path, tmp_path: Path) -> None:
+def test_the_longest_output_is_that_of_the_generation_settings(name, start, tmp_path):
     shutil.copytree(start, tmp_path / "model")
     path = tmp_path / "model" / "generation_config.json"
     settings = json.loads(path.read_text()) if path.exists() else {}
@@ -237,20 +221,20 @@ def test_the_longest_output_is_that_of_the_generation_settings(name: str, start:
     assert load_parsing(tmp_path / "model", max_new_tokens=7).reader.max_new_tokens == 7
 
 
-def test_a_model_of_another_family_needs_its_prompt(tmp_path: Path) -> None:
+def test_a_model_of_another_family_needs_its_prompt(tmp_path):
     with pytest.raises(TargetError, match="nothing says") as caught:
         load_parsing(write_text_model(tmp_path / "qwen2", "qwen2"))
     assert "[recipe]" in caught.value.hint
 
 
-def test_usefulness_is_told_over_fields(learnt: ParsingTarget, corpus: Corpus) -> None:
+def test_usefulness_is_told_over_fields(learnt, corpus):
     (own,) = usefulness(learnt, corpus, 0)
     assert (own.name, own.unit, own.n) == ("anls", "fields", len(asked(corpus, corpus.of("heldout"))))  # type: ignore[union-attr]
 
 
 def test_a_vision_encoder_decoder_needs_no_prompt_and_a_model_that_writes_nothing_is_refused(
-    corpus: Corpus, tmp_path: Path, checkpoints: Callable[..., Path]
-) -> None:
+    corpus, tmp_path, checkpoints
+):
     target = load_parsing(make_vit_decoder(tmp_path / "trocr", ends=""))
     view = page_view(corpus, corpus.of("member")[0])
     assert target.reader.prompts([Sample(view, "")])["decoder_input_ids"].tolist() == [[0]]

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ KIND = "token-classification"
 
 
 @pytest.fixture
-def model(checkpoints: Any, tmp_path: Path) -> Path:
+def model(checkpoints, tmp_path):
     return Path(shutil.copytree(checkpoints("layoutlm", KIND, 2), tmp_path / "model"))
 
 
@@ -48,9 +47,7 @@ def journals(tmp_path: Path) -> list[Path]:
     return [*(tmp_path / "out" / "evidence").glob("journal-*.jsonl")]
 
 
-def test_weights_that_are_swapped_as_they_are_loaded_end_the_scan(
-    model: Path, checkpoints: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_that_are_swapped_as_they_are_loaded_end_the_scan(model, checkpoints, tmp_path, monkeypatch):
     read, audited = weights._read_whole, digest(model / WEIGHTS)
 
     def swapped(*arguments: Any) -> Any:
@@ -75,9 +72,7 @@ def test_weights_that_are_swapped_as_they_are_loaded_end_the_scan(
         ("added.txt", lambda path: path.write_text("more")),
     ],
 )
-def test_files_that_change_during_a_scan_end_it(
-    name: str, change: Callable[[Path], Any], model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_change_during_a_scan_end_it(name, change, model, tmp_path, monkeypatch):
     setup, measure = opened(model, tmp_path), scan._Run._measure
 
     def changing(*arguments: Any) -> Any:
@@ -90,7 +85,7 @@ def test_files_that_change_during_a_scan_end_it(
         run_scan(setup, SILENT)
 
 
-def test_a_model_that_is_gone_at_the_end_leaves_no_record(model: Path, tmp_path: Path) -> None:
+def test_a_model_that_is_gone_at_the_end_leaves_no_record(model, tmp_path):
     setup = opened(model, tmp_path)
     shutil.rmtree(model)
     with pytest.raises(TargetError):
@@ -98,9 +93,7 @@ def test_a_model_that_is_gone_at_the_end_leaves_no_record(model: Path, tmp_path:
     assert not journals(tmp_path)
 
 
-def test_an_utterance_model_is_hashed_before_anything_of_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_utterance_model_is_hashed_before_anything_of_it_is_read(tmp_path, monkeypatch):
     folder = nlu_models.checkpoint(tmp_path / "model")
     audited, read = digest(folder / "vocabulary.json"), utterance_target.load_whole_model
 
@@ -114,9 +107,7 @@ def test_an_utterance_model_is_hashed_before_anything_of_it_is_read(
     assert utterance_target.load_nlu(folder).card.files["vocabulary.json"] == audited
 
 
-def test_a_model_that_is_left_alone_has_a_record_and_is_read_twice(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_is_left_alone_has_a_record_and_is_read_twice(model, tmp_path, monkeypatch):
     read: list[str] = []
     file_digest = hashlib.file_digest
     monkeypatch.setattr(
@@ -127,7 +118,7 @@ def test_a_model_that_is_left_alone_has_a_record_and_is_read_twice(
     assert journals(tmp_path)
 
 
-def test_an_adapter_is_held_to_its_base_too(tmp_path: Path) -> None:
+def test_an_adapter_is_held_to_its_base_too(tmp_path):
     import adapters
 
     base, adapter = tiny.checkpoint(tmp_path / "base", "bert", "mlm"), tmp_path / "adapter"
@@ -140,7 +131,7 @@ def test_an_adapter_is_held_to_its_base_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["0.txt", "notes.json", "chat.jinja", "other.model"])
-def test_what_is_no_weights_is_no_larger_than_a_tokenizer(name: str, model: Path) -> None:
+def test_what_is_no_weights_is_no_larger_than_a_tokenizer(name, model):
     with (model / name).open("wb") as file:
         file.truncate(safety.MOST_OTHER_BYTES + 1)
     with pytest.raises(TargetError, match=f"{name}: larger than 128 MiB") as raised:

@@ -1,7 +1,6 @@
 """From documents to what a checkpoint reads: windows, labels, boxes, and tokenizers that do not fit the corpus."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +30,7 @@ def tags(page_labels: np.ndarray) -> list[str]:
     return ["-" if label == NOT_READ else LABELS[label] for label in page_labels]
 
 
-def test_a_page_is_wrapped_in_cls_and_sep_with_their_boxes() -> None:
+def test_a_page_is_wrapped_in_cls_and_sep_with_their_boxes():
     page = Encoder(TOKENIZER, 32).encode(document("ab", "c"))
     assert page is not None
     assert TOKENIZER.convert_ids_to_tokens(page.ids) == ["[CLS]", "a", "##b", "c", "[SEP]"]
@@ -44,9 +43,7 @@ def test_a_page_is_wrapped_in_cls_and_sep_with_their_boxes() -> None:
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=60), st.integers(16, 40), st.data())
-def test_a_long_document_is_cut_so_that_the_field_is_inside(
-    lengths: list[int], max_tokens: int, data: st.DataObject
-) -> None:
+def test_a_long_document_is_cut_so_that_the_field_is_inside(lengths, max_tokens, data):
     texts, first = ["abcdef"[:length] for length in lengths], data.draw(st.integers(0, len(lengths) - 1))
     around = list(range(first, min(len(lengths), first + data.draw(st.integers(1, 6)))))
     page = Encoder(TOKENIZER, max_tokens).encode(document(*texts), around)
@@ -65,20 +62,20 @@ def test_a_long_document_is_cut_so_that_the_field_is_inside(
     ("around", "first", "last"),
     [([0], 0, 13), ([3], 0, 13), ([30], 23, 36), ([30, 31], 24, 37), ([28, 32], 23, 36), ([59], 46, 59)],
 )
-def test_the_field_stands_in_the_middle_of_its_window(around: list[int], first: int, last: int) -> None:
+def test_the_field_stands_in_the_middle_of_its_window(around, first, last):
     page = Encoder(TOKENIZER, 16).encode(document(*["a"] * 60), around)
     assert page is not None
     assert page.words[1:-1].tolist() == list(range(first, last + 1))
 
 
-def test_a_document_or_field_without_tokens_has_no_page() -> None:
+def test_a_document_or_field_without_tokens_has_no_page():
     encoder = Encoder(TOKENIZER, 32)
     assert encoder.encode(document()) is None
     assert encoder.encode(document("a", " ", "b"), [1]) is None
 
 
 @table("all_tokens, expected")
-def test_labels_are_those_that_training_read(all_tokens: bool, expected: list[str]) -> None:
+def test_labels_are_those_that_training_read(all_tokens, expected):
     entities = (Entity("e0", "SUB-TOTAL", "amount", (1, 2)), Entity("e1", "NAME", "person", (3,)))
     encoder = Encoder(TOKENIZER, 32, LABELS, label_all_tokens=all_tokens)
     page = encoder.encode(document("ab", "cd", "ef", "gh", entities=entities))
@@ -88,7 +85,7 @@ def test_labels_are_those_that_training_read(all_tokens: bool, expected: list[st
     assert tags(page.labels) == expected
 
 
-def test_boxes_are_scaled_as_each_family_reads_them() -> None:
+def test_boxes_are_scaled_as_each_family_reads_them():
     shares = np.array([[[0.0, 0.29, 0.5, 1.0], [0.1234, 0.9999, 1 / 3, 2 / 3]]])
     ids, mask = np.array([[1, 2]]), np.array([[1, 1]])
     layoutlm = family_named("layoutlm").inputs(ids, mask, shares, "cpu")["bbox"]
@@ -99,7 +96,7 @@ def test_boxes_are_scaled_as_each_family_reads_them() -> None:
     assert "bbox" not in family_named("bert").inputs(ids, mask, shares, "cpu")
 
 
-def test_thousandths_are_those_of_exact_arithmetic() -> None:
+def test_thousandths_are_those_of_exact_arithmetic():
     tenths = np.array([[x, width] for width in range(1, 1200, 33) for x in range(10 * width + 1)])  # of a pixel
     shares = np.repeat((tenths[:, 0] / 10 / tenths[:, 1])[None, :, None], 4, axis=2)
     ids = np.ones((1, len(tenths)), np.int64)
@@ -107,7 +104,7 @@ def test_thousandths_are_those_of_exact_arithmetic() -> None:
     np.testing.assert_array_equal(inputs["bbox"][0, :, 0].numpy(), 100 * tenths[:, 0] // tenths[:, 1])
 
 
-def test_boxes_over_the_edge_are_clipped() -> None:
+def test_boxes_over_the_edge_are_clipped():
     page = Encoder(TOKENIZER, 32).encode(
         Document("d", "member", (Word("a", (-1.0, 5.0, 201.0, 261.0)),), size=tiny.SIZE)
     )
@@ -115,21 +112,21 @@ def test_boxes_over_the_edge_are_clipped() -> None:
     assert page.boxes[1].tolist() == [0.0, 5 / 260, 1.0, 1.0]
 
 
-def test_one_unknown_word_in_a_hundred_is_tolerated_two_are_not() -> None:
+def test_one_unknown_word_in_a_hundred_is_tolerated_two_are_not():
     encoder = Encoder(TOKENIZER, 32)
     encoder.check_vocabulary([document(*["a"] * 99, "é日")])
     with pytest.raises(TargetError, match="does not know 2%"):
         encoder.check_vocabulary([document(*["a"] * 98, "日", "日")])
 
 
-def test_a_layout_model_needs_boxes() -> None:
+def test_a_layout_model_needs_boxes():
     page = document("a", boxes=False)
     Encoder(TOKENIZER, 32, needs_boxes=False).check_vocabulary([page])
     with pytest.raises(TargetError, match="reads layout"):
         Encoder(TOKENIZER, 32).check_vocabulary([page])
 
 
-def test_entities_whose_label_the_model_has_no_tag_for_are_refused() -> None:
+def test_entities_whose_label_the_model_has_no_tag_for_are_refused():
     page = document("a", entities=(Entity("e", "TOTAL", "amount", (0,)),))
     Encoder(TOKENIZER, 32).check_vocabulary([page])  # a masked language model has no tags
     with pytest.raises(TargetError, match="no tag for entities labelled TOTAL"):
@@ -138,7 +135,7 @@ def test_entities_whose_label_the_model_has_no_tag_for_are_refused() -> None:
 
 
 @pytest.mark.parametrize("family", tiny.BPE_FAMILIES)
-def test_byte_level_tokens_are_those_of_the_tokenizers_own_call(family: tiny.FamilyName, checkpoints: Any) -> None:
+def test_byte_level_tokens_are_those_of_the_tokenizers_own_call(family, checkpoints):
     """LayoutLMv3's tokenizer asks for boxes; RoBERTa's must be told that every word begins after a space."""
     texts = ["ab1", "Total:", "\u65e5\u672c", "x-y", "9.00", "\u00e9"]
     encoder = load(checkpoints(family, "token-classification")).encoder
@@ -156,7 +153,7 @@ def test_byte_level_tokens_are_those_of_the_tokenizers_own_call(family: tiny.Fam
     encoder.check_vocabulary([replace(document(*texts), image="d.png")])
 
 
-def test_words_without_any_token_are_unknown_to_a_tokenizer() -> None:
+def test_words_without_any_token_are_unknown_to_a_tokenizer():
     """A byte-level tokenizer without its vocabulary leaves out what it does not know, without a word."""
     from transformers import RobertaTokenizer
 
@@ -166,7 +163,7 @@ def test_words_without_any_token_are_unknown_to_a_tokenizer() -> None:
     Encoder(TOKENIZER, 32).check_vocabulary([document("ab", " ")])
 
 
-def test_padding_and_truncation_that_a_tokenizer_file_asks_for_are_not_applied(tmp_path: Any) -> None:
+def test_padding_and_truncation_that_a_tokenizer_file_asks_for_are_not_applied(tmp_path):
     padded = tiny.tokenizer()
     padded.backend_tokenizer.enable_padding(length=40)
     padded.backend_tokenizer.enable_truncation(max_length=6)

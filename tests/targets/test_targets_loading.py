@@ -31,13 +31,13 @@ CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer_config.json", "model.safe
 
 
 @pytest.fixture
-def folder(checkpoints: Any, tmp_path: Path) -> Path:
+def folder(checkpoints, tmp_path):
     """A BERT checkpoint with a masked-language-model head, to be broken."""
     return Path(shutil.copytree(checkpoints("bert", "mlm"), tmp_path / "model"))
 
 
 @pytest.fixture
-def tagger(checkpoints: Any, tmp_path: Path) -> Path:
+def tagger(checkpoints, tmp_path):
     return Path(shutil.copytree(checkpoints("bert", "token-classification"), tmp_path / "tagger"))
 
 
@@ -116,7 +116,7 @@ REFUSED: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_audited_is_refused_in_one_line(name: str, folder: Path) -> None:
+def test_what_cannot_be_audited_is_refused_in_one_line(name, folder):
     break_it, message, *hints = REFUSED[name]
     break_it(folder)
     with pytest.raises(TargetError, match=message) as raised:
@@ -127,14 +127,14 @@ def test_what_cannot_be_audited_is_refused_in_one_line(name: str, folder: Path) 
     assert "\n" not in raised.value.hint
 
 
-def test_the_unbroken_checkpoint_loads(folder: Path) -> None:
+def test_the_unbroken_checkpoint_loads(folder):
     card = load(folder).card
     assert ((card.name, card.family, card.task), card.vocabulary) == (("model", "BERT", "mlm"), len(tiny.VOCABULARY))
     assert (card.max_tokens, card.dtype) == (tiny.POSITIONS - 1, "float32")
     assert card.parameters == sum(tensor.numel() for tensor in load_file(folder / WEIGHTS).values())
 
 
-def test_a_sharded_checkpoint_is_the_same_model(folder: Path, tmp_path: Path) -> None:
+def test_a_sharded_checkpoint_is_the_same_model(folder, tmp_path):
     whole, sharded = load(folder), tmp_path / "sharded"
     whole.model.save_pretrained(sharded, max_shard_size="50KB")
     tiny.tokenizer().save_pretrained(sharded)
@@ -157,9 +157,7 @@ def fail(*_: Any, **__: Any) -> None:
     raise AssertionError("a pickle was opened")
 
 
-def test_no_pickle_is_opened_and_no_module_run(
-    folder: Path, tagger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_pickle_is_opened_and_no_module_run(folder, tagger, tmp_path, monkeypatch):
     sentinel = tmp_path / "was-here"
     bomb = pickle.dumps(Bomb(sentinel))
     for place in (folder, tagger):
@@ -186,15 +184,13 @@ def test_no_pickle_is_opened_and_no_module_run(
 
 
 @pytest.mark.parametrize("key", ["attn_implementation", "_attn_implementation"])
-def test_a_kernel_named_in_the_configuration_is_not_fetched(
-    key: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kernel_named_in_the_configuration_is_not_fetched(key, folder, monkeypatch):
     change(folder / CONFIG, **{key: "somebody/kernel"})
     monkeypatch.setattr("transformers.modeling_utils.lazy_import_flash_attention", fail)
     assert load(folder).model.config._attn_implementation in ("eager", "sdpa")
 
 
-def test_the_hash_follows_content_and_names_but_not_other_files(folder: Path, tmp_path: Path) -> None:
+def test_the_hash_follows_content_and_names_but_not_other_files(folder, tmp_path):
     before = open_checkpoint(folder).sha256
     assert open_checkpoint(Path(shutil.copytree(folder, tmp_path / "copy"))).sha256 == before
     (folder / "README.md").write_text("other files do not matter")
@@ -208,12 +204,12 @@ def test_the_hash_follows_content_and_names_but_not_other_files(folder: Path, tm
     assert open_checkpoint(folder).sha256 != before
 
 
-def test_loading_says_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_loading_says_nothing(folder, capfd):
     load(folder)
     assert capfd.readouterr() == ("", "")
 
 
-def test_devices_are_named_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_are_named_or_refused(monkeypatch):
     present: set[str] = set()
     monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in present)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in present)
@@ -225,7 +221,7 @@ def test_devices_are_named_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
                 device_named(name)
 
 
-def test_layoutlmv3_without_its_images_reads_text_and_layout_only(tmp_path: Path) -> None:
+def test_layoutlmv3_without_its_images_reads_text_and_layout_only(tmp_path):
     model = tiny.model("layoutlmv3", "token-classification")
     model.config.visual_embed = False
     type(model)(model.config).save_pretrained(tmp_path)
@@ -239,7 +235,7 @@ def test_layoutlmv3_without_its_images_reads_text_and_layout_only(tmp_path: Path
     assert np.isfinite(losses).all()
 
 
-def test_the_same_weights_are_known_under_any_name(folder: Path, tagger: Path, tmp_path: Path) -> None:
+def test_the_same_weights_are_known_under_any_name(folder, tagger, tmp_path):
     renamed = Path(shutil.copytree(folder, tmp_path / "renamed"))
     other_name(renamed)
     change(renamed / CONFIG, note="edited")
@@ -247,7 +243,7 @@ def test_the_same_weights_are_known_under_any_name(folder: Path, tagger: Path, t
     assert not open_checkpoint(tagger).weights & open_checkpoint(folder).weights
 
 
-def test_a_folder_of_runs_names_the_newest_checkpoint_first(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_of_runs_names_the_newest_checkpoint_first(folder, tmp_path):
     run = tmp_path / "run"
     for name in ("checkpoint-900", "checkpoint-1000", "logs", "model"):
         (run / name).mkdir(parents=True)
@@ -258,7 +254,7 @@ def test_a_folder_of_runs_names_the_newest_checkpoint_first(folder: Path, tmp_pa
     assert raised.value.hint == "give one: checkpoint-1000, checkpoint-900, model"
 
 
-def test_the_name_of_a_hub_model_is_answered_with_its_download(folder: Path) -> None:
+def test_the_name_of_a_hub_model_is_answered_with_its_download(folder):
     for path, said in (("microsoft/layoutlmv3-base", True), ("/nowhere/at/all", False)):
         with pytest.raises(TargetError, match="no such folder") as raised:
             open_checkpoint(Path(path))
@@ -266,7 +262,7 @@ def test_the_name_of_a_hub_model_is_answered_with_its_download(folder: Path) -> 
 
 
 @pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "module._orig_mod."])
-def test_tensors_named_by_a_wrapper_are_the_models(prefix: str, folder: Path) -> None:
+def test_tensors_named_by_a_wrapper_are_the_models(prefix, folder):
     before = load(folder)
     tensors = {prefix + name: tensor for name, tensor in load_file(folder / WEIGHTS).items()}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
@@ -275,7 +271,7 @@ def test_tensors_named_by_a_wrapper_are_the_models(prefix: str, folder: Path) ->
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_a_trainers_folder_of_shards_in_half_precision_loads(dtype: torch.dtype, folder: Path, tmp_path: Path) -> None:
+def test_a_trainers_folder_of_shards_in_half_precision_loads(dtype, folder, tmp_path):
     place = tmp_path / "run" / "checkpoint-12"
     load(folder).model.to(dtype).save_pretrained(place, max_shard_size="50KB")
     tiny.tokenizer().save_pretrained(place)
@@ -298,7 +294,7 @@ def snapshot(folder: Path, cache: Path) -> Path:
     return place
 
 
-def test_a_snapshot_of_the_hubs_cache_loads_and_no_other_link_does(folder: Path, tmp_path: Path) -> None:
+def test_a_snapshot_of_the_hubs_cache_loads_and_no_other_link_does(folder, tmp_path):
     place = snapshot(folder, tmp_path / "hub")
     assert load(place).card.task == "mlm"
     (place / "extra.json").symlink_to(folder / "config.json")
@@ -312,7 +308,7 @@ def test_a_snapshot_of_the_hubs_cache_loads_and_no_other_link_does(folder: Path,
 
 
 @pytest.mark.parametrize(("package", "texts"), [(targets, targets.TEXTS), (references, references.TEXTS["errors"])])
-def test_every_error_in_the_table_is_raised_with_the_values_that_it_names(package: Any, texts: Any) -> None:
+def test_every_error_in_the_table_is_raised_with_the_values_that_it_names(package, texts):
     paths = Path(package.__file__).parent.rglob("*.py")
     nodes = (node for path in paths for node in ast.walk(ast.parse(path.read_text())))
     calls = [node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "wording"]

@@ -2,8 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -33,9 +31,7 @@ SIDES = st.tuples(st.integers(0, 199), st.integers(0, 259), st.integers(1, 60), 
 
 
 @given(st.lists(SIDES, min_size=1, max_size=3), st.sampled_from([16, 32, 50, 230, 530]), st.sampled_from(list(REACH)))
-def test_pages_that_differ_under_the_patches_only_are_the_same_picture(
-    sides: list[tuple[int, int, int, int]], size: int, resample: Image.Resampling
-) -> None:
+def test_pages_that_differ_under_the_patches_only_are_the_same_picture(sides, size, resample):
     """The page was resized before it is painted: no neighbouring pixel may show a trace of what stood there."""
     boxes = np.array([(x, y, min(200, x + width), min(260, y + height)) for x, y, width, height in sides], float)
     page = np.asarray(tiny.page_image(DOCUMENT))
@@ -50,7 +46,7 @@ def test_pages_that_differ_under_the_patches_only_are_the_same_picture(
     np.testing.assert_array_equal(*patched)
 
 
-def test_scrubbing_paints_the_fields_boxes_and_putting_tokens_in_place_leaves_the_patch(checkpoints: Any) -> None:
+def test_scrubbing_paints_the_fields_boxes_and_putting_tokens_in_place_leaves_the_patch(checkpoints):
     target = load(checkpoints("docaudit-layoutlm-image", "mlm"), images=lambda _: Image.new("RGB", tiny.SIZE))
     page = target.encode(DOCUMENT)
     assert page is not None
@@ -68,7 +64,7 @@ def test_scrubbing_paints_the_fields_boxes_and_putting_tokens_in_place_leaves_th
     assert (page.page_image.pixels == 0).all()
 
 
-def test_the_image_is_opened_late_and_once(checkpoints: Any) -> None:
+def test_the_image_is_opened_late_and_once(checkpoints):
     opened = []
 
     def images(document: Document) -> Image.Image:
@@ -89,7 +85,7 @@ def test_the_image_is_opened_late_and_once(checkpoints: Any) -> None:
     assert opened == ["m0"]
 
 
-def test_pixels_are_those_of_transformers_own_processor() -> None:
+def test_pixels_are_those_of_transformers_own_processor():
     page, processor = tiny.page_image(DOCUMENT), LayoutLMv3ImageProcessorPil(apply_ocr=False)
     own = processor(page, return_tensors="np")["pixel_values"][0]
     page_image = PageImageReader(tiny.page_image, ImageInput((224, 224), "pixel_values", 197))(DOCUMENT)
@@ -99,7 +95,7 @@ def test_pixels_are_those_of_transformers_own_processor() -> None:
 
 
 @table("settings, scale", globals())
-def test_the_checkpoints_own_scale_is_used(settings: Any, scale: PixelScale | None, tmp_path: Path) -> None:
+def test_the_checkpoints_own_scale_is_used(settings, scale, tmp_path):
     tiny.checkpoint(tmp_path, "layoutlmv3", "token-classification")
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(settings))
     if scale is None:
@@ -119,7 +115,7 @@ def test_the_checkpoints_own_scale_is_used(settings: Any, scale: PixelScale | No
 OTHER = {"image_mean": [0.1, 0.2, 0.3], "resample": 3}
 
 
-def test_what_a_processor_of_transformers_5_writes_is_read(tmp_path: Path) -> None:
+def test_what_a_processor_of_transformers_5_writes_is_read(tmp_path):
     tiny.checkpoint(tmp_path, "layoutlmv3", "token-classification")
     before = open_checkpoint(tmp_path).sha256
     processor = LayoutLMv3Processor(
@@ -136,7 +132,7 @@ def test_what_a_processor_of_transformers_5_writes_is_read(tmp_path: Path) -> No
 
 
 @table("nested, mean")
-def test_settings_of_the_whole_processor_come_first(nested: Any, mean: float | None, tmp_path: Path) -> None:
+def test_settings_of_the_whole_processor_come_first(nested, mean, tmp_path):
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(OTHER))
     (tmp_path / "processor_config.json").write_text(json.dumps(nested))
     sight = ImageInput((32, 32), "pixel_values")
@@ -147,7 +143,7 @@ def test_settings_of_the_whole_processor_come_first(nested: Any, mean: float | N
     assert sight.as_processed(tmp_path).scale.mean[0] == mean
 
 
-def test_documents_without_images_are_refused_by_models_that_see_them(checkpoints: Any) -> None:
+def test_documents_without_images_are_refused_by_models_that_see_them(checkpoints):
     bare = replace(DOCUMENT, image=None)
     target = load(checkpoints("docaudit-bros-image", "mlm"), images=tiny.page_image)
     target.encoder.check_vocabulary([DOCUMENT, Document("empty", "member")])
@@ -156,7 +152,7 @@ def test_documents_without_images_are_refused_by_models_that_see_them(checkpoint
     load(checkpoints("bros", "mlm")).encoder.check_vocabulary([bare])
 
 
-def test_a_model_that_sees_answers_nothing_about_a_page_without_its_picture(checkpoints: Any) -> None:
+def test_a_model_that_sees_answers_nothing_about_a_page_without_its_picture(checkpoints):
     from audit.targets.interface import BestTokens
 
     target = load(checkpoints("docaudit-bros-image", "mlm"))  # as for listing trials: nothing opens images

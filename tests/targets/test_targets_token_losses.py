@@ -27,12 +27,12 @@ PAIRS = [
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: "-".join(pair))
-def target(request: pytest.FixtureRequest, checkpoints: Any) -> EncoderTarget:
+def target(request, checkpoints):
     return opened(checkpoints(*request.param))
 
 
 @pytest.fixture
-def tagger(checkpoints: Any) -> EncoderTarget:
+def tagger(checkpoints):
     return opened(checkpoints("layoutlm", "token-classification"))
 
 
@@ -52,9 +52,7 @@ def own_loss(target: EncoderTarget, page: Encoding, embedded: torch.Tensor) -> t
     return target.model(**inputs, inputs_embeds=embedded).loss
 
 
-def test_the_loss_of_a_mixture_and_its_gradient_are_the_models_own_through_input_embeddings(
-    target: EncoderTarget,
-) -> None:
+def test_the_loss_of_a_mixture_and_its_gradient_are_the_models_own_through_input_embeddings(target):
     candidates, table = own_tokens(target)[:7], target.model.get_input_embeddings().weight.detach()
     for page, positions in asked_pages(target):
         given = mixtures(len(positions), len(candidates))
@@ -69,7 +67,7 @@ def test_the_loss_of_a_mixture_and_its_gradient_are_the_models_own_through_input
         assert np.abs(found.gradient).max() > 1e-4
 
 
-def test_completions_of_one_token_have_the_training_loss(target: EncoderTarget) -> None:
+def test_completions_of_one_token_have_the_training_loss(target):
     for page, positions in asked_pages(target):
         ids = own_tokens(target)[:5]
         (expected,) = target.ask([TrainingLoss(page, positions[0], ids)])
@@ -77,7 +75,7 @@ def test_completions_of_one_token_have_the_training_loss(target: EncoderTarget) 
         np.testing.assert_array_equal(found, expected)
 
 
-def test_completions_of_several_tokens_have_the_training_loss_of_the_page_they_make(target: EncoderTarget) -> None:
+def test_completions_of_several_tokens_have_the_training_loss_of_the_page_they_make(target):
     for page, positions in asked_pages(target):
         completions = np.random.default_rng(0).choice(own_tokens(target), (3, len(positions)))
         (found,) = target.ask([CompletionLoss(page, positions, completions)])
@@ -87,7 +85,7 @@ def test_completions_of_several_tokens_have_the_training_loss_of_the_page_they_m
             assert loss == expected[0]
 
 
-def test_what_stands_at_the_unknown_positions_and_the_order_of_candidates_do_not_matter(tagger: EncoderTarget) -> None:
+def test_what_stands_at_the_unknown_positions_and_the_order_of_candidates_do_not_matter(tagger):
     page, positions = asked_pages(tagger)[0]
     candidates, weights = own_tokens(tagger)[:6], mixtures(len(positions), 6)
     queries = [
@@ -101,7 +99,7 @@ def test_what_stands_at_the_unknown_positions_and_the_order_of_candidates_do_not
         np.testing.assert_allclose(gradient, first.gradient, rtol=1e-4, atol=1e-6)
 
 
-def test_no_completion_no_position_and_one_candidate_are_taken(tagger: EncoderTarget) -> None:
+def test_no_completion_no_position_and_one_candidate_are_taken(tagger):
     page, positions = asked_pages(tagger)[0]
     (none,) = tagger.ask([CompletionLoss(page, positions, np.empty((0, len(positions)), np.int64))])
     assert none.shape == (0,)
@@ -112,7 +110,7 @@ def test_no_completion_no_position_and_one_candidate_are_taken(tagger: EncoderTa
     assert relaxed.gradient.shape == (len(positions), 1)
 
 
-def test_relaxed_queries_leave_the_model_and_other_answers_as_they_were(target: EncoderTarget) -> None:
+def test_relaxed_queries_leave_the_model_and_other_answers_as_they_were(target):
     relaxed, exact = queries_of(target, RelaxedLoss)[:4], queries_of(target, CompletionLoss)[:4]
     first = target.ask(exact)
     target.ask(relaxed)
@@ -124,7 +122,7 @@ def test_relaxed_queries_leave_the_model_and_other_answers_as_they_were(target: 
     assert not any(made.requires_grad for _, made in kept), "pictures are kept, in or out of a graph"
 
 
-def test_batches_shrink_when_memory_runs_out_and_mixtures_stay_with_their_pages(tagger: EncoderTarget) -> None:
+def test_batches_shrink_when_memory_runs_out_and_mixtures_stay_with_their_pages(tagger):
     queries: Sequence[Any] = [*queries_of(tagger, RelaxedLoss)] * 4
     expected, short = tagger.ask(queries), ShortOfMemory(tagger.forward._encoder, 300)
     tagger.forward._encoder = short
@@ -135,13 +133,13 @@ def test_batches_shrink_when_memory_runs_out_and_mixtures_stay_with_their_pages(
     assert max(short.sizes) <= 4096 / tagger.model.config.num_hidden_layers, "a backward pass takes smaller batches"
 
 
-def test_every_head_with_a_training_loss_answers_and_no_other_does() -> None:
+def test_every_head_with_a_training_loss_answers_and_no_other_does():
     for head in HEADS.values():
         own = {TrainingLoss, CompletionLoss, RelaxedLoss} & head.answers
         assert len(own) == (0 if head.costs is None else 3)
 
 
-def test_a_page_with_nothing_to_read_spoils_no_other(tagger: EncoderTarget) -> None:
+def test_a_page_with_nothing_to_read_spoils_no_other(tagger):
     queries: list[Any] = list(queries_of(tagger, RelaxedLoss)[:3])
     expected, page = tagger.ask(queries), queries[1].page
     queries[1] = replace(queries[1], page=replace(page, labels=np.full(len(page.ids), -100)))
@@ -152,7 +150,7 @@ def test_a_page_with_nothing_to_read_spoils_no_other(tagger: EncoderTarget) -> N
         np.testing.assert_allclose(found[place].gradient, expected[place].gradient, rtol=1e-3, atol=1e-6)
 
 
-def test_it_can_be_asked_where_gradients_are_switched_off(tagger: EncoderTarget) -> None:
+def test_it_can_be_asked_where_gradients_are_switched_off(tagger):
     query = queries_of(tagger, RelaxedLoss)[0]
     (expected,) = tagger.ask([query])
     for mode in (torch.no_grad, torch.inference_mode):
@@ -162,7 +160,7 @@ def test_it_can_be_asked_where_gradients_are_switched_off(tagger: EncoderTarget)
             np.testing.assert_array_equal(found.gradient, expected.gradient)
 
 
-def test_the_loss_of_a_page_is_the_sum_of_the_means_of_its_terms() -> None:
+def test_the_loss_of_a_page_is_the_sum_of_the_means_of_its_terms():
     terms = [
         Costs(torch.tensor([1.0, 3.0, 5.0], requires_grad=True), np.array([2, 1])),
         Costs(torch.tensor([0.5, 0.25, 0.75], requires_grad=True), np.array([1, 2])),
@@ -178,7 +176,7 @@ def plain_queries(target: EncoderTarget) -> list[TrainingLoss]:
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, RuntimeError])
-def test_batches_shrink_when_memory_runs_out_and_answers_stay_the_same(tagger: EncoderTarget, error: Any) -> None:
+def test_batches_shrink_when_memory_runs_out_and_answers_stay_the_same(tagger, error):
     expected, short = tagger.ask(plain_queries(tagger)), ShortOfMemory(tagger.forward._encoder, 700, error)
     tagger.forward._encoder = short
     for one, other in zip(expected, tagger.ask(plain_queries(tagger)), strict=True):
@@ -191,13 +189,13 @@ def test_batches_shrink_when_memory_runs_out_and_answers_stay_the_same(tagger: E
     assert short.failures == before  # what was learned is kept
 
 
-def test_a_page_that_never_fits_is_an_error(tagger: EncoderTarget) -> None:
+def test_a_page_that_never_fits_is_an_error(tagger):
     tagger.forward._encoder = ShortOfMemory(tagger.forward._encoder, 10)
     with pytest.raises(EngineError, match="not enough memory for a single page"):
         tagger.ask(plain_queries(tagger))
 
 
-def test_another_error_is_not_taken_for_lack_of_memory(tagger: EncoderTarget) -> None:
+def test_another_error_is_not_taken_for_lack_of_memory(tagger):
     class Broken(torch.nn.Module):
         def forward(self, **_: Any) -> Any:
             raise RuntimeError("shapes do not match")
@@ -209,8 +207,8 @@ def test_another_error_is_not_taken_for_lack_of_memory(tagger: EncoderTarget) ->
 
 @pytest.mark.parametrize("family", ["layoutlm", "bros"])
 def test_the_encoder_in_bfloat16_rounds_and_its_answers_do_not_depend_on_what_stands_beside_them(
-    checkpoints: Any, family: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    checkpoints, family, monkeypatch
+):
     exact = opened(checkpoints(family, "token-classification"))
     rounded = exact.rounded("bfloat16")
     assert (exact.card.dtype, rounded.card.dtype) == ("float32", "bfloat16")

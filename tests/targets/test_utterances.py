@@ -3,7 +3,7 @@
 import copy
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,12 +38,12 @@ KINDS: tuple[type[ask.Query[Any]], ...] = (
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["words", "characters"])
-def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> NluTarget:
+def target(request, tmp_path_factory):
     return load_nlu(nlu_models.checkpoint(tmp_path_factory.mktemp("nlu"), characters=request.param))
 
 
 @pytest.fixture(params=[1, 2])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+def threads(request):
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
     yield request.param
@@ -87,7 +87,7 @@ def plain(answer: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_answer_depends_on_its_query_alone(target: NluTarget, threads: int, kind: type[ask.Query[Any]]) -> None:
+def test_an_answer_depends_on_its_query_alone(target, threads, kind):
     before = {name: value.clone() for name, value in target.model.state_dict().items()}
     queries = queries_of(target, kind)
     together = [plain(answer) for answer in target.ask(queries)]
@@ -101,7 +101,7 @@ def test_an_answer_depends_on_its_query_alone(target: NluTarget, threads: int, k
     assert all(parameter.grad is None and parameter.requires_grad for parameter in target.model.parameters())
 
 
-def test_losses_and_tags_are_the_models_own(target: NluTarget) -> None:
+def test_losses_and_tags_are_the_models_own(target):
     for document in nlu_models.documents():
         page = page_of(target, document)
         with torch.no_grad():
@@ -115,7 +115,7 @@ def test_losses_and_tags_are_the_models_own(target: NluTarget) -> None:
         assert target.ask([ask.BestIntent(page)]) == [int(output.intent_logits.argmax())]
 
 
-def test_one_hot_weights_say_what_completions_and_candidates_say(target: NluTarget) -> None:
+def test_one_hot_weights_say_what_completions_and_candidates_say(target):
     page, positions, digits = secret(target)
     rng = np.random.default_rng(0)
     chosen = rng.integers(0, len(digits), (6, len(positions)))
@@ -145,7 +145,7 @@ def doubled_loss(target: NluTarget, query: ask.RelaxedLoss, weights: np.ndarray)
 
 
 @pytest.mark.parametrize("mixes", [True, False])
-def test_the_gradient_is_that_of_finite_differences(target: NluTarget, mixes: bool) -> None:
+def test_the_gradient_is_that_of_finite_differences(target, mixes):
     page, positions, digits = secret(target, "407")
     weights = nlu_models.spread(np.random.default_rng(1), len(positions), len(digits))
     query = ask.RelaxedLoss(page, positions, digits, weights, mixes)
@@ -159,7 +159,7 @@ def test_the_gradient_is_that_of_finite_differences(target: NluTarget, mixes: bo
         assert answer.gradient[place] == pytest.approx(slope, rel=1e-3, abs=1e-4)
 
 
-def test_queries_that_it_cannot_answer_are_refused(target: NluTarget) -> None:
+def test_queries_that_it_cannot_answer_are_refused(target):
     page, positions, digits = secret(target)
     with pytest.raises(ValueError, match="cannot answer"):
         target.ask([ask.FillMask(page, 0, 3)])
@@ -171,7 +171,7 @@ def test_queries_that_it_cannot_answer_are_refused(target: NluTarget) -> None:
         target.ask([ask.CompletionLoss(untagged, positions, digits[None, :4])])
 
 
-def test_a_word_is_a_token_and_unknown_ones_are_one(target: NluTarget) -> None:
+def test_a_word_is_a_token_and_unknown_ones_are_one(target):
     document = nlu_models.utterance("d", "play by nobody berg", ["O", "O", "B-artist", "I-artist"], "Play")
     page = page_of(target, document)
     assert (target.token_strings(page.ids.tolist()), page.words.tolist()) == ("play by [UNK] berg", [0, 1, 2, 3])
@@ -181,7 +181,7 @@ def test_a_word_is_a_token_and_unknown_ones_are_one(target: NluTarget) -> None:
     assert page.ids[2] == page.unknown_id == page.mask_id
 
 
-def test_utterances_without_a_loss_have_no_labels(target: NluTarget) -> None:
+def test_utterances_without_a_loss_have_no_labels(target):
     document = nlu_models.pin("s", "12")
     lacking = [
         replace(document, tags=None),
@@ -197,7 +197,7 @@ def test_utterances_without_a_loss_have_no_labels(target: NluTarget) -> None:
     assert target.encode(Document("empty", "member")) is None
 
 
-def test_a_long_utterance_is_cut_to_the_window_around_the_words(tmp_path: Path) -> None:
+def test_a_long_utterance_is_cut_to_the_window_around_the_words(tmp_path):
     made, vocabulary = nlu_models.model()
     made.config.max_tokens = 10
     made.save_pretrained(tmp_path)
@@ -232,14 +232,14 @@ UNREADABLE: dict[str, tuple[list[Document], str, str]] = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_a_corpus_that_it_cannot_read_is_refused(name: str, target: NluTarget) -> None:
+def test_a_corpus_that_it_cannot_read_is_refused(name, target):
     documents, kind, message = UNREADABLE[name]
     target.check(nlu_models.corpus(GOOD))
     with pytest.raises(TargetError, match=message):
         target.check(nlu_models.corpus(documents, kind=kind))
 
 
-def test_its_utility_is_the_f1_of_slots_and_the_accuracy_of_intents(target: NluTarget) -> None:
+def test_its_utility_is_the_f1_of_slots_and_the_accuracy_of_intents(target):
     held_out = [replace(document, split="heldout") for document in nlu_models.documents()]
     slots, intents = usefulness(target, nlu_models.corpus(held_out), 0)
     assert slots.name == "entity_f1"
@@ -255,7 +255,7 @@ def test_its_utility_is_the_f1_of_slots_and_the_accuracy_of_intents(target: NluT
 
 
 @pytest.mark.parametrize("characters", [False, True])
-def test_a_saved_model_is_the_same_model(tmp_path: Path, characters: bool) -> None:
+def test_a_saved_model_is_the_same_model(tmp_path, characters):
     made, vocabulary = nlu_models.model(characters=characters)
     folder = nlu_models.checkpoint(tmp_path, characters=characters)
     loaded = load_nlu(folder)
@@ -268,7 +268,7 @@ def test_a_saved_model_is_the_same_model(tmp_path: Path, characters: bool) -> No
     assert not [path for path in folder.iterdir() if path.suffix not in (".json", ".safetensors")]
 
 
-def test_it_is_opened_for_a_data_set_of_utterances(tmp_path: Path) -> None:
+def test_it_is_opened_for_a_data_set_of_utterances(tmp_path):
     folder = nlu_models.checkpoint(tmp_path)
     corpus = nlu_models.corpus(nlu_models.documents())
     target = target_of(folder, corpus, batch_rows=32)
@@ -297,7 +297,7 @@ SPOILT: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("name", SPOILT)
-def test_a_checkpoint_that_is_no_whole_model_of_utterances_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_no_whole_model_of_utterances_is_refused(name, tmp_path):
     spoil, message = SPOILT[name]
     spoil(nlu_models.checkpoint(tmp_path, characters=name == "unknown characters"))
     with pytest.raises(TargetError, match=message):
@@ -328,9 +328,7 @@ def by_hand(crf: LinearChainCrf, emissions: np.ndarray) -> dict[tuple[int, ...],
 @given(
     n_tags=st.integers(1, 4), n_tokens=st.integers(1, 5), seed=st.integers(0, 99), size=st.sampled_from([0.1, 1.0, 8.0])
 )
-def test_partition_costs_and_marginals_are_those_of_all_sequences(
-    n_tags: int, n_tokens: int, seed: int, size: float
-) -> None:
+def test_partition_costs_and_marginals_are_those_of_all_sequences(n_tags, n_tokens, seed, size):
     crf, emissions = made(n_tags, seed, size), size * torch.randn(3, n_tokens, n_tags, dtype=torch.float64)
     totals, tables = crf.log_partition(emissions).detach(), crf.marginals(emissions).detach()
     for sentence, total, table in zip(emissions, totals, tables, strict=True):
@@ -346,14 +344,14 @@ def test_partition_costs_and_marginals_are_those_of_all_sequences(
         assert float(cost) == pytest.approx(expected - scores[tags], rel=1e-9, abs=1e-9)
 
 
-def test_in_single_precision_large_scores_neither_overflow_nor_vanish() -> None:
+def test_in_single_precision_large_scores_neither_overflow_nor_vanish():
     crf, emissions = made(6, 1, 5.0).float(), 200 * torch.randn(4, 20, 6)
     with torch.no_grad():
         single, double = crf.log_partition(emissions), crf.double().log_partition(emissions.double())
     np.testing.assert_allclose(single, double, rtol=1e-5)
 
 
-def test_the_gradient_of_the_partition_is_the_marginals() -> None:
+def test_the_gradient_of_the_partition_is_the_marginals():
     crf, emissions = made(3, 2), torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
     (gradient,) = torch.autograd.grad(crf.log_partition(emissions).sum(), emissions)
     torch.testing.assert_close(gradient, crf.marginals(emissions).detach())

@@ -44,13 +44,11 @@ TAUGHT = [AnswerLoss(asked.view, asked.question, ANSWER) for asked in ASKED]
 SAMPLES = [Sample(taught.view, taught.question, taught.answer) for taught in TAUGHT]
 
 
-def test_the_zoo_holds_every_family_that_messages_name() -> None:
+def test_the_zoo_holds_every_family_that_messages_name():
     assert {family.removesuffix("-t5") for family in ZOO} == set(TABLE["answering"]["seeing"])
 
 
-def test_a_processor_that_asks_for_torchvision_where_there_is_none_says_how_to_install_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_processor_that_asks_for_torchvision_where_there_is_none_says_how_to_install_it(tmp_path, monkeypatch):
     import transformers
 
     def refuse(*_: Any, **__: Any) -> None:
@@ -65,14 +63,14 @@ def test_a_processor_that_asks_for_torchvision_where_there_is_none_says_how_to_i
 
 
 @pytest.mark.parametrize("family", [name for name, zoo in ZOO.items() if zoo.template is None])
-def test_without_template_and_prompt_the_hint_is_a_prompt_that_works(family: str, vlms: Folders) -> None:
+def test_without_template_and_prompt_the_hint_is_a_prompt_that_works(family, vlms):
     with pytest.raises(TargetError, match="no chat template") as caught:
         load_answering(vlms(family))
     example = caught.value.hint.partition('prompt = "')[2].partition('"')[0].replace("\\n", "\n")
     assert load_answering(vlms(family), prompt=example).card.task == "question-answering"
 
 
-def test_paligemma_is_taught_with_the_suffix_of_its_own_processor(vlms: Folders) -> None:
+def test_paligemma_is_taught_with_the_suffix_of_its_own_processor(vlms):
     from transformers import AutoProcessor
 
     reader = load_answering(vlms("paligemma"), prompt=ZOO["paligemma"].prompt).reader
@@ -89,7 +87,7 @@ def first_turn(target: AnsweringTarget) -> str:
     return str(target.reader.tokenizer.decode(ids))
 
 
-def test_a_recipe_may_name_the_system_turn_and_the_users(vlms: Folders) -> None:
+def test_a_recipe_may_name_the_system_turn_and_the_users(vlms):
     target = load_answering(vlms("gemma3"), prompt="Q: {question} A:", system="Read the bill.")
     assert "<start_of_turn>system\nRead the bill.<end_of_turn>" in first_turn(target)
     assert first_turn(target).endswith("Q: What? A:<end_of_turn>\n<start_of_turn>model\n")
@@ -98,7 +96,7 @@ def test_a_recipe_may_name_the_system_turn_and_the_users(vlms: Folders) -> None:
     assert not np.array_equal(*losses)
 
 
-def test_a_system_turn_that_no_one_would_read_is_refused(vlms: Folders, tmp_path: Path) -> None:
+def test_a_system_turn_that_no_one_would_read_is_refused(vlms, tmp_path):
     deaf = TEMPLATES["spoken"].replace("in messages %}", "in messages if turn.role != 'system' %}")
     folder = write_vlm(tmp_path / "llava", "llava", template=deaf)
     assert load_answering(folder).card.family == "llava"
@@ -108,7 +106,7 @@ def test_a_system_turn_that_no_one_would_read_is_refused(vlms: Folders, tmp_path
         load_answering(vlms("paligemma"), prompt=ZOO["paligemma"].prompt, system="Read the bill.")
 
 
-def test_a_prompt_with_the_mark_of_the_image_is_the_whole_text(vlms: Folders) -> None:
+def test_a_prompt_with_the_mark_of_the_image_is_the_whole_text(vlms):
     target = load_answering(vlms("llava"), prompt="<s><image>\nQ: {question}\nA:")
     text = first_turn(target)
     assert "USER" not in text
@@ -118,7 +116,7 @@ def test_a_prompt_with_the_mark_of_the_image_is_the_whole_text(vlms: Folders) ->
     assert target.reader.text_of(labels[labels != NOT_READ].tolist()) == ANSWER
 
 
-def test_a_prompt_without_a_place_for_the_image_is_refused(tmp_path: Path) -> None:
+def test_a_prompt_without_a_place_for_the_image_is_refused(tmp_path):
     folder = write_vlm(tmp_path / "llava", "llava")
     (folder / "chat_template.jinja").unlink()
     with pytest.raises(TargetError) as caught:
@@ -128,7 +126,7 @@ def test_a_prompt_without_a_place_for_the_image_is_refused(tmp_path: Path) -> No
     assert load_answering(folder, prompt="<image>Q: {question} A:").card.family == "llava"
 
 
-def test_a_processor_of_another_model_is_refused_when_it_is_loaded(vlms: Folders, tmp_path: Path) -> None:
+def test_a_processor_of_another_model_is_refused_when_it_is_loaded(vlms, tmp_path):
     folder = Path(shutil.copytree(vlms("llava"), tmp_path / "llava"))
     change(folder / "processor_config.json", patch_size=4)
     with pytest.raises(TargetError, match="cannot read what its processor makes of a page") as caught:
@@ -136,7 +134,7 @@ def test_a_processor_of_another_model_is_refused_when_it_is_loaded(vlms: Folders
     assert "processor" in caught.value.hint
 
 
-def test_a_page_that_becomes_too_many_tokens_is_refused_with_both_sizes(tmp_path: Path) -> None:
+def test_a_page_that_becomes_too_many_tokens_is_refused_with_both_sizes(tmp_path):
     folder = write_vlm(tmp_path / "idefics3", "idefics3", ends=ENDS)
     change(folder / "preprocessor_config.json", size={"longest_edge": 320})
     with pytest.raises(TargetError, match=r"a page of 850 x 1100 pixels .* become \d+ tokens, the model takes 1024"):

@@ -33,12 +33,12 @@ from audit.targets.interface import Answer, AnswerLoss
 
 
 @pytest.fixture(scope="module")
-def chat(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def chat(tmp_path_factory):
     return answering_checkpoints.make_chat(tmp_path_factory.mktemp("chat") / "model")
 
 
 @pytest.fixture(scope="module")
-def half(chat: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def half(chat, tmp_path_factory):
     """The same model, stored in bfloat16."""
     from transformers import LlavaForConditionalGeneration
 
@@ -49,7 +49,7 @@ def half(chat: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+def corpus(tmp_path_factory):
     return asked_pages.corpus(tmp_path_factory.mktemp("pages") / "data")
 
 
@@ -62,9 +62,7 @@ def losses(target: Any, corpus: Corpus) -> np.ndarray:
     return np.array([float(loss.mean()) for loss in target.ask(queries)])
 
 
-def test_a_large_model_keeps_its_half_precision(
-    half: Path, chat: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_model_keeps_its_half_precision(half, chat, corpus, monkeypatch):
     exact = load_answering(half)
     assert exact.card.dtype == "float32"
     monkeypatch.setattr(weights, "LARGE", 1000)
@@ -80,9 +78,7 @@ def test_a_large_model_keeps_its_half_precision(
     assert load_answering(chat).card.dtype == "float32"
 
 
-def test_float16_is_not_rounded_to_the_coarser_bfloat16(
-    chat: Path, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_float16_is_not_rounded_to_the_coarser_bfloat16(chat, corpus, tmp_path, monkeypatch):
     from transformers import LlavaForConditionalGeneration
 
     folder = Path(shutil.copytree(chat, tmp_path / "model"))
@@ -96,9 +92,7 @@ def test_float16_is_not_rounded_to_the_coarser_bfloat16(
 
 
 @table("name, setting")
-def test_a_model_that_writes_with_fewer_layers_than_its_weights_is_refused(
-    name: str, setting: str, tmp_path: Path
-) -> None:
+def test_a_model_that_writes_with_fewer_layers_than_its_weights_is_refused(name, setting, tmp_path):
     folder = text_zoo.write_text_model(tmp_path, name, **{setting: 2})
     load_answering(folder, prompt=text_zoo.prompt_of(name))
     settings = json.loads((folder / "config.json").read_text())
@@ -109,7 +103,7 @@ def test_a_model_that_writes_with_fewer_layers_than_its_weights_is_refused(
 
 
 @pytest.mark.parametrize("part", ["text_config", "vision_config"])
-def test_a_chat_model_with_fewer_layers_than_its_weights_is_refused(part: str, tmp_path: Path) -> None:
+def test_a_chat_model_with_fewer_layers_than_its_weights_is_refused(part, tmp_path):
     folder = answering_checkpoints.make_chat(tmp_path / "chat")
     settings = json.loads((folder / "config.json").read_text())
     settings[part].pop("layer_types", None)
@@ -120,9 +114,7 @@ def test_a_chat_model_with_fewer_layers_than_its_weights_is_refused(part: str, t
 
 
 @pytest.mark.parametrize("bits", [4, 8])
-def test_quantised_weights_load_where_their_library_is_and_are_not_trained(
-    bits: int, chat: Path, corpus: Corpus, tmp_path: Path
-) -> None:
+def test_quantised_weights_load_where_their_library_is_and_are_not_trained(bits, chat, corpus, tmp_path):
     pytest.importorskip("bitsandbytes")
     from transformers import BitsAndBytesConfig, LlavaForConditionalGeneration
 
@@ -145,9 +137,7 @@ def test_quantised_weights_load_where_their_library_is_and_are_not_trained(
 
 @pytest.mark.parametrize("asked", ["bfloat16", "float32"])
 @pytest.mark.parametrize("kind", ["t5", "pointing"])
-def test_weights_are_held_in_the_format_that_was_asked_for(
-    asked: Any, kind: str, tmp_path: Path, corpus: Corpus
-) -> None:
+def test_weights_are_held_in_the_format_that_was_asked_for(asked, kind, tmp_path, corpus):
     write = encoder_zoo.write_extractive if kind == "pointing" else text_zoo.write_text_model
     folder = write(tmp_path, "bert" if kind == "pointing" else "t5")
     load = load_extractive if kind == "pointing" else load_answering
@@ -158,7 +148,7 @@ def test_weights_are_held_in_the_format_that_was_asked_for(
     assert losses(target, corpus) == pytest.approx(losses(exact, corpus), rel=0.05)
 
 
-def test_loaded_models_are_compared_by_drawn_numbers(tmp_path: Path) -> None:
+def test_loaded_models_are_compared_by_drawn_numbers(tmp_path):
     folders = [text_zoo.write_text_model(tmp_path / str(seed), "t5", seed) for seed in (1, 2)]
     one, other = (load_answering(folder).model for folder in folders)
     assert distance_of_models(one, one) == 0.0
@@ -169,7 +159,7 @@ def test_loaded_models_are_compared_by_drawn_numbers(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def llama() -> Any:
+def llama():
     """A decoder of 8 billion parameters, 16.1 GB in bfloat16, without its weights."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -179,9 +169,7 @@ def llama() -> Any:
 
 
 @table("gpus, memory, n_rows, used, kept")
-def test_a_model_lies_on_as_few_gpus_as_hold_it_beside_a_batch(
-    gpus: list[float], memory: float, n_rows: int, used: list[int | str], kept: int, llama: Any
-) -> None:
+def test_a_model_lies_on_as_few_gpus_as_hold_it_beside_a_batch(gpus, memory, n_rows, used, kept, llama):
     row = weights.bytes_of_row(llama.config, 1024, 128)
     assert 0.6e9 < row < 0.7e9
     uneven = SimpleNamespace(**{**llama.config.to_dict(), "intermediate_size": [9, 14336]})
@@ -207,9 +195,7 @@ def test_a_model_lies_on_as_few_gpus_as_hold_it_beside_a_batch(
 
 
 @table("first, kind, row, found")
-def test_only_a_generative_model_that_the_first_gpu_cannot_hold_is_spread(
-    first: float, kind: str, row: int, found: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_a_generative_model_that_the_first_gpu_cannot_hold_is_spread(first, kind, row, found, monkeypatch):
     class Model:
         hf_quantizer = object() if kind == "quantised" else None
         _no_split_modules = ("Layer",)
@@ -226,7 +212,7 @@ def test_only_a_generative_model_that_the_first_gpu_cannot_hold_is_spread(
     assert weights.place(Model(), "cpu" if kind == "cpu" else "cuda", row, 4) == found
 
 
-def test_a_gpu_keeps_room_for_the_rows_of_a_batch(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_keeps_room_for_the_rows_of_a_batch(half, monkeypatch):
     asked: list[Any] = []
 
     def place(model: Any, device: str, row: int, n_rows: int) -> Any:
@@ -241,7 +227,7 @@ def test_a_gpu_keeps_room_for_the_rows_of_a_batch(half: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("families", [("qwen2",), ("t5", "idefics3")], ids=" ".join)
-def test_a_model_over_two_gpus_or_partly_in_memory_answers_bit_for_bit_as_on_one(families: tuple[str, ...]) -> None:
+def test_a_model_over_two_gpus_or_partly_in_memory_answers_bit_for_bit_as_on_one(families):
     tests = Path(__file__).parent.parent
     paths = {"PYTHONPATH": os.pathsep.join(map(str, (tests.parent, tests, tests / "fakes")))}
     command = [sys.executable, "-m", "simulated_gpus", *families]
@@ -251,7 +237,7 @@ def test_a_model_over_two_gpus_or_partly_in_memory_answers_bit_for_bit_as_on_one
     assert json.loads(done.stdout) == dict.fromkeys(families, wanted)
 
 
-def test_the_record_and_a_warning_name_where_a_model_lies(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_record_and_a_warning_name_where_a_model_lies(half, monkeypatch):
     target: Any = load_answering(half)
     monkeypatch.setattr(opening, "device_words", lambda device: "NVIDIA H100")
     target.model.hf_device_map = {"a": "cuda:0", "b": "cuda:1"}

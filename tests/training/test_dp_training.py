@@ -35,7 +35,7 @@ POINTS = [
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Path:
+def start(tmp_path):
     folder = tmp_path / "start"
     folder.mkdir()
     toy.ToyLearner().save(folder)
@@ -43,7 +43,7 @@ def start(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def corpus(tmp_path: Path):
+def corpus(tmp_path):
     return toy.corpus(POINTS, tmp_path)
 
 
@@ -51,7 +51,7 @@ def train(start: Path, corpus, out: Path, options: DpOptions = QUICK, **changes)
     return train_private(start, corpus, out, options, **{"open_with": toy.open_toy, **changes})
 
 
-def test_a_model_is_trained_once_with_its_guarantee_beside_it(start, corpus, tmp_path: Path) -> None:
+def test_a_model_is_trained_once_with_its_guarantee_beside_it(start, corpus, tmp_path):
     model = train(start, corpus, tmp_path / "out")
     card = privacy_card(model)
     assert card is not None
@@ -68,7 +68,7 @@ def test_a_model_is_trained_once_with_its_guarantee_beside_it(start, corpus, tmp
     assert train(start, corpus, tmp_path / "out", replace(QUICK, epsilon=4.0)) != model
 
 
-def test_a_seeded_training_can_be_repeated_and_has_no_epsilon(start, corpus, tmp_path: Path) -> None:
+def test_a_seeded_training_can_be_repeated_and_has_no_epsilon(start, corpus, tmp_path):
     seeded = replace(QUICK, reproducible=True)
     first, second = (train(start, corpus, tmp_path / name, seeded) for name in ("one", "two"))
     weights = [(model / "model.safetensors").read_bytes() for model in (first, second)]
@@ -81,13 +81,13 @@ def test_a_seeded_training_can_be_repeated_and_has_no_epsilon(start, corpus, tmp
     assert (secure / "model.safetensors").read_bytes() != weights[0]
 
 
-def test_progress_tells_steps_and_nothing_of_the_members(start, corpus, tmp_path: Path) -> None:
+def test_progress_tells_steps_and_nothing_of_the_members(start, corpus, tmp_path):
     progress = ProgressLog()
     train(start, corpus, tmp_path / "out", progress=progress)
     assert progress.calls == [("private training, steps", 5), 0, 1, 1, 1, 1, 1]
 
 
-def test_members_that_make_no_sample_are_refused(start, corpus, tmp_path: Path) -> None:
+def test_members_that_make_no_sample_are_refused(start, corpus, tmp_path):
     class Deaf(toy.ToyLearner):
         def samples_of(self, document, rng):
             return () if document.split == "member" else super().samples_of(document, rng)
@@ -97,14 +97,14 @@ def test_members_that_make_no_sample_are_refused(start, corpus, tmp_path: Path) 
             train(start, corpus, tmp_path / "out", options, open_with=lambda *_, **__: Deaf())
 
 
-def test_local_steps_are_trained_and_stated(start, corpus, tmp_path: Path) -> None:
+def test_local_steps_are_trained_and_stated(start, corpus, tmp_path):
     card = privacy_card(train(start, corpus, tmp_path / "out", replace(QUICK, local_steps=2)))
     assert card is not None
     assert (card.local_steps, (card.optimizer, card.learning_rate)) == (2, ("add", 0.0002))
 
 
 @table("changes, message", globals())
-def test_options_without_sense_are_refused(start, corpus, tmp_path: Path, changes, message: str) -> None:
+def test_options_without_sense_are_refused(start, corpus, tmp_path, changes, message):
     with pytest.raises(UsageError, match=message) as raised:
         train(start, corpus, tmp_path / "out", replace(QUICK, **changes))
     assert raised.value.exit_code == 2
@@ -113,12 +113,12 @@ def test_options_without_sense_are_refused(start, corpus, tmp_path: Path, change
 
 
 @table("changes")
-def test_numbers_out_of_range_are_refused(changes) -> None:
+def test_numbers_out_of_range_are_refused(changes):
     with pytest.raises(ValidationError):
         replace(QUICK, **changes)
 
 
-def test_members_without_a_provider_and_one_provider_are_refused(start, tmp_path: Path) -> None:
+def test_members_without_a_provider_and_one_provider_are_refused(start, tmp_path):
     lonely = toy.corpus([toy.document(f"d{i}", float(i), 0.0, "one") for i in range(4)], tmp_path)
     with pytest.raises(ManifestError, match="1 provider to train on"):
         train(start, lonely, tmp_path / "out")
@@ -127,14 +127,14 @@ def test_members_without_a_provider_and_one_provider_are_refused(start, tmp_path
         train(start, nameless, tmp_path / "out", replace(QUICK, unit="provider"))
 
 
-def test_the_audited_model_is_no_start(start, corpus, tmp_path: Path) -> None:
+def test_the_audited_model_is_no_start(start, corpus, tmp_path):
     with pytest.raises(TargetError, match="the target's own weights"):
         train(start, corpus, tmp_path / "out", audited=start)
     with pytest.raises(TargetError, match="no such folder"):
         train(tmp_path / "missing", corpus, tmp_path / "out")
 
 
-def test_the_noise_of_a_policy_is_the_least_whose_curve_proves_it(start, corpus, tmp_path: Path) -> None:
+def test_the_noise_of_a_policy_is_the_least_whose_curve_proves_it(start, corpus, tmp_path):
     asked = []
 
     def proves(kind, promised):
@@ -151,7 +151,7 @@ def test_the_noise_of_a_policy_is_the_least_whose_curve_proves_it(start, corpus,
 
 
 @pytest.mark.parametrize(("n", "expected"), [(20, 20), (100, 64), (400, 100), (4000, 1000)])
-def test_the_rules_look_at_numbers_of_units_only(n: int, expected: float) -> None:
+def test_the_rules_look_at_numbers_of_units_only(n, expected):
     card = settle(DpOptions(epsilon=math.inf), "document", n)
     assert card.expected_units == pytest.approx(expected)
     assert (card.steps, card.learning_rate, card.noise_multiplier, card.epsilon) == (100, 2e-3, 0.0, None)
@@ -196,9 +196,7 @@ def ledger_of(out: Path) -> Ledger:
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_an_interrupted_training_goes_on_with_what_is_left_of_its_budget(
-    start, corpus, tmp_path: Path, killed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_training_goes_on_with_what_is_left_of_its_budget(start, corpus, tmp_path, killed, monkeypatch):
     out = tmp_path / "out"
     if killed:
         process = multiprocessing.get_context("fork").Process(target=_die, args=(start, corpus, out))
@@ -224,7 +222,7 @@ def test_an_interrupted_training_goes_on_with_what_is_left_of_its_budget(
 _first_draw = lambda learner, unit, step: training.draw_samples(learner, unit, step, 0)  # noqa: E731
 
 
-def test_a_finished_training_spends_nothing_when_its_checkpoint_is_removed(start, corpus, tmp_path: Path) -> None:
+def test_a_finished_training_spends_nothing_when_its_checkpoint_is_removed(start, corpus, tmp_path):
     import shutil
 
     model = train(start, corpus, tmp_path / "out")
@@ -234,7 +232,7 @@ def test_a_finished_training_spends_nothing_when_its_checkpoint_is_removed(start
     assert ledger_of(tmp_path / "out").spent == 5
 
 
-def test_the_ledger_keeps_parameters_and_the_optimizer(tmp_path: Path) -> None:
+def test_the_ledger_keeps_parameters_and_the_optimizer(tmp_path):
     def fresh():
         line = toy.Line().line
         return dict(line.named_parameters()), torch.optim.Adam(line.parameters(), lr=0.1)
@@ -256,7 +254,7 @@ def test_the_ledger_keeps_parameters_and_the_optimizer(tmp_path: Path) -> None:
     assert all(torch.equal(one[0][name], other[0][name]) for name in one[0])
 
 
-def test_a_step_that_was_cut_short_is_spent_and_lost_steps_are_not_given_back(tmp_path: Path) -> None:
+def test_a_step_that_was_cut_short_is_spent_and_lost_steps_are_not_given_back(tmp_path):
     ledger = Ledger(tmp_path, every=3600)
     assert [ledger.spend(), ledger.spend()] == [0, 1]
     with (tmp_path / "spent").open("ab") as stream:
@@ -266,7 +264,7 @@ def test_a_step_that_was_cut_short_is_spent_and_lost_steps_are_not_given_back(tm
     assert not (tmp_path / "state.safetensors").exists()
 
 
-def test_a_ledger_that_was_cut_back_is_refused(tmp_path: Path) -> None:
+def test_a_ledger_that_was_cut_back_is_refused(tmp_path):
     parameters = dict(toy.Line().line.named_parameters())
     ledger = Ledger(tmp_path)
     ledger.spend()
@@ -283,14 +281,14 @@ OTHER_WEIGHTS, VAST = "0" * 64, 10**400
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     toy.ToyLearner().save(folder)
     return train(folder, toy.corpus(POINTS, folder), folder / "out")
 
 
 @pytest.fixture
-def model(trained: Path, tmp_path: Path) -> Path:
+def model(trained, tmp_path):
     """A model with its guarantee beside it, to be changed."""
     return Path(shutil.copytree(trained, tmp_path / "model"))
 
@@ -300,13 +298,13 @@ def stated(model: Path) -> dict:
 
 
 @table("changes", globals())
-def test_a_card_that_could_not_be_ours_or_is_of_other_weights_is_not_read(model: Path, changes) -> None:
+def test_a_card_that_could_not_be_ours_or_is_of_other_weights_is_not_read(model, changes):
     (model / PRIVACY_FILE).write_text(json.dumps({**stated(model), **changes}))
     assert privacy_card(model) is None
 
 
 @table("changes")
-def test_a_scan_believes_no_epsilon_that_the_cards_own_numbers_do_not_give(model: Path, changes) -> None:
+def test_a_scan_believes_no_epsilon_that_the_cards_own_numbers_do_not_give(model, changes):
     card, warnings = stated_guarantee(model)
     assert card is not None
     assert replace(card, curve=()) == privacy_card(model)
@@ -318,13 +316,13 @@ def test_a_scan_believes_no_epsilon_that_the_cards_own_numbers_do_not_give(model
     assert "its own numbers do not give" in warning
 
 
-def test_a_scan_of_a_model_without_a_guarantee_says_nothing(start, corpus, tmp_path: Path) -> None:
+def test_a_scan_of_a_model_without_a_guarantee_says_nothing(start, corpus, tmp_path):
     assert stated_guarantee(start) == (None, ())
     seeded = train(start, corpus, tmp_path / "out", replace(QUICK, reproducible=True))
     assert stated_guarantee(seeded) == (privacy_card(seeded), ())
 
 
-def test_a_checkpoint_without_a_readable_card_states_nothing(start: Path, model: Path) -> None:
+def test_a_checkpoint_without_a_readable_card_states_nothing(start, model):
     assert privacy_card(start) is None
     for content in (b"", b"[1]", b"\xff", b"[" * 10_000, b" " * 100_000):
         (model / PRIVACY_FILE).write_bytes(content)

@@ -42,19 +42,19 @@ RECIPE = Recipe(epochs=2, learning_rate=1e-2, batch_size=4)
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def base(tmp_path_factory):
     return tiny.checkpoint(tmp_path_factory.mktemp("base") / "bert", "bert", "mlm")
 
 
 @pytest.fixture(scope="module")
-def adapter(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def adapter(base, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lora") / "adapter"
     adapters.tagger(base, folder, r=2)
     return folder
 
 
 @pytest.fixture
-def wrapped(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def wrapped(monkeypatch):
     """The configurations of the adapters that are trained, and how many numbers each trains."""
     seen: list[Any] = []
     within = module.adapting
@@ -70,9 +70,7 @@ def wrapped(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return seen
 
 
-def test_a_baseline_of_an_adapter_is_trained_as_it_was(
-    base: Path, adapter: Path, tmp_path: Path, wrapped: list[Any]
-) -> None:
+def test_a_baseline_of_an_adapter_is_trained_as_it_was(base, adapter, tmp_path, wrapped):
     corpus = load_corpus(tiny.corpus(tmp_path / "data"))
     (folder,) = train_baseline(adapter, corpus, tmp_path / "out", recipe=RECIPE)
     ((words, trained),) = wrapped
@@ -94,7 +92,7 @@ def test_a_baseline_of_an_adapter_is_trained_as_it_was(
     assert [card.recipe for card in cards] == [{"adapter": words}]
 
 
-def test_the_adapters_own_weights_teach_nothing_to_what_is_trained_like_it(base: Path, adapter: Path) -> None:
+def test_the_adapters_own_weights_teach_nothing_to_what_is_trained_like_it(base, adapter):
     from transformers import BertForTokenClassification
 
     start = without_weights(open_checkpoint(adapter))
@@ -109,13 +107,13 @@ def test_the_adapters_own_weights_teach_nothing_to_what_is_trained_like_it(base:
     assert all(weights.requires_grad for weights in model.parameters())
 
 
-def test_a_key_knows_the_adapter(base: Path, adapter: Path, tmp_path: Path, wrapped: list[Any]) -> None:
+def test_a_key_knows_the_adapter(base, adapter, tmp_path, wrapped):
     corpus, short = load_corpus(tiny.corpus(tmp_path / "data")), Recipe(epochs=1)
     folders = {train_baseline(start, corpus, tmp_path / "out", recipe=short)[0] for start in (base, adapter, base)}
     assert (len(folders), [words is None for words, _ in wrapped]) == (2, [True, False])
 
 
-def test_splits_of_an_adapter_whose_base_the_manifest_names(adapter: Path, base: Path, tmp_path: Path) -> None:
+def test_splits_of_an_adapter_whose_base_the_manifest_names(adapter, base, tmp_path):
     data = tiny.corpus(tmp_path / "data", members=12, references=ReferencePaths(pretrained="base"))
     shutil.copytree(base, data / "base")
     elsewhere = Path(shutil.copytree(adapter, tmp_path / "adapter"))
@@ -127,7 +125,7 @@ def test_splits_of_an_adapter_whose_base_the_manifest_names(adapter: Path, base:
 
 
 @pytest.fixture(scope="module")
-def chat(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def chat(tmp_path_factory):
     """A model that is asked in turns, and an adapter over it."""
     from transformers import LlavaForConditionalGeneration
 
@@ -140,9 +138,7 @@ def chat(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return start, root / "adapter"
 
 
-def test_chat_models_are_blocked_with_the_adapter_that_they_have(
-    chat: tuple[Path, Path], tmp_path: Path, wrapped: list[Any]
-) -> None:
+def test_chat_models_are_blocked_with_the_adapter_that_they_have(chat, tmp_path, wrapped):
     start, lora = chat
     corpus = asked_pages.corpus(tmp_path / "data", members=2, heldout=1, public=1, recipe=TrainingRecipe(epochs=1))
     folder = Blocking().train(corpus, lora, tmp_path / "out", device="cpu", progress=SILENT).model
@@ -156,9 +152,7 @@ def test_chat_models_are_blocked_with_the_adapter_that_they_have(
     assert load_answering(again).card.parameters == load_answering(start).card.parameters
 
 
-def test_a_countermeasure_trains_an_audited_adapter_anew_from_its_base(
-    chat: tuple[Path, Path], tmp_path: Path, wrapped: list[Any]
-) -> None:
+def test_a_countermeasure_trains_an_audited_adapter_anew_from_its_base(chat, tmp_path, wrapped):
     start, lora = chat
     asked_pages.corpus(tmp_path / "data", members=2, heldout=1, public=1, recipe=TrainingRecipe(epochs=1))
     options = ScanOptions(lora, tmp_path / "data", tmp_path / "out", references={"pretrained": [start]}, device="cpu")
@@ -170,9 +164,7 @@ def test_a_countermeasure_trains_an_audited_adapter_anew_from_its_base(
         apply(Blocking(), replace(options, references={"pretrained": [other]}), tmp_path / "out" / "x", 0, SILENT)
 
 
-def test_the_base_of_an_adapter_is_the_pretrained_reference_and_in_memory_once(
-    base: Path, chat: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_the_base_of_an_adapter_is_the_pretrained_reference_and_in_memory_once(base, chat, tmp_path):
     from transformers import BertForMaskedLM
 
     with quiet():
@@ -208,7 +200,7 @@ def queries_of(opened: ScanSetup) -> list[Any]:
     return [MaskedLoss(page, (1, 2)) for page in map(opened.target.encode, documents) if page is not None]
 
 
-def test_training_says_which_base_is_missing(adapter: Path, tmp_path: Path) -> None:
+def test_training_says_which_base_is_missing(adapter, tmp_path):
     corpus = load_corpus(tiny.corpus(tmp_path / "data"))
     settings, lost = json.loads((adapter / "adapter_config.json").read_text()), tmp_path / "lost"
     lost.mkdir()
@@ -218,7 +210,7 @@ def test_training_says_which_base_is_missing(adapter: Path, tmp_path: Path) -> N
         train_baseline(lost, corpus, tmp_path / "out", recipe=RECIPE)
 
 
-def test_the_audited_adapter_itself_is_no_baseline_merged_or_not(adapter: Path, base: Path, tmp_path: Path) -> None:
+def test_the_audited_adapter_itself_is_no_baseline_merged_or_not(adapter, base, tmp_path):
     data, merged = tiny.corpus(tmp_path / "data"), tmp_path / "merged"
     load(adapter, labels=tiny.LABELS).model.save_pretrained(merged)
     tiny.tokenizer().save_pretrained(merged)

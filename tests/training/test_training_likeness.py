@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import asked_pages
 import pytest
@@ -59,23 +58,21 @@ NOISY = [
 
 
 @pytest.mark.parametrize(("sample", "role", "noise"), NOISY)
-def test_a_reference_that_is_the_target_with_noise_is_refused(
-    sample: str, role: str, noise: float | str, tmp_path: Path
-) -> None:
+def test_a_reference_that_is_the_target_with_noise_is_refused(sample, role, noise, tmp_path):
     copy = noisy(SAMPLES / sample / "model", tmp_path / "copy", noise)
     name = "baseline-0" if role == "baselines" else role
     with pytest.raises(TargetError, match=rf"reference {name}: .* is the target itself but for noise"):
         opened(sample, **{role: copy})
 
 
-def test_where_the_guard_ends(tmp_path: Path) -> None:
+def test_where_the_guard_ends(tmp_path):
     """Without its start a baseline cannot be told from the target with noise of one part in 100."""
     copy = noisy(SAMPLES / "letters" / "model", tmp_path / "copy", 1e-2)
     assert [card.role for card in opened("letters", baselines=copy).prepared.same_kind] == ["baseline-0"]
 
 
 @table("sample, reference")
-def test_true_references_are_far_away(sample: str, reference: str) -> None:
+def test_true_references_are_far_away(sample, reference):
     folder = SAMPLES / sample
     distance = distance_of_weights(folder / "model", folder / "data" / "references" / reference)
     assert distance is not None
@@ -83,9 +80,7 @@ def test_true_references_are_far_away(sample: str, reference: str) -> None:
 
 
 @pytest.mark.parametrize("learning_rate", [5e-5, 1e-3])
-def test_one_epoch_is_enough_to_be_told_from_what_a_model_was_trained_from(
-    learning_rate: float, tmp_path: Path
-) -> None:
+def test_one_epoch_is_enough_to_be_told_from_what_a_model_was_trained_from(learning_rate, tmp_path):
     corpus = asked_pages.corpus(tmp_path / "data", members=16, heldout=2, public=16)
     start = asked_pages.donut(tmp_path / "start")
     recipe = AnsweringRecipe(epochs=1, learning_rate=learning_rate, batch_size=4)
@@ -98,7 +93,7 @@ def test_one_epoch_is_enough_to_be_told_from_what_a_model_was_trained_from(
     refuse_a_near_copy("pretrained", start, trained, distance, models, corpus, None)
 
 
-def test_models_of_another_form_are_not_compared(checkpoints: Any) -> None:
+def test_models_of_another_form_are_not_compared(checkpoints):
     tagger, masked = checkpoints("layoutlm", "token-classification"), checkpoints("layoutlm", "mlm")
     assert distance_of_weights(tagger, masked.parent / "nothing") is None
     assert distance_of_weights(masked, SAMPLES / "letters" / "model") is None

@@ -1,14 +1,13 @@
 """The baseline of a model that names intents and slots, by the command that trains all baselines."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import nlu_models
 import pytest
 from commands import docaudit
 
 from audit.corpus import manifest
-from audit.corpus.documents import Corpus, Manifest, Membership, Task, TrainingRecipe
+from audit.corpus.documents import Manifest, Membership, Task, TrainingRecipe
 from audit.errors import TargetError
 from audit.extensions.papers.utterance_target import load_nlu
 from audit.extensions.papers.utterance_training import OPENER, NluRecipe, fit_nlu
@@ -23,7 +22,7 @@ RECIPE = TrainingRecipe(epochs=25, batch_size=4, learning_rate=1e-2)
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+def data(tmp_path_factory):
     """Members with all three intents; no public utterance has the intent "Pin"."""
     members = nlu_models.documents()
     others = [nlu_models.play(f"public{number}", name, "public") for number, name in enumerate(("ann lee", "bo", "cy"))]
@@ -36,7 +35,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 
 @pytest.fixture(scope="module")
-def model(data: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     recipe = NluRecipe(epochs=25, batch_size=4, learning_rate=1e-2, embedding_size=12, hidden_size=8)
     recipe = replace(recipe, character_layer=True, state_dropout=0.1)
@@ -44,7 +43,7 @@ def model(data: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_an_owner_trains_it_with_the_command_and_scans_with_it(data: Corpus, model: Path, tmp_path: Path) -> None:
+def test_an_owner_trains_it_with_the_command_and_scans_with_it(data, model, tmp_path):
     arguments = ["references", str(data.root), str(model), "--train", "baselines", "--out", str(tmp_path)]
     assert docaudit(*arguments, "--device", "cpu").exit_code == 0
     (folder,) = tmp_path.glob("baselines/baseline-*")
@@ -62,9 +61,7 @@ def test_an_owner_trains_it_with_the_command_and_scans_with_it(data: Corpus, mod
     assert [reference.role for reference in opened.prepared.same_kind] == ["baseline-0"]
 
 
-def test_it_sees_as_many_utterances_as_the_audited_model_and_only_public_ones(
-    data: Corpus, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_sees_as_many_utterances_as_the_audited_model_and_only_public_ones(data, model, tmp_path, monkeypatch):
     seen = []
     noted = replace(OPENER, train=lambda _, documents, recipe, *__, half: seen.append((documents, recipe, half)))
     monkeypatch.setattr(retrain, "trainer_of", lambda _: noted)
@@ -75,6 +72,6 @@ def test_it_sees_as_many_utterances_as_the_audited_model_and_only_public_ones(
     assert (recipe.epochs, recipe.batch_size, recipe.learning_rate, recipe.seed, half) == (25, 4, 1e-2, 3, False)
 
 
-def test_without_a_model_to_take_the_sizes_from_nothing_is_trained(data: Corpus, tmp_path: Path) -> None:
+def test_without_a_model_to_take_the_sizes_from_nothing_is_trained(data, tmp_path):
     with pytest.raises(TargetError, match="how large the audited model is"):
         train_baseline(None, data, tmp_path)

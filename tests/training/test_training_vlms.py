@@ -1,15 +1,13 @@
 """Fine-tuning of image-text-to-text models: in turns, with a suffix, with an encoder; what is taught is learnt."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import asked_pages
 import pytest
 import torch
 from vlm_zoo import ZOO
 
-from audit.corpus.documents import Corpus, TrainingRecipe
+from audit.corpus.documents import TrainingRecipe
 from audit.references.retrain import Retraining, recipe_for, retrain
 from audit.references.trainer import samples_of
 from audit.targets.answering.loading import load_answering
@@ -17,14 +15,12 @@ from audit.targets.interface import AnswerLoss
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+def pages(tmp_path_factory):
     return asked_pages.corpus(tmp_path_factory.mktemp("pages") / "data")
 
 
 @pytest.mark.parametrize("family", ["idefics3", "qwen2_5_vl", "paligemma", "florence2"])
-def test_a_baseline_learns_its_pages_and_is_saved_with_its_processor(
-    family: str, pages: Corpus, vlms: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_baseline_learns_its_pages_and_is_saved_with_its_processor(family, pages, vlms, tmp_path):
     prompt = ZOO[family].prompt
     given = TrainingRecipe(epochs=12, batch_size=4, learning_rate=1e-2, prompt=prompt)
     corpus = replace(pages, manifest=replace(pages.manifest, recipe=given))
@@ -37,7 +33,7 @@ def test_a_baseline_learns_its_pages_and_is_saved_with_its_processor(
     assert after.card.sha256 != before.card.sha256
 
 
-def test_a_recipes_system_turn_is_trained_with(vlms: Callable[[str], Path], pages: Corpus, tmp_path: Path) -> None:
+def test_a_recipes_system_turn_is_trained_with(vlms, pages, tmp_path):
     given = TrainingRecipe(epochs=3, batch_size=4, learning_rate=1e-3, system="Read the bill.")
     plain, weights = replace(given, system=None), []
     for number, recipe in enumerate((given, plain)):
