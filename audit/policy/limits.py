@@ -205,8 +205,8 @@ def contradiction(record: AuditRecord) -> str | None:
     """Return why the guarantee that the target's training claims cannot be true; None where nothing shows it.
 
     Of the planted secrets whose coins were guessed, so many right ones have a probability under any guarantee
-    (Steinke et al. 2023). The guarantee to one unit is first turned into that to all copies of a secret together, and
-    the guesses are held against its own epsilon and delta: the bound of the record is at another delta.
+    (`curve_p`). The guarantee to one unit is first turned into that to all copies of a secret together, and the guesses
+    are held against its whole curve: the bound of the record is at another delta.
 
     Args:
         record: of a scan; without a guarantee nothing is contradicted.
@@ -246,10 +246,9 @@ def _of_secrets(record: AuditRecord, card: PrivacyCard) -> str | None:
     group = copies if card.unit == "document" else REPLACED
     promised = Guarantee(card.epsilon, card.delta, card.curve).of_group(group)
     # numpy takes as long to import as the rest of a verdict, and only a claimed guarantee needs it.
-    from audit.stats.p_values import guessing_p
+    from audit.stats.p_values import curve_p
 
-    chances = [guessing_p(*counts, epsilon=epsilon, delta=delta) for epsilon, delta in promised.points if delta < 1]
-    if canaries.stage.spent(min(chances, default=1.0)) >= 1 - bound.level:
+    if canaries.stage.spent(curve_p(*counts, promised.points)) >= 1 - bound.level:
         return None
     together = "" if group == 1 else TEXTS["of_group"].format(promised=promised, group=group)
     return TEXTS["secrets_guessed"].format(card=card, together=together, counts=counts, level=100 * bound.level)

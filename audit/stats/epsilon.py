@@ -29,9 +29,8 @@ class EpsilonBound:
     """The result of one run.
 
     Attributes:
-        low: epsilon is at least this, at `confidence`; 0: nothing shown.
+        low: epsilon is at least this, at `CONFIDENCE`; 0: nothing shown.
         delta: at which the bound holds.
-        confidence: one-sided, in (0, 1).
         n_guesses: coins that were guessed.
         n_right: guesses that were right.
         n_canaries: with those that the number of guesses was chosen on.
@@ -41,7 +40,6 @@ class EpsilonBound:
 
     low: float
     delta: float
-    confidence: float
     n_guesses: int
     n_right: int
     n_canaries: int
@@ -78,9 +76,8 @@ def epsilon_bound(
         raise ValueError("every canary needs one score and one coin, true or false")
     if np.isnan(values).any():
         raise ValueError("a score that is not a number cannot be ranked")
-    _in_range(delta, CONFIDENCE)
     n = values.size
-    if not _can_show(n, delta, CONFIDENCE):
+    if not _can_show(n, delta):
         return None
     if not perhaps_fair(n_included := int(included.sum()), n):
         raise ValueError(f"{n_included} of {n} canaries are included: not by independent fair coins")
@@ -91,25 +88,21 @@ def epsilon_bound(
     right = int(np.sum(guesses == included[second][guessed]))
     low = lower_bound(second.size, guessed.size, right, delta=delta)
     cap = lower_bound(second.size, second.size, second.size, delta=delta)
-    return EpsilonBound(low, delta, CONFIDENCE, guessed.size, right, n, second.size, cap)
+    return EpsilonBound(low, delta, guessed.size, right, n, second.size, cap)
 
 
-def lower_bound(
-    n_canaries: int, n_guesses: int, n_right: int, *, delta: float = 0.0, confidence: float = CONFIDENCE
-) -> float:
-    """Compute the largest epsilon whose `guessing_p` is at most 1 - confidence; 0 where there is none.
+def lower_bound(n_canaries: int, n_guesses: int, n_right: int, *, delta: float = 0.0) -> float:
+    """Compute the largest epsilon whose `guessing_p` is at most 1 - `CONFIDENCE`; 0 where there is none.
 
     At delta 0 the odds of the lower Clopper-Pearson bound on the share of right guesses, as a logarithm.
 
     Raises:
-        ValueError: counts, delta or confidence out of range.
+        ValueError: counts or delta out of range.
     """
     from scipy.optimize import brentq
 
-    _in_range(delta, confidence)
-
     def excess(epsilon: float) -> float:
-        return guessing_p(n_canaries, n_guesses, n_right, epsilon=epsilon, delta=delta) - (1 - confidence)
+        return guessing_p(n_canaries, n_guesses, n_right, epsilon=epsilon, delta=delta) - (1 - CONFIDENCE)
 
     if excess(0.0) >= 0:
         return 0.0
@@ -119,31 +112,22 @@ def lower_bound(
     return float(brentq(excess, 0.0, high, xtol=1e-9))
 
 
-def needed_canaries(delta: float = 0.0, confidence: float = CONFIDENCE) -> int:
+def needed_canaries(delta: float = 0.0) -> int:
     """Find the fewest canaries, half of them to choose the number of guesses, that can show an epsilon.
 
     Raises:
-        ValueError: delta or confidence is out of range, or no number of canaries is enough at this delta.
+        ValueError: delta is out of range, or no number of canaries is enough at this delta.
     """
-    _in_range(delta, confidence)
     for n in range(2, MANY):
-        if _can_show(n, delta, confidence):
+        if _can_show(n, delta):
             return n
     raise ValueError(f"no number of canaries shows an epsilon at delta {delta:g}")
 
 
-def _in_range(delta: float, confidence: float) -> None:
-    """Refuse what is no delta or no confidence."""
-    if not 0 <= delta < 1:
-        raise ValueError("delta must lie in [0, 1)")
-    if not 0.5 < confidence < 1:
-        raise ValueError("confidence must lie between 0.5 and 1")
-
-
-def _can_show(n: int, delta: float, confidence: float) -> bool:
+def _can_show(n: int, delta: float) -> bool:
     """Test whether all right guesses on the second half of so many canaries would show an epsilon."""
     evaluated = n - n // 2
-    return n >= 2 and guessing_p(evaluated, evaluated, evaluated, epsilon=0.0, delta=delta) < 1 - confidence
+    return n >= 2 and guessing_p(evaluated, evaluated, evaluated, epsilon=0.0, delta=delta) < 1 - CONFIDENCE
 
 
 def perhaps_fair(n_included: int, n: int) -> bool:

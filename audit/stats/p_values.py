@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    from audit.arrays import Floats
+from audit.stats.dp_bounds import LARGEST, Point
 
 Key = TypeVar("Key")
+HALVINGS = 30
+"""Of the interval that holds a probability: what is left is less than any level."""
 
 
 def holm(p_values: Mapping[Key, float | None], weights: Mapping[Key, float] | None = None) -> dict[Key, float]:
@@ -45,29 +46,56 @@ def guessing_p(n_canaries: int, n_guesses: int, n_right: int, *, epsilon: float,
         n_guesses: in 1..n_canaries.
         n_right: in 0..n_guesses.
         epsilon: at least 0.
-        delta: in [0, 1).
+        delta: in [0, 1].
+
+    Raises:
+        ValueError: counts or delta out of range.
+    """
+    import numpy as np  # takes as long to import as the rest of a verdict, and only a claimed guarantee needs it
+
+    if not 0 <= delta <= 1:
+        raise ValueError("delta must lie in [0, 1]")
+    if not 0 <= n_right <= n_guesses <= n_canaries or n_guesses < 1:
+        raise ValueError("right guesses are among the guesses, and these among the canaries")
+    logs, right = np.append(0.0, np.cumsum(np.log(np.arange(1, n_guesses + 1)))), np.arange(n_guesses + 1)
+    wrong, ways = n_guesses - right, logs[-1] - logs - logs[::-1]
+    chances = np.exp(ways - right * np.logaddexp(0, -epsilon) - wrong * np.logaddexp(0, epsilon))
+    steepest = np.max(np.cumsum(chances[:n_right][::-1]) / np.arange(1, n_right + 1), initial=0.0)
+    return min(1.0, float(chances[n_right:].sum() + 2 * n_canaries * delta * steepest))
+
+
+def curve_p(n_canaries: int, n_guesses: int, n_right: int, points: Sequence[Point]) -> float:
+    """Compute a bound on the probability of so many right guesses under a whole privacy curve.
+
+    A coin that is flipped makes a right guess wrong. So the curve, which bounds a true-positive by a false-positive
+    rate, bounds R(i + 1) by W(i). R(i) is the mean of right guesses / m, and W(i) that of wrong ones / m, both over the
+    outcomes of i right guesses or more (Mahloujifar, Melis & Chaudhuri 2025, theorem 3.2). The largest chance that fits
+    at every i is found by halving, from the least `guessing_p` of a point downwards: both bound the same probability.
+
+    Args:
+        n_canaries: m, see `guessing_p`.
+        n_guesses: likewise; they may be chosen by what the model gives.
+        n_right: likewise.
+        points: epsilons and deltas that hold at once, at least one.
 
     Raises:
         ValueError: counts out of range.
     """
-    import numpy as np  # takes as long to import as the rest of a verdict, and only a claimed guarantee needs it
-
-    if not 0 <= n_right <= n_guesses <= n_canaries or n_guesses < 1:
-        raise ValueError("right guesses are among the guesses, and these among the canaries")
-    chances = _binomial(n_guesses, epsilon)
-    tail = min(1.0, float(chances[n_right:].sum()))
-    if delta == 0 or n_right == 0:
-        return tail
-    between = np.cumsum(chances[:n_right][::-1])
-    return min(1.0, tail + 2 * n_canaries * delta * float(np.max(between / np.arange(1, n_right + 1))))
-
-
-def _binomial(n: int, epsilon: float) -> Floats:
-    """Compute the binomial probability of each number of right guesses, shape (n + 1,), share e^eps / (1 + e^eps)."""
     import numpy as np
 
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    right = np.arange(n + 1)
-    ways = logs[n] - logs - logs[::-1]
-    chances: Floats = np.exp(ways - right * np.logaddexp(0, -epsilon) - (n - right) * np.logaddexp(0, epsilon))
-    return chances
+    odds, deltas = np.exp([min(epsilon, LARGEST) for epsilon, _ in points]), np.array([delta for _, delta in points])
+
+    def fits(chance: float) -> bool:
+        right, wrong = chance * n_right / n_canaries, chance * (n_guesses - n_right) / n_canaries
+        for i in reversed(range(n_right)):
+            needed = float(np.maximum((right - deltas) / odds, 1 - deltas - (1 - right) * odds).max())
+            if needed <= wrong or right + wrong > n_guesses / n_canaries:
+                break
+            right, wrong = right + i / (n_guesses - i) * (needed - wrong), needed
+        return right + wrong <= n_guesses / n_canaries
+
+    low, high = 0.0, min(guessing_p(n_canaries, n_guesses, n_right, epsilon=e, delta=d) for e, d in points)
+    for _ in range(0 if fits(high) else HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return high

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
+from scipy.optimize import brentq, linprog
 from scipy.special import expit, logit
 from scipy.stats import binom, norm
 
 from audit.stats.epsilon import epsilon_bound, lower_bound, needed_canaries
 from audit.stats.intervals import clopper_pearson
-from audit.stats.p_values import guessing_p
-from benchmarks.epsilon_calibration import gaussian_delta
+from audit.stats.p_values import curve_p, guessing_p
+from benchmarks.epsilon_calibration import deviation, gaussian_delta
 
 DETERMINISTIC = settings(max_examples=60, deadline=None, derandomize=True)
 COUNTS = st.integers(1, 80).flatmap(
@@ -58,7 +59,6 @@ def test_the_bound_rises_with_right_guesses_and_falls_with_delta_and_with_canari
         assert lower_bound(m, r, v + 1, delta=delta) >= low - 1e-7
     assert lower_bound(m, r, v, delta=2 * delta + 1e-6) <= low + 1e-7
     assert lower_bound(m + 10, r, v, delta=delta) <= low + 1e-7
-    assert lower_bound(m, r, v, delta=delta, confidence=0.99) <= low + 1e-7
 
 
 @DETERMINISTIC
@@ -69,6 +69,68 @@ def test_p_is_the_tail_plus_the_steepest_step_below_it(counts, epsilon, delta):
     steepest = max((masses[v - i : v].sum() / i for i in range(1, v + 1)), default=0.0)
     expected = min(1.0, masses[v:].sum() + 2 * m * delta * steepest)
     assert guessing_p(m, r, v, epsilon=epsilon, delta=delta) == pytest.approx(expected)
+    assert curve_p(m, r, v, [(epsilon, delta), (600.0, 0.0)]) <= expected + 1e-9
+
+
+def likeliest(n_canaries, rules, points):
+    """The largest chance that any mechanism under a curve rejects: which rule holds may follow from what it gives.
+
+    Variables are the probabilities of so many right guesses under each rule, and how far each exceeds, per canary, what
+    a flipped coin allows: in sum no more than delta at any point, by linear programming.
+    """
+    sizes = [n_guesses + 1 for n_guesses, _ in rules]
+    total, excess = sum(sizes), sum(sizes) - len(sizes)
+    gain, loss = (np.zeros((excess, total)) for _ in range(2))
+    row = first = 0
+    for n_guesses, _ in rules:
+        for right in range(1, n_guesses + 1):
+            gain[row, first + right] = right / n_canaries
+            loss[row, first + right - 1] = (n_guesses - right + 1) / n_canaries
+            row += 1
+        first += n_guesses + 1
+    upper = np.hstack([np.vstack([gain - math.exp(e) * loss for e, _ in points]), -np.eye(len(points) * excess)])
+    sums = np.hstack([np.zeros((len(points), total)), np.kron(np.eye(len(points)), np.ones(excess))])
+    rejected = np.concatenate([np.arange(n + 1) >= least for n, least in rules] + [np.zeros(len(points) * excess)])
+    limits = np.append(np.zeros(len(upper)), [delta for _, delta in points])
+    equal = np.append(np.ones(total), np.zeros(len(points) * excess))[None]
+    return -linprog(-rejected, np.vstack([upper, sums]), limits, equal, [1]).fun
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_no_mechanism_under_a_curve_rejects_it_more_often_than_it_may_even_where_it_chooses_the_number_of_guesses(
+    epsilon,
+):
+    points, rules = gaussian_points(epsilon), []
+    for n_guesses in (6, 12, 20, 30):
+        p_values = [curve_p(30, n_guesses, right, points) for right in range(n_guesses + 1)]
+        assert p_values == sorted(p_values, reverse=True)
+        if p_values[-1] <= 0.05:
+            rules.append((n_guesses, int(np.argmax(np.array(p_values) <= 0.05))))
+            assert 0.6 * p_values[rules[-1][1]] < likeliest(30, rules[-1:], points) < p_values[rules[-1][1]] + 1e-6
+    assert len(rules) > 1
+    assert likeliest(30, rules, points) < 0.05
+
+
+def gaussian_points(epsilon, delta=1e-5):
+    """Points of the curve of the Gaussian mechanism that gives this epsilon."""
+    mu = brentq(lambda mu: gaussian_delta(epsilon, mu) - delta, 1e-3, 20)
+    return [(float(one), gaussian_delta(one, mu)) for one in np.linspace(0, 1.2 * epsilon, 20)]
+
+
+def test_a_curve_is_refuted_where_none_of_its_points_is():
+    points = gaussian_points(4.0)
+    assert min(guessing_p(500, 250, 238, epsilon=epsilon, delta=delta) for epsilon, delta in points) > 0.25
+    assert curve_p(500, 250, 238, points) == pytest.approx(0.0195, abs=1e-3)
+
+
+def test_the_true_curve_of_a_mechanism_is_refuted_as_rarely_as_a_test_may():
+    refuted, points = 0, gaussian_points(2.0)
+    for seed in range(100):
+        rng = np.random.default_rng([seed, 1])
+        coins = coins_of(rng, 100)
+        found = epsilon_bound(coins + rng.normal(0, deviation(2.0, 1e-5), 100), coins, rng)
+        refuted += curve_p(found.n_evaluated, found.n_guesses, found.n_right, points) <= 0.05
+    assert refuted <= 0.05 * 100 + 2.33 * (0.05 * 0.95 * 100) ** 0.5
 
 
 @pytest.mark.parametrize("delta", [0.01, 0.05])
@@ -132,7 +194,7 @@ def test_the_counts_and_the_cap_are_stated():
     found = epsilon_bound(coins.astype(float), coins, rng)
     assert (found.n_canaries, found.n_evaluated, found.n_guesses, found.n_right) == (65, 33, 33, 33)
     assert found.low == found.cap == lower_bound(33, 33, 33)
-    assert (found.delta, found.confidence) == (0.0, 0.95)
+    assert found.delta == 0
 
 
 def test_scores_that_rank_excluded_canaries_higher_show_nothing():
@@ -168,7 +230,6 @@ def test_too_few_canaries_show_nothing_and_the_number_that_would_is_told():
     assert epsilon_bound(np.arange(8.0), coins[:8], rng) is None
     assert epsilon_bound(np.arange(9.0), coins[:9], rng) is not None
     assert epsilon_bound([], np.zeros(0, bool), rng) is None
-    assert needed_canaries(confidence=0.99) == 13
     with pytest.raises(ValueError, match="no number of canaries"):
         needed_canaries(delta=0.02)
 
@@ -187,7 +248,7 @@ def test_an_exact_half_is_possible_and_what_no_fair_coins_give_is_refused():
         (np.zeros(20), np.zeros(20, int), {}, "one score and one coin"),
         (np.zeros((20, 1)), np.zeros((20, 1), bool), {}, "one score and one coin"),
         ([math.nan] * 20, np.zeros(20, bool), {}, "not a number"),
-        (np.zeros(20), np.zeros(20, bool), {"delta": 1.0}, "delta"),
+        (np.zeros(20), np.zeros(20, bool), {"delta": 1.1}, "delta"),
         (np.zeros(20), np.zeros(20, bool), {"delta": -1e-5}, "delta"),
     ],
 )
@@ -200,11 +261,6 @@ def test_what_cannot_be_bounded_is_refused(scores, coins, options, message):
 def test_counts_that_contradict_each_other_are_refused(counts):
     with pytest.raises(ValueError, match="among"):
         lower_bound(*counts)
-
-
-def test_a_confidence_out_of_range_is_refused():
-    with pytest.raises(ValueError, match="confidence"):
-        lower_bound(10, 5, 4, confidence=1.0)
 
 
 @pytest.mark.parametrize(("epsilon", "mu"), [(0.0, 1.0), (0.5, 0.3), (2.0, 1.0), (4.0, 3.0)])

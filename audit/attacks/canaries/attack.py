@@ -32,7 +32,7 @@ from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.measurements import Check, Count, Diagnostic, Estimate, Measurement, Unresolved
 from audit.record import Reason, Result
-from audit.stats.epsilon import epsilon_bound, needed_canaries, perhaps_fair
+from audit.stats.epsilon import CONFIDENCE, epsilon_bound, needed_canaries, perhaps_fair
 from audit.stats.p_values import guessing_p
 from audit.targets.interface import BestLinks, Target, TrainingLoss
 
@@ -296,7 +296,7 @@ def measure_privacy(
     names = ("epsilon: evaluated", "epsilon: guessed", "epsilon: right")
     guesses = dict(zip(names, (bound.n_evaluated, bound.n_guesses, bound.n_right), strict=True))
     return Privacy(
-        Estimate(EPSILON, low, low, high, n, measures.UNIT, n, method, 0.0, "chance", bound.confidence),
+        Estimate(EPSILON, low, low, high, n, measures.UNIT, n, method, 0.0, "chance", CONFIDENCE),
         text_of("canaries").count(guesses),
         (
             Diagnostic("epsilon_delta", bound.delta, "delta at which the bound on epsilon holds"),
