@@ -33,10 +33,11 @@ def main() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from audit.cli import console, stopping
     from audit.cli.commands import make_app
+    from audit.cli.console.terminal import guard_streams
     from audit.errors import DocauditError
 
     with stopping.ended_by_signals():
-        console.guard_streams()
+        guard_streams()
         try:
             make_app(called)()
         except DocauditError as error:  # of what Typer prints itself, as the help

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
@@ -134,6 +135,7 @@ def show(
     if outputs.printed == "text":
         in_words()
     elif outputs.printed in drawn:
-        console.emit(drawn[outputs.printed])
+        sys.stdout.buffer.write(drawn[outputs.printed].encode())  # as it is, in UTF-8
+        sys.stdout.flush()
     console.warn(*warnings)
     return verdict.exit_code

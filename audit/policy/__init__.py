@@ -5,34 +5,3 @@ from audit.policy.limits import Demand, Gap, Limit, Policy, Waiver, contradictio
 from audit.policy.reading import MetricRules, PolicyIdentity, check_limits, check_made, check_names, load, path_of
 from audit.policy.verdict import STAGES, evaluate, finished_on, is_sure, p_of_all, today
 from audit.record import SIGNIFICANCE
-
-__all__ = [
-    "EXIT_CODES",
-    "SIGNIFICANCE",
-    "STAGES",
-    "Cause",
-    "Counts",
-    "Decision",
-    "Demand",
-    "Gap",
-    "Limit",
-    "MetricRules",
-    "Outcome",
-    "Overall",
-    "Policy",
-    "PolicyIdentity",
-    "RegisteredWaiver",
-    "Verdict",
-    "Waiver",
-    "check_limits",
-    "check_made",
-    "check_names",
-    "contradiction",
-    "evaluate",
-    "finished_on",
-    "is_sure",
-    "load",
-    "p_of_all",
-    "path_of",
-    "today",
-]

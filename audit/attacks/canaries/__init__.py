@@ -1,5 +1,3 @@
 """Canaries: can planted secrets be read back out of the model? (methods.md#canaries)."""
 
 from audit.attacks.canaries.attack import Canaries
-
-__all__ = ["Canaries"]

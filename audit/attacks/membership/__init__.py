@@ -1,5 +1,3 @@
 """Document membership: was this document trained on? (methods.md#document-membership)."""
 
 from audit.attacks.membership.attack import MembershipInference
-
-__all__ = ["MembershipInference"]

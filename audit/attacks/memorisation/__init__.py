@@ -1,5 +1,3 @@
 """Memorisation of question-answering models: what they answer when the answer is gone (Pinto et al. 2024)."""
 
 from audit.attacks.memorisation.attack import Memorisation
-
-__all__ = ["Memorisation"]

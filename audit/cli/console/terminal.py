@@ -113,12 +113,6 @@ def write(text: str) -> None:
     make_console().out("\n".join(map(printable, text.splitlines())), highlight=False)
 
 
-def emit(text: str) -> None:
-    """Print a text as it is on standard output, in UTF-8."""
-    sys.stdout.buffer.write(text.encode())
-    sys.stdout.flush()
-
-
 def show_commands(title: str, commands: Iterable[str], indent: int = 2) -> None:
     """Print commands behind blanks; one that is folded can be copied, as its lines end as a shell wants."""
     if title:
