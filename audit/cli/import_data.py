@@ -46,8 +46,7 @@ Columns = Annotated[
     str | None, typer.Option(metavar="MEANING=NAME,...", help=HELP["import.columns"], show_default="by their names")
 ]
 Ocr = Annotated[
-    str | None,
-    typer.Option(metavar="LANGUAGE", help=HELP["import.ocr"], show_default="eng where fields need words"),
+    str | None, typer.Option(metavar="LANGUAGE", help=HELP["import.ocr"], show_default="eng where fields need words")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help=HELP["import.overwrite"])]
 
@@ -275,12 +274,7 @@ def _stated_rule(members: Path | None, heldout: Path | None, heldout_from: Path 
 
 
 def _shares(
-    rule: Rule,
-    member: float | None = None,
-    heldout: float | None = None,
-    public: float | None = None,
-    *,
-    file: bool,
+    rule: Rule, member: float | None = None, heldout: float | None = None, public: float | None = None, *, file: bool
 ) -> dict[Split, float]:
     """Return the shares of the splits; with a `file` of held-out documents the others are public."""
     kept = public if public is not None else float(file)

@@ -91,10 +91,7 @@ def _describe_time(seconds: tuple[float, float] | None) -> str:
     return "" if seconds is None else f" ({console.duration(seconds[0])} to {console.duration(seconds[1])} here)"
 
 
-canary = typer.Typer(
-    help="Plant made-up secrets to test whether a model leaks them.",
-    no_args_is_help=True,
-)
+canary = typer.Typer(help="Plant made-up secrets to test whether a model leaks them.", no_args_is_help=True)
 
 
 @canary.callback()

@@ -232,10 +232,7 @@ def count_tests(limits: Sequence[Limit], result: Result) -> int:
 
 
 def is_sure(
-    limits: Sequence[Limit],
-    done: Sequence[Result],
-    checks: Callable[[], Sequence[Check]],
-    to_come: Callable[[], int],
+    limits: Sequence[Limit], done: Sequence[Result], checks: Callable[[], Sequence[Check]], to_come: Callable[[], int]
 ) -> bool:
     """Test whether all limits on an attack are exceeded for certain, whatever the attacks after it find.
 
