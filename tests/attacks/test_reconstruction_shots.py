@@ -106,7 +106,7 @@ def test_sharing_prefixes_changes_no_attempt(judged):
             self.rng, self.n_attempts = rng, n_attempts
 
         def attempt(self, _):
-            player = attack._attacker(judged, judged.target, page, field.positions)
+            player = attack._attacker(judged, page, field.positions)
             return (yield from reconstruct(player, SHIPPED, self.n_attempts, self.rng))
 
     (_, together) = next(drive(One(np.random.default_rng([7]), 8), [trial], 1))
