@@ -13,6 +13,7 @@ import torch
 import transformers
 from huggingface_hub.dataclasses import strict
 from torch import nn
+from transformers import initialization
 
 from audit.targets.encoders.families import Family, ImageInput, shares, thousandths
 from audit.targets.encoders.heads import HeadName
@@ -120,7 +121,7 @@ class _ImageEncoder:
         if isinstance(module, ImageProjection):
             # As large as fresh word embeddings, so that those of a text-and-layout model still count.
             std = self.config.initializer_range / module.in_features**0.5  # type: ignore[attr-defined]
-            transformers.initialization.normal_(module.weight, std=std)
+            initialization.normal_(module.weight, std=std)
 
     def visual_embeddings(self, pixel_values: torch.Tensor, bbox: torch.Tensor) -> torch.Tensor:
         """See `ImageBranch.forward`; `bbox` in the encoder's own units."""
