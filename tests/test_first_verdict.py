@@ -18,6 +18,7 @@ from audit.attacks.budget import halves, sample, side_of
 from audit.cli import console
 from audit.engine.interface import Trial
 from audit.engine.journal import Journal
+from audit.references import training
 from audit.report.answer import decides_most, findings
 from audit.workflows import planning
 
@@ -197,6 +198,25 @@ def test_references_are_found_or_made(data, checkpoints):
     table = docaudit("references", data, model).output
     assert "reconstruction" in table
     assert "can be trained" in flat(table)
+
+
+@pytest.mark.parametrize(("seconds", "made"), [(600.0, "baselines and splits"), (601.0, "baselines")])
+def test_split_models_are_made_unasked_where_that_takes_ten_minutes_at_most(
+    seconds, made, data, checkpoints, tmp_path, monkeypatch
+):
+    times = {"baselines": (1.0, 2.0), "splits": (9.0, seconds)}
+    monkeypatch.setattr(training, "time_references", lambda *_: times)
+    counts = []
+    for kind in ("train_baseline", "train_splits"):
+        monkeypatch.setattr(training, kind, lambda *_, count, **__: counts.append(count))
+    model = checkpoints("layoutlm", "token-classification", 2)
+    given = (data, model, "--reference", f"pretrained={checkpoints('layoutlm', 'mlm', 3)}")
+    assert by_name(docaudit("references", *given, "--json"))["splits"]["recommended"] == (seconds == 600)
+    assert ("recommended" in docaudit("references", *given).output) == (seconds == 600)
+    assert f"{made} made" in docaudit("references", *given, "--train", "--count", 3, "--out", tmp_path).output
+    assert counts == [3, 16][: len(counts)]
+    planned = docaudit("plan", data, "--model", model, *given[2:], "--budget", "quick").output
+    assert ("recommended" in planned) == (seconds == 600)
 
 
 @pytest.mark.parametrize("family", ["layoutlmv3", "lilt"])

@@ -119,6 +119,7 @@ OTHER_SAFE, OTHER_LEAKY = completed(SAFE, attack="membership"), completed(LEAKY,
 BOTH = (limit(), SECOND)
 METHODS = {"leak": ("leak", "leak.strong")}
 STRONGER, WIDER = replace(LEAKY, name="leak.strong"), estimate("leak.strong", 0.0, 0.06)
+SPLITS = (cards.ReferenceCard("split-0", "manifest", tiny.record().target),)
 OTHERS = tuple(normal(f"other{number}", 0.0, 0.01) for number in range(6))
 LIMITED = tuple(limit(one.name, max=0.5) for one in OTHERS)
 

@@ -16,6 +16,7 @@ from audit.cli import console, options
 from audit.cli.options import HELP
 from audit.errors import UsageError
 from audit.files import check_file, write_atomically
+from audit.references import recommends_splits
 
 if TYPE_CHECKING:
     from audit.workflows.plan import Cost, LimitPlan, Outlook, Plan, Resolution
@@ -72,7 +73,8 @@ def plan(
     console.show_table(*attacks_table(planned), spaced=False)
     times = [(name, *map(console.duration, own)) for name, own in planned.training.items()]
     trainings = [f"Training {name} takes {least} to {most} here." for name, least, most in times]
-    console.say(SIDES, "", conclusion(planned, detailed=verbose), *trainings)
+    advice = [HELP["references.recommended"]] if recommends_splits(planned.training) else []
+    console.say(SIDES, "", conclusion(planned, detailed=verbose), *trainings, *advice)
     if out is not None:
         write_atomically(out, as_json(planned))
 

@@ -85,6 +85,8 @@ def show_references(found: Sequence[ReferenceNeed]) -> None:
     for need in found:
         if need.how or need.seconds:
             console.say(f"{need.name}: {need.how or need.source}{_describe_time(need.seconds)}")
+        if need.recommended:
+            console.say(HELP["references.recommended"])
 
 
 def _describe_time(seconds: tuple[float, float] | None) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from audit.measurements import Estimate, Unresolved
 from audit.policy.checks import AGAIN, against_pass, fires, left_untried, too_much_unread, untried
 from audit.policy.decision import Cause, Decision
-from audit.policy.limits import TEXTS, Limit, Policy
+from audit.policy.limits import MEMBERSHIP, TEXTS, Limit, Policy
 from audit.record import AuditRecord, Result
 
 STRONGER = "use a stronger attacker: --budget full, or a better public model"
@@ -20,6 +20,7 @@ MORE_PROVIDERS = "audit more providers, as docaudit plan counts them"
 MORE_OF_THEM = "attack more values: --budget full"
 NO_HELDOUT = TEXTS["no_heldout"]
 STATE_RULE = TEXTS["state_rule"].format(more=MORE)
+SPLIT_MODELS = TEXTS["split_models"].format(more=MORE)
 ALL = "rerun without --documents, --time or --budget quick"
 ALL_STAGES = "rerun with --no-stages"
 TOO_FEW = "blind check is too weak"
@@ -113,7 +114,7 @@ def _cannot_exceed(record: AuditRecord, limit: Limit, result: Result, measured: 
 def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
     """Send for unseen documents where there are none, and for more only where all that the data set holds were tried.
 
-    What is unresolved knows its need.
+    What is unresolved knows its need. Where one reference was compared with, split models come before more documents.
     """
     result = record.completed.get(decision.limit.attack)
     if result is not None and result.stage.early and decision.outcome == "undecided":
@@ -122,9 +123,12 @@ def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
     if alone and decision.remedy in (MORE, ASK_ALIKE) and record.target.is_model:
         return replace(decision, remedy=NO_HELDOUT)
     more = decision.remedy in (MORE, MORE_PROVIDERS, MORE_OF_THEM) and decision.cause != "unresolved"
-    if not more or decision.about_text or not left_untried(record):
-        return decision
-    return replace(decision, remedy=ALL)
+    if more and not decision.about_text and left_untried(record):
+        return replace(decision, remedy=ALL)
+    single = not any(card.role.startswith("split") for card in record.references) and record.target.is_model
+    if single and (decision.limit.attack, decision.remedy, decision.cause) == (MEMBERSHIP, MORE, "wide"):
+        return replace(decision, remedy=SPLIT_MODELS)
+    return decision
 
 
 def over_limit(limit: Limit, methods: Mapping[str, Estimate]) -> Estimate | None:

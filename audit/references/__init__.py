@@ -3,6 +3,7 @@
 `TEXTS` is texts.toml: what is said where one is missing, and errors, which `wording` fills.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -10,4 +11,11 @@ from audit.files import table_beside
 from audit.targets import fill_text
 
 TEXTS: dict[str, Any] = table_beside(__file__, "texts.toml")
+SHORT = 600.0
+"""Seconds of training that all split models may take together, to be recommended."""
 wording = partial(fill_text, TEXTS["errors"])
+
+
+def recommends_splits(times: Mapping[str, tuple[float, float]]) -> bool:
+    """Test whether split models are quickly trained: by seconds of each training, at least and at most."""
+    return "splits" in times and times["splits"][1] <= SHORT

@@ -17,7 +17,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.engine.driver import LOCAL, make_engine
 from audit.engine.interface import SILENT, EngineSettings, Progress
-from audit.references import TEXTS, training
+from audit.references import TEXTS, recommends_splits, training
 from audit.references.load import REFERENCE_NAMES, advise_public_model, has_masked_head, may_propose, takes_public_model
 from audit.references.resolve import prepare
 from audit.targets.checkpoint.content import is_adapter
@@ -46,6 +46,7 @@ class ReferenceNeed:
         folders: its folders.
         how: the command, or what to give; empty for one that is there.
         seconds: that its training takes on this machine, at least and at most; None where that was not timed.
+        recommended: whether split models are trained unasked, as that is short.
     """
 
     name: str
@@ -56,6 +57,7 @@ class ReferenceNeed:
     folders: tuple[str, ...] = ()
     how: str = ""
     seconds: tuple[float, float] | None = None
+    recommended: bool = False
 
 
 Needs = tuple[ReferenceNeed, ...]
@@ -106,7 +108,7 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given)
     )
 
 
-def list_references(data_dir: Path, model_dir: Path, given: Given, device: str = "auto", timed: bool = True) -> Needs:
+def list_references(data_dir: Path, model_dir: Path, given: Given, device: str = "auto") -> Needs:
     """List the references that the attacks which apply to a model take.
 
     Args:
@@ -114,7 +116,6 @@ def list_references(data_dir: Path, model_dir: Path, given: Given, device: str =
         model_dir: the checkpoint to be audited.
         given: references.
         device: of the model.
-        timed: whether to estimate how long trainings take.
 
     Raises:
         DocauditError: a scan would refuse the model.
@@ -122,8 +123,9 @@ def list_references(data_dir: Path, model_dir: Path, given: Given, device: str =
     corpus = manifest.load(data_dir)
     checked = check_model(open_target(model_dir, corpus, given), corpus, STANDARD, device_named(device))
     needs = needs_of(checked, data_dir, model_dir, given)
-    times = _time(needs, checked, model_dir, given) if timed else {}
-    return tuple(replace(need, seconds=times.get(need.name)) for need in needs)
+    times = _time(needs, checked, model_dir, given)
+    short = {"splits"} if recommends_splits(times) else set()
+    return tuple(replace(one, seconds=times.get(one.name), recommended=one.name in short) for one in needs)
 
 
 def _time(needs: Needs, checked: CheckedModel, model_dir: Path, given: Given) -> dict[str, tuple[float, float]]:
@@ -227,9 +229,9 @@ def train_references(
         data_dir: the data set.
         model_dir: the audited checkpoint.
         given: references; training begins from pretrained, or with the settings of the audited adapter.
-        names: "baselines" or "splits"; none: the baselines that attacks take and nobody gave.
+        names: "baselines" or "splits"; none: those that attacks take and nobody gave, split models where recommended.
         out: gets a folder for each name.
-        count: models of each; None: 1 baseline, `training.N_SPLITS` split models.
+        count: models of each name, or baselines; None: 1 baseline. Split models: `training.N_SPLITS` unless named.
         seed: of the first baseline and of the draw of the splits; None: the recipe's, and 0.
         device: "auto", "cpu", "cuda" or "mps".
         engine: where split models are trained, as `make_engine` takes it.
@@ -244,14 +246,16 @@ def train_references(
     chosen = device_named(device)
     made = make_engine(engine, EngineSettings(width=1, threads=threads(), gpu=chosen == "cuda"))
     corpus = manifest.load(data_dir)
-    if not names:
-        needs = list_references(data_dir, model_dir, given, device, timed=False)
-        names = [need.name for need in needs if need.state == "can be trained" and need.name != "splits"]
+    named = bool(names)
+    if not named:
+        needs = list_references(data_dir, model_dir, given, device)
+        trainable = [need for need in needs if need.state == "can be trained"]
+        names = [need.name for need in trainable if need.name != "splits" or need.recommended]
     start, how = _training_start(model_dir, corpus, given), dict[str, Any](device=chosen, progress=progress)
     if "baselines" in names:
         training.train_baseline(start, corpus, out / "baselines", count=count or 1, seed=seed, **how)
     if "splits" in names:
-        how |= {"count": count or training.N_SPLITS, "seed": seed or 0, "engine": made}
+        how |= {"count": (named and count) or training.N_SPLITS, "seed": seed or 0, "engine": made}
         with closing(made):
             training.train_splits(start, corpus, out / "splits", **how)
     return {name: out / name for name in names}
