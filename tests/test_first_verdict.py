@@ -182,7 +182,7 @@ def by_name(result):
     return {one["name"]: one for one in json.loads(result.stdout)["references"]}
 
 
-def test_references_are_found_or_made(data, checkpoints):
+def test_references_are_found_or_made(data, checkpoints, tmp_path):
     model, public = checkpoints("layoutlm", "token-classification", 2), checkpoints("layoutlm", "mlm", 3)
     found = by_name(docaudit("references", data, model, "--json"))
     assert (found["auxiliary"]["state"], found["auxiliary"]["needed_by"]) == ("missing", ["reconstruction"])
@@ -193,6 +193,10 @@ def test_references_are_found_or_made(data, checkpoints):
     given = by_name(docaudit("references", data, model, "--json", "--reference", f"pretrained={public}"))
     assert given["auxiliary"]["state"] == "trained by the scan"
     assert 0 < given["auxiliary"]["seconds"][0] < given["auxiliary"]["seconds"][1]
+    assert given["baselines"]["seconds"][0] > 0
+    assert (given["splits"]["seconds"], given["splits"]["recommended"]) == (None, False)  # under ten members
+    enough = tiny.corpus(tmp_path / "data", members=10, heldout=1)
+    given = by_name(docaudit("references", enough, model, "--json", "--reference", f"pretrained={public}"))
     assert 0 < given["baselines"]["seconds"][0] < given["splits"]["seconds"][0]
     assert (given["pretrained"]["state"], given["pretrained"]["source"]) == ("there", "command line")
     table = docaudit("references", data, model).output

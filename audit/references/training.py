@@ -155,7 +155,9 @@ def time_references(
     with suppress(DocauditError):
         if {"baselines", "splits"} & {*names}:
             time = time_training(Retraining(recipe_for(corpus), device), start_of(corpus, start), corpus, SECONDS)
-            times = {"baselines": time.of(), "splits": time.of(N_SPLITS, 0.5)}
+            times["baselines"] = time.of()
+            divisible(corpus)
+            times["splits"] = time.of(N_SPLITS, 0.5)
     with suppress(DocauditError):
         if "auxiliary" in names:
             times["auxiliary"] = prepared().time_training(device, SECONDS)
@@ -188,6 +190,21 @@ def halves_of(n_units: int, count: int, seed: int) -> Bools:
             return drawn
 
 
+def divisible(corpus: Corpus) -> tuple[list[Document], list[list[int]]]:
+    """Return the members that make samples, and the places of each one and its copies among them.
+
+    Raises:
+        ManifestError: too few of them differ.
+    """
+    documents = [document for document in corpus.of("member") if n_samples(corpus, [document])]
+    copies: dict[Hashable, list[int]] = defaultdict(list)
+    for index, document in enumerate(documents):
+        copies[provenance.content_of(corpus, document)].append(index)
+    if len(copies) < MIN_DOCUMENTS:
+        raise ManifestError(*wording("too_few", n=len(copies), least=MIN_DOCUMENTS))
+    return documents, [*copies.values()]
+
+
 def plan(corpus: Corpus, how: Retraining, start: AnyFolder, count: int, seed: int) -> provenance.Splits:
     """Draw the members of each model; copies of one document are in the same models.
 
@@ -197,14 +214,9 @@ def plan(corpus: Corpus, how: Retraining, start: AnyFolder, count: int, seed: in
     """
     if count < 2 or count % 2:
         raise UsageError(f"{count} models: each document is to be in half of them", "give an even number of models")
-    copies: dict[Hashable, list[int]] = defaultdict(list)
-    documents = [document for document in corpus.of("member") if n_samples(corpus, [document])]
-    for index, document in enumerate(documents):
-        copies[provenance.content_of(corpus, document)].append(index)
-    if len(copies) < MIN_DOCUMENTS:
-        raise ManifestError(*wording("too_few", n=len(copies), least=MIN_DOCUMENTS))
+    documents, copies = divisible(corpus)
     drawn = np.empty((len(documents), count), bool)
-    for indices, row in zip(copies.values(), halves_of(len(copies), count, seed), strict=True):
+    for indices, row in zip(copies, halves_of(len(copies), count, seed), strict=True):
         drawn[indices] = row
     members = tuple(tuple(documents[index].id for index in np.flatnonzero(column)) for column in drawn.T)
     key = key_of([open_model(start, corpus).sha256, corpus.sha256, how.as_json(), members, __version__])
