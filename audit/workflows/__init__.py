@@ -1,1 +1,10 @@
 """The work of each command: a workflow takes options and returns what came of them; it prints nothing."""
+
+from audit.files import table_beside
+
+_TEXTS = table_beside(__file__, "texts.toml")
+
+
+def wording(key: str, /, **values: object) -> tuple[str, ...]:
+    """Return the problem and the hint of an error, with these values in their places."""
+    return tuple(text.format(**values) for text in _TEXTS[key])

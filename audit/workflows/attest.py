@@ -20,6 +20,7 @@ from audit.record import AuditRecord
 from audit.record import read as read_record
 from audit.report.files import NAMES, PDF_NAME
 from audit.report.leaks import unlimited, within
+from audit.workflows import wording
 from audit.workflows.gate import check_meaning, other_data, other_model, warn_unscanned
 
 RECORD = "record.json"
@@ -78,9 +79,7 @@ def state(folder: Path, record: AuditRecord, today: dt.date) -> Statement:
         DocauditError: the record declares no policy, or a file cannot be read.
     """
     if record.policy is None:
-        raise RecordError(
-            "the record declares no policy: an older version wrote it", "scan again: what was tried is not tried again"
-        )
+        raise RecordError(*wording("no_declared_policy"))
     policy = read_declared(record.policy)
     check_meaning(policy)
     verdict = policies.evaluate(record, policy, today)

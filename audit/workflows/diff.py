@@ -27,6 +27,7 @@ from audit.report.leaks import stopped_early
 from audit.report.scan_diff import WITHIN, Good, MetricChange, Outcome, ScanDiff, Side
 from audit.stats.p_values import holm
 from audit.stats.paired import UnitScores
+from audit.workflows import wording
 from audit.workflows.gate import gate_record, load_policy
 from audit.workflows.unit_scores import effect_of, measurement, read_scores
 
@@ -84,11 +85,8 @@ def _read_evidence(record: AuditRecord, evidence: Path, name: str) -> tuple[Scor
     """Read the values by unit of a scan, by attack and metric, and note for which attacks there are none."""
     found = {attack: read_scores(evidence, result) for attack, result in record.completed.items()}
     lacking = [attack for attack, scores in found.items() if scores is None]
-    note = (
-        f"{name} has no values of units in evidence/ for {', '.join(lacking)}. Both intervals are compared, which is "
-        "wider. Scan again into the same folder to pair them"
-    )
-    return {attack: scores for attack, scores in found.items() if scores is not None}, [note] if lacking else []
+    notes = [*wording("no_units", name=name, attacks=", ".join(lacking))] if lacking else []
+    return {attack: scores for attack, scores in found.items() if scores is not None}, notes
 
 
 def _of_attack(
@@ -335,10 +333,7 @@ def gate_against_baseline(
     record, verdict = gate_record(path, policy, model, data, no_model=no_model)
     chosen, earlier = load_policy(policy, complete=False), read_record(baseline)
     if earlier == record:
-        raise RecordError(
-            f"--baseline {baseline}: the baseline is the record itself, so there is no change to measure",
-            "give the record of an earlier scan, kept where the new one does not overwrite it",
-        )
+        raise RecordError(*wording("own_baseline", baseline=baseline))
     found = compare((earlier, record), (evidence_of(baseline), evidence_of(path)), chosen, progress)
     digest, old = hashlib.sha256(file_of(baseline).read_bytes()).hexdigest(), found.old
     limits = tuple(_limits(verdict.decisions, found))

@@ -33,6 +33,7 @@ from audit.report.remedies import QueryDefense
 from audit.targets import opening
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
 from audit.targets.checkpoint.folder import NumberFormat, Places, in_format, open_checkpoint, places_of
+from audit.workflows import wording
 from audit.workflows.setup import ScanSetup, defended_references, wrap_target
 
 
@@ -262,7 +263,7 @@ def open_journal(path: Path, fresh: bool, policy: str | None = None) -> OpenedJo
     begun = path.with_suffix(".begun")
     try:
         # Before it is opened: a torn last line is cut then.
-        newest = _written(path.stat().st_mtime) if path.exists() else now()
+        newest = _written(dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC)) if path.exists() else now()
         journal = Journal(path, fresh)
         if not journal.outcomes:
             newest = now()
@@ -270,12 +271,8 @@ def open_journal(path: Path, fresh: bool, policy: str | None = None) -> OpenedJo
         oldest, declared = _read(begun) if begun.exists() else (None, None)
     except OSError as error:
         raise EngineError(f"{path}: {error.strerror}") from None
-    present = now()
-    if max(newest, oldest or newest) > present:
-        raise EngineError(
-            f"{path}: dated in the future, so that nothing says when its outcomes were computed",
-            "set this machine's clock, or scan again with --fresh",
-        )
+    if max(newest, oldest or newest) > now():
+        raise EngineError(*wording("dated_ahead", path=path))
     return OpenedJournal(journal, None if oldest is None else min(oldest, newest), newest, declared)
 
 
@@ -308,17 +305,17 @@ def journal_key(opened: ScanSetup, attack: Attack, loaded: _LoadedModel, filled:
 
 def now() -> str:
     """Return the time, in UTC and to the second."""
-    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    return _written(dt.datetime.now(dt.UTC))
 
 
-def _written(seconds: float) -> str:
-    return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(timespec="seconds")
+def _written(time: dt.datetime) -> str:
+    return time.astimezone(dt.UTC).isoformat(timespec="seconds")
 
 
 def _read(begun: Path) -> tuple[str, str | None]:
     """Read the time and the policy of a journal's beginning."""
     time, _, policy = begun.read_text(encoding="ascii", errors="replace").partition("\n")
     try:
-        return dt.datetime.fromisoformat(time).astimezone(dt.UTC).isoformat(timespec="seconds"), policy.strip() or None
+        return _written(dt.datetime.fromisoformat(time)), policy.strip() or None
     except ValueError:
         raise EngineError(f"{begun}: no time", "scan again with --fresh") from None

@@ -12,6 +12,7 @@ from audit.errors import RecordError, UsageError
 from audit.files import EVIDENCE, digest_of_files, read_file
 from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import AuditRecord
+from audit.workflows import wording
 
 SHOWN = 8
 """Files that a warning names."""
@@ -132,9 +133,7 @@ def check_signature(path: Path, public: Path) -> str:
     try:
         sealed, digest = attestations.unseal(read_file(place), place.name), sha256(read_file(written)).hexdigest()
     except OSError as error:
-        raise RecordError(
-            f"{place}: no attestation ({error.strerror})", f"write it with: docaudit attest {place.parent} --key KEY"
-        ) from None
+        raise RecordError(*wording("no_attestation", place=place, why=error.strerror)) from None
     if not attestations.is_signed_by(sealed, key):
         raise RecordError(f"{place} is not signed with this key", "give the public key of the signer with --pub")
     if sealed.statement.digests.get("record.json") != {"sha256": digest}:
@@ -181,10 +180,7 @@ def warn_unscanned(folder: Path) -> list[str]:
     if not names:
         return []
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return [
-        f"{folder}: {', '.join(names[:SHOWN])}{more} were not scanned: the verdict says nothing of a model that is "
-        "loaded from them"
-    ]
+    return [*wording("unscanned", folder=folder, names=", ".join(names[:SHOWN]) + more)]
 
 
 def _difference(found: str | None, named: str | None) -> str:

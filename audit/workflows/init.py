@@ -18,6 +18,7 @@ from audit.importers.divide import MUST
 from audit.importers.interface import REPORT_NAME, Importer
 from audit.importers.registry import FORMATS
 from audit.targets.checkpoint.content import recognise_task
+from audit.workflows import wording
 
 CONFIGURATIONS = ("config.json", "adapter_config.json")
 PLAIN = "pages"
@@ -95,8 +96,7 @@ def read_labels(given: str) -> tuple[str, ...]:
         names = []
     labels = tuple(name for text in names if (name := text.strip()))
     if not labels:
-        hint = "give names with commas between them, a file with one a line, or the model's folder"
-        raise UsageError(f"--labels {given}: no labels can be read there", hint)
+        raise UsageError(*wording("no_labels", given=given))
     return labels
 
 
@@ -109,8 +109,7 @@ def places_of(first: Path, second: Path | None) -> tuple[Path | None, Path]:
     is_model = any((first / name).is_file() for name in CONFIGURATIONS)
     if second is None and is_model:
         found = recognise_task(first)
-        reason = f"{first} is a model for {found.task.kind} ({found.architecture}), and no documents are given"
-        raise UsageError(reason, f"docaudit init {first} SOURCE; docaudit import --help lists the formats of SOURCE")
+        raise UsageError(*wording("model_alone", model=first, task=found.task.kind, architecture=found.architecture))
     if second is None:
         return None, first
     if not is_model and any((second / name).is_file() for name in CONFIGURATIONS):
@@ -175,8 +174,7 @@ def replaced(dst: Path, *, overwrite: bool, in_place: bool = False) -> Iterator[
     """
     file = dst / manifests.FILE_NAME
     if in_place and file.exists() and not overwrite:
-        hint = f"look at it with: docaudit inspect {dst}; or replace it: --overwrite"
-        raise UsageError(f"{dst} has a {manifests.FILE_NAME} already", hint)
+        raise UsageError(*wording("data_set_there", dst=dst, file=manifests.FILE_NAME))
     if not overwrite or not file.is_file():
         yield
         return

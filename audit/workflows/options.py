@@ -13,6 +13,7 @@ from audit.engine.interface import WIDTH, EngineSettings
 from audit.engine.journal import exclusive
 from audit.errors import EngineError, UsageError
 from audit.files import EVIDENCE, check_folder
+from audit.workflows import wording
 
 LEAST_SECONDS = 60.0
 """The shortest time that a scan can be bounded to."""
@@ -133,10 +134,7 @@ def _refuse_foreign(out: Path) -> None:
         return
     foreign = [name for name in _report_names() if (out / name).exists()]
     if foreign:
-        raise UsageError(
-            f"--out {out}: holds {', '.join(foreign)}, and no record that they would be the report of",
-            "name a folder of its own for the scan, or move the files away",
-        )
+        raise UsageError(*wording("foreign_files", out=out, names=", ".join(foreign)))
 
 
 def _refuse_link(evidence: Path) -> None:
@@ -217,15 +215,11 @@ def _refuse_shared(out: Path, evidence: Path) -> None:
     """Refuse a folder whose other files would become private, and would be left out by git."""
     place = evidence.resolve()
     if place == out.resolve() or place in out.resolve().parents:
-        raise UsageError(
-            f"--evidence {evidence}: holds --out, which may be passed on", "name a folder of its own for the evidence"
-        )
+        raise UsageError(*wording("evidence_around_out", evidence=evidence))
     ignore = evidence / _IGNORE
     is_evidence = ignore.is_file() and ignore.read_bytes() == _EVERYTHING.encode()
     if evidence.is_dir() and any(evidence.iterdir()) and not is_evidence:
-        raise UsageError(
-            f"--evidence {evidence}: holds files of something else", "name a folder that is empty or not there yet"
-        )
+        raise UsageError(*wording("evidence_of_others", evidence=evidence))
 
 
 def make_private(folder: Path) -> None:

@@ -16,6 +16,7 @@ from audit.report.changes import Changes, compare
 from audit.report.comparison import Comparison
 from audit.report.files import remove_stale, write
 from audit.report.revealed import NAME, write_revealed
+from audit.workflows import wording
 from audit.workflows.gate import load_policy
 from audit.workflows.options import protect
 
@@ -210,7 +211,4 @@ def refuse_other_audit(comparison: Comparison, record: AuditRecord) -> None:
     pairs = {"model": (comparison.target, record.target.sha256), "data set": (comparison.data, record.corpus.sha256)}
     others = [what for what, (own, other) in pairs.items() if own != other]
     if others:
-        raise RecordError(
-            f"{comparison.name} was measured on another {' and '.join(others)} than this record's",
-            "give what docaudit defend wrote for this model and data set",
-        )
+        raise RecordError(*wording("other_comparison", name=comparison.name, others=" and ".join(others)))

@@ -37,6 +37,7 @@ from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive import is_extractive
 from audit.targets.interface import NONE_AUDITED, MaskedLoss, NoModel, Target
+from audit.workflows import wording
 from audit.workflows.options import ScanOptions, check_work
 
 
@@ -151,10 +152,7 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     batch_tokens = options.batch_size if isinstance(target, EncoderTarget) else None
     n_rows = 1 if isinstance(target, EncoderTarget) else options.batch_size or 1
     if device == "cpu" and n_rows > 1 and n_rows % STEP:
-        raise UsageError(
-            f"--batch-size {n_rows}: on a CPU 1 or a multiple of {STEP}",
-            "with other numbers an answer would depend on the questions beside it, in its last bits",
-        )
+        raise UsageError(*wording("batch_steps", n=n_rows, step=STEP))
     given_folders = dict(options.references)
     others = given_folders.pop("public", [])
     if len(others) > 1:
@@ -235,10 +233,7 @@ def refuse_changed(opened: ScanSetup) -> None:
     found = folder.file_hashes
     changed = [name for name in sorted({*found, *card.files}) if found.get(name) != card.files.get(name)]
     if changed or folder.sha256 != card.sha256:
-        raise TargetError(
-            f"{folder}: {(*changed, 'it')[0]} is not what it was when the scan began: nothing says what was measured",
-            "leave the folder alone while it is scanned, and scan again",
-        )
+        raise TargetError(*wording("changed_model", folder=folder, name=(*changed, "it")[0]))
 
 
 def usable_references(attacks: Sequence[Attack], target: Target) -> set[str]:
@@ -325,9 +320,8 @@ def find_trials(attacks: Sequence[Attack], case: Case) -> dict[str, Sequence[Tri
     trials: dict[str, Sequence[Trial]] = {attack.name: attack.trials(case) for attack in applicable}
     if applicable and not any(trials.values()):
         reasons = {attack.name: nothing_to_try(attack, case) for attack in applicable}
-        raise ManifestError(
-            [f"{name}: {reason.why}" for name, reason in reasons.items()], next(iter(reasons.values())).fix
-        )
+        problems = [f"{name}: {reason.why}" for name, reason in reasons.items()]
+        raise ManifestError(problems, next(iter(reasons.values())).fix)
     return trials
 
 

@@ -26,6 +26,7 @@ from audit.files import shipped_folder, table_beside, write_atomically
 from audit.record import AuditRecord, read
 from audit.report.files import HTML_NAME, PDF_NAME
 from audit.report.leaks import leaks
+from audit.workflows import wording
 from audit.workflows.options import ScanOptions, writing
 
 if TYPE_CHECKING:  # It loads transformers, which may be broken.
@@ -260,9 +261,7 @@ def find_demo(out: Path) -> AuditRecord | None:
         return None
     record = read(out) if "record.json" in held else None
     if not (out / SAMPLE / MODEL).is_dir() or (record is not None and record.corpus.name != NAME):
-        raise UsageError(
-            f"--out {out}: holds something else than a demo", "name a folder that is empty or not there yet"
-        )
+        raise UsageError(*wording("no_demo", out=out))
     if record is None or record.environment.docaudit != __version__ or not held.issuperset(REPORTS):
         return None
     return record

@@ -15,6 +15,7 @@ from audit.policy import EXIT_CODES, Policy, Verdict
 from audit.record import AuditRecord
 from audit.report import trend
 from audit.targets.checkpoint.content import training_progress
+from audit.workflows import wording
 from audit.workflows.options import REFERENCES_FOLDER, ScanOptions, claim_folder
 from audit.workflows.scan import Labelled, audit_checkpoint
 from audit.workflows.setup import open_scan
@@ -66,19 +67,13 @@ def find_checkpoints(pattern: str) -> Sweep:
     """
     matches = sorted(Path(match) for match in glob.glob(os.path.expanduser(pattern)) if os.path.isdir(match))
     if not matches:
-        raise UsageError(
-            f"--checkpoints {pattern}: no folder matches",
-            "name folders, in quotes so that the shell leaves them alone: --checkpoints 'run/checkpoint-*'",
-        )
+        raise UsageError(*wording("no_checkpoints", pattern=pattern))
     names = [match.name for match in matches]
     twice = sorted({name for name in names if names.count(name) > 1})
     ours = [name for name in _OURS if name in names]
     if twice or ours:
-        raise UsageError(
-            f"--checkpoints {pattern}: "
-            + (f"several folders are called {twice[0]}" if twice else f"{ours[0]} is ours"),
-            "a checkpoint's record goes into a folder of its name: choose a pattern whose last part differs",
-        )
+        why = f"several folders are called {twice[0]}" if twice else f"{ours[0]} is ours"
+        raise UsageError(*wording("taken_names", pattern=pattern, why=why))
     axis, positions = _positions(matches)
     order = sorted(range(len(matches)), key=lambda index: (positions[index], names[index]))
     return Sweep(axis, tuple(Checkpoint(matches[index], positions[index]) for index in order))
