@@ -123,15 +123,15 @@ def alarms_of(setting: Setting, seed: int) -> set[str]:
     alarms = set()
     everything, advantages = scores_of(setting, rng), []
     for score, (members, heldout) in everything.items():
-        point = tpr_at_fpr(members, heldout, RATE, rng)
+        tpr = tpr_at_fpr(members, heldout, RATE, rng)
         found = {"auc": auc_interval(members, heldout)}
         found[COUNT] = count_outranking(members, heldout)
         low = low_advantage(members, heldout)
         if low is not None:
             found[LOW] = low.advantage
             advantages.append(estimate(LOW, low.advantage, "documents", 0.0, "chance"))
-        if point is not None:
-            found["tpr_at_fpr_10"] = point.tpr
+        if tpr is not None:
+            found["tpr_at_fpr_10"] = tpr
         alarms |= {f"{what}.{score}" for what, interval in found.items() if interval.p_above(NO_LEAK[what]) <= ALPHA}
     (check,) = DOCUMENTS.check_certain([*everything.values()], advantages)
     return alarms | ({check.name} if check.p_value <= ALPHA else set())

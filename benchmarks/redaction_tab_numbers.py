@@ -14,7 +14,7 @@ from redaction_tab_samples import N_FOLDS, Ints, Protocol, Values, values_of
 
 from audit.arrays import Floats
 from audit.corpus.documents import CATEGORIES, Mask
-from audit.stats.intervals import Interval, agreement_interval, cluster_sums, proportion
+from audit.stats.intervals import Interval, beta_interval, cluster_sums, proportion
 from audit.stats.paired import sign_flip
 from audit.stats.rates import net
 from audit.stats.resampling import bootstrap
@@ -67,7 +67,7 @@ class _Told:
 def macro_f1(classes: Ints, predicted: Ints, documents: Ints, rng: np.random.Generator) -> Interval:
     """The mean over categories of F1 = 2 tp / (2 tp + fp + fn), of those that occur: BCa over documents.
 
-    Where all documents agree, the bounds are those of `audit.stats.intervals.agreement_interval`.
+    Where all documents agree, the bounds are those of `audit.stats.intervals.beta_interval`.
     """
     columns: list[Floats] = []
     for category in np.union1d(classes, predicted):
@@ -78,7 +78,7 @@ def macro_f1(classes: Ints, predicted: Ints, documents: Ints, rng: np.random.Gen
     if interval is not None:
         return interval
     value = float(_mean_f1(sums.sum(axis=0)[None, None])[0])
-    return agreement_interval(value, n=len(classes), clusters=len(sums))
+    return beta_interval(value, n=len(classes), clusters=len(sums))
 
 
 def _mean_f1(totals: Floats) -> Floats:

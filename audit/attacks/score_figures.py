@@ -55,12 +55,12 @@ class ScoreComparison:
 
     def measure_tpr(self, sides: TwoSides, rng: Generator) -> Measurement:
         """Measure the share of members found at a false-positive rate of 10 %; null: that rate."""
-        point = tpr_at_fpr(*sides, RATE, rng)
-        if point is None:
+        found = tpr_at_fpr(*sides, RATE, rng)
+        if found is None:
             n = len(sides[1])
             reason = f"too few: {n} {self.nonmembers}, and half of them set the threshold"
             return Unresolved(TPR, reason, n, nonmembers_needed(RATE))
-        return estimate(TPR, point.tpr, f"{self.unit}s", RATE, "chance")
+        return estimate(TPR, found, f"{self.unit}s", RATE, "chance")
 
     def measure_advantage(self, name: str, sides: TwoSides) -> tuple[Measurement, float | None]:
         """Estimate the advantage at the lowest false-positive rate that is resolved, and that rate; null: 0."""

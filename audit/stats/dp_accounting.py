@@ -37,13 +37,11 @@ _ORDERS = (1.05, 1.1, 1.2, 1.5, *range(2, 64))
 
 
 @lru_cache(maxsize=256)
-def epsilon_of(
-    noise_multiplier: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
-) -> float:
+def epsilon_of(noise: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0) -> float:
     """Compute an upper bound of epsilon.
 
     Args:
-        noise_multiplier: sigma of the noise of a step's sum, at least 0; at 0 nothing is private.
+        noise: sigma of the noise of a step's sum, at least 0; at 0 nothing is private.
         delta: in (0, 1).
         sample_rate: q, in (0, 1], of a unit whose client takes part.
         steps: at least 0.
@@ -55,11 +53,11 @@ def epsilon_of(
     """
     if steps == 0:
         return 0.0
-    if noise_multiplier < MIN_NOISE:
+    if noise < MIN_NOISE:
         return math.inf
-    numbers, error = (noise_multiplier, sample_rate, client_rate, steps), delta * DELTA_ERROR
+    numbers, error = (noise, sample_rate, client_rate, steps), delta * DELTA_ERROR
     with _no_warnings():
-        bound = renyi_epsilon(noise_multiplier, delta, sample_rate, steps, client_rate)
+        bound = renyi_epsilon(noise, delta, sample_rate, steps, client_rate)
         if bound > MAX_EPSILON:
             return math.inf
         try:
@@ -71,7 +69,7 @@ def epsilon_of(
 
 @lru_cache(maxsize=64)
 def privacy_curve(
-    noise_multiplier: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
+    noise: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
 ) -> tuple[Point, ...]:
     """Compute upper bounds of the whole privacy curve of a training; for arguments see `epsilon_of`.
 
@@ -81,14 +79,14 @@ def privacy_curve(
     Returns:
         Epsilons and their deltas, first that of `delta`; that one alone where nothing else is worth its memory.
     """
-    epsilon = epsilon_of(noise_multiplier, delta, sample_rate, steps, client_rate)
+    epsilon = epsilon_of(noise, delta, sample_rate, steps, client_rate)
     if steps == 0 or steps > _MOST_STEPS or math.isinf(epsilon):
         return ((epsilon, delta),)
     error = _CURVE_DELTA * DELTA_ERROR
     with _no_warnings():
-        last = min(MAX_EPSILON, renyi_epsilon(noise_multiplier, _CURVE_DELTA, sample_rate, steps, client_rate))
+        last = min(MAX_EPSILON, renyi_epsilon(noise, _CURVE_DELTA, sample_rate, steps, client_rate))
         shift = min(EPSILON_ERROR, max(_FINEST, last / 500))
-        losses = _compose(noise_multiplier, sample_rate, client_rate, steps, shift, error)
+        losses = _compose(noise, sample_rate, client_rate, steps, shift, error)
         at = [last * step / (CURVE_POINTS - 1) for step in range(CURVE_POINTS)]
         deltas = [float(losses.compute_delta_estimate(point - shift)) + error for point in at]
     return ((epsilon, delta), *((point, bound) for point, bound in zip(at, deltas, strict=True) if 0 <= bound < 1))
@@ -96,33 +94,31 @@ def privacy_curve(
 
 @lru_cache(maxsize=16)
 def may_give(
-    epsilon: float, noise_multiplier: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
+    epsilon: float, noise: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
 ) -> bool:
     """Test whether the numbers of a training may give an epsilon that somebody states.
 
     The test is a coarse one, quick whatever the numbers are: epsilon is counted from below, at a larger delta where it
     is tiny, and of no more steps than `_MOST_STEPS`. For arguments see `epsilon_of`.
     """
-    if not MIN_NOISE <= noise_multiplier <= MAX_NOISE:
+    if not MIN_NOISE <= noise <= MAX_NOISE:
         return False
     delta, steps = max(delta, _LEAST_DELTA), min(steps, _MOST_STEPS)
     error = max(0.1, epsilon / 20)
     with _no_warnings():
-        bound = renyi_epsilon(noise_multiplier, delta, sample_rate, steps, client_rate)
+        bound = renyi_epsilon(noise, delta, sample_rate, steps, client_rate)
         if bound <= epsilon or bound > MAX_EPSILON:
             return bound <= epsilon
         try:
-            losses = _compose(noise_multiplier, sample_rate, client_rate, steps, error, delta * DELTA_ERROR)
+            losses = _compose(noise, sample_rate, client_rate, steps, error, delta * DELTA_ERROR)
             return bool(losses.compute_epsilon(delta, delta * DELTA_ERROR, error)[0] <= epsilon)
         except (RuntimeError, ValueError):  # floating point cannot resolve it
             return True
 
 
-def renyi_epsilon(
-    noise_multiplier: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
-) -> float:
+def renyi_epsilon(noise: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0) -> float:
     """Bound epsilon by Renyi divergences: quick, and up to some tenths above `epsilon_of`."""
-    loss = _StepLoss(sample_rate, noise_multiplier, client_rate)
+    loss = _StepLoss(sample_rate, noise, client_rate)
     with _no_warnings():
         divergences: Floats = steps * np.array([loss.rdp(order) for order in _ORDERS])
         return float(get_privacy_spent(orders=_ORDERS, rdp=divergences, delta=delta)[0])
@@ -134,8 +130,8 @@ class _StepLoss(prv.PoissonSubsampledGaussianPRV):  # type: ignore[misc]  # Opac
     Where the client is absent nothing is lost: its loss is a mass at 0, and the rest is a sampled Gaussian's.
     """
 
-    def __init__(self, sample_rate: float, noise_multiplier: float, client_rate: float) -> None:
-        super().__init__(sample_rate, noise_multiplier)
+    def __init__(self, sample_rate: float, noise: float, client_rate: float) -> None:
+        super().__init__(sample_rate, noise)
         self.client_rate = client_rate
 
     def cdf(self, t: Any) -> Any:
@@ -149,15 +145,11 @@ class _StepLoss(prv.PoissonSubsampledGaussianPRV):  # type: ignore[misc]  # Opac
         return float(np.logaddexp(absent, np.log(self.client_rate) + inner) / (alpha - 1))
 
 
-def _compose(
-    noise_multiplier: float, sample_rate: float, client_rate: float, steps: int, epsilon_error: float, error: float
-) -> Any:
-    """Compose the loss of all steps into Opacus' `DiscretePRV`, as its `PRVAccountant` does; `error`: in delta."""
-    loss = _StepLoss(sample_rate, noise_multiplier, client_rate)
-    size = prv.compute_safe_domain_size(
-        prvs=[loss], max_self_compositions=[steps], eps_error=epsilon_error, delta_error=error
-    )
-    domain = prv.Domain.create_aligned(-size, size, epsilon_error / np.sqrt(steps * np.log(12 / error) / 2))
+def _compose(noise: float, sample_rate: float, client_rate: float, steps: int, shift: float, error: float) -> Any:
+    """Compose the loss of all steps into Opacus' `DiscretePRV`, as its `PRVAccountant` does."""
+    loss = _StepLoss(sample_rate, noise, client_rate)
+    size = prv.compute_safe_domain_size(prvs=[loss], max_self_compositions=[steps], eps_error=shift, delta_error=error)
+    domain = prv.Domain.create_aligned(-size, size, shift / np.sqrt(steps * np.log(12 / error) / 2))
     truncated = prv.TruncatedPrivacyRandomVariable(loss, domain.t_min, domain.t_max)
     return prv.compose_heterogeneous(dprvs=[prv.discretize(truncated, domain)], num_self_compositions=[steps])
 

@@ -236,7 +236,9 @@ def name_beta(effective: float, n_clusters: int) -> str:
     return f"Clopper-Pearson with n = {'' if effective == n_clusters else 'effective '}number of independent units"
 
 
-def beta_interval(value: float, effective: float, *, n: int, clusters: int, note: str = "") -> Interval:
+def beta_interval(
+    value: float, *, n: int, clusters: int, effective: float | None = None, note: str = " (all agree)"
+) -> Interval:
     """Compute the interval of a mean over clusters of whose spread nothing is known: that of as many hits among them.
 
     Clopper-Pearson with n = number of clusters: of all variables in [0, 1] with a given mean the 0/1 one spreads most
@@ -244,22 +246,14 @@ def beta_interval(value: float, effective: float, *, n: int, clusters: int, note
 
     Args:
         value: in [0, 1].
-        effective: as how many clusters they count, see `effective_number`.
         n: rows that the value averages.
         clusters: how many there are.
-        note: appended to the method.
-    """
-    ends = beta_bounds(value, np.float64(effective), TAILS)
-    return make_interval(value, *ends, n=n, clusters=clusters, method=name_beta(effective, clusters) + note)
-
-
-def agreement_interval(value: float, *, n: int, clusters: int, effective: float | None = None) -> Interval:
-    """Compute the `beta_interval` of a number on which all clusters agree, so that resampling shows no spread.
-
-    Args are those of `beta_interval`; `effective` is `clusters` when None.
+        effective: as how many they count, see `effective_number`; None: `clusters`.
+        note: appended to the method; by default that resampling shows no spread.
     """
     effective = float(clusters) if effective is None else effective
-    return beta_interval(value, effective, n=n, clusters=clusters, note=" (all agree)")
+    ends = beta_bounds(value, np.float64(effective), TAILS)
+    return make_interval(value, *ends, n=n, clusters=clusters, method=name_beta(effective, clusters) + note)
 
 
 def median_interval(values: npt.ArrayLike) -> Interval:

@@ -9,6 +9,7 @@ A model that leaks nothing has a difference of 0, and an AUC and a balanced accu
 both sides of 0.5: under its mirror image a score shows members as well, with the opposite sign.
 """
 
+from bisect import bisect_left
 from functools import cache
 from typing import Literal, get_args
 
@@ -101,11 +102,8 @@ def needed(kind: MetricKind, limit: float, power: float = 0.8) -> int | None:
         raise ValueError("a power lies between 0 and 1")
     if certified(kind, MAX_UNITS, MAX_UNITS) > limit:
         return None
-    low, high = 0, MAX_UNITS  # at `high`, and not at `low`, an expected outcome passes
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if certified(kind, middle, middle) <= limit else (middle, high)
-    candidate = n = high
+    fewest = bisect_left(range(1, MAX_UNITS), True, key=lambda n: certified(kind, n, n) <= limit)
+    candidate = n = 1 + fewest  # from so many on an expected outcome passes
     while n <= candidate * _STAYS:
         if n > MAX_UNITS:
             return None
@@ -220,9 +218,9 @@ def _advantage_chance(members: int, others: int, limit: float) -> float:
         return 0.0
     index = quantile_index(fpr, others)
     passing = beta.ppf((np.arange(_QUANTILES) + 0.5) / _QUANTILES, others - index, index + 1)
-    low, high = -1, members + 1  # the fewest hits that are beyond the limit lie above `low`, and at `high` at most
-    while high - low > 1:
-        middle = (low + high) // 2
-        beyond = _advantage_upper(middle / members, members, others, fpr) > limit
-        low, high = (low, middle) if beyond else (middle, high)
-    return float(binom.cdf(low, members, passing).mean())
+
+    def is_beyond(hits: int) -> bool:
+        return _advantage_upper(hits / members, members, others, fpr) > limit
+
+    fewest = bisect_left(range(members + 1), True, key=is_beyond)
+    return float(binom.cdf(fewest - 1, members, passing).mean())

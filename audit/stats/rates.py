@@ -29,7 +29,7 @@ Bounds = tuple[float, Floats, Floats]
 def mean(values: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generator) -> Interval:
     """Compute the mean of values in [0, 1]: BCa over clusters (see `bootstrap`).
 
-    Where all clusters agree, the bounds are those of `agreement_interval`.
+    Where all clusters agree, the bounds are those of `beta_interval`.
 
     Args:
         values: shape (n,), in [0, 1].
@@ -41,12 +41,7 @@ def mean(values: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generato
     """
     rows, labels = _check_rows(values, clusters)
     interval = _resample([(rows, labels)], rng, (0.0, 1.0))
-    if interval is not None:
-        return interval
-    sizes = cluster_sums([np.ones_like(rows)], labels)[:, 0]
-    return intervals.agreement_interval(
-        float(rows.mean()), n=rows.size, clusters=sizes.size, effective=effective_number(sizes)
-    )
+    return interval or _as_hits(rows, labels, " (all agree)")
 
 
 def rate(shares: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generator) -> Interval:
@@ -63,8 +58,7 @@ def rate(shares: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generato
         return proportion(rows, labels)
     if min(_may_resample(rows, labels), _may_resample(1 - rows, labels)):
         return mean(rows, labels, rng)
-    sizes = cluster_sums([np.ones_like(rows)], labels)[:, 0]
-    return intervals.beta_interval(float(rows.mean()), effective_number(sizes), n=rows.size, clusters=sizes.size)
+    return _as_hits(rows, labels, "")
 
 
 def net(gained: npt.ArrayLike, lost: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generator) -> Interval:
@@ -221,6 +215,12 @@ def _check_rows(values: npt.ArrayLike, clusters: npt.ArrayLike) -> tuple[Floats,
 
 def _effective(clusters: Ints) -> float:
     return effective_number(np.unique(clusters, return_counts=True)[1])
+
+
+def _as_hits(rows: Floats, labels: Ints, note: str) -> Interval:
+    """Bound a mean share of whose spread nothing is known as that of as many hits."""
+    value, effective, clusters = float(rows.mean()), _effective(labels), np.unique(labels).size
+    return intervals.beta_interval(value, n=rows.size, clusters=clusters, effective=effective, note=note)
 
 
 def _may_resample(rows: Floats, labels: Ints) -> bool:

@@ -5,7 +5,6 @@ methods.md#statistics.
 """
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -124,21 +123,6 @@ def roc_points(members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int 
     return [CurvePoint(fpr, tpr.value, tpr.low, tpr.high, tpr.n) for (fpr, _), tpr in zip(corners, tprs, strict=True)]
 
 
-@dataclass(frozen=True)
-class OperatingPoint:
-    """A test for membership at a chosen false-positive rate.
-
-    Attributes:
-        threshold: of the calibration share; what scores above it is called a member.
-        tpr: share of the members above it, as an estimate of the ROC curve at the wanted false-positive rate.
-        fpr: share of the evaluated non-members above it.
-    """
-
-    threshold: float
-    tpr: Interval
-    fpr: Interval
-
-
 def evaluated_needed(fpr: float) -> int:
     """Count the evaluated non-members that resolve a false-positive rate (methods.md#statistics).
 
@@ -160,12 +144,12 @@ def nonmembers_needed(fpr: float) -> int:
 
 def tpr_at_fpr(
     members: npt.ArrayLike, nonmembers: npt.ArrayLike, fpr: float, rng: np.random.Generator
-) -> OperatingPoint | None:
+) -> Interval | None:
     """Compute the share of members recognised when at most a share `fpr` of the non-members may be called members.
 
     A random half of the non-members calibrates: of its n scores the threshold is the ceil((1 - fpr)(n + 1))-th
     smallest, above which another non-member lies with probability `fpr` at most (Vovk et al. 2005, conformal
-    prediction). The other half is evaluated.
+    prediction). The other half is spared for whoever evaluates the threshold.
 
     The interval of the true-positive rate pays for both samples: the members above a given threshold are a binomial
     proportion (Clopper-Pearson), and the threshold that has exactly `fpr` lies between two order statistics of the
@@ -188,13 +172,7 @@ def tpr_at_fpr(
     inside, outside = check_scores(members, nonmembers)
     if outside.size < nonmembers_needed(fpr):
         return None
-    shuffled = rng.permutation(outside)
-    n = outside.size // 2
-    calibration, evaluated = np.sort(shuffled[:n]), shuffled[n:]
-    threshold = calibration[quantile_index(fpr, n)]
-    tpr = calibrated_tpr(inside, calibration, fpr)
-    alarms = clopper_pearson(int((evaluated > threshold).sum()), evaluated.size)
-    return OperatingPoint(float(threshold), tpr, alarms)
+    return calibrated_tpr(inside, np.sort(rng.permutation(outside)[: outside.size // 2]), fpr)
 
 
 def quantile_index(fpr: float, n: int) -> int:

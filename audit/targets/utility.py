@@ -15,7 +15,7 @@ from audit.corpus.images import page_view
 from audit.corpus.tagging import scheme_of
 from audit.measurements import Bound, Estimate, Measurement, Unresolved
 from audit.stats.distances import anls
-from audit.stats.intervals import Interval, agreement_interval, cluster_sums, proportion
+from audit.stats.intervals import Interval, beta_interval, cluster_sums, proportion
 from audit.stats.paired import Ratios
 from audit.stats.rates import mean
 from audit.stats.resampling import bootstrap
@@ -159,7 +159,7 @@ def _measure_f1(target: interface.TokenTarget, named: Named, rng: np.random.Gene
         value = float(_f1(sums.sum(axis=0)[None, None])[0])
         # Pages without anything true or found agree with whatever there is.
         n_pages = int((counts[:, 1:] > 0).any(axis=1).sum())
-        interval = agreement_interval(value, n=n, clusters=n_pages)
+        interval = beta_interval(value, n=n, clusters=n_pages)
     commonest = Counter(thing for true, _ in sets for thing in true)
     null = 2 * max(commonest.values()) / (n + len(sets))
     return estimate(name, interval, unit, null, "chance"), ratios

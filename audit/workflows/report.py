@@ -211,4 +211,4 @@ def refuse_other_audit(comparison: Comparison, record: AuditRecord) -> None:
     pairs = {"model": (comparison.target, record.target.sha256), "data set": (comparison.data, record.corpus.sha256)}
     others = [what for what, (own, other) in pairs.items() if own != other]
     if others:
-        raise RecordError(*wording("other_comparison", name=comparison.name, others=" and ".join(others)))
+        raise RecordError(*wording("other_comparison", name=comparison.name, what=" and ".join(others)))

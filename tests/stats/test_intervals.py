@@ -463,7 +463,7 @@ def test_rows_without_sense_are_refused(name, arguments, problem, more):
 def test_sums_and_groups():
     assert intervals.cluster_sums([[1.0, 2.0, 4.0], [1, 1, 1]], [9, 3, 9]).tolist() == [[2.0, 1.0], [5.0, 2.0]]
     assert intervals.join_groups([["b", "a"], ["c"], ["b", "d"]]) == (("a", "b", "d"), ("c",))
-    assert intervals.agreement_interval(1.0, n=50, clusters=20, effective=8.0).low == pytest.approx(0.025 ** (1 / 8))
+    assert intervals.beta_interval(1.0, n=50, clusters=20, effective=8.0).low == pytest.approx(0.025 ** (1 / 8))
     assert welch_reach([1.0, 1.0], [0.0, 0.0, 0.0]).tolist() == [0.0] * intervals.TAILS.size
 
 
