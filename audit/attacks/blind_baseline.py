@@ -261,10 +261,8 @@ def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit
     if alike:
         return Blind(Unresolved(NAME, ALIKE, check.auc.n), (shown,), (), confounded)
     shuffled = f"share of {check.n_permutations} shuffled assignments of {unit}s in which {NAME} is as large"
-    by_block = (
-        Diagnostic(f"{NAME}.{name}", value, f"the AUC without the model {BLOCKS[name]}")
-        for name, value in check.by_block.items()
-    )
+    words = {name: f"the AUC without the model {BLOCKS[name]}" for name in check.by_block}
+    by_block = (Diagnostic(f"{NAME}.{name}", value, words[name]) for name, value in check.by_block.items())
     auc, best = check.auc, max(check.by_block, key=lambda name: check.by_block[name])
     named = {"sides": SIDES[unit], "block": BLOCKS[best]}
     told_apart = SENTENCES["blind_apart"].format(auc=auc, p=check.p_value, **named)
@@ -307,6 +305,4 @@ def reference_control(measurements: Sequence[str], measured: Measurement) -> tup
 
 def _centred(measured: Estimate, null: float, scale: float) -> tuple[Bound, ...]:
     """Return bounds on the distance from a null, times `scale`."""
-    return tuple(
-        Bound(bound.alpha, scale * (bound.lower - null), scale * (bound.upper - null)) for bound in measured.bounds
-    )
+    return tuple(Bound(one.alpha, scale * (one.lower - null), scale * (one.upper - null)) for one in measured.bounds)

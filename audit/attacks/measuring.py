@@ -43,8 +43,7 @@ MEMORY = 2.0
 def log_softmax(scores: Floats) -> Floats:
     """Compute the logarithm of the softmax of `scores`, shape (n_candidates,)."""
     shifted = scores - scores.max()
-    log_probabilities: Floats = shifted - np.log(np.exp(shifted).sum())
-    return log_probabilities
+    return np.asarray(shifted - np.log(np.exp(shifted).sum()), np.float64)
 
 
 def log_likelihood_of_losses(losses: Floats, temperature: float) -> tuple[Floats, bool]:
@@ -142,8 +141,7 @@ class ValueColumns(DocumentColumns):
     def rows(self, group: str) -> Bools:
         """Tell which rows are of a group of values that training named ("unique", "repeated", else all), or did not."""
         wanted = {"unique": self.unique, "repeated": ~self.unique}.get(group, np.ones(len(self), bool))
-        chosen: Bools = wanted & (self.input_only == (group == INPUT_ONLY))
-        return chosen
+        return np.asarray(wanted & (self.input_only == (group == INPUT_ONLY)), bool)
 
     def kinds(self, names: Iterable[str]) -> dict[str, tuple[str, Self]]:
         """Return rows that are tested by themselves, with words for them: each category, and the input alone."""
@@ -255,11 +253,9 @@ class TriedValues(DocumentColumns):
     def too_few(self, name: str, least: int = 2) -> Unresolved | None:
         """Return why members and held-out documents cannot be compared; None where they can."""
         for split in AUDITED:
-            n = self.split(split).n_documents
+            reason, n = f"fewer than {least} {WORDS[split]} documents with such values", self.split(split).n_documents
             if n < least:
-                return Unresolved(
-                    name, f"fewer than {least} {WORDS[split]} documents with such values", n, NEEDED_DOCUMENTS
-                )
+                return Unresolved(name, reason, n, NEEDED_DOCUMENTS)
         return None
 
     def distinct(self) -> TriedValues:

@@ -98,10 +98,8 @@ class ScoreComparison:
             found.append((len(ranked) * p_value, f"{words} {self.nonmembers}, and chance gives {by_chance:.1f}"))
         if sure:
             most = max(sure, key=lambda item: item.low)
-            low, high = 100 * most.low, 100 * most.high
-            words = (
-                f"almost no false alarms, and {100 * most.value:.0f} % found beyond chance ({low:.0f} to {high:.0f} %)"
-            )
+            value, low, high = (f"{100 * share:.0f}" for share in (most.value, most.low, most.high))
+            words = f"almost no false alarms, and {value} % found beyond chance ({low} to {high} %)"
             found.append((len(sure) * min(item.p_above(CERTAIN) for item in sure), words))
         if not found:
             return ()
@@ -117,11 +115,9 @@ class ScoreComparison:
         """
         ends = np.quantile(np.concatenate(sides), (OUTER, 1 - OUTER))
         edges = np.histogram_bin_edges(ends, N_BINS)
-        counts = {
-            label: tuple(int(height) for height in np.histogram(np.clip(side, *ends), edges)[0])
-            for label, side in zip(self.labels, sides, strict=True)
-        }
-        return (Histogram("primary_score", quantity, tuple(float(edge) for edge in edges), counts),)
+        heights = [tuple(np.histogram(np.clip(side, *ends), edges)[0].tolist()) for side in sides]
+        counts = dict(zip(self.labels, heights, strict=True))
+        return (Histogram("primary_score", quantity, tuple(edges.tolist()), counts),)
 
 
 def draw_roc(sides: TwoSides) -> tuple[CurvePoint, ...]:

@@ -240,8 +240,7 @@ def _areas(scores: Floats, arrangements: Bools) -> Floats:
 
     members = arrangements.sum(axis=0)
     sums = (rankdata(scores, axis=0) * arrangements).sum(axis=0)
-    areas: Floats = (sums - members * (members + 1) / 2) / (members * (len(scores) - members))
-    return areas
+    return np.asarray((sums - members * (members + 1) / 2) / (members * (len(scores) - members)), np.float64)
 
 
 def _power(permuted: Floats, members: int, others: int) -> float:

@@ -228,8 +228,7 @@ def _exchange(value: float, statistic: Callable[[Bools], float], n_units: int, r
 
 def _ratio_change(totals: Floats) -> Floats:
     first, below, second, beneath = totals[:, 0, :].T
-    changes: Floats = second / np.maximum(beneath, 1e-12) - first / np.maximum(below, 1e-12)
-    return changes
+    return np.asarray(second / np.maximum(beneath, 1e-12) - first / np.maximum(below, 1e-12), np.float64)
 
 
 def sign_flip(differences: npt.ArrayLike, rng: np.random.Generator, n_flips: int = 10_000) -> float:

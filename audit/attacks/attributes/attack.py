@@ -193,9 +193,8 @@ def _table(
     rows = [(values.of(trial), one) for trial, one in pairs if one["lost"] is None and one["target"] is not None]
     public = public_of(case, values)
     alike = public is not None and values.alike(public)
-    return [value for value, _ in rows], measures.build_table(
-        [value for value, _ in rows], [outcome for _, outcome in rows], alike=alike
-    )
+    asked, found = [value for value, _ in rows], [outcome for _, outcome in rows]
+    return asked, measures.build_table(asked, found, alike=alike)
 
 
 def _losses_as_json(losses: Floats | None) -> Json:

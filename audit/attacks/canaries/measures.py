@@ -314,12 +314,9 @@ def histograms(table: CanaryTable) -> tuple[Histogram, ...]:
     edges = np.arange(math.ceil(float(known.most_bits.max())) + 1.0)
     if len(edges) < 2:
         return ()
-    counts = {
-        label: tuple(int(height) for height in np.histogram(known.bits[rows], edges)[0])
-        for label, rows in (("included", known.included), ("control", ~known.included))
-        if rows.any()
-    }
-    return (Histogram("exposure", "bits of exposure", tuple(float(edge) for edge in edges), counts),)
+    sides = {"included": known.bits[known.included], "control": known.bits[~known.included]}
+    counts = {label: tuple(np.histogram(bits, edges)[0].tolist()) for label, bits in sides.items() if bits.size}
+    return (Histogram("exposure", "bits of exposure", tuple(edges.tolist()), counts),)
 
 
 def paired_by_canary(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> Mapping[str, UnitScores]:

@@ -146,8 +146,7 @@ def completion_scorer(target: Target, page: Encoding, positions: tuple[int, ...]
 def softmax(values: Floats) -> Floats:
     """Turn rows of the last axis into distributions."""
     powers = np.exp(values - values.max(axis=-1, keepdims=True))
-    weights: Floats = powers / powers.sum(axis=-1, keepdims=True)
-    return weights
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True), np.float64)
 
 
 class _Adam:
@@ -162,8 +161,7 @@ class _Adam:
         self._mean = BETAS[0] * self._mean + (1 - BETAS[0]) * gradient
         self._square = BETAS[1] * self._square + (1 - BETAS[1]) * gradient**2
         mean, square = self._mean / (1 - BETAS[0] ** self._steps), self._square / (1 - BETAS[1] ** self._steps)
-        direction: Floats = mean / (np.sqrt(square) + ADAM_EPSILON)
-        return direction
+        return np.asarray(mean / (np.sqrt(square) + ADAM_EPSILON), np.float64)
 
 
 @dataclass(frozen=True)

@@ -206,9 +206,8 @@ def _estimate(
     n = len(table.names)
     if methods.calls_all_alike(inference.calls[method]):
         return Unresolved(name, f"{method} gives every provider the same answer", n)
-    return Unresolved(
-        name, f"fewer than {methods.MIN_JUDGED} providers of a side could be judged", n, 2 * methods.NEEDED
-    )
+    reason = f"fewer than {methods.MIN_JUDGED} providers of a side could be judged"
+    return Unresolved(name, reason, n, 2 * methods.NEEDED)
 
 
 def entries(table: ProviderTable, providers: Sequence[Provider], *, n_seeds: int, share: float) -> Iterator[Any]:

@@ -218,9 +218,8 @@ def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: floa
         n_seeds: of training shares, and of K-means up to `CLUSTERED`; at least one.
         share: of the providers, whose membership APK knows.
     """
-    key = repr(
-        [n_seeds, share, table.member.tobytes(), *((name, row.tobytes()) for name, row in table.features.items())]
-    )
+    features = [(name, row.tobytes()) for name, row in table.features.items()]
+    key = repr([n_seeds, share, table.member.tobytes(), *features])
     if key in _LAST:
         return _LAST[key]
     lacks = {method: lack for method in METHODS if (lack := _cannot_run(table, method)) is not None}

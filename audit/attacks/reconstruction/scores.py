@@ -278,10 +278,9 @@ def _returned(unique: FieldTable) -> tuple[Histogram, tuple[Count, ...]]:
     hits: Bools = np.any([unique.exact[named("attack", one)] > 0 for one in METHODS], axis=0)
     sides = {label: unique.member == (split == "member") for split, label in LABELS.items()}
     kinds = Counter(unique.category[hits & unique.member].tolist())
-    counts = (Count(f"returned: {kind}", n, "training values that came back") for kind, n in sorted(kinds.items()))
-    return measuring.count_returned({label: (hits[own], unique.cluster[own]) for label, own in sides.items()}), tuple(
-        counts
-    )
+    counts = [Count(f"returned: {kind}", n, "training values that came back") for kind, n in sorted(kinds.items())]
+    returned = measuring.count_returned({label: (hits[own], unique.cluster[own]) for label, own in sides.items()})
+    return returned, tuple(counts)
 
 
 def _counts(offered: Mapping[FieldKind, int], fields: Sequence[Field], table: FieldTable) -> tuple[Count, ...]:

@@ -210,8 +210,7 @@ class Predictions:
 
     def hits(self, predicted: Ints) -> Bools:
         """Mark the values whose prediction is right."""
-        hits: Bools = self.samples.classes == predicted
-        return hits
+        return np.asarray(self.samples.classes == predicted, bool)
 
 
 def gather(samples: contexts.Samples, tried: Sequence[tuple[Trial, Json]]) -> Predictions:
