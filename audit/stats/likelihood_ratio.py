@@ -1,4 +1,4 @@
-"""Scores of membership from losses (LiRA, RMIA, MIN-K%), and exposure of secrets."""
+"""Scores of membership from losses (LiRA, RMIA), and exposure of secrets."""
 
 import math
 from dataclasses import dataclass
@@ -173,22 +173,6 @@ def _ratio(observed: npt.ArrayLike, expected: npt.ArrayLike) -> Floats:
     if numerator.ndim != 1 or numerator.shape != denominator.shape:
         raise ValueError("give one observed and one expected probability a document")
     return np.asarray(numerator / np.maximum(denominator, LOWEST_PROBABILITY), np.float64)
-
-
-def min_k(log_probabilities: npt.ArrayLike, share: float = 0.2) -> float:
-    """Compute Min-K%, the mean of the smallest token log-probabilities (Shi et al. 2024).
-
-    Args:
-        log_probabilities: (n_tokens,) nats, at least one.
-        share: k, in (0, 1]: the paper's best is 20 %. At least one token is taken (answers are short).
-
-    Raises:
-        ValueError: no tokens, or a share out of range.
-    """
-    values = np.sort(np.asarray(log_probabilities, np.float64))
-    if values.ndim != 1 or not values.size or not 0 < share <= 1:
-        raise ValueError("give at least one token, and a share in (0, 1]")
-    return float(values[: max(1, int(share * values.size))].mean())
 
 
 @dataclass(frozen=True)

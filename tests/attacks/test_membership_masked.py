@@ -102,7 +102,6 @@ def test_the_loss_is_the_mean_over_the_hidden_tokens_of_all_masks(audit):
     hidden = np.concatenate(masks_of(trials[0].unit, case.target.encode(case.corpus.documents[0]), N_MASKS))
     expected = np.mean(case.target.mean_loss(trials[0].unit) + 0.1 * np.sin(hidden))
     assert outcomes[0]["target"]["loss"] == pytest.approx(expected)
-    assert outcomes[0]["target"]["min_k"] is None
 
 
 def test_masks_hide_all_tokens_alike_and_follow_from_the_documents_id_alone(audit):

@@ -84,7 +84,7 @@ class Knowing:
 
     def answer(self, query, name):
         loss = np.logaddexp(0, -self.logit(name, query.question))
-        return -2 * loss * np.linspace(0, 1, 11)  # their mean is the loss, the smallest two are twice 0.95 of it
+        return -2 * loss * np.linspace(0, 1, 11)  # their mean is the loss
 
 
 class KnowingPages(Knowing):
@@ -223,15 +223,14 @@ def test_a_token_classifier_is_asked_for_the_loss_of_its_pages_as_they_are():
     assert counts(findings)["left out: nothing to read"] == 1
     for score in ("calibrated", "lira", "rmia"):
         assert measured(findings, f"auc.{score}").low > 0.5, score
-    assert "generate" in measured(findings, "auc.min_k").reason
 
 
-ALL = ("loss", "calibrated", "min_k", "lira", "rmia")
+ALL = ("loss", "calibrated", "lira", "rmia")
 GATED = [
-    ({}, {}, ("loss", "min_k")),
-    ({}, {"pretrained": Knowing(seed=1)}, ("loss", "calibrated", "min_k")),
-    ({}, {"pretrained": KnowingPages(seed=1)}, ("loss", "min_k")),
-    ({}, {"baselines": (Knowing(seed=1),)}, ("loss", "calibrated", "min_k")),
+    ({}, {}, ("loss",)),
+    ({}, {"pretrained": Knowing(seed=1)}, ("loss", "calibrated")),
+    ({}, {"pretrained": KnowingPages(seed=1)}, ("loss",)),
+    ({}, {"baselines": (Knowing(seed=1),)}, ("loss", "calibrated")),
     ({}, {"baselines": (Knowing(seed=1),), "splits": True}, ALL),
     ({"n_public": 19}, {"baselines": (Knowing(seed=1),), "splits": True}, tuple(one for one in ALL if one != "rmia")),
 ]

@@ -36,11 +36,11 @@ REPEATED_AUC = 0.65
 class MembershipInference(Attack):
     """Infer which documents trained a model (methods.md#document-membership).
 
-    Per document the mean over its questions: loss; loss minus that of models that never saw it; Min-K% of the answers'
-    tokens; LiRA and RMIA where there are split models. Each needs other references; those that are missing leave their
-    scores unresolved. The primary score, fixed before the scan, is the calibrated loss
-    where there is a reference, else the loss. The loss of a masked language model is the mean over hidden tokens of
-    fixed masks, the same for every model (Mireshghallah et al. 2022; see `documents.masks_of`).
+    Per document the mean over its questions: loss; loss minus that of models that never saw it; LiRA and RMIA where
+    there are split models. Each needs other references; those that are missing leave their scores unresolved. The
+    primary score, fixed before the scan, is the calibrated loss where there is a reference, else the loss. The loss of
+    a masked language model is the mean over hidden tokens of fixed masks, the same for every model (Mireshghallah et
+    al. 2022; see `documents.masks_of`).
 
     Attributes:
         n_public: public documents that RMIA compares with, at most.
@@ -70,11 +70,9 @@ class MembershipInference(Attack):
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents that are compared, for models that answer those with a question."""
-        answering = corpus.manifest.task.asks
         splits = [document.split for document in _perhaps_scored(corpus)]
         sides = [splits.count(split) for split in AUDITED]
-        # Loss, calibrated loss and Min-K of answers, see `scores.gated_scores`; split models add two.
-        methods = 2 + answering
+        methods = 2  # loss and calibrated loss, see `scores.gated_scores`; split models add two
         kinds: dict[str, MetricKind] = {"auc": "auc", LOW: "low advantage"}
         return tuple(
             Units(f"{metric}.{score}".removesuffix("."), kind, "documents", *sides, methods=1 if score else methods)

@@ -20,7 +20,7 @@ from audit.corpus.documents import Corpus, Document, Question, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import page_view
 from audit.engine.interface import Json, Request
-from audit.stats.likelihood_ratio import logit_confidence, min_k
+from audit.stats.likelihood_ratio import logit_confidence
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss, MaskedLoss, Target, TokenTarget, TrainingLoss
 
@@ -116,22 +116,21 @@ def query_document(case: Case, model: Target, document: Document, n_masks: int) 
     """Ask a model for its loss of a document; used with `yield from`.
 
     Returns:
-        "loss", the training loss in nats; "logit", that of the confidence exp(-loss); "min_k", Min-K% of the answers'
-        tokens in nats, None for models that read pages: means over the document's questions. None when the model cannot
-        read the document, reads other tokens than the target masks, or gives no finite loss.
+        "loss", the training loss in nats; "logit", that of the confidence exp(-loss): means over the document's
+        questions. None when the model cannot read the document, reads other tokens than the target masks, or gives no
+        finite loss.
     """
     if loss_kind(model) == "answers":
         view = page_view(case.corpus, document)
         queries = [AnswerLoss(view, asked.question, asked.answers[0]) for asked in _answered_questions(document)]
         found: list[Floats] = yield from ask_all(model, queries)
-        losses, least = np.array([-tokens.mean() for tokens in found]), [min_k(tokens) for tokens in found]
+        losses = np.array([-tokens.mean() for tokens in found])
     else:
         loss = yield from query_page(case, model, document, n_masks)
-        losses, least = np.array([np.nan if loss is None else loss]), []
+        losses = np.array([np.nan if loss is None else loss])
     if not np.isfinite(losses.mean()):
         return None
-    logit = float(logit_confidence(losses).mean())
-    return {"loss": float(losses.mean()), "logit": logit, "min_k": float(np.mean(least)) if least else None}
+    return {"loss": float(losses.mean()), "logit": float(logit_confidence(losses).mean())}
 
 
 def query_page(case: Case, model: Target, document: Document, n_masks: int) -> Generator[Request, Any, float | None]:

@@ -21,7 +21,7 @@ from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rm
 from audit.stats.ranking import FEWEST_PAIRS, rank_correlation
 from audit.targets.utility import estimate
 
-SCORES = ("loss", "calibrated", "ratio", "min_k", "lira", "rmia")
+SCORES = ("loss", "calibrated", "ratio", "lira", "rmia")
 POWER = "reference_power"
 LIMITED = ("auc", LOW, DOCUMENTS)
 """What policies limit: held against the strongest of the scores."""
@@ -120,7 +120,6 @@ def gated_scores(case: Case, trials: Sequence[Trial]) -> tuple[str, ...]:
         "loss": True,
         "calibrated": bool(reference_of(case)[1]),
         RATIO: False,
-        "min_k": loss_kind(case.target) == "answers",
         "lira": splits,
         "rmia": splits and public >= MIN_PUBLIC,
     }
@@ -160,7 +159,7 @@ def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json
 
 
 def _score_by_losses(outcomes: Sequence[Json], uncalibrated: str) -> dict[str, Score]:
-    """Score by the loss, by its difference from and its ratio to a reference's, and by Min-K%.
+    """Score by the loss, by its difference from and its ratio to a reference's.
 
     The ratio (Carlini et al. 2021, section 5.2) recognises a document that the model knows by heart: its loss is near
     0, however hard the reference finds it. The difference is largest where both losses are.
@@ -174,9 +173,6 @@ def _score_by_losses(outcomes: Sequence[Json], uncalibrated: str) -> dict[str, S
         "loss": _column_or_reason(-losses, "no finite loss"),
         "calibrated": _column_or_reason(reference - losses, uncalibrated),
         RATIO: _column_or_reason(shares, uncalibrated),
-        "min_k": _column_or_reason(
-            _column_of([outcome["target"] for outcome in outcomes], "min_k"), "for models that generate answers only"
-        ),
     }
 
 
