@@ -156,6 +156,21 @@ class ReferenceCard:
 
 
 @dataclass(frozen=True, config=STRICT)
+class Forgotten:
+    """The list of documents that the model was to forget, as its owner gave it.
+
+    Attributes:
+        listed: how many documents are in it.
+        sha256: of their ids, sorted, each with a line feed behind it.
+        shown: by limited metric, the smallest limit that so many documents can show.
+    """
+
+    listed: int
+    sha256: str
+    shown: dict[str, float]
+
+
+@dataclass(frozen=True, config=STRICT)
 class CorpusCard:
     """The data set: counts only.
 
@@ -172,6 +187,7 @@ class CorpusCard:
             because it points at words, and no answer to their questions stands on the page.
         unread_questions: by split, the questions of other documents that were left out because the model points at
             words of the page, and their answer does not stand there.
+        forgotten: the documents that the model was to forget, where these alone are its members; None: all members are.
     """
 
     name: str
@@ -190,6 +206,7 @@ class CorpusCard:
     drawn: str | None = Field(default=None, pattern=r"^\d{4}-\d{2}-\d{2}$")
     drawn_by: Literal["docaudit import", "docaudit init"] | None = None
     revision: Revision | None = None
+    forgotten: Forgotten | None = None
 
     @property
     def draw(self) -> str:

@@ -157,8 +157,7 @@ class Control:
         return min(1.0, 2 * min(levels, default=1.0))
 
     def _clears(self, leak: float, own: Bound, most: float) -> bool:
-        explained = max(own.upper, -own.lower)
-        return leak - explained > most if self.kind == "reference" else leak > max(own.upper, most)
+        return leak - max(own.upper, -own.lower) > most if self.kind == "reference" else leak > max(own.upper, most)
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -26,15 +26,10 @@ from typing import Any, Literal, TypeVar
 
 from audit.errors import EngineError
 
-Group = Literal[
-    "docaudit.attacks",
-    "docaudit.targets",
-    "docaudit.importers",
-    "docaudit.commands",
-    "docaudit.engines",
-    "docaudit.countermeasures",
-    "docaudit.sources",
-]
+Group = (
+    Literal["docaudit.attacks", "docaudit.targets", "docaudit.importers", "docaudit.commands"]
+    | Literal["docaudit.engines", "docaudit.countermeasures", "docaudit.sources"]
+)
 T = TypeVar("T")
 
 

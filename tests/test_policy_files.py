@@ -128,7 +128,7 @@ def test_a_file_that_is_no_policy_names_the_shipped_ones(tmp_path):
     ):
         with pytest.raises(PolicyError, match=reason) as raised:
             load(str(path))
-        assert raised.value.hint == "shipped policies: default, strict"
+        assert raised.value.hint == "shipped policies: default, forget, strict"
 
 
 BIDI, ZERO_WIDTH = "default\u202e", "default\u200b"

@@ -147,7 +147,7 @@ def init(
     own: dict[str, Any] = {"redaction": None if mask is None else Redaction(mask), "name": name or place.resolve().stem}
     own |= {"command": "docaudit init", "draws": drawn and assigned is None, "generative": generative}
     options = Options(named, provider_column or meaning, boxes, assigned, read_columns(columns or ""), ocr, **own)
-    dst = out or door.destination_of(place, importer)
+    dst = out or (place if importer.whole else Path(f"{place.resolve().stem}-audit"))
     in_place = importer.whole and dst.resolve() == place.resolve()
     shares = _shares(rule or "official", public=public, file=heldout is not None)
     asked = None if generative else model_task.kind

@@ -37,7 +37,8 @@ DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help=HELP["shared.d
 Assigned = Annotated[
     Assignment | None, typer.Option("--assigned", metavar="RULE", help=HELP["shared.assigned"], show_default="official")
 ]
-SHIPPED = complete(("default", "strict"))
+ModelDir = Annotated[Path, typer.Argument(metavar="MODEL_DIR", help=HELP["references.model_dir"], show_default=False)]
+SHIPPED = complete(("default", "forget", "strict"))
 """Completes the name of a shipped policy."""
 PolicyName = Annotated[str, typer.Option("--policy", help=HELP["shared.policy"], autocompletion=SHIPPED)]
 ModelOfRecord = Annotated[
@@ -52,6 +53,7 @@ Evidence = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help=HELP["shared.seed"])]
 Bounds = Annotated[list[str] | None, typer.Option("--documents", "--time", metavar="N|TIME", help=HELP["shared.bound"])]
+BatchSize = Annotated[int | None, typer.Option(min=1, help=HELP["scan.batch_size"], show_default="auto")]
 Dtype = Annotated[Literal["auto", "float32", "bfloat16"], typer.Option(help=HELP["shared.dtype"])]
 Engine = Annotated[str, typer.Option(metavar="NAME[:KEY=VALUE,...]", help=HELP["shared.engine"])]
 Device = Annotated[str, typer.Option(help=HELP["shared.device"])]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from audit.cli import console
-from audit.cli.options import HELP, DataDir, Device, Engine, References, Seed, named_paths, show_errors
+from audit.cli.options import HELP, DataDir, Device, Engine, ModelDir, References, Seed, named_paths, show_errors
 from audit.errors import UsageError
 from audit.files import check_folder
 
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 def references(
     data_dir: DataDir,
-    model_dir: Annotated[
-        Path, typer.Argument(metavar="MODEL_DIR", help=HELP["references.model_dir"], show_default=False)
-    ],
+    model_dir: ModelDir,
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help=HELP["references.names"], show_default=False)
     ] = None,

@@ -1,9 +1,9 @@
-"""`docaudit scan`, of one checkpoint or of every checkpoint of a training run."""
+"""`docaudit scan`, of one checkpoint or of every checkpoint of a training run, and `forget-check`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -56,22 +56,18 @@ def scan(
     no_stages: Annotated[bool, typer.Option("--no-stages", help=HELP["scan.no_stages"])] = False,
     device: options.Device = "auto",
     dtype: options.Dtype = "auto",
-    batch_size: Annotated[int | None, typer.Option(min=1, help=HELP["scan.batch_size"], show_default="auto")] = None,
+    batch_size: options.BatchSize = None,
     engine: options.Engine = "local",
     evidence: options.Evidence = None,
     formats: Formats = None,
     verbose: options.Detail = None,
 ) -> None:
     """Attack a model and write the report with the verdict."""
-    from audit.workflows.gate import load_policy
-    from audit.workflows.options import ScanOptions, check_folders
+    from audit.workflows.options import ScanOptions
 
     both = _split_folders(folders, checkpoints, no_model)
     if checkpoints is not None and formats:
         raise UsageError("--format is of one verdict, and --checkpoints reaches many", "gate each record with it")
-    quiet = verbose is False
-    outputs, chosen = choose(formats, quiet=quiet), load_policy(policy)
-    check_folders(out, evidence)
     asked = ScanOptions(
         *both,
         out=out,
@@ -91,6 +87,47 @@ def scan(
         stages=not no_stages,
         **options.bounds_of(bounds),
     )
+    _run(asked, policy, formats, verbose, checkpoints)
+
+
+def forget_check(
+    model_dir: options.ModelDir,
+    data_dir: options.DataDir,
+    ids: Annotated[Path, typer.Option(metavar="FILE", help=HELP["forget-check.ids"], show_default=False)],
+    reference: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["forget-check.reference"])
+    ] = None,
+    out: Annotated[Path, typer.Option(help=HELP["scan.out"])] = Path("docaudit-forget"),
+    policy: options.PolicyName = "forget",
+    device: options.Device = "auto",
+    batch_size: options.BatchSize = None,
+    evidence: options.Evidence = None,
+    formats: Formats = None,
+    verbose: options.Detail = None,
+) -> None:
+    """Test whether a model has forgotten documents.
+
+    The model must treat the documents in FILE as unseen ones, neither better nor worse. That is an equivalence test. It
+    passes if the whole interval lies between a limit and its mirror image. Too few documents leave it undecided.
+    """
+    from audit.workflows.options import ScanOptions
+
+    own: dict[str, Any] = {"only": ("membership",), "forgotten": ids, "device": device, "batch_size": batch_size}
+    references = options.named_paths(reference)
+    asked = ScanOptions(model_dir, data_dir, out, references=references, evidence_dir=evidence, **own)
+    _run(asked, policy, formats, verbose)
+
+
+def _run(
+    asked: ScanOptions, policy: str, formats: list[str] | None, verbose: bool | None, checkpoints: str | None = None
+) -> NoReturn:
+    """Scan one checkpoint, or all that a pattern matches, and end with the exit code."""
+    from audit.workflows.gate import load_policy
+    from audit.workflows.options import check_folders
+
+    quiet = verbose is False
+    outputs, chosen = choose(formats, quiet=quiet), load_policy(policy)
+    check_folders(asked.out, asked.evidence_dir)
     if checkpoints is None:
         with clearing(outputs):
             code = _scan_one(asked, chosen, policy, outputs, verbose=verbose)

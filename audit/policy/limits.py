@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
-from audit.cards import PrivacyCard
-from audit.errors import count_visible_letters, has_unseen_characters
+from audit.cards import Forgotten, PrivacyCard
+from audit.errors import PolicyError, count_visible_letters, has_unseen_characters
 from audit.files import table_beside
 from audit.measurements import STRICT, Estimate
 from audit.record import AuditRecord, Result
@@ -178,6 +178,7 @@ class Policy:
             own; with "fail" the exit code is that of the worse one of both.
         gaps: attacks that models of some kinds cannot be put to. An inapplicable attack without one is undecided.
         demands: questions that a pass must answer; one that the gaps permit to stay open altogether is none.
+        forgets: it judges whether a model has forgotten documents, and no other records.
         origin: the file it was read from; `load` sets it, a file cannot.
     """
 
@@ -190,7 +191,26 @@ class Policy:
     gaps: tuple[Gap, ...] = ()
     waivers: tuple[Waiver, ...] = ()
     demands: tuple[Demand, ...] = ()
+    forgets: bool = Field(default=False, strict=True)
     origin: Origin | None = None
+
+
+def check_subject(policy: Policy, *, forgotten: bool) -> None:
+    """Refuse to judge whether documents are forgotten by a policy for other records, and the reverse.
+
+    Raises:
+        PolicyError: the policy is for others.
+    """
+    if policy.forgets != forgotten:
+        raise PolicyError(f"policy {policy.name}: {TEXTS['other_subject']}", TEXTS["own_subject"])
+
+
+def warn_of_few(forgotten: Forgotten | None, policy: Policy) -> tuple[str, ...]:
+    """Warn of limits that no model can be shown to meet with so few of the listed documents."""
+    shown = {} if forgotten is None else forgotten.shown
+    few = [one for one in policy.limits if one.max is not None and shown.get(one.metric, 0.0) > one.max]
+    named = ", ".join(f"{one.metric} {shown[one.metric]:.3f} (the policy has {one.max:g})" for one in few)
+    return (TEXTS["few"].format(named=named, policy=policy.name),) if few else ()
 
 
 CANARIES, EPSILON = "canaries", "epsilon"

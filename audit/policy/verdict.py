@@ -22,7 +22,7 @@ from audit.policy.decision import (
     register,
     waive,
 )
-from audit.policy.limits import Limit, Policy, contradiction
+from audit.policy.limits import Limit, Policy, check_subject, contradiction
 from audit.policy.reading import check_names, identify
 from audit.record import SIGNIFICANCE, AuditRecord, Result, Stage
 from audit.stats.p_values import holm
@@ -99,8 +99,9 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     A clock that is set back revives no waiver: the day is never one before the end of the scan.
 
     Raises:
-        PolicyError: the policy misspells an attack that the record's version knows.
+        PolicyError: the policy is for other records, or misspells an attack that the record's version knows.
     """
+    check_subject(policy, forgotten=record.corpus.forgotten is not None)
     record = settle(record, policy.limits)
     today = max(today, finished_on(record))
     results = record.completed
@@ -281,7 +282,7 @@ def _decide(
         return Decision(limit, "undecided", reason, remedy, worst, power, p_worst, cause=cause)
 
     if p_value <= SIGNIFICANCE:
-        told = "" if side == "limit" else "training documents have the opposite sign: "
+        told = "" if side == "limit" else "the documents have the opposite sign: "
         reason = f"{told}the leak above the limit is confirmed"
         return Decision(limit, "violated", reason, "", methods[name], power, p_value)
     if result.confounded is not None and not about_text:

@@ -41,11 +41,11 @@ def headline(record: AuditRecord, verdict: Verdict) -> str:
     if verdict.contradicted is not None:
         return words["contradicted"]
     own = verdict.overall if record.target.is_model else None
-    subject = "model" if own == outcome else "text"
+    subject = "forgotten" if record.corpus.forgotten else "model" if own == outcome else "text"
     if outcome not in ("violated", "waived"):
         return words[f"{outcome} {subject}"].format(policy=verdict.policy)
     over = {one.limit.attack for one in verdict.decisions if one.outcome in ("violated", "waived")}
-    kind = "text" if subject == "text" else "extracting" if over & {*EXTRACTING} else "recognising"
+    kind = subject if subject != "model" else "extracting" if over & {*EXTRACTING} else "recognising"
     accepted = f" {sentence_case(_name_waivers(verdict))}." if outcome == "waived" else ""
     return f"{words[f'violated {kind}']}{accepted}"
 
@@ -68,8 +68,15 @@ def explanation(record: AuditRecord, verdict: Verdict) -> str:
     told = LABELS["explanations"]
     if outcome == "violated" != verdict.overall and record.target.is_model:
         return told["violated by text"]
-    words = told.get(outcome + LABELS["families"].get(record.target.family, ""), told[outcome])
-    return words.format(policy=verdict.policy)
+    kind = " forgotten" if record.corpus.forgotten else LABELS["families"].get(record.target.family, "")
+    return told.get(outcome + kind, told[outcome]).format(policy=verdict.policy)
+
+
+def name_documents(record: AuditRecord | None, text: str) -> str:
+    """Call the members of a record documents to be forgotten where the model was to forget them."""
+    for usual, own in LABELS["forgotten"].items() if record and record.corpus.forgotten else ():
+        text = text.replace(usual, own)
+    return text
 
 
 def _explain_undecided(verdict: Verdict) -> str:

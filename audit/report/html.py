@@ -18,7 +18,7 @@ from audit.policy import Policy, Verdict
 from audit.policy.limits import CANARIES, EPSILON, contradiction
 from audit.record import AuditRecord, Result
 from audit.report import tables
-from audit.report.answer import LABELS, UTILITY, decides_most, findings
+from audit.report.answer import LABELS, UTILITY, decides_most, findings, name_documents
 from audit.report.changes import Changes
 from audit.report.comparison import Comparison
 from audit.report.coverage import legal_view
@@ -154,6 +154,7 @@ def render(page: Literal["report.html", "decision.html"], context: Context, reve
             for found in _SECTION.finditer(text)
             if found["title"] or found["anchor"] == "summary"
         ]
+        text = name_documents(context["record"], text)
         text = text.replace(CONTENTS, templates.get_template("_contents.html").render(parts=entries), 1)
         return link_terms(text, context["glossary"]) if page == "report.html" else text
 

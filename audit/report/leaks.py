@@ -201,9 +201,9 @@ def plausibility(record: AuditRecord, verdict: Verdict) -> Plausibility | None:
     would have given the same report.
 
     Returns:
-        None where no model was audited.
+        None where no model was audited, or one that was to forget them.
     """
-    if not record.target.is_model:
+    if not record.target.is_model or record.corpus.forgotten:
         return None
     signs = [leak for leak in leaks(record, FAMILY) if not leak.about_text and leak.confounded is None]
     if signs:

@@ -7,7 +7,7 @@ from audit.errors import UsageError
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
 from audit.report import tables
-from audit.report.answer import finding_sentence, plainest
+from audit.report.answer import finding_sentence, name_documents, plainest
 from audit.report.comparison import Comparison
 from audit.report.coverage import legal_view
 from audit.report.leaks import describe_leak, unlimited, within
@@ -57,7 +57,8 @@ def _render(template: str, record: AuditRecord, verdict: Verdict, **values: obje
     rows = [tables.decision_row(decision, text_of(decision.limit.attack)) for decision in verdict.decisions]
     names = {decision.limit.attack for decision in verdict.decisions}
     titles = {name: text_of(name).title or name for name in names}
-    return render_markdown(template, record=record, verdict=verdict, rows=rows, titles=titles, **values)
+    text = render_markdown(template, record=record, verdict=verdict, rows=rows, titles=titles, **values)
+    return name_documents(record, text)
 
 
 def _findings_by_attack(record: AuditRecord) -> Iterator[str]:

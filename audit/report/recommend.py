@@ -126,7 +126,7 @@ def recommend(
         answered = tuple(
             finding for finding in listed if any(_answers_finding(item, finding) for item in remedy.answers)
         )
-        if answered:
+        if answered and remedy.forgetting == (record.corpus.forgotten is not None):
             own = [one for one in comparisons if one.name in remedy.measured_by]
             chosen.append(_recommendation(remedy, answered, own, record, verdict))
     named = (replace(item, command=with_paths(item.command, paths or {})) for item in chosen)

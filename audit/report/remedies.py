@@ -106,6 +106,7 @@ class Remedy:
         effort: the work that it asks for.
         lifts: whether a model with it may meet the limit; False where the attacker of the audit is not hindered by it.
         beside_only: whether it is worth doing only beside another remedy; it ranks behind those that stand alone.
+        forgetting: whether it helps a model to forget documents, and no other; one without it helps no such model.
         command: what measures it, with {policy}, {budget} and {seed} of the scan; empty: `docaudit defend` with the
             first of `measured_by`, where there is one.
         evidence: measured effects, docaudit's own first.
@@ -122,6 +123,7 @@ class Remedy:
     effort: Effort = "training again"
     lifts: bool = True
     beside_only: bool = False
+    forgetting: bool = False
     command: str = ""
     evidence: tuple[Evidence, ...] = ()
 

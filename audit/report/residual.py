@@ -131,4 +131,4 @@ def _not_examined(rows: tuple[CoverageRow, ...]) -> str:
 def _declared(record: AuditRecord) -> str:
     if not record.target.is_model:
         return REMAINS["no model"]
-    return REMAINS["declared"] if record.completed else ""
+    return REMAINS["forgotten" if record.corpus.forgotten else "declared"] if record.completed else ""

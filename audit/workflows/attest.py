@@ -219,9 +219,7 @@ def _compare_statement(folder: Path, record: AuditRecord, attested: Statement, f
     found.add(f"the verdict, {own.predicate[DOCUMENTATION]['verdict']}, follows from the record", results)
     if not subjects and not results and attested != own:
         found.differences.append("the attestation holds more, or in another order, than docaudit attest writes")
-    expired = _expired(folder, record, own)
-    if expired is not None:
-        found.differences.append(expired)
+    found.differences += _expired(folder, record, own)
 
 
 def _day_of(statement: Statement, record: AuditRecord) -> tuple[dt.date, str | None]:
@@ -238,13 +236,12 @@ def _day_of(statement: Statement, record: AuditRecord) -> tuple[dt.date, str | N
     return (day, None) if day <= today else (today, f"the attestation is of {day}, which is yet to come")
 
 
-def _expired(folder: Path, record: AuditRecord, own: Statement) -> str | None:
-    """Say that the verdict does not hold any more, as a waiver has ended since."""
+def _expired(folder: Path, record: AuditRecord, own: Statement) -> Iterator[str]:
+    """Yield that the verdict does not hold any more, as a waiver has ended since."""
     then = own.predicate[DOCUMENTATION]
     now = state(folder, record, policies.today()).predicate[DOCUMENTATION]
-    if then["verdict"] == now["verdict"]:
-        return None
-    return f"the verdict of {then['evaluated']} was {then['verdict']}; today it is {now['verdict']}"
+    if then["verdict"] != now["verdict"]:
+        yield f"the verdict of {then['evaluated']} was {then['verdict']}; today it is {now['verdict']}"
 
 
 def _other_subjects(attested: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:

@@ -255,6 +255,7 @@ def _conditions(record: AuditRecord) -> dict[str, str]:
     side = "" if bounds is None else f"{bounds.documents or 'all'} documents, {bounds.part:.0%} of each side"
     return {
         "what was audited": "a model" if record.target.is_model else "the text alone",
+        "the documents to be forgotten": forgotten.sha256 if (forgotten := record.corpus.forgotten) else "none",
         "the data set": f"{record.corpus.name} (sha256 {record.corpus.sha256[:PREFIX]})",
         "the seed": str(record.seed),
         "the budget": f"{record.budget} ({record.share:.0%} of the trials)",

@@ -135,11 +135,6 @@ def format_of(source: Path, named: str | None) -> Importer:
     return FORMATS[found]
 
 
-def destination_of(source: Path, importer: Importer) -> Path:
-    """Return the folder of a data set whose owner names none: a folder of pages itself, else a new one."""
-    return source if importer.whole else Path(f"{source.resolve().stem}-audit")
-
-
 def guess_format(path: Path) -> str | None:
     """Return the name of the import format that a folder or file looks like; None where it looks like none."""
     return next((name for name, one in FORMATS.items() if any(_has(path, *mark) for mark in one.marks)), None)

@@ -35,6 +35,7 @@ class ScanOptions:
     out of another one. With `no_model` the text alone is audited, and `model_dir` is not read. `documents` bounds the
     units of member and held-out documents together, `seconds` the time of the attacks. `evidence_dir` is where the
     evidence goes when it is not kept in `out`. Without `stages` every attack takes all its trials.
+    `forgotten` names the documents that the model was to forget: these alone are then compared with held-out ones.
     """
 
     model_dir: Path
@@ -59,6 +60,7 @@ class ScanOptions:
     seconds: float | None = None
     evidence_dir: Path | None = None
     stages: bool = True
+    forgotten: Path | None = None
 
     @property
     def evidence(self) -> Path:

@@ -113,8 +113,10 @@ def run(
     # Loads what lists references, which sweeps and defences do without.
     from audit.workflows.references import missing_references
 
+    policies.check_subject(policy, forgotten=options.forgotten is not None)
     opened = open_scan(options)
-    known = (*opened.warnings, *(() if options.no_model else missing_references(opened)))
+    lacking = () if options.no_model else missing_references(opened)
+    known = (*opened.warnings, *lacking, *policies.warn_of_few(opened.forgotten, policy))
     warn(*known)
     result = audit_checkpoint(opened, policy, progress)
     warn(*result.warnings)
@@ -197,6 +199,7 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
             near_copies=counts_left_out(every, opened.copies.left_out),
             unread=counts_left_out(every, opened.unread.documents),
             unread_questions=count_questions(every, opened.unread),
+            forgotten=opened.forgotten,
         ),
         references=run.references.cards if ran else (),
         budget=opened.budget,

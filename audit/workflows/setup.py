@@ -15,7 +15,8 @@ from audit.attacks import text_of
 from audit.attacks.battery import BATTERY, AttackParameters, read_parameters
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.interface import Attack, nothing_to_try, why_inapplicable
-from audit.cards import PrivacyCard
+from audit.attacks.membership.documents import describe_forgotten, select_forgotten
+from audit.cards import Forgotten, PrivacyCard
 from audit.case import Case, References
 from audit.corpus.documents import Corpus
 from audit.corpus.manifest import load as load_corpus
@@ -49,7 +50,7 @@ class ScanSetup:
     `corpus` is without the documents that `copies` and `unread` leave out, `whole` is as it was loaded.
     `parameters_file` is the sha256 of the file that set attack parameters, `dp` the guarantee that the checkpoint
     states. `part` of the units fits into the time that was given. `engine` runs the attacks' trials, on models on
-    `device`; `notice` says of it what nobody asked for. `folder` is the target's.
+    `device`; `notice` says of it what nobody asked for. `folder` is the target's. `forgotten`: see `CorpusCard`.
     """
 
     options: ScanOptions
@@ -71,6 +72,7 @@ class ScanSetup:
     notice: str = ""
     device: str = "cpu"
     folder: CheckpointFolder | None = None
+    forgotten: Forgotten | None = None
 
     def sampled(self, trials: Sequence[Trial], share: float = 1.0) -> list[Trial]:
         """Sample a share of the trials that the budget takes; see `audit.attacks.budget.sample`."""
@@ -141,7 +143,9 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     # A head of a cluster may have no GPU.
     elsewhere = options.device == "cuda" and "address=" in options.engine and not opening.n_gpus()
     device = "cpu" if elsewhere else opening.device_named(options.device)
-    whole = load_corpus(options.data_dir)
+    whole, forgotten, known = load_corpus(options.data_dir), frozenset[str](), tuple[str, ...]()
+    if options.forgotten is not None:
+        whole, forgotten, known = select_forgotten(whole, options.forgotten)
     folder = open_target(options.model_dir, whole, options.references)
     folder = hold_weights(folder, options.dtype)
     guard = query_defense(options.defense, options.seed) if options.defense is not None else None
@@ -162,15 +166,14 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     prepared = prepare(needs, target, folder, corpus, given_folders, batch_tokens, public)
     promised, doubts = stated_guarantee(folder)
     unlike = (_TEXTS["no_gpu_here"],) if elsewhere else ()
-    warned = *unlike, *copies.warnings, *model.unread.warnings, *doubts, *opening.warn_of_memory(target)
+    warned = *unlike, *known, *copies.warnings, *model.unread.warnings, *doubts, *opening.warn_of_memory(target)
     warnings = (*warned, *getattr(target, "untested", ()), *doubt_draw(folder, whole), *warn_of_recipes(prepared))
     opened = ScanSetup(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared, warnings)
-    sha256 = None if given is None else given.sha256
     engine, notice = choose_engine(options, options.device if elsewhere else device, target)
     opened = replace(opened, engine=engine, notice=notice, device="cuda" if elsewhere else device, folder=folder)
-    return replace(
-        opened, parameters_file=sha256, defense=guard, copies=copies, whole=whole, dp=promised, unread=model.unread
-    )
+    opened = replace(opened, parameters_file=None if given is None else given.sha256, defense=guard, copies=copies)
+    listed = describe_forgotten(forgotten, attacks, corpus) if forgotten else None
+    return replace(opened, whole=whole, dp=promised, unread=model.unread, forgotten=listed)
 
 
 def choose_engine(options: ScanOptions, device: str, target: opening.Checkpoint) -> tuple[Engine, str]:

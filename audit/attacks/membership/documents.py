@@ -8,19 +8,27 @@ compare the target with a reference model under the same ones.
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Generator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from audit.arrays import Floats
-from audit.attacks.interface import AUDITED, ask, ask_all, loss_kind
+from audit.attacks.interface import AUDITED, Attack, ask, ask_all, loss_kind
+from audit.attacks.text import SENTENCES
+from audit.cards import Forgotten
 from audit.case import Case
 from audit.corpus.canaries.schema import carrier_ids, planted_ids
-from audit.corpus.documents import Corpus, Document, Question, Split
+from audit.corpus.documents import Corpus, Document, Membership, Question, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import page_view
+from audit.corpus.near_copies import copies_among
 from audit.engine.interface import Json, Request
+from audit.errors import UsageError, listed, printable
+from audit.importers.named import read_names
 from audit.stats.likelihood_ratio import logit_confidence
+from audit.stats.power import certified
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss, MaskedLoss, Target, TokenTarget, TrainingLoss
 
@@ -32,6 +40,8 @@ NOT_COMPARED = "no counterpart of the same provider"
 PLANTED = "canary"
 REASONS = ("no question", "nothing to read", NOT_COMPARED, PLANTED)
 """Why a document is not scored."""
+MOST_NAMED = 8
+"""Documents that a warning names."""
 
 
 def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:
@@ -83,6 +93,51 @@ def select_compared(corpus: Corpus) -> tuple[Document, ...]:
 def _without_canaries(corpus: Corpus) -> tuple[Document, ...]:
     planted = planted_ids(corpus) | carrier_ids(corpus)
     return tuple(document for document in corpus.of(*AUDITED) if document.id not in planted)
+
+
+def select_forgotten(whole: Corpus, path: Path) -> tuple[Corpus, frozenset[str], tuple[str, ...]]:
+    """Leave out the members that the model may know, and what it may know from them: their copies, and canaries.
+
+    No lot chose the listed documents, whatever chose the members; a split by provider compares within providers.
+
+    Args:
+        whole: the data set.
+        path: names the members that the model was to forget.
+
+    Returns:
+        The data set, the listed ids, and warnings.
+
+    Raises:
+        UsageError: the file names no document, one that is no member, or none that can be tested.
+    """
+    names, split_of = read_names(path, "--ids"), {one.id: one.split for one in whole.documents}
+    wrong = {place: name for place, name in enumerate(names, 1) if split_of.get(name) != "member"}
+    if wrong:
+        place, first = next(iter(wrong.items()))
+        found = {"n": len(wrong), "all": len(names), "place": place, "first": printable(first)}
+        problem = SENTENCES["not_members"].format(path=path, split=split_of.get(first, "in no split"), **found)
+        raise UsageError(problem, SENTENCES["name_members"])
+    listed_ids = frozenset(names)
+    kept = {one.id for one in whole.of("member")} - listed_ids
+    pairs = [{*pair} for pair in copies_among(whole, whole.of(*AUDITED))]
+    gone = kept.union(*(pair for pair in pairs if pair & kept), planted_ids(whole), carrier_ids(whole))
+    lost = sorted(listed_ids & gone)
+    shown = f"{listed(lost[:MOST_NAMED], 'and')}{', ...' * (len(lost) > MOST_NAMED)}"
+    warning = SENTENCES["may_know"].format(n=len(lost), all=len(listed_ids), named=shown)
+    if len(lost) == len(listed_ids):
+        raise UsageError(f"--ids {path}: {warning}", SENTENCES["name_members"])
+    own = whole.manifest.membership
+    manifest = replace(whole.manifest, membership=Membership("official") if own.assigned != "by-provider" else own)
+    documents = tuple(one for one in whole.documents if one.id not in gone)
+    return replace(whole, documents=documents, manifest=manifest), listed_ids, (warning,) if lost else ()
+
+
+def describe_forgotten(ids: frozenset[str], attacks: Sequence[Attack], corpus: Corpus) -> Forgotten:
+    """Describe a list of documents, with the smallest limits that they can show, as `docaudit plan` computes these."""
+    digest = hashlib.sha256("".join(f"{name}\n" for name in sorted(ids)).encode()).hexdigest()
+    units = [one for attack in attacks for one in attack.units(corpus) if min(one.members, one.others)]
+    shown = {one.metric: certified(one.kind, one.members, one.others) for one in units if "." not in one.metric}
+    return Forgotten(len(ids), digest, shown)
 
 
 def count_left_out(case: Case) -> Counter[str | None]:

@@ -12,7 +12,7 @@ from audit.cli.console.tables import NOTE_STYLES, STYLES, Row, show_table
 from audit.cli.console.terminal import fold_line, make_console, print_line, say, show_commands
 from audit.errors import printable
 from audit.report import numbers
-from audit.report.answer import LABELS, explanation, findings, headline
+from audit.report.answer import LABELS, explanation, findings, headline, name_documents
 
 if TYPE_CHECKING:
     from audit.measurements import Estimate
@@ -67,7 +67,9 @@ def show_verdict(
         _show_details(verdict, record)
     elif record is not None:
         _show_notes(record, verdict, verbose=False)
-        say(*([explanation(record, verdict)] if verdict.overall in ("passed", "waived") else []))
+        said = f"{headline(record, verdict)} " if record.corpus.forgotten else ""
+        if said or verdict.overall in ("passed", "waived"):
+            say(said + explanation(record, verdict))
     words = LABELS["outcomes"]
     outcome = "violated" if any(one.outcome == "violated" for one in verdict.decisions) else verdict.overall
     own = [one for one in verdict.decisions if one.outcome == outcome != "passed"]
@@ -96,7 +98,8 @@ def show_verdict(
     if len(rows) < len(own):
         rows = _worst(own, room - _height(others(len(own))))
     if rows:
-        show_table("", (words[outcome], "measured", "limit"), rows, spaced=False)
+        named = [(name_documents(record, label), *others) for label, *others in rows]
+        show_table("", (words[outcome], "measured", "limit"), named, spaced=False)
     say(*filter(None, [others(len(own) - len(rows))]))
     for text in fix:
         print_line(text, lead=f"[bold]{lead}[/]")

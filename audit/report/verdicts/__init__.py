@@ -14,6 +14,7 @@ from pathlib import Path
 from audit.errors import printable
 from audit.policy import EXIT_CODES, Decision, Limit, Outcome, Verdict
 from audit.record import AuditRecord
+from audit.report.answer import name_documents
 
 FORMATS = {"json": "document", "markdown": "texts", "junit": "texts", "sarif": "texts"}
 """The module whose function `as_NAME` draws a format, by the format's name; it is imported when it is asked for."""
@@ -90,7 +91,7 @@ def render(name: str, judged: Judged) -> str:
         RenderError: the format cannot hold this verdict, see `sarif.as_sarif`.
     """
     draw: Callable[[Judged], str] = getattr(import_module(f"{__name__}.{FORMATS[name]}"), f"as_{name}")
-    return draw(judged)
+    return draw(judged) if name == "json" else name_documents(judged.record, draw(judged))
 
 
 def find_place(policy: Path, data: Path | None = None) -> str | None:
