@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT, Estimate, Measurement
+from audit.report.answer import LABELS
 from audit.report.templates import render_markdown, render_text
 
 Format = Literal["text", "json", "markdown"]
@@ -24,12 +25,7 @@ RULE = (
     "comparisons is at most 0.05. For two models that leak alike, such a word appears in at most one of 20 "
     "comparisons of two scans. Cannot be told does not mean alike."
 )
-
-
-LEGEND = (
-    "Change: new minus old, with its 95 % interval; of an area its distance from chance. "
-    "* from both intervals, not paired unit by unit."
-)
+LEGEND = LABELS["diff"]["legend"]
 _VALUE, _CHANGE, _LEAST_NAME = 7, 25, 16
 """Columns of a value, of a change with its interval, and of a name at least."""
 
