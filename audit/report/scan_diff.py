@@ -194,16 +194,6 @@ def _draw_text(diff: ScanDiff, width: int) -> str:
     longest = max(map(len, [*tables, *(f"  {change.metric}" for change in diff.changes)]))
     room = max(min(longest + 1, width - 2 * _VALUE - _CHANGE - 3), _LEAST_NAME)
     row = f"%-{room}s%{_VALUE}s%{_VALUE}s  %s"
-    fold = partial(_wrapped, width=width)
+    whole = partial(textwrap.fill, break_long_words=False, break_on_hyphens=False)
+    fold = partial(whole, width=width, subsequent_indent="  ")
     return render_text("diff.txt", diff=diff, tables=tables, room=room, row=row, fold=fold, legend=LEGEND)
-
-
-def _wrapped(text: str, width: int, indent: str = "") -> str:
-    return textwrap.fill(
-        text,
-        width,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

@@ -362,19 +362,16 @@ def most_tests(attack: Attack, case: Case) -> int:
     return max(((one.methods + more) * (1 + (one.kind in AREAS)) for one in units), default=0)
 
 
-def read_outcomes(
-    opened: ScanSetup, name: str, progress: Progress = SILENT, filled: LoadedReferences | None = None
-) -> tuple[Case, list[Trial], list[Json]]:
+def read_outcomes(opened: ScanSetup, name: str, progress: Progress = SILENT) -> tuple[Case, list[Trial], list[Json]]:
     """Read the outcome of every trial of one attack of a scan that has run from its journal, without asking the model.
 
     Args:
         opened: the scan; `options.out` is the folder it wrote.
         name: of the attack.
         progress: of trials that are not in the journal, and are tried again.
-        filled: its references; None: they are loaded.
     """
     (attack,) = (attack for attack in opened.attacks if attack.name == name)
-    filled = fill_references(opened, progress) if filled is None else filled
+    filled = fill_references(opened, progress)
     case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
     trials = opened.sampled(attack.trials(case))
     checkpoint, _ = choose_number_format(opened, attack, case, trials, progress)
