@@ -170,9 +170,8 @@ def _examined(case: Case, document: Document, entity: Entity, min_tokens: int, m
     if length == "long":
         parts = {"start": whole[:max_tokens], "end": whole[-max_tokens:]}
     left_out = "unknown tokens" if (page.ids[list(whole)] == page.unknown_id).any() else None
-    return tuple(
-        Field(document, entity, page, whole, positions, length, part, left_out) for part, positions in parts.items()
-    )
+    made = (Field(document, entity, page, whole, own, length, part, left_out) for part, own in parts.items())
+    return tuple(made)
 
 
 def _read(case: Case, document: Document, entity: Entity) -> tuple[Encoding | None, str | None]:

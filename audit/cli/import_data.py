@@ -278,9 +278,8 @@ def _shares(
 ) -> dict[Split, float]:
     """Return the shares of the splits; with a `file` of held-out documents the others are public."""
     kept = public if public is not None else float(file)
-    usual = {"drawn": (0.4, 0.2, 0.4), "by-provider": (0.4, 0.4, 0.2)}.get(
-        str(rule), (1.0, (1 - file) * (1 - kept), kept)
-    )
+    drawn = {"drawn": (0.4, 0.2, 0.4), "by-provider": (0.4, 0.4, 0.2)}
+    usual = drawn.get(str(rule), (1.0, (1 - file) * (1 - kept), kept))
     given = zip(SPLITS, (member, heldout, public), usual, strict=True)
     return {split: default if share is None else share for split, share, default in given}
 

@@ -169,9 +169,7 @@ def reasons(plan: Plan) -> Iterator[str]:
 
 def costs_table(plan: Plan) -> Table:
     """Tabulate trials, device hours and peak memory of every attack."""
-    rows = [
-        (cost.attack, f"{cost.trials}" if cost.exact else f"at most {cost.trials}", *_cost(cost)) for cost in plan.costs
-    ]
+    rows = [(cost.attack, f"{'' if cost.exact else 'at most '}{cost.trials}", *_cost(cost)) for cost in plan.costs]
     if plan.total_seconds is not None:
         rows.append(("in all", "", f"{plan.total_seconds / 3600:.3g}", f"{plan.peak_memory / 1e9:.1f} GB"))
     return "What a scan costs", ("attack", "trials", "device hours", "peak memory"), [*rows]

@@ -53,10 +53,8 @@ def references(
     given = named_paths(reference)
     with console.Reporter() as progress:
         if train:
-            settings: dict[str, Any] = {"count": count, "seed": seed, "device": device, "engine": engine}
-            made = workflow.train_references(
-                data_dir, model_dir, given, names or (), out, **settings, progress=progress
-            )
+            how: dict[str, Any] = {"count": count, "seed": seed, "device": device, "engine": engine}
+            made = workflow.train_references(data_dir, model_dir, given, names or (), out, **how, progress=progress)
         else:
             progress.stage("opening the model and the data set")
             found = workflow.list_references(data_dir, model_dir, given, device)

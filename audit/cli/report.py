@@ -50,9 +50,8 @@ def report(
             console.say(f"Paste from {path}")
         return
     with console.Reporter():
-        written = report_records(
-            record_paths, policy, out, reveal, defenses or (), evidence, dpia=dpia, previous=previous
-        )
+        given = record_paths, policy, out, reveal, defenses or (), evidence
+        written = report_records(*given, dpia=dpia, previous=previous)
     console.warn(*written.warnings)
     if isinstance(written, Report):
         paths = paths_of(record_paths[0], written.record)

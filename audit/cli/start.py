@@ -46,10 +46,8 @@ def demo(
     if not (out / "report.pdf").exists():
         console.say("not written: report.pdf; the warning above says what is missing (docaudit doctor)")
     console.say(f"In a pipeline, docaudit scan would have ended with exit code {verdict.exit_code} here.")
-    paths = {
-        "MODEL_DIR": out / demonstration.SAMPLE / demonstration.MODEL,
-        "DATA_DIR": out / demonstration.SAMPLE / "data",
-    }
+    sample = out / demonstration.SAMPLE
+    paths = {"MODEL_DIR": sample / demonstration.MODEL, "DATA_DIR": sample / "data"}
     ending = ["Your own model: docaudit init MODEL_DIR SOURCE --out DATA_DIR, then docaudit scan MODEL_DIR DATA_DIR"]
     given = {name: str(path) for name, path in paths.items()}
     console.show_verdict(verdict, out, record, decides_exit=False, paths=given, verbose=verbose, ending=ending)

@@ -237,9 +237,8 @@ def coverage(record: AuditRecord, verdict: Verdict) -> tuple[CoverageRow, ...]:
     rows = []
     for clause in (one for one in known.clauses if one.attack_class):
         tried = tuple(examined(record, verdict, one) for one in known.of_clause(clause.id) if one.attack)
-        rows.append(
-            CoverageRow(clause.attack_class, _combine_states(tried), tried, clause.outside, known.alike(clause))
-        )
+        state, alike = _combine_states(tried), known.alike(clause)
+        rows.append(CoverageRow(clause.attack_class, state, tried, clause.outside, alike))
     named = {name for clause in known.clauses for name in clause.alike}
     rows += [
         CoverageRow(

@@ -215,21 +215,16 @@ def _counted(result: Result, deciding: Decision | None) -> list[Estimate]:
 
 def _count_of(item: Estimate) -> str:
     if numbers.exact_count(item) is None:
-        return (
-            f"{numbers.show(item.value, 'number')} of {item.n:,}"
-            if item.value > 1
-            else numbers.show(item.value, "share")
-        )
+        found = numbers.show(item.value, "number" if item.value > 1 else "share")
+        return f"{found} of {item.n:,}" if item.value > 1 else found
     return f"{numbers.reached(item)} ({numbers.show(item.value, 'share')})"
 
 
 def _consequences(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
     """Say what the attacks reached, those over a limit first: in documents where they were counted, else in values."""
-    ordered = sorted(
-        record.completed.values(), key=lambda one: LEAK_ORDER.index(outcome_of(one.attack, verdict.decisions))
-    )
-    for result in ordered:
-        outcome = outcome_of(result.attack, verdict.decisions)
+    outcomes = {name: outcome_of(name, verdict.decisions) for name in record.completed}
+    for result in sorted(record.completed.values(), key=lambda one: LEAK_ORDER.index(outcomes[one.attack])):
+        outcome = outcomes[result.attack]
         if result.confounded is not None and outcome not in ("violated", "waived"):
             continue
         documents = next((one for one in result.histograms if one.name == RETURNED), None)

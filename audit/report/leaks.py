@@ -226,9 +226,8 @@ def documents_used(record: AuditRecord) -> Iterator[str]:
         ]
         if any(count < held for count, held, _ in used):
             parts = " and ".join(f"{count:,} of {held:,} {words}" for count, held, words in used)
-            why = "; ".join(
-                f"{value:,} {name}" for name, value in counts.items() if name.startswith("left out: ") and value
-            )
+            left_out = {name: n for name, n in counts.items() if name.startswith("left out: ") and n}
+            why = "; ".join(f"{n:,} {name}" for name, n in left_out.items())
             title = text_of(result.attack).title or result.attack
             yield f"{title}: used {parts}{f' ({why})' if why else ''}"
 

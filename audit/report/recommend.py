@@ -123,9 +123,7 @@ def recommend(
     listed = findings(record, verdict)
     chosen = []
     for remedy in remedies():
-        answered = tuple(
-            finding for finding in listed if any(_answers_finding(item, finding) for item in remedy.answers)
-        )
+        answered = tuple(one for one in listed if any(_answers_finding(item, one) for item in remedy.answers))
         if answered and remedy.forgetting == (record.corpus.forgotten is not None):
             own = [one for one in comparisons if one.name in remedy.measured_by]
             chosen.append(_recommendation(remedy, answered, own, record, verdict))
@@ -142,15 +140,10 @@ def _recommendation(
     ]
     evidence = [one for one in dict.fromkeys(_evidence_for(remedy, decision) for decision in violated) if one]
     state = min(STATES.index(finding.state) for finding in found)
-    words, prospect = (
-        _prospect(remedy, violated, comparisons, evidence)
-        if violated
-        else (PROSPECTS.get(STATES[state], PROSPECTS["open"]), 0)
-    )
-    costly = (
-        max([_largest_loss(one) for one in comparisons] or [_published_loss(one) for one in evidence] or [0.0])
-        > MOST_LOSS
-    )
+    unmet = PROSPECTS.get(STATES[state], PROSPECTS["open"]), 0
+    words, prospect = _prospect(remedy, violated, comparisons, evidence) if violated else unmet
+    losses = [_largest_loss(one) for one in comparisons] or [_published_loss(one) for one in evidence]
+    costly = max(losses, default=0.0) > MOST_LOSS
     policy = verdict.policy if verdict.policy in shipped_policies() else "POLICY.toml"
     command = remedy.command or (f"docaudit defend {remedy.measured_by[0]} {DEFEND}" if remedy.measured_by else "")
     return Recommendation(
@@ -250,10 +243,9 @@ def _describe_effect(effect: Effect) -> str:
     report = text_of(effect.attack) if effect.attack else UTILITY
     label, form = report.label(effect.metric), report.metric(effect.metric).form
     label = label if label.isupper() else label[:1].lower() + label[1:]
-    sides = " → ".join(
-        numbers.show(side.value, form) if isinstance(side, Estimate) else "not measured"
-        for side in (effect.before, effect.after)
-    )
+    values = (effect.before, effect.after)
+    shown = (numbers.show(one.value, form) if isinstance(one, Estimate) else "not measured" for one in values)
+    sides = " → ".join(shown)
     difference = effect.difference
     if difference is None:
         return f"{label} {sides}"
@@ -264,11 +256,8 @@ def _describe_effect(effect: Effect) -> str:
 def _answers_finding(answer: AnsweredFinding, finding: Finding) -> bool:
     # What the policy does not limit is a leak all the same: it is answered by what answers a violation.
     state = "violated" if finding.state == "outside" else finding.state
-    return (
-        state in answer.finding
-        and fnmatchcase(finding.attack, answer.attack)
-        and fnmatchcase(finding.metric, answer.metric)
-    )
+    named = fnmatchcase(finding.attack, answer.attack) and fnmatchcase(finding.metric, answer.metric)
+    return named and state in answer.finding
 
 
 @dataclass(frozen=True)

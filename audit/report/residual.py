@@ -100,9 +100,8 @@ def residual_risk(record: AuditRecord, verdict: Verdict, policy: Policy) -> tupl
     if verdict.contradicted:
         told.insert(0, f"The guarantee that the model’s training claims does not hold: {verdict.contradicted}.")
     outside = _join_unique(row.outside for row in rows if row.state != "out of scope" and row.outside)
-    return tuple(
-        filter(None, (*told, _not_examined(rows), _declared(record), REMAINS["outside"].format(outside=outside)))
-    )
+    remains = (*told, _not_examined(rows), _declared(record), REMAINS["outside"].format(outside=outside))
+    return tuple(filter(None, remains))
 
 
 def _limits(verdict: Verdict, policy: Policy) -> Iterator[str]:

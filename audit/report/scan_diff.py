@@ -93,9 +93,8 @@ class MetricChange:
     @property
     def values(self) -> tuple[str, str]:
         """Return the numbers before and after; a dash where there is none."""
-        old, new = (
-            _format_number(one.value) if isinstance(one, Estimate) else "-" for one in (self.before, self.after)
-        )
+        sides = (self.before, self.after)
+        old, new = (_format_number(one.value) if isinstance(one, Estimate) else "-" for one in sides)
         return old, new
 
     @property

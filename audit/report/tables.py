@@ -264,9 +264,8 @@ def cell(item: Estimate | Unresolved | None, report: AttackText, counted: bool =
     if isinstance(item, Unresolved):
         return TableCell("not resolved", missing=True)
     form = report.metric(item.name).form
-    return TableCell(
-        numbers.show(item.value, form), numbers.between(item, form), numbers.reached(item) if counted else ""
-    )
+    reached = numbers.reached(item) if counted else ""
+    return TableCell(numbers.show(item.value, form), numbers.between(item, form), reached)
 
 
 def compact_table(spec: TableSpec, index: ResultIndex, report: AttackText) -> CompactTable:

@@ -39,10 +39,8 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     own = {name: each for name, each in vars(numbers).items() if getattr(each, "__module__", "") == numbers.__name__}
-    made.filters.update(own)
-    made.filters.update(
-        category=lambda name: CATEGORY_LABELS.get(name, name), capitalize_first=sentence_case, linked=linked
-    )
+    made.filters.update(own, capitalize_first=sentence_case, linked=linked)
+    made.filters["category"] = lambda name: CATEGORY_LABELS.get(name, name)
     return made
 
 

@@ -136,9 +136,8 @@ def _pieces(guarantee: Guarantee) -> Iterator[tuple[float, float, float, float]]
     lines = [(delta, _odds(epsilon)) for epsilon, delta in guarantee.points]
     end, left, (delta, odds) = _crossing_rate(guarantee), 0.0, min(lines)
     while left < end:
-        crossings = [
-            ((other - delta) / (odds - flatter), (other, flatter)) for other, flatter in lines if flatter < odds
-        ]
+        flatter = [line for line in lines if line[1] < odds]
+        crossings = [((line[0] - delta) / (odds - line[1]), line) for line in flatter]
         right, following = min(crossings, default=(end, (delta, odds)))
         yield left, min(right, end), delta, odds
         left, (delta, odds) = right, following

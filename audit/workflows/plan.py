@@ -281,10 +281,8 @@ def _plan_limit(
     lacks = any(blocker == "lacks" for blocker, _ in blockers)
     if lacks and not limit.required and (cost.by_data or cost.lacks is None):
         reason += WITHOUT
-    about_text = units is not None and units.about_text
-    return LimitPlan(
-        limit.attack, limit.metric, limit.max, outcome, reason, resolution, limit.required, blockers, about_text
-    )
+    about_text, named = units is not None and units.about_text, (limit.attack, limit.metric, limit.max)
+    return LimitPlan(*named, outcome, reason, resolution, limit.required, blockers, about_text)
 
 
 def _blockers(

@@ -88,9 +88,8 @@ def examine() -> Examination:
         tools = [check.result() for check in slow]
     system = f"docaudit {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return Examination(
-        (Check("docaudit", "ok", f"{system}{cores} cores"), packages, *tools, *filter(None, extras), _folder())
-    )
+    itself = Check("docaudit", "ok", f"{system}{cores} cores")
+    return Examination((itself, packages, *tools, *filter(None, extras), _folder()))
 
 
 def _requirements() -> list[Requirement]:

@@ -123,16 +123,10 @@ class ProviderMembership(Attack):
         names, sides = [provider.name for provider in owners], [provider.member for provider in owners]
         blind = blind_baseline.by_document(case.corpus, documents, sides, progress, names)
         silent = table.user is None and not {"loss_change", "confidence_change"} & table.features.keys()
-        weaknesses = (
-            lacking or (NO_NUMBER if silent else None),
-            providers.describe_unnamed(case.corpus),
-            compared.starved(),
-        )
-        result = replace(
-            findings,
-            counts=count_providers(case.corpus, owned, compared),
-            ablations=tuple(words for words in weaknesses if words is not None),
-        )
+        uncompared = lacking or (NO_NUMBER if silent else None)
+        weaknesses = filter(None, (uncompared, providers.describe_unnamed(case.corpus), compared.starved()))
+        counts = count_providers(case.corpus, owned, compared)
+        result = replace(findings, counts=counts, ablations=tuple(weaknesses))
         return blind.beside(result, (*STRONGEST["balanced_accuracy"], *STRONGEST["auc"]), STRONGEST[LOW])
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
@@ -296,9 +290,9 @@ def _ask_encoder(case: Case, model: Target, document: Document) -> Generator[Req
     if targets.BestClass in model.answers:
         right = float((yield from ask(model, targets.BestClass(page))) == page.page_class)
         return _collect_scores(loss, None, right, right)
-    tags = (
-        (yield from ask(model, targets.TagProbabilities(page))) if targets.TagProbabilities in model.answers else None
-    )
+    tags = None
+    if targets.TagProbabilities in model.answers:
+        tags = yield from ask(model, targets.TagProbabilities(page))
     links = (yield from ask(model, targets.BestLinks(page))) if targets.BestLinks in model.answers else None
     true, found = find_on_page(page, reader.labels, tags, links)
     f1 = 2 * len(true & found) / (len(true) + len(found)) if true or found else None

@@ -220,9 +220,8 @@ def match_sides(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Matched:
     ]
     # Longest first; documents that are as long stay in the order that their ids decide.
     ranked = [sorted(documents, key=lambda document: -len(document["questions"])) for documents in kept]
-    limits = limit_to_partners(
-        [tuple(len(one["questions"]) for one in documents) for documents in ranked], member, names
-    )
+    numbers = [tuple(len(one["questions"]) for one in documents) for documents in ranked]
+    limits = limit_to_partners(numbers, member, names)
     cut = [
         {"documents": [_cut_questions(document, limit) for document, limit in zip(documents, own, strict=False)]}
         for documents, own in zip(ranked, limits, strict=True)

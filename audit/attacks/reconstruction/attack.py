@@ -239,10 +239,8 @@ class Reconstruction(Attack):
 
 
 def _attempts(attack: cdmi.Reconstructed, baseline: cdmi.Reconstructed) -> dict[str, Json]:
-    return {
-        "attack": [shot.as_json() for shot in attack.shots],
-        "baseline": [shot.as_json() for shot in baseline.shots],
-    }
+    players = {"attack": attack, "baseline": baseline}
+    return {name: [shot.as_json() for shot in own.shots] for name, own in players.items()}
 
 
 def _by_method(outcome: Json) -> list[tuple[str, Json]]:

@@ -42,10 +42,8 @@ class Proposals:
     def after(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Candidates]]:
         """Ask for the candidates of the token that follows each prefix."""
         unknown = [prefix for prefix in dict.fromkeys(prefixes) if prefix not in self._known]
-        queries = [
-            FillMask(self.page_after(prefix), self.positions[len(prefix)], self.n_candidates) for prefix in unknown
-        ]
-        answers = yield from ask_all(self.proposer, queries)
+        places = [(self.page_after(prefix), self.positions[len(prefix)]) for prefix in unknown]
+        answers = yield from ask_all(self.proposer, [FillMask(*place, self.n_candidates) for place in places])
         self._known.update(zip(unknown, answers, strict=True))
         return [self._known[prefix] for prefix in prefixes]
 

@@ -258,10 +258,8 @@ def _diagnostics(outcomes: Sequence[Json]) -> tuple[Diagnostic, ...]:
     unusable = sum(outcome["unusable"] for outcome in outcomes) / steps
     many = "median number of different reconstructions among a field's attempts; under 2, multi-shot equals one-shot"
     silent = "share of the attack's steps without usable losses of the target (median 0 or not finite)"
-    return (
-        Diagnostic("distinct attempts", float(np.median(distinct)), many),
-        Diagnostic("unusable losses", unusable, silent),
-    )
+    attempts = Diagnostic("distinct attempts", float(np.median(distinct)), many)
+    return attempts, Diagnostic("unusable losses", unusable, silent)
 
 
 def _hamming_histogram(table: FieldTable) -> Histogram:

@@ -274,8 +274,6 @@ def _guess_rows(training: list[Guess], held: list[Guess]) -> tuple[Features, Fea
     from sklearn.preprocessing import normalize
 
     vectorizer = DictVectorizer()
-    named = [
-        [{f"{int(number)}": weight for number, weight in guesses} for guesses in part] for part in (training, held)
-    ]
-    first, second = vectorizer.fit_transform(named[0]), vectorizer.transform(named[1])
+    known, asked = ([{f"{int(number)}": own for number, own in guess} for guess in part] for part in (training, held))
+    first, second = vectorizer.fit_transform(known), vectorizer.transform(asked)
     return GUESS_WEIGHT * normalize(first), GUESS_WEIGHT * normalize(second)

@@ -70,9 +70,8 @@ def _error_type(broken: str) -> str:
 
 
 def _add_case(suite: ET.Element, title: str, became: tuple[str, str, str] | None, said: str) -> None:
-    case = ET.SubElement(
-        suite, "testcase", classname=f"docaudit.{suite.get('name')}", name=_replace_illegal(title), time="0"
-    )
+    name, place = _replace_illegal(title), f"docaudit.{suite.get('name')}"
+    case = ET.SubElement(suite, "testcase", classname=place, name=name, time="0")
     if became is not None:
         tag, kind, message = became
         ET.SubElement(case, tag, type=_replace_illegal(kind), message=_replace_illegal(message))
