@@ -204,6 +204,11 @@ class AnswerLoss(PageViewQuery[Floats]):
     answer: str
 
 
+@dataclass(frozen=True, eq=False)
+class RowLoss(AnswerLoss):
+    """The same for every token of page, question and answer but the first, given those before it."""
+
+
 class Target(Protocol):
     """A checkpoint as an attacker sees it. A defense that wraps a target implements this too.
 

@@ -25,7 +25,7 @@ from audit.corpus.documents import Membership as Assignment
 from audit.measurements import Estimate, Unresolved
 from audit.stats.roc import auc
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import AnswerLoss, FillMask, NoModel, TrainingLoss
+from audit.targets.interface import AnswerLoss, FillMask, NoModel, RowLoss, TrainingLoss
 from benchmarks.membership_calibration import Setting, share_of_alarms
 from benchmarks.simulated_audits import confounded_of
 
@@ -249,6 +249,27 @@ def test_a_limit_is_held_against_every_score_that_the_audit_can_have(parameters,
     }
     for name in findings.methods["auc"]:
         assert isinstance(measured(findings, name), Estimate)
+
+
+class KnowingRows(Knowing):
+    """A decoder that learnt the pages of its rows, and nothing of their answers."""
+
+    answers = frozenset({AnswerLoss, RowLoss})
+
+    def answer(self, query, name):
+        if isinstance(query, RowLoss):
+            return super().answer(query, name)
+        return np.full(2, normal(name, self.seed) - 9.0)
+
+
+@pytest.mark.parametrize("references", [{}, {"pretrained": KnowingRows(seed=1)}, {"pretrained": Knowing(seed=1)}])
+def test_a_decoder_that_remembers_pages_and_no_answers_is_found_by_its_whole_rows(references):
+    whole = corpus(60, 60)
+    target = KnowingRows([document.id for document in whole.of("member")], 4.0)
+    findings = run(MembershipInference(), Case(target, whole, References(**references)))[-1]
+    assert measured(findings, "auc.row").low > 0.65 > measured(findings, "auc.loss").value
+    assert "auc.row" in findings.methods["auc"]
+    assert "documents_identified.row" in findings.methods["documents_identified"]
 
 
 class Sure(Knowing):

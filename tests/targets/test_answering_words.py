@@ -23,7 +23,7 @@ from audit.targets.answering.loading import load_answering
 from audit.targets.answering.reader import Sample, TokenReader
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.words_reader import text_of_words
-from audit.targets.interface import Answer, AnswerLoss, FillMask, TrainingLoss
+from audit.targets.interface import Answer, AnswerLoss, FillMask, RowLoss, TrainingLoss
 
 LONGEST = 16
 QUESTIONS = ("What?", "What is the total?", "Who!", "date")
@@ -150,6 +150,19 @@ def test_an_encoder_decoder_takes_other_tokens_in_place_of_the_pages_own(name, o
     assert own[0] == pytest.approx(-loss.mean())
     changed = target.ask([TrainingLoss(page, places[0], page.ids[places[2:3]])])[0]
     assert changed[0] != own[0]
+
+
+@pytest.mark.parametrize("name", ["qwen2", "gpt2"])
+def test_a_decoders_row_has_a_loss_of_page_question_and_answer_whatever_is_beside_it(name, opened):
+    target = opened(name)
+    rows = [RowLoss(one.view, one.question, one.answer) for one in TAUGHT]
+    found = target.ask(rows)
+    for row, alone, answer in zip(found, rows, target.ask(TAUGHT), strict=True):
+        np.testing.assert_array_equal(target.ask([alone])[0], row)
+        np.testing.assert_allclose(row[-len(answer) :], answer, atol=1e-5)
+    sample = Sample(TAUGHT[0].view, TAUGHT[0].question, TAUGHT[0].answer)
+    assert len(found[0]) == int(target.reader.taught([sample])["attention_mask"].sum()) - 1
+    assert RowLoss not in opened("t5").answers
 
 
 def test_the_white_space_of_a_text_is_kept():

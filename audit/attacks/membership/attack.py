@@ -36,11 +36,11 @@ REPEATED_AUC = 0.65
 class MembershipInference(Attack):
     """Infer which documents trained a model (methods.md#document-membership).
 
-    Per document the mean over its questions: loss; loss minus that of models that never saw it; LiRA and RMIA where
-    there are split models. Each needs other references; those that are missing leave their scores unresolved. The
-    primary score, fixed before the scan, is the calibrated loss where there is a reference, else the loss. The loss of
-    a masked language model is the mean over hidden tokens of fixed masks, the same for every model (Mireshghallah et
-    al. 2022; see `documents.masks_of`).
+    Per document the mean over its questions: loss; loss minus that of models that never saw it; of decoders the loss of
+    page, question and answer together; LiRA and RMIA where there are split models. Each needs other references; those
+    that are missing leave their scores unresolved. The primary score, fixed before the scan, is the calibrated loss
+    where there is a reference, else the loss. The loss of a masked language model is the mean over hidden tokens of
+    fixed masks, the same for every model (Mireshghallah et al. 2022; see `documents.masks_of`).
 
     Attributes:
         n_public: public documents that RMIA compares with, at most.
@@ -72,7 +72,7 @@ class MembershipInference(Attack):
         """See `Attack.units`: documents that are compared, for models that answer those with a question."""
         splits = [document.split for document in _perhaps_scored(corpus)]
         sides = [splits.count(split) for split in AUDITED]
-        methods = 2  # loss and calibrated loss, see `scores.gated_scores`; split models add two
+        methods = 2  # loss and calibrated loss, see `scores.gated_scores`; split models add two, decoders one
         kinds: dict[str, MetricKind] = {"auc": "auc", LOW: "low advantage"}
         return tuple(
             Units(f"{metric}.{score}".removesuffix("."), kind, "documents", *sides, methods=1 if score else methods)
@@ -100,22 +100,23 @@ class MembershipInference(Attack):
         """Ask each model for its loss of the document."""
         document = case.corpus.document(trial.unit)
         references = case.references
-        own = yield from documents.query_document(case, case.target, document, self.n_masks)
+        whole = document.split != "public"
+        own = yield from documents.query_document(case, case.target, document, self.n_masks, whole=whole)
         outcome: dict[str, Json] = {"target": own}
         outcome["splits"] = yield from self._ask_losses(case, [split.target for split in references.splits], document)
-        if document.split == "public":
-            return outcome
-        outcome["reference"] = yield from self._ask_losses(case, documents.reference_of(case)[1], document)
+        if whole:
+            known = documents.reference_of(case)[1]
+            outcome["reference"] = yield from self._ask_losses(case, known, document, whole=True)
         return outcome
 
     def _ask_losses(
-        self, case: Case, models: Sequence[Target], document: Document
+        self, case: Case, models: Sequence[Target], document: Document, *, whole: bool = False
     ) -> Generator[Request, Any, list[Json]]:
         """Ask each model in order for the loss of a document; leave out models with another kind of loss."""
         found = []
         for model in models:
             if loss_kind(model) == loss_kind(case.target):
-                found += [(yield from documents.query_document(case, model, document, self.n_masks))]
+                found += [(yield from documents.query_document(case, model, document, self.n_masks, whole=whole))]
         return found
 
     def measure(

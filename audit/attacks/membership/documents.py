@@ -30,7 +30,7 @@ from audit.importers.named import read_names
 from audit.stats.likelihood_ratio import logit_confidence
 from audit.stats.power import certified
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import AnswerLoss, MaskedLoss, Target, TokenTarget, TrainingLoss
+from audit.targets.interface import AnswerLoss, MaskedLoss, RowLoss, Target, TokenTarget, TrainingLoss
 
 CALIBRATING = ("baselines", "pretrained", "auxiliary")
 """References, best first: baselines know what the target's recipe makes of documents like these, the pretrained
@@ -167,25 +167,38 @@ def first_by_name(documents: Sequence[Document], count: int) -> frozenset[str]:
     return frozenset(document.id for document in ordered[:count])
 
 
-def query_document(case: Case, model: Target, document: Document, n_masks: int) -> Generator[Request, Any, Json]:
+def query_document(
+    case: Case, model: Target, document: Document, n_masks: int, *, whole: bool = False
+) -> Generator[Request, Any, Json]:
     """Ask a model for its loss of a document; used with `yield from`.
 
+    Args:
+        case: the audit.
+        model: any of its models.
+        document: what is asked about.
+        n_masks: see `masks_of`.
+        whole: whether to ask for "row" too, where the model gives it.
+
     Returns:
-        "loss", the training loss in nats; "logit", that of the confidence exp(-loss): means over the document's
-        questions. None when the model cannot read the document, reads other tokens than the target masks, or gives no
-        finite loss.
+        "loss", the training loss in nats; "logit", that of the confidence exp(-loss); "row", the loss of page,
+        question and answer together, else None: means over the document's questions. None when the model cannot read
+        the document, reads other tokens than the target masks, or gives no finite loss.
     """
+    row = None
     if loss_kind(model) == "answers":
         view = page_view(case.corpus, document)
-        queries = [AnswerLoss(view, asked.question, asked.answers[0]) for asked in _answered_questions(document)]
-        found: list[Floats] = yield from ask_all(model, queries)
+        asked = [(view, one.question, one.answers[0]) for one in _answered_questions(document)]
+        found: list[Floats] = yield from ask_all(model, [AnswerLoss(*one) for one in asked])
         losses = np.array([-tokens.mean() for tokens in found])
+        if whole and RowLoss in model.answers:
+            rows: list[Floats] = yield from ask_all(model, [RowLoss(*one) for one in asked])
+            row = float(np.mean([-tokens.mean() for tokens in rows]))
     else:
         loss = yield from query_page(case, model, document, n_masks)
         losses = np.array([np.nan if loss is None else loss])
-    if not np.isfinite(losses.mean()):
+    if not np.isfinite([losses.mean(), row or 0.0]).all():
         return None
-    return {"loss": float(losses.mean()), "logit": float(logit_confidence(losses).mean())}
+    return {"loss": float(losses.mean()), "logit": float(logit_confidence(losses).mean()), "row": row}
 
 
 def query_page(case: Case, model: Target, document: Document, n_masks: int) -> Generator[Request, Any, float | None]:

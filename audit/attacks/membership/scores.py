@@ -19,9 +19,10 @@ from audit.measurements import Curve, Diagnostic, Measurement, Unresolved
 from audit.record import Result
 from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
 from audit.stats.ranking import FEWEST_PAIRS, rank_correlation
+from audit.targets.interface import RowLoss
 from audit.targets.utility import estimate
 
-SCORES = ("loss", "calibrated", "ratio", "lira", "rmia")
+SCORES = ("loss", "calibrated", "ratio", "row", "lira", "rmia")
 POWER = "reference_power"
 LIMITED = ("auc", LOW, DOCUMENTS)
 """What policies limit: held against the strongest of the scores."""
@@ -120,6 +121,7 @@ def gated_scores(case: Case, trials: Sequence[Trial]) -> tuple[str, ...]:
         "loss": True,
         "calibrated": bool(reference_of(case)[1]),
         RATIO: False,
+        "row": RowLoss in case.target.answers,
         "lira": splits,
         "rmia": splits and public >= MIN_PUBLIC,
     }
@@ -159,20 +161,25 @@ def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json
 
 
 def _score_by_losses(outcomes: Sequence[Json], uncalibrated: str) -> dict[str, Score]:
-    """Score by the loss, by its difference from and its ratio to a reference's.
+    """Score by the loss, by its difference from and its ratio to a reference's, and by that of whole rows.
 
     The ratio (Carlini et al. 2021, section 5.2) recognises a document that the model knows by heart: its loss is near
     0, however hard the reference finds it. The difference is largest where both losses are.
     """
-    losses = _column_of([outcome["target"] for outcome in outcomes], "loss")
-    reference = np.array(
-        [_column_of(own, "loss").mean() if (own := outcome["reference"]) else np.nan for outcome in outcomes]
+    losses, rows = (_column_of([outcome["target"] for outcome in outcomes], key) for key in ("loss", "row"))
+    reference, usual = (
+        np.array([_column_of(own, key).mean() if (own := outcome["reference"]) else np.nan for outcome in outcomes])
+        for key in ("loss", "row")
     )
     shares = np.log(np.maximum(reference, FLOOR)) - np.log(np.maximum(losses, FLOOR))
     return {
         "loss": _column_or_reason(-losses, "no finite loss"),
         "calibrated": _column_or_reason(reference - losses, uncalibrated),
         RATIO: _column_or_reason(shares, uncalibrated),
+        # A reference without such losses has none of any document.
+        "row": _column_or_reason(
+            usual - rows if np.isfinite(usual).any() else -rows, "for decoders that read a page's words only"
+        ),
     }
 
 

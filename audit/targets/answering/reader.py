@@ -31,6 +31,7 @@ class Sample:
         tokens: ids that take the place of the page's own, for a `TokenReader`; None: the page as it is.
         encoded: the page as the model's encoder saw it, (n_patches, n_hidden), for a `PictureReader`; or `Begun`;
             None: not yet.
+        whole: whether the tokens before the answer have labels too, for a reader of `whole_rows`.
     """
 
     view: PageView
@@ -38,6 +39,7 @@ class Sample:
     answer: str | None = None
     tokens: tuple[int, ...] | None = None
     encoded: Any = None
+    whole: bool = False
 
 
 class Begun(NamedTuple):
@@ -64,6 +66,7 @@ class Reader(ABC):
         resolution: height and width in pixels of the images it makes; None: no image, or of several sizes.
         needs_image: whether a page without an image cannot be asked.
         needs_words: whether a page without words cannot be asked.
+        whole_rows: whether the model may have been trained to give pages and questions too.
         max_tokens: the longest row that its model reads, special tokens included: of text, or of patches where the
             page is read from its image alone.
         max_new_tokens: the longest answer it is asked for, special tokens included.
@@ -78,6 +81,7 @@ class Reader(ABC):
 
     needs_image = True
     needs_words = False
+    whole_rows = False
     resolution: tuple[int, int] | None = None
     max_tokens: int
     max_new_tokens: int

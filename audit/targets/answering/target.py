@@ -158,6 +158,8 @@ class AnsweringTarget(batched.RowTarget):
         self.images = images
         if isinstance(reader, reading.TokenReader):
             self.answers |= {interface.TrainingLoss}
+        if reader.whole_rows:
+            self.answers |= {interface.RowLoss}
         self.rows = Batch(batch_rows or batched.rows_for(reader, card.device))
         self._shares = batched.share(reader)
         self._ends = reader.ends | reading.ids_of(model.generation_config.eos_token_id)
@@ -194,6 +196,7 @@ class AnsweringTarget(batched.RowTarget):
         return {
             interface.Answer: self._replies,
             interface.AnswerLoss: self._log_probabilities,
+            interface.RowLoss: self._log_probabilities,
             # One query at a time, for memory.
             interface.TrainingLoss: lambda asked: [*map(self._candidate_losses, asked)],
         }
@@ -206,7 +209,8 @@ class AnsweringTarget(batched.RowTarget):
         return self._each(samples, self._generate)
 
     def _log_probabilities(self, queries: Sequence[interface.AnswerLoss]) -> list[Floats]:
-        samples = [reading.Sample(query.view, query.question, query.answer) for query in queries]
+        whole = interface.type_asked(self, queries) is interface.RowLoss
+        samples = [reading.Sample(query.view, query.question, query.answer, whole=whole) for query in queries]
         return self._each(samples, self.score_answers)
 
     def _candidate_losses(self, query: interface.TrainingLoss) -> Floats:

@@ -119,6 +119,7 @@ class DecoderReader(reading.Reader):
 
     needs_image = False
     needs_words = True
+    whole_rows = True
 
     def __init__(
         self, tokenizer: Any, ends: frozenset[int], positions: int, prompt: str | None = None, system: str | None = None
@@ -151,14 +152,15 @@ class DecoderReader(reading.Reader):
         """See `Reader.taught`."""
         pairs = [self._tokens(sample) for sample in samples]
         length = max(bucket_of(len(prompt) + len(answer)) for prompt, answer in pairs)
-        labels = [[*[NOT_READ] * len(prompt), *answer] for prompt, answer in pairs]
-        rows = reading.with_mask([[*prompt, *answer] for prompt, answer in pairs], self._pad, length)
-        return {**rows, "labels": reading.filled(labels, NOT_READ, length)}
+        unread = [0 if sample.whole else len(prompt) for sample, (prompt, _) in zip(samples, pairs, strict=True)]
+        own = [[*prompt, *answer] for prompt, answer in pairs]
+        labels = [[NOT_READ] * n + row[n:] for n, row in zip(unread, own, strict=True)]
+        return {**reading.with_mask(own, self._pad, length), "labels": reading.filled(labels, NOT_READ, length)}
 
     def alike(self, sample: reading.Sample) -> object:
         """See `Reader.alike`."""
         prompt, answer = self._tokens(sample)
-        taught = None if sample.answer is None else (bucket_of(len(prompt) + len(answer)), len(answer))
+        taught = None if sample.answer is None else (bucket_of(len(prompt) + len(answer)), len(answer), sample.whole)
         return bucket_of(len(prompt)), taught
 
     def n_of_page(self, sample: reading.Sample, ids: Sequence[int], most: int) -> int:
