@@ -87,6 +87,7 @@ def state(folder: Path, record: AuditRecord, today: dt.date) -> Statement:
         *((f"model/{name}", {"sha256": digest}) for name, digest in record.target.files.items()),
         (f"data-set/{record.corpus.name}", {DATA_SET: record.corpus.sha256}),
         ("policy.toml", {"sha256": record.policy.sha256}),
+        *((("documents to be forgotten", {"sha256": own.sha256}),) if (own := record.corpus.forgotten) else ()),
         *((name, {"sha256": _hash(folder / name)}) for name in (RECORD, *NAMES) if (folder / name).exists()),
     ]
     named = [Subject(name=name, digest=digests) for name, digests in subjects]

@@ -1,6 +1,8 @@
 """`docaudit forget-check`: does a model treat documents that it was to forget as it treats unseen ones?"""
 
 import datetime as dt
+import hashlib
+import json
 import re
 from dataclasses import replace
 
@@ -122,6 +124,12 @@ def test_the_command_scans_the_listed_documents_alone(checkpoints, tiny_corpus, 
     assert [one.attack for one in record.attacks] == ["membership"]
     assert docaudit("gate", tmp_path / "out").exit_code == 2
     assert docaudit("gate", tmp_path / "out", "--policy", "forget").exit_code == 11
+    assert docaudit("attest", tmp_path / "out").exit_code == 0
+    (sealed,) = [one for one in (tmp_path / "out").iterdir() if one.name.startswith("attestation")]
+    sorted_list = hashlib.sha256(listing(tmp_path, "m0", "m1").read_bytes()).hexdigest()
+    assert {"name": "documents to be forgotten", "digest": {"sha256": sorted_list}} in json.loads(sealed.read_text())[
+        "subject"
+    ]
     refused = docaudit(*command, listing(tmp_path, "h1"))
     assert (refused.exit_code, "h1 in place 1 (heldout)" in refused.output) == (2, True)
     assert docaudit(*command, listing(tmp_path, "m1"), "--policy", "default").exit_code == 2

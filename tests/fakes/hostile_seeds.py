@@ -124,10 +124,11 @@ def attested(folder: Path) -> None:
 
 
 def parameters(folder: Path) -> None:
-    """Parameters of attacks and an audit sheet, and a model folder that ends the scan behind them."""
+    """Parameters of attacks, an audit sheet, ids of documents, and a model folder that ends the scan behind them."""
     tiny.corpus(folder / "data", members=2, heldout=2, public=1)
     (folder / "model").mkdir()
     (folder / "parameters.toml").write_text(TEXTS["parameters"])
+    (folder / "ids.txt").write_text("m0\nm1\n")
     (folder / "about.toml").write_text(TEXTS["about"])
 
 
