@@ -111,9 +111,7 @@ def train_baseline(
     how = Retraining(recipe, device, half)
     given, folder = material(corpus), start_of(corpus, start)
     first = recipe.seed if seed is None else seed
-    return tuple(
-        _train_one(how.with_seed(first + number), folder, corpus, given, out, progress) for number in range(count)
-    )
+    return tuple(_train_one(how.with_seed(first + n), folder, corpus, given, out, progress) for n in range(count))
 
 
 def _train_one(

@@ -168,9 +168,7 @@ class DonutReader(reading.Reader):
         candidates = (*named, getattr(config.decoder, "bos_token_id", None))
         self._start = [int(next((number for number in candidates if number is not None), tokenizer.eos_token_id))]
         # Text, unlike a mark, is parted from the answer by a space.
-        self._gap = (
-            "" if reading.tokens_of(tokenizer, self._prompt)[-1:] in [[number] for number in self.forbidden] else " "
-        )
+        self._gap = "" if reading.tokens_of(tokenizer, self._prompt)[-1:] in [[n] for n in self.forbidden] else " "
         self.resolution = resolution_of(image_processor)
         self.max_tokens = int(getattr(config.decoder, "max_position_embeddings", 0) or 2 * reading.LONGEST_ANSWER)
         self.max_new_tokens = min(reading.LONGEST_ANSWER, self.max_tokens // 2)

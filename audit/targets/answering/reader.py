@@ -200,9 +200,7 @@ def special_tokens(tokenizer: Any) -> dict[str, int]:
     special = {token: tokenizer.convert_tokens_to_ids(token) for token in tokenizer.all_special_tokens}
     added = tokenizer.get_added_vocab()
     marks = {token: number for token, number in added.items() if token.startswith(("<s_", "</s_", "<sep/"))}
-    declared = {
-        str(token): number for number, token in getattr(tokenizer, "added_tokens_decoder", {}).items() if token.special
-    }
+    declared = {str(token): n for n, token in getattr(tokenizer, "added_tokens_decoder", {}).items() if token.special}
     return special | marks | declared
 
 
@@ -212,9 +210,7 @@ def ending(tokenizer: Any, ids: Iterable[int]) -> frozenset[int]:
     One that begins a word or a number would cut off the very answers that hold it.
     """
     special = {*special_tokens(tokenizer).values()}
-    return frozenset(
-        number for number in ids if number in special or not any(map(str.isalnum, tokenizer.decode([number])))
-    )
+    return frozenset(n for n in ids if n in special or not any(map(str.isalnum, tokenizer.decode([n]))))
 
 
 def first_tokens(tokenizer: Any, text: str, n_tokens: int) -> str:

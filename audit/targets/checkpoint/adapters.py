@@ -245,9 +245,7 @@ def adapter_config(adapter: Adapter, *, trains: bool = False) -> Any:
     if settings.get("init_lora_weights") not in _STARTS:
         raise TargetError(*wording("adapter_start", where=where, start=settings["init_lora_weights"]))
     try:
-        return config_class(
-            **{name: value for name, value in given.items() if name in known}, inference_mode=not trains
-        )
+        return config_class(**{name: one for name, one in given.items() if name in known}, inference_mode=not trains)
     except DAMAGE as error:
         raise TargetError(f"{where}: adapter_config.json cannot be used: {one_line(error)}") from None
 
