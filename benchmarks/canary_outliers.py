@@ -3,7 +3,8 @@
 Every design plants 64 pins of four digits, each in by a fair coin. Designs differ in the words before the pin:
 
 - named: the product's prefix, "pin of kodira is", with a nonsense word of its own;
-- names: four nonsense words of its own;
+- full name: the same with four nonsense words in place of one;
+- names: four nonsense words of its own alone;
 - outlier: 12 words drawn uniformly from the vocabulary of the training texts, the limit of sampling at a high
   temperature (Mitchell et al. 2026, arXiv 2606.10481), so that the whole canary is an outlier;
 - named outlier: 8 such words, then the product's prefix.
@@ -51,7 +52,7 @@ from audit.measurements import Estimate
 from audit.stats.epsilon import epsilon_bound
 
 N_CANARIES, LENGTH, N_REFERENCES, DELTA = 64, 4, 100, 1e-5
-DESIGNS = ("named", "names", "outlier", "named outlier")
+DESIGNS = ("named", "full name", "names", "outlier", "named outlier")
 CHECKPOINTS = (4, 10)
 """Epochs after which the GPT-2 is asked."""
 
@@ -72,6 +73,7 @@ def drawn(design: str, words: Sequence[str], copies: int, seed: int) -> CanarySe
         named = pattern.prefix(nonsense(texts))
         prefix = {
             "named": named,
+            "full name": (*pattern.words[:2], *(nonsense(texts) for _ in range(4)), "is"),
             "names": tuple(nonsense(texts) for _ in range(4)),
             "outlier": tuple(map(str, texts.choice(words, 12))),
             "named outlier": (*map(str, texts.choice(words, 8)), *named),
@@ -307,13 +309,14 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/canaries"))
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     parser.add_argument("--parts", nargs="+", default=["tagger", "writer", "private"])
+    parser.add_argument("--designs", nargs="+", default=DESIGNS)
     parser.add_argument("--models", type=int, default=2)
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.work.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
     for part in options.parts:
-        for design in DESIGNS:
+        for design in options.designs:
             began = time.process_time()
             for name, table in tables_of(part, design, options).items():
                 found.setdefault(part, {}).setdefault(name, {})[design] = table.summary()
