@@ -63,6 +63,8 @@ class Units:
 
 Sides = tuple[int, int]
 """Of members and of others."""
+Outcomes = Sequence[Json]
+"""An outcome for each trial, in their order."""
 Evidence = dict[str, Any] | tuple[str, UnitScores]
 """An object about one trial, or a metric with the values of single units behind it."""
 
@@ -97,9 +99,7 @@ class Attack(ABC):
         """Run one trial as if it ran alone; its outcome depends on the trial and `rng` only."""
 
     @abstractmethod
-    def measure(
-        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
-    ) -> Result:
+    def measure(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress) -> Result:
         """Reduce all outcomes, in trial order, to a result."""
 
     @classmethod
@@ -132,7 +132,7 @@ class Attack(ABC):
         """Return the most that this data set holds for the metrics that policies ask for, before any model runs."""
         return ()
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes) -> Iterator[Evidence]:
         """Yield the recovered values, one object a trial. For the owner's `evidence/` folder only.
 
         A pair of a metric and its `UnitScores` lets two scans be compared unit by unit: the metric is their mean

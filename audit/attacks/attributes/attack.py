@@ -14,7 +14,7 @@ from audit.arrays import Floats
 from audit.attacks import blind_baseline, interface, measuring, text_of
 from audit.attacks.attributes import hidden, measures
 from audit.attacks.fields import trial_of, withheld
-from audit.attacks.interface import AUDITED, Attack, Evidence, Units
+from audit.attacks.interface import AUDITED, Attack, Evidence, Outcomes, Units
 from audit.attacks.questions import all_values, is_unique
 from audit.attacks.text import SHARED
 from audit.case import Case
@@ -118,9 +118,7 @@ class AttributeInference(Attack):
             outcome["public"] = _losses_as_json((yield from values.losses(public, value, lay_out)))
         return outcome
 
-    def measure(
-        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
-    ) -> Result:
+    def measure(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress) -> Result:
         """See `Attack.measure`; the metrics are described in `measures`."""
         values = _values(case)
         asked, table = _table(case, trials, outcomes)
@@ -142,7 +140,7 @@ class AttributeInference(Attack):
         )
         return blind.beside(result, (), chain(*methods.values()))
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes) -> Iterator[Evidence]:
         """Yield each value that was asked about, with its place among the candidates.
 
         The scores of values are the chance to pick one with the model minus that without it.
@@ -185,7 +183,7 @@ def _values(case: Case) -> hidden.HiddenValues:
 
 
 def _table(
-    case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
+    case: Case, trials: Sequence[Trial], outcomes: Outcomes
 ) -> tuple[list[hidden.Hidden], measures.AttributeTable]:
     """Return the values that were asked about, and a table of their outcomes."""
     values = _values(case)

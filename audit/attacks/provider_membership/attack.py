@@ -14,7 +14,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
-from audit.attacks.interface import Attack, Evidence, Units, ask, ask_all, given
+from audit.attacks.interface import Attack, Evidence, Outcomes, Units, ask, ask_all, given
 from audit.attacks.membership.documents import N_MASKS, query_page
 from audit.attacks.provider_membership import providers
 from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST, count_providers, entries, measure_table
@@ -107,9 +107,7 @@ class ProviderMembership(Attack):
             found += [(yield from ask_about(case, document, reference))]
         return {"documents": found}
 
-    def measure(
-        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
-    ) -> Result:
+    def measure(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress) -> Result:
         """See `Attack.measure`; the metrics are described in `measures` and `blind_baseline`."""
         owned = providers.asked_of(case)
         compared = providers.match_sides(trials, outcomes)
@@ -129,7 +127,7 @@ class ProviderMembership(Attack):
         result = replace(findings, counts=counts, ablations=tuple(weaknesses))
         return blind.beside(result, (*STRONGEST["balanced_accuracy"], *STRONGEST["auc"]), STRONGEST[LOW])
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes) -> Iterator[Evidence]:
         """Yield features, scores and ranks of each provider; see `measures.entries`."""
         table = providers.table_of(providers.match_sides(trials, outcomes))
         for row in entries(table, providers.asked_of(case), n_seeds=self.n_seeds, share=self.share):

@@ -11,7 +11,7 @@ from pydantic import Field
 from audit.attacks import text_of
 from audit.attacks.fields import LENGTHS, all_fields, field_of, possible_trials
 from audit.attacks.fields import Field as PageField
-from audit.attacks.interface import AUDITED, POINTING, Attack, Evidence, Units, missing_split, points
+from audit.attacks.interface import AUDITED, POINTING, Attack, Evidence, Outcomes, Units, missing_split, points
 from audit.attacks.measuring import Mean
 from audit.attacks.reconstruction import cdmi
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Rule, Sampling
@@ -196,14 +196,12 @@ class Reconstruction(Attack):
         assert case.references.auxiliary is not None
         return cdmi.Proposals(case.references.auxiliary, page, positions, self.n_candidates)
 
-    def measure(
-        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
-    ) -> Result:
+    def measure(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress) -> Result:
         """See `Attack.measure`; the metrics are described in `scores`."""
         fields = self._tried(case, trials)
         return measure_fields(case, self._fields(case), fields, outcomes, rng, progress)
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes) -> Iterator[Evidence]:
         """Yield each value, and what was recovered of it with the model and without, one object a field or end.
 
         What was recovered is the first attempt's of the default method, or another method's where that one is right.

@@ -15,7 +15,7 @@ from pydantic import Field
 from audit.arrays import Bools, Ints
 from audit.attacks import text_of
 from audit.attacks.budget import FOLDS
-from audit.attacks.interface import AUDITED, Attack, Evidence, Units
+from audit.attacks.interface import AUDITED, Attack, Evidence, Outcomes, Units
 from audit.attacks.measuring import Job, Streams, run_jobs
 from audit.attacks.redaction import contexts
 from audit.attacks.redaction.target_gain import Guess, can_guess, guess_value, measure_gain
@@ -135,9 +135,7 @@ class RedactionContext(Attack):
             found[span.entity] = yield from guess_value(case, document, entities[span.entity], _declared(case.corpus))
         return found
 
-    def measure(
-        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
-    ) -> Result:
+    def measure(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress) -> Result:
         """See `Attack.measure`; what the target adds is in `target_gain`."""
         tried = list(zip(trials, outcomes, strict=True))
         samples, declared = self._samples(case.corpus), _declared(case.corpus)
@@ -170,7 +168,7 @@ class RedactionContext(Attack):
             about_text=tuple(item.name for item in found),
         )
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
+    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes) -> Iterator[Evidence]:
         """Yield every value with its category and the one that the classifier predicts."""
         predictions = gather(self._samples(case.corpus), list(zip(trials, outcomes, strict=True)))
         for span, category in zip(predictions.samples.spans, predictions.told, strict=True):
