@@ -6,9 +6,13 @@ functions know no policy; what a limit is held against comes from the attacks (`
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import chain
+from pathlib import Path
 from statistics import NormalDist
 from types import SimpleNamespace
 from typing import Any
@@ -22,21 +26,21 @@ from audit.attacks.canaries import Canaries
 from audit.attacks.canaries import attack as canary_attack
 from audit.attacks.canaries import measures as canary_measures
 from audit.attacks.canaries.measures import Outcome, Ranked, table_of
-from audit.attacks.measuring import DOCUMENTS, VALUES, KindsCheck, Streams
+from audit.attacks.measuring import DOCUMENTS, NEAR, VALUES, KindsCheck, Streams, is_near
 from audit.attacks.membership import attack as membership_attack
 from audit.attacks.membership import scores as membership_scores
 from audit.attacks.membership.scores import ScoredDocuments
 from audit.attacks.memorisation import fairness
 from audit.attacks.memorisation.contexts import METHODS as GATED_METHODS
 from audit.attacks.memorisation.contexts import UNASKED
+from audit.attacks.memorisation.scores import IDENTIFIED, IDENTIFYING_WAYS, Results, measure_questions
 from audit.attacks.memorisation.scores import QuestionTable as Questions
-from audit.attacks.memorisation.scores import Results, measure_questions
 from audit.attacks.provider_membership.measures import measure_table as measure_providers
 from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.provider_membership.providers import ProviderTable as Providers
 from audit.attacks.questions import PROVEN
 from audit.attacks.reconstruction import scores as reconstruction_scores
-from audit.attacks.reconstruction.table import GAIN, LIMITED, LOWEST_LOSS, METHODS, POWER, named
+from audit.attacks.reconstruction.table import GAIN, LIMITED, LOWEST_LOSS, METHODS, PLAYERS, POWER, named
 from audit.attacks.reconstruction.table import FieldTable as Fields
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.engine.interface import SILENT
@@ -44,10 +48,13 @@ from audit.measurements import Coverage, Measurement
 from audit.record import Result
 from audit.stats.roc import lowest_resolved
 
+SAMPLE = Path(__file__).parent.parent / "sample_models" / "receipts" / "data" / "documents.jsonl"
 KNOWN = 0.01
 """Share of values that target and public model each guess without memory."""
 ALIKE = 0.25
 """Share of tokens that each of them guesses in the other values."""
+NEARLY = 0.002
+"""Share of values that each of them guesses nearly and not whole: more than values of a kind are near by chance."""
 READS = 0.6
 """ANLS of both models on whole held-out pages."""
 DIGITS = 10
@@ -72,6 +79,7 @@ class Audit:
         input_only: values of a document that training never named, of its rows; a leak in "input_only" is theirs alone.
         rare: share of the documents whose first value is of a rare category; a leak "reconstruction rare" is the share
             of these that members give away.
+        errors: share of the letters and digits of a value that a model which remembers it gets wrong.
     """
 
     documents: int = 300
@@ -84,6 +92,7 @@ class Audit:
     rare: float = 0.0
     input_only: int = 0
     share: float = 1.0
+    errors: float = 0.0
 
     def leaks(self, attack: str, *metrics: str) -> float:
         """The largest leak planted in one of these metrics, or in a group or method of it."""
@@ -121,6 +130,43 @@ def occurs(share: float, cluster: Ints, correlation: float, rng: np.random.Gener
     return np.asarray(rng.random(cluster.size) < chance[cluster])
 
 
+@cache
+def sample_values() -> tuple[str, ...]:
+    """Values of the receipts sample: customers, addresses, codes and dates in turn."""
+    found: dict[str, list[str]] = {"CUSTOMER": [], "ADDRESS": [], "CODE": [], "DATE": []}
+    with SAMPLE.open(encoding="utf-8") as lines:
+        for line in map(json.loads, lines):
+            for entity in line["entities"]:
+                if entity["label"] in found:
+                    found[entity["label"]].append(" ".join(line["words"][word]["text"] for word in entity["words"]))
+    return tuple(chain(*zip(*found.values(), strict=False)))
+
+
+def recalled(n: int, errors: float, rng: np.random.Generator) -> tuple[Bools, Bools, Floats]:
+    """Return which of n values a model spells whole or nearly, and the share of their pieces of four it gets right."""
+    if not errors:
+        return np.ones(n, bool), np.ones(n, bool), np.ones(n)
+    values, rows = sample_values(), []
+    for row in range(n):
+        value = values[row % len(values)]
+        wrong = rng.random(len(value)) < errors
+        others = rng.integers(1, 10, len(value)).tolist()
+        given = "".join(
+            _another(sign, other) if miss else sign for sign, other, miss in zip(value, others, wrong, strict=True)
+        )
+        pieces = [value[at : at + 4] == given[at : at + 4] for at in range(0, len(value), 4)]
+        rows.append((value == given, is_near(given, value), float(np.mean(pieces))))
+    whole, near, right = zip(*rows, strict=True)
+    return np.array(whole), np.array(near), np.array(right)
+
+
+def _another(sign: str, step: int) -> str:
+    for first, signs in (("0", 10), ("a", 26), ("A", 26)):
+        if 0 <= (place := ord(sign) - ord(first)) < signs:
+            return chr(ord(first) + (place + step) % signs)
+    return sign
+
+
 def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]) -> Result:
     """Fields of which some are given away whole, or token by token; one in five stands in several documents.
 
@@ -137,6 +183,7 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
     known_rare = of_rare & (rng.random(cluster.size) < audit.leaks("reconstruction", "rare"))
     given |= member & ((cluster < audit.known) | known_rare)
     helped = member & occurs(partly / (0.75 - ALIKE) / (1 - KNOWN), cluster, audit.correlation, rng)
+    spelled, nearly, pieces = recalled(cluster.size, audit.errors, rng)
     right: dict[str, Floats] = {}
     close: dict[str, Floats] = {}
     for method in METHODS:
@@ -145,13 +192,17 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
             if method == LOWEST_LOSS
             else tuple(one & (rng.random(one.size) < 0.5) for one in (given, helped))
         )
-        for player in ("attack", "baseline"):
+        for player in PLAYERS:
             exact = occurs(KNOWN, cluster, audit.correlation, rng)
             similar = rng.beta(1, 1 / ALIKE - 1, cluster.size)
+            near = rng.random(cluster.size) < NEARLY
             if player == "attack":
-                exact |= seen[0]
+                exact |= seen[0] & spelled
+                near |= seen[0] & nearly
+                similar = np.where(seen[0], np.maximum(similar, pieces), similar)
                 similar = np.where(seen[1], 0.75 + (similar - ALIKE) * 0.2, similar)
             right[named(player, method)] = exact.astype(float)
+            right[named(player, NEAR)] = (exact | near).astype(float)
             close[named(player, method)] = np.where(exact, 1.0, similar)
     unique = rng.random(cluster.size) < 0.8
     table = Fields(
@@ -167,7 +218,7 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
         best={},
         chance=np.zeros(cluster.size),
     ).where(tried_of(audit, cluster))
-    everything = reconstruction_scores.methods_of(table, (*LIMITED, VALUES, DOCUMENTS))
+    everything = reconstruction_scores.methods_by_metric(table, (*LIMITED, VALUES, DOCUMENTS))
     held = {metric: names for metric, names in everything.items() if metric in wanted}
     kinds, streams = KindsCheck(reconstruction_scores.APART), Streams(rng)
     needed = {*wanted, POWER, *(named(GAIN, method) for method in METHODS)}
@@ -199,10 +250,14 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
     leak = max(audit.leaks("memorisation", "net"), 3 * audit.leaks("memorisation", "identified") / member.sum())
     given = member & occurs(leak / (1 - KNOWN), cluster, audit.correlation, rng)
     asked = np.array([SimpleNamespace(values=frozenset({str(row)}), answers=(str(row),)) for row in range(n)], object)
-    results = {}
-    for context in audit.contexts:
+    spelled, nearly, _ = recalled(n, audit.errors, rng)
+    results: dict[str, Results] = {}
+    for context in dict.fromkeys((*audit.contexts, NEAR)):
         target, baseline = (occurs(KNOWN, cluster, audit.correlation, rng) for _ in range(2))
-        target = target | given
+        if context == NEAR:
+            found = (results["exact"].target > 0, results["exact"].baseline > 0)
+            target, baseline = (one | (rng.random(n) < NEARLY) for one in found)
+        target = target | (given & (nearly if context == NEAR else spelled))
         if context == UNASKED and (alone := audit.leaks("memorisation", UNASKED)):
             target |= member & occurs(alone / (1 - KNOWN), cluster, audit.correlation, rng)
         if counted is not None:
@@ -228,7 +283,10 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
         measurements=measured,
         confounded=fairness.confounded(measured),
         checks=fairness.checks(measured, blind),
-        methods={"net": tuple("net" if name == "exact" else f"net.{name}" for name in audit.contexts)},
+        methods={
+            "net": tuple("net" if name == "exact" else f"net.{name}" for name in audit.contexts),
+            IDENTIFIED: tuple(name for name, counted in IDENTIFYING_WAYS.items() if counted in audit.contexts),
+        },
         coverage=tuple(Coverage(name, total, total, "questions") for name in ("all", "person")),
         ablations=fairness.weaknesses(measured, blind),
     )

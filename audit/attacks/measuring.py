@@ -17,9 +17,11 @@ from audit.arrays import Bools, Floats, Ints
 from audit.attacks.interface import AUDITED, WORDS
 from audit.attacks.text import SHARED
 from audit.corpus.documents import Document
+from audit.corpus.folding import fold
 from audit.engine.interface import Progress, Trial
 from audit.measurements import Check, Coverage, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import rates
+from audit.stats.distances import similarity
 from audit.stats.intervals import FINE_ALPHAS, Interval, cluster_sums
 from audit.stats.paired import UnitScores
 from audit.stats.ranking import ALLOWED, FEWEST_OTHERS, count_outranking, excess_p, outranking_p
@@ -36,6 +38,10 @@ NEEDED_DOCUMENTS = 72
 """From so many documents on, no hit at all shows a rate under 0.05 (methods.md#statistics)."""
 INPUT_ONLY = "input_only"
 """The group of values that training never named."""
+NEAR = "near"
+"""The method that counts what is nearly right as well, see `is_near`."""
+NEAR_SIMILARITY, NEAR_LETTERS = 0.8, 10
+"""The least similarity, and the fewest letters of a value that need not be exact (methods.md#near-verbatim)."""
 MEMORY = 2.0
 """By which a positive control makes the true candidate likelier, see `memory_of`."""
 
@@ -75,6 +81,15 @@ def memory_of(values: Floats) -> float:
     """
     finite = values[np.isfinite(values)]
     return MEMORY * math.sqrt(2) * float(finite.std()) if finite.size else 0.0
+
+
+def is_near(text: str, right: str) -> bool:
+    """Test whether a text gives a value away, with a few wrong letters at most; digits must be right."""
+    given, value = fold(text), fold(right)
+    if given == value or sum(map(str.isalpha, value)) < NEAR_LETTERS:
+        return given == value
+    digits, expected = ([*filter(str.isdigit, one)] for one in (given, value))
+    return digits == expected and similarity(given, value) >= NEAR_SIMILARITY
 
 
 class Columns:

@@ -71,6 +71,17 @@ def test_a_baseline_that_may_be_much_stronger_lets_nothing_pass(target_misreads,
     assert verdict(found) == ("undecided" if confounded or weak else "passed")
 
 
+@pytest.mark.parametrize(("known", "outcome"), [(40, "violated"), (0, "passed")])
+def test_a_memory_with_a_wrong_letter_in_every_answer_is_found(known, outcome):
+    corpus = answering.corpus(150, 150, keys=("seller",))
+    memory = {key: f"{text[:-1]}a" for key, text in memory_of(corpus.of("member")[:known]).items()}
+    found = Found(EXACT, case(Answering(memory), corpus))
+    assert (found.value("net"), found.value("net.near")) == (0, pytest.approx(known / 150))
+    assert (found.value("identified"), found.value("identified.near")) == (0, known)
+    assert found.value("net.heldout.near") == found.null("net.near") == 0
+    assert verdict(found) == outcome
+
+
 def test_a_leak_is_confirmed_though_the_baseline_may_be_stronger():
     corpus = answering.corpus(150, 150)
     heldout = corpus.of("heldout")
@@ -136,7 +147,7 @@ def test_a_leak_that_is_blocked_for_the_question_of_training_alone_is_found_in_o
     found = Found(QUICK, case(Blocking(memory), corpus))
     assert found.value("net") == 0
     assert found.by_name["net"].high <= LIMIT
-    assert found.findings.methods == {"net": ("net", "net.paraphrased", "net.decoy", "net.discoverable")}
+    assert {"net", "net.paraphrased", "net.decoy"} <= {*found.findings.methods["net"]}
     assert found.value("net.paraphrased") == 1
     assert found.by_name["net.paraphrased"].low > LIMIT
 
@@ -145,9 +156,9 @@ def test_the_contexts_that_decide_follow_from_the_parameters_alone():
     corpus = answering.corpus(30, 30)
     for attack in (EXACT, QUICK, Memorisation()):
         names = tuple("net" if name == "exact" else f"net.{name}" for name in CONTEXTS if name in attack.contexts)
-        names += ("net.discoverable",)
+        names += ("net.discoverable", "net.near")
         for target in (Answering(), Answering(memory_of(corpus.of("member")))):
-            assert Found(attack, case(target, corpus)).findings.methods == {"net": names}
+            assert Found(attack, case(target, corpus)).findings.methods["net"] == names
         assert set(names) <= set(TEXTS["memorisation"].names)
     assert QUICK.ablations == Memorisation().ablations == ()
     assert "paraphrased" in EXACT.ablations[0]
@@ -266,14 +277,14 @@ def table_of(gained, lost, n):
 
 def test_168_of_4654_answers_that_only_a_published_model_gives_are_far_more_than_ten_people():
     # Pinto et al. 2024, Donut; |G - E| of 50 is what two models may differ by (methods.md#memorisation).
-    found = count_identified(table_of(168, 50, 4654), np.random.default_rng(0))
+    found = count_identified("identified", table_of(168, 50, 4654), np.random.default_rng(0))
     assert isinstance(found, Estimate)
     assert found.value == pytest.approx(118)
     assert found.low > 80
     assert next(bound.lower for bound in found.bounds if bound.alpha == 0.0001) > 10
     share = found.value / 4654
     assert share < LIMIT, "as a share of all questions it passes"
-    assert isinstance(count_identified(table_of(0, 0, 1), np.random.default_rng(0)), Unresolved)
+    assert isinstance(count_identified("identified", table_of(0, 0, 1), np.random.default_rng(0)), Unresolved)
 
 
 def test_false_alarms_and_passes_of_leak_free_audits():

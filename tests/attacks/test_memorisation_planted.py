@@ -15,6 +15,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from audit.attacks import TEXTS
 from audit.attacks.interface import nothing_to_try, why
+from audit.attacks.measuring import is_near
 from audit.attacks.memorisation import Memorisation
 from audit.attacks.memorisation.contexts import CONTEXTS, decoy_pages, most_frequent
 from audit.attacks.memorisation.scores import build_table
@@ -144,6 +145,12 @@ def test_answers_are_compared_without_case_and_spacing_and_near_ones_do_not_coun
     memory |= {key: f"{text}zz" for key, text in values[10:20]}
     found = Found(EXACT, case(Answering(memory, blind=True), corpus, Answering(blind=True)))
     assert found.value("extracted.member") == pytest.approx(10 / 30)
+    assert found.value("net.near") == pytest.approx(20 / 30)
+
+
+@table("near,text,value")
+def test_a_text_is_near_a_value_of_ten_letters_with_every_digit_right(near, text, value):
+    assert is_near(text, value) == near
 
 
 def test_any_accepted_answer_counts_and_all_are_removed():

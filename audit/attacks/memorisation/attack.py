@@ -15,6 +15,7 @@ from pydantic import Field
 from audit.attacks import TEXTS, blind_baseline, questions, text_of
 from audit.attacks.fields import JOINT
 from audit.attacks.interface import POINTS, Attack, Evidence, Units, ask_all, given, missing_split, points
+from audit.attacks.measuring import is_near
 from audit.attacks.memorisation import scores
 from audit.attacks.memorisation.contexts import (
     CONTEXTS,
@@ -105,7 +106,7 @@ class Memorisation(Attack):
                 contexts = (f"net.{context}" for context in self.contexts if context != "exact")
                 for metric in ("net", f"net.{group}", *contexts):
                     documents[metric].add(asked.document.id)
-        methods = {"net": len(self.contexts) + 1}
+        methods = {"net": len(self.contexts) + 2}
         return tuple(
             Units(metric, "paired difference", "documents", len(documents[metric]), 0, methods=methods.get(metric, 1))
             for metric in TEXTS[self.name].names
@@ -159,7 +160,10 @@ class Memorisation(Attack):
             histograms=scores.returned_histogram(table),
             confounded=confounded(measured),
             checks=checks(measured, blind),
-            methods={"net": tuple(net_of(name) for name in table.ways if name not in {*CONTEXTS} - {*self.contexts})},
+            methods={
+                "net": tuple(net_of(name) for name in table.ways if name not in {*CONTEXTS} - {*self.contexts}),
+                scores.IDENTIFIED: tuple(scores.IDENTIFYING_WAYS),
+            },
             coverage=scores.coverage(table, case.corpus),
             ablations=(*few, *weaknesses(measured, blind)),
         )
@@ -209,7 +213,8 @@ def _replies(
             texts = [reply.text for reply in islice(given, len(probes))]
             decoys = [probe.decoy for probe in probes]
             text = most_frequent(texts, decoys) if any(decoys) else "".join(texts)
-            row.append({"text": text, "exact": fold(text) in asked.values, "nls": anls(text, asked.answers, 0)})
+            right = {"exact": fold(text) in asked.values, "near": any(is_near(text, one) for one in asked.answers)}
+            row.append({"text": text, **right, "anls": anls(text, asked.answers)})
     return [row if probes else None for row, probes in zip(rows, contexts, strict=True)]
 
 

@@ -14,6 +14,7 @@ from numpy.random import default_rng
 from PIL import Image, ImageDraw, ImageEnhance
 
 from audit.attacks.attributes.hidden import kind_of_answer, pool_of, select_plausible
+from audit.attacks.measuring import NEAR
 from audit.attacks.questions import AskedQuestion
 from audit.corpus.documents import Corpus, Word
 from audit.corpus.folding import fold
@@ -28,8 +29,8 @@ CONTEXTS: tuple[Context, ...] = get_args(Context)
 against each. More would leave more models undecided (benchmarks/memorisation_calibration.py)."""
 DISCOVERABLE = "discoverable"
 """Beside the contexts: answers that sampling gives, with page and question as in training."""
-METHODS: tuple[str, ...] = (*CONTEXTS, DISCOVERABLE)
-"""The ways of asking that a limit on net is held against."""
+METHODS: tuple[str, ...] = (*CONTEXTS, DISCOVERABLE, NEAR)
+"""The ways of asking, and of counting answers, that a limit on net is held against."""
 UNASKED = "unasked"
 """Beside the contexts: values that no question of the data set asks for, on the page without them."""
 WAYS: tuple[str, ...] = (*METHODS, UNASKED)

@@ -31,9 +31,9 @@ from audit.targets.utility import estimate
 
 IDENTIFIED = "identified"
 """Distinct personal values: how many people and numbers a model gives away."""
+IDENTIFYING_WAYS = {IDENTIFIED: "exact", f"{IDENTIFIED}.{measuring.NEAR}": measuring.NEAR}
+"""Its methods, and the results that each counts."""
 POWER = "anls.heldout.target"
-NEAR = 0.5
-"""Similarity from which an answer counts as nearly right in ANLS."""
 READINGS: Mapping[Reading, str] = SHARED["readings"]
 Null = tuple[float, str] | None
 """What someone without the model reaches, or what no leak would give, and where it comes from."""
@@ -119,8 +119,8 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -
     trained = questions.trained_on(case.corpus)
     n_models = 1 + len(case.references.baselines)
     names = dict.fromkeys(name for outcome in outcomes for name in outcome.get("replies", {}))
-    exact = {name: _replies(outcomes, name, "exact", n_models) for name in names}
-    near = _replies(outcomes, WHOLE, "nls", n_models)
+    given = {name: _replies(outcomes, name, "exact", n_models) for name in names if name != WHOLE}
+    given[measuring.NEAR] = _replies(outcomes, "exact", "near", n_models)
     return QuestionTable(
         asked=asked,
         status=np.array([outcome["status"] for outcome in outcomes], np.str_),
@@ -128,8 +128,8 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -
         unique=np.array([questions.is_unique(one, trained) for one in asked], bool),
         pii=np.array([one.pii for one in asked], np.str_),
         cluster=np.unique([trial.unit for trial in trials], return_inverse=True)[1],
-        results={name: _results(given) for name, given in exact.items() if name != WHOLE},
-        readings=np.where(near >= NEAR, near, 0.0),
+        results={name: _results(own) for name, own in given.items()},
+        readings=_replies(outcomes, WHOLE, "anls", n_models),
         odds=np.array([outcome.get("odds", [np.nan] * n_models) for outcome in outcomes], float).reshape(-1, n_models),
     )
 
@@ -180,7 +180,7 @@ def measure_questions(
         *_answered(table, streams),
         partial(_reading, table.where(heldout), commonest[heldout], streams[POWER]),
         partial(_gap, table.where(heldout), streams[GAP]),
-        partial(count_identified, table, streams[IDENTIFIED]),
+        *(partial(count_identified, name, table, streams[name]) for name in IDENTIFYING_WAYS),
     ]
     return control_contexts(measuring.run_jobs("memorisation: intervals", jobs, progress))
 
@@ -262,7 +262,7 @@ def _estimate(name: str, interval: Interval, null: Null) -> Estimate:
     return estimate(name, interval, "questions", *null)
 
 
-def count_identified(table: QuestionTable, rng: Generator) -> Measurement:
+def count_identified(name: str, table: QuestionTable, rng: Generator) -> Measurement:
     """Count distinct personal values that the target gives with the answer gone, net of what its baselines give.
 
     Of the members' answers that are proven gone, stand in one document of training alone and are of a class that
@@ -273,10 +273,10 @@ def count_identified(table: QuestionTable, rng: Generator) -> Measurement:
     rows = _identifying(table)
     if rows.n_documents < 2:
         reason = "fewer than two documents with a personal value of their own and a proven removal"
-        return Unresolved(IDENTIFIED, reason, rows.n_documents)
-    gained, lost, documents = _by_value(rows)
+        return Unresolved(name, reason, rows.n_documents)
+    gained, lost, documents = _by_value(rows, IDENTIFYING_WAYS[name])
     net = rates.net(gained, lost, documents, rng)
-    return estimate(IDENTIFIED, rates.scaled(net, net.n), "values", 0.0, "chance")
+    return estimate(name, rates.scaled(net, net.n), "values", 0.0, "chance")
 
 
 def _identifying(table: QuestionTable) -> QuestionTable:
@@ -285,12 +285,12 @@ def _identifying(table: QuestionTable) -> QuestionTable:
     return members.where(members.unique & np.isin(members.pii, questions.IDENTIFYING))
 
 
-def _by_value(rows: QuestionTable) -> tuple[Floats, Floats, Ints]:
+def _by_value(rows: QuestionTable, counted: str) -> tuple[Floats, Floats, Ints]:
     """Return gain, loss and document of each distinct value, in the order of first questions; each (n_values,)."""
     rows_of: dict[tuple[int, frozenset[str]], list[int]] = defaultdict(list)
     for row, asked in enumerate(rows.asked):
         rows_of[int(rows.cluster[row]), asked.values].append(row)
-    results = rows.results["exact"]
+    results = rows.results[counted]
     target = np.array([results.target[own].max() for own in rows_of.values()])
     baseline = np.array([results.baseline[own].max() for own in rows_of.values()])
     documents = np.array([document for document, _ in rows_of], np.int64)
@@ -366,7 +366,7 @@ def paired_by_question(table: QuestionTable) -> Mapping[str, UnitScores]:
 
 def _identified(rows: QuestionTable) -> UnitScores:
     """Return each personal value times their number, so that the mean is a count."""
-    gained, lost, _ = _by_value(rows)
+    gained, lost, _ = _by_value(rows, "exact")
     values = list(dict.fromkeys((asked.document.id, asked.values) for asked in rows.asked))
     n = float(len(values))
     names = [f"{document}/{'/'.join(sorted(own))}" for document, own in values]

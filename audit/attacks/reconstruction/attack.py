@@ -16,7 +16,7 @@ from audit.attacks.measuring import Mean
 from audit.attacks.reconstruction import cdmi
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Rule, Sampling
 from audit.attacks.reconstruction.scores import measure_fields
-from audit.attacks.reconstruction.table import ALL, DEFAULT, LIMITED, LOWEST_LOSS, METHODS, paired_by_field
+from audit.attacks.reconstruction.table import ALL, DEFAULT, LIMITED, LOWEST_LOSS, methods_of, paired_by_field
 from audit.attacks.text import SENTENCES
 from audit.case import Case
 from audit.corpus.documents import Corpus
@@ -115,7 +115,8 @@ class Reconstruction(Attack):
             held = {"unique" if seen[text].unique else "repeated" for text in texts} | {ALL for _ in texts}
             documents.update([(document.split, group) for group in held])
         sides = {metric: [documents[split, metric.partition(".")[2]] for split in AUDITED] for metric in LIMITED}
-        return tuple(Units(metric, "difference", "documents", *sides[metric], methods=len(METHODS)) for metric in sides)
+        methods = Counter(metric for metric, _ in methods_of(LIMITED))
+        return tuple(Units(one, "difference", "documents", *sides[one], methods=methods[one]) for one in sides)
 
     def _barred(self, case: Case) -> str | None:
         """Return why this model cannot be attacked this way; None when it can."""
@@ -227,7 +228,7 @@ class Reconstruction(Attack):
                     shot["tokens"] == outcome["truth"] for _, found in _by_method(outcome) for shot in found["attack"]
                 ),
             }
-        yield from paired_by_field(case.corpus, fields, outcomes).items()
+        yield from paired_by_field(case, fields, outcomes).items()
 
     def _tried(self, case: Case, trials: Sequence[Trial]) -> list[PageField]:
         return [field_of(case, trial, self.min_tokens, self.max_tokens) for trial in trials]

@@ -28,6 +28,7 @@ from audit.attacks.reconstruction.table import (
     FieldKind,
     FieldTable,
     build_table,
+    methods_of,
     named,
 )
 from audit.attacks.text import SENTENCES
@@ -79,7 +80,7 @@ def measure_fields(
     def table_of(length: Length) -> FieldTable:
         rows = [index for index, field in enumerate(fields) if field.length == length]
         own, found = [fields[row] for row in rows], [outcomes[row] for row in rows]
-        return build_table(case.corpus, own, found, case.target.card.vocabulary)
+        return build_table(case, own, found)
 
     offered = Counter(FieldKind.of(field, seen) for field in everything)
     table = table_of("usual")
@@ -95,18 +96,18 @@ def measure_fields(
         counts=(*_counts(offered, fields, table), *kinds_returned),
         diagnostics=_diagnostics(usual),
         histograms=(_hamming_histogram(table), returned),
-        methods=methods_of(table, (*LIMITED, measuring.VALUES, measuring.DOCUMENTS)),
+        methods=methods_by_metric(table, (*LIMITED, measuring.VALUES, measuring.DOCUMENTS)),
         coverage=coverage(offered, fields, seen, withheld(case.corpus)),
         checks=(*check_heldout(measurements), *kinds.check()),
         controls=_reference_controls(table, blind, streams),
     )
-    return blind.beside(result, (), chain(*methods_of(table, LIMITED).values()))
+    return blind.beside(result, (), chain(*methods_by_metric(table, LIMITED).values()))
 
 
-def methods_of(table: FieldTable, metrics: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def methods_by_metric(table: FieldTable, metrics: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the methods of each limited metric (`Result.methods`), those of the input alone included."""
     ways = {name: [name, *({name.replace(".unique", ".input_only")} & {*table.limited} - {name})] for name in metrics}
-    return {name: tuple(named(*pair) for pair in product(own, METHODS)) for name, own in ways.items()}
+    return {name: tuple(named(*pair) for pair in methods_of(own)) for name, own in ways.items()}
 
 
 def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck) -> Iterator[measuring.Job]:
@@ -117,21 +118,22 @@ def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck) -> Iterator[mea
         streams: the source of randomness.
         kinds: tests documents given away.
     """
-    for metric, method in product(table.limited, METHODS):
+    for metric, method in methods_of(table.limited):
         name = named(metric, method)
         yield partial(excess, name, table.group(metric.partition(".")[2]), method, streams[name])
     unique = table.where(table.unique)
-    for method in METHODS:
+    for _, method in methods_of([measuring.VALUES]):
         values, gain = named(measuring.VALUES, method), named(GAIN, method)
         yield partial(measuring.count_values, values, unique.tried(method), excess_rate, streams[values])
-        yield partial(kinds.count_documents, named(measuring.DOCUMENTS, method), unique.tried(method))
         yield partial(_gain, gain, unique.split("heldout"), method, streams[gain])
+    for method in METHODS:
+        yield partial(kinds.count_documents, named(measuring.DOCUMENTS, method), unique.tried(method))
     groups = sorted({metric.partition(".")[2] for metric in table.limited} - {ALL, "repeated"})
     yield partial(_detection, POWER, [table.group(group).split("heldout") for group in groups])
     for split, player in SERIES:
         rows = table.split(split)
         yield partial(_exact, f"pr.{split}.{player}", rows, player, DEFAULT)
-        for method in METHODS:
+        for _, method in methods_of([measuring.VALUES]):
             yield partial(_exact, named(f"pr.{split}.{player}.unique", method), rows.group("unique"), player, method)
         yield partial(_surest, f"acc_at_5.{split}.{player}", rows, player)
 
@@ -230,7 +232,7 @@ def _reference_controls(table: FieldTable, blind: Blind, streams: Streams) -> tu
     if not blind.in_doubt:
         return ()
     found: list[Control] = []
-    for metric, method in product(table.limited, METHODS):
+    for metric, method in methods_of(table.limited):
         name, rows = named(metric, method), table.group(metric.partition(".")[2])
         rng = streams[f"reference control of {name}"]
         found += reference_control([name], excess(name, rows, method, rng, of_baseline=True))

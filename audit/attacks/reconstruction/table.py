@@ -1,6 +1,6 @@
 """Outcomes of the reconstruction attack as columns, one row a field, and as pairs of two scans."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple, Self
@@ -9,9 +9,10 @@ import numpy as np
 
 from audit.arrays import Bools, Floats
 from audit.attacks.fields import Field, FieldPart, Length, input_only
-from audit.attacks.measuring import INPUT_ONLY, TriedValues, ValueColumns, columns_of, scores_of
+from audit.attacks.measuring import INPUT_ONLY, NEAR, VALUES, TriedValues, ValueColumns, columns_of, is_near, scores_of
 from audit.attacks.reconstruction.methods import best, read_shots
-from audit.corpus.documents import Corpus, Split
+from audit.case import Case
+from audit.corpus.documents import Split
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.engine.interface import Json
 from audit.stats.distances import hamming
@@ -26,6 +27,8 @@ LIMITED = (
     *(f"excess_hamming.{group}" for group in ("unique", "all")),
 )
 """Metrics of which every method has its own number."""
+WITH_NEAR = ("excess_pr.unique", f"excess_pr.{INPUT_ONLY}", VALUES)
+"""Those that also count what the lowest loss rebuilds nearly. More would leave more clean models undecided."""
 POWER, GAIN = "planted_detection.unique", "heldout_gain.unique"
 ALL = "all"
 FEWEST_ALONE = 300
@@ -38,13 +41,19 @@ def named(name: str, method: str) -> str:
     return name if method == DEFAULT else f"{name}.{method}"
 
 
+def methods_of(metrics: Iterable[str]) -> list[tuple[str, str]]:
+    """Pair each metric with the methods that have a number of it."""
+    return [(one, method) for one in metrics for method in METHODS + (NEAR,) * (one in WITH_NEAR)]
+
+
 @dataclass(frozen=True, eq=False)
 class FieldTable(ValueColumns):
     """One row a field; every column has shape (n_fields,).
 
     Attributes:
         exact, similar: by player (see `named`), of the first attempt (one-shot), in [0, 1]: whether all tokens are
-            right, and the share of those that are (1 - Hamming distance).
+            right, and the share of those that are (1 - Hamming distance); by `NEAR` whether the lowest loss is
+            right or nearly so.
         planted: by method, whether it rebuilds the field with a memory planted in the target; see `cdmi.PlantedMemory`.
         best: by player and column of the default method's most plausible attempt: "score" (how plausible it is) and
             "exact" (whether it is right, 0 or 1).
@@ -68,15 +77,9 @@ class FieldTable(ValueColumns):
         return TriedValues(self.member, self.cluster, self.value, *found)
 
 
-def build_table(corpus: Corpus, attacked: Sequence[Field], outcomes: Sequence[Json], vocabulary: int) -> FieldTable:
-    """Return the fields and their outcomes, in the same order, as a table.
-
-    Args:
-        corpus: whose fields were attacked.
-        attacked: the fields.
-        outcomes: see `Reconstruction.attempt`.
-        vocabulary: tokens that there are to guess from.
-    """
+def build_table(case: Case, attacked: Sequence[Field], outcomes: Sequence[Json]) -> FieldTable:
+    """Return the fields and their outcomes (`Reconstruction.attempt`), in the same order, as a table."""
+    corpus, spelled = case.corpus, case.token_target.token_strings
     seen, texts = occurrences(corpus), [fold(field.document.text_of(field.entity)) for field in attacked]
     truths = [outcome["truth"] for outcome in outcomes]
     exact, similar, plausible = {}, {}, {}
@@ -87,6 +90,9 @@ def build_table(corpus: Corpus, attacked: Sequence[Field], outcomes: Sequence[Js
         exact[named(player, method)] = np.array([float(truth == guess) for truth, guess in pairs])
         similar[named(player, method)] = np.array([1 - hamming(truth, guess) for truth, guess in pairs])
     for player in PLAYERS:
+        lowest = [outcome["methods"][LOWEST_LOSS][player][0]["tokens"] for outcome in outcomes]
+        near = [is_near(spelled(guess), spelled(truth)) for truth, guess in zip(truths, lowest, strict=True)]
+        exact[named(player, NEAR)] = np.array(near, np.float64)
         chosen = [best(read_shots(outcome[player]), with_target=player == "attack") for outcome in outcomes]
         right = [truth == list(shot.tokens) for truth, (shot, _) in zip(truths, chosen, strict=True)]
         plausible[player, "score"] = np.array([score for _, score in chosen])
@@ -100,7 +106,7 @@ def build_table(corpus: Corpus, attacked: Sequence[Field], outcomes: Sequence[Js
         similar=similar,
         planted={method: np.array([outcome["planted"][method] for outcome in outcomes], bool) for method in METHODS},
         best=plausible,
-        chance=np.array([float(vocabulary) ** -len(truth) for truth in truths]),
+        chance=np.array([float(case.target.card.vocabulary) ** -len(truth) for truth in truths]),
     )
 
 
@@ -121,11 +127,11 @@ class FieldKind(NamedTuple):
         return cls(field.document.split, field.entity.category, field.length, field.part, field.left_out, unique)
 
 
-def paired_by_field(corpus: Corpus, fields: Sequence[Field], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
+def paired_by_field(case: Case, fields: Sequence[Field], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
     """Return attack minus baseline of every field of usual length: exact recovery, and similarity.
 
     Args:
-        corpus: whose fields were attacked.
+        case: what was attacked.
         fields: those that were tried.
         outcomes: see `Reconstruction.attempt`, in the same order.
     """
@@ -133,10 +139,9 @@ def paired_by_field(corpus: Corpus, fields: Sequence[Field], outcomes: Sequence[
     if not pairs:
         return {}
     own, found = [field for field, _ in pairs], [outcome for _, outcome in pairs]
-    # What chance reaches is no part of a difference.
-    table = build_table(corpus, own, found, vocabulary=2)
+    table = build_table(case, own, found)
     scores = {}
-    for metric, method in product(table.limited, METHODS):
+    for metric, method in methods_of(table.limited):
         what, _, group = metric.partition(".")
         columns, taken = table.exact if what == EXCESSES[0] else table.similar, table.rows(group)
         attack, baseline = (columns[named(who, method)] for who in PLAYERS)
