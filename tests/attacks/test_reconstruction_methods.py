@@ -59,13 +59,40 @@ def test_what_a_confident_public_model_outvotes_is_found_by_the_lowest_loss(hidd
     assert lowest.value == pytest.approx(0.25, abs=0.02)
     assert lowest.low > 0.05
     assert measured(findings, "excess_hamming.unique.lowest_loss").low > 0.10
-    assert findings.methods["excess_pr.unique"] == ("excess_pr.unique", "excess_pr.unique.lowest_loss")
+    assert findings.methods["excess_pr.repeated"] == ("excess_pr.repeated", "excess_pr.repeated.lowest_loss")
+    assert findings.methods["excess_pr.unique"][2:] == ("excess_pr.unique.near",)
+    assert measured(findings, "excess_pr.unique.near").value == lowest.value, "numbers have to be exact"
     measures = {"excess_pr", "excess_hamming", "values_identified", "documents_identified"}
     assert {name.partition(".")[0] for name in findings.methods} == measures
     assert findings.confounded is None
     alone = replace(findings, methods={}, checks=())
     limits = {one.limit.metric: one.outcome for one in verdict(Reconstruction(), alone).decisions}
     assert (limits["excess_pr.unique"], verdict(Reconstruction(), findings).exit_code) == ("passed", 10)
+
+
+class Misremembering(planted.Planted):
+    """Remembers another last word of every field, one letter from the true one: tokens are spelled with letters."""
+
+    def __init__(self, documents, *args, **settings):
+        super().__init__(documents, *args, **settings)
+        for ids in self.truth.values():
+            ids[6::4] ^= 1
+
+    def token_strings(self, ids):
+        return " ".join("abcdefghij"[int(digit)] for token in ids for digit in f"{token:04d}")
+
+
+@pytest.mark.parametrize(("known", "outcome"), [(30, "violated"), (0, "passed")])
+def test_a_memory_with_a_wrong_letter_in_every_field_is_found(known, outcome):
+    corpus = planted.corpus(150, 150, fields=2)
+    target = Misremembering(corpus.documents, {f"d{index}" for index in range(known)}, task="token-classification")
+    _, findings = run(Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
+    for method in ("", ".lowest_loss"):
+        assert measured(findings, f"excess_pr.unique{method}").value == 0
+    assert measured(findings, "excess_pr.unique.near").value == pytest.approx(known / 150)
+    assert measured(findings, "values_identified.near").value == pytest.approx(2 * known)
+    decided = {one.limit.metric: one.outcome for one in verdict(Reconstruction(), findings).decisions}
+    assert decided["excess_pr.unique"] == outcome
 
 
 def test_power_is_what_a_memory_of_two_spreads_adds_on_held_out_documents(hidden):
