@@ -109,10 +109,11 @@ def read_recovered(path: Path) -> dict[str, Table]:
 def _evidence_sort_key(row: Mapping[str, Any]) -> tuple[bool, bool, float]:
     """Return a sort key: recovered values first, then members, then the surest by the attack's first score."""
     replies = [value for value in row.values() if isinstance(value, dict)]
-    recovered = row.get("exact") is True or row.get("exact_in_any_attempt") is True
+    found = [row, *replies]
+    ways = ("exact", "exact_in_any_attempt", "extracted", "near")
     ranks = row.get("ranks") or {}
     return (
-        not (recovered or any(reply.get("extracted") is True for reply in replies)),
+        not any(one.get(way) is True for one in found for way in ways),
         row.get("split") != "member",
         next((rank for name in row.get("scores", ()) if (rank := ranks.get(name)) is not None), float("inf")),
     )

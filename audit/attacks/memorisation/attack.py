@@ -193,6 +193,7 @@ class Memorisation(Attack):
                         "target": answers[0]["text"],
                         "baselines": [reply["text"] for reply in answers[1:]],
                         "extracted": bool(table.results[name].target[row]),
+                        "near": answers[0]["near"],
                     }
                     for name, answers in replies.items()
                     if answers is not None

@@ -12,7 +12,7 @@ from audit.attacks import text_of
 from audit.attacks.fields import LENGTHS, all_fields, field_of, possible_trials
 from audit.attacks.fields import Field as PageField
 from audit.attacks.interface import AUDITED, POINTING, Attack, Evidence, Outcomes, Units, missing_split, points
-from audit.attacks.measuring import Mean
+from audit.attacks.measuring import Mean, is_near
 from audit.attacks.reconstruction import cdmi
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Rule, Sampling
 from audit.attacks.reconstruction.scores import measure_fields
@@ -205,13 +205,15 @@ class Reconstruction(Attack):
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes) -> Iterator[Evidence]:
         """Yield each value, and what was recovered of it with the model and without, one object a field or end.
 
-        What was recovered is the first attempt's of the default method, or another method's where that one is right.
+        What was recovered is the first attempt's of the default method, or another method's where that one is right, or
+        the lowest loss nearly.
         """
-        fields = self._tried(case, trials)
+        fields, spelled = self._tried(case, trials), case.token_target.token_strings
         for field, outcome in zip(fields, outcomes, strict=True):
             firsts = {method: (found["attack"][0], found["baseline"][0]) for method, found in _by_method(outcome)}
             right = [method for method, (shot, _) in firsts.items() if shot["tokens"] == outcome["truth"]]
-            shown, baseline = firsts[right[0] if right else DEFAULT]
+            near = is_near(spelled(firsts[LOWEST_LOSS][0]["tokens"]), spelled(outcome["truth"]))
+            shown, baseline = firsts[right[0] if right else LOWEST_LOSS if near else DEFAULT]
             whole = field.part == "whole"
             in_words = field.document.text_of(field.entity) if whole else None
             yield {
@@ -220,10 +222,11 @@ class Reconstruction(Attack):
                 "field": field.entity.id if whole else f"{field.entity.id} ({field.part})",
                 "category": field.entity.category,
                 "split": field.document.split,
-                "value": in_words or case.token_target.token_strings(outcome["truth"]),
-                "recovered": case.token_target.token_strings(shown["tokens"]),
-                "baseline": case.token_target.token_strings(baseline["tokens"]),
+                "value": in_words or spelled(outcome["truth"]),
+                "recovered": spelled(shown["tokens"]),
+                "baseline": spelled(baseline["tokens"]),
                 "exact": bool(right),
+                "near": near,
                 "exact_in_any_attempt": any(
                     shot["tokens"] == outcome["truth"] for _, found in _by_method(outcome) for shot in found["attack"]
                 ),
