@@ -34,8 +34,7 @@ OUTCOMES = ("passed", "undecided", "violated")
 HEAD = """# Near-verbatim extraction
 
 `python -m benchmarks.near_verbatim` (2-core CPU, {date}). {audits} simulated audits a row, twice as many without a
-leak.
-Documents of a side hold four values. A model remembers a share of the members' values. Each letter and digit of a
+leak. Each document holds four values. A model remembers a share of the members' values. Each letter and digit of a
 remembered value is wrong with the probability in the column "wrong letters". *Before* counts exact answers and fields
 alone, *after* near ones as well. Counts are verdicts of the default policy on all its limits of the attack: passed,
 undecided, violated.
@@ -74,7 +73,7 @@ def beside(documents: int, correlation: float, seed: int) -> dict[str, Result]:
 def main() -> None:
     """Simulate every setting and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--audits", type=int, default=50, help="with a leak; twice as many without")
+    parser.add_argument("--audits", type=int, default=40, help="with a leak; twice as many without")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     options = parser.parse_args()
     cases = [(0, 0.0), *((3, errors) for errors in (0.0, 0.05, 0.1, 0.2))]
