@@ -286,6 +286,7 @@ def open_audit(
     *,
     noise: bool = False,
     n_attempts: int = N_ATTEMPTS,
+    kind: type[Reconstruction] = Reconstruction,
 ) -> tuple[ScanSetup, Reconstruction]:
     """Open the scan of one checkpoint, and return it with its only attack."""
     epoch = json.loads((work / f"{setting.name}.json").read_text())[criterion]
@@ -297,7 +298,7 @@ def open_audit(
         dtype=dtype,
         references={"auxiliary": [work / f"{setting.corpus}-public-mlm-loss"]},
     )
-    attack = (NoisyPictures if noise else Reconstruction)(n_candidates=setting.n_candidates, n_attempts=n_attempts)
+    attack = (NoisyPictures if noise else kind)(n_candidates=setting.n_candidates, n_attempts=n_attempts)
     return replace(open_scan(options), budget="benchmark", share=setting.share, attacks=(attack,)), attack
 
 
@@ -312,6 +313,7 @@ def audit_model(
     noise: bool = False,
     results: Path = HERE / "cdmi_tables",
     n_attempts: int = N_ATTEMPTS,
+    kind: type[Reconstruction] = Reconstruction,
 ) -> None:
     """Scan one checkpoint through the library's own workflow; the record goes to `results`.
 
@@ -319,7 +321,8 @@ def audit_model(
     """
     committed = results / f"{setting.name}-{'noise' if noise else criterion}.json"
     committed.parent.mkdir(exist_ok=True)
-    opened, attack = open_audit(setting, criterion, data, work, device, dtype, noise=noise, n_attempts=n_attempts)
+    settings = {"noise": noise, "n_attempts": n_attempts, "kind": kind}
+    opened, attack = open_audit(setting, criterion, data, work, device, dtype, **settings)
     out = opened.options.out
     if not (out / "record.json").exists():
         with claim_folder(out), Reporter() as progress:
