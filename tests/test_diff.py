@@ -96,7 +96,9 @@ def fields(hits, seed=0):
     """Values of fields of N member documents and as many others; `hits` of the members' are found."""
     values = np.concatenate([np.arange(N) < hits, np.zeros(N)])
     names, order = [f"d{place}/e" for place in range(2 * N)], np.random.default_rng(seed).permutation(2 * N)
-    return UnitScores([names[at] for at in order], [names[at] for at in order], order < N, values[order].astype(float))
+    return UnitScores(
+        [names[place] for place in order], [names[place] for place in order], order < N, values[order].astype(float)
+    )
 
 
 def both(old_hits, new_hits, error=0.04):

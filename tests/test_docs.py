@@ -112,7 +112,9 @@ def test_the_manifest_that_is_shown_is_a_valid_one():
     page = DOCS / "first-audit.md"
     manifest = TypeAdapter(Manifest).validate_python(tomllib.loads(blocks(page, "toml")[0]))
     document = TypeAdapter(Document).validate_json(blocks(page, "json")[0])
-    assert {one.label for one in document.entities} <= {label.removeprefix("B-") for label in manifest.task.labels}
+    assert {entity.label for entity in document.entities} <= {
+        label.removeprefix("B-") for label in manifest.task.labels
+    }
 
 
 def test_readme_is_short_and_its_first_two_commands_run_every_night():

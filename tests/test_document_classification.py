@@ -20,7 +20,9 @@ from audit.targets.utility import usefulness, usefulness_by_document
 
 
 def documents() -> tuple[Document, ...]:
-    return tuple(replace(one, label=encoder_zoo.CLASSES[n % 3]) for n, one in enumerate(tiny.documents(8, 8, 4)))
+    return tuple(
+        replace(one, label=encoder_zoo.CLASSES[number % 3]) for number, one in enumerate(tiny.documents(8, 8, 4))
+    )
 
 
 def written(folder: Path, made: tuple[Document, ...]) -> Path:

@@ -33,7 +33,9 @@ def install(page: str, folder: Path) -> list[str]:
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
     (stated,) = ENTRY_POINTS.finditer(page)
     groups = tomllib.loads(stated["text"])["project"]["entry-points"]
-    lines = [f"[{group}]\n" + "".join(f"{key} = {one}\n" for key, one in own.items()) for group, own in groups.items()]
+    lines = [
+        f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in own.items()) for group, own in groups.items()
+    ]
     (metadata / "entry_points.txt").write_text("".join(lines))
     return [name for own in groups.values() for name in own]
 

@@ -56,7 +56,7 @@ def test_nothing_that_needs_a_model_looks_passed(scanned):
     for decision in verdict.decisions:
         if not decision.about_text:
             assert (decision.outcome, decision.reason) == ("inapplicable", REASON)
-    assert {one.limit.metric for one in verdict.decisions if one.outcome == "passed"} == {
+    assert {item.limit.metric for item in verdict.decisions if item.outcome == "passed"} == {
         "lift_share",
         "worst_class",
     }

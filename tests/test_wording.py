@@ -18,7 +18,9 @@ CASES = {**examples.CASES, "private": example_private.private, "contradicted": e
 
 def sources() -> Iterator[Path]:
     """Every file that holds sentences of a report."""
-    yield from (one for one in (ROOT / "templates").rglob("*") if one.suffix in (".html", ".md", ".txt", ".css", ".js"))
+    yield from (
+        path for path in (ROOT / "templates").rglob("*") if path.suffix in (".html", ".md", ".txt", ".css", ".js")
+    )
     yield from (ROOT / "policies").glob("*.toml")
     for folder in ("attacks", "report", "policy"):
         yield from (path for path in (ROOT / "audit" / folder).rglob("*") if path.suffix in (".py", ".toml"))

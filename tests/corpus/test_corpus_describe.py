@@ -15,7 +15,9 @@ from audit.errors import ManifestError
 
 
 def page(number, text="Total 12.50", split="member", **more):
-    words = tuple(Word(word, (10.0 + 40 * at, 20.0, 45.0 + 40 * at, 30.0)) for at, word in enumerate(text.split()))
+    words = tuple(
+        Word(word, (10.0 + 40 * place, 20.0, 45.0 + 40 * place, 30.0)) for place, word in enumerate(text.split())
+    )
     return Document(f"d{number}", split, words, size=(200, 300), **more)
 
 
@@ -168,7 +170,9 @@ def test_what_cannot_be_described_is_refused(tmp_path):
 
 def test_a_page_is_opened_again_only_where_its_file_has_changed(tmp_path, monkeypatch):
     opened = []
-    monkeypatch.setattr(features, "open_image", lambda corpus, one: opened.append(one.id) or open_image(corpus, one))
+    monkeypatch.setattr(
+        features, "open_image", lambda corpus, document: opened.append(document.id) or open_image(corpus, document)
+    )
     Image.effect_noise((200, 300), 60).save(tmp_path / "a.png")
     Image.effect_noise((200, 300), 60).save(tmp_path / "b.png")
     documents = [page(0, image="a.png"), page(1, image="b.png")]

@@ -182,7 +182,9 @@ def test_problems_of_every_part_are_reported_together(lay_out, settings, receipt
 
 def test_problems_of_one_kind_are_one_line_with_their_count_and_three_places(lay_out, settings, receipt):
     receipt["entities"][0]["words"] = list(range(3, 123))
-    others = [{**copy.deepcopy(receipt), "id": f"r{n}", "image": f"images/r{n}.png"} for n in range(2, 9)]
+    others = [
+        {**copy.deepcopy(receipt), "id": f"r{number}", "image": f"images/r{number}.png"} for number in range(2, 9)
+    ]
     assert problems(lay_out(settings, receipt, *others)) == (
         "documents.jsonl:1 entities[0].words: index 3 of 3 words"
         " (960 times, also documents.jsonl:2 and documents.jsonl:3)",
@@ -252,7 +254,9 @@ def documents(draw: st.DrawFn, identifier: str) -> docs.Document:
     boxed, side = draw(st.booleans()), st.floats(0, 500).map(lambda x: round(x, 1))
     box = st.tuples(side, side, side, side).map(lambda b: (*map(min, b[:2], b[2:]), *map(max, b[:2], b[2:])))
     box = box.filter(lambda b: max(b) > 1)  # smaller ones are refused as shares of the page
-    words = tuple(docs.Word(one, draw(box) if boxed else None) for one in draw(st.lists(texts, min_size=1, max_size=5)))
+    words = tuple(
+        docs.Word(text, draw(box) if boxed else None) for text in draw(st.lists(texts, min_size=1, max_size=5))
+    )
     entity = st.builds(
         docs.Entity,
         id=names,

@@ -86,7 +86,9 @@ def test_copies_of_a_value_before_it_are_emptied() -> None:
 
 
 def data_set(folder: Path, *documents: dict[str, Any], prompt: str | None = None) -> Path:
-    lines = [{"id": f"d{n}", "split": "member", "words": [{"text": "x"}], **own} for n, own in enumerate(documents)]
+    lines = [
+        {"id": f"d{number}", "split": "member", "words": [{"text": "x"}], **own} for number, own in enumerate(documents)
+    ]
     folder.mkdir(exist_ok=True)
     recipe = "" if prompt is None else f"[recipe]\nprompt = {json.dumps(prompt)}\nmax_new_tokens = 300\n"
     settings = 'schema = 1\nname = "p"\n[task]\nkind = "parsing"\n[membership]\nassigned = "random"\n' + recipe

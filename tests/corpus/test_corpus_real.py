@@ -120,7 +120,9 @@ def test_sroie_by_company(real_data, tmp_path):
 
 def test_funsd_answers(forms, tokens):
     report, corpus = forms
-    answers = [document.text_of(one) for document in corpus.documents for one in document.entities if one.attack]
+    answers = [
+        document.text_of(entity) for document in corpus.documents for entity in document.entities if entity.attack
+    ]
     assert len(answers) == 2732
     assert abs(sum(3 <= tokens(answer) <= 15 for answer in answers) - 1690) <= 5
     assert sum(report.fields.values()) == sum(len(d.entities) for d in corpus.documents) + len(report.unlocated)

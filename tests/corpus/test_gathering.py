@@ -91,7 +91,7 @@ def test_labels_speak_of_a_kind(label, category):
 
 
 def test_labels_as_words():
-    assert [plain_words(one) for one in ("invoiceDate", "INVOICE_DATE", "§")] == [
+    assert [plain_words(label) for label in ("invoiceDate", "INVOICE_DATE", "§")] == [
         "invoice date",
         "invoice date",
         "§",

@@ -56,7 +56,11 @@ def changed(whole: Corpus, document_id: str, **changes) -> Corpus:
 
 def memory_of(documents: Sequence[Document]) -> dict[tuple[str, str], str]:
     """All that there is to know of these pages: the first answer by the page's name and the question."""
-    return {(one.words[0].text, asked.question): asked.answers[0] for one in documents for asked in one.questions}
+    return {
+        (document.words[0].text, asked.question): asked.answers[0]
+        for document in documents
+        for asked in document.questions
+    }
 
 
 class Answering:

@@ -89,7 +89,9 @@ def cut(document: Document, n_words: int) -> Document:
 def without_tables(model: Any) -> Parameters:
     """All parameters but those of embeddings and what is tied to them."""
     tables = {id(layer.weight) for layer in model.modules() if isinstance(layer, torch.nn.Embedding)}
-    return {name: own for name, own in model.named_parameters() if id(own) not in tables and "embed" not in name}
+    return {
+        name: weights for name, weights in model.named_parameters() if id(weights) not in tables and "embed" not in name
+    }
 
 
 class Line(Learner):

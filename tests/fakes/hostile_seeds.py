@@ -58,7 +58,9 @@ def _heard(place: Path) -> None:
     import nlu_models
 
     manifest = Manifest(1, "utterances", Task("intent-slots", nlu_models.TAGS), Membership("random"))
-    kept = [replace(one, split="heldout") if n % 3 == 0 else one for n, one in enumerate(nlu_models.documents())]
+    kept = [
+        replace(one, split="heldout") if number % 3 == 0 else one for number, one in enumerate(nlu_models.documents())
+    ]
     write(place, manifest, kept)
 
 

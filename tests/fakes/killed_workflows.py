@@ -61,7 +61,9 @@ def make_few_receipts(world: Path) -> None:
 def make_letters(world: Path) -> None:
     """Redacted texts, a tagger and its baseline."""
     made, recipe = redacted.texts(12, told=True), replace(RECIPE, epochs=2)
-    public = [replace(one, id=f"p{one.id}", split="public") for one in redacted.texts(4, told=True, seed=1).documents]
+    public = [
+        replace(text, id=f"p{text.id}", split="public") for text in redacted.texts(4, told=True, seed=1).documents
+    ]
     manifests.write(world / "data", replace(made.manifest, name="letters", recipe=recipe), [*made.documents, *public])
     for seed, name in enumerate(("model", "baseline", "pretrained"), start=1):
         tiny.checkpoint(world / name, "bert", "token-classification", seed, redacted.LABELS)

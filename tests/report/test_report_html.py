@@ -56,7 +56,9 @@ def test_the_annex_says_what_it_said(make: Callable[[], Case]) -> None:
     text = Seen(page).text
     assert ("Findings despite open limits" in text) == (verdict.overall == "undecided")
     if verdict.overall == "undecided":
-        assert all(" ".join(one.split()) in text for one in (*findings(record, verdict), decides_most(record, verdict)))
+        assert all(
+            " ".join(line.split()) in text for line in (*findings(record, verdict), decides_most(record, verdict))
+        )
 
 
 def test_every_kind_of_result_renders_with_its_verdict_and_every_decision(pages: dict[str, tuple[Case, str]]) -> None:

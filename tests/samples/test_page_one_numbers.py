@@ -123,7 +123,9 @@ def test_the_counts_are_those_of_the_policy(scan: Scan) -> None:
 def test_the_share_of_values_rebuilt_is_that_of_the_journal(scan: Scan) -> None:
     if "reconstruction" not in scan.outcomes:
         return
-    values = Counter(_value(document, one) for document in scan.documents.values() for one in document["entities"])
+    values = Counter(
+        _value(document, entity) for document in scan.documents.values() for entity in document["entities"]
+    )
 
     def gains(split: str, method: str) -> tuple[list[int], list[int]]:
         found, gained = [], []

@@ -67,7 +67,10 @@ def pages_of(target: EncoderTarget) -> list[tuple[Encoding, int]]:
     for n_words in (1, 1, 2, 5, 8, 30, 60):
         texts = ["".join(rng.choice(list(tiny.CHARACTERS), int(rng.integers(1, 6)))) for _ in range(n_words)]
         documents.append(Document(f"d{n_words}", "member", tiny.laid_out(texts), size=tiny.SIZE))
-    shown = [replace(one, image=f"{one.id}.png", label=encoder_zoo.CLASSES[n % 3]) for n, one in enumerate(documents)]
+    shown = [
+        replace(one, image=f"{one.id}.png", label=encoder_zoo.CLASSES[number % 3])
+        for number, one in enumerate(documents)
+    ]
     pages = [target.encode(document) for document in shown]
     return [(page, int(rng.integers(1, len(page.ids) - 1))) for page in pages if page is not None]
 
@@ -283,7 +286,9 @@ def test_scores_and_losses_are_those_of_the_models_own_forward_pass(target):
             assert (best != np.arange(len(best))).all(), "no token leads to itself"
             assert read[best[best >= 0]].all()
         (losses,) = target.ask([ask.TrainingLoss(page, at, SOME_TOKENS)])
-        recomputed = [float(own_output(target, page.with_tokens([at], [one]), taught=True).loss) for one in SOME_TOKENS]
+        recomputed = [
+            float(own_output(target, page.with_tokens([at], [token]), taught=True).loss) for token in SOME_TOKENS
+        ]
         np.testing.assert_allclose(losses, recomputed, rtol=1e-4, atol=1e-5)
 
 

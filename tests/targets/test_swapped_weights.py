@@ -110,7 +110,9 @@ def test_an_utterance_model_is_hashed_before_anything_of_it_is_read(tmp_path, mo
 def test_a_model_that_is_left_alone_has_a_record_and_is_read_twice(model, tmp_path, monkeypatch):
     read: list[str] = []
     file_digest = hashlib.file_digest
-    monkeypatch.setattr(hashlib, "file_digest", lambda file, name: (read.append(file.name), file_digest(file, name))[1])
+    monkeypatch.setattr(
+        hashlib, "file_digest", lambda stream, name: (read.append(stream.name), file_digest(stream, name))[1]
+    )
     record = run_scan(opened(model, tmp_path), SILENT)
     assert (record.target.files[WEIGHTS], read.count(str(model / WEIGHTS))) == (digest(model / WEIGHTS), 2)
     assert journals(tmp_path)

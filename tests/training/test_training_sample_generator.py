@@ -126,7 +126,9 @@ def test_documents_have_unique_values_of_3_to_15_tokens_to_attack(build, splits)
     documents = [document for split in build.SPLITS for document in splits[split]]
     texts = (" ".join(word.text for word in document.words) for document in splits["public"])
     tokenizer = train_tokenizer(texts, build.N_PIECES, build.MAX_TOKENS)
-    count = collections.Counter(document.text_of(one).casefold() for document in documents for one in document.entities)
+    count = collections.Counter(
+        document.text_of(entity).casefold() for document in documents for entity in document.entities
+    )
     for document in documents:
         values = [document.text_of(entity) for entity in document.entities]
         unique = [value for value in values if count[value.casefold()] == 1]
