@@ -37,7 +37,7 @@ from audit.cards import CorpusCard, Environment, TargetCard, Timing
 from audit.measurements import Estimate, Measurement
 from audit.policy import Limit, Policy, evaluate
 from audit.record import AuditRecord, Result
-from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
+from audit.stats.likelihood_ratio import lira_offline, lira_online, sides
 from audit.stats.ranking import count_outranking
 from audit.stats.roc import auc_interval, low_advantage, tpr_at_fpr
 from audit.targets.utility import estimate
@@ -56,7 +56,6 @@ class Setting:
     Attributes:
         documents: of each split.
         split_models: K.
-        public: documents that RMIA compares with.
         online: whether held-out documents are in half of the split models too; False: as `docaudit train-splits` does.
         leak: what training on a document adds to its logit confidence, in units of the noise; 0: nothing.
         known: share of the members that the target is certain of, besides.
@@ -64,7 +63,6 @@ class Setting:
 
     documents: int = 150
     split_models: int = 8
-    public: int = 100
     online: bool = False
     leak: float = 0.0
     known: float = 0.0
@@ -76,9 +74,9 @@ CERTAIN = 30.0
 
 def scores_of(setting: Setting, rng: np.random.Generator) -> dict[str, tuple[Floats, Floats]]:
     """The scores of members and of held-out documents in one simulated audit, by name."""
-    n, total = setting.documents, 2 * setting.documents + setting.public
-    member, scored = np.arange(total) < n, np.arange(total) < 2 * n
-    drawn = scored if setting.online else member
+    n, total = setting.documents, 2 * setting.documents
+    member = np.arange(total) < n
+    drawn = np.ones(total, bool) if setting.online else member
     trained = np.zeros((total, setting.split_models), bool)
     # Each document in exactly half of the models.
     order = rng.permuted(np.tile(np.arange(setting.split_models), (int(drawn.sum()), 1)), axis=1)
@@ -100,19 +98,14 @@ def scores_of(setting: Setting, rng: np.random.Generator) -> dict[str, tuple[Flo
     def loss(values: Floats) -> Floats:
         return np.maximum(FLOOR, np.logaddexp(0, -values))
 
-    inside, outside = sides(models[scored], trained[scored])
+    inside, outside = sides(models, trained)
     assert outside is not None
-    within, without = sides(confidence(models[scored]), trained[scored])
-    _, public = sides(confidence(models[~scored]), trained[~scored])
-    assert without is not None
-    assert public is not None
-    own = target[scored]
+    own = target
     found = {
         "loss": confidence(own),
-        "calibrated": np.log(confidence(own) / confidence(baseline[scored])),
-        "ratio": np.log(loss(baseline[scored])) - np.log(loss(own)),
+        "calibrated": np.log(confidence(own) / confidence(baseline)),
+        "ratio": np.log(loss(baseline)) - np.log(loss(own)),
         "lira": lira_offline(own, outside) if inside is None else lira_online(own, inside, outside),
-        "rmia": rmia(confidence(own), marginal(within, without), confidence(target[~scored]), marginal(None, public)),
     }
     return {name: (column[:n], column[n:]) for name, column in found.items()}
 
@@ -161,7 +154,7 @@ LIMITS = {
 """The limits that verdicts are about, by what they are called; "auc alone" of the primary score is what was limited
 before."""
 REFERENCED = ("loss", "calibrated")
-EVERY = (*REFERENCED, "lira", "rmia")
+EVERY = (*REFERENCED, "lira")
 """The scores that an audit has: with a reference, and with split models besides."""
 
 
@@ -233,7 +226,7 @@ VERDICTS = {
     for documents in (150, 300, 1000)
     for kind, known, scores in (
         ("no leak, two scores", 0.0, REFERENCED),
-        ("no leak, four scores", 0.0, EVERY),
+        ("no leak, three scores", 0.0, EVERY),
         ("a fifth known for certain", 0.2, REFERENCED),
         ("two fifths known for certain", 0.4, REFERENCED),
     )

@@ -1,4 +1,4 @@
-"""Scores of membership from losses (LiRA, RMIA), and exposure of secrets."""
+"""Scores of membership from losses (LiRA), and exposure of secrets."""
 
 import math
 from dataclasses import dataclass
@@ -17,11 +17,6 @@ LOWEST_VARIANCE = 1e-12
 """A variance is at least this, so that models that agree to the digit give large scores, not infinite ones."""
 MIN_MODELS = 2
 """A side needs as many models, since a variance is estimated from it."""
-OFFLINE_A = 0.3
-"""RMIA's `a`: how a model that knows a document raises its probability, as a line through (1, 1); 0.3 in the paper."""
-GAMMA = 1.0
-"""RMIA's gamma, which only moves the scores' scale: with 1 the fewest pile up at 0 and 1."""
-LOWEST_PROBABILITY = 1e-300
 
 
 def logit_confidence(losses: npt.ArrayLike) -> Floats:
@@ -122,57 +117,6 @@ def _gaussian(observed: Floats, side: npt.ArrayLike) -> tuple[Floats, Floats]:
 def _log_density(value: Floats, mean: Floats, variance: Floats) -> Floats:
     density: Floats = -0.5 * (np.log(2 * np.pi * variance) + (value - mean) ** 2 / variance)
     return density
-
-
-def marginal(inside: npt.ArrayLike | None, outside: npt.ArrayLike) -> Floats:
-    """Compute RMIA's Pr(x): the mean probability of a document over models trained on it and models not.
-
-    Args:
-        inside: (n_documents, n_inside) probabilities by models trained on it; None: they are taken to give
-            a * p + (1 - a) where the others give p, a = `OFFLINE_A` (the paper's offline form).
-        outside: (n_documents, n_outside) by models not trained on it.
-
-    Returns:
-        (n_documents,), in (0, 1].
-    """
-    without = np.asarray(outside, np.float64).mean(axis=1)
-    within = OFFLINE_A * without + (1 - OFFLINE_A) if inside is None else np.asarray(inside, np.float64).mean(axis=1)
-    return np.asarray(np.maximum((within + without) / 2, LOWEST_PROBABILITY), np.float64)
-
-
-def rmia(
-    observed: npt.ArrayLike, expected: npt.ArrayLike, public_observed: npt.ArrayLike, public_expected: npt.ArrayLike
-) -> Floats:
-    """Compute the share of public documents z whose likelihood ratio the document x beats.
-
-    Score_MIA(x) = Pr_z[LR(x, z) >= `GAMMA`], with the pairwise ratio LR(x, z) of Pr(x | target) / Pr(x) to
-    Pr(z | target) / Pr(z). The public documents are to be measured like the others, so that both ratios mean the same
-    (with `marginal` of models not trained on them, whichever form the others have).
-
-    Args:
-        observed: (n_documents,) probabilities by the target, in [0, 1].
-        expected: (n_documents,) their `marginal`.
-        public_observed: (n_public,) the same of documents that nobody trained on; at least one.
-        public_expected: (n_public,).
-
-    Returns:
-        (n_documents,), in [0, 1].
-
-    Raises:
-        ValueError: shapes do not fit, or there is no public document.
-    """
-    ratio, public = _ratio(observed, expected), _ratio(public_observed, public_expected)
-    if not public.size:
-        raise ValueError("give at least one public document")
-    ordered = np.sort(public)
-    return np.asarray(np.searchsorted(ordered, ratio / GAMMA, "right") / public.size, np.float64)
-
-
-def _ratio(observed: npt.ArrayLike, expected: npt.ArrayLike) -> Floats:
-    numerator, denominator = np.asarray(observed, np.float64), np.asarray(expected, np.float64)
-    if numerator.ndim != 1 or numerator.shape != denominator.shape:
-        raise ValueError("give one observed and one expected probability a document")
-    return np.asarray(numerator / np.maximum(denominator, LOWEST_PROBABILITY), np.float64)
 
 
 @dataclass(frozen=True)

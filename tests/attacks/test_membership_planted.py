@@ -137,7 +137,7 @@ def test_the_area_is_what_the_leak_makes_it(audit):
     truth, found = norm.cdf(1.5 / np.sqrt(2 * (SPREAD**2 + 1))), measured(findings, "auc.loss")
     assert found.low <= truth <= found.high
     # What others say of a document takes its difficulty away.
-    for score in ("calibrated", "lira", "rmia"):
+    for score in ("calibrated", "lira"):
         assert measured(findings, f"auc.{score}").value > found.value + 0.05, score
     # Four models not trained on a document: the noise of the target and of their mean.
     best = norm.cdf(1.5 / np.sqrt(2 * (1 + 1 / 4)))
@@ -163,7 +163,7 @@ def test_every_metric_is_measured_and_the_primary_score_is_the_calibrated_loss(a
     # The noise of the target, and of the reference, whose loss the primary score takes off.
     assert found.low <= norm.sf(norm.isf(0.1) - 1.5 / np.sqrt(1 + 1)) <= found.high
     assert found.null == 0.1
-    documents = {"member documents": 150, "held-out documents": 150, "public documents": 100}
+    documents = {"member documents": 150, "held-out documents": 150}
     assert {name: n for name, n in counts(findings).items() if n} == {**documents, "split models": 8}
 
 
@@ -197,7 +197,7 @@ def test_scores_without_their_references_say_what_they_need():
         for item in findings.measurements
         if isinstance(item, Unresolved) and item.name.startswith("auc")
     }
-    assert set(reasons) == {"auc.calibrated", "auc.row", "auc.lira", "auc.rmia"}
+    assert set(reasons) == {"auc.calibrated", "auc.row", "auc.lira"}
     assert "references --train" in reasons["auc.calibrated"]
     assert "--train splits" in reasons["auc.lira"]
     assert measured(findings, "auc").value == measured(findings, "auc.loss").value
@@ -209,7 +209,6 @@ def test_held_out_documents_in_the_split_models_make_lira_online():
     target = Knowing([document.id for document in whole.of("member")], 1.5)
     _, _, findings = run(MembershipInference(), Case(target, whole, References(splits=splits)))
     assert measured(findings, "auc.lira").low > 0.5
-    assert "public documents" in measured(findings, "auc.rmia").reason
 
 
 def test_a_token_classifier_is_asked_for_the_loss_of_its_pages_as_they_are():
@@ -221,18 +220,17 @@ def test_a_token_classifier_is_asked_for_the_loss_of_its_pages_as_they_are():
     trials, _, findings = run(attack, case)
     assert "m0" not in {trial.unit for trial in trials}  # its loss reads nothing
     assert counts(findings)["left out: nothing to read"] == 1
-    for score in ("calibrated", "lira", "rmia"):
+    for score in ("calibrated", "lira"):
         assert measured(findings, f"auc.{score}").low > 0.5, score
 
 
-ALL = ("loss", "calibrated", "lira", "rmia")
+ALL = ("loss", "calibrated", "lira")
 GATED = [
     ({}, {}, ("loss",)),
     ({}, {"pretrained": Knowing(seed=1)}, ("loss", "calibrated")),
     ({}, {"pretrained": KnowingPages(seed=1)}, ("loss",)),
     ({}, {"baselines": (Knowing(seed=1),)}, ("loss", "calibrated")),
     ({}, {"baselines": (Knowing(seed=1),), "splits": True}, ALL),
-    ({"n_public": 19}, {"baselines": (Knowing(seed=1),), "splits": True}, tuple(one for one in ALL if one != "rmia")),
 ]
 
 
@@ -388,11 +386,8 @@ def test_a_model_without_a_loss_is_no_target_and_without_a_reference_nothing_pas
     assert "member" in found.reason
 
 
-def test_parameters_bound_how_many_documents_are_compared_with_whatever_their_order():
+def test_members_and_held_out_documents_are_tried_and_the_first_ones_do_not_depend_on_their_order():
     whole = corpus(20, 20, 30)
-    case = Case(Knowing(), whole, References(splits=split_models(whole.of("member"), 4, 0.0)))
-    trials = MembershipInference(n_public=12).trials(case)
-    assert [trial.stratum for trial in trials].count("public") == 12
     assert {trial.stratum for trial in MembershipInference().trials(Case(Knowing(), whole))} == {"member", "heldout"}
     few, more = first_by_name(whole.documents, 5), first_by_name(whole.documents[::-1], 20)
     assert few < more
@@ -402,8 +397,8 @@ def test_parameters_bound_how_many_documents_are_compared_with_whatever_their_or
 def test_false_alarms_on_leak_free_audits_and_power_on_leaky_ones():
     """A small version of benchmarks/membership_calibration.py, which has 1,000 audits of each kind."""
     audits = 60
-    quiet = share_of_alarms(Setting(documents=80, public=40), audits)
+    quiet = share_of_alarms(Setting(documents=80), audits)
     assert max(quiet.values(), default=0) <= 9  # 5 % of 60 is 3; more than 9 has a chance of 1 in 1,000
-    loud = share_of_alarms(Setting(documents=80, public=40, leak=2.0), 10)
-    assert all(loud[f"auc.{score}"] == 10 for score in ("calibrated", "lira", "rmia"))
+    loud = share_of_alarms(Setting(documents=80, leak=2.0), 10)
+    assert all(loud[f"auc.{score}"] == 10 for score in ("calibrated", "lira"))
     assert loud["tpr_at_fpr_10.lira"] >= 8

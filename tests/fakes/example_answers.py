@@ -47,7 +47,7 @@ def _compared(split: str, memorised: int, n: int) -> list[Measurement]:
     ]
 
 
-SCORES = {"loss": 0.66, "calibrated": 0.78, "lira": 0.81, "rmia": 0.8}
+SCORES = {"loss": 0.66, "calibrated": 0.78, "lira": 0.81}
 
 
 def membership(gain: float = 1.0, *, n: int = 300, confounded: str | None = None) -> Result:

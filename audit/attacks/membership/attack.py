@@ -37,17 +37,15 @@ class MembershipInference(Attack):
     """Infer which documents trained a model (methods.md#document-membership).
 
     Per document the mean over its questions: loss; loss minus that of models that never saw it; of decoders the loss of
-    page, question and answer together; LiRA and RMIA where there are split models. Each needs other references; those
-    that are missing leave their scores unresolved. The primary score, fixed before the scan, is the calibrated loss
-    where there is a reference, else the loss. The loss of a masked language model is the mean over hidden tokens of
-    fixed masks, the same for every model (Mireshghallah et al. 2022; see `documents.masks_of`).
+    page, question and answer together; LiRA where there are split models. Each needs other references; those that are
+    missing leave their scores unresolved. The primary score, fixed before the scan, is the calibrated loss where there
+    is a reference, else the loss. The loss of a masked language model is the mean over hidden tokens of fixed masks,
+    the same for every model (Mireshghallah et al. 2022; see `documents.masks_of`).
 
     Attributes:
-        n_public: public documents that RMIA compares with, at most.
         n_masks: of a page, for masked language models.
     """
 
-    n_public: Annotated[int, Field(ge=0)] = 200
     n_masks: Annotated[int, Field(ge=1)] = documents.N_MASKS
 
     name: ClassVar[str] = "membership"
@@ -72,7 +70,7 @@ class MembershipInference(Attack):
         """See `Attack.units`: documents that are compared, for models that answer those with a question."""
         splits = [document.split for document in _perhaps_scored(corpus)]
         sides = [splits.count(split) for split in AUDITED]
-        methods = 2  # loss and calibrated loss, see `scores.gated_scores`; split models add two, decoders one
+        methods = 2  # loss and calibrated loss, see `scores.gated_scores`; split models add one, decoders one
         kinds: dict[str, MetricKind] = {"auc": "auc", LOW: "low advantage"}
         return tuple(
             Units(f"{metric}.{score}".removesuffix("."), kind, "documents", *sides, methods=1 if score else methods)
@@ -82,31 +80,22 @@ class MembershipInference(Attack):
         )
 
     def trials(self, case: Case) -> list[Trial]:
-        """Make one for each member and held-out document, and for public ones where there are split models."""
+        """Make one for each member and held-out document that can be scored."""
         if case.target.card.is_model:
             kept = [one for one in documents.select_compared(case.corpus) if documents.left_out(case, one) is None]
         else:
             kept = _perhaps_scored(case.corpus)
-        return [Trial(document.id, document.id, document.split) for document in [*kept, *self._public(case)]]
-
-    def _public(self, case: Case) -> list[Document]:
-        if not case.references.splits:
-            return []
-        kept = [document for document in case.corpus.of("public") if documents.left_out(case, document) is None]
-        chosen = documents.first_by_name(kept, self.n_public)
-        return [document for document in kept if document.id in chosen]
+        return [Trial(document.id, document.id, document.split) for document in kept]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Ask each model for its loss of the document."""
         document = case.corpus.document(trial.unit)
         references = case.references
-        whole = document.split != "public"
-        own = yield from documents.query_document(case, case.target, document, self.n_masks, whole=whole)
+        own = yield from documents.query_document(case, case.target, document, self.n_masks, whole=True)
         outcome: dict[str, Json] = {"target": own}
         outcome["splits"] = yield from self._ask_losses(case, [split.target for split in references.splits], document)
-        if whole:
-            known = documents.reference_of(case)[1]
-            outcome["reference"] = yield from self._ask_losses(case, known, document, whole=True)
+        known = documents.reference_of(case)[1]
+        outcome["reference"] = yield from self._ask_losses(case, known, document, whole=True)
         return outcome
 
     def _ask_losses(
@@ -129,7 +118,7 @@ class MembershipInference(Attack):
         blind = blind_baseline.by_split(case.corpus, kept, progress)
         missing = documents.count_left_out(case)
         lacking = documents.name_unusable_references(case, documents.NO_REFERENCE)
-        gated = scores.gated_scores(case, trials)
+        gated = scores.gated_scores(case)
         counted = scores.counted_scores(gated)
         methods = {
             name: tuple(f"{name}.{score}" for score in (counted if name == DOCUMENTS else gated))

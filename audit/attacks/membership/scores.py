@@ -17,12 +17,12 @@ from audit.corpus.near_copies import group_copies
 from audit.engine.interface import Json, Progress, Trial
 from audit.measurements import Curve, Diagnostic, Measurement, Unresolved
 from audit.record import Result
-from audit.stats.likelihood_ratio import lira_offline, lira_online, marginal, rmia, sides
+from audit.stats.likelihood_ratio import lira_offline, lira_online, sides
 from audit.stats.ranking import FEWEST_PAIRS, rank_correlation
 from audit.targets.interface import RowLoss
 from audit.targets.utility import estimate
 
-SCORES = ("loss", "calibrated", "ratio", "row", "lira", "rmia")
+SCORES = ("loss", "calibrated", "ratio", "row", "lira")
 POWER = "reference_power"
 LIMITED = ("auc", LOW, DOCUMENTS)
 """What policies limit: held against the strongest of the scores."""
@@ -33,8 +33,6 @@ PRIMARIES = {"calibrated": "loss minus the loss of models that never saw the doc
 RATIO = "ratio"
 FLOOR = 1e-7
 """Nats: smaller losses are rounding errors of single precision."""
-MIN_PUBLIC = 20
-"""RMIA's score is a share of the public documents: with fewer it takes too few values."""
 _UNCALIBRATED = "needs a baseline (docaudit references --train), or the pretrained model with a head for the task"
 Score = Floats | str
 """Shape (n_documents,), NaN where a document has none; or why no document has it."""
@@ -107,23 +105,17 @@ class ScoredDocuments:
         return column[known & self.member], column[known & ~self.member]
 
 
-def gated_scores(case: Case, trials: Sequence[Trial]) -> tuple[str, ...]:
+def gated_scores(case: Case) -> tuple[str, ...]:
     """Return the scores that a limit is held against: all that this audit can have.
 
-    They follow from the kind of the target, the references, and which documents are tried: never from an outcome.
-
-    Args:
-        case: the audit.
-        trials: those that the budget took.
+    They follow from the kind of the target and from the references: never from an outcome.
     """
-    splits, public = bool(case.references.splits), sum(trial.stratum == "public" for trial in trials)
     there = {
         "loss": True,
         "calibrated": bool(reference_of(case)[1]),
         RATIO: False,
         "row": RowLoss in case.target.answers,
-        "lira": splits,
-        "rmia": splits and public >= MIN_PUBLIC,
+        "lira": bool(case.references.splits),
     }
     return tuple(score for score in SCORES if there[score])
 
@@ -138,15 +130,12 @@ def counted_scores(gated: Sequence[str]) -> tuple[str, ...]:
 
 def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> ScoredDocuments:
     """Compute all scores of the member and held-out documents among the trials, in trial order."""
-    pairs = list(zip(trials, outcomes, strict=True))
-    tried = [(trial, outcome) for trial, outcome in pairs if trial.stratum != "public"]
-    public = [(trial, outcome) for trial, outcome in pairs if trial.stratum == "public" and outcome["target"]]
-    rows = [(trial, outcome) for trial, outcome in tried if outcome["target"]]
+    rows = [(trial, outcome) for trial, outcome in zip(trials, outcomes, strict=True) if outcome["target"]]
     member = np.array([trial.stratum == "member" for trial, _ in rows], bool)
     found: dict[str, Score] = {}
     if rows:
         found = _score_by_losses([outcome for _, outcome in rows], name_unusable_references(case, _UNCALIBRATED))
-        found |= dict(zip(("lira", "rmia"), _likelihood_ratios(case, rows, public), strict=True))
+        found["lira"] = _likelihood_ratios(case, rows)
     missing = {name: column for name, column in found.items() if isinstance(column, str)}
     copies = [group_copies(case.corpus, case.corpus.of(split)) for split in AUDITED]
     return ScoredDocuments(
@@ -154,8 +143,8 @@ def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json
         member,
         {name: column for name, column in found.items() if not isinstance(column, str)},
         missing,
-        len(tried) - len(rows),
-        (("member", int(member.sum())), ("held-out", int((~member).sum())), ("public", len(public))),
+        len(trials) - len(rows),
+        (("member", int(member.sum())), ("held-out", int((~member).sum()))),
         {name: first for groups in copies for name, first in groups.items()},
     )
 
@@ -183,53 +172,27 @@ def _score_by_losses(outcomes: Sequence[Json], uncalibrated: str) -> dict[str, S
     }
 
 
-def _likelihood_ratios(
-    case: Case, rows: Sequence[tuple[Trial, Json]], public: Sequence[tuple[Trial, Json]]
-) -> tuple[Score, Score]:
-    """Score by LiRA and RMIA, online where every document has models trained on it, else offline."""
-    logits, trained = _by_split_models(case, rows, "logit")
+def _likelihood_ratios(case: Case, rows: Sequence[tuple[Trial, Json]]) -> Score:
+    """Score by LiRA, online where every document has models trained on it, else offline."""
+    logits, trained = _by_split_models(case, rows)
     usable = _complete_rows(logits)
     if not usable.any():
-        return _SPLITS, _SPLITS
+        return _SPLITS
     inside, outside = sides(logits[usable], trained[usable])
     if outside is None:
-        return ("a document is missing in all split models but one",) * 2
+        return "a document is missing in all split models but one"
     observed = _column_of([outcome["target"] for _, outcome in rows], "logit")[usable]
     scores = lira_offline(observed, outside) if inside is None else lira_online(observed, inside, outside)
-    lira = _place_scores(scores, usable, _SPLITS)
-    compared = _public_ratios(case, public)
-    if compared is None:
-        return lira, f"needs {MIN_PUBLIC} public documents that neither model was trained on"
-    probabilities = np.exp(-_by_split_models(case, rows, "loss")[0][usable])
-    within, without = sides(probabilities, trained[usable])
-    assert without is not None
-    own = np.exp(-_column_of([outcome["target"] for _, outcome in rows], "loss"))[usable]
-    return lira, _place_scores(rmia(own, marginal(within, without), *compared), usable, _SPLITS)
+    return _place_scores(scores, usable, _SPLITS)
 
 
-def _public_ratios(case: Case, public: Sequence[tuple[Trial, Json]]) -> tuple[Floats, Floats] | None:
-    """Return the probabilities of public documents under the target, and under models not trained on them, for RMIA.
-
-    None when there are too few public documents.
-    """
-    losses, trained = _by_split_models(case, public, "loss")
-    usable = _complete_rows(losses)
-    if usable.sum() < MIN_PUBLIC:
-        return None
-    _, outside = sides(np.exp(-losses[usable]), trained[usable])
-    if outside is None:
-        return None
-    own = np.exp(-_column_of([outcome["target"] for _, outcome in public], "loss"))[usable]
-    return own, marginal(None, outside)
-
-
-def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]], key: str) -> tuple[Floats, Bools]:
-    """Return a number from every split model, and whether it saw the document: (n_documents, n_models) each."""
+def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]]) -> tuple[Floats, Bools]:
+    """Return each split model's logit confidence, and whether it saw the document: (n_documents, n_models) each."""
     models = [split for split in case.references.splits if loss_kind(split.target) == loss_kind(case.target)]
     values = np.full((len(rows), max(1, len(models))), np.nan)
     if models:
         for index, (_, outcome) in enumerate(rows):
-            values[index] = _column_of(outcome["splits"], key)
+            values[index] = _column_of(outcome["splits"], "logit")
     return values, np.array([[trial.unit in split.members for split in models] for trial, _ in rows], bool)
 
 
