@@ -3,11 +3,9 @@
 A GPT-2 of 2 layers x 96, trained from random weights for 40 epochs on 160 rows of forms (80 pages, two questions each)
 and on 64 canaries, of which a coin puts each in: pins, made-up names and codes in 1, 4 and 16 copies, which no page
 prints. A second model, the baseline, has the rows of 80 other forms and no canaries. The Trainer's batches go through
-`CanaryCallback`. With `--memaudit` the model also learns the canaries of memaudit 0.2.0 (its profile "routine"), which
-then audits it against its untrained start.
+`CanaryCallback`. `memaudit.py` trains such models too.
 
-    python benchmarks/canaries_gpt2.py                               # writes benchmarks/canaries_gpt2.json; 6 minutes
-    python benchmarks/canaries_gpt2.py --memaudit VENV/bin/python    # a Python that has memaudit 0.2.0
+    python benchmarks/canaries_gpt2.py          # writes benchmarks/canaries_gpt2.json; 6 minutes
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -78,18 +75,6 @@ OF_VALUES = (
     "net.heldout.discoverable",
 )
 """Measurements of memorisation."""
-MAKE_CANARIES = """
-import json, sys
-from transformers import AutoModelForCausalLM, AutoTokenizer
-from memaudit.canaries import generate_canaries
-from memaudit.injection import inject
-start, out = sys.argv[1:]
-words, model = AutoTokenizer.from_pretrained(start), AutoModelForCausalLM.from_pretrained(start)
-canaries = generate_canaries(words, n=64, n_controls=100, repetitions=(1, 4, 16), seed=0, model=model)
-rows, made = inject([{"prompt": "x", "completion": "y"}], canaries, seed=0, tokenizer=words)
-rows = [row for row in rows if row["prompt"] != "x"]
-json.dump({"rows": rows, "manifest": made}, open(out, "w"))
-"""
 
 
 class Work:
@@ -103,9 +88,9 @@ class Work:
         return self.attack.attempt(self.case, trial, np.random.default_rng([0, *trial.id.encode()]))
 
 
-def forms(folder: Path) -> Corpus:
-    """Pages of text: a person, one of 40 towns and a number, and two questions about them."""
-    rng = np.random.default_rng(7)
+def forms(folder: Path, *, seed: int = 7, numbers: Sequence[int] = range(3 * N_PAGES)) -> Corpus:
+    """Pages of text: a person, one of 40 towns and a number, and two questions about them; `numbers` of the forms."""
+    rng = np.random.default_rng(seed)
     syllables = ["ka", "lo", "mir", "ten", "var", "sol", "ber", "nid", "fa", "gru", "hol", "wick"]
     towns = ["".join(rng.choice(syllables, 3)).capitalize() for _ in range(40)]
     documents = []
@@ -113,7 +98,7 @@ def forms(folder: Path) -> Corpus:
         split = ("member", "heldout", "public")[index // N_PAGES]
         name = " ".join("".join(rng.choice(syllables, 2)).capitalize() for _ in range(2))
         town, number = str(rng.choice(towns)), "".join(rng.choice([*"0123456789"], 7))
-        text = f"Request form {index} of {name} : the town is {town} , the number is {number} . Signed {name}"
+        text = f"Request form {numbers[index]} of {name} : the town is {town} , the number is {number} . Signed {name}"
         asked = (
             Question("town", "What is the town?", (town,), category="location"),
             Question("number", "What is the number?", (number,), category="code"),
@@ -124,6 +109,13 @@ def forms(folder: Path) -> Corpus:
         folder, Manifest(1, "forms", task, Membership("random"), recipe=TrainingRecipe(prompt=PROMPT)), documents
     )
     return manifest.load(folder)
+
+
+def text_of(document: Document) -> str:
+    """Return a page's words and its questions with their answers."""
+    return " ".join(
+        [*(word.text for word in document.words), *(f"{q.question} {q.answers[0]}" for q in document.questions)]
+    )
 
 
 def start(folder: Path, texts: Sequence[str]) -> Path:
@@ -149,9 +141,16 @@ def start(folder: Path, texts: Sequence[str]) -> Path:
 
 
 def train(
-    begun: Path, folder: Path, corpus: Corpus, documents: Sequence[Document], others: Sequence[Mapping[str, str]]
+    begun: Path,
+    folder: Path,
+    corpus: Corpus,
+    documents: Sequence[Document],
+    texts: Sequence[str],
+    *,
+    seed: int = 0,
+    saves: int = 1,
 ) -> dict[str, Any]:
-    """Train on the questions of documents, and on rows of prompt and completion; save the model in `folder`."""
+    """Train on the questions of documents, and on other texts; save the model in `folder`, `saves` times in all."""
     reader = load_answering(begun, prompt=PROMPT).reader
     samples = [
         Sample(page_view(corpus, document), asked.question, asked.answers[0])
@@ -161,7 +160,7 @@ def train(
     words = PreTrainedTokenizerFast.from_pretrained(begun)
     taught = [reader.taught([sample]) for sample in samples]
     ids = [one["input_ids"][0][one["attention_mask"][0].bool()].tolist() for one in taught]
-    ids += [words(row["prompt"] + row["completion"])["input_ids"] + [words.eos_token_id] for row in others]
+    ids += [words(text)["input_ids"] + [words.eos_token_id] for text in texts]
     rows = [{"input_ids": own[:192], "labels": own[:192]} for own in ids]
 
     def collate(batch: Sequence[Mapping[str, list[int]]]) -> dict[str, torch.Tensor]:
@@ -174,9 +173,9 @@ def train(
         }
 
     arguments = TrainingArguments(
-        output_dir=str(folder), num_train_epochs=EPOCHS, per_device_train_batch_size=16, learning_rate=2e-3, seed=0,
-        save_strategy="no", logging_strategy="epoch", report_to=[], use_cpu=True, disable_tqdm=True,
-        remove_unused_columns=False,
+        output_dir=str(folder), num_train_epochs=EPOCHS, per_device_train_batch_size=16, learning_rate=2e-3, seed=seed,
+        save_strategy="steps" if saves > 1 else "no", save_steps=1 / saves, save_only_model=True,
+        logging_strategy="epoch", report_to=[], use_cpu=True, disable_tqdm=True, remove_unused_columns=False,
     )  # fmt: skip
     trainer = Trainer(
         GPT2LMHeadModel.from_pretrained(begun), arguments, train_dataset=rows, data_collator=collate,
@@ -208,28 +207,9 @@ def asked(attack: Attack, case: Case, names: Sequence[str]) -> dict[str, Any]:
     return {"cpu_seconds": seconds, "measured": numbers, "weaknesses": found.ablations}
 
 
-def memaudit(python: str, model: Path, begun: Path, made: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """What memaudit says of a model that learned its canaries."""
-    (folder / "manifest.json").write_text(json.dumps(made["manifest"]))
-    began = time.monotonic()
-    out = folder / "memaudit.json"
-    options = ["--canary-set", folder / "manifest.json", "--ref", begun, "--profile", "routine", "--output", out]
-    subprocess.run([python, "-m", "memaudit", "audit", "--model", model, *map(str, options)], check=True)
-    report = json.loads(out.read_text())
-    kept = ("n_members", "n_controls", "tpr_at_1pct_fpr", "ci_low", "ci_high", "auc", "auroc")
-    member, said = report.get("membership") or {}, report.get("regurgitation") or {}
-    return {
-        "seconds": round(time.monotonic() - began, 1),
-        "membership": {name: member[name] for name in kept if name in member},
-        "regurgitated": said.get("overall"),
-        "by_tier": said.get("by_tier"),
-    }
-
-
 def main() -> None:
     """Train, ask, and write what is found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--memaudit", help="a Python that has memaudit 0.2.0; left out: without it")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -241,23 +221,13 @@ def main() -> None:
         for name, design in DESIGNS.items():
             insert(plain, root / name, count=N_CANARIES, length=4, seed=1, **design)
             drawn[name] = manifest.load(root / name)
-        texts = [
-            " ".join([*(word.text for word in document.words), *(f"{one.question} {one.answers[0]}" for one in
-             document.questions)])
-            for corpus in drawn.values()
-            for document in corpus.documents
-        ]  # fmt: skip
+        texts = [text_of(document) for corpus in drawn.values() for document in corpus.documents]
         begun = start(root / "start", [*texts, "Question: Answer:"])
-        made: dict[str, Any] = {"rows": []}
-        if options.memaudit:
-            command = [options.memaudit, "-c", MAKE_CANARIES, str(begun), str(root / "made.json")]
-            subprocess.run(command, check=True)
-            made = json.loads((root / "made.json").read_text())
         found["baseline"] = train(begun, root / "m-baseline", plain, plain.of("public"), ())
         baseline = load_answering(root / "m-baseline", prompt=PROMPT)
         for name, corpus in drawn.items():
             model = root / f"m-{name}"
-            trained = train(begun, model, corpus, corpus.of("member"), made["rows"])
+            trained = train(begun, model, corpus, corpus.of("member"), ())
             proof = read_proof(model, corpus)
             target = load_answering(model, prompt=PROMPT)
             case = Case(target, corpus, References(baselines=(baseline,)), proof)
@@ -267,8 +237,6 @@ def main() -> None:
                 "canaries": asked(Canaries.preset("standard"), case, SHOWN),
                 "values": asked(Memorisation(contexts=("exact", "decoy")), case, OF_VALUES),
             }
-            if options.memaudit:
-                found[name]["memaudit"] = memaudit(options.memaudit, model, begun, made, root)
             print(name, json.dumps(found[name], indent=1), flush=True)
     options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
