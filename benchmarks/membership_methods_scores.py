@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from audit.stats.likelihood_ratio import lira_offline, logit_confidence, marginal, min_k, rmia, sides
+from audit.stats.likelihood_ratio import lira_offline, logit_confidence, sides
 
 Floats = NDArray[np.float64]
 WINDOWS = [round(2 * 20 ** (k / 9)) for k in range(10)]
@@ -80,6 +80,26 @@ class Said:
             return np.array([of_unit(one) for one in self.tokens(name)])  # type: ignore[operator]
         rows = np.split(self.arrays[name], np.cumsum(np.bincount(self.row))[:-1])
         return self.by_document(np.array([of_unit(one) for one in rows]))  # type: ignore[operator]
+
+
+def min_k(log_probabilities: Floats, share: float) -> float:
+    """Compute Min-K%, the mean of the smallest values; one at least, as answers are short."""
+    return float(np.sort(log_probabilities)[: max(1, int(share * log_probabilities.size))].mean())
+
+
+def marginal(outside: Floats, a: float) -> Floats:
+    """Compute RMIA's Pr(x) from models that did not see a document, (n_documents, n_models).
+
+    Models that saw it are taken to give a * p + (1 - a) where the others give p.
+    """
+    without: Floats = outside.mean(axis=1)
+    return (without + a * without + (1 - a)) / 2
+
+
+def rmia(own: Floats, expected: Floats, public_own: Floats, public_expected: Floats) -> Floats:
+    """Compute RMIA: the share of public documents whose ratio to their marginal a document's is at least."""
+    ordered = np.sort(public_own / public_expected)
+    return np.searchsorted(ordered, own / expected, "right") / ordered.size
 
 
 def windows(difference: Floats) -> float:
@@ -193,20 +213,19 @@ def split_scores(
     losses = np.stack([said.loss(name) for name in models], axis=1)
     own = said.loss(target)
     _, outside = sides(logits[scored], trained[scored])
-    within, without = sides(np.exp(-losses[scored]), trained[scored])
     _, theirs = sides(losses[scored], trained[scored])
-    _, public = sides(np.exp(-losses[~scored]), trained[~scored])
+    _, public = sides(losses[~scored], trained[~scored])
     assert outside is not None
-    assert without is not None
     assert theirs is not None
     assert public is not None
-    expected, seen = marginal(within, without), without.mean(axis=1)
     confidence = np.exp(-own)
+    found = {"lira": lira_offline(said.logit(target)[scored], outside)}
+    for a in (0.3, 1.0):
+        name = "" if a < 1 else ", a = 1"
+        expected, elsewhere = (marginal(np.exp(-one), a) for one in (theirs, public))
+        found[f"rmia{name}"] = rmia(confidence[scored], expected, confidence[~scored], elsewhere)
+        found[f"informia{name}"] = -own[scored] - np.log(expected)
     return {
-        "lira": lira_offline(said.logit(target)[scored], outside),
-        "rmia": rmia(confidence[scored], expected, confidence[~scored], marginal(None, public)),
-        "rmia, a = 1": rmia(confidence[scored], seen, confidence[~scored], public.mean(axis=1)),
-        "informia": -own[scored] - np.log(expected),
-        "informia, a = 1": -own[scored] - np.log(seen),
+        **found,
         "mean of splits": theirs.mean(axis=1) - own[scored],
     }
