@@ -267,7 +267,8 @@ JOINING = {
         "min_k", "docmia", "wbc", "ez", "ez smoothed", "min_k++", "maxrenyi", "informia tokens", "quantile",
     ),
     "with split models": (
-        "rmia", "rmia, a = 1", "informia", "informia, a = 1", "wbc", "ez smoothed", "min_k", "docmia", "min_k++", "informia tokens",
+        "rmia", "rmia, a = 1", "informia", "informia, a = 1", "wbc", "ez smoothed", "min_k", "docmia", "min_k++",
+        "informia tokens",
     ),
 }  # fmt: skip
 REMOVED = {"without split models": ("loss",), "with split models": ("lira", "calibrated", "loss")}
