@@ -140,15 +140,18 @@ def ask(kind: Kind, folder: Path, strength: str, roles: Sequence[str]) -> dict[s
     return {**made, "document": np.array([number for number, _ in rows])}
 
 
+ADAPTED = 80
+"""Documents of each side that DocMIA adapts a model to, by one question: it is slow."""
+
+
 def adapted(kind: Kind, folder: Path, strength: str, role: str) -> Floats:
-    """Give DocMIA's score of every scored document; of two questions, at most."""
+    """Give DocMIA's score of scored documents, NaN where the model was not adapted to one."""
     documents = kind.documents()
-    listed = [one for pool in SCORED for one in documents[pool]]
-    rows = [(number, row) for number, one in enumerate(listed) for row in kind.asked(one)[:2]]
-    measured = docmia.features(loaded(kind, folder, strength, role), [row for _, row in rows])
-    owners = np.array([number for number, _ in rows])
-    means = [np.bincount(owners, column) / np.bincount(owners) for column in measured.T]
-    return docmia.cluster(np.stack(means, axis=1))
+    rows = [kind.asked(one)[0] for pool in SCORED for one in documents[pool][:ADAPTED]]
+    score = docmia.cluster(docmia.features(loaded(kind, folder, strength, role), rows))
+    column = np.full(2 * SIDE, np.nan)
+    column[:ADAPTED], column[SIDE : SIDE + ADAPTED] = score[:ADAPTED], score[ADAPTED:]
+    return column
 
 
 def said_of(kind: Kind, asked: Mapping[str, Floats]) -> Said:
@@ -189,11 +192,10 @@ def scores_of(
         own = {score: column[scored] for score, column in of_all.items()}
         if splits:
             own |= split_scores(said, target, models, trained, scored)
-        if docmia_too and not kind.masks and name not in SHARED and target != "baseline":
-            own["docmia"] = kept(
-                folder / strength / f"docmia-{target}.npz",
-                lambda role=target: {"s": adapted(kind, folder, strength, role)},
-            )["s"]
+        place = folder / strength / f"docmia-{target}.npz"
+        adapts = docmia_too and not kind.masks and name not in SHARED and target == "target"
+        if adapts or (place.exists() and name not in SHARED):
+            own["docmia"] = kept(place, lambda role=target: {"s": adapted(kind, folder, strength, role)})["s"]
         found[audit] = own
     return found
 
@@ -264,10 +266,10 @@ BASES: Mapping[str, tuple[str, ...]] = {"without split models": EVERYWHERE, "wit
 """The sets that scores join, by what an audit has."""
 JOINING = {
     "without split models": (
-        "min_k", "docmia", "wbc", "ez", "ez smoothed", "min_k++", "maxrenyi", "informia tokens", "quantile",
+        "min_k", "wbc", "ez", "ez smoothed", "min_k++", "maxrenyi", "informia tokens", "quantile",
     ),
     "with split models": (
-        "rmia", "rmia, a = 1", "informia", "informia, a = 1", "wbc", "ez smoothed", "min_k", "docmia", "min_k++",
+        "rmia", "rmia, a = 1", "informia", "informia, a = 1", "wbc", "ez smoothed", "min_k", "min_k++",
         "informia tokens",
     ),
 }  # fmt: skip
@@ -319,7 +321,7 @@ def measured(scores: Mapping[str, Floats]) -> dict[str, dict[str, list[float]]]:
     """Give AUC and TPR at 1 % FPR, each with its 95 % interval, by score."""
     found = {}
     for name, column in scores.items():
-        members, others = column[:SIDE], column[SIDE : 2 * SIDE]
+        members, others = (side[np.isfinite(side)] for side in (column[:SIDE], column[SIDE : 2 * SIDE]))
         area, tpr = auc_interval(members, others), calibrated_tpr(members, np.sort(others), RATE)
         found[name] = {
             "auc": [round(area.value, 3), round(area.low, 3), round(area.high, 3)],
@@ -433,8 +435,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="keeps models and answers, so that a rerun goes on")
     parser.add_argument("--only", nargs="*", choices=KINDS, default=list(KINDS))
     parser.add_argument("--no-splits", action="store_true", help="leave the split models out")
-    parser.add_argument("--docmia", action="store_true", help="adapt the models to every document too; 10 minutes")
-    parser.add_argument("--train", action="store_true", help="only train")
+    parser.add_argument("--docmia", action="store_true", help="adapt the targets to documents too; minutes")
+    parser.add_argument("--ready", action="store_true", help="score what an earlier run asked, and nothing else")
     parser.add_argument("--resamples", type=int, default=100)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
@@ -444,9 +446,12 @@ def main() -> None:
     corpora: dict[str, Any] = {}
     for name in options.only:
         folder = options.work / SHARED.get(name, name)
-        train_all(options.work, [SHARED.get(name, name)], not options.no_splits)
+        if not options.ready:
+            train_all(options.work, [SHARED.get(name, name)], not options.no_splits)
         kind = KINDS[name](folder)
-        for strength in () if options.train else STRENGTHS:
+        for strength in STRENGTHS:
+            if options.ready and not (folder / strength / f"{name}-splits.npz").exists():
+                continue
             own = scores_of(kind, folder, name, strength, not options.no_splits, options.docmia)
             all_scores[f"{name}, {strength}"] = own
             corpora[f"{name}, {strength}"] = {
@@ -455,8 +460,6 @@ def main() -> None:
                 "scores": {audit: measured(scores) for audit, scores in own.items()},
             }
             print(name, strength, {s: one["auc"][0] for s, one in measured(own["leaks"]).items()}, flush=True)
-    if options.train:
-        return
     began = time.process_time()
     found |= {"documents a side": SIDE, "corpora": corpora, "decisions": decisions(all_scores, options.resamples)}
     print(f"verdicts: {time.process_time() - began:.0f} s")
