@@ -317,16 +317,19 @@ def share_of(counts: Mapping[str, Sequence[int]], at: int) -> float:
 # Report
 
 
+def rounded(interval: Interval) -> list[float]:
+    """Give a number with its 95 % interval."""
+    return [round(interval.value, 3), round(interval.low, 3), round(interval.high, 3)]
+
+
 def measured(scores: Mapping[str, Floats]) -> dict[str, dict[str, list[float]]]:
     """Give AUC and TPR at 1 % FPR, each with its 95 % interval, by score."""
     found = {}
     for name, column in scores.items():
         members, others = (side[np.isfinite(side)] for side in (column[:SIDE], column[SIDE : 2 * SIDE]))
-        area, tpr = auc_interval(members, others), calibrated_tpr(members, np.sort(others), RATE)
-        found[name] = {
-            "auc": [round(area.value, 3), round(area.low, 3), round(area.high, 3)],
-            "tpr": [round(tpr.value, 3), round(tpr.low, 3), round(tpr.high, 3)],
-        }
+        found[name] = {"auc": rounded(auc_interval(members, others))}
+        if others.size > 1 / RATE:
+            found[name]["tpr"] = rounded(calibrated_tpr(members, np.sort(others), RATE))
     return found
 
 
@@ -338,7 +341,7 @@ LISTED = (
 
 def cell(found: Mapping[str, Sequence[float]] | None, what: str) -> str:
     """Write a number with its interval."""
-    if found is None:
+    if found is None or what not in found:
         return ""
     value, low, high = found[what]
     return f"{value:.2f} [{low:.2f}, {high:.2f}]"
@@ -463,7 +466,7 @@ def main() -> None:
     began = time.process_time()
     found |= {"documents a side": SIDE, "corpora": corpora, "decisions": decisions(all_scores, options.resamples)}
     print(f"verdicts: {time.process_time() - began:.0f} s")
-    options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    options.out.write_text(json.dumps(found, separators=(",", ":")) + "\n", encoding="utf-8")
     if (page := options.out.with_suffix(".md")).exists():
         write_page(page, found)
 
