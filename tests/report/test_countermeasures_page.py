@@ -12,7 +12,7 @@ from shown_pages import HOSTILE, Seen, check_text, decision
 from audit.extensions.countermeasures import page
 from audit.extensions.countermeasures.measuring import use_of_limit
 from audit.measurements import Estimate
-from audit.policy import Decision
+from audit.policy import Decision, Limit
 from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
 
 
@@ -48,7 +48,7 @@ ALL = (
 
 
 @table("limit, measured, expected", globals())
-def test_a_limit_is_used_up_by_the_number_and_by_the_end_that_the_policy_looks_at(limit, measured, expected):
+def test_a_limit_is_used_up_by_the_number_and_by_the_end_that_the_policy_looks_at(limit: Limit, measured, expected):
     use = use_of_limit(Decision(limit, "undecided", "r", measured=measured))
     assert (use.value, use.reach) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
     if measured is not None:
