@@ -54,7 +54,7 @@ HERE = Path(__file__).parent / "cdmi_epochs"
 RECEIPTS = 453
 """The first of SROIE's 626: 130 private, 263 public as in the paper, 60 held out."""
 SHARES: dict[Split, float] = {"member": 130 / RECEIPTS, "public": 263 / RECEIPTS, "heldout": 60 / RECEIPTS}
-EPOCHS = (60, 3, 30, 10)
+EPOCHS = (60, 3, 30)
 """The checkpoints of the private model, in the order in which they are attacked."""
 SHARE = 0.4
 """Of the fields that are attacked: the paper's for figure 7."""
@@ -292,6 +292,7 @@ COLUMNS = {
     "prec": "masked tokens right",
     "candidate_recall": "truth among the candidates",
     "acc_at_100.member.attack": "exact, members",
+    "acc_at_5.member.attack": "exact, first 5 % of members",
     "acc_at_100.member.baseline": "exact, members, without the model",
     "acc_at_100.heldout.attack": "exact, held out",
     "hamaac.member.attack": "HamAAC, members",
@@ -310,16 +311,43 @@ def table(rows: list[tuple[int, Mapping[str, Number]]]) -> list[str]:
     return text
 
 
+HEAD = """\
+# Exact recovery by epoch, SROIE
+
+Made by `benchmarks/cdmi_epochs.py` on a 2-core CPU that other work shared, {date}.
+
+Figure 7 of the CDMI paper (Dentan et al. 2024) shows that the attack gets better with every epoch. It attacks a
+LayoutLM with an image branch, trained for 300 epochs on FUNSD. Here LayoutLM has no image branch and MiniLM's 6 layers.
+It was trained for {public} epochs on 263 public receipts. The adversary holds this model. The private model starts from
+it, and learned 130 other receipts for 60 epochs in {minutes:.0f} minutes. 60 more receipts are unseen; none chose an
+epoch. The learning rate is constant after a warm-up, so a checkpoint does not depend on later epochs.
+
+The attack is the product's own: candidates N_c 128, one attempt, 40 % of the fields of 3 to 15 tokens, the same ones at
+every checkpoint. Intervals are 95 %, over receipts. One training.
+"""
+FOOT = """\
+## What it shows
+
+- Exact recovery rises from none of the fields to a quarter of them. The rise is shown at 95 %, for training receipts
+  and beyond unseen ones. This is the paper's direction.
+- After 3 epochs the attack is no better than the public model alone. The paper's attack is better from epoch 12 on.
+- The lowest loss finds more fields than the published rule, which also listens to the public model.
+- The paper's ranking of fields does not help here. Of the 5 % that it ranks first, none is exact after 60 epochs.
+- Unseen tokens are read right as often after 60 epochs as after 3. So recovery rises without a loss of this accuracy.
+- We planned 100 epochs. Time ended the training at 60, before the attack on that checkpoint.
+"""
+
+
 def write_table(work: Path) -> None:
     """Write the table of the epochs that were attacked."""
     paths = {epoch: HERE / f"sroie-epochs-epoch-{epoch}.json" for epoch in sorted(EPOCHS)}
     rows = [(epoch, cdmi_report.numbers_in(path)) for epoch, path in paths.items() if path.exists()]
     shutil.copy(work / "sroie-epochs.json", HERE / "training.json")
-    date = time.strftime("%Y-%m-%d")
-    head = [f"# Exact recovery by epoch, SROIE, {date}, 2-core CPU", "", "Made by `benchmarks/cdmi_epochs.py`.", ""]
+    kept = json.loads((HERE / "training.json").read_text())
+    head = HEAD.format(date=time.strftime("%Y-%m-%d"), minutes=kept["minutes"], public=PUBLIC_EPOCHS)
     attacked = [epoch for epoch in sorted(EPOCHS) if (work / f"hits-{epoch}.json").exists()]
     rise = rise_lines(attacked[0], attacked[-1], work) if len(attacked) > 1 else []
-    (HERE / "README.md").write_text("\n".join([*head, *table(rows), "", *rise, ""]))
+    (HERE / "README.md").write_text("\n".join([head, *table(rows), "", *rise, "", FOOT]))
 
 
 if __name__ == "__main__":

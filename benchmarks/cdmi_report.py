@@ -94,9 +94,11 @@ def rows_in(folder: Path, work: Path) -> list[Row]:
 
 def numbers_in(path: Path) -> dict[str, Number]:
     """Return the estimates of a record, and the numbers that were computed from its journal."""
-    measured = completed(records.read(path)).measurements
-    estimates = {item.name: Number.of(item) for item in measured if isinstance(item, Estimate)}
-    return estimates | read_numbers(path.with_suffix(".numbers.json"))
+    record = records.read(path)
+    estimates = {item.name: Number.of(item) for item in completed(record).measurements if isinstance(item, Estimate)}
+    skill = next((item for item in record.utility if isinstance(item, Estimate)), None)
+    useful = {} if skill is None else {"prec": Number.of(skill)}
+    return estimates | useful | read_numbers(path.with_suffix(".numbers.json"))
 
 
 def write_table(folder: Path, work: Path, machine: str) -> None:
