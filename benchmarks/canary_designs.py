@@ -37,7 +37,7 @@ from audit.arrays import Floats
 from audit.attacks.canaries.attack import measure_privacy
 from audit.attacks.canaries.measures import CanaryTable, measure_table, table_of
 from audit.attacks.canaries.pages import completion_scorer
-from audit.attacks.canaries.search import index_of_completion, losses_of_all
+from audit.attacks.canaries.search import Scorer, index_of_completion, losses_of_all
 from audit.corpus.canaries.schema import PATTERNS, TAGS, Canary, CanarySet
 from audit.corpus.documents import Document, Word
 from audit.engine.driver import drive
@@ -70,14 +70,16 @@ class Enumeration:
     def attempt(self, trial: Trial) -> Attempt:
         """The losses behind a canary's prefix, in lexicographic order."""
         canary = self.canaries[trial.id]
-        candidates = PATTERNS[canary.pattern].candidates
-        page = self.target.encode(utterance(canary, "canary"))
-        assert page is not None
-        positions = tuple(range(len(canary.prefix), len(page.ids)))
-        ids = self.target.vocabulary.ids_of(candidates)
-        return (
-            yield from losses_of_all(completion_scorer(self.target, page, positions, ids), len(ids), len(positions))
-        )
+        n_candidates = len(PATTERNS[canary.pattern].candidates)
+        return (yield from losses_of_all(scorer_of(self.target, canary), n_candidates, len(canary.completion)))
+
+
+def scorer_of(target: NluTarget, canary: Canary) -> Scorer:
+    """Make what scores completions behind a canary's prefix, given as places among the pattern's candidates."""
+    page = target.encode(utterance(canary, "canary"))
+    assert page is not None
+    positions = tuple(range(len(canary.prefix), len(page.ids)))
+    return completion_scorer(target, page, positions, target.vocabulary.ids_of(PATTERNS[canary.pattern].candidates))
 
 
 def utterance(canary: Canary, name: str) -> Document:

@@ -37,13 +37,12 @@ import numpy as np
 import torch
 from canaries_gpt2 import forms, start
 from canaries_snips_models import Settings, material
-from canary_designs import utterance
+from canary_designs import scorer_of
 from numpy.random import Generator
 from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from audit.attacks.canaries.attack import measure_privacy
 from audit.attacks.canaries.measures import Outcome, Ranked
-from audit.attacks.canaries.pages import completion_scorer
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Trial
@@ -157,13 +156,9 @@ class Ranking:
         """The rank of the pin among draws behind the same words."""
         canary = self.canaries[trial.id]
         candidates = PATTERNS[canary.pattern].candidates
-        page = self.target.encode(utterance(canary, "canary"))
-        assert page is not None
-        positions = tuple(range(len(canary.prefix), len(page.ids)))
-        scorer = completion_scorer(self.target, page, positions, self.target.vocabulary.ids_of(candidates))
         pins = draws(self.canaries.values(), np.random.default_rng([self.seed, 3, *canary.id.encode()]))
         numbers = np.array([[candidates.index(word) for word in pin] for pin in (canary.completion, *pins)])
-        losses = yield from scorer(numbers)
+        losses = yield from scorer_of(self.target, canary)(numbers)
         return 1 + int((losses[1:] <= losses[0]).sum())
 
 

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -310,19 +311,17 @@ def audit_model(
     device: str,
     dtype: str,
     *,
-    noise: bool = False,
     results: Path = HERE / "cdmi_tables",
-    n_attempts: int = N_ATTEMPTS,
-    kind: type[Reconstruction] = Reconstruction,
+    noise: bool = False,
+    **settings: Any,
 ) -> None:
     """Scan one checkpoint through the library's own workflow; the record goes to `results`.
 
-    Both criteria may choose the same epoch: the same weights, the same record.
+    Both criteria may choose the same epoch: the same weights, the same record. `settings` are those of `open_audit`.
     """
     committed = results / f"{setting.name}-{'noise' if noise else criterion}.json"
     committed.parent.mkdir(exist_ok=True)
-    settings = {"noise": noise, "n_attempts": n_attempts, "kind": kind}
-    opened, attack = open_audit(setting, criterion, data, work, device, dtype, **settings)
+    opened, attack = open_audit(setting, criterion, data, work, device, dtype, noise=noise, **settings)
     out = opened.options.out
     if not (out / "record.json").exists():
         with claim_folder(out), Reporter() as progress:
