@@ -153,7 +153,7 @@ def _limit_row(limit: LimitPlan) -> tuple[Cell, ...]:
     )
 
 
-SIDES, LEGEND = HELP["plan.sides"], options.HELP["plan.legend"].splitlines()
+SIDES, LEGEND = HELP["plan.sides"], HELP["plan.legend"].splitlines()
 """The columns of `attacks_table`, and of `limits_table`, a line each."""
 
 

@@ -10,7 +10,7 @@ from audit.stats.dp_bounds import LARGEST, Point
 
 Key = TypeVar("Key")
 HALVINGS = 30
-"""Of the interval that holds a probability: what is left is less than any level."""
+"""How often the interval of a probability is halved; what is left is under any level."""
 
 
 def holm(p_values: Mapping[Key, float | None], weights: Mapping[Key, float] | None = None) -> dict[Key, float]:

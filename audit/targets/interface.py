@@ -206,7 +206,7 @@ class AnswerLoss(PageViewQuery[Floats]):
 
 @dataclass(frozen=True, eq=False)
 class RowLoss(AnswerLoss):
-    """The same for every token of page, question and answer but the first, given those before it."""
+    """The log-probability of every token of page, question and answer but the first, given those before it."""
 
 
 class Target(Protocol):

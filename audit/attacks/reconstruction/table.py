@@ -28,7 +28,7 @@ LIMITED = (
 )
 """Metrics of which every method has its own number."""
 WITH_NEAR = ("excess_pr.unique", f"excess_pr.{INPUT_ONLY}", VALUES)
-"""Those that also count what the lowest loss rebuilds nearly. More would leave more clean models undecided."""
+"""Groups in which a nearly rebuilt value counts too (lowest loss). More would leave clean models undecided."""
 POWER, GAIN = "planted_detection.unique", "heldout_gain.unique"
 ALL = "all"
 FEWEST_ALONE = 300
