@@ -38,7 +38,7 @@ def _equal_images(images: tuple[tuple[str, Path], ...]) -> tuple[tuple[str, ...]
 
 
 def _compare_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("audit.importers.interface.equal_images", lambda images: _equal_images(tuple(images.items())))
+    patch.setattr("audit.importers.divide.equal_images", lambda images: _equal_images(tuple(images.items())))
 
 
 @pytest.fixture
