@@ -24,6 +24,7 @@ class Served(BaseHTTPRequestHandler):
     """
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     models: ClassVar[dict] = {}
     owner = "vllm"
     requests: ClassVar[list] = []
@@ -80,6 +81,10 @@ def picture(content):
     return Image.open(io.BytesIO(base64.b64decode(data))), asked["text"]
 
 
+class _Listening(ThreadingHTTPServer):
+    request_queue_size = 64  # over the requests at a time: one that finds no place is sent again after a second
+
+
 @contextmanager
 def serve(**models):
     """Serve these models; gives the handler, with its address."""
@@ -88,8 +93,8 @@ def serve(**models):
         requests: ClassVar[list] = []
 
     Own.models = models
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Own)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = _Listening(("127.0.0.1", 0), Own)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     Own.address = f"http://127.0.0.1:{server.server_port}/v1"
     try:
         yield Own
