@@ -79,9 +79,8 @@ def test_a_server_is_audited_as_a_black_box(name, policy, code, server, data, tm
     assert results["memorisation"].diagnostics[-1].value == 1.0
     barred = {attack for attack, own in results.items() if own.reason and "black box" in own.reason.why}
     assert barred == {"membership", "reconstruction", "attribute_inference"}
-    assert (
-        code or "nothing proves which weights answered" in docaudit("gate", tmp_path / "out", "--policy", policy).output
-    )
+    gated = docaudit("gate", tmp_path / "out", "--policy", policy).output
+    assert code or "nothing proves which weights answered" in gated
     sent = [body for _, _, body in server.requests if body]
     assert {body["temperature"] for body in sent} == {0}
     assert {key for _, key, _ in server.requests} == {f"Bearer {served.KEY}"}
@@ -198,10 +197,8 @@ def _run(attempt):
 def test_a_server_answers_for_a_checkpoint_that_it_agrees_with(server, data, tmp_path):
     corpus, folder = load(data / "data"), text_zoo.write_text_model(tmp_path / "model", "qwen2")
     local = target_of(folder, corpus)
-    prompt, views = (
-        TextPrompt(CHAT_PROMPT),
-        [(PageView(one.words, one.size), one.questions[0]) for one in corpus.documents],
-    )
+    prompt = TextPrompt(CHAT_PROMPT)
+    views = [(PageView(one.words, one.size), one.questions[0]) for one in corpus.documents]
     queries = [Answer(view, asked.question) for view, asked in views]
     own = {
         prompt.fill(text_of_words(query.view.words), query.question): reply.text
