@@ -27,6 +27,8 @@ from hypothesis import settings
 from audit.attacks import TEXTS
 
 vision_operators.declare_when_imported()
+# Neither collecting tests nor running them leaves much behind: garbage is sought seldom.
+gc.set_threshold(100_000, 20, 20)
 
 # Typer makes every command from its signature again at each call, for hundreds of calls in the tests.
 _make_command = typer.testing._get_command
@@ -69,11 +71,6 @@ def _mark_for_the_night(items: list[pytest.Item]) -> list[str]:
                 item.add_marker(pytest.mark.night)
             left += [] if found else [f"{file}::{name}"]
     return sorted(left)
-
-
-def pytest_collection_finish() -> None:
-    """Tests leave little behind: garbage is sought seldom."""
-    gc.set_threshold(100_000, 20, 20)
 
 
 @pytest.fixture(scope="module", autouse=True)
