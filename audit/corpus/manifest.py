@@ -8,7 +8,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -148,18 +148,21 @@ def lines_of(documents: Sequence[Document]) -> bytes:
 
 def _plain(value: Any) -> Any:
     """Turn dataclasses into dicts without defaults, tuples into lists, whole floats into integers."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: _plain(content)
-            for field in dataclasses.fields(value)
-            # A bounded default (`ge=1`) is inside pydantic's description.
-            if (content := getattr(value, field.name)) != getattr(field.default, "default", field.default)
-        }
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    return value
+    fields = _defaults(value.__class__).items()
+    held = {name: content for name, default in fields if (content := getattr(value, name)) != default}
+    return {name: _plain(content) for name, content in held.items()} if fields else value
+
+
+@cache
+def _defaults(kind: type) -> dict[str, Any]:
+    """Return the default of each field of a dataclass; nothing for another type."""
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    # A bounded default (`ge=1`) is inside pydantic's description.
+    return {field.name: getattr(field.default, "default", field.default) for field in fields}
 
 
 def _manifest_bytes(root: Path, named: Path) -> bytes:

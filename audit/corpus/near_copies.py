@@ -309,15 +309,15 @@ def _alike_pictures(corpus: Corpus, copies: Pages, originals: Pages, hashes: Map
     sides = [[document for document in side if document.id in hashes] for side in (copies, originals)]
     if not all(sides):
         return set()
-    raster = cache(lambda document: _raster(open_image(corpus, document)))
+    shown = {document.image: document for side in sides for document in side}
+    raster = cache(lambda image: _raster(open_image(corpus, shown[image])))
     found = set()
     for row, column in _near(*(np.array([hashes[document.id] for document in side]) for side in sides)):
         copy, original = sides[0][row], sides[1][column]
-        if copy.words and original.words and not same_numbers(copy, original):
-            continue
-        one, two = raster(copy), raster(original)
-        if one is not None and two is not None and float(one @ two) >= MIN_CORRELATION:
-            found.add((copy.id, original.id))
+        if not (copy.words and original.words) or same_numbers(copy, original):
+            one, two = raster(copy.image), raster(original.image)
+            if one is not None and two is not None and float(one @ two) >= MIN_CORRELATION:
+                found.add((copy.id, original.id))
     return found
 
 

@@ -1,6 +1,7 @@
 """Pages of a source before they are documents: words, fields, questions, and boxes in any of three units."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -106,8 +107,8 @@ class Page:
     @property
     def boxes(self) -> Iterator[Box]:
         """The boxes of words and fields."""
-        boxes = (*(word.box for word in self.words), *(field.box for field in self.fields))
-        return (box for box in boxes if box is not None)
+        parts: Iterable[Word | Field] = (*self.words, *self.fields)
+        return (part.box for part in parts if part.box is not None)
 
     def ask(self, question: str, answers: Iterable[str], identifier: str | None = None) -> None:
         """Add a question; texts lose control characters, answers blank and repeated ones; without any it is counted.
@@ -136,7 +137,8 @@ class Page:
                 raise ManifestError(f"span {number}: {start} to {end} are no characters of a text of {len(text)}")
         places = list(split_words(text, spans))
         self.words = [Word(replace_controls(text[start:end])) for start, end in places]
-        return [tuple(n for n, (a, b) in enumerate(places) if start <= a and b <= end) for start, end in spans]
+        # No word goes on across the end of a span: those that begin in it are all of it.
+        return [tuple(range(*(bisect_left(places, (edge, 0)) for edge in span))) for span in spans]
 
 
 def replace_controls(text: str) -> str:
@@ -163,8 +165,8 @@ def text_words(text: str) -> list[Word]:
 def split_words(text: str, spans: Iterable[Span]) -> Iterator[Span]:
     """Yield the place of every word: between white space, and divided where a span begins or ends."""
     edges = sorted({edge for span in spans for edge in span})
-    for token in re.finditer(r"\S+", replace_controls(text)):
-        yield from pairwise([token.start(), *(e for e in edges if token.start() < e < token.end()), token.end()])
+    for start, end in (token.span() for token in re.finditer(r"\S+", replace_controls(text))):
+        yield from pairwise([start, *edges[bisect_right(edges, start) : bisect_left(edges, end)], end])
 
 
 def line_words(text: str, box: Box | None) -> Iterator[Word]:
@@ -190,10 +192,8 @@ def ids_of(paths: Iterable[str]) -> Mapping[str, str]:
 
 def part_named(name: str) -> Part | None:
     """Return the part that a name speaks of: "train", "training_data", "test-00000-of-00001", "public"."""
-    words = {*re.split(r"[^a-z]+", name.lower())}
-    return (
-        "train" if words & _TRAINED else "validation" if words & _HELDOUT else "public" if "public" in words else None
-    )
+    said = {*re.split(r"[^a-z]+", name.lower())}
+    return "train" if said & _TRAINED else "validation" if said & _HELDOUT else "public" if "public" in said else None
 
 
 def part_of(path: str) -> Part | None:
