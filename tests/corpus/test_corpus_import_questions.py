@@ -91,20 +91,3 @@ def test_every_phrasing_is_somebodys_question() -> None:
     assert set(drawn) == set(PHRASINGS["total"])
     # Binomial(600, 1/6): 100, standard deviation 9.1; five of them either way.
     assert all(54 < count < 146 for count in drawn.values())
-
-
-@pytest.mark.real
-@pytest.mark.usefixtures("compared_once")
-def test_real_receipts_as_questions(real_data: Path, tmp_path: Path) -> None:
-    shares: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
-    report = sroie.convert(real_data / "sroie", tmp_path / "out", shares, 7, task="question-answering")
-    corpus = manifests.load(tmp_path / "out")
-    questions = [question for document in corpus.documents for question in document.questions]
-    absent = sum(counts.get("absent", 0) for counts in report.not_located.values())
-    assert len(questions) == sum(report.fields.values()) - absent == 2502
-    linked = sum(question.entity is not None for question in questions)
-    assert linked == sum(sum(counts.values()) for counts in report.located.values())
-    assert {question.question for question in questions} == {p for group in PHRASINGS.values() for p in group}
-    counts = {name: sum(own.values()) for name, own in summarise(corpus).counts.items()}
-    assert counts["questions"] == len(questions)
-    assert 0.9 < counts["answers among the page's words"] / len(questions) < 1

@@ -1,10 +1,8 @@
 """The proof of a removal can fail in each of its parts (methods.md#memorisation); real Tesseract reads the pages."""
 
-import json
 import random
 import shutil
 import tomllib
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from case_tables import table
 from PIL import Image
 
 from audit.corpus.documents import Box, Word
-from audit.corpus.images import PageView, page_view
+from audit.corpus.images import PageView
 from audit.corpus.removal import Removal, remove, tesseract
 from audit.corpus.removal.proof import MAX_CROPS, Proof, crops_of, prove_removal, survives
 from audit.corpus.removal.tesseract import TESSERACT, ReadCrop, Tesseract
@@ -217,32 +215,6 @@ def test_what_the_texts_prove(before, after, reading):
 def test_the_wider_rule_for_words(page, answer, left):
     assert survives(page.split(), [answer]) == left
     assert survives(page.split(), ["something else entirely", answer]) == left
-
-
-@pytest.mark.real
-def test_most_values_of_real_receipts_are_removed_and_proven(real_receipts, real_data):
-    _, corpus = real_receipts
-    documents = random.Random(3).sample(list(corpus.documents), 40)
-    counts: Counter[str] = Counter()
-    asked: list[tuple[str, PageView, Removal]] = []
-    for number, document in enumerate(documents):
-        values = json.loads((real_data / "sroie" / "key" / f"{document.id}.json").read_text(encoding="utf-8"))
-        for value in values.values():
-            view = page_view(corpus, document)
-            removal = remove(view, [value])
-            counts["values"] += 1
-            counts["found"] += bool(removal.words)
-            counts["gone from the words"] += not survives([word.text for word in removal.view.words], [value])
-            if TESSERACT.installed() and number < 8:
-                asked.append((value, view, removal))
-    # All at once, as an attack asks: starting Tesseract takes longer than reading.
-    TESSERACT.ask([crop for _, view, done in asked for page in (view, done.view) for crop in crops_of(page, done)])
-    counts.update(proof(view, removal, value).status for value, view, removal in asked)
-    assert counts["values"] == 160
-    assert counts["found"] >= 155
-    assert counts["gone from the words"] >= 140
-    # 70 of 80 in a larger run (20 receipts); Tesseract's own errors on worn paper leave some without a control.
-    assert counts["proven"] >= 0.7 * len(asked)
 
 
 def test_the_box_of_a_crop_is_that_of_its_words():
