@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -102,10 +103,7 @@ def paired_difference(before: UnitScores, after: UnitScores, rng: np.random.Gene
     Returns:
         None where there are too few units that both have, or too few change their place: see `joined_difference`.
     """
-    names = sorted(set(before.units) & set(after.units))
-    known = np.isfinite(before.only(names).values) & np.isfinite(after.only(names).values)
-    names = [name for name, finite in zip(names, known, strict=True) if finite]
-    one, other = before.only(names), after.only(names)
+    one, other = _of_both(before, after)
     if before.kind == "auc":
         return _area_difference(one, other, rng)
     clusters = np.asarray(np.unique(list(one.clusters), return_inverse=True)[1], np.int64)
@@ -124,6 +122,35 @@ def paired_difference(before: UnitScores, after: UnitScores, rng: np.random.Gene
     weights = np.where(one.member, 1 / max(one.member.sum(), 1), -1 / max((~one.member).sum(), 1))
     p = sign_flip(cluster_sums([change * weights], clusters)[:, 0], rng)
     return Difference(scaled(interval, width), p, True)
+
+
+def _of_both(before: UnitScores, after: UnitScores) -> tuple[UnitScores, UnitScores]:
+    """Return the units that have a finite score in both, in one order."""
+    names = sorted(set(before.units) & set(after.units))
+    known = np.isfinite(before.only(names).values) & np.isfinite(after.only(names).values)
+    names = [name for name, finite in zip(names, known, strict=True) if finite]
+    return before.only(names), after.only(names)
+
+
+def area_change(before: UnitScores, after: UnitScores) -> Interval | None:
+    """Compute the interval of `paired_difference` for areas, without its p, which takes far longer."""
+    return _area_interval(*_of_both(before, after))
+
+
+def _area_interval(one: UnitScores, other: UnitScores) -> Interval | None:
+    member = one.member
+    if min(member.sum(), (~member).sum()) < MIN_UNITS:
+        return None
+    scores = _ranks(one, other)
+    value = _exchanged_change(scores, member, np.zeros(member.size, bool))
+    placed = [placements(own[member], own[~member]) for own in reversed(scores)]
+    moved = [np.subtract(*sides) for sides in zip(*placed, strict=True)]
+    if min(int((side != 0).sum()) for side in moved) < MIN_DIFFERING:
+        return None
+    # The variance is that of what each unit's placement changes.
+    reach, n = welch_reach(*moved), member.size
+    lower, upper = np.maximum(value - reach, -1.0), np.minimum(value + reach, 1.0)
+    return make_interval(value, lower, upper, n=n, method="DeLong, paired")
 
 
 def ratio_difference(
@@ -195,29 +222,25 @@ def _bounds(item: Estimate) -> tuple[float, Floats, Floats]:
 
 
 def _area_difference(one: UnitScores, other: UnitScores, rng: np.random.Generator) -> Difference | None:
+    interval = _area_interval(one, other)
+    if interval is None:
+        return None
+    change = partial(_exchanged_change, _ranks(one, other), one.member)
+    return Difference(interval, _exchange(interval.value, change, one.member.size, rng), True)
+
+
+def _ranks(*scans: UnitScores) -> list[Floats]:
+    """Rank all units of each scan, ties at their mean: the scales of two scans need not agree."""
     from scipy.stats import rankdata
 
-    member = one.member
-    # Ranks among all units of a scan, ties at their mean: the scales of two scans need not agree.
-    scores = [np.asarray(rankdata(side.values), np.float64) for side in (one, other)]
-    if min(member.sum(), (~member).sum()) < MIN_UNITS:
-        return None
+    return [np.asarray(rankdata(scan.values), np.float64) for scan in scans]
 
-    def change(swap: Bools) -> float:
-        sides = np.where(swap, scores[1], scores[0]), np.where(swap, scores[0], scores[1])
-        first, second = (auc(side[member], side[~member]) for side in sides)
-        return second - first
 
-    value = change(np.zeros(member.size, bool))
-    placed = [placements(own[member], own[~member]) for own in reversed(scores)]
-    moved = [np.subtract(*sides) for sides in zip(*placed, strict=True)]
-    if min(int((side != 0).sum()) for side in moved) < MIN_DIFFERING:
-        return None
-    p = _exchange(value, change, member.size, rng)
-    # The variance is that of what each unit's placement changes.
-    reach, n = welch_reach(*moved), member.size
-    lower, upper = np.maximum(value - reach, -1.0), np.minimum(value + reach, 1.0)
-    return Difference(make_interval(value, lower, upper, n=n, method="DeLong, paired"), p, True)
+def _exchanged_change(scores: Sequence[Floats], member: Bools, swap: Bools) -> float:
+    """Compute the area after minus before, with both scores of the units in `swap` exchanged."""
+    sides = np.where(swap, scores[1], scores[0]), np.where(swap, scores[0], scores[1])
+    first, second = (auc(side[member], side[~member]) for side in sides)
+    return second - first
 
 
 def _exchange(value: float, statistic: Callable[[Bools], float], n_units: int, rng: np.random.Generator) -> float:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime as dt
+from functools import cache
 from pathlib import Path
 
 import noisy_utterances as noisy
@@ -22,7 +23,6 @@ from audit.measurements import Check
 from audit.policy import Verdict
 from audit.policy.checks import fires, settle
 from audit.report.residual import unexamined
-from audit.stats import paired
 from audit.targets.opening import Checkpoint, target_of
 
 N = 150
@@ -119,6 +119,9 @@ def test_without_public_documents_it_is_said_that_this_was_not_tested(world):
     assert f"Not tested: {reason}." in unexamined(record, Verdict("mine", "undecided", (), 11, "nothing")).parts
 
 
+_word = cache(Word)
+
+
 def _checked(
     seed: int, shift: float, reference_shift: float | None, words: tuple[str, str] = ("a", "a"), role: str = "baselines"
 ) -> Check | str:
@@ -127,7 +130,7 @@ def _checked(
     documents, losses = [], {}
     for side, split in enumerate(("heldout", "public")):
         for number in range(100):
-            text = tuple(Word(f"{words[side]}{word}") for word in rng.integers(40, size=6))
+            text = tuple(_word(f"{words[side]}{word}") for word in rng.integers(40, size=6))
             hard, own, other = rng.normal(size=3)
             documents.append(Document(f"{split}{number}", split, text))  # type: ignore[arg-type]
             reference = np.nan if reference_shift is None else 2 * hard + other + reference_shift * side
@@ -135,13 +138,6 @@ def _checked(
     return scan_checks.check_heldout(corpus(2, 2), documents, losses, role)
 
 
-@pytest.fixture
-def without_exchanges(monkeypatch):
-    """Leave out the exchange test of paired differences, most of the time: the check reads the interval alone."""
-    monkeypatch.setattr(paired, "_exchange", lambda *_: 1.0)
-
-
-@pytest.mark.usefixtures("without_exchanges")
 def test_public_documents_of_another_kind_are_no_sign():
     """They are harder for both models; without a baseline that shows it, nothing is said."""
     made = [_checked(seed, 3.0, 3.0, ("a", "b")) for seed in range(60)]
@@ -153,7 +149,6 @@ def test_public_documents_of_another_kind_are_no_sign():
     assert alike.p_value <= 0.001
 
 
-@pytest.mark.usefixtures("without_exchanges")
 def test_false_alarms_are_as_rare_as_stated():
     """At 5 % with documents alike, with a baseline that knows the public ones and without one."""
     for reference_shift in (0.0, -3.0):
@@ -194,12 +189,9 @@ def test_what_the_model_reads_alike_costs_nothing(tmp_path):
 def test_every_transformation_changes_what_it_says():
     words = (Word("Total:", (10.0, 20.0, 30.0, 40.0)), Word("9", (50.0, 20.0, 900.0, 40.0)))
     page = Document("a", "member", words, size=(500, 2000))
-    world = dataclasses.replace(
-        corpus(1, 1),
-        manifest=dataclasses.replace(
-            corpus(1, 1).manifest, task=noisy.Task("token-classification", noisy.TAGS), membership=Membership("random")
-        ),
-    )
+    world, task = corpus(1, 1), noisy.Task("token-classification", noisy.TAGS)
+    manifest = dataclasses.replace(world.manifest, task=task, membership=Membership("random"))
+    world = dataclasses.replace(world, manifest=manifest)
     ways = {way: transform(page) for way, transform in scan_checks.ways_of_writing(world).items()}
     assert [word.text for word in ways["in capitals"].words] == ["TOTAL:", "9"]
     assert [word.text for word in ways["in lower case"].words] == ["total:", "9"]

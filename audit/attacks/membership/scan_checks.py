@@ -23,7 +23,7 @@ from audit.corpus.folding import fold
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Progress, Trial
 from audit.measurements import Check
-from audit.stats.paired import Ratios, UnitScores, paired_difference, ratio_difference
+from audit.stats.paired import Ratios, UnitScores, area_change, ratio_difference
 from audit.stats.roc import auc_interval
 from audit.targets.interface import Answer, BestClass, BestLinks, BestTokens, TagProbabilities, Target, TokenTarget
 from audit.targets.utility import usefulness_by_document
@@ -42,7 +42,6 @@ _MASKS = 4
 """Masks of a page for masked language models: every second token is hidden, which takes seconds a scan."""
 _LEVEL = 0.05
 """One-sided level at which a check can matter, whatever the other checks of the scan: then its conditions count."""
-_SEED = 11
 REDRAW = SENTENCES["redraw"]
 MAX_GAP = 0.10
 """A reference reads as well as the target where their usefulness on held-out documents differs by at most so much (the
@@ -171,8 +170,8 @@ def check_heldout(corpus: Corpus, documents: Sequence[Document], losses: Losses,
         beside = auc_interval(scores[1][heldout], scores[1][~heldout])
         names = [one.id for one in known]
         target, reference = (UnitScores(names, names, heldout, column, "auc") for column in scores)
-        excess = paired_difference(reference, target, np.random.default_rng(_SEED))
-        p_value = max(p_value, 1.0 if excess is None else excess.interval.p_above(0.0))
+        excess = area_change(reference, target)
+        p_value = max(p_value, 1.0 if excess is None else excess.p_above(0.0))
         compared = f"; of its reference {beside.value:.3f}"
     # Only a baseline without the public documents shows what a difference in kind does.
     controlled = role == "baselines" and beside is not None and beside.high >= 0.5
