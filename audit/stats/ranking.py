@@ -6,6 +6,7 @@ count in expectation over a random order of them.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -176,10 +177,9 @@ def count_outranking(members: npt.ArrayLike, others: npt.ArrayLike) -> Interval:
         ValueError: too few scores, or a NaN.
     """
     n, m, reached = _ranked(members, others)
-    most = np.arange(n + 2)
-    chance = _chance(most, n, m)
+    chances = _chances(n, m)
     # The most by chance at each level: the largest F that is not rarer than the level.
-    lower = [max(0.0, float(reached - np.max(most[chance > tail]))) for tail in TAILS]
+    lower = [max(0.0, float(reached - np.flatnonzero(chances > tail)[-1])) for tail in TAILS]
     value = max(0.0, reached - (ALLOWED + 1) * n / (m + 1))
     method = f"exact, units that rank above all but {ALLOWED} of {m} on the other side"
     upper = np.full(TAILS.size, float(reached))
@@ -192,7 +192,7 @@ def outranking_p(members: npt.ArrayLike, others: npt.ArrayLike) -> float:
     Args and errors are those of `count_outranking`.
     """
     n, m, reached = _ranked(members, others)
-    return float(_chance(np.array([reached]), n, m)[0])
+    return float(_chances(n, m)[reached])
 
 
 def _ranked(members: npt.ArrayLike, others: npt.ArrayLike) -> tuple[int, int, int]:
@@ -204,10 +204,12 @@ def _ranked(members: npt.ArrayLike, others: npt.ArrayLike) -> tuple[int, int, in
     return inside.size, outside.size, int((inside > threshold).sum())
 
 
-def _chance(reached: npt.NDArray[np.int64], n: int, m: int) -> Floats:
-    """Compute the chance that as many members or more outrank all others but `ALLOWED`, when both are exchangeable."""
+@lru_cache(maxsize=8)  # for the methods and kinds of a scan
+def _chances(n: int, m: int) -> Floats:
+    """Compute the chance that 0, 1, ..., n + 1 members or more outrank all others but `ALLOWED`, both exchangeable."""
     from scipy.stats import hypergeom
 
+    reached = np.arange(n + 2)
     # As many members rank there just when at most `ALLOWED` others are among the first `reached + ALLOWED` of all.
     drawn = np.minimum(reached + ALLOWED, n + m)
     return np.where(reached > n, 0.0, np.asarray(hypergeom.cdf(ALLOWED, n + m, m, drawn), np.float64))
