@@ -68,7 +68,7 @@ def test_the_excess_does_not_count_what_a_better_language_model_gets_on_held_out
 
 
 def test_a_leaky_model_violates_and_an_ignorant_one_passes():
-    corpus = planted.corpus(120, 120, fields=2)
+    corpus = planted.corpus(120, 120)
     public = planted.Planted(corpus.documents, seed=5)
     leaky, attack = planted.Planted(corpus.documents, {f"d{index}" for index in range(32)}), Reconstruction()
     assert verdict(attack, run(attack, planted.case(leaky, public, corpus))[1]).exit_code == 10
@@ -87,7 +87,7 @@ def test_a_leaky_model_violates_and_an_ignorant_one_passes():
     ("target_weight", "reason"), [(0.4, "attacker is too weak"), (1.0, "the attacker was weakened")], ids=["0.4", "1.0"]
 )
 def test_a_leaky_classifier_attacked_through_a_useless_public_model_is_undecided(target_weight, reason):
-    corpus = planted.corpus(150, 150)
+    corpus = planted.corpus(120, 120)
     useless = planted.Planted(corpus.documents, reach=0.0, seed=5)
     leaky = planted.Planted(corpus.documents, {document.id for document in corpus.of("member")}, "token-classification")
     attack = Reconstruction(target_weight=target_weight)
@@ -112,7 +112,7 @@ def test_more_memory_never_lowers_the_leak():
 
 
 def test_outcomes_do_not_depend_on_how_many_attempts_are_in_flight():
-    corpus = planted.corpus(12, 12, fields=2)
+    corpus = planted.corpus(6, 6, fields=2)
     public = planted.Planted(corpus.documents, seed=5)
     target = planted.Planted(corpus.documents, {"d1", "d2"}, task="token-classification")
     case = planted.case(target, public, corpus)
@@ -183,7 +183,7 @@ class Saturated(planted.Planted):
 
 
 def test_losses_that_say_nothing_are_no_power_and_never_a_pass():
-    corpus = planted.corpus(150, 150)
+    corpus = planted.corpus(120, 120)
     public, attack = planted.Planted(corpus.documents, seed=5), Reconstruction()
     target = Saturated(corpus.documents, task="token-classification")
     outcomes, findings = run(attack, planted.case(target, public, corpus))

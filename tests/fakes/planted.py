@@ -49,6 +49,8 @@ class Planted:
         self.reach = reach
         self.seed = seed
         self.asked = []
+        self._stream = np.random.default_rng()
+        self._start = np.random.PCG64(0).state
         self.truth = {}
         self.remembered = set()
         for document in documents:
@@ -79,12 +81,17 @@ class Planted:
         return [answer[type(query)](query) for query in queries]
 
     def _rng(self, page, position):
-        return np.random.default_rng(np.array([self.seed, position, *page.ids], np.uint32))
+        """The one generator, set to what this page and position draw: to seed a new one takes four times as long."""
+        self._start["state"]["state"] = hash((self.seed, position, *page.ids.tolist())) % 2**64
+        self._stream.bit_generator.state = self._start
+        return self._stream
 
     def _fill(self, query):
         rng = self._rng(query.page, query.position)
         truth = int(self.truth[self._name(query.page)][query.position])
-        others = rng.permutation(TOKENS[truth != TOKENS])[: query.n_candidates]
+        # All others are a prime number, so that equal steps through them meet none twice.
+        first, step = rng.integers(1, VOCABULARY - 3, 2)
+        others = TOKENS[truth != TOKENS][(first + step * np.arange(query.n_candidates)) % (VOCABULARY - 3)]
         logits = np.sort(rng.normal(0, 0.1, query.n_candidates))[::-1].copy()
         if self._name(query.page) in self.remembered:
             others[0], logits[0] = truth, 50.0
