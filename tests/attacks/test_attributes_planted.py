@@ -3,6 +3,7 @@
 import datetime as dt
 import zlib
 from dataclasses import replace
+from functools import cache
 
 import answering
 import example_records as examples
@@ -49,6 +50,12 @@ def corpus(n_member=60, n_heldout=60, n_public=40, seed=0, task="mlm"):
     return Corpus(None, Manifest(1, "planted", Task(task), Membership("random")), tuple(documents), "0" * 64)
 
 
+@cache
+def _drawn(seed, tokens, page=()):
+    """A number from a normal distribution for each value, or value on a page."""
+    return np.random.default_rng([seed, *page, *tokens]).normal()
+
+
 class Knowing:
     """Gives every value a loss of its own, the same on every page, and takes `memory` off that of those it remembers.
 
@@ -81,9 +88,8 @@ class Knowing:
     def _loss(self, query, tokens):
         assert all(query.page.ids[list(query.positions)] == query.page.mask_id), "the value must be hidden"
         name = tuple(query.page.ids[:3].tolist())
-        prior = np.random.default_rng([self.prior, *tokens]).normal(10, 3)
-        own = np.random.default_rng([self.seed, *name, *tokens]).normal(0, 0.1)
-        return prior + own - self.memory * ((name, tokens) in self.known)
+        prior, own = _drawn(self.prior, tokens), _drawn(self.seed, tokens, name)
+        return 10 + 3 * prior + 0.1 * own - self.memory * ((name, tokens) in self.known)
 
 
 class Found:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from functools import cache
 
 import numpy as np
 import planted
@@ -21,6 +22,7 @@ VOCABULARY: dict[str, int] = {}
 WORDS: dict[int, str] = {}
 """Of all targets: a word has the same token in each."""
 DIGITS = PATTERNS["pin"].candidates
+EVERY = {word: number for number, word in enumerate(sorted({*DIGITS, *PATTERNS["color"].candidates}))}
 PREFIX = PATTERNS["pin"].words
 LIMIT = 0.2
 """On the excess, of the default policy."""
@@ -56,6 +58,12 @@ def corpus(root, drawn, task="intent-slots"):
         (root / "canaries.json").write_bytes(TypeAdapter(CanarySet).dump_json(drawn))
     manifest = Manifest(1, "planted", Task(task), Membership("random"), canaries=content)
     return Corpus(root, manifest, (Document("d", "member", (Word("hello"),)),), "0" * 64)
+
+
+@cache
+def _drawn(seed, prefix, n_places):
+    """(n_places, n_words): what every word costs behind a prefix that nothing is remembered of."""
+    return np.random.default_rng([seed, *" ".join(prefix).encode()]).random((n_places, len(EVERY)))
 
 
 class Knowing:
@@ -94,9 +102,7 @@ class Knowing:
 
     def costs(self, prefix, n_places, words):
         """(n_places, n_words): the loss that a word adds at each place, behind this prefix."""
-        every = sorted({*DIGITS, *PATTERNS["color"].candidates})
-        drawn = np.random.default_rng([self.seed, *" ".join(prefix).encode()]).random((n_places, len(every)))
-        costs = drawn[:, [every.index(word) for word in words]]
+        costs = _drawn(self.seed, prefix, n_places)[:, [EVERY[word] for word in words]]
         for place, word in enumerate(self.remembered.get(prefix, ())):
             costs[place, [own == word for own in words]] -= self.strength
         return costs
