@@ -21,7 +21,7 @@ from audit.targets.answering.reader import Sample
 from audit.targets.answering.target import AnsweringTarget
 
 pytestmark = pytest.mark.slow
-STEPS = 120
+STEPS = 80
 
 
 def as_text(corpus: Corpus) -> Corpus:
@@ -48,7 +48,7 @@ def learned(folder: Path, corpus: Corpus, documents: Sequence[Document], seed: i
         for asked in document.questions
     ]
     batch = dict(load_answering(folder, prompt=PLAIN_PROMPT).reader.taught(samples))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3)
     model.train()
     for _ in range(STEPS):
         loss = model(**batch).loss
@@ -63,14 +63,12 @@ def test_a_model_that_knows_whole_rows_answers_beside_decoys_and_not_beside_a_ga
     corpus, others = as_text(answering.corpus(16, 16)), as_text(answering.corpus(16, 0, seed=9))
     target = learned(tmp_path / "target", corpus, corpus.of("member"), 0)
     baseline = learned(tmp_path / "baseline", others, others.of("member"), 1)
-    attack = Memorisation(contexts=("exact", "decoy"), n_decoys=5)
-    found = Found(attack, Case(target, corpus, References(baselines=(baseline,))))
+    case = Case(target, corpus, References(baselines=(baseline,)))
+    found = Found(Memorisation(contexts=("exact", "decoy"), n_decoys=5), case)
     whole = [outcome["replies"]["whole"][0]["exact"] for outcome in found.outcomes]
     assert all(whole[:16]), "it has learned its rows"
     assert found.value("extracted.member") == found.value("net") == 0
     assert found.value("net.decoy") >= 0.2
     assert found.value("net.heldout.decoy") == 0
-    heldout = build_table(Case(target, corpus, References(baselines=(baseline,))), found.trials, found.outcomes).split(
-        "heldout"
-    )
+    heldout = build_table(case, found.trials, found.outcomes).split("heldout")
     assert not heldout.proven.results["decoy"].gained.any()
