@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,13 @@ import yaml
 
 _EXPRESSION = re.compile(r"\$\{\{\s*(.+?)\s*\}\}")
 _COMPARISON = re.compile(r"(\S+) (==|!=) '([^']*)'")
+
+
+@cache
+def read_yaml(path: Path) -> Mapping[str, Any]:
+    """Read a file once for all tests, which change nothing of it."""
+    read: Mapping[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return read
 
 
 @dataclass
@@ -47,7 +55,7 @@ class Runner:
     """
 
     def __init__(self, action: Path, workspace: Path, temporary: Path, path: Path) -> None:
-        self.action: dict[str, Any] = yaml.safe_load(action.read_text(encoding="utf-8"))
+        self.action = read_yaml(action)
         self.workspace, self.temporary = workspace, temporary
         self.environment = {
             **os.environ,

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from case_tables import table
 from pipeline_commands import DATA, HOSTILE, ROOT, asked, plant, refuse_planted, write_record
+from workflow_runner import read_yaml
 
 GITLAB = ROOT / ".ci" / "gitlab" / "docaudit.gitlab-ci.yml"
 
@@ -20,7 +21,7 @@ GITLAB = ROOT / ".ci" / "gitlab" / "docaudit.gitlab-ci.yml"
 
 @pytest.fixture
 def job():
-    return yaml.safe_load(GITLAB.read_text(encoding="utf-8"))[".docaudit"]
+    return read_yaml(GITLAB)[".docaudit"]
 
 
 def run_job(job, workspace, commands, shell="bash", **variables):
