@@ -150,7 +150,12 @@ def why_inapplicable(attack: Attack, case: Case) -> str | None:
 
 def why(attack: Attack, case: Case, *kinds: str) -> str | None:
     """Return the first reason of these kinds, and what would help; None without any."""
-    found = next((reason for reason in attack.applies(case) if reason.kind in kinds), None)
+    return first_of(attack.applies(case), case, *kinds)
+
+
+def first_of(reasons: Iterable[Reason], case: Case, *kinds: str) -> str | None:
+    """Return the first of the reasons that is of these kinds, as `why` does."""
+    found = next((reason for reason in reasons if reason.kind in kinds), None)
     if found is not None and found.kind == "model" and case.target.card.family == SERVED:
         return str(SHARED["refusals"]["black_box"])
     return None if found is None else f"{found.why} {found.fix}".rstrip() if found.kind == "weak" else found.why

@@ -16,7 +16,7 @@ from typing import Literal
 from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.budget import MEMBERS, OTHERS, SHARES, halves, side_of
-from audit.attacks.interface import Attack, Sides, Units, confounded_by_copies, may_try, most_units, why
+from audit.attacks.interface import Attack, Sides, Units, confounded_by_copies, first_of, may_try, most_units
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
@@ -344,15 +344,16 @@ def at_most(corpus: Corpus, budget: str, documents: int | None = None) -> tuple[
 
 def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None) -> Cost:
     case = Case(NoModel(corpus), corpus)
-    inapplicable = why(attack, case, "model")
+    reasons = attack.applies(case)
+    inapplicable = first_of(reasons, case, "model")
     if inapplicable is not None:
         return Cost(attack.name, 0, False, (0, 0), inapplicable=inapplicable)
     sides = _most_trials(attack, corpus)
     sampled = reached = (math.ceil(share * sides[0]), math.ceil(share * sides[1]))
     if documents is not None:
         sampled, reached = _bounded(attack, corpus, sides, share, documents)
-    lacks, weakened = why(attack, case, "data", "missing"), why(attack, case, "weak")
-    by_data, n_trials = why(attack, case, "data") is not None, sum(sampled)
+    lacks, weakened = first_of(reasons, case, "data", "missing"), first_of(reasons, case, "weak")
+    by_data, n_trials = first_of(reasons, case, "data") is not None, sum(sampled)
     return Cost(attack.name, n_trials, False, reached, None, lacks, weakened, by_data, untimed=UNTIMED)
 
 

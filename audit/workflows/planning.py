@@ -16,7 +16,7 @@ import numpy as np
 from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind, of_trials
 from audit.attacks.budget import FOLDS, MEMBERS, OTHERS, SHARES, side_of
-from audit.attacks.interface import Attack, Sides, compared_units, may_try, most_units, nothing_to_try, why
+from audit.attacks.interface import Attack, Sides, compared_units, first_of, may_try, most_units, nothing_to_try
 from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
@@ -186,13 +186,14 @@ def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
     from audit.workflows.number_format import wanted_format
 
     case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
-    reason = why(attack, case, "model")
+    reasons = attack.applies(case)
+    reason = first_of(reasons, case, "model")
     if reason is not None:
         return Cost(attack.name, 0, True, (0, 0), reason)
     trials = opened.sampled(attack.trials(case))
     reached = _reached(most_units(attack, opened.corpus), trials)
     lacks = _missing(opened, attack, filled) if trials else nothing_to_try(attack, case).why
-    weakened, by_data = why(attack, case, "weak"), why(attack, case, "data") is not None
+    weakened, by_data = first_of(reasons, case, "weak"), first_of(reasons, case, "data") is not None
     cost = Cost(attack.name, len(trials), True, reached, lacks=lacks, weakened=weakened, by_data=by_data)
     if lacks is not None:
         return cost

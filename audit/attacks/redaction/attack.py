@@ -58,9 +58,7 @@ class RedactionContext(Attack):
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`."""
         lacks = self._lacks(case.corpus)
-        if lacks is None:
-            return []
-        return [Reason("data", lacks, STATE_IT if lacks == NOT_REDACTED else ADD_VALUES)]
+        return [] if lacks is None else [Reason("data", lacks, STATE_IT if lacks == NOT_REDACTED else ADD_VALUES)]
 
     def _lacks(self, corpus: Corpus) -> str | None:
         """Describe what this data set lacks for the attack; None when nothing."""
