@@ -389,7 +389,7 @@ def test_companies_that_the_model_unlearned_are_told_by_the_opposite_sign():
 
 
 def test_a_model_that_gives_nothing_away_still_passes():
-    overall, outcomes = decided(measured(reading(300, seed=1), n_seeds=25))
+    overall, outcomes = decided(measured(reading(300, seed=1), n_seeds=8))
     assert (overall, {outcome for outcome, _ in outcomes.values()}) == ("passed", {"passed"})
 
 

@@ -241,7 +241,7 @@ def with_lengths(corpus, n_long=20):
 @pytest.fixture(scope="module")
 def lengths():
     """Half of the member documents remember their fields of unusual length, and no other field."""
-    corpus = with_lengths(planted.corpus(60, 60))
+    corpus = with_lengths(planted.corpus(40, 40))
     ignorant = planted.Planted(corpus.documents, seed=1)
 
     class Apart(planted.Planted):
@@ -250,7 +250,7 @@ def lengths():
                 return ignorant._fill(query)
             return super()._fill(query)
 
-    target = Apart(corpus.documents, {f"d{index}" for index in range(30)})
+    target = Apart(corpus.documents, {f"d{index}" for index in range(20)})
     case = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
     attack = Reconstruction(n_candidates=16, n_attempts=2)
     return attack, case, *run(attack, case)
@@ -259,7 +259,7 @@ def lengths():
 def test_long_fields_are_attacked_by_both_ends_and_short_ones_as_they_are(lengths):
     attack, case, outcomes, findings = lengths
     trials = attack.trials(case)
-    assert len({trial.id for trial in trials}) == len(trials) == 120 * 4
+    assert len({trial.id for trial in trials}) == len(trials) == 80 * 4
     assert {trial.stratum for trial in trials} == {
         split + length for split in ("member", "heldout") for length in ("", " long", " short")
     }
@@ -268,15 +268,15 @@ def test_long_fields_are_attacked_by_both_ends_and_short_ones_as_they_are(length
     assert (whole["d0\x1flong\x1fstart"], whole["d0\x1flong\x1fend"]) == (words[7:22], words[12:27])
     assert whole["d0\x1fshort"] == words[27:]
     counts = {count.name: count.value for count in findings.counts}
-    assert (counts["fields attacked"], counts["long fields attacked"], counts["short fields attacked"]) == (120,) * 3
+    assert (counts["fields attacked"], counts["long fields attacked"], counts["short fields attacked"]) == (80,) * 3
 
 
 def test_a_leak_of_long_or_short_fields_is_reported_apart_and_raises_an_alarm(lengths):
     attack, _, _, findings = lengths
-    assert (measured(findings, "excess_pr.all").value, measured(findings, "excess_pr.all").n) == (0, 120)
+    assert (measured(findings, "excess_pr.all").value, measured(findings, "excess_pr.all").n) == (0, 80)
     (check,) = fired(findings.checks)  # one for all kinds of values
     assert check.reason.startswith("training leaks ends of fields that are too long to attack whole: ")
-    assert check.reason.endswith("60 of 120 in training documents, 0 of 120 in unseen ones")
+    assert check.reason.endswith("40 of 80 in training documents, 0 of 80 in unseen ones")
     assert verdict(attack, findings).exit_code == 11
 
 
