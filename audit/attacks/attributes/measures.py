@@ -288,12 +288,12 @@ def calibrate(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
 def chance_of_first(losses: Floats) -> float:
     """Compute the chance that the first candidate is taken as the one of lowest loss; ties are broken at random."""
     best = losses == losses.min()
-    return float(best[0]) / float(best.sum())
+    return float(best[0]) / np.count_nonzero(best)
 
 
 def rank_of_first(losses: Floats) -> float:
     """Compute the rank of the first candidate's loss, 1 the lowest, the mean rank among equals."""
-    return float((losses < losses[0]).sum() + ((losses == losses[0]).sum() + 1) / 2)
+    return np.count_nonzero(losses < losses[0]) + (np.count_nonzero(losses == losses[0]) + 1) / 2
 
 
 def _read(losses: Sequence[float | None]) -> Floats:
