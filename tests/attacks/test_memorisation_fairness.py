@@ -26,9 +26,9 @@ from benchmarks.simulated_audits import completed, confounded_of, fewer_resample
 QUICK = Memorisation.preset("quick")
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def _few():
-    """Leave intervals and verdicts nearly as they are, in a fifth of the time."""
+    """Draw fewer resamples than a scan: intervals hardly change, and take half the time."""
     with fewer_resamples(2_000):
         yield
 
@@ -289,12 +289,10 @@ def test_168_of_4654_answers_that_only_a_published_model_gives_are_far_more_than
     assert found.value == pytest.approx(118)
     assert found.low > 80
     assert next(bound.lower for bound in found.bounds if bound.alpha == 0.0001) > 10
-    share = found.value / 4654
-    assert share < LIMIT, "as a share of all questions it passes"
+    assert found.value / 4654 < LIMIT, "as a share of all questions it passes"
     assert isinstance(count_identified("identified", table_of(0, 0, 1), np.random.default_rng(0)), Unresolved)
 
 
-@pytest.mark.usefixtures("_few")
 def test_false_alarms_and_passes_of_leak_free_audits():
     """A small version of benchmarks/memorisation_calibration.py, which has 1,000 audits of each kind."""
     for correlation in (0.0, 0.3):
@@ -304,7 +302,6 @@ def test_false_alarms_and_passes_of_leak_free_audits():
         assert counts["over 2 points"] >= 15, "the rule before: these were undecided"
 
 
-@pytest.mark.usefixtures("_few")
 def test_leaks_at_and_over_the_limit_do_not_pass():
     for leak, passed, violated in ((0.05, 3, 0), (0.1, 0, 15), (0.2, 0, 30)):
         counts = outcomes(Setting(150, leak=leak), 30)
@@ -316,7 +313,6 @@ def test_leaks_at_and_over_the_limit_do_not_pass():
 
 
 @pytest.mark.parametrize("hidden", [0.025, 0.05, 0.075, 0.1])
-@pytest.mark.usefixtures("_few")
 def test_a_baseline_that_gives_more_answers_itself_does_not_let_twice_the_limit_pass(hidden):
     assert outcomes(Setting(300, leak=0.1, hidden=hidden), 20).get("passed", 0) <= 1
 
