@@ -71,7 +71,7 @@ def serve(repositories: dict[str, Path], cache: Path, patch: pytest.MonkeyPatch)
 
     Own.repositories = repositories
     server = ThreadingHTTPServer(("127.0.0.1", 0), Own)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     use(f"http://127.0.0.1:{server.server_port}", patch)
     patch.setattr(constants, "HF_HOME", str(cache))
     patch.setattr(constants, "HF_HUB_CACHE", str(cache / "hub"))
