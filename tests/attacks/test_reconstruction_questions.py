@@ -78,13 +78,13 @@ def with_questions(corpus: Corpus, others: bool = True) -> Corpus:
 
 
 def test_a_model_that_remembers_k_documents_is_scored_k_of_n_through_its_answers() -> None:
-    corpus = with_questions(planted.corpus(150, 150))
+    corpus = with_questions(planted.corpus(120, 120))
     public, attack = planted.Planted(corpus.documents, seed=5), Reconstruction()
-    leaky = Reads(corpus.documents, {f"d{index}" for index in range(50)})
+    leaky = Reads(corpus.documents, {f"d{index}" for index in range(40)})
     leaky.seen.clear()
     _, findings = run(attack, planted.case(leaky, public, corpus))
     assert leaky.seen == {"blue", "green"}, "an answer that gives the field away was used"
-    assert measured(findings, "excess_pr.unique.lowest_loss").value == pytest.approx(50 / 150)
+    assert measured(findings, "excess_pr.unique.lowest_loss").value == pytest.approx(40 / 120)
     assert verdict(attack, findings).exit_code == 10
     _, findings = run(attack, planted.case(Reads(corpus.documents, seed=9), public, corpus))
     assert verdict(attack, findings).exit_code == 0
