@@ -131,6 +131,7 @@ _GRID = 401
 _ROUNDING = 1e-9
 
 
+@lru_cache(maxsize=1024)  # kinds of values often have the same counts
 def excess_p(found: int, n: int, found_others: int, n_others: int, allowed: float) -> float:
     """Test whether a share exceeds another one by more than `allowed`, without conditioning (Santner and Snell 1980).
 
