@@ -228,15 +228,17 @@ def _lock(path: Path) -> int | None:
 
 
 # Waits until its standard input ends, which it does with the process at the other end, however that one ends; then
-# removes the folder, patiently, as others may still write there. In the background: Ray kills the children of its
-# workers. A shell, as it starts in a tenth of the time that Python takes.
+# removes the folder, patiently, as others may still write there. Forks first: Ray kills the children of its workers.
 _REMOVES = """
-exec 3<&0
-{
-    while read -r _; do :; done
-    tries=50
-    while rm -rf -- "$1"; [ -e "$1" ] && [ $((tries -= 1)) -gt 0 ]; do sleep 0.2; done
-} <&3 &
+import os, shutil, sys, time
+if os.fork():
+    os._exit(0)
+sys.stdin.read()
+for _ in range(50):
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    if not os.path.exists(sys.argv[1]):
+        break
+    time.sleep(0.2)
 """
 
 
@@ -254,7 +256,7 @@ class PrivateFolder:
         self.path = Path(tempfile.mkdtemp(prefix="docaudit-", dir=within))
         try:
             self._watcher = subprocess.Popen(
-                ["/bin/sh", "-c", _REMOVES, "docaudit", str(self.path)],
+                [sys.executable, "-I", "-S", "-c", _REMOVES, str(self.path)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
