@@ -41,14 +41,14 @@ def said(folder):
     model, data, out = folder / "run" / "checkpoint-1", folder / "data", folder / "out"
     policy, only = ("--policy", folder / "mine.toml"), ("--only", "loss_gap")
     commands = {
-        "inspect": ("inspect", data, "--model", model),
-        "plan": ("plan", data, *policy),
+        "inspect": ("inspect", data, "--model", model, "-v"),
+        "plan": ("plan", data, *policy, "-v"),
         "plan, with the model": ("plan", data, *policy, "--model", model, "--out", folder / "plan.json"),
-        "plan, other task": ("plan", QUESTIONS, *policy),
+        "plan, other task": ("plan", QUESTIONS, *policy, "-v"),
         "scan": ("scan", model, data, "--out", out, *policy, *only),
         "gate": ("gate", out, *policy),
         "gate, percent": ("gate", out, "--policy", folder / "percent.toml"),
-        "report": ("report", out, *policy),
+        "report": ("report", out, *policy, "--reveal"),
         "sweep": ("scan", "--checkpoints", folder / "run" / "*", data, "--out", folder / "sweep", *policy, *only),
         "misspelt": ("scan", model, data, "--out", folder / "no", "--policy", folder / "misspelt.toml"),
         "parameters": ("scan", model, data, "--out", folder / "no", "--attack-parameters", folder / "parameters.toml"),
@@ -68,7 +68,7 @@ def test_a_scan_measures_it_and_the_gate_reads_it(said, folder):
     assert found.ablations == ("no baseline to tell hard pages by",)
     for name in ("scan", "gate"):
         assert said[name][0] == code
-        assert "loss_gap gap <= 9.5" in said[name][1]
+        assert f"loss_gap {found.measurements[1].value:.2f} (" in said[name][1]
 
 
 def test_a_report_shows_it_with_what_it_recovered(said, folder):
@@ -89,7 +89,7 @@ def test_a_plan_says_what_it_can_decide_and_what_it_is_not_put_to(said, folder):
     (cost,) = (one for one in json.loads((folder / "plan.json").read_text())["costs"] if one["attack"] == "loss_gap")
     assert (cost["trials"], cost["reached"], cost["exact"]) == (12, [6, 6], True)
     assert cost["weakened"] == "no baseline to tell hard pages by"
-    assert cost["time"]["seconds"] > 0
+    assert cost["seconds"] > 0
     assert "loss_gap gap, low: inapplicable: a model that answers names no labels" in said["plan, other task"][1]
     assert "loss_gap member 6" in said["inspect"][1]
 
@@ -97,7 +97,7 @@ def test_a_plan_says_what_it_can_decide_and_what_it_is_not_put_to(said, folder):
 def test_a_sweep_and_a_trend_show_its_own_summary(said, folder):
     code, output = said["sweep"]
     assert code == 11, output
-    assert "epoch checkpoint verdict loss gap, nats" in output
+    assert "checkpoint epoch verdict loss gap, nats" in output
     assert "IpF" not in output
     found = [records.read(folder / "sweep" / f"checkpoint-{number}").attacks[0] for number in (1, 2)]
     assert all(f"{one.measurements[1].value:.3f} [" in output for one in found)
