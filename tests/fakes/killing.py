@@ -18,8 +18,9 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 CODES = {signal.SIGKILL: (-signal.SIGKILL, -OUTRIGHT), signal.SIGTERM: (143,), signal.SIGINT: (130,)}
 SECONDS = 600.0
 """More than any command takes here on a machine that does much else."""
-_OWN = re.compile(r"(^|/)(\.lock$|record\.previous\.json$)")
-"""Files that may or may not be there after a scan."""
+# A training that is killed in its last step keeps no state after it: that step stays spent, and is lost.
+_OWN = re.compile(r"(^|/)(\.lock$|record\.previous\.json$)|\.ledger/state\.safetensors$")
+"""Files that may or may not be there after a command."""
 _TEMPORARY = re.compile(r"(^|/)(\.[^/]*\.tmp|unfinished-)")
 _TIMES = {"timing", "started", "seconds"}
 _DRAWN = re.compile(r"[0-9a-f]{16}")
@@ -150,7 +151,7 @@ def _content(path: Path, drawn: bool) -> bytes:
 
 def _without_times(value: object) -> object:
     if isinstance(value, dict):
-        times = {*_TIMES, "low", "high"} if "seconds" in value else _TIMES
+        times = {*_TIMES, "low", "high", "memory", "conclusion"} if "seconds" in value else _TIMES
         return {key: _without_times(own) for key, own in value.items() if key not in times}
     return [_without_times(own) for own in value] if isinstance(value, list) else value
 
