@@ -134,14 +134,13 @@ def _of_both(before: UnitScores, after: UnitScores) -> tuple[UnitScores, UnitSco
 
 def area_change(before: UnitScores, after: UnitScores) -> Interval | None:
     """Compute the interval of `paired_difference` for areas, without its p, which takes far longer."""
-    return _area_interval(*_of_both(before, after))
+    one, other = _of_both(before, after)
+    return _area_interval(_ranks(one, other), one.member)
 
 
-def _area_interval(one: UnitScores, other: UnitScores) -> Interval | None:
-    member = one.member
+def _area_interval(scores: Sequence[Floats], member: Bools) -> Interval | None:
     if min(member.sum(), (~member).sum()) < MIN_UNITS:
         return None
-    scores = _ranks(one, other)
     value = _exchanged_change(scores, member, np.zeros(member.size, bool))
     placed = [placements(own[member], own[~member]) for own in reversed(scores)]
     moved = [np.subtract(*sides) for sides in zip(*placed, strict=True)]
@@ -222,11 +221,12 @@ def _bounds(item: Estimate) -> tuple[float, Floats, Floats]:
 
 
 def _area_difference(one: UnitScores, other: UnitScores, rng: np.random.Generator) -> Difference | None:
-    interval = _area_interval(one, other)
+    scores, member = _ranks(one, other), one.member
+    interval = _area_interval(scores, member)
     if interval is None:
         return None
-    change = partial(_exchanged_change, _ranks(one, other), one.member)
-    return Difference(interval, _exchange(interval.value, change, one.member.size, rng), True)
+    change = partial(_exchanged_change, scores, member)
+    return Difference(interval, _exchange(interval.value, change, member.size, rng), True)
 
 
 def _ranks(*scans: UnitScores) -> list[Floats]:
