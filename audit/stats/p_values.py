@@ -9,8 +9,7 @@ from typing import TypeVar
 from audit.stats.dp_bounds import LARGEST, Point
 
 Key = TypeVar("Key")
-HALVINGS = 30
-"""How often the interval of a probability is halved; what is left is under any level."""
+HALVINGS = 30  # of the interval of a probability: what is left is under any level
 
 
 def holm(p_values: Mapping[Key, float | None], weights: Mapping[Key, float] | None = None) -> dict[Key, float]:
