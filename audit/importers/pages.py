@@ -29,6 +29,7 @@ MAX_STRETCH = 0.1
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _TRAINED = frozenset({"train", "training", "member", "members"})
 _HELDOUT = frozenset({"test", "testa", "testb", "testing", "val", "valid", "validation", "dev", "eval", "heldout"})
+_NAMES: Mapping[Part, frozenset[str]] = {"train": _TRAINED, "validation": _HELDOUT, "public": frozenset({"public"})}
 
 
 @dataclass(frozen=True)
@@ -192,8 +193,8 @@ def ids_of(paths: Iterable[str]) -> Mapping[str, str]:
 
 def part_named(name: str) -> Part | None:
     """Return the part that a name speaks of: "train", "training_data", "test-00000-of-00001", "public"."""
-    said = {*re.split(r"[^a-z]+", name.lower())}
-    return "train" if said & _TRAINED else "validation" if said & _HELDOUT else "public" if "public" in said else None
+    words = {*re.split(r"[^a-z]+", name.lower())}
+    return next((part for part, names in _NAMES.items() if words & names), None)
 
 
 def part_of(path: str) -> Part | None:
