@@ -2,7 +2,6 @@
 
 import dataclasses
 import datetime as dt
-from functools import cache
 from pathlib import Path
 
 import noisy_utterances as noisy
@@ -119,9 +118,6 @@ def test_without_public_documents_it_is_said_that_this_was_not_tested(world):
     assert f"Not tested: {reason}." in unexamined(record, Verdict("mine", "undecided", (), 11, "nothing")).parts
 
 
-_word = cache(Word)
-
-
 def _checked(
     seed: int, shift: float, reference_shift: float | None, words: tuple[str, str] = ("a", "a"), role: str = "baselines"
 ) -> Check | str:
@@ -130,7 +126,7 @@ def _checked(
     documents, losses = [], {}
     for side, split in enumerate(("heldout", "public")):
         for number in range(100):
-            text = tuple(_word(f"{words[side]}{word}") for word in rng.integers(40, size=6))
+            text = tuple(Word(f"{words[side]}{word}") for word in rng.integers(40, size=6))
             hard, own, other = rng.normal(size=3)
             documents.append(Document(f"{split}{number}", split, text))  # type: ignore[arg-type]
             reference = np.nan if reference_shift is None else 2 * hard + other + reference_shift * side

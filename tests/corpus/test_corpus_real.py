@@ -26,8 +26,6 @@ from audit.importers.assemble import ImportReport
 from audit.importers.divide import equal_images
 from audit.importers.registry import FORMATS
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-
 funsd = FORMATS["funsd"]
 snips = FORMATS["snips"]
 sroie = FORMATS["sroie"]
@@ -40,7 +38,7 @@ SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
 @pytest.fixture(scope="module")
 def real_data() -> Path:
     """The folder with the real corpora: DOCAUDIT_REAL_DATA, else ../shared/data beside the repository."""
-    folder = Path(os.environ.get("DOCAUDIT_REAL_DATA", REPOSITORY.parent / "shared" / "data"))
+    folder = Path(os.environ.get("DOCAUDIT_REAL_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"the real corpora are not at {folder}; set DOCAUDIT_REAL_DATA")
     return folder
