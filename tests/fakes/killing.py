@@ -23,6 +23,7 @@ _OWN = re.compile(r"(^|/)(\.lock$|record\.previous\.json$)|\.ledger/state\.safet
 """Files that may or may not be there after a command."""
 _TEMPORARY = re.compile(r"(^|/)(\.[^/]*\.tmp|unfinished-)")
 _TIMES = {"timing", "started", "seconds"}
+_MEASURED = re.compile("The trials take about .*? models included")
 _DRAWN = re.compile(r"[0-9a-f]{16}")
 
 
@@ -151,8 +152,10 @@ def _content(path: Path, drawn: bool) -> bytes:
 
 def _without_times(value: object) -> object:
     if isinstance(value, dict):
-        times = {*_TIMES, "low", "high", "memory", "conclusion"} if "seconds" in value else _TIMES
+        times = {*_TIMES, "low", "high", "memory"} if "seconds" in value else _TIMES
         return {key: _without_times(own) for key, own in value.items() if key not in times}
+    if isinstance(value, str):
+        return _MEASURED.sub("", value)
     return [_without_times(own) for own in value] if isinstance(value, list) else value
 
 
