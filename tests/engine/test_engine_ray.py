@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -30,6 +29,7 @@ import yaml
 from case_tables import table
 from scanned_by_engines import Scans, opened_elsewhere
 from scripted_work import Opener, Peculiar, Scripted, Spy, Spying, cannot_open, dies, same
+from temporaries import left_in
 from torch.nn import Linear, Sequential
 from typer.testing import CliRunner
 
@@ -64,12 +64,7 @@ def temporary(patch: pytest.MonkeyPatch) -> Iterator[Path]:
     patch.setattr(tempfile, "tempdir", str(folder))
     patch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "fakes"))
     yield folder
-    for _ in range(100):
-        if not list(folder.iterdir()):
-            break
-        time.sleep(0.1)
-    left = [str(path) for path in folder.rglob("*")]
-    assert not left
+    assert not left_in(folder)
     folder.rmdir()
     assert not Path("~/.ray/auth_token").expanduser().exists() or "RAY_AUTH_TOKEN" in os.environ
 
@@ -147,7 +142,7 @@ def test_what_is_spilled_stays_under_the_usual_folder_when_its_path_is_too_long_
         (spilled,) = [Path(part.partition("=")[2]) for part in arguments if part.startswith("--fallback_directory=")]
         assert spilled.parent == encrypted
         assert not [*encrypted.rglob("sockets")]
-    gone_within(spilled, 10)
+    assert not left_in(encrypted, spilled.name)
     encrypted.rmdir()
 
 
@@ -298,14 +293,7 @@ def test_a_private_folder_goes_even_when_its_process_is_killed(here):
     (path / "page").write_text("a name")
     process.kill()
     process.communicate()
-    gone_within(path, 10)
-
-
-def gone_within(path: Path, seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while path.exists():
-        assert time.monotonic() < until, f"{path} is still there"
-        time.sleep(0.1)
+    assert not left_in(here)
 
 
 # Whole scans, of few fields and with few candidates.

@@ -7,7 +7,6 @@ memory.
 """
 
 import shutil
-import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from hostile_edits import Edit, edits
 from hostile_server import Ended, Server
 from hostile_sources import SOURCES
 from hypothesis import strategies as st
+from temporaries import left_in
 
 from audit.errors import has_unseen_characters
 
@@ -76,10 +76,6 @@ class Surface:
     def edited(self, folder: Path) -> list[Path]:
         """The files that are edited, sorted."""
         return sorted(path for pattern in self.files for path in folder.glob(pattern))
-
-
-PATIENCE = 10.0
-"""Seconds in which the folders of a command that has ended go."""
 
 
 def attempt(server: Server, surface: Surface, root: Path, case: Sequence[Edit]) -> list[str]:
@@ -158,12 +154,8 @@ def left(
         yield f"it changed {', '.join(strange[:3])}"
     if code >= 2 and code not in (10, 11) and set(changed) - set(strange):
         yield f"it failed and left {', '.join(changed[:3])}"
-    # A process of its own removes private folders once the command has ended (`audit.files`): it may take a moment.
-    ends = time.monotonic() + PATIENCE
-    while (temporary := [path.name for path in (scratch / "temporary").iterdir()]) and time.monotonic() < ends:
-        time.sleep(0.05)
-    if temporary:
-        yield f"temporary files left: {', '.join(temporary[:3])}"
+    if temporary := left_in(scratch / "temporary"):
+        yield f"temporary files left: {', '.join(path.name for path in temporary[:3])}"
 
 
 def _source(name: str, share: int) -> Surface:

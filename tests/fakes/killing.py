@@ -4,13 +4,13 @@ import json
 import re
 import shutil
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from killed_workflows import Workflow
 from stoppable_command import OUTRIGHT, Effort, Moment, StoppableCommand
+from temporaries import left_in
 
 from audit.files import EVIDENCE
 
@@ -90,7 +90,9 @@ class Killing:
         elif code != self.code or contents(here, self.workflow.drawn) != self.files:
             yield f"ended with {code}: {output[-1500:]}"
         if moment.signal != signal.SIGKILL:
-            yield from (f"left {path.name} among the temporary files" for path in _left(here.parent / "scratch", 0.0))
+            yield from (
+                f"left {path.name} among the temporary files" for path in left_in(here.parent / "scratch", seconds=0)
+            )
             left = sorted(str(path.relative_to(here)) for path in here.rglob("*") if _is_temporary(path, here))
             yield from (f"left {name}" for name in left)
 
@@ -105,7 +107,7 @@ class Killing:
                 yield f"{name} is {'missing' if name in self.files else 'left over'}"
             elif found[name] != self.files[name]:
                 yield f"{name} differs"
-        yield from (f"left {path.name} among the temporary files" for path in _left(here.parent / "scratch", 10.0))
+        yield from (f"left {path.name} among the temporary files" for path in left_in(here.parent / "scratch"))
         if steps_spent(here) < spent:
             yield f"gave back {spent - steps_spent(here)} steps of its budget"
 
@@ -188,11 +190,3 @@ def steps_spent(here: Path) -> int:
 
 def _is_temporary(path: Path, here: Path) -> bool:
     return _TEMPORARY.search(path.relative_to(here).as_posix()) is not None
-
-
-def _left(scratch: Path, seconds: float) -> list[Path]:
-    """What is left among temporary files, after as many seconds at most."""
-    end = time.monotonic() + seconds
-    while (left := [*scratch.iterdir()]) and time.monotonic() < end:
-        time.sleep(0.05)
-    return left

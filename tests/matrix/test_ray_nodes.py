@@ -1,5 +1,6 @@
 """Ray over three nodes, one of which is lost while trials run: what comes of it is what one machine gives."""
 
+import os
 import shutil
 import tempfile
 import time
@@ -15,6 +16,7 @@ import pytest
 import tiny
 from scanned_by_engines import Scans
 from scripted_work import Spy, Spying, same
+from temporaries import left_in
 
 from audit.engine.interface import Progress, Trial, WorkSource
 
@@ -36,7 +38,7 @@ class Nodes(Progress):
         first: the node that is lost.
         place: where nodes put what they hold in folders for temporary files.
         at: how many outcomes there are before.
-        copies: of the adapter's weights, when the node was lost.
+        copies: of the adapter's weights, by inode, when the node was lost: workers link to the copy of their node.
     """
 
     cluster: Any
@@ -45,7 +47,7 @@ class Nodes(Progress):
     at: int = 1
     done: int = 0
     counts: bool = True
-    copies: list[str] = field(default_factory=list)
+    copies: set[int] = field(default_factory=set)
 
     def stage(self, name: str, total: int = 0) -> None:
         self.counts = name.startswith("attack")
@@ -53,15 +55,19 @@ class Nodes(Progress):
     def advance(self, steps: int = 1) -> None:
         self.done += steps * self.counts
         if self.done == self.at:
-            self.copies = glob(f"{self.place}/docaudit-*/**/{WEIGHTS}", recursive=True)
+            self.copies = {os.stat(path).st_ino for path in self.weights()}
             self.cluster.remove_node(self.first, allow_graceful=False)
 
-    def left(self) -> list[Path]:
-        """What is left of the folders of docaudit, which go with their processes."""
-        until = time.monotonic() + 10
-        while (found := [*self.place.glob("docaudit-*")]) and time.monotonic() < until:
-            time.sleep(0.1)
-        return found
+    def weights(self) -> list[str]:
+        return glob(f"{self.place}/docaudit-*/**/{WEIGHTS}", recursive=True)  # pathlib's fails at folders that go
+
+    def lose_copies(self, pool: Any) -> None:
+        """End the processes that copied, as a lost node does in any order, and wait until their folders are gone."""
+        left = len(self.weights()) - len(pool.files) + 1  # the driver's node has none
+        for files in pool.files.values():
+            pool.ray.kill(files, no_restart=False)
+        while len(self.weights()) > left:
+            time.sleep(0.05)
 
 
 @pytest.fixture
@@ -92,13 +98,15 @@ def test_files_are_copied_once_a_node_and_a_lost_node_costs_no_outcome(nodes, tm
     outcomes = []
     with closing(RayEngine("auto", workers=3, width=1)) as engine:
         for outcome in engine.run(source, trials):
+            if not outcomes:
+                nodes.lose_copies(engine._pool)
             outcomes.append(outcome)
             nodes.advance()
     assert sorted(name for name, _ in outcomes) == sorted(trial.id for trial in trials)
     assert {one["files"][WEIGHTS] for _, one in outcomes} == {"weights" * 1000}
     assert len(nodes.copies) == 2, "one on each node with workers"
     assert {one["mode"] for _, one in outcomes} == {0o700}
-    assert not nodes.left()
+    assert not left_in(nodes.place, "docaudit-*")
 
 
 @pytest.mark.night

@@ -32,6 +32,7 @@ class Worker:
     shared: Path | None
     kept: dict[int, Any] = field(default_factory=dict)
     files: Sequence[Any] = ()
+    folder: PrivateFolder | None = None
 
     def node(self) -> str:
         """Return the id of the node that this runs on."""
@@ -61,8 +62,9 @@ class Worker:
         import ray
 
         if self.files and not (self.shared and root.is_relative_to(self.shared)):
+            self.folder = self.folder or PrivateFolder()
             try:
-                return Path(ray.get(self.files[0].copy.remote(self.files[1], root, names)))
+                return Path(ray.get(self.files[0].copy.remote(self.files[1], root, names, self.folder.path)))
             except ray.exceptions.RayTaskError as error:
                 raise error.cause from None
         if not root.is_dir():
@@ -90,21 +92,30 @@ class Files:
             except OSError as error:
                 raise EngineError(f"{path}: {error.strerror}") from None
 
-    def copy(self, source: Any, root: Path, names: Sequence[str]) -> Path:
-        """Copy files of a folder that are not here yet from the driver's `Files`; return the folder of the copies."""
+    def copy(self, source: Any, root: Path, names: Sequence[str], into: Path) -> Path:
+        """Copy files of a folder that are not here yet from the driver's `Files`, and link a worker's folder to them.
+
+        A worker needs links of its own: on a lost node it may outlive this process, which takes its folder with it.
+
+        Returns:
+            The folder of the links, below `into`.
+        """
         import ray
 
         self.folder = self.folder or PrivateFolder()
-        place = self.folder.path / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+        place = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
         for name in names:
-            file = place / name
+            file, link = self.folder.path / place / name, into / place / name
             if not file.exists():
                 file.parent.mkdir(parents=True, exist_ok=True)
                 with file.with_name(f"{file.name}.part").open("wb") as stream:
                     while part := ray.get(source.read.remote(root / name, stream.tell())):
                         stream.write(part)
                 os.replace(stream.name, file)
-        return place
+            if not link.exists():
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.hardlink_to(file)
+        return into / place
 
 
 @contextmanager
