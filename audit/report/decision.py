@@ -142,7 +142,7 @@ def _question(record: AuditRecord, verdict: Verdict, result: Result) -> Question
     trained, unseen = _sides(result, deciding)
     note = _about_text(record, result)
     if result.confounded is not None and outcome not in ("violated", "waived"):
-        note = f"Nothing can be decided on these numbers: {result.confounded}."
+        note = f"No limit can be met on these numbers: {result.confounded}."
     elif deciding is not None and deciding.outcome != outcome:
         note = f"{note} {LABELS['notes']['other limit']}".strip()
     return Question(
