@@ -162,14 +162,14 @@ def verdicts_of(setting: Setting, scores: Sequence[str], audits: int) -> dict[st
     """How many of so many audits are passed, undecided and violated, by limits."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in LIMITS}
     for seed in range(audits):
-        result = _completed(scores_of(setting, np.random.default_rng([seed, setting.documents, 1])), scores)
+        result = completed(scores_of(setting, np.random.default_rng([seed, setting.documents, 1])), scores)
         for name, limits in LIMITS.items():
-            record = _record(replace(result, methods={}, checks=()) if name == "auc alone" else result)
+            record = record_of(replace(result, methods={}, checks=()) if name == "auc alone" else result)
             counts[name][evaluate(record, Policy(1, name, limits), dt.date(2026, 1, 1)).overall] += 1
     return {name: dict(sorted(found.items())) for name, found in counts.items()}
 
 
-def _completed(found: dict[str, tuple[Floats, Floats]], scores: Sequence[str]) -> Result:
+def completed(found: dict[str, tuple[Floats, Floats]], scores: Sequence[str]) -> Result:
     """An audit's result; the primary score is the calibrated loss."""
     measurements: list[Measurement] = []
     advantages: list[Measurement] = []
@@ -191,7 +191,7 @@ def _completed(found: dict[str, tuple[Floats, Floats]], scores: Sequence[str]) -
     return Result("membership", measurements=tuple(measurements), methods=methods, checks=checks)
 
 
-def _record(result: Result) -> AuditRecord:
+def record_of(result: Result) -> AuditRecord:
     """A record around it, of a model that does its task."""
     card = TargetCard("simulated", "", "mlm", "", 0, 0, 512, "0" * 64, "cpu", "float32")
     useful = Estimate("masked_tokens", 0.6, 0.5, 0.7, 100, "pages", 100, "simulated", 0.1, "chance")

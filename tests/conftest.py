@@ -139,3 +139,14 @@ def few_candidates() -> Iterator[None]:
         for budget, few in {"quick": 4, "standard": 8, "full": 16}.items():
             patch.setitem(TEXTS["reconstruction"].budgets, budget, {"n_candidates": few})
         yield
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """So many threads of torch."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)

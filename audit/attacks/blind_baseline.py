@@ -252,8 +252,7 @@ def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit
     if power < ENOUGH_POWER and assigned in RANDOM[unit]:
         meaning += SENTENCES["blind_lot"].format(why=why, unit=unit)
     elif power < ENOUGH_POWER:
-        named = {"sides": SIDES[unit], "how": ASSIGNED[assigned], "assigned": assigned}
-        confounded = SENTENCES["blind_confounded"].format(why=why, **named)
+        confounded = SENTENCES["blind_confounded"].format(why=why, sides=SIDES[unit], how=ASSIGNED[assigned])
     shown = Diagnostic("blind_power", power, meaning)
     if check is None:
         few = f"too few {unit}s of a side for a check without the model"

@@ -202,7 +202,8 @@ def check_subject(policy: Policy, *, forgotten: bool) -> None:
         PolicyError: the policy is for others.
     """
     if policy.forgets != forgotten:
-        raise PolicyError(f"policy {policy.name}: {TEXTS['other_subject']}", TEXTS["own_subject"])
+        subject = "forgetting" if forgotten else "no_forgetting"
+        raise PolicyError(f"policy {policy.name}: {TEXTS[subject]}", TEXTS[f"{subject}_policy"])
 
 
 def warn_of_few(forgotten: Forgotten | None, policy: Policy) -> tuple[str, ...]:

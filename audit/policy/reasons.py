@@ -117,11 +117,16 @@ def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
     What is unresolved knows its need. Where one reference was compared with, split models come before more documents.
     """
     result, forgotten = record.completed.get(decision.limit.attack), record.corpus.forgotten
-    if forgotten is not None and decision.limit.metric in forgotten.shown and decision.outcome == "undecided":
-        least, most = forgotten.shown[decision.limit.metric], decision.limit.max or 0.0
-        if decision.cause == "wide" or TOO_FEW in decision.reason or least > most:
-            reason = TEXTS["margin"].format(reason=decision.reason, least=least, sides=record.corpus.documents)
-            return replace(decision, reason=reason, remedy=TEXTS["list_more"])
+    if forgotten is not None and decision.cause == "uncovered":
+        return replace(decision, remedy=TEXTS["list_copies"])
+    if forgotten is not None and decision.outcome == "undecided":
+        least, most = forgotten.shown.get(decision.limit.metric, 0.0), decision.limit.max or 0.0
+        few, reason = TOO_FEW in decision.reason, decision.reason
+        if least and (decision.cause == "wide" or least > most):
+            reason = TEXTS["margin"].format(reason=reason, least=least, sides=record.corpus.documents)
+        if few or reason != decision.reason:
+            # No limit of an own policy strengthens the blind check.
+            return replace(decision, reason=reason, remedy=TEXTS["list_more" if few else "list_more_or_limit"])
     if result is not None and result.stage.early and decision.outcome == "undecided":
         return replace(decision, remedy=ALL_STAGES)
     alone = [split for split, n in record.corpus.documents.items() if n and split != "public"] == ["member"]

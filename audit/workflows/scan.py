@@ -23,7 +23,7 @@ from audit.attacks.budget import side_of
 from audit.attacks.fields import input_only
 from audit.attacks.interface import AUDITED, Attack, confounded_by_copies, nothing_to_try, why, why_inapplicable
 from audit.attacks.membership.scan_checks import ScanChecks, check_scan
-from audit.cards import Bounds, DeclaredPolicy
+from audit.cards import Bounds, DeclaredPolicy, Forgotten
 from audit.case import Case
 from audit.corpus.canaries.schema import read_proof
 from audit.corpus.near_copies import counts_left_out
@@ -322,7 +322,7 @@ class _Run:
             progress.stage(f"{opened.stage_of(attack)}: measuring")
             rng = np.random.default_rng([options.seed, *attack.name.encode()])
             found = attack.measure(case, tried, [outcomes[trial.id] for trial in tried], rng, progress)
-            found = replace(found, stage=stage, confounded=copied or found.confounded)
+            found = cover_listed(replace(found, stage=stage, confounded=copied or found.confounded), opened.forgotten)
             p_value, done = p_of_all(self.limits, found), [*self.results, found]
             if stage.early and is_sure(self.limits, done, lambda: self.checks.checks, lambda: self._to_come(case)):
                 break
@@ -360,6 +360,13 @@ def most_tests(attack: Attack, case: Case) -> int:
     more = 2 * (bool(case.references.splits) or any(input_only(case.corpus, *field) for field in fields))
     units = attack.units(case.corpus)
     return max(((one.methods + more) * (1 + (one.kind in AREAS)) for one in units), default=0)
+
+
+def cover_listed(result: Result, forgotten: Forgotten | None) -> Result:
+    """Hold coverage against every document that was to be forgotten, those that are left out as well."""
+    if forgotten is None:
+        return result
+    return replace(result, coverage=tuple(replace(one, total=forgotten.listed) for one in result.coverage))
 
 
 def read_outcomes(opened: ScanSetup, name: str, progress: Progress = SILENT) -> tuple[Case, list[Trial], list[Json]]:

@@ -159,14 +159,6 @@ def log_softmax(scores: Array) -> Array:
     return scores - best - np.log(np.exp(scores - best).sum(axis=-1, keepdims=True))
 
 
-@pytest.fixture(params=[1, 2])
-def threads(request):
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
-
-
 def test_an_answer_does_not_depend_on_what_is_asked_beside_it(target, asked, threads, monkeypatch):
     for kind, (queries, _) in asked.items():
         alone = [plain(target.ask([query])[0]) for query in queries]

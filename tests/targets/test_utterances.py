@@ -42,14 +42,6 @@ def target(request, tmp_path_factory):
     return load_nlu(nlu_models.checkpoint(tmp_path_factory.mktemp("nlu"), characters=request.param))
 
 
-@pytest.fixture(params=[1, 2])
-def threads(request):
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
-
-
 def page_of(target: NluTarget, document: Document) -> Encoding:
     page = target.encode(document)
     assert page is not None
