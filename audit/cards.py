@@ -176,6 +176,7 @@ class CorpusCard:
 
     Attributes:
         fields: the fields marked for attack, by split and category.
+        providers: of all splits together.
         questions: by split.
         drawn: the day on which docaudit drew the membership, when it did; it says nothing of a model trained before.
         drawn_by: the command that drew it.

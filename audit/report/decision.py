@@ -251,13 +251,13 @@ def _documents(histogram: Histogram) -> dict[str, int]:
 
 
 def _risk(record: AuditRecord, verdict: Verdict) -> Risk:
-    members, providers = record.corpus.documents.get("member", 0), record.corpus.providers
-    held = (
-        f"{members:,} training documents"
-        if record.target.is_model
-        else f"{sum(record.corpus.documents.values()):,} documents"
-    )
-    who = f"{held} from {providers:,} companies, as declared" if providers else f"{held}, as declared"
+    documents, providers = record.corpus.documents, record.corpus.providers
+    if record.target.is_model:
+        # The record counts the companies of all splits together: they are not those of the training documents.
+        who = f"{documents.get('member', 0):,} training documents, as declared"
+    else:
+        companies = f" from {providers:,} companies" if providers else ""
+        who = f"{sum(documents.values()):,} documents{companies}, as declared"
     leaking = [
         text_of(one.attack).threat
         for one in record.completed.values()
