@@ -35,11 +35,16 @@ PROSPECTS = LABELS["prospects"]
 
 @dataclass(frozen=True)
 class Finding:
-    """Something the audit found that may call for an action."""
+    """Something the audit found that may call for an action.
+
+    Attributes:
+        aside: whether the verdict is the same without it: it is waived, or of the text, and the policy only reports it.
+    """
 
     attack: str
     metric: str
     state: FindingState
+    aside: bool = False
 
     @property
     def words(self) -> str:
@@ -75,13 +80,17 @@ class Recommendation:
 
 def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
     """Return a finding for each limit that is not met; one of the audit as a whole where there is no such limit."""
-    states = [(decision, state_of(decision)) for decision in verdict.decisions]
-    listed = [Finding(item.limit.attack, item.limit.metric, state) for item, state in states if state is not None]
+    reported = verdict.text is not None and not verdict.text_counts
+    listed = [
+        Finding(one.limit.attack, one.limit.metric, state, state == "waived" or (one.about_text and reported))
+        for one in verdict.decisions
+        if (state := state_of(one)) is not None
+    ]
     if verdict.contradicted is not None:
         listed.append(Finding(CANARIES, EPSILON, "alarm"))
     if verdict.overall in ("passed", "waived"):
         leaks = (*within(record, verdict), *unlimited(record, verdict))
-        listed += [Finding(leak.attack, leak.metric, "outside") for leak in leaks]
+        listed += [Finding(leak.attack, leak.metric, "outside", aside=True) for leak in leaks]
     if verdict.overall == "passed" and not listed and record.target.is_model:
         listed.append(Finding("", "", "unmeasured" if untested(verdict) else "clean"))
     if verdict.overall == "undecided" and not listed:
@@ -107,9 +116,9 @@ def recommend(
 ) -> tuple[Recommendation, ...]:
     """List the remedies that answer a finding, ranked for this scan.
 
-    Those against violations come first; among these the ones that were not measured to take much usefulness, then those
-    that stand alone, then those that more surely meet the limits, then those that answer more of them, then the ones of
-    less effort, then in the order of the file.
+    Those that answer what the verdict rests on come first, then those against violations; among these the ones that
+    were not measured to take much usefulness, then those that stand alone, then those that more surely meet the limits,
+    then those that answer more of them, then the ones of less effort, then in the order of the file.
 
     Args:
         record: the measurements.
@@ -154,7 +163,15 @@ def _recommendation(
         effect=_short_effect(remedy, comparisons, evidence) if violated else "",
         verdict=words,
         command=command.format(policy=policy, budget=record.budget, seed=record.seed),
-        rank=(state, costly, remedy.beside_only, prospect, -len(violated), EFFORTS.index(remedy.effort)),
+        rank=(
+            all(one.aside for one in found),
+            state,
+            costly,
+            remedy.beside_only,
+            prospect,
+            -len(violated),
+            EFFORTS.index(remedy.effort),
+        ),
     )
 
 

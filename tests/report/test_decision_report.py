@@ -134,6 +134,7 @@ WHOLE: dict[str, Callable[[], Case]] = {
 FIRST: dict[str, Callable[[], Case]] = {
     "text-counted": lambda: held("fail"),
     "text-and-model": lambda: held("fail", leak=0.6),
+    "text-aside": lambda: held(leak=0.6),
     "sheet": lambda: audited(audit=SHEET),
     "absent-passed": lambda: with_absent(examples.passed()[0]),
     "absent-violated": lambda: with_absent(examples.violated()[0]),
