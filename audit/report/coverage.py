@@ -290,6 +290,9 @@ def _describe_completed(
     record: AuditRecord, verdict: Verdict, evidence: Evidence, result: Result, title: str
 ) -> Examined:
     estimates = {item.name for item in result.measurements if isinstance(item, Estimate)}
+    if evidence.metrics:
+        # Limits on the attack's other metrics may have come out otherwise.
+        title = ", ".join([title, *(f"“{text_of(result.attack).label(one)}”" for one in evidence.metrics)])
     if not (estimates & {*evidence.metrics} if evidence.metrics else estimates):
         return Examined(result.attack, title, "not tested", "the attack ran and could not measure this")
     notes = [amount_tried(record, result)]
