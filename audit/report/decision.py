@@ -14,7 +14,7 @@ from audit.report import numbers
 from audit.report.answer import LABELS, deciding_outcome, explanation, headline
 from audit.report.leaks import findings_outside
 from audit.report.residual import unexamined
-from audit.report.tables import OUTCOME_LABELS, DecisionRow, decision_row
+from audit.report.tables import RAN_LABELS, DecisionRow, decision_row
 
 WORST_FIRST: tuple[Outcome, ...] = ("violated", "waived", "undecided", "passed", "not run", "inapplicable")
 LEAK_ORDER = ("violated", "waived", "undecided", "", "passed", "not run", "inapplicable")
@@ -149,7 +149,7 @@ def _question(record: AuditRecord, verdict: Verdict, result: Result) -> Question
         attack=result.attack,
         question=text.short_question or text.title or result.attack,
         outcome=outcome,
-        word=OUTCOME_LABELS.get(outcome, LABELS["notes"]["no limit"]),
+        word=RAN_LABELS[outcome],
         trained=trained,
         unseen=unseen,
         reached="" if deciding is None else _reached(deciding),
@@ -229,7 +229,9 @@ def _consequences(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
             continue
         documents = next((one for one in result.histograms if one.name == RETURNED), None)
         if documents is not None and {"member", "held-out"} <= {*documents.counts}:
-            yield CONSEQUENCES[RETURNED].format(**_documents(documents))
+            told = _documents(documents)
+            parts = [RETURNED, "unseen"] if told["of_heldout"] else [RETURNED]
+            yield " ".join(CONSEQUENCES[part] for part in parts).format(**told)
             continue
         counted = _counted(result, _deciding(result, verdict))
         counts = [numbers.exact_count(one) for one in counted]

@@ -114,6 +114,7 @@ def report_context(
             "limits": tables.limit_tables(titled, {view.result.attack for view in views}),
             "rows": rows,
             "outcome_labels": tables.OUTCOME_LABELS,
+            "ran_labels": tables.RAN_LABELS,
             "outcomes": {name: outcome_of(name, verdict.decisions) for name in texts},
             "changes": changes,
             "found": [*findings(record, verdict)] if undecided else [],

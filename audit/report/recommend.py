@@ -13,7 +13,7 @@ from audit.attacks import text_of
 from audit.measurements import Estimate
 from audit.policy.limits import CANARIES, EPSILON
 from audit.policy.reading import shipped_policies
-from audit.policy.reasons import ALL
+from audit.policy.reasons import ALL, NO_HELDOUT
 from audit.record import AuditRecord
 from audit.report import numbers
 from audit.report.answer import LABELS, UTILITY, decides_most, deciding_outcome
@@ -104,7 +104,7 @@ def state_of(decision: Decision) -> FindingState | None:
         case "violated" | "waived":
             return decision.outcome
         case "undecided":
-            return decision.cause
+            return "one-sided" if decision.remedy == NO_HELDOUT else decision.cause
     return None
 
 

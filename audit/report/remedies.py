@@ -26,10 +26,11 @@ T = TypeVar("T")
 _Undecided = Literal[
     "alarm", "unmeasured", "useless", "confounded", "weak", "weakened", "uncovered", "unresolved", "gap", "wide"
 ]
-FindingState = Literal["violated", _Undecided, "clean", "unchecked", "waived", "outside"]
+FindingState = Literal["violated", "one-sided", _Undecided, "clean", "unchecked", "waived", "outside"]
 """What became of a limit, more finely than its outcome; the first is answered first.
 
     violated    the leak is confirmed over the limit
+    one-sided   undecided, because the data set holds no unseen documents
     clean       the audit as a whole passed, and nobody had to waive anything
     unchecked   no limit of the policy applies to this model
     waived      somebody took responsibility

@@ -13,6 +13,8 @@ from audit.report.answer import LABELS
 from audit.report.templates import ResultIndex
 
 OUTCOME_LABELS = LABELS["outcomes"]
+RAN_LABELS = {**OUTCOME_LABELS, **LABELS["ran"]}
+"""What became of the limits of an attack that ran to its end; empty: it has none."""
 """What a decision on one limit is called; the order is the one in which page one shows them."""
 NULL_LABELS = LABELS["nulls"]
 CONFIRMED = "the leak above the limit is confirmed"

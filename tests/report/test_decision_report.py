@@ -12,7 +12,7 @@ from example_records import Case, gone
 from shown_pages import HOSTILE, Seen, check_text, decision, page_one
 
 from audit.cards import AuditSheet, Bounds
-from audit.measurements import Count, Coverage, Estimate
+from audit.measurements import Count, Coverage, Estimate, Histogram, Unresolved
 from audit.policy import Limit, Policy
 from audit.record import AuditRecord, Result
 from audit.report import figures
@@ -86,6 +86,21 @@ def strong_enough() -> Case:
     )
 
 
+def one_sided() -> Case:
+    """Training documents alone: a limit is undecided, another one, which the policy does without, has no number."""
+    metrics = {"reconstruction": "excess_pr.unique", "attribute_inference": "excess.unique"}
+    limits = tuple(
+        Limit(name, metric, "why", max=0.1, required=name == "reconstruction") for name, metric in metrics.items()
+    )
+    restored, picked = (Unresolved(metric, "fewer than two unseen documents", 0, 72) for metric in metrics.values())
+    returned = Histogram("returned", "values of a document", (0.0, 1.0, 2.0), {"member": (52, 88), "held-out": (0, 0)})
+    found = Result("reconstruction", measurements=(restored,), histograms=(returned,))
+    chosen = Result("attribute_inference", measurements=(examples.share("chosen.member.unique", 104, 104), picked))
+    record = examples.record(found, chosen, battery=tuple(metrics))
+    alone = dataclasses.replace(record.corpus, documents={"member": 140})
+    return examples.judged(dataclasses.replace(record, corpus=alone), Policy(1, "p", limits))
+
+
 def audited(**more: object) -> Case:
     return examples.judged(dataclasses.replace(examples.violated()[0], **more))  # type: ignore[arg-type]
 
@@ -130,6 +145,7 @@ WHOLE: dict[str, Callable[[], Case]] = {
         examples.record(examples.reconstruction(0.6), battery=("reconstruction", "canaries")), NO_CANARIES
     ),
     "unmeasured-first": unmeasured_first,
+    "one-sided": one_sided,
 }
 FIRST: dict[str, Callable[[], Case]] = {
     "text-counted": lambda: held("fail"),
