@@ -3,6 +3,7 @@
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from audit.attacks import TEXTS, text_of
@@ -102,7 +103,7 @@ def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
     for result in record.completed.values():
         causes = {decision.cause for decision in undecided if decision.limit.attack == result.attack}
         if causes:
-            measured = plainest(result)
+            measured = plainest(result, verdict)
             few = "; too few to say more" if causes <= {"wide", "unresolved"} else ""
             if measured is None:
                 yield f"{result.attack}: nothing could be measured{few}"
@@ -111,11 +112,26 @@ def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
                 yield f"{result.attack}: {finding_sentence(result.attack, measured)}{beside}{few}"
 
 
-def plainest(result: Result) -> Estimate | None:
-    """Return the number that says most plainly what an attack found: a share, else what sums the attack up."""
+def deciding_numbers(verdict: Verdict | None) -> dict[tuple[str, str], Estimate]:
+    """Return by attack and metric the number that decides a limit, under the metric's name, whatever its method."""
+    return {
+        (one.limit.attack, one.limit.metric): replace(one.measured, name=one.limit.metric)
+        for one in (verdict.decisions if verdict is not None else ())
+        if one.measured is not None
+    }
+
+
+def plainest(result: Result, verdict: Verdict | None = None) -> Estimate | None:
+    """Return the number that says most plainly what an attack found: a share, else what sums the attack up.
+
+    A number that a limit of the verdict is about is that of the method that decides.
+    """
     text = TEXTS.get(result.attack)
     named = () if text is None else (text.found, *text.trend.summary.values())
     estimates = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
+    estimates |= {
+        metric: item for (attack, metric), item in deciding_numbers(verdict).items() if attack == result.attack
+    }
     wanted = [estimates[name] for name in (*named, *text_of(result.attack).names) if name in estimates]
     return wanted[0] if wanted else None
 

@@ -9,7 +9,7 @@ from audit.measurements import Estimate, Unresolved
 from audit.policy import EXIT_CODES, Decision, Limit, Overall, Verdict
 from audit.record import AuditRecord
 from audit.report import numbers
-from audit.report.answer import LABELS
+from audit.report.answer import LABELS, deciding_numbers
 
 AXIS_WORDS = LABELS["axes"]
 """The word before a position on an axis; that of an axis that is not here is its own name."""
@@ -44,9 +44,12 @@ class Stop:
     verdict: Verdict
 
     def measured(self, attack: str, name: str) -> Estimate | Unresolved | None:
-        """Return a measurement of an attack; None when the record lacks it."""
+        """Return a measurement of an attack, by the method that decides its limit; None when the record lacks it."""
         result = self.record.completed.get(attack)
-        return None if result is None else next((item for item in result.measurements if item.name == name), None)
+        if result is None:
+            return None
+        plain = next((item for item in result.measurements if item.name == name), None)
+        return deciding_numbers(self.verdict).get((attack, name), plain)
 
     def useful(self, name: str) -> Estimate | Unresolved | None:
         """Return a measurement of the model's usefulness."""

@@ -29,7 +29,7 @@ def dpia(record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Seq
         record,
         verdict,
         policy=policy,
-        found=list(_findings_by_attack(record)),
+        found=list(_findings_by_attack(record, verdict)),
         legal=legal_view(record, verdict),
         residual=residual_risk(record, verdict, policy),
         recommendations=recommend(record, verdict, comparisons),
@@ -61,9 +61,9 @@ def _render(template: str, record: AuditRecord, verdict: Verdict, **values: obje
     return name_documents(record, text)
 
 
-def _findings_by_attack(record: AuditRecord) -> Iterator[str]:
+def _findings_by_attack(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
     """Yield a line for each attack that ran: its plainest number, with count and interval."""
     for result in record.completed.values():
-        title, measured = text_of(result.attack).title or result.attack, plainest(result)
+        title, measured = text_of(result.attack).title or result.attack, plainest(result, verdict)
         said = "nothing could be measured" if measured is None else finding_sentence(result.attack, measured)
         yield f"{title}. {said}{'; no limit can be met on it' if result.confounded else ''}"

@@ -83,14 +83,15 @@ def ends(estimate: Estimate, form: Form, digits: int = 2) -> tuple[str, str]:
     """Write both ends of the interval, each no finer than the finer one of the value and the other end.
 
     No end that differs from a value that is printed exactly is printed like it. Ends of an area have two decimals at
-    least and are rounded outwards: there the last digit is the difference between telling surely and telling well.
+    least, as a share none, and are rounded outwards: there the last digit is the difference between telling surely and
+    telling well.
     Ends of shares and differences are cut at what is possible: a method may give more than 100 points.
     """
     if form in ("share", "points"):
         estimate = replace(estimate, low=max(-1.0, estimate.low), high=min(1.0, estimate.high))
     low, value, high = (_decimals_in_form(item, form, digits) for item in (estimate.low, estimate.value, estimate.high))
-    outwards = form == "number" and estimate.is_area
-    least = AREA_DECIMALS if outwards else 0
+    outwards = estimate.is_area
+    least = AREA_DECIMALS if outwards and form == "number" else 0
     decimals = (max(least, min(low, max(value, high))), max(least, min(high, max(value, low))))
     first, last = (ROUND_FLOOR, ROUND_CEILING) if outwards else ("", "")
     return (
@@ -104,8 +105,10 @@ def _format_end(end: float, value: float, form: Form, decimals: int, rounding: s
     # Between a rounded value and its own digits an end would seem to lie on the other side.
     exact_value = math.isclose(round(scale * value, decimals), scale * value, abs_tol=1e-9)
     for count in range(decimals, decimals + 4):
-        rounded = float(Decimal(repr(end)).quantize(Decimal(1).scaleb(-count), rounding)) if rounding else end
-        text = _format_fixed(scale * rounded, count)
+        shown = scale * end
+        if rounding:
+            shown = float((Decimal(repr(end)) * int(scale)).quantize(Decimal(1).scaleb(-count), rounding))
+        text = _format_fixed(shown, count)
         if end == value or not exact_value or text != _format_fixed(scale * value, count):
             break
     return text

@@ -17,7 +17,9 @@ from audit.policy import Limit, Policy
 from audit.record import AuditRecord, Result
 from audit.report import figures
 from audit.report.changes import compare
+from audit.report.checkpoints import Stop
 from audit.report.files import pdf
+from audit.report.markdown import dpia
 
 SMALLEST = 9.0
 FULL = 0.3
@@ -78,14 +80,6 @@ def decided_pass() -> Case:
     return examples.judged(examples.record(both, battery=("membership",)), Policy(1, "one", limits))
 
 
-def strong_enough() -> Case:
-    """An undecided limit for which the attacker is strong enough."""
-    record, _, policy = examples.wide()
-    return examples.judged(
-        record, dataclasses.replace(policy, limits=(dataclasses.replace(policy.limits[0], min_power=0.5),))
-    )
-
-
 def one_sided() -> Case:
     """Training documents alone: a limit is undecided, another one, which the policy does without, has no number."""
     metrics = {"reconstruction": "excess_pr.unique", "attribute_inference": "excess.unique"}
@@ -140,7 +134,6 @@ WHOLE: dict[str, Callable[[], Case]] = {
     "gaps": gaps,
     "many": many,
     "same-method": lambda: one("excess_pr.unique", *LOWEST),
-    "strong-enough": strong_enough,
     "no-canaries": lambda: with_absent(
         examples.record(examples.reconstruction(0.6), battery=("reconstruction", "canaries")), NO_CANARIES
     ),
@@ -201,12 +194,16 @@ def test_what_changed_since_the_last_audit_is_told_limit_by_limit():
     assert re.search(r"limits met\. This audit: limits exceeded\. .* Met .{0,40} Exceeded", page)
 
 
-def test_page_one_tells_the_number_that_decides_alone():
+def test_the_number_that_decides_stands_alone_under_the_name_of_its_limit():
     case = one("excess_pr.unique")
     assert case[1].decisions[0].measured is not None
     assert case[1].decisions[0].measured.name == "excess_pr.unique.lowest_loss"
     assert "70 points (66–74); limit 65 points" in page_one(case)
     assert "60 points" not in page_one(case)
+    followed = Stop(1.0, "", *case[:2]).measured("reconstruction", "excess_pr.unique")
+    assert (followed.name, followed.value) == ("excess_pr.unique", 0.7)
+    told = [line for line in dpia(*decided_pass()).splitlines() if "unseen documents (AUC)" in line]
+    assert [line for line in told if "0.56" not in line] == []
 
 
 def test_what_the_owner_states_is_quoted_and_escaped_and_no_title():

@@ -58,9 +58,10 @@ def test_the_ends_of_an_area_have_two_decimals_and_are_rounded_outwards() -> Non
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
 def test_no_interval_of_an_area_looks_narrower_than_it_is(one: float, two: float, three: float) -> None:
     low, value, high = sorted((one, two, three))
-    ends = [float(text.removeprefix("under\u00a0")) for text in numbers.ends(area(value, low, high), "number")]
-    assert ends[0] <= max(low, numbers.SMALLEST)
-    assert ends[1] >= high
+    for form, whole in (("number", 1), ("share", 100)):
+        ends = [float(text.removeprefix("under\u00a0")) for text in numbers.ends(area(value, low, high), form)]
+        assert ends[0] <= max(whole * low, numbers.SMALLEST)
+        assert ends[1] >= whole * high
 
 
 def test_an_end_is_not_printed_like_the_estimate_from_which_it_differs() -> None:

@@ -119,7 +119,9 @@ def show_sweep(
         answer: the checkpoint to take, in sentences.
         files: what there is to read.
     """
-    found = [_estimates_by_name(record) for _, _, record, _ in rows]
+    from audit.report.answer import deciding_numbers
+
+    found = [{**_estimates_by_name(record), **deciding_numbers(verdict)} for _, _, record, verdict in rows]
     columns = {heading: key for heading, key in columns.items() if any(key in estimates for estimates in found)}
     make_console().print()
     print_line(answer, "bold")
