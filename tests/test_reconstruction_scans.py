@@ -55,12 +55,19 @@ def scan(place, out, *more, model="vt5"):
     return record, result
 
 
-def opened(place, out, *, defense=None, **given):
+def opened(place, out, *, model="vt5", defense=None, **given):
     references = {name: [path] for name, path in given.items()}
     options = ScanOptions(
-        place / "vt5", place / "data", out, "quick", ("reconstruction",), references=references, defense=defense
+        place / model, place / "data", out, "quick", ("reconstruction",), references=references, defense=defense
     )
     return open_scan(options)
+
+
+def outcomes_of(found, n_trials):
+    """What comes of the first so many trials of a scan with one attempt a field."""
+    attack = replace(found.attacks[0], n_candidates=6, n_attempts=1)
+    case = Case(found.target, found.corpus, found.references_behind_defense(fill_references(found, SILENT)))
+    return [*dict(drive(execution.AttackWork(attack, case, 0), attack.trials(case)[:n_trials], n_trials)).values()]
 
 
 def test_a_scan_of_a_vt5_with_a_t5_completes_the_reconstruction(place, tmp_path):
@@ -107,16 +114,7 @@ def test_workers_elsewhere_open_the_same_public_model(place, tmp_path):
 def test_a_udop_takes_the_same_public_model(place, tmp_path):
     shutil.copytree(place / "data", tmp_path / "data")
     make_udop(tmp_path / "udop")
-    references = {"auxiliary": [place / "t5"]}
-    options = ScanOptions(
-        tmp_path / "udop", tmp_path / "data", tmp_path / "out", "quick", ("reconstruction",), references=references
-    )
-    found = open_scan(options)
-    (attack,) = found.attacks
-    attack = replace(attack, n_candidates=6, n_attempts=1)
-    case = Case(found.target, found.corpus, found.references_behind_defense(fill_references(found, SILENT)))
-    trials, work = attack.trials(case), execution.AttackWork(attack, case, 0)
-    (outcome,) = dict(drive(work, trials[:1], 1)).values()
+    (outcome,) = outcomes_of(opened(tmp_path, tmp_path / "out", model="udop", auxiliary=place / "t5"), 1)
     assert len(outcome["attack"][0]["tokens"]) == len(outcome["truth"])
 
 
@@ -130,19 +128,10 @@ def test_a_masked_language_model_with_the_targets_vocabulary_proposes_too(place,
     made = corpus(tmp_path / "data", members=2, heldout=2)
     # Vendors have letters alone, whose every piece the tiny vocabulary has.
     write(tmp_path / "data", made.manifest, [with_one_field(document, "VENDOR") for document in made.documents])
-    references = {"auxiliary": [tiny.checkpoint(tmp_path / "bert", "bert")]}
-    options = ScanOptions(
-        tmp_path / "vt5", tmp_path / "data", tmp_path / "out", "quick", ("reconstruction",), references=references
-    )
-    found = open_scan(options)
-    (attack,) = found.attacks
-    attack = replace(attack, n_candidates=6, n_attempts=1)
-    case = Case(found.target, found.corpus, found.references_behind_defense(fill_references(found, SILENT)))
-    trials = attack.trials(case)
-    outcomes = dict(drive(execution.AttackWork(attack, case, 0), trials, 4))
+    outcomes = outcomes_of(opened(tmp_path, tmp_path / "out", auxiliary=tiny.checkpoint(tmp_path / "bert", "bert")), 5)
     assert len(outcomes) == 4
     special = {words.mask_token_id, words.unk_token_id, words.cls_token_id, words.sep_token_id, words.pad_token_id}
-    for outcome in outcomes.values():
+    for outcome in outcomes:
         for player in ("attack", "baseline"):
             assert not special & {*outcome[player][0]["tokens"]}
         assert not outcome["unusable"]

@@ -172,13 +172,8 @@ def test_any_accepted_answer_counts_and_all_are_removed():
 
 def test_unique_answers_and_kinds_of_information_are_told_apart():
     corpus = answering.corpus(40, 40, keys=("total", "seller", "place"))
-    shared = corpus.document("d0").questions[1]
     for index in range(1, 10):  # the same seller on ten pages
-        document = corpus.document(f"d{index}")
-        own = document.questions[1].answers[0]
-        words = [shared.answers[0] if word.text == own else word.text for word in document.words]
-        questions = (document.questions[0], shared, document.questions[2])
-        corpus = answering.changed(corpus, document.id, words=answering.placed(words), questions=questions)
+        corpus = answering.answered(corpus, f"d{index}", corpus.document("d0").questions[1].answers[0], 1)
     memory = {key: text for key, text in memory_of(corpus.of("member")).items() if key[1] == question("seller")}
     found = Found(EXACT, case(Answering(memory), corpus))
     assert (found.value("net"), found.value("net.repeated")) == (pytest.approx(40 / 120), 1)
@@ -191,10 +186,7 @@ def test_unique_answers_and_kinds_of_information_are_told_apart():
 def test_answers_that_cannot_be_removed_are_counted_apart_and_not_asked():
     corpus = answering.corpus(20, 20)
     absent = replace(corpus.document("d0").questions[0], answers=("qqqqwwwwzzzz",))
-    yes = replace(corpus.document("d1").questions[0], answers=("yes",))
-    words = answering.placed(["page", "TOTAL:", "yes"])
-    corpus = answering.changed(corpus, "d0", questions=(absent,))
-    corpus = answering.changed(corpus, "d1", questions=(yes,), words=words)
+    corpus = answering.changed(answering.answered(corpus, "d1", "yes"), "d0", questions=(absent,))
     no_answer = Question("empty", "What is it?", ())
     corpus = answering.changed(corpus, "d2", questions=(*corpus.document("d2").questions, no_answer))
     memory = memory_of(corpus.of("member")[:1] + corpus.of("member")[1:2] + corpus.of("member")[5:10])
@@ -307,10 +299,7 @@ def test_memory_of_question_and_page_shows_where_both_are_as_they_were():
 
 
 def test_the_owners_paraphrases_come_before_templates():
-    corpus = answering.corpus(10, 10)
-    for document in corpus.documents:
-        asked = replace(document.questions[0], paraphrases=("How much is to pay?", "what is the TOTAL ?"))
-        corpus = answering.changed(corpus, document.id, questions=(asked,))
+    corpus = answering.paraphrased(answering.corpus(10, 10), "How much is to pay?", "what is the TOTAL ?")
     memory = memory_of(corpus.of("member"))
     target = Answering({(name, "How much is to pay?"): text for (name, _), text in memory.items()})
     found = Found(Memorisation(contexts=("exact", "paraphrased")), case(target, corpus))

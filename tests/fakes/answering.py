@@ -54,6 +54,21 @@ def changed(whole: Corpus, document_id: str, **changes) -> Corpus:
     return replace(whole, documents=tuple(documents))
 
 
+def answered(whole: Corpus, document_id: str, text: str, row: int = 0) -> Corpus:
+    """The corpus with another answer to one question of a document, on its page too."""
+    document = whole.document(document_id)
+    own, questions = document.questions[row].answers[0], [*document.questions]
+    questions[row] = replace(questions[row], answers=(text,))
+    words = placed([text if word.text == own else word.text for word in document.words])
+    return changed(whole, document_id, words=words, questions=tuple(questions))
+
+
+def paraphrased(whole: Corpus, *words: str) -> Corpus:
+    """The corpus with these other words for the first question of every document, and no others."""
+    asked = ((one, replace(one.questions[0], paraphrases=words)) for one in whole.documents)
+    return replace(whole, documents=tuple(replace(one, questions=(question,)) for one, question in asked))
+
+
 def memory_of(documents: Sequence[Document]) -> dict[tuple[str, str], str]:
     """All that there is to know of these pages: the first answer by the page's name and the question."""
     return {

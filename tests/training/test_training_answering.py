@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import asked_pages
 import pytest
 import torch
 from answering_checkpoints import make_chat, make_pix2struct, make_vit_decoder
@@ -19,16 +18,6 @@ from audit.targets.answering.reader import Sample
 from audit.targets.interface import Answer, AnswerLoss
 
 RECIPE = AnsweringRecipe(epochs=3, learning_rate=1e-2, batch_size=4)
-
-
-@pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    return asked_pages.donut(tmp_path_factory.mktemp("start") / "donut")
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    return asked_pages.corpus(tmp_path_factory.mktemp("pages") / "data")
 
 
 def weights(target):

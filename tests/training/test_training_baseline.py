@@ -26,16 +26,6 @@ from audit.targets.interface import Answer
 RECIPE = AnsweringRecipe(epochs=2, learning_rate=1e-2, batch_size=4)
 
 
-@pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    return asked_pages.donut(tmp_path_factory.mktemp("start") / "donut")
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    return asked_pages.corpus(tmp_path_factory.mktemp("pages") / "data")
-
-
 @pytest.fixture
 def taught(monkeypatch):
     """What each training is given; nothing is trained."""

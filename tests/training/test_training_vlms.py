@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import asked_pages
 import pytest
 import torch
 from vlm_zoo import ZOO
@@ -12,11 +11,6 @@ from audit.references.retrain import Retraining, recipe_for, retrain
 from audit.references.trainer import samples_of
 from audit.targets.answering.loading import load_answering
 from audit.targets.interface import AnswerLoss
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    return asked_pages.corpus(tmp_path_factory.mktemp("pages") / "data")
 
 
 @pytest.mark.parametrize("family", ["idefics3", "qwen2_5_vl", "paligemma", "florence2"])
