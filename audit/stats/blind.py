@@ -254,5 +254,4 @@ def _power(permuted: Floats, members: int, others: int) -> float:
     allowed = int(SIGNIFICANT * (1 + len(permuted)) + 1e-9)
     if not allowed:
         return 0.0
-    threshold = np.sort(permuted)[-allowed]
-    return float(norm.sf(threshold, ADVERSARY, auc_error(ADVERSARY, members, others)))
+    return float(norm.sf(np.sort(permuted)[-allowed], ADVERSARY, auc_error(ADVERSARY, members, others)))

@@ -63,9 +63,12 @@ def join_groups(groups: Iterable[Collection[str]]) -> tuple[tuple[str, ...], ...
     """Unite groups that share a member, directly or through others; members and groups are sorted."""
     owner: dict[str, set[str]] = {}
     for group in groups:
-        whole = set(group).union(*(owner[name] for name in group if name in owner))
-        owner.update(dict.fromkeys(whole, whole))
-    return tuple(sorted({tuple(sorted(whole)) for whole in owner.values()}))
+        joined = {id(owner[name]): owner[name] for name in group if name in owner}.values()
+        whole = max(joined, key=len, default=set[str]())
+        added = set(group).union(*(one for one in joined if one is not whole)) - whole
+        whole |= added
+        owner.update(dict.fromkeys(added, whole))
+    return tuple(sorted(tuple(sorted(whole)) for whole in {id(whole): whole for whole in owner.values()}.values()))
 
 
 LEVEL = 0.95

@@ -187,10 +187,7 @@ def ratio_difference(
 
     p = _exchange(change(np.zeros(len(names), bool)), change, len(names), rng)
     if interval is None:
-        if both is None:
-            return None
-        joined = joined_difference(*both)
-        return replace(joined, p=p, paired=True)
+        return None if both is None else replace(joined_difference(*both), p=p, paired=True)
     return Difference(interval, p, True)
 
 

@@ -201,8 +201,7 @@ def _ranked(members: npt.ArrayLike, others: npt.ArrayLike) -> tuple[int, int, in
     inside, outside = check_scores(members, others)
     if outside.size < FEWEST_OTHERS:
         raise ValueError(f"give at least {FEWEST_OTHERS} scores of the other side")
-    threshold = np.sort(outside)[-1 - ALLOWED]
-    return inside.size, outside.size, int((inside > threshold).sum())
+    return inside.size, outside.size, int((inside > np.sort(outside)[-1 - ALLOWED]).sum())
 
 
 @lru_cache(maxsize=8)  # for the methods and kinds of a scan

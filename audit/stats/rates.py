@@ -40,8 +40,7 @@ def mean(values: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generato
         ValueError: no values, shapes that differ, or values outside [0, 1].
     """
     rows, labels = _check_rows(values, clusters)
-    interval = _resample([(rows, labels)], rng, (0.0, 1.0))
-    return interval or _as_hits(rows, labels, " (all agree)")
+    return _resample([(rows, labels)], rng, (0.0, 1.0)) or _as_hits(rows, labels, " (all agree)")
 
 
 def rate(shares: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generator) -> Interval:

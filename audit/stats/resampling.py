@@ -262,8 +262,7 @@ def _bca_bounds(
         scale = 1 - acceleration * (bias + z)
         # Past its pole (scale <= 0) the correction would turn round: its limit before the pole is kept.
         safe = np.where(scale > 0, scale, 1.0)
-        levels = np.where(scale > 0, ndtr(bias + (bias + z) / safe), bias + z > 0)
-        return np.asarray(levels, dtype=np.float64)
+        return np.asarray(np.where(scale > 0, ndtr(bias + (bias + z) / safe), bias + z > 0), dtype=np.float64)
 
     ranks = np.floor(adjusted(ndtri(TAILS)) * (n + 1)).astype(int)
     ranks_above = np.floor((1 - adjusted(-ndtri(TAILS))) * (n + 1)).astype(int)
@@ -271,8 +270,7 @@ def _bca_bounds(
     upper = replicates[np.clip(n - ranks_above, 0, n - 1)]
     unsure = (TAILS < EXTREME_ALPHA) | (np.minimum(ranks, ranks_above) < MIN_REPLICATES_BEYOND)
     lower = np.where(unsure, np.minimum(lower, t_bounds[0]), lower)
-    upper = np.where(unsure, np.maximum(upper, t_bounds[1]), upper)
-    return lower, upper
+    return lower, np.where(unsure, np.maximum(upper, t_bounds[1]), upper)
 
 
 def group_jackknife(value: float, without: npt.ArrayLike, sizes: npt.ArrayLike, *, n: int) -> Interval:

@@ -283,8 +283,7 @@ def low_advantage(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> LowAdvan
     fpr = lowest_resolved(outside.size)
     if fpr is None:
         return None
-    tpr = calibrated_tpr(inside, np.sort(outside), fpr)
-    return LowAdvantage(fpr, tpr.transform(lambda share: share - fpr))
+    return LowAdvantage(fpr, calibrated_tpr(inside, np.sort(outside), fpr).transform(lambda share: share - fpr))
 
 
 def balanced_accuracy(members: npt.ArrayLike, others: npt.ArrayLike, rng: np.random.Generator) -> Interval:

@@ -165,12 +165,10 @@ class MembershipInference(Attack):
 
 def _perhaps_scored(corpus: Corpus) -> list[Document]:
     """List the compared documents that a model may be able to score: where questions are asked, one needs an answer."""
-    answering = corpus.manifest.task.asks
-    return [
-        document
-        for document in documents.select_compared(corpus)
-        if not answering or any(question.answers for question in document.questions)
-    ]
+    compared = documents.select_compared(corpus)
+    if not corpus.manifest.task.asks:
+        return [*compared]
+    return [document for document in compared if any(question.answers for question in document.questions)]
 
 
 def check_scores(

@@ -76,7 +76,7 @@ def select_compared(corpus: Corpus) -> tuple[Document, ...]:
     which provider has many was not, and a provider with more members than held-out documents would make its looks and
     its low loss a sign of membership. Documents that hold a canary are left out, and those whose pages these are.
     """
-    documents = _without_canaries(corpus)
+    documents = without_canaries(corpus, corpus.of(*AUDITED))
     if corpus.manifest.membership.assigned != "by-provider":
         return documents
     owned: dict[str, dict[Split, list[Document]]] = defaultdict(lambda: defaultdict(list))
@@ -90,9 +90,10 @@ def select_compared(corpus: Corpus) -> tuple[Document, ...]:
     return tuple(document for document in documents if document.id in chosen)
 
 
-def _without_canaries(corpus: Corpus) -> tuple[Document, ...]:
+def without_canaries(corpus: Corpus, documents: Sequence[Document]) -> tuple[Document, ...]:
+    """Keep the documents that hold no canary, and whose pages carry none."""
     planted = planted_ids(corpus) | carrier_ids(corpus)
-    return tuple(document for document in corpus.of(*AUDITED) if document.id not in planted)
+    return tuple(document for document in documents if document.id not in planted)
 
 
 def select_forgotten(whole: Corpus, path: Path) -> tuple[Corpus, frozenset[str], tuple[str, ...]]:
@@ -144,9 +145,9 @@ def count_left_out(case: Case) -> Counter[str | None]:
     """Count member and held-out documents that are left out, by reason (one of `REASONS`); under None those tried."""
     together = select_compared(case.corpus)
     found = Counter(left_out(case, document) for document in together)
-    ordinary = len(_without_canaries(case.corpus))
-    found[NOT_COMPARED] = ordinary - len(together)
-    found[PLANTED] = len(case.corpus.of(*AUDITED)) - ordinary
+    audited = case.corpus.of(*AUDITED)
+    ordinary = len(without_canaries(case.corpus, audited))
+    found[NOT_COMPARED], found[PLANTED] = ordinary - len(together), len(audited) - ordinary
     return +found
 
 

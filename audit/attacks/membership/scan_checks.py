@@ -14,10 +14,9 @@ import numpy as np
 from audit.arrays import Floats
 from audit.attacks import blind_baseline
 from audit.attacks.interface import loss_kind
-from audit.attacks.membership.documents import first_by_name, left_out, query_document, reference_of
+from audit.attacks.membership.documents import first_by_name, left_out, query_document, reference_of, without_canaries
 from audit.attacks.text import SENTENCES
 from audit.case import Case
-from audit.corpus.canaries.schema import carrier_ids, planted_ids
 from audit.corpus.documents import Corpus, Document, Membership, Word
 from audit.corpus.folding import fold
 from audit.engine.driver import drive
@@ -120,8 +119,7 @@ def check_scan(case: Case, width: int, progress: Progress) -> ScanChecks:
 
 def _choose_documents(case: Case, documents: Sequence[Document], count: int) -> list[Document]:
     """Choose at most `count` documents by their ids alone, without canaries and those that give no loss."""
-    planted = planted_ids(case.corpus) | carrier_ids(case.corpus)
-    ordinary = [document for document in documents if document.id not in planted]
+    ordinary = without_canaries(case.corpus, documents)
     chosen = first_by_name(ordinary, count)
     return [document for document in ordinary if document.id in chosen and left_out(case, document) is None]
 

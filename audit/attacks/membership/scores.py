@@ -175,15 +175,16 @@ def _score_by_losses(outcomes: Sequence[Json], uncalibrated: str) -> dict[str, S
 def _likelihood_ratios(case: Case, rows: Sequence[tuple[Trial, Json]]) -> Score:
     """Score by LiRA, online where every document has models trained on it, else offline."""
     logits, trained = _by_split_models(case, rows)
-    usable = _complete_rows(logits)
+    usable = np.isfinite(logits).all(axis=1)
     if not usable.any():
         return _SPLITS
     inside, outside = sides(logits[usable], trained[usable])
     if outside is None:
         return "a document is missing in all split models but one"
     observed = _column_of([outcome["target"] for _, outcome in rows], "logit")[usable]
-    scores = lira_offline(observed, outside) if inside is None else lira_online(observed, inside, outside)
-    return _place_scores(scores, usable, _SPLITS)
+    column = np.full(len(rows), np.nan)
+    column[usable] = lira_offline(observed, outside) if inside is None else lira_online(observed, inside, outside)
+    return _column_or_reason(column, _SPLITS)
 
 
 def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]]) -> tuple[Floats, Bools]:
@@ -196,11 +197,6 @@ def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]]) -> tuple[Fl
     return values, np.array([[trial.unit in split.members for split in models] for trial, _ in rows], bool)
 
 
-def _complete_rows(rows: Floats) -> Bools:
-    """Mark the rows in which no number is missing: shape (n_rows,)."""
-    return np.asarray(np.isfinite(rows).all(axis=1), bool)
-
-
 def _column_of(measured: Sequence[Json], key: str) -> Floats:
     return np.array([np.nan if one is None or one[key] is None else one[key] for one in measured], np.float64)
 
@@ -208,13 +204,6 @@ def _column_of(measured: Sequence[Json], key: str) -> Floats:
 def _column_or_reason(column: Floats, reason: str) -> Score:
     """Return the column, or the reason where no document has a score."""
     return column if np.isfinite(column).any() else reason
-
-
-def _place_scores(values: Floats, known: Bools, reason: str) -> Score:
-    """Place `values` where `known` holds, NaN elsewhere."""
-    column = np.full(len(known), np.nan)
-    column[known] = values
-    return _column_or_reason(column, reason)
 
 
 def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) -> Result:

@@ -9,7 +9,7 @@ show. On pages the numbers of the layout stand beside it (methods.md#redaction-c
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +22,7 @@ from audit.attacks.interface import AUDITED
 from audit.corpus.documents import CATEGORIES, Corpus, Document, Mask
 from audit.corpus.folding import fold
 from audit.corpus.redaction import LINE_END, STAR, RedactedSpan, fits, redacted_spans
+from audit.stats.intervals import join_groups
 
 EXCESS = ("target_gain", "target_gain.uncommon")
 GAINS = (*EXCESS, *(f"target_gain.{split}" for split in AUDITED))
@@ -120,23 +121,13 @@ def documents_of(corpus: Corpus, spans: Sequence[RedactedSpan]) -> Ints:
 
 def groups_of(documents: Sequence[Document]) -> Ints:
     """Number each document, the same for those that share a provider or are equal texts: (n_documents,)."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    keys: dict[tuple[str, str], int] = {}
-    links: list[tuple[int, int]] = []
-    for number, document in enumerate(documents):
-        own = [("text", fold(" ".join(word.text for word in document.words)))]
+    texts, providers = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for document in documents:
+        texts[fold(" ".join(word.text for word in document.words))].append(document.id)
         if document.provider is not None:
-            own.append(("provider", fold(document.provider)))
-        links += [(number, len(documents) + keys.setdefault(key, len(keys))) for key in own]
-    if not links:
-        return np.empty(0, np.int64)
-    size = len(documents) + len(keys)
-    rows, columns = np.array(links).T
-    graph = csr_array((np.ones(len(links)), (rows, columns)), shape=(size, size))
-    _, found = connected_components(graph, directed=False)
-    return np.asarray(found[: len(documents)], np.int64)
+            providers[fold(document.provider)].append(document.id)
+    first = {name: group[0] for group in join_groups([*texts.values(), *providers.values()]) for name in group}
+    return np.unique([first[document.id] for document in documents], return_inverse=True)[1]
 
 
 def fit(features: Features, classes: Ints, seed: int) -> Any:
