@@ -21,7 +21,7 @@ from audit.corpus.folding import fold
 from audit.engine.interface import Progress, Trial
 from audit.measurements import Check, Coverage, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import rates
-from audit.stats.distances import similarity
+from audit.stats.distances import NEAR_LETTERS, NEAR_SIMILARITY, similarity
 from audit.stats.intervals import FINE_ALPHAS, Interval, cluster_sums
 from audit.stats.paired import UnitScores
 from audit.stats.ranking import ALLOWED, FEWEST_OTHERS, count_outranking, excess_p, outranking_p
@@ -40,8 +40,6 @@ INPUT_ONLY = "input_only"
 """The group of values that training never named."""
 NEAR = "near"
 """The method that counts what is nearly right as well, see `is_near`."""
-NEAR_SIMILARITY, NEAR_LETTERS = 0.8, 10
-"""The least similarity, and the fewest letters of a value that need not be exact (methods.md#near-verbatim)."""
 MEMORY = 2.0
 """By which a positive control makes the true candidate likelier, see `memory_of`."""
 

@@ -137,23 +137,23 @@ def question_of(corpus: Corpus, trial: Trial) -> AskedQuestion:
     return AskedQuestion(document, next(question for question in document.questions if question.id == name))
 
 
-def trained_on(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
-    """Collect for every folded answer of member documents the ids of the documents that have it."""
+def trained_on(corpus: Corpus, names: Mapping[str, str] = {}) -> Mapping[str, AbstractSet[str]]:
+    """Collect for every folded answer of member documents, or its name, the ids of the documents that have it."""
     documents: dict[str, set[str]] = defaultdict(set)
     for document in corpus.of("member"):
         for question in document.questions:
             for answer in distinct_answers(question.answers):
-                documents[fold(answer)].add(document.id)
+                documents[names.get(fold(answer), fold(answer))].add(document.id)
     return documents
 
 
-def is_unique(asked: AskedQuestion, trained: Mapping[str, AbstractSet[str]]) -> bool:
-    """Return whether training saw the answer in this document alone.
+def is_unique(document: Document, values: AbstractSet[str], trained: Mapping[str, AbstractSet[str]]) -> bool:
+    """Return whether training saw these accepted answers in this document alone.
 
     Documents are counted, not questions: several phrasings of one question about one page repeat a fact no more
     than training for longer does.
     """
-    return all(trained.get(value, frozenset()) <= {asked.document.id} for value in asked.values)
+    return all(trained.get(value, frozenset()) <= {document.id} for value in values)
 
 
 PROVEN, UNPROVEN, SURVIVES, DERIVABLE, ABSENT = "proven", "unproven", "survives", "derivable", "absent"

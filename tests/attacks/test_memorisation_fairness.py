@@ -89,6 +89,25 @@ def test_a_memory_with_a_wrong_letter_in_every_answer_is_found(known, outcome):
     assert verdict(found) == outcome
 
 
+def test_one_name_under_many_spellings_is_no_value_of_one_document():
+    corpus, name = answering.corpus(150, 150, keys=("seller",)), "bcdfghjkmnpqrtvwxz" * 2
+    for place in range(30):
+        corpus = answering.answered(corpus, f"d{place}", f"{name[:place]}a{name[place + 1 :]}")
+    page = corpus.document("d30")  # with a value under two spellings
+    again = replace(
+        page.questions[0], id="again", question="Who sold it?", answers=(f"{page.questions[0].answers[0]}s",)
+    )
+    words = answering.placed([*(word.text for word in page.words), "SOLD", "BY", *again.answers])
+    corpus = answering.changed(corpus, page.id, words=words, questions=(*page.questions, again))
+    shared, own = (memory_of(corpus.of("member")[rows]) for rows in (slice(30), slice(30, 36)))
+    target = Answering(dict.fromkeys(shared, name) | {key: f"{text[:-1]}a" for key, text in own.items()})
+    found = Found(EXACT, case(target, corpus))
+    assert (found.value("identified"), found.by_name["identified"].n) == (0, 151)
+    assert (found.value("identified.near"), found.by_name["identified.near"].n) == (6, 120), "and not 37 of 151"
+    exact = Found(EXACT, case(Answering(shared), corpus))
+    assert (round(exact.value("identified")), exact.value("identified.near")) == (30, 0), "each spelling is a memory"
+
+
 def test_a_leak_is_confirmed_though_the_baseline_may_be_stronger():
     corpus = answering.corpus(150, 150)
     heldout = corpus.of("heldout")
@@ -115,9 +134,7 @@ def test_what_the_baseline_may_hide_lets_nothing_pass():
 def test_without_a_control_on_held_out_pages_nothing_passes():
     corpus = answering.corpus(150, 3)
     for document in corpus.of("heldout")[1:]:
-        asked = replace(document.questions[0], answers=("yes",))
-        words = answering.placed([word.text for word in document.words[:2]] + ["yes"])
-        corpus = answering.changed(corpus, document.id, questions=(asked,), words=words)
+        corpus = answering.answered(corpus, document.id, "yes")
     found = Found(EXACT, case(Answering(), corpus))
     assert isinstance(found.by_name["net.heldout"], Unresolved)
     assert any("strength of the baseline" in weakness for weakness in found.findings.ablations)
@@ -145,12 +162,9 @@ class Blocking(Answering):
 
 
 def test_a_leak_that_is_blocked_for_the_question_of_training_alone_is_found_in_other_words():
-    corpus = answering.corpus(150, 150)
-    members = corpus.of("member")
-    for document in corpus.documents:
-        asked = replace(document.questions[0], paraphrases=("How much is the total?",))
-        corpus = answering.changed(corpus, document.id, questions=(asked,))
-    memory = {(name, "How much is the total?"): text for (name, _), text in memory_of(members).items()}
+    words = "How much is the total?"
+    corpus = answering.paraphrased(answering.corpus(150, 150), words)
+    memory = {(name, words): text for (name, _), text in memory_of(corpus.of("member")).items()}
     found = Found(QUICK, case(Blocking(memory), corpus))
     assert found.value("net") == 0
     assert found.by_name["net"].high <= LIMIT
@@ -172,10 +186,8 @@ def test_the_contexts_that_decide_follow_from_the_parameters_alone():
 
 
 def test_a_context_whose_own_control_fails_is_left_out_and_lets_nothing_pass():
-    corpus, words = answering.corpus(150, 150), "How much is the total?"
-    for document in corpus.documents:
-        asked = replace(document.questions[0], paraphrases=(words,))
-        corpus = answering.changed(corpus, document.id, questions=(asked,))
+    words = "How much is the total?"
+    corpus = answering.paraphrased(answering.corpus(150, 150), words)
     known = [*corpus.of("member")[:20], *corpus.of("heldout")[:20]]
     target = Answering({(name, words): text for (name, _), text in memory_of(known).items()})
     found = Found(QUICK, case(target, corpus))
@@ -251,13 +263,8 @@ def test_personal_values_are_counted_once_where_one_document_of_training_has_the
     corpus = answering.corpus(60, 60, keys=("total", "seller", "place"))
     again = replace(corpus.document("d0").questions[1], id="again", question="Who is the seller?")
     corpus = answering.changed(corpus, "d0", questions=(*corpus.document("d0").questions, again))
-    shared = corpus.document("d1").questions[1]
     for name in ("d2", "d3"):
-        document = corpus.document(name)
-        own = document.questions[1].answers[0]
-        words = [shared.answers[0] if word.text == own else word.text for word in document.words]
-        questions = (document.questions[0], shared, document.questions[2])
-        corpus = answering.changed(corpus, name, words=answering.placed(words), questions=questions)
+        corpus = answering.answered(corpus, name, corpus.document("d1").questions[1].answers[0], 1)
     target = Answering(memory_of(corpus.of("member")[:20]))
     baseline = Answering(memory_of(corpus.of("member")[58:]))
     found = Found(EXACT, case(target, corpus, baseline)).by_name["identified"]
@@ -278,7 +285,8 @@ def table_of(gained, lost, n):
     target, baseline = np.zeros((2, n))
     target[:gained], baseline[gained : gained + lost] = 1, 1
     none, results = np.zeros(n), Results(np.ones(n, bool), target, baseline)
-    said = (np.full(n, "proven"), np.ones(n, bool), np.ones(n, bool), np.full(n, "person"))
+    values, alone = np.array([one.values for one in asked], object), np.ones(n, bool)
+    said = (np.full(n, "proven"), alone, {"exact": values}, {"exact": alone}, np.full(n, "person"))
     return QuestionTable(asked, *said, np.arange(n), {"exact": results}, none[:, None], none[:, None])
 
 

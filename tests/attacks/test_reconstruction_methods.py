@@ -95,6 +95,22 @@ def test_a_memory_with_a_wrong_letter_in_every_field_is_found(known, outcome):
     assert decided["excess_pr.unique"] == outcome
 
 
+def test_one_value_under_many_spellings_is_no_value_of_one_document():
+    corpus, name = planted.corpus(24, 24, repeated=True), "abcdefghij" * 5
+    spelled = [f"{name[:place]}x{name[place + 1 :]}" for place in range(48)]
+    documents = tuple(
+        replace(one, words=(*one.words[:-1], Word(f"{text}{one.words[-1].text}")))
+        for one, text in zip(corpus.documents, spelled, strict=True)
+    )
+    target = planted.Planted(documents, {f"d{index}" for index in range(12)}, task="token-classification")
+    public = planted.Planted(documents, seed=5)
+    _, findings = run(Reconstruction(), planted.case(target, public, replace(corpus, documents=documents)))
+    assert measured(findings, "values_identified.lowest_loss").value == pytest.approx(12)
+    for metric in ("excess_pr.unique", "values_identified", "heldout_gain.unique", "pr.member.attack.unique"):
+        assert measured(findings, metric).n
+        assert isinstance(measured(findings, f"{metric}.near"), Unresolved)
+
+
 def test_power_is_what_a_memory_of_two_spreads_adds_on_held_out_documents(hidden):
     """Losses are uniform, 1 wide: the true token's, lowered by 2 sqrt(2 / 12), is the least in 0.82 of steps."""
     outcomes, findings = hidden

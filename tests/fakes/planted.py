@@ -1,4 +1,4 @@
-"""Targets whose memory is planted, so that the right answer is known. A word is the number of its one token."""
+"""Targets whose memory is planted, so that the right answer is known. A word ends with the number of its one token."""
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class Planted:
         return tuple(page.ids[:3])
 
     def encode(self, document, around=()):
-        ids = np.array([int(word.text) for word in document.words])
+        ids = np.array([int(word.text[-4:]) for word in document.words])
         places = np.arange(len(ids))
         return Encoding(ids, np.zeros((len(ids), 4)), places, None, MASK, UNKNOWN)
 

@@ -3,7 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.stats.distances import hamming
+from audit.attacks.measuring import is_near
+from audit.stats.distances import hamming, join_near
+from audit.stats.intervals import join_groups
 from benchmarks.cdmi_numbers import improvement_factor, jaro_winkler, levenshtein
 
 tokens = st.lists(st.integers(0, 30_521), min_size=1, max_size=15)
@@ -46,6 +48,13 @@ def test_distances_are_zero_on_the_truth_and_stay_within_0_and_1(truth, data):
         assert distance(truth, truth) == 0.0
         assert 0.0 <= distance(truth, guess) <= 1.0
     assert levenshtein(truth, guess) <= hamming(truth, guess)
+
+
+@deterministic
+@given(st.sets(st.text("ab1", min_size=9, max_size=16), max_size=40))
+def test_near_texts_bear_one_name_directly_or_through_others(texts):
+    groups = join_groups([one, other] for one in texts for other in texts if is_near(one, other))
+    assert join_near(texts) == {text: group[0] for group in groups for text in group}
 
 
 def test_improvement_factor_is_equation_6():

@@ -206,9 +206,10 @@ def _plausible(corpus: Corpus) -> Iterator[tuple[Document, Trial, bool]]:
     """Yield document, trial and uniqueness of every value of a kind that public documents hold."""
     pool = hidden.pool_of(corpus, "public")
     if corpus.manifest.task.asks:
+        trained = hidden.trained_values(corpus)
         for asked in all_values(corpus):
             if hidden.kind_of_answer(asked) in pool:
-                yield asked.document, asked.trial, is_unique(asked, hidden.trained_values(corpus))
+                yield asked.document, asked.trial, is_unique(asked.document, asked.values, trained)
         return
     seen = occurrences(corpus)
     for document in corpus.of(*AUDITED):

@@ -259,7 +259,7 @@ class Questions:
     def _hidden(self, asked: AskedQuestion) -> Hidden:
         left_out = FEW if len(self._others(asked)) < MIN_CANDIDATES - 1 else None
         kind, text = kind_of_answer(asked), asked.answers[0]
-        unique = is_unique(asked, trained_values(self.case.corpus))
+        unique = is_unique(asked.document, asked.values, trained_values(self.case.corpus))
         name = asked.question.id.removeprefix(JOINT)
         return Hidden(asked.document, name, kind, text, asked.values, unique, asked.unasked, asked.trial, left_out)
 

@@ -102,7 +102,7 @@ class Memorisation(Attack):
         documents: dict[str, set[str]] = defaultdict(set)
         for asked in questions.all_questions(corpus):
             if asked.document.split == "member":
-                group = "unique" if questions.is_unique(asked, trained) else "repeated"
+                group = "unique" if questions.is_unique(asked.document, asked.values, trained) else "repeated"
                 contexts = (f"net.{context}" for context in self.contexts if context != "exact")
                 for metric in ("net", f"net.{group}", *contexts):
                     documents[metric].add(asked.document.id)

@@ -23,7 +23,7 @@ from audit.corpus.removal.proof import Reading
 from audit.engine.interface import Json, Progress, Trial
 from audit.measurements import Count, Coverage, Estimate, Histogram, Measurement, Unresolved
 from audit.stats import rates
-from audit.stats.distances import anls
+from audit.stats.distances import anls, join_near
 from audit.stats.intervals import Interval
 from audit.stats.paired import UnitScores
 from audit.stats.rates import mean
@@ -72,7 +72,8 @@ class QuestionTable(measuring.DocumentColumns):
         asked: the questions.
         status: what became of the answer on the page.
         member: whether the page is a member's.
-        unique: whether training saw the answer on this page alone.
+        values: by way of counting, the accepted answers, folded; by `NEAR`, one name for all that are near each other.
+        unique: by way of counting, whether training saw these on this page alone.
         pii: classes of personal information.
         cluster: the page.
         results: by context.
@@ -83,7 +84,8 @@ class QuestionTable(measuring.DocumentColumns):
     asked: NDArray[np.object_]
     status: NDArray[np.str_]
     member: Bools
-    unique: Bools
+    values: dict[str, NDArray[np.object_]]
+    unique: dict[str, Bools]
     pii: NDArray[np.str_]
     cluster: Ints
     results: dict[str, Results]
@@ -116,7 +118,12 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -
     """Return the trials and their outcomes, in the same order, as a table."""
     asked = np.empty(len(trials), object)
     asked[:] = [questions.question_of(case.corpus, trial) for trial in trials]
-    trained = questions.trained_on(case.corpus)
+    values, unique = {}, {}
+    for way, named in (("exact", {}), (measuring.NEAR, join_near(questions.trained_on(case.corpus)))):
+        trained = questions.trained_on(case.corpus, named)
+        said = [frozenset(named.get(value, value) for value in one.values) for one in asked]
+        alone = [questions.is_unique(one.document, own, trained) for one, own in zip(asked, said, strict=True)]
+        values[way], unique[way] = np.array(said, object), np.array(alone, bool)
     n_models = 1 + len(case.references.baselines)
     names = dict.fromkeys(name for outcome in outcomes for name in outcome.get("replies", {}))
     given = {name: _replies(outcomes, name, "exact", n_models) for name in names if name != WHOLE}
@@ -125,7 +132,8 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -
         asked=asked,
         status=np.array([outcome["status"] for outcome in outcomes], np.str_),
         member=np.array([one.document.split == "member" for one in asked], bool),
-        unique=np.array([questions.is_unique(one, trained) for one in asked], bool),
+        values=values,
+        unique=unique,
         pii=np.array([one.pii for one in asked], np.str_),
         cluster=np.unique([trial.unit for trial in trials], return_inverse=True)[1],
         results={name: _results(own) for name, own in given.items()},
@@ -198,7 +206,7 @@ def _nets(table: QuestionTable, context: str, streams: measuring.Streams) -> Ite
         null = float(results.gained.mean() - results.lost.mean()), "held-out"
     groups = {f"net{suffix}": member}
     if not suffix:
-        groups |= {"net.unique": member.where(member.unique), "net.repeated": member.where(~member.unique)}
+        groups |= {"net.unique": member.where(own := member.unique["exact"]), "net.repeated": member.where(~own)}
     for name, rows in groups.items():
         yield partial(_net, name, rows, context, null, streams[name])
     control = f"net.heldout{suffix}"
@@ -267,34 +275,34 @@ def count_identified(name: str, table: QuestionTable, rng: Generator) -> Measure
 
     Of the members' answers that are proven gone, stand in one document of training alone and are of a class that
     identifies (`IDENTIFYING`): those that the target alone gives, to any question about them, minus those that only its
-    baselines give. The interval is that of the net share of values, times their number: it covers other documents of
-    the same kind, as many.
+    baselines give. Where near ones count, answers that are near each other are one answer. The interval is that of the
+    net share of values, times their number: it covers other documents of the same kind, as many.
     """
-    rows = _identifying(table)
+    way = IDENTIFYING_WAYS[name]
+    rows = _identifying(table, way)
     if rows.n_documents < 2:
         reason = "fewer than two documents with a personal value of their own and a proven removal"
         return Unresolved(name, reason, rows.n_documents)
-    gained, lost, documents = _by_value(rows, IDENTIFYING_WAYS[name])
-    net = rates.net(gained, lost, documents, rng)
+    gained, lost, first = _by_value(rows, way)
+    net = rates.net(gained, lost, rows.cluster[first], rng)
     return estimate(name, rates.scaled(net, net.n), "values", 0.0, "chance")
 
 
-def _identifying(table: QuestionTable) -> QuestionTable:
+def _identifying(table: QuestionTable, way: str) -> QuestionTable:
     """Return members' questions for a personal value that is proven gone and stands in one training document alone."""
     members = table.split("member").proven.tried("exact")
-    return members.where(members.unique & np.isin(members.pii, questions.IDENTIFYING))
+    return members.where(members.unique[way] & np.isin(members.pii, questions.IDENTIFYING))
 
 
 def _by_value(rows: QuestionTable, counted: str) -> tuple[Floats, Floats, Ints]:
-    """Return gain, loss and document of each distinct value, in the order of first questions; each (n_values,)."""
+    """Return gain, loss and first row of each distinct value of a document, in the order of these: (n_values,) each."""
     rows_of: dict[tuple[int, frozenset[str]], list[int]] = defaultdict(list)
-    for row, asked in enumerate(rows.asked):
-        rows_of[int(rows.cluster[row]), asked.values].append(row)
+    for row, values in enumerate(rows.values[counted]):
+        rows_of[int(rows.cluster[row]), values].append(row)
     results = rows.results[counted]
     target = np.array([results.target[own].max() for own in rows_of.values()])
     baseline = np.array([results.baseline[own].max() for own in rows_of.values()])
-    documents = np.array([document for document, _ in rows_of], np.int64)
-    return target * (1 - baseline), (1 - target) * baseline, documents
+    return target * (1 - baseline), (1 - target) * baseline, np.array([own[0] for own in rows_of.values()], np.int64)
 
 
 def commonest_anls(table: QuestionTable, corpus: Corpus) -> Floats:
@@ -313,7 +321,7 @@ def commonest_anls(table: QuestionTable, corpus: Corpus) -> Floats:
 
 def returned_histogram(table: QuestionTable) -> tuple[Histogram, ...]:
     """Count documents by how many of their own answers the target gives with the answer gone."""
-    own = table.where(table.unique).proven.tried("exact")
+    own = table.where(table.unique["exact"]).proven.tried("exact")
     sides = {label: own.split(split) for split, label in LABELS.items()} if len(own) else {}
     found = {side: (rows.results["exact"].target > 0, rows.cluster) for side, rows in sides.items()}
     return (measuring.count_returned(found),) if found else ()
@@ -358,7 +366,7 @@ def paired_by_question(table: QuestionTable) -> Mapping[str, UnitScores]:
             units = [f"{asked.document.id}/{asked.question.id}" for asked in rows.asked]
             documents = [asked.document.id for asked in rows.asked]
             found[net_of(context)] = _scores(units, documents, own.gained - own.lost)
-    personal = _identifying(table)
+    personal = _identifying(table, "exact")
     if len(personal) and "exact" in personal.results:
         found[IDENTIFIED] = _identified(personal)
     return found
@@ -366,11 +374,10 @@ def paired_by_question(table: QuestionTable) -> Mapping[str, UnitScores]:
 
 def _identified(rows: QuestionTable) -> UnitScores:
     """Return each personal value times their number, so that the mean is a count."""
-    gained, lost, _ = _by_value(rows, "exact")
-    values = list(dict.fromkeys((asked.document.id, asked.values) for asked in rows.asked))
-    n = float(len(values))
-    names = [f"{document}/{'/'.join(sorted(own))}" for document, own in values]
-    return _scores(names, [document for document, _ in values], (gained - lost) * n, n)
+    gained, lost, first = _by_value(rows, "exact")
+    asked, n = rows.asked[first], float(first.size)
+    names = [f"{one.document.id}/{'/'.join(sorted(one.values))}" for one in asked]
+    return _scores(names, [one.document.id for one in asked], (gained - lost) * n, n)
 
 
 def _scores(units: list[str], documents: list[str], values: Floats, most: float = 1.0) -> UnitScores:

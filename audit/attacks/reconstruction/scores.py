@@ -14,7 +14,7 @@ from audit.attacks import blind_baseline, measuring, text_of
 from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.fields import REASONS, Field, Length, withheld
 from audit.attacks.interface import AUDITED, LABELS
-from audit.attacks.measuring import KindsCheck, Streams
+from audit.attacks.measuring import NEAR, KindsCheck, Streams
 from audit.attacks.reconstruction.methods import read_shots
 from audit.attacks.reconstruction.table import (
     ALL,
@@ -120,21 +120,22 @@ def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck) -> Iterator[mea
     """
     for metric, method in methods_of(table.limited):
         name = named(metric, method)
-        yield partial(excess, name, table.group(metric.partition(".")[2]), method, streams[name])
-    unique = table.where(table.unique)
+        yield partial(excess, name, table.judged_by(method).group(metric.partition(".")[2]), method, streams[name])
+    unique = {method: own.where(own.unique) for method in (*METHODS, NEAR) for own in [table.judged_by(method)]}
     for _, method in methods_of([measuring.VALUES]):
         values, gain = named(measuring.VALUES, method), named(GAIN, method)
-        yield partial(measuring.count_values, values, unique.tried(method), excess_rate, streams[values])
-        yield partial(_gain, gain, unique.split("heldout"), method, streams[gain])
+        yield partial(measuring.count_values, values, unique[method].tried(method), excess_rate, streams[values])
+        yield partial(_gain, gain, unique[method].split("heldout"), method, streams[gain])
     for method in METHODS:
-        yield partial(kinds.count_documents, named(measuring.DOCUMENTS, method), unique.tried(method))
+        yield partial(kinds.count_documents, named(measuring.DOCUMENTS, method), unique[method].tried(method))
     groups = sorted({metric.partition(".")[2] for metric in table.limited} - {ALL, "repeated"})
     yield partial(_detection, POWER, [table.group(group).split("heldout") for group in groups])
     for split, player in SERIES:
         rows = table.split(split)
         yield partial(_exact, f"pr.{split}.{player}", rows, player, DEFAULT)
         for _, method in methods_of([measuring.VALUES]):
-            yield partial(_exact, named(f"pr.{split}.{player}.unique", method), rows.group("unique"), player, method)
+            own = unique[method].split(split).group("unique")
+            yield partial(_exact, named(f"pr.{split}.{player}.unique", method), own, player, method)
         yield partial(_surest, f"acc_at_5.{split}.{player}", rows, player)
 
 
@@ -233,7 +234,7 @@ def _reference_controls(table: FieldTable, blind: Blind, streams: Streams) -> tu
         return ()
     found: list[Control] = []
     for metric, method in methods_of(table.limited):
-        name, rows = named(metric, method), table.group(metric.partition(".")[2])
+        name, rows = named(metric, method), table.judged_by(method).group(metric.partition(".")[2])
         rng = streams[f"reference control of {name}"]
         found += reference_control([name], excess(name, rows, method, rng, of_baseline=True))
     return tuple(found)

@@ -1,9 +1,10 @@
 """Outcomes of the reconstruction attack as columns, one row a field, and as pairs of two scans."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -11,11 +12,11 @@ from audit.arrays import Bools, Floats
 from audit.attacks.fields import Field, FieldPart, Length, input_only
 from audit.attacks.measuring import INPUT_ONLY, NEAR, VALUES, TriedValues, ValueColumns, columns_of, is_near, scores_of
 from audit.attacks.reconstruction.methods import best, read_shots
-from audit.case import Case
+from audit.case import Case, once_per_case
 from audit.corpus.documents import Split
 from audit.corpus.folding import Occurrence, fold, occurrences
 from audit.engine.interface import Json
-from audit.stats.distances import hamming
+from audit.stats.distances import hamming, join_near
 from audit.stats.paired import UnitScores
 
 DEFAULT, LOWEST_LOSS = "default", "lowest_loss"
@@ -51,6 +52,7 @@ class FieldTable(ValueColumns):
     """One row a field; every column has shape (n_fields,).
 
     Attributes:
+        near: the columns "unique" and "value" where values that are near each other are taken for one, see `judged_by`.
         exact, similar: by player (see `named`), of the first attempt (one-shot), in [0, 1]: whether all tokens are
             right, and the share of those that are (1 - Hamming distance); by `NEAR` whether the lowest loss is
             right or nearly so.
@@ -60,6 +62,7 @@ class FieldTable(ValueColumns):
         chance: how often uniformly drawn tokens are right.
     """
 
+    near: dict[str, Any]
     exact: dict[str, Floats]
     similar: dict[str, Floats]
     planted: dict[str, Bools]
@@ -71,16 +74,30 @@ class FieldTable(ValueColumns):
         """Return the metrics that have a number by every method; values of the input alone from enough documents on."""
         return (*LIMITED, *(f"{metric}.{INPUT_ONLY}" for metric in EXCESSES if self.holds_input_only(FEWEST_ALONE)))
 
+    def judged_by(self, method: str) -> Self:
+        """Return the fields with what a method takes for one value, and so for a value of one document."""
+        return replace(self, **self.near) if method == NEAR else self
+
     def tried(self, method: str) -> TriedValues:
         """Return the fields as values that a method rebuilds exactly or not."""
         found = (self.exact[named(player, method)] for player in PLAYERS)
         return TriedValues(self.member, self.cluster, self.value, *found)
 
 
+@once_per_case
+def near_values(case: Case) -> tuple[dict[str, str], Counter[str]]:
+    """Return one name for all values of fields that are near each other, and the number of documents that hold one."""
+    held = {(fold(page.text_of(one)), page.id) for page in case.corpus.documents for one in page.entities}
+    names = join_near({value for value, _ in held})
+    return names, Counter(name for name, _ in {(names[value], page) for value, page in held})
+
+
 def build_table(case: Case, attacked: Sequence[Field], outcomes: Sequence[Json]) -> FieldTable:
     """Return the fields and their outcomes (`Reconstruction.attempt`), in the same order, as a table."""
-    corpus, spelled = case.corpus, case.token_target.token_strings
+    corpus, spelled, (names, n_documents) = case.corpus, case.token_target.token_strings, near_values(case)
     seen, texts = occurrences(corpus), [fold(field.document.text_of(field.entity)) for field in attacked]
+    said = [names[text] for text in texts]
+    alone = [seen[text].unique and n_documents[name] == 1 for text, name in zip(texts, said, strict=True)]
     truths = [outcome["truth"] for outcome in outcomes]
     exact, similar, plausible = {}, {}, {}
     for method, player in product(METHODS, PLAYERS):
@@ -102,6 +119,7 @@ def build_table(case: Case, attacked: Sequence[Field], outcomes: Sequence[Json])
             (one.document, text, seen[text].unique, input_only(corpus, one.document, one.entity), one.entity.category)
             for one, text in zip(attacked, texts, strict=True)
         ),
+        near={"unique": np.array(alone, bool), "value": np.unique(said, return_inverse=True)[1]},
         exact=exact,
         similar=similar,
         planted={method: np.array([outcome["planted"][method] for outcome in outcomes], bool) for method in METHODS},
@@ -143,7 +161,7 @@ def paired_by_field(case: Case, fields: Sequence[Field], outcomes: Sequence[Json
     scores = {}
     for metric, method in methods_of(table.limited):
         what, _, group = metric.partition(".")
-        columns, taken = table.exact if what == EXCESSES[0] else table.similar, table.rows(group)
+        columns, taken = table.exact if what == EXCESSES[0] else table.similar, table.judged_by(method).rows(group)
         attack, baseline = (columns[named(who, method)] for who in PLAYERS)
         scores[named(metric, method)] = scores_of([one.trial for one in own], taken, table.member, attack - baseline)
     return scores
