@@ -212,7 +212,7 @@ def test_split_models_are_made_unasked_where_that_takes_ten_minutes_at_most(
     monkeypatch.setattr(training, "time_references", lambda *_: times)
     counts = []
     for kind in ("train_baseline", "train_splits"):
-        monkeypatch.setattr(training, kind, lambda *_, count, **__: counts.append(count))
+        monkeypatch.setattr(training, kind, lambda *_, count, **__: [counts.append(count)])
     model = checkpoints("layoutlm", "token-classification", 2)
     given = (data, model, "--reference", f"pretrained={checkpoints('layoutlm', 'mlm', 3)}")
     assert by_name(docaudit("references", *given, "--json"))["splits"]["recommended"] == (seconds == 600)

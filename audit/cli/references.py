@@ -59,7 +59,7 @@ def references(
             progress.stage("opening the model and the data set")
             found = workflow.list_references(data_dir, model_dir, given, device)
     if train:
-        paths = {**given, **{name: [path] for name, path in made.items()}}
+        paths = {**given, **made}
         named = [f" --reference {name}={path}" for name, own in paths.items() for path in own]
         console.say(f"{' and '.join(made) or 'nothing'} made: docaudit scan {model_dir} {data_dir}{''.join(named)}")
     elif as_json:

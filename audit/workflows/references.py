@@ -222,7 +222,7 @@ def train_references(
     device: str = "auto",
     engine: str = LOCAL,
     progress: Progress = SILENT,
-) -> dict[str, Path]:
+) -> dict[str, tuple[Path, ...]]:
     """Train references of a model, those that are in `out` already excepted.
 
     Args:
@@ -238,7 +238,7 @@ def train_references(
         progress: of epochs and models.
 
     Returns:
-        The folder of each name.
+        The folders of each name; `out` may hold baselines of other models too.
 
     Raises:
         DocauditError: there is no such engine, the data set is broken, or a model cannot be trained.
@@ -252,13 +252,16 @@ def train_references(
         trainable = [need for need in needs if need.state == "can be trained"]
         names = [need.name for need in trainable if need.name != "splits" or need.recommended]
     start, how = _training_start(model_dir, corpus, given), dict[str, Any](device=chosen, progress=progress)
+    folders: dict[str, tuple[Path, ...]] = {}
     if "baselines" in names:
-        training.train_baseline(start, corpus, out / "baselines", count=count or 1, seed=seed, **how)
+        place = out / "baselines"
+        folders["baselines"] = training.train_baseline(start, corpus, place, count=count or 1, seed=seed, **how)
     if "splits" in names:
         how |= {"count": (named and count) or training.N_SPLITS, "seed": seed or 0, "engine": made}
         with closing(made):
             training.train_splits(start, corpus, out / "splits", **how)
-    return {name: out / name for name in names}
+        folders["splits"] = (out / "splits",)
+    return folders
 
 
 def _training_start(model_dir: Path, corpus: Corpus, given: Given) -> AnyFolder | None:
