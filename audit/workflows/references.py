@@ -17,8 +17,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.engine.driver import LOCAL, make_engine
 from audit.engine.interface import SILENT, EngineSettings, Progress
-from audit.references import TEXTS, recommends_splits, training
-from audit.references.load import REFERENCE_NAMES, advise_public_model, has_masked_head, may_propose, takes_public_model
+from audit.references import TEXTS, load, recommends_splits, training
 from audit.references.resolve import prepare
 from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, stated_guarantee
@@ -94,8 +93,7 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given)
     Raises:
         DocauditError: what a scan would raise.
     """
-    folder = open_target(model_dir, corpus, given)
-    checked = check_model(folder, corpus, STANDARD)
+    folder, checked = _open(model_dir, corpus, given)
     case = Case(checked.target, checked.corpus)
     strata = {name: Counter(trial.stratum for trial in own) for name, own in checked.trials.items()}
     _, doubts = stated_guarantee(folder)
@@ -121,11 +119,20 @@ def list_references(data_dir: Path, model_dir: Path, given: Given, device: str =
         DocauditError: a scan would refuse the model.
     """
     corpus = manifest.load(data_dir)
-    checked = check_model(open_target(model_dir, corpus, given), corpus, STANDARD, device_named(device))
+    _, checked = _open(model_dir, corpus, given, device_named(device))
     needs = needs_of(checked, data_dir, model_dir, given)
     times = _time(needs, checked, model_dir, given)
     short = {"splits"} if recommends_splits(times) else set()
     return tuple(replace(one, seconds=times.get(one.name), recommended=one.name in short) for one in needs)
+
+
+def _open(model_dir: Path, corpus: Corpus, given: Given, device: str = "cpu") -> tuple[CheckpointFolder, CheckedModel]:
+    """Open the model, and refuse it and folders of references where a scan does."""
+    folder = open_target(model_dir, corpus, given)
+    checked = check_model(folder, corpus, STANDARD, device)
+    named = {name: own for name, own in given.items() if name != "public"}
+    load.locate(load.AuditedModel(checked.target, folder, corpus), named)
+    return folder, checked
 
 
 def _time(needs: Needs, checked: CheckedModel, model_dir: Path, given: Given) -> dict[str, tuple[float, float]]:
@@ -169,13 +176,13 @@ def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Give
     target, corpus = checked.target, checked.corpus
     attacks = [attack for attack in checked.applicable if checked.trials.get(attack.name)]
     taken = usable_references(attacks, target)
-    if not takes_public_model(target):
+    if not load.takes_public_model(target):
         taken.discard("auxiliary")
-    trains_public = isinstance(target, EncoderTarget) and has_masked_head(target)
+    trains_public = isinstance(target, EncoderTarget) and load.has_masked_head(target)
     taken |= {"pretrained"} if "auxiliary" in taken else set()
     begun = _training_start(model_dir, corpus, given)
     base = begun.base.own_path if isinstance(begun, CheckpointFolder) and begun.base else None
-    places = {name: _folders(name, corpus, data_dir, given, base) for name in REFERENCE_NAMES}
+    places = {name: _folders(name, corpus, data_dir, given, base) for name in load.REFERENCE_NAMES}
     start = next(iter(places["pretrained"][1]), None)
     named = "".join(f" --reference pretrained={path}" for path in given.get("pretrained", ()))
     if start is None and begun is None:
@@ -189,14 +196,14 @@ def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Give
             return ReferenceNeed(name, *by, "there", source, tuple(map(str, folders)))
         if name == "auxiliary" and start is not None and trains_public and corpus.of("public"):
             return ReferenceNeed(name, *by, "trained by the scan", "from pretrained and the public documents")
-        if name == "auxiliary" and start is not None and may_propose(start, target):
+        if name == "auxiliary" and start is not None and load.may_propose(start, target):
             return ReferenceNeed(name, *by, "there", "pretrained, as it is", (str(start),))
         if name == "splits" or (name == "baselines" and corpus.of("public")):
             command = f"docaudit references {data_dir} {model_dir} --train {name}{named}"
             return ReferenceNeed(name, *by, "can be trained", how=command)
-        return ReferenceNeed(name, *by, "missing", how=TEXTS["missing"].get(name) or advise_public_model(target))
+        return ReferenceNeed(name, *by, "missing", how=TEXTS["missing"].get(name) or load.advise_public_model(target))
 
-    return tuple(need(name) for name in REFERENCE_NAMES if name in taken)
+    return tuple(need(name) for name in load.REFERENCE_NAMES if name in taken)
 
 
 def _folders(name: str, corpus: Corpus, data_dir: Path, given: Given, base: Path | None) -> tuple[str, Sequence[Path]]:
