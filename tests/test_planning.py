@@ -332,6 +332,8 @@ def test_the_json_holds_what_is_required_all_that_blocks_and_the_time_of_all():
     assert (auc["reason"], written["time"]) == ("; ".join(why for _, why in auc["blockers"]), {"seconds": 60.0})
     assert set(written["joint"]) == {"limits", "chance", "blocked"}
     assert json.loads(as_json(planned(made, NET)))["time"] is None
+    of_forgetting = [Policy(1, "mine", (own,), forgets=True) for own in (NET, AUC)]
+    assert [plan_limits(made, own, "standard", costs, {}).total_seconds for own in of_forgetting] == [None, 60.0]
 
 
 class Slow:

@@ -155,7 +155,7 @@ class Plan:
         policy: its name.
         budget: of the counts.
         limits: in the policy's order.
-        costs: of every attack.
+        costs: of every attack that runs under the policy.
         device: where times were taken; empty without a model.
         documents: units of both sides that are tried at most; None: all of the budget's.
         seconds: the time that the trials are bounded to; None: not bounded.
@@ -244,6 +244,8 @@ def plan_limits(
         for limit in policy.limits
     )
     limits = _hold_demands(policy, task, limits)
+    # `docaudit forget-check` runs no attack that its policy leaves without a limit; a scan runs them all.
+    costs = [cost for cost in costs if not policy.forgets or cost.attack in named]
     return Plan(corpus.manifest.name, corpus.sha256, policy.name, budget, limits, tuple(costs))
 
 
