@@ -172,7 +172,7 @@ def test_inspect_as_json(data, checkpoints):
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert found["data"]["name"] == "tiny-receipts"
-    assert found["attacks"]["memorisation"]
+    assert found["attacks"]["reconstruction"].startswith("skipped without the reference auxiliary: ")
     assert ["membership", "member", 5] in found["model"]["trials"]
     assert any("reconstruction: skipped without the reference auxiliary" in line for line in found["model"]["lacking"])
 

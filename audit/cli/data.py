@@ -72,11 +72,9 @@ def inspect(
     more = "" if verbose else " (-v shows more)"
     console.say(f"{len(ready)} of {len(attacks)} attacks can run{more}{': ' if ready else '.'}{'; '.join(ready)}")
     barred = [f"  {titles[name]}: {why}" for name, why in attacks if why != READY]
-    console.say(*["Cannot run on this data set:"][: len(barred)], *barred)
-    if inspected is not None:
-        if verbose:
-            console.show_table("Trials with this model", ("attack", "split", "trials"), inspected.trials)
-        console.say(*inspected.lacking)
+    console.say(*["Cannot run:"][: len(barred)], *barred)
+    if inspected is not None and verbose:
+        console.show_table("Trials with this model", ("attack", "split", "trials"), inspected.trials)
 
 
 def _attack_applicability(corpus: Corpus, model: InspectedModel | None) -> Iterator[tuple[str, str]]:
@@ -88,9 +86,9 @@ def _attack_applicability(corpus: Corpus, model: InspectedModel | None) -> Itera
 
     for kind in BATTERY:
         attack = kind.preset("standard")
-        # References of a model may be given beside the manifest: what they lack is listed with it.
+        # References of a model may be given beside the manifest: attacks that lack one are `skipped`.
         kinds = ("model", "data", "missing") if model is None else ("data",)
-        barred = None if model is None else model.inapplicable.get(attack.name)
+        barred = None if model is None else {**model.inapplicable, **model.skipped}.get(attack.name)
         yield attack.name, barred or why(attack, Case(NoModel(corpus), corpus), *kinds) or READY
 
 

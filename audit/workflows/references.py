@@ -72,6 +72,7 @@ class InspectedModel:
         trials: attack, stratum and number of trials.
         warnings: those that a scan gives.
         lacking: for each reference that an attack cannot run without, what to do, a line each.
+        skipped: the same by attack.
     """
 
     architecture: str
@@ -79,6 +80,7 @@ class InspectedModel:
     trials: tuple[tuple[str, str, int], ...]
     warnings: tuple[str, ...]
     lacking: tuple[str, ...]
+    skipped: Mapping[str, str]
 
 
 def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given) -> InspectedModel:
@@ -97,12 +99,14 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given)
     case = Case(checked.target, checked.corpus)
     strata = {name: Counter(trial.stratum for trial in own) for name, own in checked.trials.items()}
     _, doubts = stated_guarantee(folder)
+    needs = needs_of(checked, data_dir, model_dir, given)
     return InspectedModel(
         checked.target.card.architecture,
         {one.name: reason for one in STANDARD if (reason := why_inapplicable(one, case)) is not None},
         tuple((name, *one) for name, own in strata.items() for one in sorted(own.items())),
         (*checked.copies.warnings, *checked.unread.warnings, *doubts, *doubt_draw(folder, corpus)),
-        tuple(missing(needs_of(checked, data_dir, model_dir, given))),
+        tuple(missing(needs)),
+        {attack: _why_skipped(need) for need in needs if _is_missing(need) for attack in need.needed_by},
     )
 
 
@@ -147,8 +151,16 @@ def _time(needs: Needs, checked: CheckedModel, model_dir: Path, given: Given) ->
 def missing(needs: Sequence[ReferenceNeed]) -> Iterator[str]:
     """Say, of each reference without which attacks are skipped, how to get it."""
     for need in needs:
-        if need.needed_by and need.state in ("can be trained", "missing"):
-            yield f"{', '.join(need.needed_by)}: skipped without the reference {need.name}: {need.how}"
+        if need.needed_by and _is_missing(need):
+            yield f"{', '.join(need.needed_by)}: {_why_skipped(need)}"
+
+
+def _is_missing(need: ReferenceNeed) -> bool:
+    return need.state in ("can be trained", "missing")
+
+
+def _why_skipped(need: ReferenceNeed) -> str:
+    return f"skipped without the reference {need.name}: {need.how}"
 
 
 def missing_references(opened: ScanSetup) -> tuple[str, ...]:
