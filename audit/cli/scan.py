@@ -110,8 +110,10 @@ def forget_check(
     The model must treat the documents in FILE as unseen ones, neither better nor worse. That is an equivalence test. It
     passes if the whole interval lies between a limit and its mirror image. Too few documents leave it undecided.
     """
+    from audit.importers.named import read_names
     from audit.workflows.options import ScanOptions
 
+    read_names(ids, "--ids")  # before anything is loaded
     own: dict[str, Any] = {"only": ("membership",), "forgotten": ids, "device": device, "batch_size": batch_size}
     references = options.named_paths(reference)
     asked = ScanOptions(model_dir, data_dir, out, references=references, evidence_dir=evidence, **own)

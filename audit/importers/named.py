@@ -83,12 +83,11 @@ def read_names(path: Path, option: str) -> tuple[str, ...]:
     """
     try:
         text = read_file(path).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        raise UsageError(f"{option} {path}: not a readable UTF-8 text file") from None
-    try:
         names = tuple(name for value in _names(text, path.suffix.lower()) if (name := value.strip()))
-    except (ValueError, RecursionError, csv.Error) as error:
-        raise UsageError(f"{option} {path}: {error}", "give one id or file name a line, a column, or a list") from None
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
+        not_text = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else None
+        why = not_text or getattr(error, "strerror", None) or error
+        raise UsageError(f"{option} {path}: {why}", "give one id or file name a line, a column, or a list") from None
     if not names:
         raise UsageError(f"{option} {path}: no document is named", "write one id or file name a line")
     return names

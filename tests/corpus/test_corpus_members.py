@@ -168,5 +168,5 @@ def test_options_that_contradict_each_other_are_refused(options, message, forms,
 
 def test_a_file_of_names_is_read_as_text(tmp_path):
     (tmp_path / "latin").write_bytes("caf\xe9\n".encode("latin-1"))
-    with pytest.raises(UsageError, match="not a readable UTF-8 text file"):
+    with pytest.raises(UsageError, match="latin: not UTF-8 text"):
         NamedMembers.read(tmp_path / "latin")
