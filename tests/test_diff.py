@@ -92,21 +92,20 @@ def change(found, metric):
     return next(one for one in found.changes if one.metric == metric)
 
 
-def fields(hits, seed=0):
-    """Values of fields of N member documents and as many others; `hits` of the members' are found."""
-    values = np.concatenate([np.arange(N) < hits, np.zeros(N)])
+def fields(hits, seed=0, others=0):
+    """Values of fields of N member documents and as many others; so many of either are found."""
+    values = np.concatenate([np.arange(N) < hits, np.arange(N) < others])
     names, order = [f"d{place}/e" for place in range(2 * N)], np.random.default_rng(seed).permutation(2 * N)
     return UnitScores(
         [names[place] for place in order], [names[place] for place in order], order < N, values[order].astype(float)
     )
 
 
-def both(old_hits, new_hits, error=0.04):
+def both(old_hits, new_hits, error=0.04, others=(0, 0)):
     """Two scans whose fields are told, with the values of units of both."""
-    attacks = [reconstruction(hits / N, error) for hits in (old_hits, new_hits)]
-    scores = [
-        {"reconstruction": {"excess_pr.unique": fields(hits, seed)}} for seed, hits in enumerate((old_hits, new_hits))
-    ]
+    found = [*zip((old_hits, new_hits), (0, 1), others, strict=True)]
+    attacks = [reconstruction((hits - more) / N, error) for hits, _, more in found]
+    scores = [{"reconstruction": {"excess_pr.unique": fields(*own)}} for own in found]
     return [scan(one) for one in attacks], scores
 
 
@@ -192,6 +191,7 @@ def test_pairs_tell_what_two_intervals_cannot(tmp_path, made, metric, paired, un
     assert any("OLD has no values of units in evidence/ for" in note for note in alone.notes)
     told = change(compared(tmp_path / "pairs", *sides, scores), metric)
     assert (told.outcome, told.paired) == (paired, True)
+    assert ("exchanges" in told.reason) == (paired == "cannot be told")
     assert told.difference.low < told.difference.value < told.difference.high
     if told.difference.n == 2 * N:
         assert told.difference.value == pytest.approx(found.difference.value, abs=1e-9)

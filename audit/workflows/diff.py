@@ -33,6 +33,7 @@ from audit.workflows.unit_scores import effect_of, measurement, read_scores
 
 CHANCE = 0.5
 _MANY = "beyond its interval, which is no surprise among so many comparisons (Holm)"
+_UNSHOWN = "its interval excludes zero, but exchanges of both scans, unit by unit, do not show a change (p above 0.05)"
 _OLD, _NEW = "OLD", "NEW"
 Scores = Mapping[str, Mapping[str, UnitScores]]
 
@@ -187,7 +188,8 @@ def _judge(change: MetricChange, records: tuple[AuditRecord, AuditRecord], polic
     if item.low <= 0 <= item.high:
         return replace(change, reason=WITHIN)
     if change.p_adjusted > SIGNIFICANCE:
-        return replace(change, reason=_MANY)
+        shown = change.p is not None and change.p <= SIGNIFICANCE
+        return replace(change, reason=_MANY if shown else _UNSHOWN)
     rose = item.value > 0
     outcome: Outcome = "better" if rose == (change.good == "more") else "worse"
     against = _against(change, outcome, records, policy)
