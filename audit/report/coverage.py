@@ -274,16 +274,19 @@ def examined(record: AuditRecord, verdict: Verdict, evidence: Evidence) -> Exami
 def why_not_run(record: AuditRecord, attack: str) -> tuple[State, str, str]:
     """Return state, reason and remedy of an attack that gave no numbers."""
     result = record.results.get(attack)
+    ask = "docaudit scan MODEL_DIR DATA_DIR" if record.corpus.forgotten else "scan without --only"
     if result is None and attack not in record.battery:
         return "not tested", "not in the version that scanned", "scan again"
     if result is None or result.reason is None or result.reason.kind == "left out":
-        return "not tested", "not asked for in this scan", "scan without --only"
+        return "not tested", "not asked for in this scan", ask
     why, fix = result.reason.why, result.reason.fix
     if result.reason.kind == "model":
         return "not applicable", why, fix
     if result.status == "failed":
         return "not tested", f"broke down ({why})", "report this failure with the record"
-    return "not tested", f"not asked for in this scan; {why}" if result.status == "left out" else why, fix
+    if result.status == "left out":
+        return "not tested", f"not asked for in this scan; {why}", ask
+    return "not tested", why, fix
 
 
 def _describe_completed(

@@ -41,7 +41,7 @@ def judged(folder, n, leak=0.0, compared=True, n_known=None, n_left_out=0):
     found = run(ATTACK, Case(Knowing(names[:n_known], leak), kept, References(baselines=tuple(retrained))))[-1]
     listed = replace(describe_forgotten(ids, (ATTACK,), kept), listed=n + n_left_out)
     found = cover_listed(replace(found, power="reference_power"), listed)
-    record = tiny.record(found, battery=("membership",))
+    record = tiny.record(found, battery=("membership", "redaction"))
     card = replace(record.corpus, documents={"member": n, "heldout": 300}, forgotten=listed)
     record = replace(record, corpus=card)
     return record, evaluate(record, FORGET, dt.date(2026, 1, 1))
@@ -55,6 +55,7 @@ def test_only_a_model_that_never_saw_enough_documents_passes(given, code, tmp_pa
     page = html(record, verdict, FORGET)
     assert "documents to be forgotten" in page
     assert "training document" not in page.lower()
+    assert ("scan MODEL_DIR DATA_DIR" in page, "--only" in page) == (True, False)
 
 
 def test_few_documents_are_told_the_smallest_limit_that_they_can_show(tmp_path):
