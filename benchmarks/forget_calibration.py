@@ -20,9 +20,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from membership_calibration import CERTAIN, FLOOR, REFERENCED, completed, record_of
+from membership_calibration import CERTAIN, DOCUMENTS, FLOOR, REFERENCED, completed, record_of
 
 from audit.arrays import Floats
+from audit.attacks.membership.scores import WORSE
 from audit.cards import Forgotten
 from audit.policy import Verdict, evaluate, load
 
@@ -36,7 +37,8 @@ MODELS: dict[str, tuple[int, int, float]] = {
     "5 known": (5, 0, 0.0),
     "8 known": (8, 0, 0.0),
     "15 known": (15, 0, 0.0),
-    "20 hated": (0, 20, 0.0),
+    "5 hated": (0, 5, 0.0),
+    "8 hated": (0, 8, 0.0),
     "leak 0.5": (0, 0, 0.5),
     "leak 1": (0, 0, 1.0),
     "leak -1": (0, 0, -1.0),
@@ -62,7 +64,9 @@ def verdict_of(sides: tuple[int, int], model: tuple[int, int, float], seed: int)
     own, usual = loss(target), loss(reference)
     columns = {"loss": -own, "calibrated": usual - own, "ratio": np.log(usual) - np.log(own)}
     found = {name: (column[:listed], column[listed:]) for name, column in columns.items()}
-    record = record_of(completed(found, REFERENCED))
+    result, (members, others) = completed(found, REFERENCED), found["calibrated"]
+    worse = DOCUMENTS.count_certain(WORSE, (-members, -others))
+    record = record_of(replace(result, measurements=(*result.measurements, worse)))
     card = replace(record.corpus, forgotten=Forgotten(listed, "0" * 64, {}))
     return evaluate(replace(record, corpus=card), POLICY, dt.date(2026, 1, 1))
 

@@ -15,6 +15,7 @@ from audit.attacks import text_of
 from audit.attacks.battery import BATTERY, AttackParameters, read_parameters
 from audit.attacks.budget import SHARES, sample
 from audit.attacks.interface import Attack, nothing_to_try, why_inapplicable
+from audit.attacks.membership import MembershipInference
 from audit.attacks.membership.documents import describe_forgotten, select_forgotten
 from audit.cards import Forgotten, PrivacyCard
 from audit.case import Case, References
@@ -266,6 +267,8 @@ def choose_attacks(options: ScanOptions, given: AttackParameters | None) -> tupl
         raise UsageError(f"no attack is called {unknown[0]!r}", f"one of {', '.join(names)}")
     kinds = [kind for kind in BATTERY if not options.only or kind.name in options.only]
     attacks = tuple(kind.preset(options.budget) for kind in kinds)
+    if options.forgotten is not None:
+        attacks = (replace(MembershipInference.preset(options.budget), two_sided=True),)
     return attacks if given is None else tuple(map(given.applied, attacks))
 
 

@@ -24,7 +24,7 @@ from audit.report.answer import explanation
 from audit.report.html import html
 from audit.workflows.scan import cover_listed
 
-ATTACK, FORGET = MembershipInference(), load("forget")
+ATTACK, FORGET = MembershipInference(two_sided=True), load("forget")
 
 
 def listing(folder, *names):

@@ -44,9 +44,11 @@ class MembershipInference(Attack):
 
     Attributes:
         n_masks: of a page, for masked language models.
+        two_sided: whether documents that the model treats worse than unseen ones are counted, as for `forget-check`.
     """
 
     n_masks: Annotated[int, Field(ge=1)] = documents.N_MASKS
+    two_sided: bool = False
 
     name: ClassVar[str] = "membership"
     uses: ClassVar[tuple[str, ...]] = ("baselines", "pretrained", "auxiliary", "splits")
@@ -114,7 +116,7 @@ class MembershipInference(Attack):
         """See `Attack.measure`; the metrics are described in `scores` and `blind_baseline`."""
         scored = scores.score_documents(case, trials, outcomes)
         kept = [case.corpus.document(name) for name in scored.ids]
-        measured = scores.measure_scores(scored, rng, progress)
+        measured = scores.measure_scores(scored, rng, progress, two_sided=self.two_sided)
         blind = blind_baseline.by_split(case.corpus, kept, progress)
         missing = documents.count_left_out(case)
         lacking = documents.name_unusable_references(case, documents.NO_REFERENCE)

@@ -24,6 +24,7 @@ from audit.targets.utility import estimate
 
 SCORES = ("loss", "calibrated", "ratio", "row", "lira")
 POWER = "reference_power"
+WORSE = "documents_treated_worse"
 LIMITED = ("auc", LOW, DOCUMENTS)
 """What policies limit: held against the strongest of the scores."""
 
@@ -206,8 +207,15 @@ def _column_or_reason(column: Floats, reason: str) -> Score:
     return column if np.isfinite(column).any() else reason
 
 
-def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) -> Result:
-    """Measure every score; draw the histogram and the ROC curve of the primary one."""
+def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress, *, two_sided: bool = False) -> Result:
+    """Measure every score; draw the histogram and the ROC curve of the primary one.
+
+    Args:
+        scored: the documents with their scores.
+        rng: draws thresholds.
+        progress: of every score.
+        two_sided: whether to count the members that the primary score puts below the others as well.
+    """
     progress.stage("membership: intervals", len(SCORES))
     found: dict[str, Measurement] = {}
     rates: dict[str, float | None] = {}
@@ -220,6 +228,10 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress) 
             found[low], rates[score] = (lack, None) if lack else COMPARISON.measure_advantage(low, scored.split(score))
         progress.advance()
     primary = [replace(found[f"{name}.{scored.primary}"], name=name) for name in LIMITED]
+    if two_sided:
+        members, others = scored.single(scored.primary)
+        lack = _unresolved(WORSE, scored, scored.primary)
+        primary.append(lack or COMPARISON.count_certain(WORSE, (-members, -others)))
     rate, lack = rates[scored.primary], _unresolved(TPR, scored, scored.primary)
     sides = scored.split(scored.primary) if scored.primary in scored.columns else None
     tpr = lack or COMPARISON.measure_tpr(scored.split(scored.primary), Streams(rng)[f"{TPR}.{scored.primary}"])
