@@ -18,7 +18,7 @@ from audit.attacks import TEXTS
 from audit.attacks.interface import nothing_to_try, why
 from audit.attacks.membership import MembershipInference
 from audit.attacks.membership.documents import first_by_name
-from audit.attacks.membership.scores import RATIO, SCORES
+from audit.attacks.membership.scores import RATIO, SCORES, WORSE
 from audit.case import Case, References, SplitModel
 from audit.corpus.documents import Corpus, Document, Manifest, Question, Task, Word
 from audit.corpus.documents import Membership as Assignment
@@ -146,7 +146,7 @@ def test_the_area_is_what_the_leak_makes_it(audit):
 
 def test_every_metric_is_measured_and_the_primary_score_is_the_calibrated_loss(audit):
     findings = audit[-1]
-    assert {item.name for item in findings.measurements} == {*TEXTS["membership"].names}
+    assert {item.name for item in findings.measurements} == {*TEXTS["membership"].names} - {WORSE}
     assert json.dumps(dataclasses.asdict(findings), allow_nan=False)
     assert confounded_of(findings) is None
     for score in {*SCORES} - {RATIO, "row"}:
