@@ -3,13 +3,13 @@
 import base64
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from markupsafe import Markup, escape
 
-from audit.attacks.figure_text import HistogramFigure
+from audit.attacks.figure_text import Figure, HistogramFigure
 from audit.attacks.text import sentence_case
 from audit.cards import PrivacyCard
 from audit.files import shipped_folder, table_beside
@@ -191,15 +191,28 @@ def _completed_views(record: AuditRecord, verdict: Verdict, texts: Mapping[str, 
     views: list[CompletedView] = []
     drawn = 0
     for result in record.completed.values():
-        views.append(_completed_view(result, verdict, texts[result.attack], drawn))
+        views.append(_completed_view(record, result, verdict, texts[result.attack], drawn))
         drawn += len(views[-1].figures) + sum(len(part["figures"]) for part in views[-1].parts)
     return views
 
 
-def _completed_view(result: Result, verdict: Verdict, text: AttackMacros, drawn: int) -> CompletedView:
+def _name_sides(record: AuditRecord, specs: Iterable[Figure]) -> list[Figure]:
+    """Name the documents in histograms as the page does, before their legends are laid out."""
+    named: list[Figure] = []
+    for spec in specs:
+        if isinstance(spec, HistogramFigure):
+            labels = {key: name_documents(record, label) for key, label in spec.labels.items()}
+            spec = spec.model_copy(update={"labels": labels})
+        named.append(spec)
+    return named
+
+
+def _completed_view(
+    record: AuditRecord, result: Result, verdict: Verdict, text: AttackMacros, drawn: int
+) -> CompletedView:
     report = text.report
     specified = [*report.figures, *(figure for part in report.parts for figure in part.figures)]
-    figures = draw([*report.figures, *unspecified(result, specified)], result, drawn)
+    figures = draw(_name_sides(record, [*report.figures, *unspecified(result, specified)]), result, drawn)
     drawn += len(figures)
     index = ResultIndex(result, report.all_labels, verdict)
     parts = []
@@ -208,7 +221,7 @@ def _completed_view(result: Result, verdict: Verdict, text: AttackMacros, drawn:
             "title": spec.title,
             "folded": bool(spec.template),
             "text": in_one_line(text.text(spec, index)),
-            "figures": draw(spec.figures, result, drawn),
+            "figures": draw(_name_sides(record, spec.figures), result, drawn),
             "tables": [own for one in spec.tables if (own := tables.compact_table(one, index, report)).rows],
         }
         if part["figures"] or part["tables"] or (part["text"] and not spec.figures and not spec.tables):

@@ -48,7 +48,9 @@ def judged(folder, n, leak=0.0, compared=True, n_known=None, n_left_out=0):
 
 
 @table("given, code")
-def test_only_a_model_that_never_saw_enough_documents_passes(given, code, tmp_path):
+def test_only_a_model_that_never_saw_enough_documents_passes(given, code, tmp_path, monkeypatch):
+    legends = []
+    monkeypatch.setattr("audit.report.figures.as_svg", lambda *figure: legends.extend(figure[3]) or "")
     record, verdict = judged(tmp_path, **given)
     assert verdict.exit_code == code
     assert code or "This covers 250 of 250 listed documents" in explanation(record, verdict)
@@ -56,6 +58,7 @@ def test_only_a_model_that_never_saw_enough_documents_passes(given, code, tmp_pa
     assert "documents to be forgotten" in page
     assert "training document" not in page.lower()
     assert ("scan MODEL_DIR DATA_DIR" in page, "--only" in page) == (True, False)
+    assert {*legends[:2]} == {"documents to be forgotten", "unseen documents"}, "named before their room is measured"
 
 
 def test_few_documents_are_told_the_smallest_limit_that_they_can_show(tmp_path):
