@@ -71,13 +71,13 @@ class ScoreComparison:
             return Unresolved(name, reason, n, nonmembers_needed(max(LOW_RATES))), None
         return estimate(name, found.advantage, f"{self.unit}s", 0.0, "chance"), found.fpr
 
-    def count_certain(self, name: str, sides: TwoSides) -> Measurement:
-        """Count the members that rank above all but one of the others, beyond chance; null: 0."""
+    def count_certain(self, name: str, sides: TwoSides, *, mirrored: bool = False) -> Measurement:
+        """Count the members that rank above all but one of the others (mirrored: below), beyond chance; null: 0."""
         n = len(sides[1])
         if n < FEWEST_OTHERS or not len(sides[0]):
             reason = f"no {self.unit} in training, or fewer than {FEWEST_OTHERS} {self.nonmembers}, without copies"
             return Unresolved(name, reason, n, FEWEST_OTHERS)
-        found = count_outranking(*sides)
+        found = count_outranking(*(-side if mirrored else side for side in sides))
         return estimate(name, found, f"{self.unit}s", 0.0, "chance")
 
     def check_certain(self, sides: Sequence[TwoSides], advantages: Sequence[Measurement]) -> tuple[Check, ...]:

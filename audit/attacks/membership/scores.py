@@ -229,9 +229,8 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress, 
         progress.advance()
     primary = [replace(found[f"{name}.{scored.primary}"], name=name) for name in LIMITED]
     if two_sided:
-        members, others = scored.single(scored.primary)
         lack = _unresolved(WORSE, scored, scored.primary)
-        primary.append(lack or COMPARISON.count_certain(WORSE, (-members, -others)))
+        primary.append(lack or COMPARISON.count_certain(WORSE, scored.single(scored.primary), mirrored=True))
     rate, lack = rates[scored.primary], _unresolved(TPR, scored, scored.primary)
     sides = scored.split(scored.primary) if scored.primary in scored.columns else None
     tpr = lack or COMPARISON.measure_tpr(scored.split(scored.primary), Streams(rng)[f"{TPR}.{scored.primary}"])
