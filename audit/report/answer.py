@@ -70,11 +70,7 @@ def explanation(record: AuditRecord, verdict: Verdict) -> str:
     if outcome == "violated" != verdict.overall and record.target.is_model:
         return told["violated by text"]
     kind = " forgotten" if record.corpus.forgotten else LABELS["families"].get(record.target.family, "")
-    listed = {
-        "tested": record.corpus.documents.get("member", 0),
-        "listed": getattr(record.corpus.forgotten, "listed", 0),
-    }
-    return told.get(outcome + kind, told[outcome]).format(policy=verdict.policy, **listed)
+    return told.get(outcome + kind, told[outcome]).format(policy=verdict.policy, corpus=record.corpus)
 
 
 def name_documents(record: AuditRecord | None, text: str) -> str:

@@ -198,13 +198,12 @@ def _completed_views(record: AuditRecord, verdict: Verdict, texts: Mapping[str, 
 
 def _name_sides(record: AuditRecord, specs: Iterable[Figure]) -> list[Figure]:
     """Name the documents in histograms as the page does, before their legends are laid out."""
-    named: list[Figure] = []
-    for spec in specs:
-        if isinstance(spec, HistogramFigure):
-            labels = {key: name_documents(record, label) for key, label in spec.labels.items()}
-            spec = spec.model_copy(update={"labels": labels})
-        named.append(spec)
-    return named
+    return [
+        one.model_copy(update={"labels": {key: name_documents(record, label) for key, label in one.labels.items()}})
+        if isinstance(one, HistogramFigure)
+        else one
+        for one in specs
+    ]
 
 
 def _completed_view(

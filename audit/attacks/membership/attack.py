@@ -72,10 +72,10 @@ class MembershipInference(Attack):
         """See `Attack.units`: documents that are compared, for models that answer those with a question."""
         splits = [document.split for document in _perhaps_scored(corpus)]
         sides = [splits.count(split) for split in AUDITED]
-        methods = 2  # loss and calibrated loss, see `scores.gated_scores`; split models add one, decoders one
+        # Loss and calibrated loss, see `scores.gated_scores`; split models add one, decoders one.
         kinds: dict[str, MetricKind] = {"auc": "auc", LOW: "low advantage"}
         return tuple(
-            Units(f"{metric}.{score}".removesuffix("."), kind, "documents", *sides, methods=1 if score else methods)
+            Units(f"{metric}.{score}".removesuffix("."), kind, "documents", *sides, methods=1 if score else 2)
             for metric, kind in kinds.items()
             for score in ("", *scores.SCORES)
             if score != scores.RATIO
@@ -96,8 +96,7 @@ class MembershipInference(Attack):
         own = yield from documents.query_document(case, case.target, document, self.n_masks, whole=True)
         outcome: dict[str, Json] = {"target": own}
         outcome["splits"] = yield from self._ask_losses(case, [split.target for split in references.splits], document)
-        known = documents.reference_of(case)[1]
-        outcome["reference"] = yield from self._ask_losses(case, known, document, whole=True)
+        outcome["reference"] = yield from self._ask_losses(case, documents.reference_of(case)[1], document, whole=True)
         return outcome
 
     def _ask_losses(
@@ -115,9 +114,8 @@ class MembershipInference(Attack):
     ) -> Result:
         """See `Attack.measure`; the metrics are described in `scores` and `blind_baseline`."""
         scored = scores.score_documents(case, trials, outcomes)
-        kept = [case.corpus.document(name) for name in scored.ids]
         measured = scores.measure_scores(scored, rng, progress, two_sided=self.two_sided)
-        blind = blind_baseline.by_split(case.corpus, kept, progress)
+        blind = blind_baseline.by_split(case.corpus, [*map(case.corpus.document, scored.ids)], progress)
         missing = documents.count_left_out(case)
         lacking = documents.name_unusable_references(case, documents.NO_REFERENCE)
         gated = scores.gated_scores(case)
@@ -223,8 +221,7 @@ def check_reference_membership(scored: scores.ScoredDocuments) -> tuple[Check, .
         return ()
     found = auc_interval(members, heldout)
     reason = SENTENCES["reference_knows"].format(found=found)
-    remedy = "give a reference that saw neither side (docaudit references), and scan again"
-    return (Check("reference knows members", found.p_above(0.5), "confounded", reason, remedy),)
+    return (Check("reference knows members", found.p_above(0.5), "confounded", reason, SENTENCES["unknowing"]),)
 
 
 def reference_controls(
