@@ -55,8 +55,7 @@ def test_only_a_model_that_never_saw_enough_documents_passes(given, code, tmp_pa
     assert verdict.exit_code == code
     assert code or "This covers 250 of 250 listed documents" in explanation(record, verdict)
     page = html(record, verdict, FORGET)
-    assert "documents to be forgotten" in page
-    assert "training document" not in page.lower()
+    assert ("documents to be forgotten" in page, "training document" in page.lower()) == (True, False)
     assert ("scan MODEL_DIR DATA_DIR" in page, "--only" in page) == (True, False)
     assert {*legends[:2]} == {"documents to be forgotten", "unseen documents"}, "named before their room is measured"
 
