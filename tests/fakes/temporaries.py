@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 
-def left_in(folder: Path, names: str = "*", seconds: float = 10.0) -> list[Path]:
+def left_in(folder: Path, names: str = "*", seconds: float = 30.0) -> list[Path]:
     """List what is left in a folder after as many seconds at most."""
     end = time.monotonic() + seconds
     while (left := [*folder.glob(names)]) and time.monotonic() < end:
