@@ -8,7 +8,7 @@ recipe of 6 epochs, but for "ascent":
 - "ten kept" learns the 300 others and 10 of the listed ones, 4 times each;
 - "ascent" is "full" after one epoch of steps that raise the loss of the listed letters, at three rates.
 
-    python benchmarks/forget_letters.py # writes benchmarks/forget_letters.json and its table; 12 minutes
+    python benchmarks/forget_letters.py # writes benchmarks/forget_letters.json and its table; 4 minutes
 """
 
 from __future__ import annotations

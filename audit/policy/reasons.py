@@ -104,7 +104,7 @@ def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Result
 
 def _cannot_exceed(record: AuditRecord, limit: Limit, result: Result, measured: Estimate) -> Decision | None:
     """Return the decision on a count of so few units that none could violate the limit; None where one could."""
-    if limit.holds != "lower" or limit.max is None or measured.n > limit.max:
+    if limit.max is None or measured.n > limit.max:
         return None
     reason = f"only {measured.n} {measured.unit} were tried: the count cannot exceed {limit.max:g}"
     left = left_untried(record) or result.stage.early
