@@ -13,9 +13,9 @@ from audit.report.answer import LABELS
 from audit.report.templates import ResultIndex
 
 OUTCOME_LABELS = LABELS["outcomes"]
-RAN_LABELS = {**OUTCOME_LABELS, **LABELS["ran"]}
-"""What became of the limits of an attack that ran to its end; empty: it has none."""
 """What a decision on one limit is called; the order is the one in which page one shows them."""
+RAN_LABELS = {**OUTCOME_LABELS, **LABELS["ran"]}
+"""The same for the worst limit of an attack that ran; "": no limit is on the attack."""
 NULL_LABELS = LABELS["nulls"]
 CONFIRMED = "the leak above the limit is confirmed"
 WITHIN = "the whole interval is within the limit"
