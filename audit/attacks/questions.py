@@ -142,8 +142,8 @@ def trained_on(corpus: Corpus, names: Mapping[str, str] = {}) -> Mapping[str, Ab
     documents: dict[str, set[str]] = defaultdict(set)
     for document in corpus.of("member"):
         for question in document.questions:
-            for answer in distinct_answers(question.answers):
-                documents[names.get(fold(answer), fold(answer))].add(document.id)
+            for value in map(fold, distinct_answers(question.answers)):
+                documents[names.get(value, value)].add(document.id)
     return documents
 
 

@@ -17,9 +17,10 @@ from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind, of_trials
 from audit.attacks.budget import FOLDS, MEMBERS, OTHERS, SHARES, side_of
 from audit.attacks.interface import Attack, Sides, compared_units, first_of, may_try, most_units, nothing_to_try
+from audit.attacks.membership.documents import without_lot
 from audit.case import Case
 from audit.corpus import manifest
-from audit.corpus.documents import Corpus, Membership
+from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import find_copies, without_copies
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial, Work
@@ -80,9 +81,8 @@ def plan_audit(options: ScanOptions, policy: str, progress: Progress = SILENT) -
         yield from copies.warnings
         corpus = without_copies(corpus, copies)
         costs, place, training = at_most(corpus, budget, options.documents), "", {}
-    if chosen.forgets and corpus.manifest.membership.assigned == "random":
-        # No lot chooses the documents to be forgotten.
-        corpus = replace(corpus, manifest=replace(corpus.manifest, membership=Membership("official")))
+    if chosen.forgets:
+        corpus = without_lot(corpus)
     blind = blind_checks(corpus, chosen, budget, costs, progress)
     plan = plan_limits(corpus, chosen, budget, costs, blind, copies)
     yield replace(plan, device=place, documents=options.documents, seconds=options.seconds, training=training)

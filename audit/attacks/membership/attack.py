@@ -92,12 +92,10 @@ class MembershipInference(Attack):
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Ask each model for its loss of the document."""
         document = case.corpus.document(trial.unit)
-        references = case.references
         own = yield from documents.query_document(case, case.target, document, self.n_masks, whole=True)
-        outcome: dict[str, Json] = {"target": own}
-        outcome["splits"] = yield from self._ask_losses(case, [split.target for split in references.splits], document)
-        outcome["reference"] = yield from self._ask_losses(case, documents.reference_of(case)[1], document, whole=True)
-        return outcome
+        splits = yield from self._ask_losses(case, [split.target for split in case.references.splits], document)
+        reference = yield from self._ask_losses(case, documents.reference_of(case)[1], document, whole=True)
+        return {"target": own, "splits": splits, "reference": reference}
 
     def _ask_losses(
         self, case: Case, models: Sequence[Target], document: Document, *, whole: bool = False

@@ -127,10 +127,15 @@ def select_forgotten(whole: Corpus, path: Path) -> tuple[Corpus, frozenset[str],
     warning = SENTENCES["may_know"].format(n=len(lost), all=len(listed_ids), named=shown)
     if len(lost) == len(listed_ids):
         raise UsageError(f"--ids {path}: {warning}", SENTENCES["name_members"])
-    own = whole.manifest.membership
-    manifest = replace(whole.manifest, membership=Membership("official") if own.assigned != "by-provider" else own)
     documents = tuple(one for one in whole.documents if one.id not in gone)
-    return replace(whole, documents=documents, manifest=manifest), listed_ids, (warning,) if lost else ()
+    return replace(without_lot(whole), documents=documents), listed_ids, (warning,) if lost else ()
+
+
+def without_lot(corpus: Corpus) -> Corpus:
+    """Say that no lot chose the members; a split by provider stays one, as it compares within providers."""
+    own = corpus.manifest.membership
+    stated = own if own.assigned == "by-provider" else Membership("official")
+    return replace(corpus, manifest=replace(corpus.manifest, membership=stated))
 
 
 def describe_forgotten(ids: frozenset[str], attacks: Sequence[Attack], corpus: Corpus) -> Forgotten:
