@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from audit.cards import Forgotten
 from audit.measurements import Estimate, Unresolved
 from audit.policy.checks import AGAIN, against_pass, fires, left_untried, too_much_unread, untried
 from audit.policy.decision import Cause, Decision
@@ -116,17 +117,11 @@ def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
 
     What is unresolved knows its need. Where one reference was compared with, split models come before more documents.
     """
-    result, forgotten = record.completed.get(decision.limit.attack), record.corpus.forgotten
-    if forgotten is not None and decision.cause == "uncovered":
-        return replace(decision, remedy=TEXTS["list_copies"])
-    if forgotten is not None and decision.outcome == "undecided":
-        least, most = forgotten.shown.get(decision.limit.metric, 0.0), decision.limit.max or 0.0
-        few, reason = TOO_FEW in decision.reason, decision.reason
-        if least and (decision.cause == "wide" or least > most):
-            reason = TEXTS["margin"].format(reason=reason, least=least, sides=record.corpus.documents)
-        if few or reason != decision.reason:
-            # No limit of an own policy strengthens the blind check.
-            return replace(decision, reason=reason, remedy=TEXTS["list_more" if few else "list_more_or_limit"])
+    if record.corpus.forgotten is not None and decision.outcome == "undecided":
+        longer = _remedy_for_list(record, record.corpus.forgotten, decision)
+        if longer is not decision:
+            return longer
+    result = record.completed.get(decision.limit.attack)
     if result is not None and result.stage.early and decision.outcome == "undecided":
         return replace(decision, remedy=ALL_STAGES)
     alone = [split for split, n in record.corpus.documents.items() if n and split != "public"] == ["member"]
@@ -139,6 +134,18 @@ def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
     if single and (decision.limit.attack, decision.remedy, decision.cause) == (MEMBERSHIP, MORE, "wide"):
         return replace(decision, remedy=SPLIT_MODELS)
     return decision
+
+
+def _remedy_for_list(record: AuditRecord, forgotten: Forgotten, decision: Decision) -> Decision:
+    """Send for a longer list of documents to be forgotten where that helps; say which limit this list can show."""
+    if decision.cause == "uncovered":
+        return replace(decision, remedy=TEXTS["list_copies"])
+    least, few = forgotten.shown.get(decision.limit.metric, 0.0), TOO_FEW in decision.reason
+    if least and (decision.cause == "wide" or least > (decision.limit.max or 0.0)):
+        reason = TEXTS["margin"].format(reason=decision.reason, least=least, sides=record.corpus.documents)
+        decision = replace(decision, reason=reason, remedy=TEXTS["list_more_or_limit"])
+    # No limit of an own policy strengthens the blind check.
+    return replace(decision, remedy=TEXTS["list_more"]) if few else decision
 
 
 def over_limit(limit: Limit, methods: Mapping[str, Estimate]) -> Estimate | None:
