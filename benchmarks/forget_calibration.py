@@ -16,6 +16,7 @@ import datetime as dt
 import json
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +29,6 @@ from audit.cards import Forgotten
 from audit.policy import Verdict, evaluate, load
 
 HERE = Path(__file__)
-BEGIN, END = "<!-- table -->\n\n", "\n\n<!-- end of table -->"
 SIDES = ((150, 150), (213, 213), (250, 300), (300, 300), (300, 1000), (1000, 1000))
 """Listed and unseen documents."""
 MODELS: dict[str, tuple[int, int, float]] = {
@@ -46,6 +46,13 @@ MODELS: dict[str, tuple[int, int, float]] = {
 """How many listed documents are known and hated, and the leak of all."""
 SHIPPED = load("forget")
 POLICY = replace(SHIPPED, limits=tuple(replace(limit, min_power=None, min_coverage=None) for limit in SHIPPED.limits))
+
+
+def write_table(lines: Sequence[str], name: str) -> None:
+    """Replace the table of this name on the page."""
+    page, begin, end = HERE.with_suffix(".md"), f"<!-- {name} -->\n\n", f"\n\n<!-- end of {name} -->"
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    page.write_text(before + begin + "\n".join(lines) + end + rest.partition(end)[2], encoding="utf-8")
 
 
 def verdict_of(sides: tuple[int, int], model: tuple[int, int, float], seed: int) -> Verdict:
@@ -88,10 +95,7 @@ def main() -> None:
     found = {"date": time.strftime("%Y-%m-%d"), "audits": audits, "verdicts": counts}
     HERE.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     head = f"| listed + unseen | {' | '.join(MODELS)} |\n|---{'|---' * len(MODELS)}|"
-    page = HERE.with_suffix(".md")
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    table = "\n".join([head, *rows])
-    page.write_text(before + BEGIN + table + END + rest.partition(END)[2], encoding="utf-8")
+    write_table([head, *rows], "table")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "sample_models"))  # i
 
 import build_letters as sample
 from drafts import fine_tune
+from forget_calibration import write_table
 from letters_generator import letter
 from vocabulary import train_tokenizer
 
@@ -39,8 +40,6 @@ from audit.measurements import Estimate
 from audit.references.encoders import save
 from audit.targets.encoders.loading import load
 
-HERE = Path(__file__)
-BEGIN, END = "<!-- letters -->\n\n", "\n\n<!-- end of letters -->"
 LISTED, KEPT, UNSEEN, PUBLIC = 250, 300, 600, 20
 TEN, COPIES = 10, 4
 RATES = (0.002, 0.005, 0.01)
@@ -139,14 +138,12 @@ def main() -> None:
         models = train(root, made)
         found = {name: check(folder, root) for name, folder in models.items()}
     written = {"machine": "2-core CPU, one thread", "date": time.strftime("%Y-%m-%d"), "models": found}
-    HERE.with_suffix(".json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    Path(__file__).with_suffix(".json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
     lines = [f"| model | exit code | {' | '.join(SHOWN)} |", f"|---|---|{'---|' * len(SHOWN)}"]
     for name, one in found.items():
         cells = [f"{value} [{low}, {high}]" for value, low, high in (one["numbers"][metric] for metric in SHOWN)]
         lines.append(f"| {name} | {one['exit']} | {' | '.join(cells)} |")
-    page = HERE.with_name("forget_calibration.md")
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    page.write_text(before + BEGIN + "\n".join(lines) + END + rest.partition(END)[2], encoding="utf-8")
+    write_table(lines, "letters")
 
 
 if __name__ == "__main__":
