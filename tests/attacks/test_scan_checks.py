@@ -14,7 +14,7 @@ from test_membership_planted import Knowing, corpus
 
 from audit import policy as policies
 from audit import record as records
-from audit.attacks.membership import scan_checks
+from audit.attacks.membership import scan_checks, writing
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Membership, Word
 from audit.engine.interface import SILENT
@@ -177,7 +177,7 @@ def test_what_the_model_reads_alike_costs_nothing(tmp_path):
     folder = tiny.corpus(tmp_path / "data", members=25, heldout=5, public=3, kind="token-classification")
     world = noisy.manifest.load(folder)
     target = target_of(tiny.checkpoint(tmp_path / "model", "bert", "token-classification"), world)
-    changed = scan_checks.rewrite_members(Case(target, world), world.of("member"))
+    changed = writing.rewrite_members(Case(target, world), world.of("member"))
     assert changed["in capitals"] == changed["in lower case"] == {}
     assert changed["without punctuation"]
 
@@ -188,7 +188,7 @@ def test_every_transformation_changes_what_it_says():
     world, task = corpus(1, 1), noisy.Task("token-classification", noisy.TAGS)
     manifest = dataclasses.replace(world.manifest, task=task, membership=Membership("random"))
     world = dataclasses.replace(world, manifest=manifest)
-    ways = {way: transform(page) for way, transform in scan_checks.ways_of_writing(world).items()}
+    ways = {way: transform(page) for way, transform in writing.ways_of_writing(world).items()}
     assert [word.text for word in ways["in capitals"].words] == ["TOTAL:", "9"]
     assert [word.text for word in ways["in lower case"].words] == ["total:", "9"]
     assert [word.text for word in ways["without punctuation"].words] == ["Total", "9"]
@@ -204,7 +204,7 @@ def test_a_way_of_writing_that_is_easier_for_every_model_is_no_sign():
     alone = {name: (own, np.nan) for name, (own, _) in losses.items()}
 
     def check(found: dict[str, tuple[float, float]], needs_reference: bool = False) -> Check | str:
-        return scan_checks.check_writing({"in capitals": members}, found, needs_reference=needs_reference)
+        return writing.check_writing({"in capitals": members}, found, needs_reference=needs_reference)
 
     assert check(losses).p_value > 0.05  # type: ignore[union-attr]
     assert check(alone).p_value <= 0.001  # type: ignore[union-attr]

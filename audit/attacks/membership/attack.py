@@ -14,7 +14,7 @@ from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.interface import AUDITED, GIVE_REFERENCE, WORDS, Attack, Evidence, Units, given, loss_kind
 from audit.attacks.measuring import DOCUMENTS
 from audit.attacks.membership import documents, scores
-from audit.attacks.membership.scan_checks import check_reference_reading
+from audit.attacks.membership.reading import check_reference_reading
 from audit.attacks.score_figures import LOW, TwoSides, rank_scores
 from audit.attacks.text import SENTENCES
 from audit.case import Case
