@@ -105,6 +105,8 @@ class Check:
         reason: one sentence, printed when the check fires.
         remedy: what would settle it.
         metrics: the limited metrics that it bears on; empty: all of its attack.
+        attacks: of a check of the whole scan, the attacks that it bears on; empty: all.
+        spares: measurements that what it finds cannot explain, though it is "confounded": they may confirm a violation.
         weight: its share of the 5 %, against the others' (Holm's weighted rule).
         p_adjusted: after Holm's rule over all checks of the scan; None before that.
     """
@@ -117,10 +119,40 @@ class Check:
     metrics: tuple[str, ...] = ()
     weight: float = 1.0
     p_adjusted: float | None = None
+    attacks: tuple[str, ...] = ()
+    spares: tuple[str, ...] = ()
 
     def bears_on(self, metric: str) -> bool:
         """Test whether the check concerns a limit on this metric."""
         return not self.metrics or metric in self.metrics
+
+    def concerns(self, attack: str) -> bool:
+        """Test whether a check of the whole scan concerns this attack."""
+        return not self.attacks or attack in self.attacks
+
+
+@dataclass(frozen=True, config=STRICT)
+class Condition:
+    """What a pass rests on, and whether this scan shows it.
+
+    A check needs proof that something is wrong, and shares 5 % with all others. A condition needs proof that something
+    is right: without that nothing passes, and a violation stands.
+
+    Attributes:
+        name: unique in a record.
+        state: "met": measured, and shown; "unmet": measured, and not shown; "unmeasured": not measured.
+        attacks: their limits pass only if it is met, or all of `substitutes` are; empty: it only stands in for others.
+        substitutes: names of conditions that together stand in for it; empty: none do.
+        reason: one sentence, printed where it keeps a limit from being passed.
+        remedy: what would show it.
+    """
+
+    name: str
+    state: Literal["met", "unmet", "unmeasured"]
+    attacks: tuple[str, ...] = ()
+    substitutes: tuple[str, ...] = ()
+    reason: str = ""
+    remedy: str = ""
 
 
 @dataclass(frozen=True, config=STRICT)

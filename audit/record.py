@@ -18,7 +18,18 @@ from pydantic_core import ErrorDetails
 from audit import __version__, cards
 from audit.errors import RecordError
 from audit.files import read_file, write_atomically
-from audit.measurements import STRICT, Check, Control, Count, Coverage, Curve, Diagnostic, Histogram, Measurement
+from audit.measurements import (
+    STRICT,
+    Check,
+    Condition,
+    Control,
+    Count,
+    Coverage,
+    Curve,
+    Diagnostic,
+    Histogram,
+    Measurement,
+)
 
 Status = Literal["completed", "inapplicable", "skipped", "failed", "left out"]
 SIGNIFICANCE = 0.05
@@ -89,6 +100,7 @@ class Result:
         coverage: how much of what could leak was tried, in all and by category.
         about_text: metrics that say what the documents themselves give away, whatever the model.
         checks: tests that can only leave limits undecided, with their p-values (`audit.policy.checks`).
+        conditions: what a pass rests on, and whether the attack showed it.
         stage: that decided it.
     """
 
@@ -111,6 +123,7 @@ class Result:
     about_text: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     controls: tuple[Control, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     stage: Stage = Stage()
 
     @property
@@ -135,6 +148,7 @@ class AuditRecord:
         policy: declared before the first trial; None in records of older versions.
         audit: the circumstances, as the owner states them.
         checks: tests on the whole scan that can only leave limits undecided; they bear on every attack.
+        conditions: what a pass rests on beside its attack, and whether the scan showed it.
         untested: what such tests could not be made of and why, in sentences without a full stop.
     """
 
@@ -157,6 +171,7 @@ class AuditRecord:
     policy: cards.DeclaredPolicy | None = None
     audit: cards.AuditSheet = cards.AuditSheet()
     checks: tuple[Check, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     untested: tuple[str, ...] = ()
 
     @property

@@ -13,7 +13,7 @@ from scipy import stats
 from test_policy import area, completed, judge, limit, normal
 
 from audit.attacks.blind_baseline import Blind, blind_controls, reference_control
-from audit.measurements import Check, Control, Estimate, Unresolved
+from audit.measurements import Check, Condition, Control, Estimate, Unresolved
 from audit.policy import Decision
 from audit.policy.checks import LEVEL, settle
 from audit.record import AuditRecord
@@ -95,6 +95,86 @@ def test_leak_free_audits_are_left_undecided_by_their_checks_in_one_of_twenty():
         record = settle(tiny.record(completed(*numbers, checks=checks)), limits)
         undecided += any(p is not None and p <= LEVEL for p in adjusted(record))
     assert 0 < undecided <= stats.binom.ppf(0.999, audits, LEVEL)
+
+
+def test_a_check_of_the_scan_bears_on_the_attacks_that_it_names() -> None:
+    knows = check("reference", 0.001, "confounded", attacks=("membership",))
+    found = settled((), (), whole=(knows,)).completed
+    assert found["membership"].confounded == "reference speaks against it"
+    assert found["reconstruction"].confounded is None
+    alarm = replace(knows, cause="alarm")
+    results = [completed(QUIET, attack=name) for name in BOTH]
+    limits = [limit(max=0.2, attack=name) for name in BOTH]
+    outcomes = {one.limit.attack: one.outcome for one in judge(results, *limits, checks=(alarm,)).decisions}
+    assert outcomes == {"membership": "undecided", "reconstruction": "passed"}
+
+
+@pytest.mark.parametrize(
+    ("spares", "outcome"), [(("leak",), "violated"), (("leak.other",), "undecided"), ((), "undecided")]
+)
+def test_what_a_check_spares_confirms_a_violation_and_passes_nothing(spares: tuple[str, ...], outcome: str) -> None:
+    knows = check("reference", 0.001, "confounded", spares=spares)
+    (decision,) = judge([completed(LEAKING, checks=(knows,))], limit(max=0.2)).decisions
+    assert decision.outcome == outcome
+    (decision,) = judge([completed(QUIET, checks=(knows,))], limit(max=0.2)).decisions
+    assert (decision.outcome, decision.cause) == ("undecided", "confounded")
+
+
+def test_a_spared_measurement_is_still_held_against_the_blind_check() -> None:
+    knows, blind_fires = check("reference", 0.001, "confounded", spares=("leak",)), check("blind", 0.001, "confounded")
+    (decision,) = judge([completed(LEAKING, checks=(knows, blind_fires))], limit(max=0.2)).decisions
+    assert (decision.outcome, decision.cause) == ("undecided", "confounded")
+
+
+# Conditions
+
+
+def condition(state: str, name: str = "fair", **more: Any) -> Condition:
+    more = {"attacks": ("reconstruction",), "reason": f"{name} was not shown", "remedy": f"show {name}", **more}
+    return Condition(name, state, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "outcome", "cause"),
+    [
+        pytest.param([condition("met")], "passed", None, id="shown"),
+        pytest.param([condition("unmet")], "undecided", "weak", id="measured and not shown"),
+        pytest.param([condition("unmeasured")], "undecided", "unmeasured", id="not measured"),
+        pytest.param([condition("unmeasured", attacks=("membership",))], "passed", None, id="of another attack"),
+        pytest.param([condition("unmeasured", attacks=())], "passed", None, id="only stands in for others"),
+    ],
+)
+@pytest.mark.parametrize("undecided", ["fail", "warn"])
+def test_a_pass_needs_its_conditions_and_a_violation_does_not(
+    conditions: list[Condition], outcome: str, cause: str | None, undecided: str
+) -> None:
+    verdict = judge([completed(QUIET)], limit(max=0.2), conditions=tuple(conditions), undecided=undecided)
+    (decision,) = verdict.decisions
+    assert (decision.outcome, decision.cause) == (outcome, cause)
+    assert verdict.exit_code == (0 if outcome == "passed" else 11), "a missing proof is no wide interval"
+    if outcome == "undecided":
+        assert (decision.reason, decision.remedy) == ("fair was not shown", "show fair")
+    (decision,) = judge([completed(LEAKING)], limit(max=0.2), conditions=tuple(conditions)).decisions
+    assert decision.outcome == "violated"
+
+
+@pytest.mark.parametrize(
+    ("gain", "reading", "outcome"),
+    [("met", "met", "passed"), ("met", "unmet", "undecided"), ("unmeasured", "met", "undecided")],
+)
+def test_all_substitutes_together_stand_in_for_a_condition(gain: str, reading: str, outcome: str) -> None:
+    refit = condition("unmeasured", substitutes=("gain", "reading"))
+    found = completed(
+        QUIET, conditions=(condition(gain, "gain", attacks=()), condition(reading, "reading", attacks=()))
+    )
+    (decision,) = judge([found], limit(max=0.2), conditions=(refit,)).decisions
+    assert decision.outcome == outcome
+
+
+def test_an_alarm_is_named_before_a_condition_that_nothing_shows() -> None:
+    found = completed(QUIET, checks=(check("certain", 0.001),))
+    (decision,) = judge([found], limit(max=0.2), conditions=(condition("unmeasured"),)).decisions
+    assert (decision.reason, decision.cause) == ("certain speaks against it", "alarm")
 
 
 # Controls

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from audit.cards import CorpusCard
-from audit.measurements import Check, Estimate, Unresolved
+from audit.measurements import Check, Condition, Estimate, Unresolved
 from audit.policy.decision import Cause, Decision
 from audit.policy.limits import TEXTS, Demand, Limit, Policy
 from audit.record import AuditRecord, Result
@@ -49,8 +49,9 @@ def settle(record: AuditRecord, limits: Sequence[Limit]) -> AuditRecord:
     attacks = []
     for result in results:
         own = settled(result.attack, result.checks)
-        fired = [check.reason for check in (*own, *whole) if check.cause == "confounded" and fires(check)]
-        attacks.append(replace(result, checks=own, confounded=next(iter(fired), result.confounded)))
+        fired = _confounding(replace(result, checks=own), whole)
+        reason = fired[0].reason if fired else result.confounded
+        attacks.append(replace(result, checks=own, confounded=reason))
     return replace(record, attacks=tuple(attacks), checks=whole)
 
 
@@ -59,14 +60,20 @@ def fires(check: Check) -> bool:
     return check.p_adjusted is not None and check.p_adjusted <= LEVEL
 
 
+def _confounding(result: Result, whole: Sequence[Check]) -> list[Check]:
+    """List the checks of an attack, then of the whole scan, that fire and can explain the attack's numbers."""
+    concerning = [check for check in whole if check.concerns(result.attack)]
+    return [check for check in (*result.checks, *concerning) if check.cause == "confounded" and fires(check)]
+
+
 def p_explained(
     record: AuditRecord, result: Result, measured: Estimate, limit: float, *, mirrored: bool = False
 ) -> float:
     """Return a one-sided p-value against "something else than memory explains what lies over the limit".
 
-    0 where nothing speaks for such an explanation. Of a confounded attack it is that of its controls: of the reference
-    where there is one, else of the blind check. Where the blind check tells the two sides apart, of both. 1 where a
-    control is missing, or something else confounds the attack.
+    0 where nothing speaks for such an explanation, or only checks that spare the measurement. Of a confounded attack it
+    is that of its controls: of the reference where there is one, else of the blind check. Where the blind check tells
+    the two sides apart, of both. 1 where a control is missing, or something else confounds the attack.
 
     Args:
         record: settled.
@@ -77,7 +84,10 @@ def p_explained(
     """
     if result.confounded is None:
         return 0.0
-    fired = [check for check in (*result.checks, *record.checks) if check.cause == "confounded" and fires(check)]
+    confounding = _confounding(result, record.checks)
+    fired = [check for check in confounding if measured.name not in check.spares]
+    if confounding and not fired:
+        return 0.0
     if any(check.name != BLIND for check in fired):
         return 1.0
     controls = [control for control in result.controls if measured.name in control.measurements]
@@ -91,6 +101,21 @@ def against_pass(result: Result, metric: str) -> Check | None:
     """Return the strongest check of a settled attack that keeps a limit on this metric from being passed."""
     fired = [check for check in result.checks if check.bears_on(metric) and fires(check)]
     return min(fired, key=lambda check: check.p_value, default=None)
+
+
+def missing_condition(record: AuditRecord, attack: str) -> Condition | None:
+    """Return the first condition of a pass on this attack that the scan does not show; None when it shows all."""
+    conditions = [*record.conditions]
+    for result in record.completed.values():
+        conditions += result.conditions
+    met = {condition.name for condition in conditions if condition.state == "met"}
+    for condition in conditions:
+        if attack not in condition.attacks or condition.name in met:
+            continue
+        replaced = bool(condition.substitutes) and met.issuperset(condition.substitutes)
+        if not replaced:
+            return condition
+    return None
 
 
 def _identity(attack: str, check: Check) -> tuple[str, ...]:

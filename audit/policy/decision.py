@@ -133,14 +133,14 @@ Cause = Literal[
 """Why a limit is undecided.
 
     confounded  something else than memory can explain the numbers, or they lie on the wrong side of their null
-    weak        the attacker had too little power
+    weak        the attacker had too little power, or what it compares with is not shown to serve
     weakened    the attacker was weakened on purpose, or lacked something
     useless     the model does not do its task as it is asked
     alarm       something beside the limited numbers speaks for a leak
     uncovered   the number rests on too little of what could leak
     wide        the interval crosses the limit
     unresolved  too few units for this number
-    unmeasured  the attack was skipped, broke down or was not run
+    unmeasured  the attack was skipped, broke down or was not run, or what a pass rests on was not measured
     gap         this kind of model cannot be asked, and the policy permits no such gap
 """
 EXIT_CODES: dict[Overall, int] = {"passed": 0, "waived": 0, "violated": 10, "undecided": 11}

@@ -7,7 +7,15 @@ from dataclasses import replace
 
 from audit.cards import Forgotten
 from audit.measurements import Estimate, Unresolved
-from audit.policy.checks import AGAIN, against_pass, fires, left_untried, too_much_unread, untried
+from audit.policy.checks import (
+    AGAIN,
+    against_pass,
+    fires,
+    left_untried,
+    missing_condition,
+    too_much_unread,
+    untried,
+)
 from audit.policy.decision import Cause, Decision
 from audit.policy.limits import MEMBERSHIP, TEXTS, Limit, Policy
 from audit.record import AuditRecord, Result
@@ -196,15 +204,31 @@ def not_useful(record: AuditRecord) -> str | None:
     return None
 
 
-def against_model(record: AuditRecord) -> Reason | None:
-    """Reason against a pass of any limit on the model, whatever the attack; None when there is none."""
+def against_model(record: AuditRecord, attack: str) -> Reason | None:
+    """Reason of the whole scan against a pass of any limit on this attack; None when there is none."""
     useless = not_useful(record)
     if useless is not None:
         return useless, ASK_ALIKE, "useless"
-    alarm = next((check for check in record.checks if check.cause == "alarm" and fires(check)), None)
-    if alarm is not None:
-        return alarm.reason, alarm.remedy, "alarm"
+    for check in record.checks:
+        if check.cause == "alarm" and check.concerns(attack) and fires(check):
+            return check.reason, check.remedy, "alarm"
     return too_much_unread(record.corpus)
+
+
+def against_attack(record: AuditRecord, limit: Limit, result: Result) -> Reason | None:
+    """Reason against a pass of a limit: of the model, or a condition that is not shown; None when there is none.
+
+    A check that fires says more than a condition that nothing shows, and is named in its place.
+    """
+    whole = against_model(record, limit.attack)
+    if whole is not None or against_pass(result, limit.metric) is not None:
+        return whole
+    condition = missing_condition(record, limit.attack)
+    if condition is None:
+        return None
+    if condition.state == "unmeasured":
+        return condition.reason, condition.remedy, "unmeasured"
+    return condition.reason, condition.remedy, "weak"
 
 
 def hindrance(limit: Limit, result: Result, methods: Mapping[str, Estimate], whole: Reason | None) -> Reason | None:
@@ -214,7 +238,7 @@ def hindrance(limit: Limit, result: Result, methods: Mapping[str, Estimate], who
         limit: which is not violated.
         result: of its attack.
         methods: the measurements that it is held against.
-        whole: see `against_model`; None for findings about the documents' own text.
+        whole: see `against_attack`; None for findings about the documents' own text.
     """
     if result.stage.early:
         return TEXTS["stopped"].format(stage=result.stage), ALL_STAGES, "uncovered"

@@ -114,7 +114,6 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
         for side, p in _p_values(record, limit, results.get(limit.attack), measured).items()
     }
     confirmed = _adjust(policy.limits, results, p_values)
-    whole = reasons.against_model(record)
     checks = [*record.checks, *(check for one in record.completed.values() for check in one.checks)]
     remedies = {check.reason: check.remedy for check in checks}
     decisions = []
@@ -124,6 +123,7 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
             own = {(name, side): p for (position, name, side), p in confirmed.items() if position == index}
             completed = results[limit.attack]
             few = reasons.unresolved(record, policy, limit, completed)
+            whole = reasons.against_attack(record, limit, completed)
             decision = _decide(limit, completed, methods, own, whole, remedies) if few is None else few
             decision = replace(decision, about_text=limit.metric in completed.about_text)
             decision = reasons.remedy_at_hand(record, decision)

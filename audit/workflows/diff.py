@@ -18,7 +18,7 @@ from audit.policy import SIGNIFICANCE, Decision, Policy, Verdict
 from audit.policy.decision import Baseline, Change, ComparedLimit
 from audit.policy.limits import Limit
 from audit.policy.reading import PREFIX
-from audit.policy.reasons import against_model, hindrance, power_of
+from audit.policy.reasons import against_attack, hindrance, power_of
 from audit.policy.verdict import hold_against_baseline
 from audit.record import AuditRecord, Result, file_of
 from audit.record import read as read_record
@@ -223,7 +223,8 @@ def _not_better(
     least = max((own for own in asked if own is not None), default=None) if weaker else None
     assert isinstance(change.after, Estimate)
     limit = Limit(change.attack, change.metric, "compared", max=0.0, min_power=least)
-    found = hindrance(limit, results[1], {change.metric: change.after}, against_model(records[1]))
+    whole = against_attack(records[1], limit, results[1])
+    found = hindrance(limit, results[1], {change.metric: change.after}, whole)
     return "" if found is None else f"{_NEW}: {found[0]}"
 
 
