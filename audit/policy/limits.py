@@ -218,6 +218,8 @@ CANARIES, EPSILON = "canaries", "epsilon"
 """The attack that bounds epsilon from below, and the measurement that holds the bound."""
 MEMBERSHIP, CHANCE = "membership", 0.5
 """The attack that tells documents of training from others, and its area by luck."""
+CONTRADICTS = 0.0001
+"""The smallest one-sided level at which an area is held against a guarantee."""
 REPLACED = 2
 """Units that differ where one provider's documents are replaced: one less and one more."""
 
@@ -247,7 +249,8 @@ def _of_documents(record: AuditRecord, card: PrivacyCard) -> str | None:
     most = auc(Guarantee(card.epsilon, card.delta, card.curve).of_group(1 if card.unit == "document" else REPLACED))
     for item in found.measurements:
         if isinstance(item, Estimate) and item.name.partition(".")[0] == "auc" and item.null == CHANCE:
-            lower = min((bound for bound in item.bounds), key=lambda bound: bound.alpha, default=None)
+            sure = [bound for bound in item.bounds if bound.alpha >= CONTRADICTS]
+            lower = min(sure, key=lambda bound: bound.alpha, default=None)
             if lower is not None and lower.lower > most + 1 / item.n:
                 level = 100 * (1 - lower.alpha)
                 return TEXTS["documents_told_apart"].format(card=card, most=most, least=lower.lower, level=level)

@@ -73,8 +73,8 @@ def join_groups(groups: Iterable[Collection[str]]) -> tuple[tuple[str, ...], ...
 
 LEVEL = 0.95
 """Two-sided confidence of every interval of an audit."""
-FINE_ALPHAS = (*ALPHAS, 0.0005, 0.0002, 0.00005, 0.00002)
-"""One-sided levels of an interval's bounds: those of a record, and finer ones for checks that share one level."""
+FINE_ALPHAS = (*ALPHAS, 0.00002)
+"""One-sided levels of an interval's bounds: those of a record, and a finer one for checks that share one level."""
 TAILS = np.array([(1 - LEVEL) / 2, *FINE_ALPHAS])
 """The levels of all bounds of an interval: that of each end of the two-sided one first."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from audit.arrays import Bools, Floats
 from audit.measurements import Estimate
 from audit.stats.intervals import FINE_ALPHAS, TAILS, Interval, cluster_sums, make_interval
-from audit.stats.rates import excess_mean, excess_rate, net, scaled, squared_reach
+from audit.stats.rates import excess_mean, excess_rate, net, scaled
 from audit.stats.resampling import RESAMPLED_NUMBERS, bootstrap, welch_reach
 from audit.stats.roc import auc, placements
 
@@ -200,21 +201,35 @@ def joined_difference(before: Estimate, after: Estimate) -> Difference:
     from scipy.stats import norm
 
     value = round(after.value - before.value, 12)  # equal means may differ in the last bits of their sums
-    down, up = squared_reach(_bounds(after), _bounds(before), 0.0)
-    reach = float(np.sqrt(down[0] if value > 0 else up[0]))
+    lower_after, upper_after = _bounds(after)
+    lower_before, upper_before = _bounds(before)
+    down = np.hypot(after.value - lower_after, upper_before - before.value)
+    up = np.hypot(upper_after - after.value, before.value - lower_before)
+    reach = float(down[0] if value > 0 else up[0])
     z = abs(value) / reach * float(norm.isf(TAILS[0])) if reach > 0 else (np.inf if value else 0.0)
     n, n_clusters = before.n + after.n, max(before.clusters, after.clusters)
-    ends, method = (value - np.sqrt(down), value + np.sqrt(up)), "MOVER on the intervals before and after (not paired)"
-    interval = make_interval(value, *ends, n=n, clusters=n_clusters, method=method)
+    method = "MOVER on the intervals before and after (not paired)"
+    interval = make_interval(value, value - down, value + up, n=n, clusters=n_clusters, method=method)
     return Difference(interval, float(min(1.0, 2 * norm.sf(z))), False)
 
 
-def _bounds(item: Estimate) -> tuple[float, Floats, Floats]:
-    """Return the bounds of an estimate at `TAILS`; a level that it lacks has those of its two-sided interval."""
-    known = {bound.alpha: (bound.lower, bound.upper) for bound in item.bounds}
-    pairs = [(item.low, item.high), *(known.get(alpha, (item.low, item.high)) for alpha in FINE_ALPHAS)]
-    lower, upper = np.array(pairs, np.float64).T
-    return item.value, np.minimum(lower, item.value), np.maximum(upper, item.value)
+def _bounds(item: Estimate) -> tuple[Floats, Floats]:
+    """Return the lower and the upper bounds of an estimate at `TAILS`, shape (n_tails,) each.
+
+    A record of an older version lacks some levels. Such a level has the bounds of the next smaller one that the record
+    holds, which lie farther out; where it holds none, nothing bounds the number, and they are infinite.
+    """
+    lower, upper = [item.low], [item.high]
+    for alpha in FINE_ALPHAS:
+        finer = [bound for bound in item.bounds if bound.alpha <= alpha]
+        if finer:
+            nearest = max(finer, key=attrgetter("alpha"))
+            lower.append(nearest.lower)
+            upper.append(nearest.upper)
+        else:
+            lower.append(-np.inf)
+            upper.append(np.inf)
+    return np.minimum(lower, item.value), np.maximum(upper, item.value)
 
 
 def _area_difference(one: UnitScores, other: UnitScores, rng: np.random.Generator) -> Difference | None:

@@ -37,8 +37,8 @@ Measured = tuple[Measurement, Ratios | None]
 
 
 def estimate(name: str, interval: Interval, unit: str, null: float, null_kind: str) -> Estimate:
-    """Make a record's estimate of an interval."""
-    bounds = tuple(Bound(*bound) for bound in interval.bounds)
+    """Make a record's estimate of an interval; levels at which it has no bounds are left out."""
+    bounds = tuple(Bound(*bound) for bound in interval.bounds if np.isfinite(bound).all())
     numbers = (interval.value, interval.low, interval.high, interval.n, unit, interval.clusters, interval.method)
     return Estimate(name, *numbers, null, null_kind, bounds=bounds)  # type: ignore[arg-type]
 

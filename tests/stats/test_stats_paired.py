@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from audit.measurements import ALPHAS
 from audit.stats.intervals import Interval, proportion
 from audit.stats.paired import Ratios, UnitScores, joined_difference, paired_difference, ratio_difference
 from audit.targets.utility import estimate
@@ -129,6 +130,22 @@ def test_usefulness_is_compared_by_document() -> None:
     same = ratio_difference(Ratios(names, before, total), Ratios(names, before, total), items[:1] * 2, RNG(1))
     assert (same.interval.value, same.p) == (0, 1)
     assert ratio_difference(Ratios(names, before, total), Ratios([], total[:0], total[:0]), items, RNG(1)) is None
+
+
+def test_a_difference_of_older_records_has_no_bound_that_these_do_not_give() -> None:
+    """Both lack 0.00005, so that nothing is said there; at 0.0005 and 0.0002 the bounds of 0.0001 hold all the more."""
+    new = of_share(np.arange(40) < 20)
+    levels = (0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.001, 0.0001)
+    older_bounds = filter(lambda bound: bound.alpha in levels, new.bounds)
+    old = dataclasses.replace(new, bounds=tuple(older_bounds))
+    change = estimate("change", joined_difference(old, new).interval, "documents", 0.0, "chance")
+    newer = estimate("change", joined_difference(new, new).interval, "documents", 0.0, "chance")
+    assert ALPHAS[-1] == 0.00005
+    assert len(change.bounds) == len(newer.bounds) - 1
+    for wider, bound in zip(change.bounds, newer.bounds[:-1], strict=True):
+        assert wider.alpha == bound.alpha
+        assert wider.lower <= bound.lower
+        assert wider.upper >= bound.upper
 
 
 def test_means_that_differ_in_their_last_bits_do_not_differ() -> None:
