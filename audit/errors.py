@@ -10,8 +10,9 @@
     |-- EngineError     the audit itself could not go on (disk, lock, journal)         exit 1
     `-- TrainingError   a model could not be trained, or not with the guarantee asked  exit 1
 
-The command line prints each problem on one line and no traceback. Any other exception is a bug and keeps its traceback.
-Messages name documents and positions, which only the owner's terminal sees; they are never written into a record.
+The command line prints each problem on one line and no traceback. Of any other exception it prints class and place
+(`audit.failures`), as its message can hold a page. Messages name documents and positions, which only the owner's
+terminal sees; they are never written into a record.
 """
 
 from __future__ import annotations
@@ -27,9 +28,13 @@ class DocauditError(Exception):
     Args:
         problems: one message, or all of them where there are several; each is one line.
         hint: what to do, one line.
+
+    Attributes:
+        story: what is known beside it and may hold text of a document; it is kept in a private file, never printed.
     """
 
     exit_code: ClassVar[int] = 2
+    story: str = ""
 
     def __init__(self, problems: str | Iterable[str], hint: str = "") -> None:
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
@@ -78,6 +83,22 @@ class TrainingError(DocauditError):
     """A training broke down, or what was measured contradicts the guarantee that it claims."""
 
     exit_code = 1
+
+
+class ModelError(Exception):
+    """A file of the checkpoint, as its chat template, failed on one page; the message may hold that page.
+
+    It is no `DocauditError`, so that an attack which meets it fails, and the others go on.
+
+    Args:
+        about: what failed, without any text of a document.
+        story: all that is known of it.
+    """
+
+    def __init__(self, about: str, story: str) -> None:
+        self.about = about
+        self.story = story
+        super().__init__(about, story)
 
 
 def listed(labels: Sequence[str], last: str) -> str:

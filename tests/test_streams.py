@@ -1,5 +1,6 @@
 """Outputs that cannot be written: a sentence, a hint and an exit code, never a traceback."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,10 +17,12 @@ from audit.report.files import write_pages
 full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 
 
-def docaudit(redirected: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run docaudit with its streams as a shell redirects them."""
+def docaudit(redirected: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run docaudit with its streams as a shell redirects them, and with these variables in its environment."""
     command = ["bash", "-c", f'"$0" -m audit "$@" {redirected}', sys.executable, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env={**os.environ, **variables}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +51,14 @@ def test_a_closed_standard_output_is_told_in_a_sentence(violated):
     for arguments in (("gate", violated), ("gate", violated, "--format", "json"), ("--help",)):
         found = docaudit(">&-", *arguments)
         assert (found.returncode, found.stderr.splitlines()[0]) == (1, "error: standard output: closed"), arguments
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "ascii:strict", "utf-8:strict"])
+def test_an_encoding_that_lacks_letters_leaves_the_exit_code(violated, encoding):
+    """Arrows, quotation marks and the sign of the verdict are no letters of latin-1."""
+    found = docaudit("", "gate", violated, "-v", PYTHONIOENCODING=encoding)
+    assert (found.returncode, found.stderr) == (10, "")
+    assert "EXCEEDED" in found.stdout
 
 
 @pytest.mark.parametrize("redirected", ["2>&-", pytest.param("2> /dev/full", marks=full)])

@@ -20,6 +20,24 @@ _COMPLETING = "_DOCAUDIT_COMPLETE"
 
 def main() -> None:
     """Run the `docaudit` command."""
+    # Before anything else is imported: a signal of the first second ends the command in a sentence too.
+    try:
+        from audit.cli import stopping
+    except KeyboardInterrupt:
+        sys.exit(130)
+    with stopping.ended_by_signals() as ending:
+        try:
+            _run()
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            # Libraries turn a signal into errors of their own.
+            if ending.number is not None or os.environ.get("DOCAUDIT_DEBUG"):
+                raise
+            sys.exit(_tell_failure(error))
+
+
+def _run() -> None:
     called = sys.argv[1] if sys.argv[1:] and _COMPLETING not in os.environ else None
     # Imports leave no garbage to speak of, and searches for it take a tenth of them: the first counted stage begins.
     gc.disable()
@@ -31,18 +49,30 @@ def main() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     # Records are checked by pydantic alone; to look for plugins reads the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    from audit.cli import console, stopping
+    from audit.cli import console
     from audit.cli.commands import make_app
     from audit.cli.console.terminal import guard_streams
     from audit.errors import DocauditError
 
-    with stopping.ended_by_signals():
-        guard_streams()
-        try:
-            make_app(called)()
-        except DocauditError as error:  # of what Typer prints itself, as the help
-            console.show_error(error)
-            sys.exit(error.exit_code)
+    guard_streams()
+    try:
+        make_app(called)()
+    except DocauditError as error:  # of what Typer prints itself, as the help
+        console.show_error(error)
+        sys.exit(error.exit_code)
+
+
+def _tell_failure(error: BaseException) -> int:
+    """Tell class and place of an error that nobody foresaw, keep its story in a private file, return the exit code.
+
+    Its message is never printed: it can hold a page.
+    """
+    from audit.cli import console
+    from audit.failures import failure_of, keep_story
+
+    failure = failure_of(error, "docaudit", keep_story(error))
+    console.show_error(failure)
+    return failure.exit_code
 
 
 def __getattr__(name: str) -> Any:

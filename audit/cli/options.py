@@ -1,7 +1,6 @@
 """Arguments and options that several commands have, and how a command ends in an error."""
 
 import os
-import re
 import sys
 import tomllib
 import traceback
@@ -14,14 +13,13 @@ import typer
 
 from audit.cli import console
 from audit.errors import DocauditError, EngineError, UsageError
+from audit.failures import DEBUG, lacks_memory
 
 _TEXTS = tomllib.loads((Path(__file__).parent / "help.toml").read_text(encoding="utf-8"))
 PANELS = {name: panel for panel, names in _TEXTS.pop("panels").items() for name in names}
 """Panel of the help by the name of a parameter."""
 HELP = {f"{command}.{option}": text for command, texts in _TEXTS.items() for option, text in texts.items()}
 """What each option means, by command and option, and other texts of commands."""
-DEBUG = "DOCAUDIT_DEBUG"
-"""The environment variable that asks for the traceback of every error."""
 Budget = Literal["quick", "standard", "full"]
 """How much of the work to do."""
 Assignment = Literal["random", "by-provider", "by-date", "official"]
@@ -115,12 +113,6 @@ def named_paths(pairs: Sequence[str] | None) -> dict[str, list[Path]]:
     return named
 
 
-_NO_MEMORY = re.compile(
-    "failed to map segment|allocate memory|out of memory|not enough memory|bad_alloc|create a primitive", re.I
-)
-"""Parts of messages of errors of other kinds, raised while libraries are loaded or compute."""
-
-
 def _describe_failed_import(error: ModuleNotFoundError) -> EngineError | None:
     """Name the package that is missing, or what keeps transformers from loading; None where docaudit is at fault."""
     package = (error.name or "").partition(".")[0]
@@ -140,7 +132,8 @@ def _describe_failed_import(error: ModuleNotFoundError) -> EngineError | None:
 def show_errors() -> Iterator[None]:
     """Print known errors, missing packages and lack of memory as a line each, and end with their exit code.
 
-    Anything else is a bug and keeps its traceback; with `DEBUG` in the environment everything does.
+    Anything else is a bug, of which `audit.cli.main` tells class and place; with `DEBUG` in the environment everything
+    keeps its traceback.
     """
     debug = bool(os.environ.get(DEBUG))
     try:
@@ -155,8 +148,7 @@ def show_errors() -> Iterator[None]:
             raise
         shown = failure
     except (MemoryError, ImportError, RuntimeError) as error:
-        lacks = isinstance(error, MemoryError) or _NO_MEMORY.search(str(error))
-        if debug or not lacks:
+        if debug or not lacks_memory(error):
             raise
         shown = EngineError("there is not enough memory", "give it more, or stop what else takes it")
     except KeyboardInterrupt:

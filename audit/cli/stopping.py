@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,14 +18,17 @@ _IMPORTING = "<frozen importlib"
 
 
 @contextmanager
-def ended_by_signals() -> Iterator[None]:
+def ended_by_signals() -> Iterator[Ending]:
     """End what runs within with the exit code of the signal that broke it, whatever error libraries made of it.
 
     Libraries turn it into errors of their own, and Click's code for it is 1.
+
+    Yields:
+        What knows the signal.
     """
     ending = listen()
     try:
-        yield
+        yield ending
     except BaseException as error:
         if ending.number is None or (isinstance(error, SystemExit) and error.code != 1):
             raise
@@ -42,6 +46,7 @@ def listen() -> Ending:
     """
     ending = Ending()
     signal.signal(signal.SIGTERM, ending.hear)
+    threading.excepthook = _tell_of_thread
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, ending.hear)
     sys.unraisablehook = ending.raise_again
@@ -82,8 +87,8 @@ class Ending:
         """Take the place of Python's hook for what a finaliser cannot raise."""
         if self.number is not None and issubclass(lost.exc_type, KeyboardInterrupt | SystemExit):
             self._try_later()
-        else:
-            sys.__unraisablehook__(lost)
+        elif lost.exc_value is not None:
+            _tell_ignored(lost.exc_value)
 
     def _try_later(self) -> None:
         if self._leaving:
@@ -99,6 +104,19 @@ class Ending:
             # Whoever reads standard error may have left.
             with suppress(OSError):
                 sys.stderr.write(f"\n{done}; run the same command again to go on\n")
+
+
+def _tell_of_thread(lost: threading.ExceptHookArgs) -> None:
+    if lost.exc_value is not None and not isinstance(lost.exc_value, SystemExit):
+        _tell_ignored(lost.exc_value)
+
+
+def _tell_ignored(error: BaseException) -> None:
+    """Tell class and place of an error that nobody can handle; its message can hold a page and is not printed."""
+    from audit.failures import class_and_place
+
+    with suppress(OSError):
+        sys.stderr.write(f"warning: an error that ends nothing: {class_and_place(error)}\n")
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-import audit
 from audit import policy as policies
 from audit import record as records
 from audit.attacks import text_of
@@ -23,14 +21,17 @@ from audit.attacks.budget import side_of
 from audit.attacks.fields import input_only
 from audit.attacks.interface import AUDITED, Attack, confounded_by_copies, nothing_to_try, why, why_inapplicable
 from audit.attacks.membership.scan_checks import ScanChecks, check_scan
+from audit.attacks.text import SENTENCES
 from audit.cards import Bounds, DeclaredPolicy, Forgotten
 from audit.case import Case
 from audit.corpus.canaries.schema import read_proof
 from audit.corpus.near_copies import counts_left_out
 from audit.corpus.summary import card
 from audit.engine.interface import SILENT, Json, Progress, Trial
-from audit.errors import DocauditError, EngineError, ManifestError, TargetError
+from audit.errors import EngineError, TargetError
+from audit.failures import Part, guarded
 from audit.files import write_atomically
+from audit.measurements import Check, Measurement, Unresolved
 from audit.policy import STAGES, Limit, Policy, Verdict, is_sure, p_of_all
 from audit.policy.checks import settle
 from audit.policy.reasons import NOT_RUN
@@ -110,6 +111,11 @@ def run(
     Raises:
         DocauditError: the scan could not start, or could not go on.
     """
+    with guarded("the scan"):
+        return _open_and_run(options, policy, progress, warn)
+
+
+def _open_and_run(options: ScanOptions, policy: Policy, progress: Progress, warn: Callable[..., None]) -> ScanResult:
     # Loads what lists references, which sweeps and defences do without.
     from audit.workflows.references import missing_references
 
@@ -163,6 +169,11 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
     Raises:
         DocauditError: the audit itself could not go on.
     """
+    with guarded("the scan", opened.options.evidence):
+        return _run_guarded(opened, progress, policy)
+
+
+def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -> AuditRecord:
     started, clock = now(), time.monotonic()
     declared = None if policy is None else declare(policy)
     origin = Origin(None if declared is None else declared.sha256)
@@ -174,13 +185,14 @@ def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None
     for name in filter(None, (opened.notice, "usefulness")):
         progress.stage(name)
     # Before the attacks: what can break down on its own does so before hours are spent.
-    useful = usefulness(opened.defended(target), opened.asked(corpus), options.seed) if target.card.is_model else ()
+    useful = _measure_usefulness(opened)
     run = _Run(opened, origin, () if policy is None else policy.limits, progress)
     with closing(opened.engine):
         for attack in opened.attacks:
             run.results.append(run.attack(attack))
-    found = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in run.recovered)
-    write_atomically(options.evidence / "recovered.jsonl", found.encode(), mode=0o600)
+    # In ASCII: half a surrogate pair in an answer has no other way into a file.
+    recovered = "".join(json.dumps(entry) + "\n" for entry in run.recovered)
+    write_atomically(options.evidence / "recovered.jsonl", recovered.encode(), mode=0o600)
     ran = any(one.status == "completed" for one in run.results)
     whole = run.checks if ran else ScanChecks()
     try:
@@ -227,12 +239,12 @@ def _left_out(opened: ScanSetup) -> tuple[Result, ...]:
     """Return the attacks that were not asked for, and whether they could have been run."""
     case = Case(opened.defended(opened.target), opened.corpus)
     asked = {attack.name for attack in opened.attacks}
-    found = []
+    results = []
     for attack in (kind.preset(opened.options.budget) for kind in BATTERY if kind.name not in asked):
         barred, lacks = why_inapplicable(attack, case), why(attack, case, "data")
         reason = Reason("left out", NOT_RUN, ASK) if lacks is None else Reason("data", lacks, ASK)
-        found.append(Result(attack.name, "left out", reason if barred is None else Reason("model", barred)))
-    return tuple(found)
+        results.append(Result(attack.name, "left out", reason if barred is None else Reason("model", barred)))
+    return tuple(results)
 
 
 def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:
@@ -271,9 +283,11 @@ class _Run:
         if opened.copies.heldout_confounded is not None:
             # Its copies in training explain what the checks would see.
             return ScanChecks(untested=(f"checks of the scan: {opened.copies.heldout_confounded}",))
-        references = opened.references_behind_defense(self.references)
-        case = Case(opened.defended(opened.target), opened.asked(opened.corpus), references)
-        return check_scan(case, opened.options.width, self.progress)
+        with Part("checks", opened.options.evidence) as part:
+            references = opened.references_behind_defense(self.references)
+            case = Case(opened.defended(opened.target), opened.asked(opened.corpus), references)
+            return check_scan(case, opened.options.width, self.progress)
+        return _failed_checks(part.failure)
 
     def attack(self, attack: Attack) -> Result:
         """Return one attack's result, whatever happens."""
@@ -281,20 +295,14 @@ class _Run:
         barred = why_inapplicable(attack, Case(opened.defended(opened.target), opened.corpus))
         if barred is not None:
             return Result(attack.name, "inapplicable", Reason("model", barred))
-        try:
+        with Part(attack.name, opened.options.evidence) as part:
             filled = self.references
             for need in attack.needs:
                 if need in filled.missing:
                     reason = Reason("missing", f"it needs a reference ({need})", filled.missing[need])
                     return Result(attack.name, "skipped", reason)
             return self._measure(attack, filled)
-        except Exception as error:  # the only broad one: a failing attack must become a result
-            # One document that cannot be used any more, however late that shows, ends one attack.
-            if isinstance(error, DocauditError) and not isinstance(error, ManifestError):
-                raise
-            story = "".join(traceback.format_exception(error))
-            (opened.options.evidence / f"failure-{attack.name}.txt").write_text(story, encoding="utf-8")
-            return Result(attack.name, "failed", Reason("error", f"{type(error).__name__} at {_line_of(error)}"))
+        return Result(attack.name, "failed", Reason("error", part.failure))
 
     def _measure(self, attack: Attack, filled: LoadedReferences) -> Result:
         opened, options, progress = self.opened, self.opened.options, self.progress
@@ -385,8 +393,22 @@ def read_outcomes(opened: ScanSetup, name: str, progress: Progress = SILENT) -> 
     return case, trials, collect_outcomes(opened, attack, checkpoint, filled, trials, progress)
 
 
-def _line_of(error: BaseException) -> str:
-    """Return the innermost line of docaudit's own code that the error went through."""
-    package = Path(audit.__file__).parent
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if package in Path(frame.filename).parents]
-    return f"{Path(frames[-1].filename).relative_to(package.parent)}:{frames[-1].lineno}" if frames else "unknown"
+def _measure_usefulness(opened: ScanSetup) -> tuple[Measurement, ...]:
+    """Measure what the model is good for."""
+    target = opened.target
+    if not target.card.is_model:
+        return ()
+    with Part("usefulness", opened.options.evidence) as part:
+        return usefulness(opened.defended(target), opened.asked(opened.corpus), opened.options.seed)
+    return _unmeasured_usefulness(part.failure)
+
+
+def _unmeasured_usefulness(failure: str) -> tuple[Measurement, ...]:
+    """Return a usefulness without a number, so that no limit is passed."""
+    return (Unresolved("usefulness", SENTENCES["measuring_failed"].format(failure=failure), 0),)
+
+
+def _failed_checks(failure: str) -> ScanChecks:
+    """Return a check that fires whatever the others say, so that a scan whose checks failed passes no limit."""
+    reason = SENTENCES["checks_failed"].format(failure=failure)
+    return ScanChecks((Check("checks of the scan", 0.0, "alarm", reason, SENTENCES["mend_failure"]),))

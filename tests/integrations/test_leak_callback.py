@@ -156,7 +156,9 @@ def test_a_failing_audit_is_loud_never_a_pass_and_ends_no_training(tmp_path, tin
     assert trainer.state.global_step == 4
     said = {name: value for name, value in logged(trainer)[4].items() if name.startswith("docaudit/")}
     assert said == {"docaudit/audit_failed": 1, "docaudit/exit_code": 1}
-    assert "no memory is left" in callback.failures[4]
+    # The message can hold a page, and logs are sent away.
+    assert callback.failures[4].startswith("RuntimeError at audit/extensions/callbacks/")
+    assert "no memory is left" not in caplog.text
     assert [one.levelno for one in caplog.records if "THE AUDIT FAILED" in one.message] == [logging.ERROR]
     assert "2 audits, 1 failed" in caplog.text
 
@@ -173,7 +175,7 @@ def test_a_failing_audit_ends_the_training_when_asked(tmp_path, tiny_corpus, aud
     audits += [RuntimeError("no memory is left")]
     trainer = trainer_in(tmp_path)
     trainer.add_callback(LeakCallback(trainer, tiny_corpus, on_error="raise"))
-    with pytest.raises(EngineError, match="step 2 failed: RuntimeError: no memory"):
+    with pytest.raises(EngineError, match="step 2 failed: RuntimeError at audit/"):
         trainer.train()
 
 

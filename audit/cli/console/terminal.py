@@ -19,6 +19,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from audit.errors import DocauditError, EngineError, printable
+from audit.failures import with_story
 from audit.progress import Progress, observed_by
 
 if TYPE_CHECKING:
@@ -131,7 +132,8 @@ def warn(*warnings: str) -> None:
 
 
 def show_error(error: DocauditError) -> None:
-    """Print each problem on a line of its own, then what to do."""
+    """Print each problem on a line of its own, then what to do; what may not be printed goes into a private file."""
+    error = with_story(error)
     more = len(error.problems) - MOST_PROBLEMS
     for problem in [*error.problems[:MOST_PROBLEMS], *([f"{more:,} more of them"] if more > 0 else [])]:
         print_line(problem, lead="[red]error:[/] ", stderr=True)
@@ -183,7 +185,8 @@ def _guard_stream(stream: TextIO | None, descriptor: int) -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(_Stream(descriptor, "w", closefd=False)),
         stream.encoding,
-        stream.errors,
+        # A letter that the encoding lacks is escaped; an error would take the place of the verdict's exit code.
+        "backslashreplace",
         line_buffering=stream.line_buffering,
         write_through=stream.write_through,
     )

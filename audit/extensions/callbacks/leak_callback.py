@@ -13,6 +13,8 @@ from audit.corpus import manifest
 from audit.errors import DocauditError, EngineError, UsageError
 from audit.extensions.callbacks.canary_loss import CanaryCallback
 from audit.extensions.callbacks.quick_audit import PREFIX, QuickAudit, check_audit, is_violated, metrics, sentence
+from audit.failures import class_and_place, keep_story
+from audit.files import EVIDENCE
 from audit.policy import Verdict
 from audit.workflows.gate import load_policy
 
@@ -196,8 +198,12 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         return _Outcome(metrics(verdict, time.monotonic() - started), said if is_violated(verdict) else None)
 
     def _fail(self, step: int, error: Exception) -> _Outcome:
-        hint = f"; {error.hint}" if isinstance(error, DocauditError) and error.hint else ""
-        why = f"{type(error).__name__}: {error}{hint}"
+        if isinstance(error, DocauditError):
+            why = "; ".join([f"{type(error).__name__}: {error}", *filter(None, [error.hint])])
+        else:
+            # Its message can hold a page, and logs are sent away.
+            keep_story(error, self._quick.root / EVIDENCE, f"failure-step-{step}")
+            why = class_and_place(error)
         self.failures[step] = why
         self._tell(f"step {step}: THE AUDIT FAILED, nothing is known of this checkpoint: {why}", logging.ERROR)
         # Never the numbers of an earlier audit, never those of a pass.

@@ -15,6 +15,7 @@ from audit.engine.interface import Progress
 from audit.engine.journal import exclusive
 from audit.errors import TargetError
 from audit.extensions.countermeasures.interface import TrainingDefense
+from audit.failures import guarded
 from audit.measurements import Estimate
 from audit.policy import Policy, Verdict
 from audit.record import AuditRecord
@@ -196,7 +197,8 @@ def hold_folder(options: ScanOptions, files: Sequence[str]) -> Iterator[None]:
             options.out.mkdir(parents=True, exist_ok=True)
             held.enter_context(exclusive(options.out))
             remove_stale(*(options.out / name for name in files))
-        held.enter_context(hold_evidence(options.out, options.evidence))
+        evidence = held.enter_context(hold_evidence(options.out, options.evidence))
+        held.enter_context(guarded("the measurement of countermeasures", evidence))
         yield
 
 
