@@ -189,7 +189,7 @@ def mark_underway(path: Path) -> Iterator[None]:
 
     Where the file system has no such locks it stays unmarked, and `remove_abandoned` leaves it alone.
     """
-    handle = _lock(path)
+    handle = try_lock(path)
     try:
         yield
     finally:
@@ -200,7 +200,7 @@ def mark_underway(path: Path) -> Iterator[None]:
 def remove_abandoned(paths: Iterable[Path]) -> None:
     """Remove those of these files and folders that no process is filling: one that was killed left them."""
     for path in paths:
-        handle = _lock(path)
+        handle = try_lock(path)
         if handle is None:
             continue
         try:
@@ -210,8 +210,8 @@ def remove_abandoned(paths: Iterable[Path]) -> None:
             os.close(handle)
 
 
-def _lock(path: Path) -> int | None:
-    """Open a handle that holds the lock; None where another has it, or where there are none."""
+def try_lock(path: Path) -> int | None:
+    """Open a handle that holds a file's or folder's lock; None where another has it, or where there are none."""
     if sys.platform == "win32":
         return None
     try:

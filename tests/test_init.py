@@ -10,6 +10,7 @@ from case_tables import read_tables, table
 from commands import docaudit
 from PIL import Image
 from typer.testing import Result
+from watching import watched
 
 from audit.cards import AuditSheet
 from audit.corpus import manifest as manifests
@@ -17,7 +18,7 @@ from audit.corpus.documents import SPLITS, Corpus
 from audit.errors import TargetError
 from audit.targets import TABLE
 from audit.targets.checkpoint.content import recognise_task
-from audit.workflows.init import task_of
+from audit.workflows.init import guess_format, task_of
 
 BIO = {"0": "O", "1": "B-TOTAL", "2": "I-TOTAL"}
 
@@ -277,6 +278,32 @@ def test_only_a_data_set_of_docaudit_is_replaced(tmp_path: Path) -> None:
     manifest = out / manifests.FILE_NAME
     manifest.write_text(manifest.read_text().split("\n", 1)[1])
     assert "holds more than" in refused(root, *given, "--overwrite"), "somebody else wrote it"
+
+
+def test_recognition_follows_no_link_out_of_a_source_or_model(tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    talk = '{"messages": []}'
+    for name in ("talk.json", "config.json"):
+        (private / name).write_text(talk)
+    source = pages(tmp_path / "pages", "train/a.png", "test/b.png")
+    (source / "talk.json").symlink_to(private / "talk.json")
+    (source / "folder").symlink_to(private)
+    (source / "loop.json").symlink_to("loop.json")
+    linked = tmp_path / "model"
+    linked.mkdir()
+    (linked / "config.json").symlink_to(private / "config.json")
+    with watched() as seen:
+        assert guess_format(source) is None
+        refused(source, "--task", "mlm", "--format", "coco")
+        docaudit("import", "coco", source, tmp_path / "out")
+        with pytest.raises(TargetError, match="links out"):
+            recognise_task(linked)
+    assert not [path for path in seen.opened if path.resolve().is_relative_to(private)]
+    (source / "talk.json").unlink()
+    (source / "inside.json").write_text(talk)
+    (source / "talk.json").symlink_to("inside.json")
+    assert guess_format(source) == "chat"
 
 
 def test_labels_that_say_nothing_are_left_out_and_adapters_are_recognised(tmp_path: Path) -> None:

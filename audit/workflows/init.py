@@ -12,8 +12,9 @@ from pydantic import TypeAdapter
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, Document, TaskKind
+from audit.corpus.replacing import set_aside, settle
 from audit.errors import ManifestError, TargetError, UsageError, listed
-from audit.files import read_file, remove_abandoned
+from audit.files import read_file
 from audit.importers.divide import MUST
 from audit.importers.interface import REPORT_NAME, Importer
 from audit.importers.registry import FORMATS
@@ -25,7 +26,8 @@ PLAIN = "pages"
 """The format of a folder that looks like no other."""
 MAX_FILES, MAX_CHARACTERS = 20, 10_000_000
 """Files of a pattern that are looked into to guess a format, and how far."""
-WRITTEN = {manifests.FILE_NAME, "documents.jsonl", "documents.before-ocr.jsonl", "images", REPORT_NAME}
+DOCUMENTS = "documents.jsonl"
+WRITTEN = {manifests.FILE_NAME, DOCUMENTS, "documents.before-ocr.jsonl", "images", REPORT_NAME}
 """What a data set holds that docaudit wrote and nobody has added to."""
 MARK = f"# {MUST.partition('{')[0]}".encode()
 """How a manifest begins that docaudit wrote."""
@@ -142,9 +144,24 @@ def guess_format(path: Path) -> str | None:
 
 def _has(path: Path, pattern: str, content: str) -> bool:
     """Test whether a file of this name, in the folder or one below it, holds a text."""
-    files = chain(path.glob(pattern), path.glob(f"*/{pattern}") if "/" not in pattern else ())
-    found = [path] if path.is_file() and path.match(pattern) else islice(filter(Path.is_file, files), MAX_FILES)
-    return any(not content or re.search(content, _read_beginning(one)) for one in found)
+    if path.is_file():
+        files = [path] if path.match(pattern) else []
+    else:
+        files = [*islice(_files_inside(path, pattern), MAX_FILES)]
+    return any(not content or re.search(content, _read_beginning(file)) for file in files)
+
+
+def _files_inside(folder: Path, pattern: str) -> Iterator[Path]:
+    """Yield files of this name in a folder or one below it; a link that leads out of the folder is not followed."""
+    root = folder.resolve()
+    below = folder.glob(f"*/{pattern}") if "/" not in pattern else ()
+    for file in chain(folder.glob(pattern), below):
+        try:
+            is_inside = file.resolve().is_relative_to(root)
+        except (OSError, RuntimeError):  # a loop of symbolic links: RuntimeError before Python 3.13
+            continue
+        if is_inside and file.is_file():
+            yield file
 
 
 def _read_beginning(path: Path) -> str:
@@ -159,6 +176,8 @@ def _read_beginning(path: Path) -> str:
 def replaced(dst: Path, *, overwrite: bool, in_place: bool = False) -> Iterator[None]:
     """Put a data set that docaudit wrote aside while the block writes another, and back where the block fails.
 
+    What a killed run had put aside is put back first, or removed where its new data set is complete.
+
     Args:
         dst: the folder; where it holds no data set, or need not be replaced, nothing is done.
         overwrite: it is to be replaced.
@@ -166,8 +185,14 @@ def replaced(dst: Path, *, overwrite: bool, in_place: bool = False) -> Iterator[
 
     Raises:
         UsageError: the folder holds more than a data set that docaudit wrote.
+        EngineError: another command is replacing it.
     """
     file = dst / manifests.FILE_NAME
+    folder = dst.resolve()
+    manifest = folder / manifests.FILE_NAME
+    in_folder = [manifest, folder / DOCUMENTS]
+    for places in ([folder], in_folder):
+        settle(places, manifest)
     if in_place and file.exists() and not overwrite:
         raise UsageError(*wording("data_set_there", dst=dst, file=manifests.FILE_NAME))
     if not overwrite or not file.is_file():
@@ -177,17 +202,8 @@ def replaced(dst: Path, *, overwrite: bool, in_place: bool = False) -> Iterator[
     if extra or dst.is_symlink() or not read_file(file).startswith(MARK):
         more = f": {', '.join(extra[:3])}" if extra else ""
         raise UsageError(f"{dst} holds more than a data set that docaudit wrote{more}", "name a new folder")
-    moved = file if in_place else dst.resolve()
-    aside = moved.with_name(f".{moved.name}.replaced.tmp")
-    remove_abandoned([aside])
-    moved.replace(aside)
-    try:
+    with set_aside(in_folder if in_place else [folder], manifest):
         yield
-    except BaseException:
-        if not moved.exists():
-            aside.replace(moved)
-        raise
-    remove_abandoned([aside])
 
 
 @dataclass(frozen=True)
@@ -204,7 +220,7 @@ def read_made(dst: Path) -> Made:
     try:
         corpus = manifests.load(dst)
     except ManifestError as error:
-        lines = (dst / "documents.jsonl").read_bytes().splitlines()
+        lines = (dst / DOCUMENTS).read_bytes().splitlines()
         return Made([TypeAdapter(Document).validate_json(line) for line in lines], False, error.problems)
     return Made(corpus.documents, corpus.manifest.membership.drawn is not None)
 

@@ -15,6 +15,7 @@ from audit.corpus.documents import Box, CanaryPath, Corpus, Document, Manifest, 
 from audit.corpus.images import image_path, open_image
 from audit.corpus.manifest import check_destination, copy_image, draft_of
 from audit.corpus.problems import inside
+from audit.corpus.replacing import settle
 from audit.corpus.tagging import scheme_of
 from audit.errors import ManifestError, UsageError
 from audit.files import write_atomically
@@ -87,6 +88,7 @@ def insert(
     tiers = (repeat,) if isinstance(repeat, int) else tuple(repeat)
     _check_options(patterns, count, tiers, length, seed)
     _check_corpus(corpus)
+    settle([out.resolve()], out.resolve() / manifests.FILE_NAME)
     check_destination(out)
     drawn = tuple(_draw_canaries(corpus, patterns, count, tiers, length, seed))
     canaries = schema.CanarySet("audit", seed, max(tiers), length, drawn, tiers if len(tiers) > 1 else ())
