@@ -30,10 +30,10 @@ from audit.targets.answering.loading import is_answering
 from audit.targets.answering.reader import Sample
 from audit.targets.answering.rows import unopened
 from audit.targets.answering.target import AnsweringTarget
-from audit.targets.checkpoint.content import files_of
 from audit.targets.checkpoint.folder import AnyFolder, open_checkpoint
 from audit.targets.checkpoint.loading import not_finite
 from audit.targets.checkpoint.safety import quiet
+from audit.targets.checkpoint.tree import files_of
 from audit.targets.extractive import TASK, ExtractiveTarget, is_extractive, may_point
 from audit.targets.spans import SpanReader, WindowSample
 
@@ -263,6 +263,7 @@ def save_answering(model: Any, start: Path, folder: Path, *, half: bool = False)
     # After the model: the start's own generation settings are the checkpoint's, not those that a target is asked with.
     for name, path in files_of(start).items():
         if path.suffix != ".safetensors" and name not in ("config.json", _SHARDS):
+            (folder / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(path, folder / name)
 
 

@@ -152,17 +152,16 @@ def other_model(record: AuditRecord, folder: Path) -> list[str]:
     Raises:
         TargetError: the folder or a file of it cannot be read.
     """
-    from audit.targets.checkpoint.content import SETTINGS, WEIGHTS, code_that_runs, hash_files
+    from audit.targets.checkpoint.content import BASE, code_that_runs, hash_files
 
     found, named = hash_files(folder), dict(record.target.files)
     if not named:
         # Records of older versions name no files.
         same = digest_of_files(found) == record.target.sha256
         return [] if same else [f"{folder}: the record is of another model"]
-    if SETTINGS in found:
-        # What an adapter takes from its base lies in the base's own folder.
-        parts = (SETTINGS, WEIGHTS, "base/") if any(name.startswith("base/") for name in found) else (SETTINGS, WEIGHTS)
-        named = {name: digest for name, digest in named.items() if name.startswith(parts)}
+    if not any(name.startswith(BASE) for name in found):
+        # What an adapter takes from its base lies in the base's own folder, which may be on another machine.
+        named = {name: digest for name, digest in named.items() if not name.startswith(BASE)}
     others = [
         f"{folder}: {name} {_difference(found.get(name), named.get(name))}"
         for name in sorted({*found, *named})

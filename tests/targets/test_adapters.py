@@ -235,12 +235,16 @@ def test_an_adapter_that_would_not_be_the_fine_tuned_model_is_refused(name, fold
     assert "\n" not in raised.value.problems[0] + raised.value.hint
 
 
-@pytest.mark.parametrize("named", ["{private}", "private", "../private", "x" * 5_000, "a\0b", "/etc", "~", "."])
+def keep_private(place: Path) -> None:
+    (place / "private").mkdir(exist_ok=True)
+    (place / "private" / "secret.txt").write_text("secret")
+
+
+@pytest.mark.parametrize("named", ["{private}", "../private", "x" * 5_000, "a\0b", "/etc", "~", "."])
 def test_a_folder_without_a_model_is_no_base_and_not_looked_into(named, folder, tmp_path):
     """An adapter from elsewhere names what it wants; names and hashes of files there would enter records and logs."""
-    for private in (tmp_path / "private", folder / "private", folder.parent / "private"):
-        private.mkdir(exist_ok=True)
-        (private / "secret.txt").write_text("secret")
+    keep_private(tmp_path)
+    keep_private(folder.parent)
     change_settings(folder, base_model_name_or_path=named.format(private=tmp_path / "private"))
     with watched() as seen:
         with pytest.raises(TargetError, match="an adapter without its model"):
@@ -248,6 +252,19 @@ def test_a_folder_without_a_model_is_no_base_and_not_looked_into(named, folder, 
         names = hash_files(folder)
     assert sorted(names) == ["adapter_config.json", "adapter_model.safetensors"]
     assert not any(path.name == "secret.txt" for path in seen.opened)
+
+
+def test_a_folder_inside_an_adapter_is_its_base_if_it_holds_a_model_and_else_refused_unread(folder, base):
+    keep_private(folder)
+    change_settings(folder, base_model_name_or_path="private")
+    with watched() as seen:
+        for opens in (open_checkpoint, hash_files):
+            with pytest.raises(TargetError, match="does not know what the folder private is for"):
+                opens(folder)
+    assert not any(path.name == "secret.txt" for path in seen.opened)
+    shutil.rmtree(folder / "private")
+    shutil.copytree(base, folder / "private")
+    assert open_checkpoint(folder).file_hashes == hash_files(folder)
 
 
 @pytest.mark.parametrize(

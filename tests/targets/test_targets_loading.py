@@ -115,6 +115,15 @@ REFUSED: dict[str, Case] = {
 }
 
 
+def test_a_panic_of_the_tokenizers_library_is_one_sentence_and_prints_nothing(folder, capfd):
+    charsmap = {"type": "Precompiled", "precompiled_charsmap": "////////////"}
+    change(folder / "tokenizer.json", normalizer=charsmap)
+    with pytest.raises(TargetError, match=r"the tokenizer cannot be loaded: .*precompiled_charsmap") as raised:
+        load(folder)
+    assert (raised.value.exit_code, len(raised.value.problems), bool(raised.value.hint)) == (2, 1, True)
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_audited_is_refused_in_one_line(name, folder):
     break_it, message, *hints = REFUSED[name]

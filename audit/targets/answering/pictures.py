@@ -29,7 +29,7 @@ from audit.targets import wording
 from audit.targets.answering import reader as reading
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
 from audit.targets.checkpoint.loading import open_tokenizer
-from audit.targets.checkpoint.safety import DAMAGE, beyond_measure, one_line, quiet
+from audit.targets.checkpoint.safety import DAMAGE, beyond_measure, one_line, quiet, refuse_panics
 from audit.targets.encoded_page import NOT_READ
 
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
@@ -66,7 +66,7 @@ def _open_part(folder: AnyFolder, part: str, open_it: Callable[..., Any]) -> Any
     _refuse_beyond_measure(folder)
     if not any((folder.path / name).is_file() for name in _PROCESSORS):
         raise TargetError(f"{folder}: no {' or '.join(_PROCESSORS)}", hint)
-    with quiet():
+    with quiet(), refuse_panics(folder, f"the {part} cannot be loaded", hint):
         try:
             return open_it(folder.path, local_files_only=True, trust_remote_code=False)
         except DAMAGE as error:

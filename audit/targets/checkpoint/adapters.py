@@ -14,6 +14,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,19 @@ from audit.files import PrivateFolder
 from audit.targets import TABLE, wording
 from audit.targets.checkpoint.content import WEIGHTS, bases_named, is_adapter, read_settings
 from audit.targets.checkpoint.safety import DAMAGE, download_of, one_line, quiet
+from audit.targets.checkpoint.tree import files_of
 
 PREFIX = "base_model.model."
 """What PEFT writes before the name of a tensor's module."""
-_VOCABULARIES = ("tokenizer.json", "vocab.*", "spiece.model", "*.bpe.model", "tokenizer.model")
+_VOCABULARIES = ("tokenizer.json", "tokenizer.*.json", "tekken.json", "vocab.*", "*.model", "*.tiktoken")
 _TOKENIZER = (*_VOCABULARIES, "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 _PROCESSOR = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
-_ALONE = ("generation_config.json", "chat_template.jinja", "chat_template.json")
-_OF_BASE = ("config.json", "*.ttf", "*.TTF", *_TOKENIZER, *_PROCESSOR, *_ALONE)
+_TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates/*")
+_GROUPS = ((_VOCABULARIES, _TOKENIZER), (_PROCESSOR, _PROCESSOR), (_TEMPLATES, _TEMPLATES))
+"""Patterns of files that an adapter brings if it has one of the first, all from one folder, and all such files."""
+_ALONE = ("generation_config.json",)
+_OWN = "docaudit"
+"""How names of docaudit's own files begin, which say of a model who trained it, and of its adapted model nothing."""
 _HEADS: Mapping[str, str] = TABLE["tasks"]["adapted"]
 """PEFT's `task_type`, and the table of transformers that says by `model_type` what class it was trained as."""
 
@@ -103,16 +109,23 @@ def base_folder(folder: Path, settings: Mapping[str, Any], given: Path | None) -
 def assemble(adapter: Adapter, base: Path) -> Path:
     """Return a folder with all of an adapted model but its weights.
 
-    Tokenizer and processor are the adapter's where it has them, else the base's; never half of each.
+    Tokenizer, processor and templates are the adapter's where it has them, else the base's; never half of each.
     """
     place = adapter.assembled.path
-    _copy(base, place, _OF_BASE)
-    for named, files in ((_VOCABULARIES, _TOKENIZER), (_PROCESSOR, _PROCESSOR)):
-        if _paths(adapter.path, named):
-            for path in _paths(place, files):
-                path.unlink()
-            _copy(adapter.path, place, files)
-    _copy(adapter.path, place, _ALONE)
+    for name, path in files_of(base).items():
+        is_of_weights = name.endswith((".safetensors", ".safetensors.index.json"))
+        if not is_of_weights and not name.startswith(_OWN):
+            _copy(path, place / name)
+    own_files = files_of(adapter.path)
+    for brought, group in _GROUPS:
+        if not _matching(own_files, brought):
+            continue
+        for path in _matching(files_of(place), group).values():
+            path.unlink()
+        for name, path in _matching(own_files, group).items():
+            _copy(path, place / name)
+    for name, path in _matching(own_files, _ALONE).items():
+        _copy(path, place / name)
     config = adapted_config(adapter, json.loads((base / "config.json").read_text(encoding="utf-8")))
     (place / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
     return place
@@ -165,13 +178,15 @@ def _beside(adapter: Adapter, base: Mapping[str, Any]) -> dict[str, Any]:
     return own if own.get("model_type") == base.get("model_type") else {}
 
 
-def _paths(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
-    return [path for pattern in patterns for path in folder.glob(pattern) if path.is_file()]
+def _matching(files: Mapping[str, Path], patterns: tuple[str, ...]) -> dict[str, Path]:
+    """Select files by patterns of their names."""
+    return {name: path for name, path in files.items() if any(fnmatchcase(name, pattern) for pattern in patterns)}
 
 
-def _copy(source: Path, place: Path, patterns: tuple[str, ...]) -> None:
-    for path in _paths(source, patterns):
-        shutil.copyfile(path, place / path.name)
+def _copy(path: Path, place: Path) -> None:
+    """Copy a file, and make its folder where that is missing."""
+    place.parent.mkdir(exist_ok=True)
+    shutil.copyfile(path, place)
 
 
 _NAME = "default"  # what PEFT calls the only adapter of a model

@@ -18,6 +18,7 @@ from audit.corpus.documents import Task, TaskKind
 from audit.corpus.validation import label_problems
 from audit.errors import TargetError
 from audit.targets import TABLE
+from audit.targets.checkpoint.tree import CODE, files_of, refuse_links, refuse_unknown_folders, unscanned_files
 
 TRAINER_STATE = "trainer_state.json"
 """Says nothing about what a checkpoint does, so it is no part of its sha256."""
@@ -48,46 +49,19 @@ def training_progress(folder: Path) -> TrainingProgress:
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 """The files of an adapter."""
-_CONTENT = ("*.json", "*.txt", "*.safetensors", "*.model", "*.jinja", "*.ttf", "*.TTF")
-"""Files that decide what a checkpoint does; their content makes up its sha256."""
-
-_OTHER_WEIGHTS = frozenset(TABLE["files"]["other_weights"])
-_CODE = frozenset({".py", ".so", ".pyc"})
-LEFT_OVER = ("training_args.bin", "optimizer.pt", "optimizer.bin", "scheduler.pt", "scaler.pt", "rng_state")
-"""Beginnings of the names of files of a training that no model is loaded from."""
-
-
-def files_of(folder: Path) -> dict[str, Path]:
-    """Map names to the files that decide what a checkpoint does: a copy of them is the same checkpoint."""
-    paths = {path for pattern in _CONTENT for path in folder.glob(pattern) if path.is_file()}
-    return {path.name: path for path in sorted(paths) if path.name != TRAINER_STATE}
-
-
-def unscanned_files(folder: Path) -> list[str]:
-    """Weights and code in a checkpoint's folder that its sha256 says nothing of, by their paths within the folder.
-
-    docaudit reads safetensors of the folder itself; another loader may take these instead.
-    """
-    known = {*files_of(folder).values()}
-    loaded = _OTHER_WEIGHTS | _CODE | {".safetensors"}
-    paths = (path for path in folder.rglob("*") if path.suffix.lower() in loaded and path.is_file())
-    names = (path.relative_to(folder) for path in paths if path not in known)
-    return sorted(
-        name.as_posix()
-        for name in names
-        if not any(part.startswith(".") for part in name.parts) and not name.name.startswith(LEFT_OVER)
-    )
+BASE = "base/"
+"""What the card puts before the names of the files of an adapter's base."""
 
 
 def other_weights(folder: Path) -> list[str]:
     """Weights in a checkpoint's folder itself that its sha256 says nothing of: a loader may take them instead."""
-    return [name for name in unscanned_files(folder) if "/" not in name and Path(name).suffix.lower() not in _CODE]
+    return [name for name in unscanned_files(folder) if "/" not in name and Path(name).suffix.lower() not in CODE]
 
 
 def code_that_runs(folder: Path) -> list[str]:
     """List the files of code that a loader would run because the configuration names their classes."""
     named = read_settings(folder / "config.json", damaged_is_empty=True).get("auto_map")
-    return [name for name in unscanned_files(folder) if Path(name).suffix in _CODE] if named else []
+    return [name for name in unscanned_files(folder) if Path(name).suffix in CODE] if named else []
 
 
 def is_adapter(folder: Path) -> bool:
@@ -111,19 +85,25 @@ def file_digest(path: Path) -> bytes:
 def hash_files(folder: Path) -> dict[str, str]:
     """Return the sha256 of each file of a checkpoint, by name, as the card of a scan lists them.
 
-    Of an adapter: its own two files, and under "base/" those of the local folder that it names as its base.
+    Of an adapter: those of its own folder, and under "base/" those of the local folder that it names as its base.
 
     Raises:
-        TargetError: it is no folder, or a file cannot be read.
+        TargetError: it is no folder, a file cannot be read, or see `refuse_links` and `refuse_unknown_folders`.
     """
     if not folder.is_dir():
         raise TargetError(f"{folder}: no such folder")
-    if not is_adapter(folder):
-        return {name: file_digest(path).hex() for name, path in files_of(folder).items()}
-    own = {name: file_digest(folder / name).hex() for name in (SETTINGS, WEIGHTS) if (folder / name).is_file()}
-    named = read_settings(folder / SETTINGS, damaged_is_empty=True).get("base_model_name_or_path")
-    bases = bases_named(folder, named)[:1]
-    return own | {f"base/{name}": file_digest(path).hex() for base in bases for name, path in files_of(base).items()}
+    refuse_links(folder)
+    base = None
+    if is_adapter(folder):
+        settings = read_settings(folder / SETTINGS, damaged_is_empty=True)
+        base = next(iter(bases_named(folder, settings.get("base_model_name_or_path"))), None)
+    refuse_unknown_folders(folder, base)
+    hashes = {name: file_digest(path).hex() for name, path in files_of(folder).items()}
+    if base is not None:
+        refuse_links(base)
+        refuse_unknown_folders(base)
+        hashes.update({f"{BASE}{name}": file_digest(path).hex() for name, path in files_of(base).items()})
+    return hashes
 
 
 def bases_named(folder: Path, named: object) -> list[Path]:
@@ -177,10 +157,11 @@ def recognise_task(folder: Path) -> RecognisedTask:
     """Tell a checkpoint's task from its config.json, or an adapter's from its adapter_config.json.
 
     Raises:
-        TargetError: there is neither, or what it says is no task that docaudit knows.
+        TargetError: there is neither, what it says is no task that docaudit knows, or see `refuse_links`.
     """
     if not folder.is_dir():
         raise TargetError(f"{folder}: no such folder", "give a local Hugging Face checkpoint")
+    refuse_links(folder)
     config, settings = read_settings(folder / "config.json"), read_settings(folder / SETTINGS)
     # PEFT writes the class of the base where it is given no task type.
     mapped = settings.get("auto_mapping")

@@ -21,6 +21,7 @@ from audit.targets import wording
 from audit.targets.checkpoint import content
 from audit.targets.checkpoint.adapters import Adapter, assemble, base_folder, read_adapter
 from audit.targets.checkpoint.safety import method_of, refuse_training, refuse_unsafe, refuse_unsafe_adapter
+from audit.targets.checkpoint.tree import files_of
 
 PRIVACY_FILE = "docaudit_privacy.json"
 _MAX_BYTES = 2**16
@@ -126,8 +127,8 @@ class CheckpointFolder:
 
     @property
     def _files(self) -> dict[str, Path]:
-        adapted = () if self.adapter is None else (content.SETTINGS, content.WEIGHTS)
-        return content.files_of(self.path) | {name: self.own_path / name for name in adapted}
+        # An adapter's folder itself, not what was assembled of it and its base: `docaudit gate` can hash both alike.
+        return files_of(self.own_path)
 
     @cached_property
     def _digests(self) -> dict[str, bytes]:
@@ -148,7 +149,7 @@ class CheckpointFolder:
         """The sha256 of each of these files by its path in its folder; those of an adapter's base under "base/"."""
         own = {name: digest.hex() for name, digest in self._digests.items()}
         based = {} if self.base is None else self.base.file_hashes
-        return {**own, **{f"base/{name}": digest for name, digest in based.items()}}
+        return {**own, **{f"{content.BASE}{name}": digest for name, digest in based.items()}}
 
     @property
     def weights(self) -> frozenset[bytes]:
@@ -169,7 +170,7 @@ class CheckpointFolder:
         if self.base is not None:
             return self.base.weight_names
         names: set[str] = set()
-        for name, path in content.files_of(self.path).items():
+        for name, path in files_of(self.path).items():
             if name.endswith(".safetensors"):
                 with safe_open(path, "pt") as tensors:
                     names.update(tensors.keys())
@@ -233,7 +234,7 @@ Places = tuple[tuple[Path, tuple[str, ...]], ...]
 def places_of(folder: CheckpointFolder) -> Places:
     """List what a folder was opened from: itself, and the base of an adapter; see `open_checkpoint`."""
     paths = (part.own_path.absolute() for part in (folder, folder.base) if part)
-    return tuple((path, tuple(content.files_of(path))) for path in paths)
+    return tuple((path, tuple(files_of(path))) for path in paths)
 
 
 def in_format(folder: CheckpointFolder, number_format: NumberFormat) -> CheckpointFolder:

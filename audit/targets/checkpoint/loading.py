@@ -21,9 +21,9 @@ from audit.errors import TargetError
 from audit.targets import TABLE, wording
 from audit.targets.batching import out_of_memory
 from audit.targets.checkpoint.adapters import PREFIX, merge_adapter, resize
-from audit.targets.checkpoint.content import files_of
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.safety import DAMAGE, method_of, one_line, quiet
+from audit.targets.checkpoint.safety import DAMAGE, method_of, one_line, quiet, refuse_panics
+from audit.targets.checkpoint.tree import files_of
 from audit.targets.encoders.families import family_of
 
 LARGE = 2_000_000_000
@@ -331,7 +331,7 @@ def open_tokenizer(folder: AnyFolder, needed: Sequence[str], n_tokens: int | Non
         # transformers would make up a tokenizer without a vocabulary.
         raise TargetError(f"{folder}: no {' or '.join(_VOCABULARIES)}", _SAVE_TOKENIZER)
     _check_convertible(folder)
-    with quiet():
+    with quiet(), refuse_panics(folder, "the tokenizer cannot be loaded", _SAVE_TOKENIZER):
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(
                 folder.path, local_files_only=True, trust_remote_code=False, use_fast=True
@@ -379,7 +379,8 @@ def check_vocabulary(folder: AnyFolder, tokenizer: Any, n_tokens: int) -> None:
     if len(tokenizer) > n_tokens:
         raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {n_tokens}")
     # What is put around a text is numbered in a place of its own.
-    around = unpadded(tokenizer).encode(_UNUSUAL).ids
+    with refuse_panics(folder, "the tokenizer cannot be used", _SAVE_TOKENIZER):
+        around = unpadded(tokenizer).encode(_UNUSUAL).ids
     last = max([*tokenizer.get_vocab().values(), *around], default=0)
     if last >= n_tokens:
         raise TargetError(f"{folder}: a token of the tokenizer has the number {last}, the model {n_tokens} tokens")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,13 @@ from safetensors import SafetensorError
 
 from audit.errors import TargetError
 from audit.targets import TABLE, wording
-from audit.targets.checkpoint.content import files_of, other_weights
+from audit.targets.checkpoint.content import SETTINGS, bases_named, other_weights, read_settings
+from audit.targets.checkpoint.tree import files_of, refuse_links, refuse_unknown_folders
 
 _BUILT_IN = (OSError, ValueError, TypeError, RuntimeError, AttributeError, LookupError, ArithmeticError)
 DAMAGE = (*_BUILT_IN, AssertionError, ImportError, StrictDataclassError, SafetensorError)
 """What transformers and its libraries raise on damaged files; none of them documents a closed list."""
+_STDERR = 2
 
 
 def one_line(error: BaseException) -> str:
@@ -50,6 +54,51 @@ def quiet(*, warn: bool = False) -> Iterator[None]:
         finally:
             for logger, level in zip(loggers, levels, strict=True):
                 logger.setLevel(level)
+
+
+@contextmanager
+def refuse_panics(folder: object, what: str, hint: str = "") -> Iterator[None]:
+    """Turn a panic of a library compiled from Rust into a refusal of the checkpoint that caused it.
+
+    A panic is no `Exception`, and its library writes a backtrace, and perhaps the text that it failed at, to standard
+    error past Python. So nothing that compiled code writes there is heard within.
+
+    Args:
+        folder: the checkpoint.
+        what: what failed, as "the tokenizer cannot be loaded".
+        hint: what mends it.
+
+    Raises:
+        TargetError: there was a panic.
+    """
+    with _compiled_code_silenced():
+        try:
+            yield
+        except BaseException as error:
+            # Each library has a class of its own for it, which none exports.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise TargetError(f"{folder}: {what}: {one_line(error)}", hint) from None
+
+
+@contextmanager
+def _compiled_code_silenced() -> Iterator[None]:
+    """Send to nowhere what is written to the descriptor of standard error; where that is closed, change nothing."""
+    try:
+        terminal = os.dup(_STDERR)
+    except OSError:
+        yield
+        return
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, _STDERR)
+        yield
+    finally:
+        os.dup2(terminal, _STDERR)
+        os.close(terminal)
+        os.close(nowhere)
 
 
 def method_of(config: Mapping[str, Any]) -> str | None:
@@ -111,6 +160,8 @@ _MOST_BYTES = 8 * 2**20
 """Of a file of settings: a model that names 20,000 classes has two."""
 MOST_OTHER_BYTES = 128 * 2**20
 """The size cap of a file beside the weights that a checkpoint's hash covers: the largest tokenizers have 35 MiB."""
+_FILE_SETTINGS: list[str] = TABLE["files"]["file_settings"]
+_MODEL_SETTINGS: list[str] = TABLE["files"]["model_settings"]
 _MOST = {re.compile(pattern, re.IGNORECASE): most for pattern, most in TABLE["most"].items()}
 
 
@@ -122,9 +173,14 @@ def refuse_unsafe(folder: Path) -> dict[str, Any]:
     """
     if not folder.is_dir():
         raise TargetError(f"{folder}: no such folder", hub_hint(folder) or CHECKPOINT)
+    if not os.path.lexists(folder / "config.json"):
+        raise _no_checkpoint(folder, "config.json")
+    refuse_links(folder)
+    refuse_unknown_folders(folder)
     _refuse_large(folder)
     config = _settings(folder / "config.json")
     _settings(folder / "tokenizer_config.json")
+    _refuse_processors(folder)
     if not config:
         raise _no_checkpoint(folder, "config.json")
     _refuse_weights(folder)
@@ -137,17 +193,63 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
     Raises:
         TargetError: with what is unsafe or missing, or when a whole model lies beside the adapter.
     """
+    refuse_links(folder)
     _refuse_large(folder)
-    settings = _settings(folder / "adapter_config.json")
+    settings = _settings(folder / SETTINGS)
     for name in ("tokenizer_config.json", "config.json"):
         _settings(folder / name)
-    _refuse_links(folder)
+    _refuse_processors(folder)
+    refuse_unknown_folders(folder, next(iter(bases_named(folder, settings.get("base_model_name_or_path"))), None))
     weights = {path.name for path in folder.glob("*.safetensors")}
     if {"model.safetensors", "model.safetensors.index.json"} & {path.name for path in folder.iterdir()}:
         raise TargetError(*wording("adapter_and_model", folder=folder))
     if "adapter_model.safetensors" not in weights:
         raise _no_checkpoint(folder, "adapter_model.safetensors")
     return settings
+
+
+_PROCESSORS = (
+    "preprocessor_config.json",
+    "processor_config.json",
+    "video_preprocessor_config.json",
+    "audio_tokenizer_config.json",
+)
+"""Files of settings of processors; transformers has code of its own for some that name theirs."""
+
+
+def _refuse_processors(folder: Path) -> None:
+    """Refuse settings of processors that have transformers read files that are not the folder's."""
+    for name in _PROCESSORS:
+        path = folder / name
+        _refuse_long(path)
+        _refuse_elsewhere(path, read_settings(path, damaged_is_empty=True))
+
+
+def _refuse_elsewhere(path: Path, settings: Mapping[str, Any]) -> None:
+    """Refuse settings that name files or models for transformers to read, other than plain names in their folder."""
+    for setting, value in _settings_within(settings):
+        if setting in _MODEL_SETTINGS and value is not None:
+            raise TargetError(*wording("second_model", path=path, setting=setting))
+        if setting in _FILE_SETTINGS and not _are_plain_names(value):
+            raise TargetError(*wording("file_elsewhere", path=path, setting=setting))
+
+
+def _settings_within(settings: Any) -> Iterator[tuple[str, Any]]:
+    """Yield settings with their values, at any depth."""
+    if isinstance(settings, Mapping):
+        for name, value in settings.items():
+            yield str(name), value
+            yield from _settings_within(value)
+    elif isinstance(settings, list):
+        for value in settings:
+            yield from _settings_within(value)
+
+
+def _are_plain_names(value: Any) -> bool:
+    """Test whether a setting holds nothing, or names without a folder."""
+    if isinstance(value, list):
+        return all(_are_plain_names(name) for name in value)
+    return value is None or (isinstance(value, str) and not {"/", "\\"} & {*value} and value not in (".", ".."))
 
 
 def _refuse_large(folder: Path) -> None:
@@ -159,9 +261,8 @@ def _refuse_large(folder: Path) -> None:
 
 def _settings(path: Path) -> dict[str, Any]:
     """Return a file of settings that asks for no code, nor for a model beyond measure; empty when there is none."""
+    _refuse_long(path)
     try:
-        if path.is_file() and path.stat().st_size > _MOST_BYTES:
-            raise TargetError(f"{path}: larger than {_MOST_BYTES >> 20} MiB, which no file of settings is")
         settings = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         problem = next(beyond_measure(settings), None)
     except (OSError, ValueError, RecursionError):
@@ -172,7 +273,14 @@ def _settings(path: Path) -> dict[str, Any]:
         raise TargetError(*wording("own_code", path=path))
     if problem is not None:
         raise TargetError(f"{path}: {problem}", "correct it to what the model was saved with")
+    _refuse_elsewhere(path, settings)
     return settings
+
+
+def _refuse_long(path: Path) -> None:
+    """Refuse a file of settings that is larger than any."""
+    if path.is_file() and path.stat().st_size > _MOST_BYTES:
+        raise TargetError(f"{path}: larger than {_MOST_BYTES >> 20} MiB, which no file of settings is")
 
 
 def beyond_measure(settings: Any, name: str = "") -> Iterator[str]:
@@ -187,7 +295,6 @@ def beyond_measure(settings: Any, name: str = "") -> Iterator[str]:
 
 
 def _refuse_weights(folder: Path) -> None:
-    _refuse_links(folder)
     weights = {path.name for path in folder.glob("*.safetensors") if path.is_file()}
     if not weights:
         raise _no_checkpoint(folder, "model.safetensors")
@@ -200,21 +307,3 @@ def _refuse_weights(folder: Path) -> None:
         missing = sorted(shards - weights)
         if missing:
             raise TargetError(f"{folder}: the shard {missing[0]} is missing or lies elsewhere")
-
-
-def _refuse_links(folder: Path) -> None:
-    outside = [path.name for path in folder.iterdir() if _leaves(folder, path)]
-    if outside:
-        raise TargetError(*wording("links_out", folder=folder, first=outside[0], command=download_of(None)))
-
-
-def _leaves(folder: Path, path: Path) -> bool:
-    """Return True for a link out of the folder; a snapshot in the cache of the hub may link to the blobs beside it."""
-    try:
-        own, place = folder.resolve(), path.resolve()
-    except (OSError, RuntimeError):  # a loop of symbolic links: RuntimeError before Python 3.13
-        return True
-    cache = own.parent.parent
-    if own.parent.name == "snapshots" and cache.name.startswith("models--"):
-        return not (place.is_relative_to(own) or place.is_relative_to(cache / "blobs"))
-    return not place.is_relative_to(own)
