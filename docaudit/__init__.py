@@ -128,7 +128,7 @@ def scan(
         evidence_dir=None if evidence is None else Path(evidence),
     )
     chosen, observer = load_policy(policy), _CallbackProgress(progress)
-    check_folders(options.out, options.evidence_dir)
+    check_folders(options)
     with network(allowed=False), observed_by(observer):
         observer.stage("opening the model and the data set")
         from audit.workflows.scan import run

@@ -129,7 +129,7 @@ def _run(
 
     quiet = verbose is False
     outputs, chosen = choose(formats, quiet=quiet), load_policy(policy)
-    check_folders(asked.out, asked.evidence_dir)
+    check_folders(asked)
     if checkpoints is None:
         with clearing(outputs):
             code = _scan_one(asked, chosen, policy, outputs, verbose=verbose)

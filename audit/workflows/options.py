@@ -8,10 +8,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from audit import record as records
 from audit.engine.driver import LOCAL, make_engine
 from audit.engine.interface import WIDTH, EngineSettings
 from audit.engine.journal import exclusive
-from audit.errors import EngineError, UsageError
+from audit.errors import EngineError, RecordError, UsageError
 from audit.files import EVIDENCE, check_folder
 from audit.workflows import wording
 
@@ -94,24 +95,43 @@ def check_work(options: ScanOptions) -> None:
         raise UsageError("--time is for a scan in one process", "use --documents with another engine")
 
 
+PREVIOUS = "record.previous.json"
+"""The record that a scan found in its folder."""
 _IGNORE = ".gitignore"
 _EVERYTHING = "*\n"
-_OF_A_SCAN = (".lock", "record.json", "record.previous.json", "*/record.json")
+_OF_A_SCAN = (".lock", "record.json", PREVIOUS, "*/record.json")
 
 
-def check_folders(out: Path, evidence: Path | None = None) -> None:
+def check_folders(options: ScanOptions) -> None:
     """Refuse folders that a scan cannot use, before anything is loaded; see `claim_folder`.
 
     Raises:
-        UsageError: a folder takes no files, or holds those of somebody else.
+        UsageError: a folder takes no files, holds those of somebody else, or lies inside the model or the data set.
     """
+    out = options.out
+    evidence = options.evidence_dir
     check_folder("--out", out)
+    check_apart(options)
     _refuse_foreign(out)
     if evidence is None:
         _refuse_link(out / EVIDENCE)
     else:
         check_folder("--evidence", evidence)
         _refuse_shared(out, evidence)
+
+
+def check_apart(options: ScanOptions) -> None:
+    """Refuse to write into the folder of the model or the data set, which are audited as they are.
+
+    Links are followed: what is written would be hashed, shipped or read as a part of what was audited.
+
+    Raises:
+        UsageError: `--out` or `--evidence` lies there.
+    """
+    for option, written in (("--out", options.out), ("--evidence", options.evidence)):
+        for name, path in options.paths.items():
+            if written.resolve().is_relative_to(Path(path).resolve()):
+                raise UsageError(*wording("written_inside", option=option, written=written, name=name, path=path))
 
 
 @contextmanager
@@ -235,12 +255,36 @@ def make_private(folder: Path) -> None:
                     path.chmod(mode)
 
 
+def warn_of_other_record(out: Path, model: str, data: str) -> tuple[str, ...]:
+    """Say that a scan takes the place of the record of another model or data set, whose reports go.
+
+    Args:
+        out: the folder of the scan.
+        model: the sha256 of the model that is to be scanned.
+        data: the sha256 of the data set.
+    """
+    try:
+        record = records.read(out)
+    except RecordError:
+        return ()
+    if record.target.sha256 != model:
+        what = "another model"
+    elif record.corpus.sha256 != data:
+        what = "another data set, or of another state of it"
+    else:
+        return ()
+    name = record.target.name
+    day = record.timing.started.partition("T")[0]
+    older = " in place of an older one" if (out / PREVIOUS).exists() else ""
+    return wording("other_record", out=out, what=what, name=name, day=day, older=older)
+
+
 def _clear(out: Path, evidence: Path) -> None:
     """Move an older record aside and remove what was drawn from it, so that nothing shows another scan's verdict."""
     from audit.report.revealed import NAME
 
     with writing(out):
         if (out / "record.json").exists():
-            os.replace(out / "record.json", out / "record.previous.json")
+            os.replace(out / "record.json", out / PREVIOUS)
         for path in [*(out / name for name in _report_names()), evidence / NAME, *evidence.glob("failure-*.txt")]:
             path.unlink(missing_ok=True)

@@ -44,7 +44,7 @@ from audit.targets.opening import count_questions, environment
 from audit.targets.utility import usefulness
 from audit.workflows.execution import Origin, collect_outcomes, now
 from audit.workflows.number_format import choose_number_format
-from audit.workflows.options import REFERENCES_FOLDER, ScanOptions, claim_folder
+from audit.workflows.options import REFERENCES_FOLDER, ScanOptions, claim_folder, warn_of_other_record
 from audit.workflows.report import write_report
 from audit.workflows.setup import ScanSetup, find_trials, open_scan, refuse_changed, usable_references
 from audit.workflows.unit_scores import write_scores
@@ -122,7 +122,8 @@ def _open_and_run(options: ScanOptions, policy: Policy, progress: Progress, warn
     policies.check_subject(policy, forgotten=options.forgotten is not None)
     opened = open_scan(options)
     lacking = () if options.no_model else missing_references(opened)
-    known = (*opened.warnings, *lacking, *policies.warn_of_few(opened.forgotten, policy))
+    replaced = warn_of_other_record(options.out, opened.target.card.sha256, opened.corpus.sha256)
+    known = (*replaced, *opened.warnings, *lacking, *policies.warn_of_few(opened.forgotten, policy))
     warn(*known)
     result = audit_checkpoint(opened, policy, progress)
     warn(*result.warnings)

@@ -16,7 +16,7 @@ from audit.record import AuditRecord
 from audit.report import trend
 from audit.targets.checkpoint.content import training_progress
 from audit.workflows import wording
-from audit.workflows.options import REFERENCES_FOLDER, ScanOptions, claim_folder
+from audit.workflows.options import REFERENCES_FOLDER, ScanOptions, check_apart, claim_folder
 from audit.workflows.scan import Labelled, audit_checkpoint
 from audit.workflows.setup import open_scan
 
@@ -116,6 +116,8 @@ def sweep_checkpoints(
         DocauditError: no scan can start or go on (data set, references, disk); for a reason of their own, each of the
             checkpoints raises `TargetError`, which becomes a refusal.
     """
+    for checkpoint in sweep.checkpoints:
+        check_apart(replace(options, model_dir=checkpoint.folder))
     refused: list[ScanOptions] = []
     started = False
     with ExitStack() as held:

@@ -90,7 +90,7 @@ def defend(
 ) -> None:
     """Measure what countermeasures do to leaks and usefulness."""
     from audit.extensions.countermeasures.measuring import measure_defenses
-    from audit.workflows.options import ScanOptions
+    from audit.workflows.options import ScanOptions, check_apart
 
     names = () if ALL in countermeasure.split(",") else tuple(dict.fromkeys(countermeasure.split(",")))
     named = {"unit": unit, "epsilon": epsilon, "to_policy": to_policy}
@@ -109,6 +109,7 @@ def defend(
         evidence_dir=evidence,
         stages=False,
     )
+    check_apart(scan)
     with console.Reporter() as progress:
         for measured in progress.follow(measure_defenses(names, scan, policy, progress, settings)):
             _show(measured)

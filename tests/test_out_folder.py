@@ -1,0 +1,117 @@
+"""Where a scan may write: never into what it audits, and not silently over the record of another model."""
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import attested
+import pytest
+from commands import docaudit as run_command
+
+import docaudit
+from audit.engine.interface import SILENT
+from audit.errors import EngineError, UsageError
+from audit.workflows import scan
+from audit.workflows.gate import load_policy
+from audit.workflows.options import ScanOptions, check_apart, warn_of_other_record
+from audit.workflows.setup import open_scan
+
+Command = Callable[[Path, Path, Path], Sequence[object]]
+COMMANDS: dict[str, Command] = {
+    "scan": lambda model, data, out: ("scan", model, data, "--out", out),
+    "scan --no-model": lambda model, data, out: ("scan", "--no-model", data, "--out", out),
+    "scan --checkpoints": lambda model, data, out: ("scan", "--checkpoints", f"{model}*", data, "--out", out),
+    "forget-check": lambda model, data, out: ("forget-check", model, data, "--ids", model / "ids.txt", "--out", out),
+    "defend": lambda model, data, out: ("defend", "round-scores", model, data, "--out", out),
+}
+PLACES: dict[str, Callable[[Path, Path], Path]] = {
+    "MODEL_DIR": lambda model, data: model / "report",
+    "MODEL_DIR itself": lambda model, data: model,
+    "DATA_DIR": lambda model, data: data / "new" / "report",
+    "a link to MODEL_DIR": lambda model, data: linked(model) / "report",
+    "a link to DATA_DIR": lambda model, data: linked(data) / "report",
+    "a way back": lambda model, data: data / ".." / model.name / "report",
+}
+
+
+def linked(folder: Path) -> Path:
+    link = folder.with_name("link")
+    link.symlink_to(folder)
+    return link
+
+
+def folders(root: Path) -> tuple[Path, Path]:
+    """Folders that look like a model and a data set; neither can be opened."""
+    for name in ("model", "data"):
+        (root / name).mkdir()
+    (root / "model" / "config.json").write_text("{}")
+    (root / "model" / "ids.txt").write_text("a\n")
+    return root / "model", root / "data"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("place", PLACES)
+def test_no_command_writes_a_scan_into_what_it_audits(command: str, place: str, tmp_path: Path) -> None:
+    model, data = folders(tmp_path)
+    out = PLACES[place](model, data)
+    if command == "scan --no-model" and out.resolve().is_relative_to(model):
+        pytest.skip("no model is audited")
+    result = run_command(*COMMANDS[command](model, data, out))
+    said = " ".join(result.output.split())
+    assert result.exit_code == 2, said
+    assert "which is audited as it is" in said
+    assert "name a folder outside of it with --out" in said
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.name not in ("model", "data", "link")) == [
+        "config.json",
+        "ids.txt",
+    ]
+
+
+def test_evidence_and_the_functions_of_python_keep_out_of_it_too(tmp_path: Path) -> None:
+    model, data = folders(tmp_path)
+    with pytest.raises(UsageError, match=r"--evidence .*evidence: lies inside MODEL_DIR") as raised:
+        check_apart(ScanOptions(model, data, tmp_path / "out", evidence_dir=model / "evidence"))
+    assert "--evidence" in raised.value.hint
+    with pytest.raises(UsageError, match=r"--out .*report: lies inside DATA_DIR"):
+        docaudit.scan(model, data, out=data / "report")
+    with pytest.raises(UsageError, match=r"--out .*report: lies inside MODEL_DIR"):
+        open_scan(ScanOptions(model, data, model / "report"))
+    check_apart(ScanOptions(model, data, tmp_path / "model-report"))
+    check_apart(ScanOptions(Path(), data, Path("docaudit-report"), no_model=True))
+
+
+def test_a_scan_says_that_it_replaces_the_record_of_another_model(
+    tmp_path: Path, tiny_corpus: Path, checkpoints: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = attested.folder(tmp_path, tiny_corpus)
+    before = (out / "record.json").read_bytes()
+
+    def stop(*_: object) -> None:
+        raise EngineError("stopped before anything is written", "start again")
+
+    monkeypatch.setattr(scan, "audit_checkpoint", stop)
+    warned: list[str] = []
+    options = ScanOptions(checkpoints("bert", "mlm"), tiny_corpus, out, budget="quick", device="cpu")
+    with pytest.raises(EngineError, match="stopped before"):
+        scan.run(options, load_policy("default"), SILENT, lambda *lines: warned.extend(lines))
+    name = json.loads(before)["target"]["name"]
+    assert warned[0].startswith(f"{out} holds the record of another model ({name}, scanned on 20")
+    assert "It becomes record.previous.json, and its reports go" in warned[0]
+    assert (out / "record.json").read_bytes() == before
+
+
+def test_only_a_record_of_something_else_is_worth_a_warning(tmp_path: Path, tiny_corpus: Path) -> None:
+    out = attested.folder(tmp_path, tiny_corpus)
+    record = json.loads((out / "record.json").read_text())
+    model, data = record["target"]["sha256"], record["corpus"]["sha256"]
+    assert warn_of_other_record(out, model, data) == ()
+    assert warn_of_other_record(tmp_path / "new", "0" * 64, data) == ()
+    (text,) = warn_of_other_record(out, model, "0" * 64)
+    assert "another data set, or of another state of it" in text
+    shutil.copyfile(out / "record.json", out / "record.previous.json")
+    (text,) = warn_of_other_record(out, "0" * 64, data)
+    assert "in place of an older one" in text
+    (out / "record.json").write_text("{")
+    assert warn_of_other_record(out, "0" * 64, data) == (), "it is no record"
