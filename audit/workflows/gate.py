@@ -173,7 +173,7 @@ def other_model(record: AuditRecord, folder: Path) -> list[str]:
 
 def warn_unscanned(folder: Path) -> list[str]:
     """Name weights and code beside those that were scanned, which another loader may take."""
-    from audit.targets.checkpoint.content import unscanned_files
+    from audit.targets.checkpoint.tree import unscanned_files
 
     names = unscanned_files(folder)
     if not names:
