@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import jinja2
 import torch
 import transformers
 from transformers.models.auto import modeling_auto as known
 
 from audit import plugins
 from audit.corpus.documents import TaskKind
-from audit.errors import TargetError
+from audit.errors import ModelError, TargetError
 from audit.targets import TABLE, wording
 from audit.targets.answering.layout import udop_reader
 from audit.targets.answering.pictures import donut_reader, pix2struct_reader
@@ -191,5 +190,9 @@ def _refusing(folder: CheckpointFolder, what: str, advice: str = Reader.advice) 
     """Within, what transformers raises is a refusal of the checkpoint."""
     try:
         yield
-    except (*DAMAGE, MemoryError, jinja2.TemplateError) as error:
+    except ModelError as error:
+        refusal = TargetError(f"{folder}: {what}: {error.about}", advice)
+        refusal.story = error.story
+        raise refusal from None
+    except (*DAMAGE, MemoryError) as error:
         raise TargetError(f"{folder}: {what}: {one_line(error)}", advice) from None

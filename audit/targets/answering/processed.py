@@ -22,6 +22,7 @@ from audit.errors import TargetError
 from audit.targets import TABLE, wording
 from audit.targets.answering import reader as reading
 from audit.targets.answering.pictures import image_of, processor_of
+from audit.targets.answering.templates import write_turns
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.encoded_page import NOT_READ
 
@@ -215,7 +216,7 @@ class ChatReader(ProcessorReader):
 
     def _render(self, turns: list[Turn]) -> str:
         goes_on = turns[-1]["role"] == "user"
-        return str(self._processor.apply_chat_template(turns, add_generation_prompt=goes_on, tokenize=False))
+        return write_turns(self._processor, turns, add_generation_prompt=goes_on)
 
     def _read_turns(self, sample: reading.Sample, turns: list[Turn]) -> reading.Inputs:
         text = self._render(turns)

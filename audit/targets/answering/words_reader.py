@@ -21,6 +21,7 @@ from audit.targets import wording
 from audit.targets.answering import reader as reading
 from audit.targets.answering.layout import ROWS_KEPT, RowReader, SampleRow
 from audit.targets.answering.processed import ends_of
+from audit.targets.answering.templates import write_turns
 from audit.targets.batching import STEP, bucket_of
 from audit.targets.checkpoint.folder import CheckpointFolder
 from audit.targets.checkpoint.loading import open_tokenizer, unpadded
@@ -201,7 +202,7 @@ class DecoderReader(reading.Reader):
         turns += [] if answer is None else [{"role": "assistant", "content": answer}]
         # Some templates let a model think aloud first, unless they are told not to.
         settings = {"add_generation_prompt": answer is None, "enable_thinking": False}
-        return str(self.tokenizer.apply_chat_template(turns, tokenize=False, **settings))
+        return write_turns(self.tokenizer, turns, **settings)
 
     def _fitting(self, text: str, question: str) -> str:
         """Return the beginning of the page's text that leaves room for all else."""
