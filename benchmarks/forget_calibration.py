@@ -16,34 +16,58 @@ import datetime as dt
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from membership_calibration import CERTAIN, DOCUMENTS, FLOOR, REFERENCED, completed, record_of
 
-from audit.arrays import Floats
-from audit.attacks.membership.scores import WORSE
+from audit.attacks.membership.mixture import check_mixture
+from audit.attacks.membership.scores import WORSE, counted_scores
 from audit.cards import Forgotten
 from audit.policy import Verdict, evaluate, load
 
 HERE = Path(__file__)
 SIDES = ((150, 150), (213, 213), (250, 300), (300, 300), (300, 1000), (1000, 1000))
 """Listed and unseen documents."""
-MODELS: dict[str, tuple[int, int, float]] = {
-    "never saw them": (0, 0, 0.0),
-    "3 known": (3, 0, 0.0),
-    "5 known": (5, 0, 0.0),
-    "8 known": (8, 0, 0.0),
-    "15 known": (15, 0, 0.0),
-    "5 hated": (0, 5, 0.0),
-    "8 hated": (0, 8, 0.0),
-    "leak 0.5": (0, 0, 0.5),
-    "leak 1": (0, 0, 1.0),
-    "leak -1": (0, 0, -1.0),
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a simulated model remembers of the listed documents.
+
+    Attributes:
+        n_known: listed documents that it knows.
+        n_hated: listed documents that it treats worse than unseen ones.
+        strength: logits that it has more for a known document, and less for a hated one.
+        leak: logits that it has more for every listed document, in SDs of the noise.
+    """
+
+    n_known: int = 0
+    n_hated: int = 0
+    strength: float = CERTAIN
+    leak: float = 0.0
+
+
+MODELS = {
+    "never saw them": Model(),
+    "3 known": Model(n_known=3),
+    "5 known": Model(n_known=5),
+    "8 known": Model(n_known=8),
+    "15 known": Model(n_known=15),
+    "5 hated": Model(n_hated=5),
+    "8 hated": Model(n_hated=8),
+    "leak 0.5": Model(leak=0.5),
+    "leak 1": Model(leak=1.0),
+    "leak -1": Model(leak=-1.0),
 }
-"""How many listed documents are known and hated, and the leak of all."""
+PARTLY = {
+    f"{n} {word} by {strength}": Model(**{f"n_{word}": n}, strength=strength)
+    for n, strength, word in ((25, 2, "known"), (25, 3, "known"), (25, 4, "known"), (50, 2, "known"), (25, 3, "hated"))
+}
+"""Models that know a part of the list a little better, or worse, than unseen documents."""
+OUTCOMES = ("passed", "undecided", "violated")
 SHIPPED = load("forget")
 POLICY = replace(SHIPPED, limits=tuple(replace(limit, min_power=None, min_coverage=None) for limit in SHIPPED.limits))
 
@@ -55,27 +79,66 @@ def write_table(lines: Sequence[str], name: str) -> None:
     page.write_text(before + begin + "\n".join(lines) + end + rest.partition(end)[2], encoding="utf-8")
 
 
-def verdict_of(sides: tuple[int, int], model: tuple[int, int, float], seed: int) -> Verdict:
-    """Simulate an audit of a model and judge it."""
-    (listed, unseen), (known, hated, leak) = sides, model
-    rng = np.random.default_rng([seed, listed, unseen])
-    difficulty = rng.normal(0, 2, listed + unseen)
-    target, reference = (difficulty + rng.normal(0, 1, listed + unseen) for _ in range(2))
-    target[:listed] += leak
-    target[:known] += CERTAIN
-    target[known : known + hated] -= CERTAIN
+def verdict_of(sides: tuple[int, int], model: Model, seed: int, *, alarm: bool = True) -> Verdict:
+    """Simulate an audit of a model and judge it.
 
-    def loss(logits: Floats) -> Floats:
-        return np.maximum(FLOOR, np.logaddexp(0, -logits))
-
-    own, usual = loss(target), loss(reference)
-    columns = {"loss": -own, "calibrated": usual - own, "ratio": np.log(usual) - np.log(own)}
-    found = {name: (column[:listed], column[listed:]) for name, column in columns.items()}
-    result, (members, others) = completed(found, REFERENCED), found["calibrated"]
-    worse = DOCUMENTS.count_certain(WORSE, (-members, -others))
-    record = record_of(replace(result, measurements=(*result.measurements, worse)))
-    card = replace(record.corpus, forgotten=Forgotten(listed, "0" * 64, {}))
+    Args:
+        sides: the numbers of listed and of unseen documents.
+        model: what it remembers.
+        seed: of the simulation.
+        alarm: whether partly forgotten documents are looked for, as forget-check does.
+    """
+    n_listed, n_unseen = sides
+    rng = np.random.default_rng([seed, n_listed, n_unseen])
+    n_documents = n_listed + n_unseen
+    difficulty = rng.normal(0, 2, n_documents)
+    target = difficulty + rng.normal(0, 1, n_documents)
+    reference = difficulty + rng.normal(0, 1, n_documents)
+    target[:n_listed] += model.leak
+    target[: model.n_known] += model.strength
+    target[model.n_known : model.n_known + model.n_hated] -= model.strength
+    target_loss = np.maximum(FLOOR, np.logaddexp(0, -target))
+    reference_loss = np.maximum(FLOOR, np.logaddexp(0, -reference))
+    columns = {
+        "loss": -target_loss,
+        "calibrated": reference_loss - target_loss,
+        "ratio": np.log(reference_loss) - np.log(target_loss),
+    }
+    scores = {name: (column[:n_listed], column[n_listed:]) for name, column in columns.items()}
+    result = completed(scores, REFERENCED)
+    listed, unseen = scores["calibrated"]
+    treated_worse = DOCUMENTS.count_certain(WORSE, (-listed, -unseen))
+    checks = result.checks
+    if alarm:
+        checks += check_mixture({name: scores[name] for name in counted_scores(REFERENCED)})
+    result = replace(result, measurements=(*result.measurements, treated_worse), checks=checks)
+    record = record_of(result)
+    card = replace(record.corpus, forgotten=Forgotten(n_listed, "0" * 64, {}))
     return evaluate(replace(record, corpus=card), POLICY, dt.date(2026, 1, 1))
+
+
+Counts = dict[str, dict[str, int]]
+"""By "sides, model", how many audits ended in each outcome."""
+
+
+def count_verdicts(models: Mapping[str, Model], audits: int, *, alarm: bool = True) -> tuple[list[str], Counts]:
+    """Simulate models with every number of documents.
+
+    Returns:
+        The lines of a table, and the counts.
+    """
+    lines = [f"| listed + unseen | {' | '.join(models)} |", f"|---{'|---' * len(models)}|"]
+    counts: Counts = {}
+    for n_listed, n_unseen in SIDES:
+        cells = []
+        for name, model in models.items():
+            verdicts = [verdict_of((n_listed, n_unseen), model, seed, alarm=alarm) for seed in range(audits)]
+            counted = Counter(verdict.overall for verdict in verdicts)
+            numbers = {outcome: counted[outcome] for outcome in OUTCOMES}
+            counts[f"{n_listed} + {n_unseen}, {name}"] = numbers
+            cells.append(" / ".join(map(str, numbers.values())))
+        lines.append(f"| {n_listed} + {n_unseen} | {' | '.join(cells)} |")
+    return lines, counts
 
 
 def main() -> None:
@@ -83,19 +146,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--audits", type=int, default=200)
     audits = parser.parse_args().audits
-    outcomes = ("passed", "undecided", "violated")
-    rows, counts = [], {}
-    for listed, unseen in SIDES:
-        cells = []
-        for name, model in MODELS.items():
-            counted = Counter(verdict_of((listed, unseen), model, seed).overall for seed in range(audits))
-            counts[f"{listed} + {unseen}, {name}"] = {outcome: counted[outcome] for outcome in outcomes}
-            cells.append(" / ".join(str(counted[outcome]) for outcome in outcomes))
-        rows.append(f"| {listed} + {unseen} | {' | '.join(cells)} |")
-    found = {"date": time.strftime("%Y-%m-%d"), "audits": audits, "verdicts": counts}
-    HERE.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    head = f"| listed + unseen | {' | '.join(MODELS)} |\n|---{'|---' * len(MODELS)}|"
-    write_table([head, *rows], "table")
+    lines, verdicts = count_verdicts(MODELS, audits)
+    partly, partly_verdicts = count_verdicts(PARTLY, audits)
+    before, before_verdicts = count_verdicts(PARTLY, audits, alarm=False)
+    write_table(lines, "table")
+    write_table(partly, "partly")
+    write_table(before, "partly, without the alarm")
+    results = {
+        "date": time.strftime("%Y-%m-%d"),
+        "audits": audits,
+        "verdicts": verdicts | partly_verdicts,
+        "without the alarm": before_verdicts,
+    }
+    HERE.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

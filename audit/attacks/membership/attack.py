@@ -13,7 +13,7 @@ from audit.attacks import blind_baseline, text_of
 from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.interface import AUDITED, GIVE_REFERENCE, WORDS, Attack, Evidence, Units, given, loss_kind
 from audit.attacks.measuring import DOCUMENTS
-from audit.attacks.membership import documents, scores
+from audit.attacks.membership import documents, mixture, scores
 from audit.attacks.membership.reading import check_reference_reading
 from audit.attacks.score_figures import LOW, TwoSides, rank_scores
 from audit.attacks.text import SENTENCES
@@ -125,6 +125,9 @@ class MembershipInference(Attack):
         counts = {f"{split} documents": n for split, n in scored.documents}
         counts |= {f"left out: {name}": missing[name] for name in documents.REASONS}
         counts |= {"left out: no finite loss": scored.unusable, "split models": len(case.references.splits)}
+        partly_forgotten: tuple[Check, ...] = ()
+        if self.two_sided:
+            partly_forgotten = mixture.check_mixture(mixture.sides_of(scored, counted))
         result = replace(
             measured,
             counts=text_of(self.name).count(counts),
@@ -132,6 +135,7 @@ class MembershipInference(Attack):
                 *check_reference_membership(scored),
                 *check_reference_reading(case),
                 *check_scores(scored, counted, measured.measurements),
+                *partly_forgotten,
             ),
             controls=reference_controls(scored, methods, blind),
             methods=methods,
