@@ -27,6 +27,8 @@ PAYLOAD = "application/vnd.in-toto+json"
 DATA_SET = "docauditDataSet"
 """The name of the data set's digest: it is taken over several files' digests, so that it is no file's sha256."""
 INSTALL = "pip install 'docaudit[attest]'"
+_BLOCK = b"-----BEGIN "
+"""How each key in a file of PEM begins."""
 _CONFIG = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
 Json = dict[str, Any]
 
@@ -102,12 +104,27 @@ def unseal(text: bytes, source: str) -> Attestation:
 
 
 def _parse(text: bytes, source: str) -> Json:
+    hint = "give the attestation that docaudit attest wrote"
     try:
-        content = json.loads(text)
+        content = json.loads(text, object_pairs_hook=_object_of)
+    except _NamedTwiceError:
+        raise RecordError(f"{source}: a JSON object holds one name twice", hint) from None
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise RecordError(f"{source}: not a JSON object", "give the attestation that docaudit attest wrote")
+        raise RecordError(f"{source}: not a JSON object", hint)
+    return content
+
+
+class _NamedTwiceError(ValueError):
+    """Raised for a JSON object with two values of one name, of which readers may take either."""
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> Json:
+    """Make a dict of a JSON object whose names differ."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise _NamedTwiceError
     return content
 
 
@@ -178,6 +195,8 @@ def _read_key(path: Path, *, private: bool, hint: str) -> tuple[Any, SSlibKey]:
     except (ValueError, TypeError, UnsupportedAlgorithm):
         what = "private" if private else "public"
         raise UsageError(f"{path}: no {what} key in PEM without a password", hint) from None
+    if content.count(_BLOCK) > 1:
+        raise UsageError(f"{path}: holds several keys, of which only the first would count", "give a file with one key")
     if not isinstance(key, ed25519.Ed25519PrivateKey if private else ed25519.Ed25519PublicKey):
         raise UsageError(f"{path}: no ed25519 key", hint)
     public = key.public_key() if private else key

@@ -255,6 +255,35 @@ def test_a_verdict_of_a_day_before_the_scan_is_none(out, keys):
         assert (f"the attestation is of {day}, and the scan ended on 2026-03-02" in found) is not known, found
 
 
+def test_an_attestation_that_names_something_twice_is_refused(out, keys):
+    path = out / FILE_NAME
+    line = path.read_text()
+    other = base64.b64encode(b"{}").decode()
+    twice = [
+        line.replace('{"payload":', f'{{"payload":"{other}","payload":', 1),
+        line.replace('"keyid":', '"keyid":"0","keyid":', 1),
+        json.dumps(statement_of(out)).replace('"result":', '"result": "PASSED", "result":', 1),
+    ]
+    for text in twice:
+        path.write_text(text)
+        with pytest.raises(RecordError, match="a JSON object holds one name twice") as refused:
+            verify(out, keys[1])
+        assert refused.value.hint
+
+
+def test_a_file_with_two_keys_is_refused_whichever_comes_first(out, keys, tmp_path):
+    (tmp_path / "other").mkdir()
+    public = write_keys(tmp_path / "other")[1].read_bytes()
+    mine = keys[1].read_bytes()
+    for content in (mine + public, public + mine, b"comment\n" + mine + b"\n" + mine):
+        (tmp_path / "both.pem").write_bytes(content)
+        with pytest.raises(UsageError, match="holds several keys") as refused:
+            verify(out, tmp_path / "both.pem")
+        assert refused.value.hint == "give a file with one key"
+    (tmp_path / "one.pem").write_bytes(b"a comment\n" + mine)
+    assert not differs(out, tmp_path / "one.pem")
+
+
 def leaves(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The place of every number, text, truth value and null, and of every entry that could be taken out."""
     entries = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
