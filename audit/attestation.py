@@ -177,6 +177,17 @@ def read_public_key(path: Path) -> SSlibKey:
     return _read_key(path, private=False, hint="write it with: openssl pkey -in KEY -pubout -out PUB")[1]
 
 
+def _read_pem(path: Path, hint: str) -> bytes:
+    """Read a file that holds one block of PEM at most."""
+    try:
+        content = read_file(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", hint) from None
+    if content.count(_BLOCK) > 1:
+        raise UsageError(f"{path}: holds several keys, of which only the first would count", "give a file with one key")
+    return content
+
+
 def _read_key(path: Path, *, private: bool, hint: str) -> tuple[Any, SSlibKey]:
     """Read a key, and name its public part by its sha256, as `openssl pkey -pubin -outform DER | sha256sum` does."""
     try:
@@ -186,17 +197,14 @@ def _read_key(path: Path, *, private: bool, hint: str) -> tuple[Any, SSlibKey]:
         from securesystemslib.signer import SSlibKey
     except ImportError:
         raise UsageError("signatures need the package securesystemslib", INSTALL) from None
+    content = _read_pem(path, hint)
     try:
-        content = read_file(path)
-        load = serialization.load_pem_private_key if private else serialization.load_pem_public_key
-        key = load(content, None) if private else load(content)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}", hint) from None
+        key = (
+            serialization.load_pem_private_key(content, None) if private else serialization.load_pem_public_key(content)
+        )
     except (ValueError, TypeError, UnsupportedAlgorithm):
         what = "private" if private else "public"
         raise UsageError(f"{path}: no {what} key in PEM without a password", hint) from None
-    if content.count(_BLOCK) > 1:
-        raise UsageError(f"{path}: holds several keys, of which only the first would count", "give a file with one key")
     if not isinstance(key, ed25519.Ed25519PrivateKey if private else ed25519.Ed25519PublicKey):
         raise UsageError(f"{path}: no ed25519 key", hint)
     public = key.public_key() if private else key
