@@ -138,7 +138,7 @@ def share_of_alarms(setting: Setting, audits: int) -> dict[str, int]:
 
 DOCUMENTS = ScoreComparison("document", "held-out documents", ("member", "held-out"))
 AREA, CERTAINLY = Limit("membership", "auc", "", max=0.65), Limit("membership", LOW, "", max=0.15)
-COUNTED = Limit("membership", COUNT, "", max=10, holds="lower")
+COUNTED = Limit("membership", COUNT, "", max=10, holds="estimate")
 LIMITS = {
     "default": (AREA, CERTAINLY, COUNTED),
     "default, auc": (AREA,),
@@ -147,7 +147,7 @@ LIMITS = {
     "strict": (
         Limit("membership", "auc", "", max=0.55),
         Limit("membership", LOW, "", max=0.05),
-        Limit("membership", COUNT, "", max=2, holds="lower"),
+        Limit("membership", COUNT, "", max=2, holds="estimate"),
     ),
     "auc alone": (AREA,),
 }

@@ -226,7 +226,7 @@ def _conditions(limit: policies.Limit) -> str:
         if (value := getattr(limit, name)) is not None
     ]
     found += [] if limit.required else ["`required = false`"]
-    found += ['`holds = "lower"`'] if limit.holds == "lower" else []
+    found += ['`holds = "estimate"`'] if limit.holds == "estimate" else []
     return ", ".join(found)
 
 

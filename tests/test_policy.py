@@ -2,6 +2,7 @@
 
 import datetime as dt
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from statistics import NormalDist
@@ -268,6 +269,18 @@ def verdict_of(chosen: Sequence[tuple[Estimate, float, str]]) -> Verdict:
     return judge(
         [completed(*found)], *(limit(name, **{kind: edge}) for name, (_, edge, kind) in zip(names, chosen, strict=True))
     )
+
+
+@given(st.integers(0, 60), st.floats(0, 30), st.floats(0, 60))
+def test_a_count_passes_by_its_estimate_and_is_exceeded_by_its_lower_bound(value, below, above):
+    """A lower bound alone promised the opposite: 24 values [5.7, 45.5] met "at most 10" (#51)."""
+    low, high = max(0.0, value - below), value + above
+    number = replace(measured("leak", low, high, 4654, "values"), value=float(value))
+    (decision,) = judge([completed(number)], limit(max=10.0, holds="estimate")).decisions
+    expected = "violated" if low > 10 else "passed" if value <= 10 else "undecided"
+    assert decision.outcome == expected
+    assert decision.count_range == f"shown at least {math.floor(low)}, not excluded up to {math.ceil(high)}"
+    assert expected == "violated" or decision.count_range in decision.reason
 
 
 @given(gated, one_limit, st.data())

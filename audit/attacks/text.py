@@ -60,7 +60,7 @@ class Provable(StrictModel):
 
 Kind = Literal["share", "points", "auc", "score", "ratio", "bits", "count", "number"]
 """share: a proportion; points: a difference of two; auc: an area, 0.5 is chance; score: 0 to 1; ratio: 1 means no
-difference; count: units found, of which a policy may hold the lower bound alone; bits and number: as they are."""
+difference; count: units found, of which a policy may limit the estimate alone; bits and number: as they are."""
 SHARED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("shared.toml").read_text(encoding="utf-8"))
 """Parts of texts by name, and labels of categories."""
 SENTENCES: Mapping[str, str] = SHARED["sentences"]

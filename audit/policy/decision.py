@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Literal, get_args
 from pydantic.dataclasses import dataclass
 
 from audit.measurements import STRICT, Estimate
-from audit.policy.limits import LONGEST_WAIVER, Limit, Policy, Waiver
+from audit.policy.limits import LONGEST_WAIVER, TEXTS, Limit, Policy, Waiver
 from audit.policy.reading import PREFIX, PolicyIdentity
 
 Change = Literal["worse", "no longer measured", "better", "cannot be told", "not compared"]
@@ -143,6 +144,15 @@ Cause = Literal[
     unmeasured  the attack was skipped, broke down or was not run, or what a pass rests on was not measured
     gap         this kind of model cannot be asked, and the policy permits no such gap
 """
+
+
+def count_range(measured: Estimate) -> str:
+    """Say what a count shows and what it does not exclude: whole units, each rounded away from the estimate."""
+    least = max(0, math.floor(measured.low))
+    most = math.ceil(measured.high)
+    return TEXTS["count_range"].format(least=least, most=most)
+
+
 EXIT_CODES: dict[Overall, int] = {"passed": 0, "waived": 0, "violated": 10, "undecided": 11}
 
 
@@ -171,6 +181,13 @@ class Decision:
     waiver: Waiver | None = None
     about_text: bool = False
     cause: Cause | None = None
+
+    @property
+    def count_range(self) -> str:
+        """What a limited count shows and what it does not exclude, in whole units; empty of other limits."""
+        if self.limit.holds != "estimate" or self.measured is None:
+            return ""
+        return count_range(self.measured)
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -5,7 +5,7 @@ import hashlib
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
@@ -45,6 +45,11 @@ def _check_person(text: str) -> str:
     return text
 
 
+def _read_holds(written: object) -> object:
+    """Read the word of policies before 0.14, under which a count passed whatever its estimate."""
+    return "estimate" if written == "lower" else written
+
+
 Written = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Text that says something."""
 # The lengths are what a headline, page one and a table of a report hold, in characters.
@@ -71,8 +76,10 @@ class Limit:
         min_power: the attack's own strength under which nothing can be passed.
         min_coverage: the share of what could leak that a pass must rest on, see `record.Coverage`.
         min_category_coverage: the same for each category of values that the documents of training hold.
-        holds: "interval": passed when the whole interval is within the limit. "lower": only a lower bound is limited,
-            as of a count of people who can be named: violated when it is confirmed over the limit, else passed.
+        holds: what has to be within the limit for a pass. "interval": the whole interval. "estimate": the number
+            itself, as of a count of people who can be named; its interval is printed as what is shown at least and what
+            is not excluded. "lower" in policies of older versions is read as "estimate". A violation is the same for
+            both: a lower bound that is confirmed over the limit.
         rationale: why this limit, printed in the report.
     """
 
@@ -85,7 +92,7 @@ class Limit:
     min_power: float | None = Field(default=None, ge=0, strict=True)
     min_coverage: float | None = Field(default=None, ge=0, le=1, strict=True)
     min_category_coverage: float | None = Field(default=None, ge=0, le=1, strict=True)
-    holds: Literal["interval", "lower"] = "interval"
+    holds: Annotated[Literal["interval", "estimate"], BeforeValidator(_read_holds)] = "interval"
 
     @property
     def test(self) -> str:

@@ -33,7 +33,7 @@ class MetricRules(NamedTuple):
         upper: the largest value that it can have; None: any number.
         cap: the value that a maximum must stay under; None: any number.
         is_leak: whether it grows with the leak.
-        is_count: whether it counts what was found, so that its lower bound may be limited alone.
+        is_count: whether it counts what was found, so that its estimate may be limited alone.
         has_power: whether its attack measures its own strength.
     """
 
@@ -101,10 +101,10 @@ def _limit_problems(limit: Limit, rules: MetricRules) -> Iterator[str]:
         yield f"min: {metric} grows with the leak: limit it with max"
     elif limit.min is not None and limit.min <= 0:
         yield f"min {bound:g}: {metric} is never less than 0, so no model could fail"
-    if limit.holds == "lower" and not rules.is_count:
+    if limit.holds == "estimate" and not rules.is_count:
         yield f"holds: {metric} is not a count: limit its whole interval"
-    elif limit.holds == "lower" and not limit.min_power and rules.has_power:
-        yield "holds: a lower bound proves nothing with a weak attacker: give min_power as well"
+    elif limit.holds == "estimate" and not limit.min_power and rules.has_power:
+        yield "holds: an estimate proves nothing with a weak attacker: give min_power as well"
 
 
 POLICY: TypeAdapter[Policy] = TypeAdapter(Policy)
@@ -211,8 +211,8 @@ def _contradictions(policy: Policy) -> Iterator[str]:
     for index, limit in enumerate(policy.limits):
         if (limit.max is None) == (limit.min is None):
             yield f"limits.{index}: give either max or min"
-        if limit.holds == "lower" and limit.max is None:
-            yield f"limits.{index}: holds: a lower bound needs a max"
+        if limit.holds == "estimate" and limit.max is None:
+            yield f"limits.{index}: holds: an estimate needs a max"
         before = first.setdefault((limit.attack, limit.metric, limit.max is None), index)
         if before != index:
             yield f"limits.{index}: limits.{before} already limits this metric: keep one of them"
@@ -302,7 +302,7 @@ def _asks_less(own: Limit, other: Limit) -> bool:
         (own.max is not None and other.max is not None and own.max > other.max)
         or any((getattr(own, name) or 0.0) < (getattr(other, name) or 0.0) for name in names)
         or (other.required and not own.required)
-        or (own.holds == "lower" != other.holds)
+        or (own.holds == "estimate" != other.holds)
     )
 
 

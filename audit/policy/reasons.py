@@ -16,7 +16,7 @@ from audit.policy.checks import (
     too_much_unread,
     untried,
 )
-from audit.policy.decision import Cause, Decision
+from audit.policy.decision import Cause, Decision, count_range
 from audit.policy.limits import MEMBERSHIP, TEXTS, Limit, Policy
 from audit.record import AuditRecord, Result
 
@@ -34,7 +34,6 @@ ALL = "rerun without --documents, --time or --budget quick"
 ALL_STAGES = "rerun with --no-stages"
 TOO_FEW = "blind check is too weak"
 """In the reason of a comparison that a blind check over so few documents cannot vouch for."""
-LOWER_ONLY = "no leak above the limit is confirmed; only the lower bound counts"
 LITTLE = 0.25
 """Share of a category's values under which a pass names the category."""
 NOT_RUN = "this attack was not run"
@@ -247,9 +246,30 @@ def hindrance(limit: Limit, result: Result, methods: Mapping[str, Estimate], who
     return _too_weak(limit, result) or whole or _checked(limit, result) or _covers_little(limit, result)
 
 
-def within(limit: Limit, result: Result) -> str:
-    """Explain that a limit is met, by what, and on which part of what could leak."""
-    words = "the whole interval is within the limit" if limit.holds == "interval" else LOWER_ONLY
+def crosses(limit: Limit, worst: Estimate) -> Reason:
+    """Say that a number is too wide to be within its limit.
+
+    Args:
+        limit: that it is held against.
+        worst: of its methods, the one that reaches farthest.
+    """
+    remedy = MORE_PROVIDERS if worst.unit == "providers" else MORE
+    if limit.holds == "estimate":
+        return TEXTS["count_over"].format(range=count_range(worst)), remedy, "wide"
+    return "the interval crosses the limit", remedy, "wide"
+
+
+def within(limit: Limit, result: Result, worst: Estimate) -> str:
+    """Explain that a limit is met, by what, and on which part of what could leak.
+
+    Args:
+        limit: that is met.
+        result: of its attack.
+        worst: of its methods, the one that reaches farthest.
+    """
+    words = "the whole interval is within the limit"
+    if limit.holds == "estimate":
+        words = TEXTS["count_within"].format(range=count_range(worst))
     overall = next((item for item in result.coverage if item.category == "all"), None)
     if overall is None:
         return words

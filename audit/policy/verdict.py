@@ -91,10 +91,11 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
 
     A limit is held against every method of its attack that answers its question. It is *violated* when the leak is
     confirmed over it for any (one-sided p at most 0.05, adjusted for all stages and for all methods of the gated
-    limits; areas count on both sides of chance). It is *passed* when the whole two-sided intervals of all methods are
-    within it and nothing speaks against a pass (see `reasons.hindrance`), and *undecided* otherwise. The overall
-    verdict is the worst one, of the limits on the model and of those on the documents' own text apart. A record that
-    contradicts the guarantee which the model's training claims is violated, whatever the limits.
+    limits; areas count on both sides of chance). It is *passed* when the whole two-sided intervals of all methods, or
+    of a count their estimates (`Limit.holds`), are within it and nothing speaks against a pass (see
+    `reasons.hindrance`), and *undecided* otherwise. The overall verdict is the worst one, of the limits on the model
+    and of those on the documents' own text apart. A record that contradicts the guarantee which the model's training
+    claims is violated, whatever the limits.
 
     A clock that is set back revives no waiver: the day is never one before the end of the scan.
 
@@ -296,13 +297,14 @@ def _decide(
     against = reasons.hindrance(limit, result, methods, None if about_text else whole)
     if against is not None:
         return undecided(*against)
-    if limit.holds == "lower" or all(_within(limit, measured) for measured in methods.values()):
-        return Decision(limit, "passed", reasons.within(limit, result), "", worst, power, p_worst)
-    more = reasons.MORE_PROVIDERS if worst.unit == "providers" else reasons.MORE
-    return undecided("the interval crosses the limit", more, "wide")
+    if all(_within(limit, measured) for measured in methods.values()):
+        return Decision(limit, "passed", reasons.within(limit, result, worst), "", worst, power, p_worst)
+    return undecided(*reasons.crosses(limit, worst))
 
 
 def _within(limit: Limit, measured: Estimate) -> bool:
+    if limit.holds == "estimate" and limit.max is not None:
+        return measured.value <= limit.max
     if limit.max is None:
         assert limit.min is not None
         return measured.low >= limit.min
@@ -310,7 +312,9 @@ def _within(limit: Limit, measured: Estimate) -> bool:
 
 
 def _reach(limit: Limit, measured: Estimate) -> float:
-    """Measure how far the interval reaches towards and over the limit; larger = worse."""
+    """Measure how far the interval, or a count itself, reaches towards and over the limit; larger = worse."""
+    if limit.holds == "estimate":
+        return measured.value
     if limit.max is None:
         return -measured.low
     return max(measured.high, 1 - measured.low) if measured.is_area else measured.high

@@ -186,7 +186,7 @@ def _reached(decision: Decision) -> str:
     clipped = replace(measured, low=low, value=value, high=high)
     digits = numbers.distinct_digits(clipped, bound, form)
     word = "limit" if limit.max is not None else "at least"
-    between = numbers.between(clipped, form, digits).replace(" to ", "–")
+    between = decision.count_range or numbers.between(clipped, form, digits).replace(" to ", "–")
     return f"{numbers.show(value, form, digits)} ({between}); {word} {numbers.limit_text(bound, form)}"
 
 

@@ -255,7 +255,7 @@ def stopped_early(record: AuditRecord) -> Iterator[str]:
 MOST_LISTED = 4
 """Findings outside the policy that are listed, the worst first; the others are counted."""
 ACCEPTED = "Within the limits of this policy, and yet a leak"
-NoteKind = Literal["policy", "another policy", "baseline", "early", "waiver", "outside", "declared"]
+NoteKind = Literal["policy", "another policy", "baseline", "early", "waiver", "count", "outside", "declared"]
 
 
 @dataclass(frozen=True)
@@ -284,11 +284,23 @@ def notes(record: AuditRecord, verdict: Verdict) -> Iterator[Note]:
     yield from (Note("early", text) for text in stopped_early(record))
     for entry in verdict.waivers:
         yield Note("waiver", f"Waiver: {entry.sentence}")
+    yield from _name_wide_counts(verdict)
     yield from _list_findings(ACCEPTED, within(record, verdict))
     yield from _list_findings("Measured, but not limited by this policy", unlimited(record, verdict))
     word = plausibility(record, verdict) if verdict.overall in ("passed", "waived") else None
     if word is not None:
         yield Note("declared", word.sentence)
+
+
+def _name_wide_counts(verdict: Verdict) -> Iterator[Note]:
+    """Say of each count that met its limit, and may lie over it, what is shown and what is not excluded."""
+    for decision in verdict.decisions:
+        limit, measured = decision.limit, decision.measured
+        if decision.outcome != "passed" or not decision.count_range or measured is None:
+            continue
+        if limit.max is not None and measured.high > limit.max:
+            value = f"{show(measured.value, 'number')} {measured.unit}"
+            yield Note("count", f"{limit.attack} {limit.metric}: {value}, {decision.count_range}; limit {limit.max:g}")
 
 
 def _compare_with_baseline(baseline: Baseline) -> Iterator[str]:

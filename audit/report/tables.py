@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from audit.attacks.figure_text import TableColumn, TableRow, TableSpec
+from audit.attacks.figure_text import Form, TableColumn, TableRow, TableSpec
 from audit.attacks.text import AttackText
 from audit.measurements import Estimate, Measurement, Unresolved
 from audit.policy import Decision
@@ -64,12 +64,19 @@ def decision_row(decision: Decision, report: AttackText) -> DecisionRow:
         meaning=report.metric(limit.metric).meaning,
         limit=f"{'at most' if limit.max is not None else 'at least'} {numbers.limit_text(bound, form)}",
         measured=numbers.show(item.value, form, digits) if item else "",
-        between=numbers.interval(item, form, digits) if item else "",
+        between=interval_of(decision, form, digits),
         n=f"{item.n:,}{numbers.NBSP}{item.unit}" if item else "",
         power=_power(decision, report),
         p_value=evidence,
         gauge=_gauge(item, bound, limit.max is not None) if item else None,
     )
+
+
+def interval_of(decision: Decision, form: Form, digits: int = 2) -> str:
+    """Write the interval of a limited number; of a count what is shown and not excluded; empty without a number."""
+    if decision.measured is None:
+        return ""
+    return decision.count_range or numbers.interval(decision.measured, form, digits)
 
 
 def _power(decision: Decision, report: AttackText) -> str:

@@ -33,6 +33,19 @@ class Jackknife(NamedTuple):
 
         return np.asarray(-stdtrit(self.degrees_of_freedom, TAILS) * self.standard_error, np.float64)
 
+    def skewed_reach(self) -> tuple[Floats, Floats]:
+        """Compute how far the lower and the upper cluster-t bounds lie from the value, shape (n_tails,) each.
+
+        At levels that resamples cannot show (`FAR_ALPHA`) the t distribution is too short on the side of the longer
+        tail. There the bound lies farther out by twice Johnson's correction for skewness (1978, JASA 73), since the
+        sample's own skewness is too small just where the bound is too near (`benchmarks/ladder.py`).
+        """
+        plain = self.reach()
+        in_errors = plain / self.standard_error
+        correction = np.where(TAILS < FAR_ALPHA, 2 * self.acceleration * (1 + 2 * in_errors**2), 0.0)
+        skewness = correction * self.standard_error
+        return plain + np.maximum(-skewness, 0.0), plain + np.maximum(skewness, 0.0)
+
 
 def jackknife(influences: Sequence[Floats], sizes: Sequence[Floats] | None = None) -> Jackknife:
     """Measure the spread over clusters (multi-sample form of Efron & Tibshirani 1993, section 14.3).
@@ -71,6 +84,8 @@ MIN_CLUSTERS = 20
 EXTREME_ALPHA = 0.01
 """One-sided levels under this one take the outer of the BCa and the cluster-t bound."""
 # BCa's error in coverage is of order 1/n whatever the level: far out in the tail its relative error is large.
+FAR_ALPHA = 0.001
+"""Under this one-sided level fewer than 10 of 10,000 replicates lie beyond a bound, so that they cannot show it."""
 MIN_REPLICATES_BEYOND = 10
 """With fewer replicates beyond a BCa bound it is noise, and the outer of it and the cluster-t bound is taken."""
 RESAMPLED_NUMBERS = 2_000_000
@@ -96,8 +111,8 @@ def bootstrap(
     The result does not depend on the order of clusters within a stratum.
 
     One-sided bounds at alpha under 0.01, and bounds beyond which fewer than 10 replicates lie, are the outer of the BCa
-    bound (at most as far as the outermost replicate) and the cluster-t bound. Bounds never narrow as alpha falls, and
-    enclose the value.
+    bound (at most as far as the outermost replicate) and the cluster-t bound, under 0.001 with a correction for skewed
+    clusters (`Jackknife.skewed_reach`). Bounds never narrow as alpha falls, and enclose the value.
 
     Where the clusters of a stratum hold unequal numbers of rows, resampling repeats what the largest few happen to say.
     The distance of every bound from the value is then multiplied by how much farther the cluster-t bound reaches with
@@ -127,8 +142,8 @@ def bootstrap(
     if influences is None:
         return None
     plain = jackknife(influences)
-    reach = plain.reach()
-    lower, upper = value - reach, value + reach
+    down, up = plain.skewed_reach()
+    lower, upper = value - down, value + up
     method = "cluster-t by jackknife over independent units"
     if min(len(stratum) for stratum in sums) < MIN_CLUSTERS:
         method += ", few units"
@@ -143,7 +158,7 @@ def bootstrap(
             method = f"BCa bootstrap over independent units, {n_resamples:,} resamples"
     rows = _unequal(sums, sizes)
     if rows is not None:
-        factor = jackknife(influences, rows).reach() / reach
+        factor = jackknife(influences, rows).reach() / plain.reach()
         lower, upper = value - factor * (value - lower), value + factor * (upper - value)
         method += ", widened for unequal units"
         # Factors differ between levels: bounds lie at least as far out as those of larger tails.

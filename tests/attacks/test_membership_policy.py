@@ -86,7 +86,7 @@ def test_simulated_audits_pass_without_a_leak_and_never_with_a_fifth_known_for_c
     assert "passed" not in loud["default"]
 
 
-COUNTED = Limit("membership", "documents_identified", "known for certain", max=10, holds="lower")
+COUNTED = Limit("membership", "documents_identified", "known for certain", max=10, holds="estimate")
 
 
 def test_thirty_known_documents_of_a_thousand_do_not_pass():

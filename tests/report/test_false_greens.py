@@ -69,10 +69,11 @@ def few() -> Case:
     return examples.judged(examples.record(*results, battery=("membership", "reconstruction")), NARROW)
 
 
-def lower() -> Case:
-    """A limit that only its lower bound meets."""
-    count = examples.mean("excess_pr.unique", 0.0, 0.02, 300)
-    policy = Policy(1, "lower", (dataclasses.replace(LIMIT, max=0.02, holds="lower"),))
+def counted(value: float) -> Case:
+    """A count, of which the estimate is held against the limit and the interval says what is shown and not excluded."""
+    count = dataclasses.replace(examples.mean("values_identified", value, 4.0, 300), unit="values")
+    limit = Limit("reconstruction", "values_identified", "Ten people at most.", max=10, holds="estimate")
+    policy = Policy(1, "counted", (limit,))
     return examples.judged(examples.record(Result("reconstruction", measurements=(count,))), policy)
 
 
@@ -87,7 +88,8 @@ TOLD: dict[str, tuple[Callable[[], Case], str]] = {
     "waiver-ends": (lambda: waived(dt.date(2026, 12, 11)), "PASSED WITH 2 WAIVERS"),
     "waiver-ended": (lambda: waived(dt.date(2027, 1, 1)), "EXCEEDED"),
     "few": (few, "UNDECIDED"),
-    "lower": (lower, "PASSED"),
+    "counted": (lambda: counted(3.0), "PASSED"),
+    "count-over": (lambda: counted(14.0), "UNDECIDED"),
 }
 
 

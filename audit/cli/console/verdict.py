@@ -172,6 +172,8 @@ def _value(decision: Decision, measured: Estimate) -> str:
 
 
 def _interval(decision: Decision, measured: Estimate) -> str:
+    if decision.count_range:
+        return f" ({decision.count_range})"
     return f" ({numbers.between(measured, text_of(decision.limit.attack).metric(decision.limit.metric).form)})"
 
 

@@ -215,7 +215,8 @@ def use_of_limit(decision: Decision) -> LimitUse:
     if area:
         value, reach = abs(measured.value - 0.5), max(measured.high - 0.5, 0.5 - measured.low)
     else:
-        value, reach = measured.value, measured.low if limit.holds == "lower" else measured.high
+        value = measured.value
+        reach = value if limit.holds == "estimate" else measured.high
     return LimitUse(decision.outcome, max(0.0, value) / most, max(0.0, reach) / most)
 
 

@@ -125,5 +125,5 @@ def compared(decision: Decision) -> str:
     if item is None:
         return f"nothing measured, limit {bound(decision.limit)}"
     by = "" if item.name == decision.limit.metric else f" by {item.name}"
-    level = f"{100 * item.level:g} % interval {item.low:.3f} to {item.high:.3f}"
+    level = decision.count_range or f"{100 * item.level:g} % interval {item.low:.3f} to {item.high:.3f}"
     return f"measured {item.value:.3f} ({level}, n = {item.n} {item.unit}){by}, limit {bound(decision.limit)}"
