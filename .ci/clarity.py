@@ -11,16 +11,15 @@ Ends with 1 where a number exceeds its limit. `--lower` lowers the limits to tod
 from __future__ import annotations
 
 import ast
-import io
 import math
 import subprocess
 import sys
-import tokenize
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 LIMITS = Path(__file__).with_name("clarity.toml")
@@ -40,9 +39,6 @@ VAGUE = frozenset(
     | {"own", "part", "read", "rest", "said", "shown", "taken", "told", "wanted", "whole"}
 )
 """Names that say nothing about the value that they are bound to."""
-LAYOUT = frozenset(
-    {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DOCUMENTED = (ast.Module, ast.ClassDef, *FUNCTIONS)
@@ -109,43 +105,46 @@ class Density:
 
 def count_code_lines(source: str, tree: ast.Module) -> int:
     """Count the lines of Python source that hold code."""
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type not in LAYOUT:
-            lines.update(range(token.start[0], token.end[0] + 1))
+    lines = source.splitlines()
+    texts = {number: line.strip() for number, line in enumerate(lines, 1)}
+    numbers = {number for number, text in texts.items() if text and not text.startswith("#")}
     for node in ast.walk(tree):
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             docstring = node.body[0]
-            lines.difference_update(range(docstring.lineno, (docstring.end_lineno or docstring.lineno) + 1))
-    return len(lines)
+            numbers.difference_update(range(docstring.lineno, (docstring.end_lineno or docstring.lineno) + 1))
+    return len(numbers)
 
 
-def count_branches(tree: ast.AST) -> tuple[int, int]:
-    """Count the decisions below a node, in statements and in expressions; those of nested functions are included."""
-    statements = 0
-    expressions = 0
-    for node in ast.walk(tree):
-        if isinstance(node, STATEMENTS):
-            statements += 1
-        elif isinstance(node, ast.IfExp):
-            expressions += 1
-        elif isinstance(node, ast.BoolOp):
-            expressions += len(node.values) - 1
-        elif isinstance(node, ast.comprehension):
-            expressions += 1 + len(node.ifs)
-    return statements, expressions
+class Branches(NamedTuple):
+    """What lies in a node and below it.
+
+    Attributes:
+        statements: decisions that are statements.
+        expressions: decisions inside expressions.
+        comprehensions: comprehensions of any kind.
+    """
+
+    statements: int
+    expressions: int
+    comprehensions: int
 
 
-def is_nested(node: ast.AST) -> bool:
-    """Test whether a comprehension holds another one or has two loops."""
-    if len(getattr(node, "generators", ())) > 1:
-        return True
-    return any(isinstance(child, COMPREHENSIONS) for child in ast.walk(node) if child is not node)
+def count_own_branches(node: ast.AST) -> Branches:
+    """Count the decisions of a node itself."""
+    if isinstance(node, STATEMENTS):
+        return Branches(1, 0, 0)
+    if isinstance(node, ast.IfExp):
+        return Branches(0, 1, 0)
+    if isinstance(node, ast.BoolOp):
+        return Branches(0, len(node.values) - 1, 0)
+    if isinstance(node, ast.comprehension):
+        return Branches(0, 1 + len(node.ifs), 0)
+    return Branches(0, 0, int(isinstance(node, COMPREHENSIONS)))
 
 
-def is_parallel(node: ast.AST) -> bool:
+def is_parallel(node: ast.Assign) -> bool:
     """Test for `a, b = x, y` of unrelated values; a swap of the same names is none."""
-    if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)):
+    if not isinstance(node.value, ast.Tuple):
         return False
     target = node.targets[0]
     if not isinstance(target, ast.Tuple) or len(target.elts) != len(node.value.elts):
@@ -163,27 +162,46 @@ def measure_source(source: str, place: str) -> Density:
         place: its path, for the places of its functions.
     """
     tree = ast.parse(source)
-    statements, expressions = count_branches(tree)
-    density = Density(1, count_code_lines(source, tree), 0, statements, expressions)
-    for node in ast.walk(tree):
-        density.nodes += 1
-        if isinstance(node, COMPREHENSIONS):
-            density.nested += is_nested(node)
-        elif isinstance(node, ast.IfExp):
-            density.ternaries += 1
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            density.bindings += 1
-            density.vague += node.id in VAGUE
-        elif isinstance(node, FUNCTIONS):
-            density.functions.append(measure_function(node, place))
-        density.parallel += is_parallel(node)
+    density = Density(modules=1, lines=count_code_lines(source, tree))
+    branches = measure_node(tree, density, place)
+    density.statements = branches.statements
+    density.expressions = branches.expressions
     return density
 
 
-def measure_function(node: ast.FunctionDef | ast.AsyncFunctionDef, place: str) -> Function:
+def measure_node(node: ast.AST, density: Density, place: str) -> Branches:
+    """Add a node and all below it to the counts, decisions excepted.
+
+    Returns:
+        The decisions and comprehensions of the node and below it.
+    """
+    statements, expressions, comprehensions = count_own_branches(node)
+    for child in ast.iter_child_nodes(node):
+        below = measure_node(child, density, place)
+        statements += below.statements
+        expressions += below.expressions
+        comprehensions += below.comprehensions
+    branches = Branches(statements, expressions, comprehensions)
+    density.nodes += 1
+    if isinstance(node, COMPREHENSIONS):
+        density.nested += comprehensions > 1 or len(node.generators) > 1
+    elif isinstance(node, ast.IfExp):
+        density.ternaries += 1
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        density.bindings += 1
+        density.vague += node.id in VAGUE
+    elif isinstance(node, ast.Assign):
+        density.parallel += is_parallel(node)
+    elif isinstance(node, FUNCTIONS):
+        density.functions.append(measure_function(node, branches, place))
+    return branches
+
+
+def measure_function(node: ast.FunctionDef | ast.AsyncFunctionDef, branches: Branches, place: str) -> Function:
     """Measure one function: its decisions, 1 where there is none, and its arguments."""
     arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-    return Function(1 + sum(count_branches(node)), len(arguments), f"{place}:{node.lineno} {node.name}")
+    decisions = 1 + branches.statements + branches.expressions
+    return Function(decisions, len(arguments), f"{place}:{node.lineno} {node.name}")
 
 
 def count_values(table: object) -> int:
