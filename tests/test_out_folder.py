@@ -12,12 +12,13 @@ from commands import docaudit as run_command
 
 import docaudit
 from audit.engine.interface import SILENT
-from audit.errors import EngineError, UsageError
+from audit.errors import EngineError, ManifestError, UsageError
 from audit.workflows import scan
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions, check_apart, warn_of_other_record
-from audit.workflows.setup import open_scan
+from audit.workflows.sweep import find_checkpoints, sweep_checkpoints
 
+AS_USUAL = (load_policy("default"), SILENT)
 Command = Callable[[Path, Path, Path], Sequence[object]]
 COMMANDS: dict[str, Command] = {
     "scan": lambda model, data, out: ("scan", model, data, "--out", out),
@@ -47,6 +48,7 @@ def folders(root: Path) -> tuple[Path, Path]:
     for name in ("model", "data"):
         (root / name).mkdir()
     (root / "model" / "config.json").write_text("{}")
+    (root / "data" / "manifest.toml").write_text("")
     (root / "model" / "ids.txt").write_text("a\n")
     return root / "model", root / "data"
 
@@ -66,6 +68,7 @@ def test_no_command_writes_a_scan_into_what_it_audits(command: str, place: str, 
     assert sorted(path.name for path in tmp_path.rglob("*") if path.name not in ("model", "data", "link")) == [
         "config.json",
         "ids.txt",
+        "manifest.toml",
     ]
 
 
@@ -76,8 +79,12 @@ def test_evidence_and_the_functions_of_python_keep_out_of_it_too(tmp_path: Path)
     assert "--evidence" in raised.value.hint
     with pytest.raises(UsageError, match=r"--out .*report: lies inside DATA_DIR"):
         docaudit.scan(model, data, out=data / "report")
+    with pytest.raises(ManifestError, match=r"manifest\.toml is missing"):
+        docaudit.scan(model, tmp_path, out=tmp_path / "report")
     with pytest.raises(UsageError, match=r"--out .*report: lies inside MODEL_DIR"):
-        open_scan(ScanOptions(model, data, model / "report"))
+        scan.run(ScanOptions(model, data, model / "report"), *AS_USUAL)
+    with pytest.raises(UsageError, match=r"--out .*report: lies inside MODEL_DIR"):
+        next(sweep_checkpoints(find_checkpoints(str(model)), ScanOptions(Path(), data, model / "report"), *AS_USUAL))
     check_apart(ScanOptions(model, data, tmp_path / "model-report"))
     check_apart(ScanOptions(Path(), data, Path("docaudit-report"), no_model=True))
 
@@ -95,7 +102,7 @@ def test_a_scan_says_that_it_replaces_the_record_of_another_model(
     warned: list[str] = []
     options = ScanOptions(checkpoints("bert", "mlm"), tiny_corpus, out, budget="quick", device="cpu")
     with pytest.raises(EngineError, match="stopped before"):
-        scan.run(options, load_policy("default"), SILENT, lambda *lines: warned.extend(lines))
+        scan.run(options, *AS_USUAL, lambda *lines: warned.extend(lines))
     name = json.loads(before)["target"]["name"]
     assert warned[0].startswith(f"{out} holds the record of another model ({name}, scanned on 20")
     assert "It becomes record.previous.json, and its reports go" in warned[0]

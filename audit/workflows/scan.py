@@ -44,7 +44,7 @@ from audit.targets.opening import count_questions, environment
 from audit.targets.utility import usefulness
 from audit.workflows.execution import Origin, collect_outcomes, now
 from audit.workflows.number_format import choose_number_format
-from audit.workflows.options import REFERENCES_FOLDER, ScanOptions, claim_folder, warn_of_other_record
+from audit.workflows.options import REFERENCES_FOLDER, ScanOptions, check_apart, claim_folder, warn_of_other_record
 from audit.workflows.report import write_report
 from audit.workflows.setup import ScanSetup, find_trials, open_scan, refuse_changed, usable_references
 from audit.workflows.unit_scores import write_scores
@@ -120,6 +120,7 @@ def _open_and_run(options: ScanOptions, policy: Policy, progress: Progress, warn
     from audit.workflows.references import missing_references
 
     policies.check_subject(policy, forgotten=options.forgotten is not None)
+    check_apart(options)
     opened = open_scan(options)
     lacking = () if options.no_model else missing_references(opened)
     replaced = warn_of_other_record(options.out, opened.target.card.sha256, opened.corpus.sha256)

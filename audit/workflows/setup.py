@@ -40,7 +40,7 @@ from audit.targets.encoders.target import EncoderTarget
 from audit.targets.extractive import is_extractive
 from audit.targets.interface import NONE_AUDITED, MaskedLoss, NoModel, Target
 from audit.workflows import wording
-from audit.workflows.options import ScanOptions, check_apart, check_work
+from audit.workflows.options import ScanOptions, check_work
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,6 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     Raises:
         DocauditError: the scan cannot start; nothing was written.
     """
-    check_apart(options)
     given = read_parameters(options.attack_parameters) if options.attack_parameters is not None else None
     attacks = choose_attacks(options, given)
     if options.no_model:

@@ -25,7 +25,7 @@ from audit.record import read as read_record
 from audit.report import numbers
 from audit.report.tables import decision_row
 from audit.workflows.gate import load_policy
-from audit.workflows.options import ScanOptions, check_work, claim_folder, protect
+from audit.workflows.options import ScanOptions, check_apart, check_work, claim_folder, protect
 
 OPTIONS: TypeAdapter[ScanOptions] = TypeAdapter(ScanOptions)
 """How options reach the other process, as JSON."""
@@ -194,6 +194,7 @@ def write_record(options: ScanOptions, policy: str) -> None:
     from audit.workflows.scan import run_scan
     from audit.workflows.setup import open_scan
 
+    check_apart(options)
     declared = load_policy(policy)
     # The training has the other GPUs.
     opened = replace(open_scan(options), engine=LocalEngine(options.width), notice="")
