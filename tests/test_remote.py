@@ -1,6 +1,7 @@
 """Models behind a server: what is asked of them, what a record says of them, and servers that misbehave."""
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from audit.corpus.manifest import load, write
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT
 from audit.errors import TargetError, UsageError
-from audit.extensions import remote
+from audit.extensions import exchange, remote
 from audit.extensions.hub import fetch
 from audit.targets.answering.words_reader import CHAT_PROMPT, TextPrompt, text_of_words
 from audit.targets.interface import Answer, AnswerLoss
@@ -95,7 +96,7 @@ def test_a_server_is_audited_as_a_black_box(name, policy, code, server, data, tm
 
 @table("script, said, code")
 def test_a_server_that_misbehaves_ends_in_one_sentence(script, said, code, server, data, monkeypatch):
-    monkeypatch.setattr(remote, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(exchange, "MOST_BYTES", 10_000)
     status, content, headers = script["status"], script["content"], script.get("headers", {})
     content = content.replace("KEY", served.KEY).replace("GIANT", "9" * 20_000).encode()
     at = script.get("path", "/v1/chat/completions")
@@ -128,6 +129,83 @@ def test_answers_that_differ_limit_what_a_record_repeats(server, data):
     asked = [Answer(PageView(()), f"{number}") for number in range(40)]
     server.models = {"one": lambda content: content.strip()}
     assert [reply.text for reply in target.ask(asked)] == [query.question for query in asked]
+
+
+ENDLESS = {
+    "continue": (b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "header": (b"HTTP/1.1 200 OK\r\nX: ", b"a"),
+    "status": (b"HTTP/1.1 200 O", b"K"),
+    "body": (b"HTTP/1.1 200 OK\r\n\r\n", b" "),
+    "size of a chunk": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"0"),
+    "trailers": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n", b"X: 1\r\n"),
+    "handshake": (b"\x16\x03\x03\x40\x00", b"\x00"),
+}
+
+
+@pytest.mark.parametrize("part", ENDLESS)
+def test_a_reply_without_an_end_ends(part, monkeypatch):
+    monkeypatch.setattr(exchange, "LONGEST", 0.5)
+    scheme = "https" if part == "handshake" else "http"
+    with served.dripping(*ENDLESS[part]) as port, pytest.raises(TargetError, match="larger or slower"):
+        remote.Server(f"{scheme}://127.0.0.1:{port}/v1").call("/models", len)
+
+
+def test_a_reply_in_time_without_a_length_is_read_to_its_end(monkeypatch):
+    monkeypatch.setattr(exchange, "LONGEST", 30.0)
+    with served.dripping(b'HTTP/1.1 200 OK\r\n\r\n{"data": 7}', b"") as port:
+        assert remote.Server(f"http://127.0.0.1:{port}/v1").call("/models", lambda reply: reply["data"]) == 7
+
+
+PAGE = "Applicant Nadia Orton, member no. 1140577"
+
+
+@pytest.mark.parametrize("body", [{"error": {"message": PAGE}}, {"error": PAGE}, [PAGE], {"detail": [{"input": PAGE}]}])
+def test_what_a_server_repeats_is_in_evidence_alone(body, server, data, tmp_path):
+    def refuse_all_but_checks(path, sent):
+        # The trial answers of the beginning are given, those of the attacks are refused.
+        return (400, body, {}) if path.endswith("completions") and len(server.requests) > 40 else None
+
+    server.script = staticmethod(refuse_all_but_checks)
+    run = ("scan", f"{server.address}#clean", data / "data", "--only", "memorisation")
+    result = docaudit(*run, "--reference", f"baselines={server.address}#base", "--out", tmp_path / "out")
+    assert (result.exit_code, PAGE in result.output) == (2, False), result.output
+    assert "HTTP 400" in result.output
+    holders = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if holds(path)}
+    assert holders == {"evidence/failure-run.txt"}
+
+
+def holds(path):
+    return path.is_file() and PAGE.encode() in path.read_bytes()
+
+
+def test_answers_that_no_encoding_writes_are_cleaned_where_they_come_in(server, data, tmp_path):
+    given = {"choices": [{"message": {"content": "\ud800 12\x00\x1b[31m\t\n"}, "finish_reason": "stop"}]}
+    server.script = staticmethod(lambda path, body: (200, given, {}) if path.endswith("completions") else None)
+    (reply,) = target_of(Path(f"{server.address}#clean"), load(data / "data")).ask([Answer(PageView(()), "What?")])
+    assert reply.text == "\ufffd 12\ufffd\ufffd[31m"
+    run = ("scan", f"{server.address}#clean", data / "data", "--only", "memorisation", "--budget", "quick")
+    result = docaudit(*run, "--reference", f"baselines={server.address}#base", "--out", tmp_path / "out")
+    assert result.exit_code == 11, result.output
+    assert (tmp_path / "out" / "evidence" / "recovered.jsonl").read_bytes().isascii()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "http://127.0.0.1:8877/\xe9/v1",
+        "http://127.0.0.1/a b",
+        "https://a..b/v1",
+        f"https://{'a' * 70}/v1",
+        "https://exa mple.com/v1",
+        "http://[bad/v1",
+        "https://\u2100.com/v1",
+    ],
+)
+def test_an_address_that_none_can_ask_is_refused_at_once(place):
+    with pytest.raises(UsageError) as refused:
+        fetch(place, allow_network=True, plain=True)
+    assert re.search("host|sign", str(refused.value))
+    assert refused.value.hint
 
 
 @table("place, said")

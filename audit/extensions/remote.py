@@ -18,8 +18,6 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from ipaddress import ip_address
 from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, cast
@@ -30,6 +28,7 @@ from audit.corpus.documents import Corpus
 from audit.corpus.folding import fold
 from audit.corpus.images import PageView, page_view
 from audit.errors import DocauditError, EngineError, TargetError, UsageError, printable
+from audit.extensions.exchange import BoundlessError, HttpReply, Origin, cleaned, is_loopback
 from audit.files import table_beside
 from audit.measurements import Diagnostic
 from audit.targets import fill_text, interface
@@ -48,11 +47,14 @@ HINTS: Mapping[str, str] = _TABLE["hints"]  # by the status of a refusal
 KEY, OWNED_KEY, OWNER = "DOCAUDIT_API_KEY", "OPENAI_API_KEY", "api.openai.com"
 PARALLEL = 16  # requests on their way at a time, unless --batch-size says so
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds before each further try
-LONGEST_PAUSE, SILENCE, LONGEST = 60.0, 120.0, 600.0  # seconds: that a server asks for, without a byte, of a reply
+MOST_LETTERS = 200  # of the names of models in a message
+LONGEST_PAUSE = 60.0  # seconds that a server asks for
 BUSY = frozenset({0, 408, 425, 429, 500, 502, 503, 504, 529})  # statuses that may pass; 0: there was no reply
-MOST_BYTES, MOST_LETTERS = 4 * 2**20, 200  # of a reply, and of a server's words in a message
 # Questions that are asked twice, or of a server and its checkpoint, and the share that these must answer alike.
 EXAMINED, LEAST_ALIKE = 16, 0.75
+_SIGNS = re.compile("[!-~]*")  # what a host and a path of an address consist of
+_NAME = re.compile(r"[\w./:@+\[\]-]{1,200}")  # of a model: it is printed and recorded, and a page is none
+_VERSION = re.compile(r"[\w.+-]{1,40}")
 _PERMITTED: set[str] = set()
 _NO_REPLY = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
@@ -64,11 +66,7 @@ def permit(place: str | Path, allow_network: bool = False) -> Path:
         UsageError: it is no address, is not encrypted, or is on another machine and the network is not allowed.
     """
     url = _split(place)
-    try:
-        near = url.hostname == "localhost" or ip_address(url.hostname or "").is_loopback
-    except ValueError:
-        near = False
-    if not near and not (allow_network and url.scheme == "https"):
+    if not is_loopback(url.hostname or "") and not (allow_network and url.scheme == "https"):
         raise UsageError(*wording("network" if url.scheme == "https" else "unencrypted", address=_plain(url)))
     _PERMITTED.add(url.netloc)
     return Path(place)
@@ -78,11 +76,24 @@ def _split(place: str | Path) -> SplitResult:
     """Read an address, one of whose slashes a path has taken away; it may hold a password, and is not repeated."""
     try:
         url = urlsplit(re.sub("^(https?):/+", r"\1://", str(place)))
-        if url.hostname and url.port != 0 and "@" not in url.netloc and not url.query:
-            return url
+        host = _host_of(url)
+        port = url.port
     except ValueError:
-        pass
-    raise UsageError(*wording("form"))
+        raise UsageError(*wording("form")) from None
+    if not host or port == 0 or "@" in url.netloc or url.query:
+        raise UsageError(*wording("form"))
+    if not _SIGNS.fullmatch(host) or not _SIGNS.fullmatch(url.path):
+        raise UsageError(*wording("signs"))
+    return url
+
+
+def _host_of(url: SplitResult) -> str:
+    """Return the host as it is looked up: in ASCII, of labels of at most 63 letters.
+
+    Raises:
+        UnicodeError: it is none.
+    """
+    return (url.hostname or "").encode("idna").decode("ascii")
 
 
 def _plain(url: SplitResult) -> str:
@@ -102,6 +113,7 @@ class Server:
     def __init__(self, place: str | Path) -> None:
         self._url = url = _split(place)
         self.address, self.wanted, self._base = _plain(url), url.fragment, url.path.rstrip("/")
+        self._origin = Origin(_host_of(url), url.port, url.scheme == "https")
         if url.netloc not in _PERMITTED:
             permit(place)
         self._key = os.environ.get(KEY) or (os.environ.get(OWNED_KEY, "") if url.hostname == OWNER else "")
@@ -111,11 +123,10 @@ class Server:
     def version(self) -> str:
         """Return the version that vLLM states; empty where the server states none."""
         try:
-            return str(
-                self.call("/version", lambda said: self.shown(said["version"]), None, self._base.removesuffix("/v1"))
-            )
+            version = self.call("/version", lambda reply: reply["version"] + "", None, self._base.removesuffix("/v1"))
         except DocauditError:
             return ""
+        return str(version) if _VERSION.fullmatch(version) else ""
 
     def call(self, path: str, read: Callable[[Any], Any], body: Any = None, base: str | None = None) -> Any:
         """Return what is read of the reply to a request, which is sent again while the server is busy.
@@ -132,59 +143,42 @@ class Server:
         """
         content = None if body is None else json.dumps(body).encode()
         for pause in (*PAUSES, None):
-            status, wait, reply = self._send((self._base if base is None else base) + path, content)
-            if status not in BUSY:
+            reply = self._send((self._base if base is None else base) + path, content)
+            if reply.status not in BUSY:
                 break
             if pause is None:
-                why = f"HTTP {status}" if status else self.shown(wait)
+                why = f"HTTP {reply.status}" if reply.status else reply.trouble
                 raise EngineError(*wording("busy", address=self.address, tries=len(PAUSES) + 1, why=why))
-            time.sleep(min(float(wait), LONGEST_PAUSE) if re.fullmatch("[0-9]{1,6}", wait) else pause)
-        if status != 200:
-            raise self._refusal(status, reply)
+            asked = float(reply.wait) if re.fullmatch("[0-9]{1,6}", reply.wait) else pause
+            time.sleep(min(asked, LONGEST_PAUSE))
+        if reply.status != 200:
+            raise self._refusal(reply)
         try:
-            return read(json.loads(reply))
+            return read(cleaned(json.loads(reply.content)))
         except _NO_REPLY:
             raise TargetError(*wording("reply", address=self.address, path=path)) from None
 
-    def _send(self, target: str, content: bytes | None) -> tuple[int, str, bytes]:
-        """Send one request; return its status, the pause that is asked for, and the reply; (0, why, nothing) for none.
-
-        No redirection is followed, and no proxy is asked.
-        """
-        kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
-        connection, until = kind(self._url.hostname or "", self._url.port, timeout=SILENCE), time.monotonic() + LONGEST
+    def _send(self, target: str, content: bytes | None) -> HttpReply:
         headers = {"Content-Type": "application/json"}
-        headers |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
         try:
-            connection.request("GET" if content is None else "POST", target, content, headers)
-            reply, whole = connection.getresponse(), bytearray()
-            while part := reply.read1(2**16):
-                whole += part
-                if len(whole) > MOST_BYTES or time.monotonic() > until:
-                    raise TargetError(*wording("size", address=self.address))
-            return reply.status, reply.headers.get("Retry-After", ""), bytes(whole)
-        except (OSError, HTTPException) as error:
-            return 0, str(error) or type(error).__name__, b""
-        finally:
-            connection.close()
+            return self._origin.exchange(target, content, headers)
+        except BoundlessError:
+            raise TargetError(*wording("size", address=self.address)) from None
 
     def keyless(self, text: str) -> str:
         """Return text of the server without the key, which it knows."""
         return text.replace(self._key, "[key]") if self._key else text
 
-    def shown(self, text: str) -> str:
-        """Return text of the server for a message: short, on one line, without the key."""
-        return printable(self.keyless(text)[:MOST_LETTERS])
-
-    def _refusal(self, status: int, reply: bytes) -> TargetError:
-        try:
-            said = json.loads(reply)["error"]
-            why = f": {self.shown(str(said['message'] if isinstance(said, dict) else said))}"
-        except _NO_REPLY:
-            why = ""
-        if 300 <= status < 400:
-            return TargetError(*wording("redirected", address=self.address, status=status))
-        return TargetError(f"{self.address}: HTTP {status}{why}", HINTS.get(str(status), HINTS["404"]))
+    def _refusal(self, reply: HttpReply) -> TargetError:
+        """Return what is told of a status; the words of the server can repeat a page, and are not printed."""
+        if 300 <= reply.status < 400:
+            return TargetError(*wording("redirected", address=self.address, status=reply.status))
+        hint = HINTS.get(str(reply.status), HINTS["404"])
+        refusal = TargetError(f"{self.address}: HTTP {reply.status}", hint)
+        refusal.story = self.keyless(printable(reply.content.decode("utf-8", "replace")))
+        return refusal
 
 
 class ServedModel(CheckpointFolder):
@@ -220,10 +214,13 @@ def open_served(place: Path) -> ServedModel:
     """
     server = Server(place)
     found = server.call("/models", lambda said: {server.keyless(one["id"]): one for one in said["data"]})
+    if not all(_NAME.fullmatch(name) for name in found):
+        raise TargetError(*wording("no_name", address=server.address))
     name = server.wanted or next(iter(found), "")
     if name not in found or (len(found) > 1 and not server.wanted):
-        key, names = "no_model" if server.wanted else "several", server.shown(", ".join(found))
-        raise UsageError(*wording(key, address=server.address, model=server.shown(name), n=len(found), names=names))
+        key = "no_model" if server.wanted else "several"
+        names = ", ".join(found)[:MOST_LETTERS]
+        raise UsageError(*wording(key, address=server.address, model=printable(name), n=len(found), names=names))
     said = {key: found[name].get(key) for key in ("root", "owned_by", "max_model_len")}
     said |= {"model_type": SERVED, "address": server.address, "id": name}
     return ServedModel(place, said, TrainingProgress())
@@ -265,7 +262,7 @@ class RemoteTarget(interface.NoModel):
         if said["owned_by"] == "vllm":
             # Else it takes one from the model's generation_config.json, against the words of the page.
             self._settings["repetition_penalty"] = 1.0
-        words, name, n = {"address": self.server.address}, self.server.shown(said["id"]), said["max_model_len"]
+        words, name, n = {"address": self.server.address}, said["id"], said["max_model_len"]
         longest = n if isinstance(n, int) and 0 < n < 2**31 else 0
         architecture = WORDS["black_box"].format(n=LONGEST_ANSWER, **words)
         given = name, SERVED, "question-answering", architecture, 0, 0, longest, folder.sha256, device, "unknown"
@@ -349,7 +346,8 @@ def relay(target: Checkpoint, place: str, corpus: Corpus) -> Checkpoint:
     served.check(corpus)
     examples = served.examples(corpus)
     pairs = zip(target.ask(examples), served.ask(examples), strict=True)
-    alike = [fold(own.text) == fold(other.text) for own, other in pairs]
+    # A server's controls are replaced where they come in.
+    alike = [fold(cleaned(own.text)) == fold(other.text) for own, other in pairs]
     if sum(alike) < LEAST_ALIKE * len(alike):
         raise TargetError(*wording("unlike", folder=folder, n=sum(alike), of=len(alike)))
     agreement = Diagnostic("answers alike", sum(alike) / max(1, len(alike)), WORDS["alike"].format(n=len(alike)))

@@ -3,8 +3,9 @@
 import base64
 import io
 import json
+import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import ClassVar
@@ -101,3 +102,26 @@ def serve(**models):
     finally:
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def dripping(beginning, drop):
+    """Reply to one connection with a beginning, then with a drop every 20 ms; without one, end. Gives the port."""
+    listening, over = socket.create_server(("127.0.0.1", 0)), threading.Event()
+
+    def drip():
+        connection, _ = listening.accept()
+        with connection, suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(beginning)
+            while drop and not over.wait(0.02):
+                connection.sendall(drop)
+
+    thread = threading.Thread(target=drip, daemon=True)
+    thread.start()
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        over.set()
+        thread.join(10)
+        listening.close()

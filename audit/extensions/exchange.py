@@ -1,0 +1,181 @@
+"""One request over HTTP to a server that may misbehave: bounded in time, in size, and in what it may say."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from ipaddress import ip_address
+from threading import Event, Timer
+from typing import Any
+
+SILENCE = 120.0
+"""Seconds without a byte."""
+LONGEST = 600.0
+"""Seconds of a request and its reply, however the server spreads its bytes."""
+MOST_BYTES = 4 * 2**20
+"""Of a reply."""
+_UNCLEAN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Controls, and halves of surrogate pairs, which no encoding writes."""
+
+
+class BoundlessError(Exception):
+    """The reply is larger or slower than any answer."""
+
+
+def is_loopback(host: str) -> bool:
+    """Test whether a host is this machine, by its name or number alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class HttpReply:
+    """A reply to a request.
+
+    Attributes:
+        status: of HTTP; 0: there was no reply.
+        wait: the pause that is asked for, as the server writes it.
+        content: the body.
+        trouble: why there was no reply, without any word of the server.
+    """
+
+    status: int
+    wait: str = ""
+    content: bytes = field(default=b"", repr=False)
+    trouble: str = ""
+
+
+class _Deadline:
+    """Closes a connection after some time, whatever waits for its bytes; a context manager.
+
+    The client of the standard library reads headers, trailers and sizes of chunks in loops of its own, which end when
+    the connection does.
+
+    Args:
+        connected: the connection.
+        seconds: until it is closed.
+    """
+
+    def __init__(self, connected: socket.socket, seconds: float) -> None:
+        # The handshake of TLS takes the socket over; a second handle stays ours.
+        self._handle = connected.dup()
+        self._passed = Event()
+        self._timer = Timer(seconds, self._close)
+        self._timer.daemon = True
+
+    def __enter__(self) -> _Deadline:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._timer.join()
+        self._handle.close()
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether the time is over."""
+        return self._passed.is_set()
+
+    def _close(self) -> None:
+        self._passed.set()
+        with suppress(OSError):
+            self._handle.shutdown(socket.SHUT_RDWR)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A server that requests go to: no redirection is followed, and no proxy is asked.
+
+    Attributes:
+        host: in ASCII.
+        port: None: that of the scheme.
+        encrypted: over TLS.
+    """
+
+    host: str
+    port: int | None
+    encrypted: bool
+
+    def exchange(self, target: str, content: bytes | None, headers: Mapping[str, str]) -> HttpReply:
+        """Send one request: a POST of the content, or a GET without any.
+
+        Args:
+            target: path of the address, in ASCII.
+            content: what is sent.
+            headers: of the request.
+
+        Raises:
+            BoundlessError: the reply is too large or too slow.
+        """
+        connection = self._connection()
+        try:
+            connected = socket.create_connection((self.host, connection.port), timeout=SILENCE)
+        except OSError as error:
+            return HttpReply(0, trouble=_trouble(error))
+        with closing(connected), closing(connection), _Deadline(connected, LONGEST) as deadline:
+            try:
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                connection.sock = self._encrypted(connected)
+                connection.request("POST" if content is not None else "GET", target, content, dict(headers))
+                reply = _read(connection)
+            except (OSError, HTTPException) as error:
+                reply = HttpReply(0, trouble=_trouble(error))
+            # A connection that was closed ends a reply without a length as its own end does.
+            if deadline.has_passed:
+                raise BoundlessError
+        return reply
+
+    def _connection(self) -> HTTPConnection:
+        if self.encrypted:
+            return HTTPSConnection(self.host, self.port, context=self._tls)
+        return HTTPConnection(self.host, self.port)
+
+    def _encrypted(self, connected: socket.socket) -> socket.socket:
+        if not self.encrypted:
+            return connected
+        return self._tls.wrap_socket(connected, server_hostname=self.host)
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+
+def _read(connection: HTTPConnection) -> HttpReply:
+    reply = connection.getresponse()
+    received = bytearray()
+    while part := reply.read1(2**16):
+        received += part
+        if len(received) > MOST_BYTES:
+            raise BoundlessError
+    return HttpReply(reply.status, reply.headers.get("Retry-After", ""), bytes(received))
+
+
+def _trouble(error: Exception) -> str:
+    """Say why there was no reply; what the protocol's errors say repeats the server."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return type(error).__name__
+
+
+def cleaned(value: Any) -> Any:
+    """Replace what no text holds in all texts of a server's JSON: controls, and halves of surrogate pairs."""
+    if isinstance(value, str):
+        return _UNCLEAN.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, list):
+        return [cleaned(item) for item in value]
+    if isinstance(value, dict):
+        return {cleaned(key): cleaned(item) for key, item in value.items()}
+    return value
