@@ -1,10 +1,13 @@
 """Models and data sets of the Hub: downloaded on request alone, at one commit that the record names."""
 
 import json
+import re
 import shutil
+from pathlib import Path
 
 import hub
 import pytest
+import watching
 from case_tables import table
 from commands import docaudit
 from huggingface_hub import constants
@@ -13,6 +16,7 @@ from PIL import Image
 from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.summary import card
+from audit.errors import UsageError
 from audit.extensions.hub import fetch
 from audit.files import hub_revision
 
@@ -84,6 +88,44 @@ def test_what_cannot_be_downloaded_says_why(place, allowed, said, own_hub, tiny_
 def test_a_snapshot_is_known_by_its_folder(name, found, tmp_path):
     folder = tmp_path / name / "snapshots" / hub.COMMIT
     assert hub_revision(folder) == hub_revision(folder / "inner") == (f"{found}@{hub.COMMIT}" if found else None)
+
+
+@pytest.mark.parametrize(
+    "said", ["../../../../outside", "main", hub.COMMIT.upper(), hub.COMMIT + "0", "", None, 7, ["a"]]
+)
+@pytest.mark.parametrize("place", ["hf://org/model", "hf://datasets/org/bills"])
+def test_a_commit_that_is_none_names_no_folder(place, said, own_hub, tmp_path):
+    own_hub.said = said
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UsageError, match="no commit of 40 hexadecimal digits"):
+        fetch(place, allow_network=True)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["http://192.0.2.7", "http://hub.example.com", "ftp://127.0.0.1.example.com", "http://[bad"]
+)
+def test_a_hub_on_another_machine_is_asked_over_https_alone(endpoint, own_hub, monkeypatch):
+    hub.use(endpoint, monkeypatch)
+    with watching.watched() as seen, pytest.raises(UsageError, match="not asked over https"):
+        fetch("hf://org/model", allow_network=True)
+    assert not seen.connections
+
+
+def test_a_redirection_leads_to_no_other_machine_without_encryption(own_hub):
+    own_hub.elsewhere = "http://192.0.2.7/model"
+    with watching.watched() as seen, pytest.raises(UsageError, match="not asked over https"):
+        fetch("hf://org/model", allow_network=True)
+    assert not [one for one in seen.connections if "192.0.2.7" in one]
+
+
+def test_what_a_hub_says_is_in_a_private_file_alone(own_hub, tmp_path):
+    own_hub.refusal = "Applicant Nadia Orton"
+    result = docaudit("inspect", tmp_path, "--model", "hf://org/model", "--allow-network")
+    assert (result.exit_code, "Nadia" in result.output) == (1, False), result.output
+    story = re.search(r"read the story in (\S+);", result.output)
+    assert "Nadia" in Path(story[1]).read_text()
+    shutil.rmtree(Path(story[1]).parent)
 
 
 def test_a_hub_that_is_down_is_no_traceback(own_hub, tmp_path, monkeypatch):

@@ -4,8 +4,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
-from audit.errors import EngineError, UsageError
+from audit.errors import DocauditError, EngineError, UsageError, printable
+from audit.extensions.exchange import is_loopback
+from audit.failures import class_and_place
 
 _ADDRESS = re.compile(r"(hf:/{1,2}(datasets/)?)?([A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?)(?:@([\w./-]+))?")
 _MODEL = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
@@ -59,9 +63,10 @@ def _download(name: str, is_data: bool, revision: str | None) -> Path:
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     kind = "dataset" if is_data else "model"
+    _refuse_open_line(constants.ENDPOINT)
     try:
-        with network(allowed=True):
-            commit = str(HfApi().repo_info(name, revision=revision, repo_type=kind).sha)
+        with network(allowed=True), _encrypted_alone():
+            commit = _commit_of(HfApi().repo_info(name, revision=revision, repo_type=kind).sha)
             # Links lead from a snapshot of the Hub's cache to its blobs. An import follows no link out of its source.
             place = Path(constants.HF_HOME, "docaudit", f"datasets--{name.replace('/', '--')}", "snapshots", commit)
             return Path(
@@ -78,9 +83,80 @@ def _download(name: str, is_data: bool, revision: str | None) -> Path:
         wanted = name if revision is None else f"{name}@{revision}"
         hint = "correct the name; for a private or gated one first run: hf auth login"
         raise UsageError(f"{wanted}: the Hub shows no such {kind}", hint) from None
-    except Exception as error:  # the client documents no closed list
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise EngineError(f"{name}: the download failed: {why}", "run the same command again to continue") from error
+    except DocauditError:
+        raise
+    except Exception as error:  # the client documents no closed list, and repeats what the Hub said
+        raise _failed_download(name, error) from error
+
+
+def _failed_download(name: str, error: Exception) -> EngineError:
+    failure = EngineError(f"{name}: the download failed: {class_and_place(error)}", _AGAIN)
+    failure.story = printable(str(error))
+    return failure
+
+
+_AGAIN = "check HF_ENDPOINT and the network, and run the same command again to continue"
+
+
+def _commit_of(said: object) -> str:
+    """Return the commit that a Hub names: a folder is called by it.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if isinstance(said, str) and re.fullmatch("[0-9a-f]{40}", said):
+        return said
+    raise UsageError(
+        "the Hub names no commit of 40 hexadecimal digits, so nothing is downloaded",
+        "check HF_ENDPOINT, or run hf download NAME --local-dir DIR and give DIR",
+    )
+
+
+def _refuse_open_line(address: str) -> None:
+    """Refuse to ask another machine without encryption, as servers of models are refused it.
+
+    Raises:
+        UsageError: the address begins with something else than https, and is not of this machine.
+    """
+    try:
+        url = urlsplit(address)
+        permitted = url.scheme == "https" or is_loopback(url.hostname or "")
+    except ValueError:
+        permitted = False
+    if not permitted:
+        raise UsageError("the Hub, or where it leads, is not asked over https", "set HF_ENDPOINT to an https address")
+
+
+@contextmanager
+def _encrypted_alone() -> Iterator[None]:
+    """Let the client of the Hub follow a redirection over https alone, and take no other way to a file."""
+    from huggingface_hub import constants, get_session
+
+    refusals: list[UsageError] = []
+
+    def refuse(request: Any) -> None:
+        try:
+            _refuse_open_line(f"{request.url.scheme}://{request.url.host}")
+        except UsageError as refusal:
+            refusals.append(refusal)
+            raise
+
+    hooks = get_session().event_hooks
+    with_ours = {**hooks, "request": [refuse, *hooks.get("request", [])]}
+    # Xet is another client, written in Rust, which asks wherever the Hub sends it.
+    xet = constants.HF_HUB_DISABLE_XET
+    constants.HF_HUB_DISABLE_XET = True
+    get_session().event_hooks = with_ours
+    try:
+        yield
+    except Exception as error:
+        # The client makes an error of its own of it.
+        if refusals:
+            raise refusals[0] from error
+        raise
+    finally:
+        constants.HF_HUB_DISABLE_XET = xet
+        get_session().event_hooks = hooks
 
 
 @contextmanager

@@ -16,21 +16,37 @@ COMMIT = "5a1f9c2e" * 5
 
 
 class Hub(BaseHTTPRequestHandler):
-    """Serves the folders of `repositories` ("models/ORG/NAME", "datasets/ORG/NAME") at one commit."""
+    """Serves the folders of `repositories` ("models/ORG/NAME", "datasets/ORG/NAME") at one commit.
+
+    It calls the commit as `said`.
+    """
 
     repositories: ClassVar[dict[str, Path]] = {}
     asked: ClassVar[list[str]] = []
+    said: ClassVar[object] = COMMIT
+    elsewhere: ClassVar[str | None] = None
+    refusal: ClassVar[str | None] = None
 
     def do_GET(self) -> None:
-        """Answer."""
+        """Answer; refuse everything, or have every file elsewhere, where these are set."""
         path = self.path.partition("?")[0].strip("/")
         self.asked.append(path)
+        if self.refusal is None and (self.elsewhere is None or "/resolve/" not in path):
+            return self._give(path)
+        if self.refusal is not None:
+            return self._send(400, json.dumps({"error": self.refusal}).encode(), {"X-Error-Message": self.refusal})
+        headers = {"ETag": "a", "X-Linked-Etag": "a", "X-Linked-Size": "1", "X-Repo-Commit": COMMIT}
+        return self._send(302, b"", {"Location": str(self.elsewhere), **headers})
+
+    do_HEAD = do_GET
+
+    def _give(self, path: str) -> None:
         if path.startswith("api/"):
             name = next((name for name in self.repositories if f"{path}/".startswith(f"api/{name}/")), None)
             if name is None:
                 return self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"})
             if "/tree/" not in path:
-                return self._send(200, json.dumps({"id": name.partition("/")[2], "sha": COMMIT}).encode())
+                return self._send(200, json.dumps({"id": name.partition("/")[2], "sha": self.said}).encode())
             root, tree = self.repositories[name], []
             for one in sorted(root.rglob("*")):
                 if one.is_file():
@@ -41,8 +57,6 @@ class Hub(BaseHTTPRequestHandler):
         name = name if name.startswith("datasets/") else f"models/{name}"
         content = (self.repositories[name] / place).read_bytes()
         return self._send(200, content, {"ETag": hashlib.sha1(content).hexdigest(), "X-Repo-Commit": COMMIT})
-
-    do_HEAD = do_GET
 
     def _send(self, code: int, content: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(code)
