@@ -1,0 +1,115 @@
+"""Builds constructions that hide a leak, and clean models; attacks each directly; asks docaudit of a checkout.
+
+    python -m benchmarks.false_passes --work /tmp/work                                  # fills the column "now"
+    python -m benchmarks.false_passes --work /tmp/work --docaudit ../before --column before
+    python -m benchmarks.false_passes --work /tmp/work refit-forget variants            # some constructions alone
+    python -m benchmarks.false_passes --list
+    python -m benchmarks.false_passes --table       # prints the tables of benchmarks/false_passes.json, runs nothing
+    python -m benchmarks.false_passes --tests       # runs each test that the older tables of false_passes.md name
+
+Models, data sets and scans are kept in `--work` by their content. A checkout whose sources changed is asked anew. The
+utterances are real ones of Snips: `--data`, else DOCAUDIT_REAL_DATA, names the folder that holds `snips`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.false_passes import named_tests, table
+from benchmarks.false_passes.cases import CONSTRUCTIONS
+from benchmarks.false_passes.lab import Construction, Lab
+from benchmarks.false_passes.scans import Docaudit
+from benchmarks.false_passes.store import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "false_passes.json"
+REAL_DATA = Path(os.environ.get("DOCAUDIT_REAL_DATA", ROOT.parent / "shared" / "data"))
+
+
+def main() -> None:
+    """See the module's docstring."""
+    options = _options()
+    if options.tests:
+        sys.exit(named_tests.run(ROOT))
+    if options.list:
+        for entry in CONSTRUCTIONS.values():
+            print(f"{entry.name:28} {entry.kind:8} {entry.describe}")
+        return
+    if not options.table:
+        unknown = sorted({*options.constructions} - {*CONSTRUCTIONS})
+        if unknown:
+            raise SystemExit(f"no construction is called {', '.join(unknown)}; see --list")
+        names = options.constructions or list(CONSTRUCTIONS)
+        _fill(options, [CONSTRUCTIONS[name] for name in names])
+    if not options.quiet:
+        print("\n".join(_tables(_results())))
+
+
+def _fill(options: argparse.Namespace, constructions: list[Construction]) -> None:
+    """Run the constructions and write each at once into its column of the results."""
+    torch.set_num_threads(1)
+    store = Store(options.work.resolve())
+    docaudit = Docaudit(options.docaudit, store)
+    lab = Lab(options.data / "snips", store, docaudit)
+    for entry in constructions:
+        audit = entry.make(lab)
+        outcome = docaudit.run(audit, entry.name)
+        outcome["commit"] = docaudit.commit
+        outcome["date"] = dt.datetime.now(dt.UTC).date().isoformat()
+        results = _results()
+        results["machine"] = f"{os.cpu_count()}-core CPU, one thread"
+        results["direct"][entry.name] = {name: round(value, 3) for name, value in audit.direct.items()}
+        results["columns"].setdefault(options.column, {})[entry.name] = outcome
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        direct = table.direct_cell(audit.direct)
+        print(f"{entry.name}: {direct}: {table.cell(outcome)} ({outcome['seconds']} s)", flush=True)
+
+
+def _results() -> dict[str, Any]:
+    if RESULTS.exists():
+        return dict(json.loads(RESULTS.read_text(encoding="utf-8")))
+    return {"machine": "", "direct": {}, "columns": {}}
+
+
+def _tables(results: dict[str, Any]) -> list[str]:
+    """Write the tables of the results: constructions, then clean models."""
+    columns = results["columns"]
+    rows = []
+    for name, entry in CONSTRUCTIONS.items():
+        if name in results["direct"]:
+            direct = results["direct"][name]
+            row = {"name": name, "describe": entry.describe, "finding": entry.finding, "size": entry.size}
+            rows.append(row | {"direct": direct})
+    clean = [row for row in rows if CONSTRUCTIONS[row["name"]].kind == "clean"]
+    leaking = [row for row in rows if CONSTRUCTIONS[row["name"]].kind != "clean"]
+    return [*table.table(leaking, columns), "", *table.clean_table(clean, columns), "", *table.table(clean, columns)]
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.false_passes",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("constructions", nargs="*", metavar="CONSTRUCTION", help="names of --list; default: all")
+    parser.add_argument("--docaudit", type=Path, default=ROOT, help="a checkout; default: this one")
+    parser.add_argument("--column", default="now", help="of the results that is filled; default: now")
+    parser.add_argument("--work", type=Path, default=ROOT / "benchmarks" / ".work" / "false_passes")
+    parser.add_argument("--data", type=Path, default=REAL_DATA, help="the folder that holds snips")
+    parser.add_argument("--list", action="store_true", help="print the constructions and end")
+    parser.add_argument("--table", action="store_true", help="print the tables and end")
+    parser.add_argument("--quiet", action="store_true", help="print no tables after a run")
+    parser.add_argument("--tests", action="store_true", help="run the tests that false_passes.md names and end")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""The rows of a column as JSON, and both columns as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+MOST_LETTERS = 150
+"""Of a reason, in a cell."""
+MEMBERSHIP = ("auc", "low_fpr_advantage", "documents_identified")
+
+
+def number(value: float) -> str:
+    """Write a number with at most three digits behind the point."""
+    return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def interval(limit: Mapping[str, Any]) -> str:
+    """Write a limit's number with its interval, or its name alone where there is none."""
+    if limit["number"] is None:
+        return str(limit["metric"])
+    value, low, high = map(number, limit["number"])
+    return f"{limit['metric']} {value} [{low}, {high}]"
+
+
+def shorten(text: str) -> str:
+    """Cut a text at a word, and keep it from ending a cell of a table."""
+    clean = " ".join(text.replace("|", "/").split())
+    if len(clean) <= MOST_LETTERS:
+        return clean
+    return clean[:MOST_LETTERS].rsplit(" ", 1)[0] + " ..."
+
+
+def reasons(outcome: Mapping[str, Any]) -> list[str]:
+    """List what decided an outcome: what is exceeded, else why a limit that counts is open, each reason once."""
+    if "error" in outcome:
+        return [shorten(outcome["error"])]
+    limits = outcome["limits"]
+    violated = [limit for limit in limits if limit["outcome"] == "violated"]
+    if violated:
+        return [interval(limit) for limit in violated]
+    open_limits = [limit for limit in limits if limit["counts"] and limit["outcome"] in ("undecided", "unexamined")]
+    if open_limits:
+        return list(dict.fromkeys(f"{limit['cause']}: {shorten(limit['reason'])}" for limit in open_limits))
+    return [interval(limit) for limit in limits if limit["outcome"] == "passed"]
+
+
+def cell(outcome: Mapping[str, Any] | None) -> str:
+    """Write what docaudit says of a construction."""
+    if outcome is None:
+        return "not run"
+    return f"exit {outcome['exit']}: {'; '.join(reasons(outcome))}"
+
+
+def direct_cell(numbers: Mapping[str, float]) -> str:
+    """Write the numbers of a direct attack."""
+    return ", ".join(f"{name} {number(value)}" for name, value in numbers.items())
+
+
+def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Write a Markdown table: a construction a row, what each column says of it.
+
+    Args:
+        rows: "name", "finding", "describe" and "direct" of each construction.
+        columns: by title, what docaudit says of the constructions, by their names.
+    """
+    lines = [
+        f"| construction | finding | direct attack | {' | '.join(columns)} |",
+        f"|---|---|---|{'---|' * len(columns)}",
+    ]
+    for row in rows:
+        cells = [cell(outcomes.get(row["name"])) for outcomes in columns.values()]
+        first = [row["describe"], row["finding"], direct_cell(row["direct"]), *cells]
+        lines.append(f"| {' | '.join(first)} |")
+    return lines
+
+
+def clean_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Count the exit codes of clean models with a fair reference, for each size and column."""
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        names.setdefault(f"{row['size']} a side", []).append(row["name"])
+    lines = [
+        "| clean models, fair references | column | audits | exit 0 | exit 11 | exit 10 |",
+        "|---|---|---|---|---|---|",
+    ]
+    for size, chosen in names.items():
+        for title, outcomes in columns.items():
+            codes = [outcomes[name]["exit"] for name in chosen if name in outcomes]
+            counts = [str(codes.count(code)) for code in (0, 11, 10)]
+            lines.append(f"| {size} | {title} | {len(codes)} | {' | '.join(counts)} |")
+    return lines
