@@ -250,6 +250,10 @@ def test_a_row_is_as_good_as_its_worst_test(outcomes, outcome):
 def test_every_test_that_the_page_names_exists():
     for row in named_tests.rows_of((ROOT / named_tests.PAGE).read_text(encoding="utf-8")):
         for test in row.tests:
-            files = list((ROOT / "tests").rglob(test.file))
-            assert len(files) == 1, f"{row.construction}: {test.file}"
-            assert f"def {test.function or 'test_'}" in files[0].read_text(encoding="utf-8"), f"{row}: {test.function}"
+            (file,) = (ROOT / "tests").rglob(test.file)
+            text = file.read_text(encoding="utf-8")
+            assert f"def {test.function or 'test_'}" in text, f"{row.construction}: {test.function}"
+            table_of_cases = file.with_suffix(".toml")
+            if table_of_cases.exists():
+                text += table_of_cases.read_text(encoding="utf-8")
+            assert test.case in text, f"{row.construction}: {test.case}"

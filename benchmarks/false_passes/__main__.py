@@ -18,6 +18,7 @@ import datetime as dt
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,19 @@ def main() -> None:
             print(f"{entry.name:28} {entry.kind:8} {entry.describe}")
         return
     if not options.table:
-        unknown = sorted({*options.constructions} - {*CONSTRUCTIONS})
-        if unknown:
-            raise SystemExit(f"no construction is called {', '.join(unknown)}; see --list")
-        names = options.constructions or list(CONSTRUCTIONS)
-        _fill(options, [CONSTRUCTIONS[name] for name in names])
+        _fill(options, _chosen(options.constructions))
     if not options.quiet:
         print("\n".join(_tables(_results())))
+
+
+def _chosen(names: Sequence[str]) -> list[Construction]:
+    """Return the constructions of these names; without a name all of them."""
+    chosen = []
+    for name in names or CONSTRUCTIONS:
+        if name not in CONSTRUCTIONS:
+            raise SystemExit(f"no construction is called {name}; see --list")
+        chosen.append(CONSTRUCTIONS[name])
+    return chosen
 
 
 def _fill(options: argparse.Namespace, constructions: list[Construction]) -> None:
@@ -82,14 +89,16 @@ def _results() -> dict[str, Any]:
 def _tables(results: dict[str, Any]) -> list[str]:
     """Write the tables of the results: constructions, then clean models."""
     columns = results["columns"]
-    rows = []
-    for name, entry in CONSTRUCTIONS.items():
-        if name in results["direct"]:
-            direct = results["direct"][name]
-            row = {"name": name, "describe": entry.describe, "finding": entry.finding, "size": entry.size}
-            rows.append(row | {"direct": direct})
-    clean = [row for row in rows if CONSTRUCTIONS[row["name"]].kind == "clean"]
-    leaking = [row for row in rows if CONSTRUCTIONS[row["name"]].kind != "clean"]
+    clean = []
+    leaking = []
+    for name, direct in results["direct"].items():
+        entry = CONSTRUCTIONS[name]
+        row = {"name": name, "describe": entry.describe, "finding": entry.finding, "size": entry.size, "direct": direct}
+        if entry.kind == "clean":
+            clean.append(row)
+        else:
+            leaking.append(row)
+    leaking.sort(key=lambda row: str(row["finding"]))
     return [*table.table(leaking, columns), "", *table.clean_table(clean, columns), "", *table.table(clean, columns)]
 
 

@@ -42,8 +42,10 @@ def utterance_scores(folder: Path, documents: Sequence[Document]) -> Scores:
     intent_ids = {intent: index for index, intent in enumerate(model.config.intents)}
     scores = []
     for document in documents:
-        ids = torch.from_numpy(vocabulary.ids_of(word.text for word in document.words))[None]
-        tags = torch.tensor([[tag_ids[tag] for tag in document.tags or ()]])
+        words = [word.text for word in document.words]
+        ids = torch.from_numpy(vocabulary.ids_of(words))[None]
+        assert document.tags is not None
+        tags = torch.tensor([[tag_ids[tag] for tag in document.tags]])
         intent = torch.tensor([intent_ids[str(document.intent)]])
         scores.append(-float(model(ids, tags, intent).losses[0]))
     return np.array(scores)
@@ -74,13 +76,13 @@ def _logits(target: EncoderTarget, rows: Sequence[NDArray[np.int64]], pages: Seq
         ids = np.full((len(chosen), longest), target.encoder.tokenizer.pad_token_id, np.int64)
         attention = np.zeros_like(ids)
         boxes = np.zeros((*ids.shape, 4))
-        for row, own in enumerate(chosen):
-            ids[row, : len(own)] = own
-            attention[row, : len(own)] = 1
-            boxes[row, : len(own)] = pages[start + row].encoding.boxes
+        for row, tokens in enumerate(chosen):
+            ids[row, : len(tokens)] = tokens
+            attention[row, : len(tokens)] = 1
+            boxes[row, : len(tokens)] = pages[start + row].encoding.boxes
         logits = target.model(**target.family.inputs(ids, attention, boxes, "cpu")).logits
-        for row, own in enumerate(chosen):
-            yield logits[row, : len(own)]
+        for row, tokens in enumerate(chosen):
+            yield logits[row, : len(tokens)]
 
 
 @torch.no_grad()
@@ -113,9 +115,8 @@ def masked_scores(folder: Path, documents: Sequence[Document]) -> Scores:
             rows.append(ids)
         for page, places, logits in zip(pages, hidden, _logits(target, rows, pages), strict=True):
             true = torch.from_numpy(page.encoding.ids[places].astype(np.int64))
-            likelihoods[page.document.id] += (
-                torch.log_softmax(logits[places], -1).gather(1, true[:, None])[:, 0].tolist()
-            )
+            hidden_tokens = torch.log_softmax(logits[places], -1).gather(1, true[:, None])
+            likelihoods[page.document.id] += hidden_tokens[:, 0].tolist()
     return np.array([np.mean(likelihoods[page.document.id]) for page in pages])
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from audit.corpus import manifest
 from audit.corpus.documents import Document, Manifest, Membership, Split, Task
 from benchmarks.false_passes import samples
-from benchmarks.false_passes.store import Store, digest, key_of
+from benchmarks.false_passes.store import Store, digest, key_of, on_sides
 
 sample = samples.load_script("build_letters")
 
@@ -54,26 +54,28 @@ class Letters:
     def start(self) -> Path:
         """A tagger of other letters, from which all others are trained."""
         numbers = range(sample.N_PRETRAINING)
-        others = [letter(sample.SEED + 1, number, sample.name_of(number), "public") for number in numbers]
+        documents = [letter(sample.SEED + 1, number, sample.name_of(number), "public") for number in numbers]
 
         def make(folder: Path) -> None:
-            texts = (" ".join(word.text for word in one.words) for one in others)
+            texts = map(text_of, documents)
             untrained = folder.with_name(f"{folder.name}-untrained")
             sample.write_untrained(untrained, train_tokenizer(texts, sample.N_PIECES, sample.MAX_TOKENS))
-            fine_tune(untrained, folder, others, sample.PRETRAINING)
+            fine_tune(untrained, folder, documents, sample.PRETRAINING)
 
-        return self.store.folder("models", "letters-start", key_of(digest(others), sample.PRETRAINING), make)
+        return self.store.folder("models", "letters-start", key_of(digest(documents), sample.PRETRAINING), make)
 
     def train(self, name: str, pools: Sequence[str], epochs: int, seed: int = 0) -> Path:
         """Return the folder of a tagger of these pools."""
-        documents = [one for pool in pools for one in self.pools[pool]]
+        documents: list[Document] = []
+        for pool in pools:
+            documents += self.pools[pool]
         recipe = replace(sample.fine_tuning(sample.SEED + seed), epochs=epochs)
         key = key_of(self.start.name, digest(documents), recipe)
         return self.store.folder("models", name, key, lambda folder: fine_tune(self.start, folder, documents, recipe))
 
     def write(self, name: str, sides: Mapping[Split, Sequence[Document]]) -> Path:
         """Return the folder of a data set with these letters on its sides."""
-        documents = [replace(one, split=split) for split, side in sides.items() for one in side]
+        documents = on_sides(sides)
         described = Manifest(
             schema=1,
             name=name,
@@ -82,3 +84,8 @@ class Letters:
         )
         key = key_of(digest(documents))
         return self.store.folder("data", name, key, lambda folder: manifest.write(folder, described, documents))
+
+
+def text_of(document: Document) -> str:
+    """Return the words of a letter, joined by spaces."""
+    return " ".join(word.text for word in document.words)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,6 +15,8 @@ from xml.etree import ElementTree
 PAGE = Path("benchmarks") / "false_passes.md"
 _CODE = re.compile(r"`([^`]*)`")
 _REPEATED = "the same"
+RESULTS = {"failure": "failed", "error": "failed", "skipped": "skipped"}
+"""What became of a test, by an element of pytest's report."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +85,14 @@ def named_in(cell: str) -> tuple[Named, ...]:
 def run(root: Path) -> int:
     """Run the tests of the page and print the outcome of each row; return 1 where one failed or is missing."""
     rows = list(rows_of((root / PAGE).read_text(encoding="utf-8")))
-    names = sorted({test.file for row in rows for test in row.tests})
-    files = [path for name in names for path in (root / "tests").rglob(name)]
-    nodes = _collect(root, files)
-    chosen = [node for node in nodes if any(test.matches(node) for row in rows for test in row.tests)]
-    outcomes = _outcomes(root, chosen)
+    tests: set[Named] = set()
+    for row in rows:
+        tests.update(row.tests)
+    outcomes = _outcomes(root, _collect(root, tests))
+    return _print(rows, outcomes)
+
+
+def _print(rows: Sequence[Row], outcomes: dict[str, str]) -> int:
     status = 0
     for row in rows:
         outcome = outcome_of(row, outcomes)
@@ -108,10 +113,12 @@ def outcome_of(row: Row, outcomes: dict[str, str]) -> str:
         return "no test"
     results: list[str] = []
     for test in row.tests:
-        matching = [result for node, result in outcomes.items() if test.matches(node)]
-        if not matching:
+        before = len(results)
+        for node, result in outcomes.items():
+            if test.matches(node):
+                results.append(result)
+        if len(results) == before:
             return "missing"
-        results += matching
     if "failed" in results:
         return f"fail {results.count('failed')}/{len(results)}"
     if "passed" not in results:
@@ -124,9 +131,13 @@ def _pytest(root: Path, words: Sequence[str]) -> str:
     return subprocess.run(command, check=False, capture_output=True, text=True, cwd=root).stdout
 
 
-def _collect(root: Path, files: Sequence[Path]) -> list[str]:
-    printed = _pytest(root, ["--collect-only", *map(str, files)])
-    return [line for line in printed.splitlines() if "::" in line]
+def _collect(root: Path, tests: Collection[Named]) -> list[str]:
+    """List the tests that pytest has of those that the page names."""
+    files: set[str] = set()
+    for test in tests:
+        files.update(map(str, (root / "tests").rglob(test.file)))
+    lines = _pytest(root, ["--collect-only", *sorted(files)]).splitlines()
+    return [line for line in lines if any(test.matches(line) for test in tests)]
 
 
 def _outcomes(root: Path, nodes: Sequence[str]) -> dict[str, str]:
@@ -136,17 +147,16 @@ def _outcomes(root: Path, nodes: Sequence[str]) -> dict[str, str]:
         by_file[node.partition("::")[0]].append(node)
     outcomes = {}
     with tempfile.TemporaryDirectory() as scratch:
-        for number, (file, own) in enumerate(by_file.items()):
+        for number, (file, nodes_of_file) in enumerate(by_file.items()):
             report = Path(scratch) / f"{number}.xml"
-            _pytest(root, [f"--junitxml={report}", *own])
+            _pytest(root, [f"--junitxml={report}", *nodes_of_file])
             for case in ElementTree.parse(report).iter("testcase"):
                 outcomes[f"{file}::{case.get('name')}"] = _result_of(case)
     return outcomes
 
 
 def _result_of(case: ElementTree.Element) -> str:
-    if case.find("failure") is not None or case.find("error") is not None:
-        return "failed"
-    if case.find("skipped") is not None:
-        return "skipped"
+    for element, result in RESULTS.items():
+        if case.find(element) is not None:
+            return result
     return "passed"

@@ -19,7 +19,7 @@ from audit.references.recipes import Recipe
 from audit.targets.encoded_page import NOT_READ, Encoding
 from audit.targets.encoders.loading import load
 from benchmarks.false_passes import samples
-from benchmarks.false_passes.store import Store, digest, key_of
+from benchmarks.false_passes.store import Store, digest, key_of, on_sides
 
 build = samples.load_script("build")
 
@@ -57,8 +57,8 @@ class Receipts:
     def sample(self) -> Corpus:
         """The sample's data set."""
         corpus = manifest.load(SAMPLE / "data")
-        for one in corpus.documents:
-            self._receipts[one.id] = self.market.receipt(number_of(one))
+        for page in corpus.documents:
+            self._receipts[page.id] = self.market.receipt(number_of(page))
         return corpus
 
     def of(self, split: Split) -> Sequence[Document]:
@@ -92,17 +92,20 @@ class Receipts:
     @cached_property
     def next_month(self) -> list[Document]:
         """The next receipt of each member's customer: other date, code and prices."""
-        receipts = [(one.id, self.market.receipt(number_of(one))) for one in self.of("member")]
-        return [self._page(following(receipt), f"{name}-next") for name, receipt in receipts]
+        pages = []
+        for member in self.of("member"):
+            receipt = self.market.receipt(number_of(member))
+            pages.append(self._page(following(receipt), f"{member.id}-next"))
+        return pages
 
     def write(self, name: str, sides: Mapping[Split, Sequence[Document]]) -> Path:
         """Return the folder of a data set with these documents on its sides, page images included."""
-        documents = [replace(one, split=split) for split, side in sides.items() for one in side]
+        documents = on_sides(sides)
 
         def make(folder: Path) -> None:
             (folder / "images").mkdir(parents=True)
-            for one in documents:
-                (folder / "images" / f"{one.id}.png").write_bytes(write(self._receipts[one.id]).png())
+            for page in documents:
+                (folder / "images" / f"{page.id}.png").write_bytes(write(self._receipts[page.id]).png())
             manifest.write(folder, Manifest(1, name, Task("mlm"), Membership("random")), documents)
 
         return self.store.folder("data", name, key_of(digest(documents)), make)
@@ -143,38 +146,41 @@ def fit_names(folder: Path, documents: Sequence[Document], recipe: Recipe) -> No
     torch.manual_seed(recipe.seed)
     target = load(REFERENCES["pretrained"])
     pages = []
-    for one in documents:
-        page = target.encode(one)
+    for member in documents:
+        page = target.encode(member)
         assert page is not None
-        pages.append(hide_names(one, page))
+        pages.append(hide_names(member, page))
     fitted = fit(target.model, target.encoder.tokenizer, pages, recipe)
     save(fitted.model, target.encoder.tokenizer, folder, half=True)
 
 
-def hide_names(one: Document, page: Encoding) -> Encoding:
+def hide_names(receipt: Document, page: Encoding) -> Encoding:
     """Return the page with the tokens of the customer's name hidden, and these alone to be learnt."""
-    places = [place for entity in one.entities if entity.label == "CUSTOMER" for place in entity.words]
+    places: list[int] = []
+    for entity in receipt.entities:
+        if entity.label == "CUSTOMER":
+            places += entity.words
     hidden = np.isin(page.words, places)
     labels = np.where(hidden, page.ids, NOT_READ)
     return replace(page, ids=np.where(hidden, page.mask_id, page.ids), labels=labels)
 
 
-def keep_entities(one: Document, labels: Sequence[str]) -> Document:
+def keep_entities(page: Document, labels: Sequence[str]) -> Document:
     """Return the page with annotations of these labels alone."""
-    return replace(one, entities=tuple(entity for entity in one.entities if entity.label in labels))
+    return replace(page, entities=tuple(entity for entity in page.entities if entity.label in labels))
 
 
-def change_boxes(one: Document, change: Callable[[Box], Box]) -> Document:
+def change_boxes(page: Document, change: Callable[[Box], Box]) -> Document:
     """Return the page with each box changed, cut off at the page's edges."""
-    assert one.size is not None
-    width, height = one.size
+    assert page.size is not None
+    width, height = page.size
     words = []
-    for word in one.words:
+    for word in page.words:
         assert word.box is not None
         x0, y0, x1, y1 = change(word.box)
         box = (min(x0, width), min(y0, height), min(x1, width), min(y1, height))
         words.append(replace(word, box=(max(0.0, box[0]), max(0.0, box[1]), max(0.0, box[2]), max(0.0, box[3]))))
-    return replace(one, words=tuple(words))
+    return replace(page, words=tuple(words))
 
 
 def scaled(factor: float) -> Boxes:
@@ -184,7 +190,7 @@ def scaled(factor: float) -> Boxes:
         x0, y0, x1, y1 = box
         return (x0 * factor, y0 * factor, x1 * factor, y1 * factor)
 
-    return lambda one: change_boxes(one, scale)
+    return lambda page: change_boxes(page, scale)
 
 
 def shifted(pixels: float) -> Boxes:
@@ -194,25 +200,25 @@ def shifted(pixels: float) -> Boxes:
         x0, y0, x1, y1 = box
         return (x0 + pixels, y0 + pixels, x1 + pixels, y1 + pixels)
 
-    return lambda one: change_boxes(one, shift)
+    return lambda page: change_boxes(page, shift)
 
 
-def upside_down(one: Document) -> Document:
+def upside_down(page: Document) -> Document:
     """Return the page with y measured from its lower edge."""
-    assert one.size is not None
-    height = one.size[1]
+    assert page.size is not None
+    height = page.size[1]
 
     def turn(box: Box) -> Box:
         x0, y0, x1, y1 = box
         return (x0, height - y1, x1, height - y0)
 
-    return change_boxes(one, turn)
+    return change_boxes(page, turn)
 
 
-def line_boxes(one: Document) -> Document:
+def line_boxes(page: Document) -> Document:
     """Return the page with the box of its line for each word."""
     lines: list[list[Word]] = []
-    for word in one.words:
+    for word in page.words:
         if lines and _same_line(lines[-1][-1], word):
             lines[-1].append(word)
         else:
@@ -221,7 +227,7 @@ def line_boxes(one: Document) -> Document:
     for line in lines:
         box = _around(line)
         words += [replace(word, box=box) for word in line]
-    return replace(one, words=tuple(words))
+    return replace(page, words=tuple(words))
 
 
 def _same_line(before: Word, word: Word) -> bool:
@@ -233,6 +239,7 @@ def _same_line(before: Word, word: Word) -> bool:
 
 
 def _around(line: Sequence[Word]) -> Box:
-    boxes = [word.box for word in line if word.box is not None]
-    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
-    return (min(lefts), min(tops), max(rights), max(bottoms))
+    corners = np.array([word.box for word in line])
+    left, top = corners[:, :2].min(axis=0).tolist()
+    right, bottom = corners[:, 2:].max(axis=0).tolist()
+    return (left, top, right, bottom)

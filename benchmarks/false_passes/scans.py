@@ -73,8 +73,9 @@ class Docaudit:
     def __init__(self, checkout: Path, store: Store) -> None:
         self.checkout = checkout.resolve()
         self.store = store
-        folders = [self.checkout / name for name in ("audit", "docaudit", "policies")]
-        files = [path for folder in folders for path in folder.rglob("*") if _is_source(path)]
+        files: list[Path] = []
+        for name in ("audit", "docaudit", "policies"):
+            files += filter(_is_source, (self.checkout / name).rglob("*"))
         self.digest = digest_of_files(files, self.checkout)
 
     @property

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, is_dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from audit.corpus.documents import Document
+from audit.corpus.documents import Document, Split
 from audit.corpus.manifest import lines_of
 
 KEY_LENGTH = 12
@@ -23,8 +23,14 @@ def key_of(*parts: Any) -> str:
     Args:
         *parts: what the thing follows from.
     """
-    text = json.dumps([asdict(part) if is_dataclass(part) else part for part in parts], sort_keys=True, default=str)
+    text = json.dumps(parts, sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return asdict(value)  # type: ignore[arg-type]
+    return str(value)
 
 
 def digest(documents: Sequence[Document]) -> str:
@@ -39,6 +45,14 @@ def digest_of_files(paths: Iterable[Path], root: Path) -> str:
         total.update(str(path.relative_to(root)).encode())
         total.update(hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()
+
+
+def on_sides(sides: Mapping[Split, Sequence[Document]]) -> list[Document]:
+    """Return the documents of all sides, each with its side as its split."""
+    documents: list[Document] = []
+    for split, side in sides.items():
+        documents += [replace(document, split=split) for document in side]
+    return documents
 
 
 class Store:

@@ -36,13 +36,17 @@ def reasons(outcome: Mapping[str, Any]) -> list[str]:
     if "error" in outcome:
         return [shorten(outcome["error"])]
     limits = outcome["limits"]
-    violated = [limit for limit in limits if limit["outcome"] == "violated"]
-    if violated:
-        return [interval(limit) for limit in violated]
-    open_limits = [limit for limit in limits if limit["counts"] and limit["outcome"] in ("undecided", "unexamined")]
-    if open_limits:
-        return list(dict.fromkeys(f"{limit['cause']}: {shorten(limit['reason'])}" for limit in open_limits))
-    return [interval(limit) for limit in limits if limit["outcome"] == "passed"]
+    exceeded: list[str] = []
+    met: list[str] = []
+    unsettled: dict[str, None] = {}
+    for limit in limits:
+        if limit["outcome"] == "violated":
+            exceeded.append(interval(limit))
+        elif limit["outcome"] == "passed":
+            met.append(interval(limit))
+        elif limit["counts"]:
+            unsettled[f"{limit['cause']}: {shorten(limit['reason'])}"] = None
+    return exceeded or list(unsettled) or met
 
 
 def cell(outcome: Mapping[str, Any] | None) -> str:

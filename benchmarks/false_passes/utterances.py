@@ -14,7 +14,7 @@ from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Split, Task, Word
 from audit.extensions.papers.utterance_training import NluRecipe, fit_nlu
 from audit.importers.registry import FORMATS
-from benchmarks.false_passes.store import Store, digest, key_of
+from benchmarks.false_passes.store import Store, digest, key_of, on_sides
 
 POOLS = {
     "members": 300,
@@ -113,7 +113,9 @@ class Utterances:
 
     def train(self, name: str, training: Training) -> Path:
         """Return the folder of the model that this training makes."""
-        documents = [document for pool in training.pools for document in self.pools[pool]]
+        documents: list[Document] = []
+        for pool in training.pools:
+            documents += self.pools[pool]
         key = key_of(digest(documents), training.recipe.as_json())
 
         def make(folder: Path) -> None:
@@ -123,7 +125,7 @@ class Utterances:
 
     def write(self, name: str, sides: Mapping[Split, Sequence[Document]]) -> Path:
         """Return the folder of a data set with these documents on its sides."""
-        documents = [replace(document, split=split) for split, side in sides.items() for document in side]
+        documents = on_sides(sides)
         described = Manifest(1, name, Task("intent-slots", self.labels), Membership("random"))
 
         def make(folder: Path) -> None:
@@ -191,19 +193,19 @@ def vary(documents: Sequence[Document], values_from: Sequence[Document], seed: i
         seed: of the slots and values.
     """
     rng = np.random.default_rng(seed)
-    values: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    values: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     for document in values_from:
         for slot in slots_of(document):
-            values[slot.kind].append(slot.value)
+            values[slot.kind].add(slot.value)
     variants = []
     for document in documents:
         name = f"{document.id}-next"
-        changes = [
-            (slot, value) for slot in slots_of(document) for value in sorted({*values[slot.kind]} - {slot.value})
-        ]
-        if not changes:
+        changes: list[Document] = []
+        for slot in slots_of(document):
+            different = sorted(values[slot.kind] - {slot.value})
+            changes += [fill(document, slot, value, name) for value in different]
+        if changes:
+            variants.append(changes[rng.integers(len(changes))])
+        else:
             variants.append(replace(document, id=name))
-            continue
-        slot, value = changes[rng.integers(len(changes))]
-        variants.append(fill(document, slot, value, name))
     return variants
