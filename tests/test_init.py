@@ -97,7 +97,7 @@ def test_files_name_the_members_and_the_held_out_pages(tmp_path: Path) -> None:
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
     root = pages(tmp_path / "data", "a.png", "x/a.png", "b.png")
     (tmp_path / "in.txt").write_text("a.png\n")
-    assert "a.png names 2 pages" in refused(root, "--task", "mlm", "--members", tmp_path / "in.txt")
+    assert "name 1 of the file is that of 2 pages" in refused(root, "--task", "mlm", "--members", tmp_path / "in.txt")
     (tmp_path / "in.txt").write_text("x/a.png\n")
     assert run(root, "--task", "mlm", "--members", tmp_path / "in.txt").exit_code == 0
     assert splits(root) == {"a": "heldout", "b": "heldout", "x-a": "member"}

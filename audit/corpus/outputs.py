@@ -7,7 +7,7 @@ only item (Kim et al. 2022, section 3.1).
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,9 +17,15 @@ from audit.corpus.problems import TEXTS
 
 _STRINGS = json.JSONDecoder()
 _LITERAL = re.compile(r"[^\s,\]}]+")
-_TAG = re.compile(r"<(?P<close>/?)(?:s_(?P<field>[^<>]+)|(?P<name>[A-Za-z][^<>\s/]*)[^<>]*?)(?P<void>/?)>")
+_TAG = re.compile(r"<(?P<close>/?)(?:s_(?P<field>[^<>]+)|(?P<name>[A-Za-z][^<>\s/]*+)[^<>]*?)(?P<void>/?)>")
 _NO_VALUES = ("null", "true", "false")
 _SEPARATOR = "sep"
+LONGEST_PATH = 2_000
+"""Letters of the path of a field, which holds the names of all fields around it."""
+MOST_LETTERS = 5_000_000
+"""Letters of all paths of an output: its fields behind them are not read."""
+DEEPEST = 100
+"""Elements around a field of markup."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,37 @@ class OutputField:
     begin: int
     end: int
     quoted: bool = False
+
+
+class _Fields(list[OutputField]):
+    """Fields as they are noted; a path that is repeated a million times is an attack, and ends the reading."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._letters = 0
+
+    def note(self, field: OutputField) -> None:
+        """Add a field.
+
+        Raises:
+            ValueError: its path is too long, or all paths together are.
+        """
+        check_path(field.path)
+        self._letters += len(field.path)
+        if self._letters > MOST_LETTERS:
+            raise ValueError("the names of the fields are too long together")
+        self.append(field)
+
+
+def check_path(path: str) -> str:
+    """Return the path of a field.
+
+    Raises:
+        ValueError: it is longer than any name.
+    """
+    if len(path) > LONGEST_PATH:
+        raise ValueError("the name of a field is too long")
+    return path
 
 
 def fields_of_output(output: str) -> tuple[Question, ...]:
@@ -144,7 +181,7 @@ def _looks_like_json(output: str) -> bool:
 
 def _json_fields(text: str) -> list[OutputField]:
     """Find the fields of JSON that may stand in a fence of markdown, or be broken off: those that are whole."""
-    found: list[OutputField] = []
+    found = _Fields()
     begin = re.search(r"[{\[]", text)
     if begin is not None:
         with suppress(ValueError, IndexError, RecursionError):
@@ -152,23 +189,23 @@ def _json_fields(text: str) -> list[OutputField]:
     return found
 
 
-def _read_value(text: str, at: int, path: str, found: list[OutputField]) -> int:
+def _read_value(text: str, at: int, path: str, found: _Fields) -> int:
     """Note the fields of the value at `at`, and give the place behind it."""
     if text[at] in "{[":
         return _read_container(text, at, path, found)
     if text[at] == '"':
         value, end = _STRINGS.raw_decode(text, at)
-        found.append(OutputField(_canonical(path), " ".join(value.split()), at + 1, end - 1, quoted=True))
+        found.note(OutputField(_canonical(path), " ".join(value.split()), at + 1, end - 1, quoted=True))
         return end
     literal = _LITERAL.match(text, at)
     if literal is None:
         raise ValueError
     if literal.group() not in _NO_VALUES:
-        found.append(OutputField(_canonical(path), literal.group(), at, literal.end()))
+        found.note(OutputField(_canonical(path), literal.group(), at, literal.end()))
     return literal.end()
 
 
-def _read_container(text: str, at: int, path: str, found: list[OutputField]) -> int:
+def _read_container(text: str, at: int, path: str, found: _Fields) -> int:
     is_object, number = text[at] == "{", 0
     at = _behind_space(text, at + 1)
     while text[at] not in "}]":
@@ -181,7 +218,7 @@ def _read_container(text: str, at: int, path: str, found: list[OutputField]) -> 
             if text[at] != ":":
                 raise ValueError
             at = _behind_space(text, at + 1)
-            inner = f"{path}.{key}"
+            inner = check_path(f"{path}.{key}")
         at = _behind_space(text, _read_value(text, at, inner, found))
         at = _behind_space(text, at + 1) if text[at] == "," else at
         number += 1
@@ -214,7 +251,18 @@ class _Open:
 def _marked_fields(text: str) -> list[OutputField]:
     """Find the innermost elements of markup; marks that are never closed, such as places, are passed over."""
     closed = {_name_of(tag) for tag in _TAG.finditer(text) if tag["close"]}
-    found: list[OutputField] = []
+    found = _Fields()
+    with suppress(ValueError):
+        _read_elements(text, closed, found)
+    return found
+
+
+def _read_elements(text: str, closed: Collection[str], found: _Fields) -> None:
+    """Note the innermost elements of markup.
+
+    Raises:
+        ValueError: elements are nested too deeply, or their names are too long.
+    """
     stack = [_Open("", "", bare=False)]
     for tag in _TAG.finditer(text):
         top, name = stack[-1], _name_of(tag)
@@ -230,15 +278,16 @@ def _marked_fields(text: str) -> list[OutputField]:
             top.bare = False
             path = f"{top.here}.{name}" + (f"[{top.names[name]}]" if top.names[name] else "")
             top.names[name] += 1
-            stack.append(_Open(name, path, begin=tag.end()))
-    return found
+            if len(stack) > DEEPEST:
+                raise ValueError("elements are nested too deeply")
+            stack.append(_Open(name, check_path(path), begin=tag.end()))
 
 
 def _name_of(tag: re.Match[str]) -> str:
     return str(tag["field"] or tag["name"])
 
 
-def _close(text: str, stack: list[_Open], name: str, at: int, found: list[OutputField]) -> None:
+def _close(text: str, stack: list[_Open], name: str, at: int, found: _Fields) -> None:
     """Close the element of this name, and those in it that are open; of none, nothing happens."""
     if not any(one.name == name for one in stack[1:]):
         return
@@ -247,13 +296,13 @@ def _close(text: str, stack: list[_Open], name: str, at: int, found: list[Output
     _add_field(text, top, at, found)
 
 
-def _add_field(text: str, element: _Open, end: int, found: list[OutputField]) -> None:
+def _add_field(text: str, element: _Open, end: int, found: _Fields) -> None:
     """Note the text of an element that holds no other."""
     inside = text[element.begin : end]
     if element.bare and inside.strip():
         begin = element.begin + len(inside) - len(inside.lstrip())
         end = begin + len(inside.strip())
-        found.append(OutputField(_canonical(element.here), " ".join(inside.split()), begin, end))
+        found.note(OutputField(_canonical(element.here), " ".join(inside.split()), begin, end))
 
 
 def _find_beside_name(output: str, name: str) -> OutputField | None:

@@ -7,7 +7,7 @@ import codecs
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -79,12 +79,20 @@ def label_problems(task: Task) -> Iterator[str]:
         yield "task.labels: entity linking has no labels; leave them out"
 
 
-def form_problems(error: ValidationError) -> Iterator[str]:
-    """List pydantic's problems with the form of a value, as `path: problem`, without any of its content."""
+def form_problems(error: ValidationError, key: Callable[[str], str] = str) -> Iterator[str]:
+    """List pydantic's problems with the form of a value, as `path: problem`, without any of its content.
+
+    Args:
+        error: of pydantic.
+        key: writes a key of the value in a path.
+    """
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         path = ""
         for part in problem["loc"]:
-            path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+            if isinstance(part, int):
+                path += f"[{part}]"
+            else:
+                path += f".{key(part)}" if path else key(part)
         kind = problem["type"]
         message = TEXTS.get(f"{_INDEX.sub('', path)} {kind}", _PLAIN.get(kind, problem["msg"]))
         yield f"{path}: {message}" if path else message

@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from audit.corpus.problems import Problems, inside
+from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
-from audit.importers.files import form_of, parse_json, read_text
+from audit.importers.arrow_bounds import LARGEST_ROW, check_batch, check_columns, check_parquet, check_stream, weigh
+from audit.importers.faults import name_of, refusing, shown_path
+from audit.importers.files import form_of, parse_json, place_named, read_text
+from audit.importers.reading import note_opened
 
 Row = tuple[str, Mapping[str, Any]]
 """The place of a row, for messages, and its values by column."""
@@ -28,6 +31,7 @@ class Table:
 
     Attributes:
         split: its name, "" where it has none.
+        place: of it, for messages.
         columns: names.
         read: yields the rows; columns that are not named may be left out. `UsageError` where a file is damaged.
         classes: by column, the names that its numbers stand for.
@@ -38,6 +42,7 @@ class Table:
     columns: tuple[str, ...]
     read: Callable[[Collection[str]], Iterable[Row]]
     classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    place: str = "the data set"
     folder: str = ""
 
 
@@ -55,11 +60,16 @@ def saved_splits(src: Path, problems: Problems) -> Iterator[Table]:
             folders = [str(name) for name in listed["splits"]]
     for folder in folders:
         with problems.catch(f"{SPLITS if folder else STATE}:"), form_of("what save_to_disk writes"):
-            place = inside(src.resolve(), folder) if folder else src
+            place = place_named(src.resolve(), folder) if folder else src
             state, info = (parse_json(read_text(place / name), f"{name} is not JSON") for name in (STATE, INFO))
             names = [(PurePosixPath(folder) / one["filename"]).as_posix() for one in state["_data_files"]]
-            paths = [inside(src.resolve(), name) for name in names]
-            yield _split(str(folder or state.get("_split") or ""), paths, _open_stream, info.get("features"))
+            paths = [place_named(src.resolve(), name) for name in names]
+            for path in paths:
+                with _readable(path):
+                    note_opened(path)
+                    check_stream(path)
+            split = str(folder or state.get("_split") or "")
+            yield _split(split, folder, paths, _open_stream, info.get("features"))
 
 
 def parquet_split(name: str, paths: Sequence[Path]) -> Table:
@@ -69,35 +79,50 @@ def parquet_split(name: str, paths: Sequence[Path]) -> Table:
         UsageError: the library is missing, or a file is damaged.
         ManifestError: the files have different columns.
     """
-    return _split(name, paths, _open_parquet, None)
+    return _split(name, name, paths, _open_parquet, None)
 
 
 def _split(
-    name: str, paths: Sequence[Path], opened: Callable[[Path], Any], features: Mapping[str, Any] | None
+    name: str, place: str, paths: Sequence[Path], opened: Callable[[Path], Any], features: Mapping[str, Any] | None
 ) -> Table:
-    """Open the files of a split, which have the same columns; `opened` opens one."""
+    """Open the files of a split, which have the same columns; `opened` opens one, `place` is for messages."""
     columns: list[tuple[str, ...]] = []
     for path in paths:
         with _readable(path), opened(path) as (schema, _):
             columns.append(tuple(schema.names))
+            check_columns(schema, ())
             features = _features(schema.metadata) if features is None else features
         if columns[-1] != columns[0]:
-            raise ManifestError(f"{path.name}: its columns are not those of {paths[0].name}")
+            raise ManifestError(f"{name_of(path)}: its columns are not those of {name_of(paths[0])}")
 
     def read(wanted: Collection[str]) -> Iterator[Row]:
         asked = [column for column in columns[0] if column in wanted]
         index = 0
         for path in paths:
-            with _readable(path), opened(path) as (_, batches):
+            with _readable(path), opened(path) as (schema, batches):
+                check_columns(schema, asked)
                 for batch in batches(asked):
                     # Arrow reads wherever the offsets of a file point to unless they are checked.
                     batch.validate(full=True)
-                    for start in range(0, batch.num_rows, _ROWS):
-                        for row in batch.slice(start, _ROWS).select(asked).to_pylist():
-                            yield f"{name or 'data set'}[{index}]", row
+                    for rows in _rows_of(batch.select(asked)):
+                        for row in rows.to_pylist():
+                            yield f"{shown_path(place or 'data set')}[{index}]", row
                             index += 1
 
-    return Table(name, columns[0], read, _class_names(features or {}))
+    return Table(name, columns[0], read, _class_names(features or {}), shown_path(place or "the data set"))
+
+
+def _rows_of(batch: Any) -> Iterator[Any]:
+    """Yield the rows of a batch in slices that Python's memory holds."""
+    for start in range(0, batch.num_rows, _ROWS):
+        rows = batch.slice(start, _ROWS)
+        if sum(map(weigh, rows.columns)) <= LARGEST_ROW:
+            slices = [rows]
+        else:
+            slices = [rows.slice(number, 1) for number in range(rows.num_rows)]
+        for few in slices:
+            check_batch(few)
+            yield few
 
 
 @contextmanager
@@ -121,8 +146,14 @@ def _open_parquet(path: Path) -> Iterator[Any]:
     _library()
     import pyarrow.parquet
 
+    note_opened(path)
     with pyarrow.parquet.ParquetFile(str(path)) as file:
-        yield file.schema_arrow, lambda asked: file.iter_batches(_ROWS, columns=list(asked))
+
+        def batches(asked: Sequence[str]) -> Iterator[Any]:
+            check_parquet(file.metadata, asked)
+            yield from file.iter_batches(_ROWS, columns=list(asked))
+
+        yield file.schema_arrow, batches
 
 
 @contextmanager
@@ -132,13 +163,13 @@ def _readable(path: Path) -> Iterator[None]:
     Raises:
         UsageError: the file is damaged.
     """
-    arrow = _library()
+    _library()
+    kind = "Parquet" if path.suffix == ".parquet" else "Arrow"
     try:
-        yield
-    except (arrow.ArrowException, OSError, ValueError, OverflowError) as error:
-        kind = "Parquet" if path.suffix == ".parquet" else "Arrow"
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UsageError(f"{path}: not readable as {kind}: {reason}") from None
+        with refusing(f"not readable as {kind}"):
+            yield
+    except ManifestError as error:
+        raise UsageError([f"{name_of(path)}: {problem}" for problem in error.problems], error.hint) from None
 
 
 def _features(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from audit.corpus.problems import Problems
 from audit.corpus.validation import label_problems
 from audit.errors import ManifestError, UsageError, listed
 from audit.importers.columns import category_of, plain_labels, plain_words, task_labels
+from audit.importers.faults import shown_path
 from audit.importers.files import TEXTS, page_size
 from audit.importers.locate import Location, locate, quality_of
 from audit.importers.pages import Field, Page, Size, Unit, check_extent, clean, in_pixels, recognise_unit
@@ -155,8 +156,9 @@ class Assembly:
             UsageError: no page can be used.
         """
         pages = [page for group in groups for page in group]
-        repeated = [page for page, count in Counter(page.name for page in pages).items() if count > 1]
-        problems.add("", (f"{page}: two pages have this name" for page in repeated))
+        counts = Counter(page.name for page in pages)
+        repeated = [page.place for page in pages if counts[page.name] > 1]
+        problems.add("", (f"{shown_path(place)}: another page has its name" for place in repeated))
         plain = plain_labels(self.tags)
         for page in pages:
             page.fields = [replace(one, label=plain.get(one.label.lower(), one.label)) for one in page.fields]
@@ -165,14 +167,14 @@ class Assembly:
         sizes: dict[str, Size] = {}
         for page in kept:
             if page.image is not None:
-                with problems.catch(f"{page.name}:"):
+                with problems.catch(f"{page.place}:"):
                     sizes[page.name] = page_size(page.image)
         for group in groups:
             self._set_unit([page for page in group if page.unit is None], sizes)
         documents: dict[str, Document] = {}
         for page in kept:
             if page.image is None or page.name in sizes:
-                with problems.catch(f"{page.name}:"):
+                with problems.catch(f"{page.place}:"):
                     documents[page.name] = self._document(page, sizes.get(page.name))
         problems.raise_if_any()
         if not kept:
@@ -297,8 +299,8 @@ class Assembly:
     def _questions(self, page: Page, words: Sequence[Word]) -> Iterator[Question]:
         """Yield the questions of a page, counted by whether an answer is on the page."""
         counts = Counter(question.id for question in page.questions)
-        if repeated := [name for name, count in counts.items() if count > 1]:
-            raise ManifestError([f"question {name} occurs several times" for name in repeated])
+        if max(counts.values(), default=0) > 1:
+            raise ManifestError("two questions have one id")
         for question in page.questions:
             if is_on_page(question, words):
                 self.report.locate(page.name, ANSWER, "whole words")

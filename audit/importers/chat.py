@@ -60,7 +60,7 @@ class Chat(Importer):
                         columns = Columns(row, named=source.options.columns)
                         if not columns.talks:
                             raise columns.refusal(place, TEXTS["no_talk"])
-                        talks.add(row, columns, PurePosixPath(path).parent.as_posix(), part_of(path))
+                        talks.add(place, row, columns, PurePosixPath(path).parent.as_posix(), part_of(path))
         yield from talks.pages()
 
 
@@ -74,10 +74,11 @@ class Conversations:
         self._asked: list[_Asked] = []
         self._prompts: list[_Asked] = []
 
-    def add(self, row: Mapping[str, Any], columns: Columns, folder: str, part: Part | None) -> None:
+    def add(self, place: str, row: Mapping[str, Any], columns: Columns, folder: str, part: Part | None) -> None:
         """Add a conversation.
 
         Args:
+            place: of the row, for messages.
             row: of the source.
             columns: the meanings of its keys.
             folder: where paths of its images begin, within the source.
@@ -100,9 +101,10 @@ class Conversations:
         self._systems[bool(images)]["\n".join(turn.text for turn in turns if turn.role == "system").strip()] += 1
         if images:
             page = self._page(row, columns, images[0], folder, part)
+            page.place = page.place or place
             self._asked += [(page, *one) for one in asked]
         else:
-            page = Page(_name(row, columns), part=part, provider=self._source.provider(row))
+            page = Page(_name(row, columns), part=part, provider=self._source.provider(row), place=place)
             self._prompts += [(page, *one) for one in asked[:1]]
 
     def pages(self) -> Iterator[Page]:
@@ -238,7 +240,7 @@ def _fill(source: Source, template: str, asked: Sequence[_Asked]) -> str | None:
     once = len(questions) == 1 and len(asked) == len({id(page) for page, _, _ in asked})
     parsing = source.task in (None, "parsing") and once and all(_is_json(answer) for _, _, answer in asked)
     for page, question, answer in asked:
-        with source.problems.catch(f"{page.name}:"):
+        with source.problems.catch(f"{page.place}:"):
             if parsing:
                 add_output(page, answer)
             else:
@@ -250,7 +252,7 @@ def _fill(source: Source, template: str, asked: Sequence[_Asked]) -> str | None:
         return None
     if parsing:
         source.advice.append("Every conversation asks for JSON in the same words, so the task is parsing.")
-    source.advice.append(f"Every question was asked in this form, now [recipe] prompt of the manifest: {prompt!r}")
+    source.advice.append(TEXTS["prompt"].format(n=len(prompt)))
     return prompt
 
 

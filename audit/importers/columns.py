@@ -11,8 +11,9 @@ from audit.corpus.documents import Box, Category, Task, Word
 from audit.corpus.outputs import fields_of_output
 from audit.corpus.tagging import BIO, OUTSIDE_NAMES, scheme_of
 from audit.corpus.validation import label_problems
-from audit.errors import ManifestError, UsageError, printable
-from audit.importers.files import NAMES, TEXTS, as_text, form_of
+from audit.errors import ManifestError, UsageError
+from audit.importers.faults import NAMES, shown_columns, shown_name, type_of
+from audit.importers.files import TEXTS, as_text, form_of
 from audit.importers.pages import Field, Page, bounds, clean, text_words
 
 OUTSIDE = frozenset({*OUTSIDE_NAMES, ""})
@@ -41,6 +42,7 @@ class Columns:
         named: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._names = [*names]
+        self._by_owner = frozenset(named.values())
         known = {meaning: [named[meaning]] if meaning in named else one for meaning, one in NAMES["columns"].items()}
         self._of = {key: next((name for name in one if name in self._names), "") for key, one in known.items()}
         self._classes, self._labels = classes or {}, labels
@@ -66,7 +68,9 @@ class Columns:
         return bool(self["turns"] or (self["prompt"] and self["completion"] and not asked))
 
     def refusal(self, place: str, wanted: str, *meanings: str, of: str = "columns") -> UsageError:
-        """Return the error of a table that lacks what is wanted of it, with names of columns, no values.
+        """Return the error of a table that lacks what is wanted of it, with names of columns that formats have.
+
+        A table without a head has values in the place of names, so that no other name is written.
 
         Args:
             place: of the table.
@@ -74,11 +78,9 @@ class Columns:
             meanings: that columns may have, for an example.
             of: the table of `names.toml` that has all of them.
         """
-        seen = [printable(str(name)) for name in self._names[:20]] + ["..."] * (len(self._names) > 20)
-        pairs = zip(meanings or ("prompt", "completion"), seen, strict=False)
-        example = ",".join(f"{meaning}={name}" for meaning, name in pairs)
+        example = ",".join(f"{meaning}=COLUMN" for meaning in meanings or ("prompt", "completion"))
         hint = f"say what they mean, as in --columns {example} (meanings: {', '.join(NAMES[of])})"
-        return UsageError(f"{place}: {wanted}; its columns are {', '.join(seen) or 'none'}", hint)
+        return UsageError(f"{place}: {wanted}; its columns are {shown_columns(self._names, self._by_owner)}", hint)
 
     def value(self, row: Mapping[str, Any], meaning: str) -> Any:
         """Return the value of a row in the column of this meaning; None where there is none."""
@@ -112,7 +114,8 @@ class Columns:
         if isinstance(value, str) or not (names or needed):
             return value
         if not isinstance(value, int) or not 0 <= value < len(names):
-            raise ManifestError(TEXTS["unnamed"].format(column=column, value=as_text(value), n=len(names)))
+            column = shown_name(column, self._by_owner)
+            raise ManifestError(TEXTS["unnamed"].format(column=column, type=type_of(value), n=len(names)))
         return names[value]
 
     def _add_words(self, page: Page, row: Mapping[str, Any]) -> None:
@@ -172,7 +175,7 @@ def add_spans(page: Page, text: str, spans: Sequence[Any]) -> None:
         found = [_read_span(one) for one in spans]
     words = page.mark(text, [(start, end) for start, end, _ in found])
     pairs = zip(found, words, strict=True)
-    page.fields += [Field(label, inside, value=text[start:end]) for (start, end, label), inside in pairs if inside]
+    page.fields += (Field(label, inside, value=text[start:end]) for (start, end, label), inside in pairs if inside)
 
 
 def _read_span(span: Any) -> tuple[int, int, str]:

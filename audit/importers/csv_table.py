@@ -5,7 +5,8 @@ from pathlib import PurePosixPath
 
 from audit.errors import ManifestError
 from audit.importers.columns import Columns, category_of
-from audit.importers.files import NAMES, files_in
+from audit.importers.faults import NAMES, shown_path
+from audit.importers.files import files_in
 from audit.importers.interface import Importer
 from audit.importers.locate import Location, locate
 from audit.importers.pages import Field, Page, clean, part_named
@@ -26,7 +27,7 @@ class FieldTable(Importer):
     description = "a .csv of file, key and value, or of file and a column for each field; images or PDFs"
     word_files = SUFFIXES
     marks = (
-        ("*.csv", r"(?i)^[^\n]*\bkey\b[^\n]*\bvalue\b"),
+        ("*.csv", r"(?i)^[^\n]{0,500}\bkey\b[^\n]{0,500}\bvalue\b"),
         ("*.csv", r"(?i)^\W?(file|image|document|page)(_?(name|path))?\W?[,;\t]"),
     )
 
@@ -41,7 +42,8 @@ class FieldTable(Importer):
                     if "file" not in known or len(row) < 2:
                         names = ", ".join(NAMES["table"]["file"][:4])
                         wanted = f"no column {names} with another beside it"
-                        raise Columns(row).refusal(path, wanted, "file", "key", "value", of="table")
+                        columns = Columns(row, named=source.options.columns)
+                        raise columns.refusal(shown_path(path), wanted, "file", "key", "value", of="table")
                     with source.problems.catch(f"{place}:"):
                         folder = PurePosixPath(path).parent.as_posix()
                         rows.append((place, row, known, _pages(source, pdfs, row, row[known["file"]], folder)))
@@ -70,7 +72,7 @@ def _pages(source: Source, pdfs: dict[str, list[Page]], row: Row, named: str, fo
     name = PurePosixPath(named.replace("\\", "/")).name
     if name not in pdfs:
         files = files_in(source.root, (NAMED_PDF,))
-        path = source.at(choose_one([one for one in files if PurePosixPath(one).name == name], name))
+        path = source.at(choose_one([one for one in files if PurePosixPath(one).name == name], "its PDF"))
         pdfs[name] = pages_of_pdf(path, path.stem, source.scratch / f"pdf{len(pdfs)}")
     return pdfs[name]
 

@@ -17,8 +17,9 @@ from typing import Literal
 from audit.corpus.documents import SPLITS, Split
 from audit.corpus.folding import fold
 from audit.corpus.images import decode, read_header
-from audit.errors import ManifestError, UsageError, printable
-from audit.importers.files import NAMES, TEXTS
+from audit.errors import ManifestError, UsageError
+from audit.importers.faults import NAMES
+from audit.importers.files import TEXTS
 from audit.importers.named import NamedMembers, find_named
 from audit.importers.pages import Part
 from audit.progress import steps
@@ -130,7 +131,7 @@ def _divide_named(
     members, heldout = find_named(given.names, ids, "--members"), find_named(given.heldout, ids, "--heldout")
     both = sorted(members & heldout)
     if both:
-        raise ManifestError(TEXTS["in_both"].format(n=len(both), first=printable(both[0])))
+        raise ManifestError(TEXTS["in_both"].format(n=len(both)))
     untrained = [group for group in groups if members.isdisjoint(group)]
     drawable: tuple[Split, ...] = ("public",) if given.heldout else ("heldout", "public")
     others = {split: shares[split] for split in drawable if shares.get(split)}

@@ -1,29 +1,33 @@
 """Files of a source, which nobody has checked: listed, read as text, JSON or tables, always inside the source."""
 
 import csv
+import datetime
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
+from uuid import UUID
 
 from pydantic import TypeAdapter, ValidationError
 
 from audit.corpus.images import read_header
-from audit.corpus.problems import inside
-from audit.corpus.validation import form_problems, orientation_problem
+from audit.corpus.problems import inside, reason_refused
+from audit.corpus.validation import orientation_problem
 from audit.errors import ManifestError, UsageError
 from audit.files import refuse_boundless, table_beside
+from audit.importers.faults import name_of, problems_of_form, refusing, type_of
 from audit.importers.pages import replace_controls
+from audit.importers.reading import note_opened
 
 T = TypeVar("T")
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
-NAMES: Mapping[str, Mapping[str, Sequence[str]]] = table_beside(__file__, "names.toml")
-"""Names that sources use, by meaning, for columns, tables, documents and categories."""
 TEXTS: Mapping[str, str] = table_beside(__file__, "texts.toml")
 """What imports say; names in braces are filled in."""
 _MOST_DIGITS = 100
 """Of an integer: products of three still become floats, which end at 308."""
+JSON_TYPES = (list, tuple, dict, bool, int, float, type(None))
 FAULTS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
 """What code that takes a JSON value apart raises, where the value has another form."""
 
@@ -53,6 +57,18 @@ def files_in(folder: Path, suffixes: Sequence[str]) -> list[str]:
     return found
 
 
+def place_named(root: Path, relative: str) -> Path:
+    """Return the place of a path that a value of the source names, inside of `root`.
+
+    Raises:
+        ManifestError: it is no path inside; the message does not have it.
+    """
+    reason = reason_refused(root, relative)
+    if reason is not None:
+        raise ManifestError(f"a path that the source names is refused: {reason}")
+    return root / relative
+
+
 @contextmanager
 def open_source(path: Path) -> Iterator[BinaryIO]:
     """Open a file of a source for the bytes in it.
@@ -62,10 +78,11 @@ def open_source(path: Path) -> Iterator[BinaryIO]:
     """
     try:
         refuse_boundless(path)
+        note_opened(path)
         with path.open("rb") as stream:
             yield stream
     except OSError as error:
-        raise ManifestError(f"{path.name}: cannot be read: {error.strerror or 'not a file'}") from None
+        raise ManifestError(f"{name_of(path)}: cannot be read: {error.strerror or 'not a file'}") from None
 
 
 def read_source(path: Path) -> bytes:
@@ -120,11 +137,11 @@ def read_json(path: Path, kind: TypeAdapter[T]) -> T:
     Raises:
         ManifestError: no JSON, or of another form; each problem with its path in the JSON, no value.
     """
-    content = parse_json(read_text(path), f"{path.name} is not JSON")
+    content = parse_json(read_text(path), f"{name_of(path)} is not JSON")
     try:
         return kind.validate_python(content)
     except ValidationError as error:
-        raise ManifestError([f"{path.name} {problem}" for problem in form_problems(error)]) from None
+        raise ManifestError([f"{name_of(path)} {problem}" for problem in problems_of_form(error)]) from None
 
 
 def parse_json(content: str | bytes, problem: str) -> Any:
@@ -152,16 +169,34 @@ def form_of(form: str) -> Iterator[None]:
     Raises:
         ManifestError: it is not of this form.
     """
-    try:
+    with refusing(f"not {form}"):
         yield
-    except FAULTS as error:
-        what = f" (no {error})" if isinstance(error, KeyError) else ""
-        raise ManifestError(f"not {form}{what}") from None
 
 
 def as_text(value: Any) -> str:
-    """Return a JSON value as text: a text itself, a number as written, true and false in words."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """Return a value of a row as text: a text itself, a number as written, true and false in words, a date in ISO form.
+
+    Raises:
+        ManifestError: it is of a type that has no text.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, JSON_TYPES):
+        return json.dumps(value, ensure_ascii=False, default=_plain_text)
+    return _plain_text(value)
+
+
+def _plain_text(value: Any) -> str:
+    """Write a value of a table that JSON does not have: a date, a time, a span of time, a decimal, or bytes of text."""
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta | Decimal | UUID):
+        return str(value)
+    if isinstance(value, bytes):
+        with suppress(UnicodeDecodeError):
+            return value.decode("utf-8")
+        raise ManifestError("bytes that are no text in UTF-8")
+    raise ManifestError(f"{type_of(value)} where a text is expected")
 
 
 def page_size(image: Path) -> tuple[int, int]:

@@ -4,14 +4,14 @@ No script of a data set is run, nothing is downloaded or cached, and images are 
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
-from typing import Any
 
 from audit.errors import ManifestError, UsageError
 from audit.importers.arrow import SPLITS, STATE, Row, Table, parquet_split, saved_splits
 from audit.importers.chat import IMAGE_KEYS, Conversations
 from audit.importers.columns import Columns
+from audit.importers.faults import shown_path
 from audit.importers.files import TEXTS
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, clean, ids_of, part_named
@@ -46,19 +46,19 @@ class HuggingFace(Importer):
         for table in _tables(source):
             columns = Columns(table.columns, table.classes, source.options.labels, source.options.columns)
             if not (columns.talks or any(columns[meaning] for meaning in ("words", "text", "image"))):
-                raise columns.refusal(table.split or "the data set", TEXTS["no_columns"])
+                raise columns.refusal(table.place, TEXTS["no_columns"])
             source.tags = source.tags or columns.tags
             for number, (place, row) in enumerate(table.read({*columns.used, *BESIDE, source.options.provider or ""})):
                 with source.problems.catch(f"{place}:"):
                     if columns.talks:
-                        talks.add(row, columns, table.folder, part_named(table.split))
+                        talks.add(place, row, columns, table.folder, part_named(table.split))
                     else:
-                        _add(source, pages, table, columns, number, row)
+                        _add(source, pages, table, columns, number, (place, row))
         yield from _with_ids([*pages.values()])
         yield from talks.pages()
 
 
-def _add(source: Source, pages: _Pages, table: Table, columns: Columns, number: int, row: Mapping[str, Any]) -> None:
+def _add(source: Source, pages: _Pages, table: Table, columns: Columns, number: int, placed: Row) -> None:
     """Make a row a page, or add its question to the page of its image or text.
 
     Args:
@@ -67,11 +67,12 @@ def _add(source: Source, pages: _Pages, table: Table, columns: Columns, number: 
         table: of the row.
         columns: of the table.
         number: of the row.
-        row: its values by column.
+        placed: the row, with its place.
 
     Raises:
         ManifestError: a column holds something else than its name says.
     """
+    place, row = placed
     given, text = columns.value(row, "image"), columns.value(row, "text")
     if isinstance(given, list):
         if len(given) > 1:
@@ -91,7 +92,7 @@ def _add(source: Source, pages: _Pages, table: Table, columns: Columns, number: 
     if key not in pages:
         name = columns.value(row, "name")
         called = clean(str(name)) if isinstance(name, str | int) else ""
-        page = Page(called or path or f"{number:06d}", part=part_named(table.split))
+        page = Page(called or path or f"{number:06d}", part=part_named(table.split), place=place)
         page.image = None if path is None else source.at(path)
         if isinstance(given, bytes):
             page.image = source.save_image(given)
@@ -138,13 +139,13 @@ def _tables(source: Source) -> Iterator[Table]:
                 if wrong is not None:
                     raise ManifestError(f"{wrong} is not an object")
                 folder = PurePosixPath(path).parent.as_posix()
-                yield _table(_split_of(path), rows, folder.removeprefix("."))
+                yield _table(path, _split_of(path), rows, folder.removeprefix("."))
     elif source.ids:  # the folder of each image is its class, where there are several
         classes = {path: PurePosixPath(path).parent.name for path in source.ids}
         for split, paths in _by_split(classes).items():
             labels = ({"label": classes[path]} if len({*classes.values()}) > 1 else {} for path in paths)
             rows = [(path, {"file_name": path, **label}) for path, label in zip(paths, labels, strict=True)]
-            yield _table(split, rows)
+            yield _table("the images", split, rows)
     else:
         raise UsageError(f"{src} holds no Hugging Face data set", TEXTS["hf_layout"])
 
@@ -156,9 +157,9 @@ def _by_split(paths: Iterable[str]) -> dict[str, list[str]]:
     return splits
 
 
-def _table(split: str, rows: Sequence[Row], folder: str = "") -> Table:
+def _table(place: str, split: str, rows: Sequence[Row], folder: str = "") -> Table:
     columns = tuple(dict.fromkeys(name for _, row in rows for name in row))
-    return Table(split, columns, lambda _: rows, folder=folder)
+    return Table(split, columns, lambda _: rows, place=shown_path(place), folder=folder)
 
 
 def _split_of(path: str) -> str:

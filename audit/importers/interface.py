@@ -13,7 +13,7 @@ from audit.corpus.documents import SPLITS, Manifest, Membership, Split, TaskKind
 from audit.corpus.folding import fold
 from audit.corpus.manifest import check_destination, copy_image, draft_of
 from audit.corpus.validation import EMPTY_SHEET
-from audit.errors import ManifestError, UsageError, listed
+from audit.errors import UsageError, listed
 from audit.files import PrivateFolder, hub_revision, read_file
 from audit.importers import divide
 from audit.importers.arrow import SPLITS as DATASET_DICT
@@ -21,6 +21,7 @@ from audit.importers.assemble import TASKS, Assembly, ImportReport, choose_task
 from audit.importers.files import TEXTS
 from audit.importers.named import NamedMembers
 from audit.importers.pages import Page, part_named
+from audit.importers.reading import reading, spend
 from audit.importers.source import Options, Source
 from audit.progress import observer, steps
 from audit.stats.intervals import join_groups
@@ -117,7 +118,7 @@ class Importer(ABC):
             task = DEFAULT_TASK if DEFAULT_TASK in self.tasks else self.tasks[0]
         if not self.whole or dst.resolve() != src.resolve() or (dst / manifests.FILE_NAME).exists():
             check_destination(dst)
-        with PrivateFolder() as scratch:
+        with PrivateFolder() as scratch, reading():
             sources, kept = list[Source](), list[Any]()
             for number, place in enumerate((src,) if heldout_from is None else (src, heldout_from)):
                 (scratch / str(number)).mkdir()
@@ -132,15 +133,15 @@ class Importer(ABC):
             return self._publish(dst, sources, groups, shares, division, task)
 
     def _read(self, source: Source) -> list[Page]:
-        """Read all pages; values nested so deeply that Python gives up are the source's fault."""
+        """Read all pages within the budget of a source; whatever a file raises is a fault of the source."""
         observer().stage("reading the source")
         pages: list[Page] = []
-        try:
-            with source.problems.catch():
-                pages += self.pages(source)
-                source.read_words(pages)
-        except RecursionError:
-            raise ManifestError("a JSON value of the source is nested too deeply") from None
+        with source.problems.catch():
+            for page in self.pages(source):
+                spend("rows", 1)
+                pages.append(page)
+                page.place = page.place or f"page {len(pages)} of the source"
+            source.read_words(pages)
         divided = {page.part for page in pages} - {"public"} == {"train", "validation"}
         if not pages or (source.official and not divided):
             source.problems.raise_if_any()
@@ -221,7 +222,8 @@ def _check_parts(name: str, src: Path, heldout_from: Path) -> None:
     """
     for place in (src, heldout_from):
         try:
-            splits = [str(split) for split in json.loads(read_file(place / DATASET_DICT))["splits"]]
+            names = [str(split) for split in json.loads(read_file(place / DATASET_DICT))["splits"]]
+            splits = [name for name in names if (place / name).is_dir()]
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
             continue
         if len(splits) > 1:

@@ -17,6 +17,7 @@ Rule 1 is an exact location, 2 to 4 are normalised ones, 5 is a loose one, which
 
 import datetime
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -27,11 +28,18 @@ from rapidfuzz.distance import Levenshtein
 from audit.corpus.documents import Category
 from audit.corpus.folding import fold
 from audit.corpus.removal.matching import normalise_ocr
+from audit.importers.reading import spend
 
 Quality = Literal["exact", "normalised", "loose"]
 """How like the value the words of a located field are: itself, itself in another spelling, or nearly itself."""
 MIN_PARTIAL = 4  # folded characters a value needs for rules 2 and 4
 MIN_APPROXIMATE = 10  # letters and digits it needs for rule 5
+MAX_APPROXIMATE = 200
+"""Letters and digits of the longest value that rule 5 compares with each stretch of a page."""
+LONGEST_VALUE = 5_000
+"""Letters of a value that is located: as many as an answer may have."""
+MOST_OCCURRENCES = 10_000
+"""Places of a value on a page that are looked at."""
 MIN_SCORE = 0.75
 """How like a value the words must be by rule 5, from 0 to 1; see benchmarks/loose_locating.md."""
 MARGIN = 0.05
@@ -76,6 +84,7 @@ def locate(value: str, category: Category, words: Sequence[str], taken: Collecti
     Returns:
         Its location, or the reason why there is none: "not found", or "part of a longer value" by rule 4.
     """
+    spend("comparisons", len(words))
     for rule, spans in _apply_rules(value, category, words):
         for start, end in spans:
             if not any(index in taken for index in range(start, end)):
@@ -110,16 +119,31 @@ def _letters_and_digits(text: str) -> str:
 
 def _find_joined(target: str, words: Sequence[str], form: Callable[[str], str]) -> Iterator[tuple[int, int]]:
     """Yield the spans of words whose forms, joined, are `target`; first and last form are not empty."""
+    begins = dict[int, int]()
+    ends = dict[int, int]()
+    length = 0
     forms = [form(word) for word in words]
-    for start, first in enumerate(forms):
-        joined = ""
-        for end in range(start, len(forms) if first else start):
-            joined += forms[end]
-            if joined == target:
-                yield start, end + 1
-                break
-            if not target.startswith(joined):
-                break
+    for index, text in enumerate(forms):
+        if text:
+            begins[length] = index
+            length += len(text)
+            ends[length] = index + 1
+    for begin in _occurrences(target, "".join(forms)):
+        end = begin + len(target)
+        if begin in begins and end in ends:
+            yield begins[begin], ends[end]
+
+
+def _occurrences(target: str, page: str) -> Iterator[int]:
+    """Yield the places of a text in that of a page, the first `MOST_OCCURRENCES`; they may overlap."""
+    if not 0 < len(target) <= LONGEST_VALUE:
+        return
+    place = page.find(target)
+    for _ in range(MOST_OCCURRENCES):
+        if place < 0:
+            return
+        yield place
+        place = page.find(target, place + 1)
 
 
 def _find_equal(read: Callable[[str], object], value: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -154,10 +178,10 @@ def _find_inside(target: str, words: Sequence[str]) -> Iterator[tuple[int, int]]
     for word in words:
         starts.append(starts[-1] + len(fold(word)))
     page = "".join(map(fold, words))
-    for match in re.finditer(f"(?={re.escape(target)})", page):
-        begin, stop = match.start(), match.start() + len(target)
-        first = max(index for index in range(len(words)) if starts[index] <= begin)
-        last = min(index for index in range(len(words)) if starts[index + 1] >= stop)
+    for begin in _occurrences(target, page):
+        stop = begin + len(target)
+        first = bisect_right(starts, begin, hi=len(words)) - 1
+        last = bisect_left(starts, stop, lo=1) - 1
         before, after = page[starts[first] : begin], page[stop : starts[last + 1]]
         if len(before) + len(after) > len(target):
             continue
@@ -177,7 +201,7 @@ def _ends_there(edge: str, outward: str) -> bool:
 def _locate_loosely(value: str, words: Sequence[str], taken: Collection[int]) -> Location | None:
     """Locate a value by rule 5 of the module's text."""
     target = normalise_ocr(value)
-    if len(target) < MIN_APPROXIMATE:
+    if not MIN_APPROXIMATE <= len(target) <= MAX_APPROXIMATE:
         return None
     windows = sorted(_score_windows(target, words, taken))
     if not windows or windows[0][0] > 1 - MIN_SCORE:
@@ -203,6 +227,7 @@ def _score_windows(target: str, words: Sequence[str], taken: Collection[int]) ->
             if end in taken or least * len(joined) > len(target):
                 break
             if forms[end] and len(joined) >= least * len(target):
+                spend("comparisons", 1)
                 likeness = Levenshtein.normalized_similarity(target, joined, score_cutoff=least)
                 if likeness >= least:
                     yield 1 - likeness, end + 1 - start, start, end + 1

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from audit.errors import ManifestError, UsageError, printable
+from audit.errors import ManifestError, UsageError
 from audit.files import read_file
-from audit.importers.files import NAMES, TEXTS
+from audit.importers.faults import NAMES
+from audit.importers.files import TEXTS
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,10 @@ class NamedMembers:
             ManifestError: there is one.
         """
         files = Counter(form for path in map(PurePath, paths) for form in {path.name, path.stem})
-        for name in (*self.names, *self.heldout):
-            if (several := files[str(PurePath(name))]) > 1:
-                raise ManifestError(f"{printable(name)} names {several} pages", "give its path")
+        for number, name in enumerate((*self.names, *self.heldout), start=1):
+            several = files[str(PurePath(name))]
+            if several > 1:
+                raise ManifestError(f"name {number} of the file is that of {several} pages", "give its path")
 
 
 def find_named(names: Sequence[str], ids: Collection[str], option: str) -> frozenset[str]:
@@ -54,7 +56,7 @@ def find_named(names: Sequence[str], ids: Collection[str], option: str) -> froze
     found = {name: next((form for form in _possible_ids(name) if form in known), "") for name in names}
     unknown = [name for name, identifier in found.items() if not identifier]
     if unknown:
-        first = printable(unknown[0])
+        first = names.index(unknown[0]) + 1
         raise ManifestError(TEXTS["unknown"].format(option=option, n=len(unknown), all=len(found), first=first))
     return frozenset(found.values())
 

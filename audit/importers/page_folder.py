@@ -7,11 +7,11 @@ from typing import Any, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from audit.corpus.documents import Document, TaskKind
-from audit.corpus.validation import form_problems
 from audit.errors import ManifestError, UsageError
+from audit.importers.faults import problems_of_form, shown_path
 from audit.importers.files import IMAGES, files_in, parse_json, read_text
 from audit.importers.interface import Importer
-from audit.importers.pages import Field, Page, Part, ids_of, part_named, text_words
+from audit.importers.pages import Field, Page, Part, WordList, ids_of, part_named, text_words
 from audit.importers.source import FOLDER, Source
 from audit.progress import steps
 
@@ -52,8 +52,10 @@ class PageFolder(Importer):
                 part, group = places[path]
                 named = {meaning: group} if group and meaning != "none" else {}
                 document = _read(source, path, jsons, {"id": name, **named})
-                page = Page(name, None if path.lower().endswith(TEXT) else source.root / path, path=path)
-                page.part, page.document, page.words = part or rest, document, document.words
+                page = Page(name, None if path.lower().endswith(TEXT) else source.root / path, path=path, place=path)
+                page.part = part or rest
+                page.document = document
+                page.words = WordList(document.words)
                 page.fields = [Field(entity.label, entity.words) for entity in document.entities]
                 page.questions, page.provider = [*document.questions], document.provider
                 page.label, page.output = document.label, document.output
@@ -94,4 +96,4 @@ def _read(source: Source, path: str, jsons: Collection[str], given: Mapping[str,
     try:
         return _document_type.validate_python(values)
     except ValidationError as error:
-        raise ManifestError([f"{beside or path}: {problem}" for problem in form_problems(error)]) from None
+        raise ManifestError([f"{shown_path(beside or path)}: {text}" for text in problems_of_form(error)]) from None

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 from audit.corpus.documents import Box, Category, Document, Question, Word
 from audit.errors import ManifestError
+from audit.importers.reading import Counted
 
 Part = Literal["train", "validation", "public"]
 """A part of the source's own division: trained on, not, or known to the attacker."""
@@ -57,9 +58,39 @@ class Field:
     lost: str = ""
 
 
+class WordList(Counted[Word]):
+    """The words of a page."""
+
+    @staticmethod
+    def weigh(item: Word) -> tuple[int, int]:
+        """See `Counted`."""
+        return len(item.text), 1
+
+
+class FieldList(Counted[Field]):
+    """The fields of a page; each word that a field names counts as an item."""
+
+    @staticmethod
+    def weigh(item: Field) -> tuple[int, int]:
+        """See `Counted`."""
+        return len(item.label) + len(item.value or ""), 1 + len(item.words)
+
+
+class QuestionList(Counted[Question]):
+    """The questions of a page."""
+
+    @staticmethod
+    def weigh(item: Question) -> tuple[int, int]:
+        """See `Counted`."""
+        return len(item.question) + sum(map(len, item.answers)), 1 + len(item.answers)
+
+
+_COUNTED: Mapping[str, type[Counted[Any]]] = {"words": WordList, "fields": FieldList, "questions": QuestionList}
+
+
 @dataclass
 class Page:
-    """One page of a source.
+    """One page of a source; its words, fields and questions are copied into lists that count.
 
     Attributes:
         name: the document's id.
@@ -81,17 +112,18 @@ class Page:
         unanswered: questions without an answer, which were left out.
         unusable: why no document is made of it, for the report.
         path: of its file within the source, where it has one of its own.
+        place: where it is in the source, for messages: a file with a line or number, and no value; else its number.
         document: as somebody described it; its words are those of the page.
     """
 
     name: str
     image: Path | None = None
-    words: Sequence[Word] = ()
+    words: list[Word] = field(default_factory=WordList)
     unit: Unit | None = None
     shape: tuple[float, float] | None = None
-    fields: list[Field] = field(default_factory=list)
+    fields: list[Field] = field(default_factory=FieldList)
     links: tuple[tuple[str, str], ...] = ()
-    questions: list[Question] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=QuestionList)
     label: str | None = None
     output: str | None = None
     provider: str | None = None
@@ -103,7 +135,15 @@ class Page:
     unanswered: int = 0
     unusable: str = ""
     path: str = ""
+    place: str = ""
     document: Document | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; a list of words, fields or questions is counted."""
+        counted = _COUNTED.get(name)
+        if counted is not None and not isinstance(value, counted):
+            value = counted(value)
+        object.__setattr__(self, name, value)
 
     @property
     def boxes(self) -> Iterator[Box]:
@@ -121,25 +161,34 @@ class Page:
         text = clean(question)
         accepted = tuple(dict.fromkeys(filter(None, map(clean, answers))))
         if not text:
-            raise ManifestError(f"question {name}: the question is empty")
+            raise ManifestError(f"question {len(self.questions) + 1}: the question is empty")
         if accepted:
             self.questions.append(Question(name, text, accepted))
         else:
             self.unanswered += 1
 
-    def mark(self, text: str, spans: Sequence[Span]) -> list[tuple[int, ...]]:
-        """Take the words of a text, divided where a span begins or ends, and give the words of each span.
+    def mark(self, text: str, spans: Sequence[Span]) -> Iterator[tuple[int, ...]]:
+        """Take the words of a text, divided where a span begins or ends, and give the words of each span in turn.
+
+        Spans may overlap, so that all of their words together can be far more than those of the text.
 
         Raises:
             ManifestError: a span is outside the text, or empty.
         """
         for number, (start, end) in enumerate(spans):
             if not 0 <= start < end <= len(text):
-                raise ManifestError(f"span {number}: {start} to {end} are no characters of a text of {len(text)}")
+                raise ManifestError(f"span {number}: it is not within a text of {len(text)} characters")
         places = list(split_words(text, spans))
         self.words = [Word(replace_controls(text[start:end])) for start, end in places]
         # No word goes on across the end of a span: those that begin in it are all of it.
-        return [tuple(range(*(bisect_left(places, (edge, 0)) for edge in span))) for span in spans]
+        return (_words_within(places, span) for span in spans)
+
+
+def _words_within(places: Sequence[Span], span: Span) -> tuple[int, ...]:
+    """Return the numbers of the words that begin in a span."""
+    first = bisect_left(places, (span[0], 0))
+    end = bisect_left(places, (span[1], 0))
+    return tuple(range(first, end))
 
 
 def replace_controls(text: str) -> str:

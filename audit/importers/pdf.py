@@ -8,7 +8,8 @@ from typing import Any
 from audit.corpus.documents import Box, Word
 from audit.errors import ManifestError, UsageError
 from audit.importers.interface import Importer
-from audit.importers.pages import Page, bounds, ids_of, part_of
+from audit.importers.pages import Page, WordList, bounds, ids_of, part_of
+from audit.importers.reading import note_opened, spend
 from audit.importers.source import Source
 
 NAMED_PDF = ".pdf"
@@ -55,6 +56,7 @@ def pages_of_pdf(path: Path, name: str, folder: Path) -> list[Page]:
     """
     library = _library()
     folder.mkdir()
+    note_opened(path)
     try:
         document = library.PdfDocument(path)
     except library.PdfiumError as error:
@@ -67,9 +69,9 @@ def pages_of_pdf(path: Path, name: str, folder: Path) -> list[Page]:
             page = document[number]
             image = folder / f"{number + 1}.png"
             size = _render(page, image)
-            words = [*_read_words(library, page, size)]
+            words = WordList(_read_words(library, page, size))
             own = f"{name}-{number + 1}" if count > 1 else name
-            pages.append(Page(own, image, words, unit="pixels", source=path.name))
+            pages.append(Page(own, image, words, unit="pixels", source=path.name, place=own))
     except library.PdfiumError as error:
         raise ManifestError(f"page {len(pages) + 1}: {error}") from None
     finally:
@@ -82,8 +84,10 @@ def _check_size(document: Any, count: int) -> None:
     if count > MAX_PAGES:
         raise ManifestError(f"{count:,} pages, and {MAX_PAGES:,} are the most: divide it into several files")
     sizes = (document.get_page_size(number) for number in range(count))
-    if sum(width * height for width, height in sizes) * (DPI / 72) ** 2 > _MOST_PIXELS:
+    pixels = sum(width * height for width, height in sizes) * (DPI / 72) ** 2
+    if pixels > _MOST_PIXELS:
         raise ManifestError("its pages are too large to render: divide it into several files")
+    spend("pixels", round(pixels))
 
 
 def _render(page: Any, image: Path) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from audit.corpus.documents import Word
-from audit.importers.files import NAMES
+from audit.importers.faults import NAMES
 
 QUESTION, TEXT = "{question}", "{text}"
 """What stands for the question and the text of a document in a prompt."""

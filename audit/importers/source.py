@@ -11,10 +11,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from audit.corpus.documents import Assignment, Drawer, Redaction, TaskKind, TrainingRecipe, Word
 from audit.corpus.images import decode, kind_of
-from audit.corpus.problems import Problems, inside
-from audit.errors import ManifestError, UsageError, printable
+from audit.corpus.problems import inside
+from audit.errors import ManifestError, UsageError
+from audit.importers.faults import name_of, refusing, shown_path
 from audit.importers.files import IMAGES, TEXTS, files_in, page_size, parse_json, read_text, table_rows
 from audit.importers.pages import Page, Unit, ids_of, part_of, shares_of
+from audit.importers.reading import SourceProblems, spend
 from audit.importers.words import PageReader, fill
 from audit.progress import steps
 
@@ -93,7 +95,7 @@ class Source:
         self.path, self.scratch, self.task, self.official, self.seed = path, scratch, task, official, seed
         self.options, self.kept = options, [] if kept is None else kept
         self.root = path.parent if path.is_file() else path
-        self.problems = Problems()
+        self.problems = SourceProblems()
         self.notes: Counter[str] = Counter()
         self.advice: list[str] = []
         self.tags: tuple[str, ...] = ()
@@ -158,19 +160,20 @@ class Source:
             ManifestError: no JSON, no list, or no table.
         """
         path = self.at(relative)
+        name = name_of(path)
         if path.suffix.lower() == ".csv":
             yield from table_rows(path, relative)
         elif path.suffix.lower() == ".jsonl":
             for number, line in enumerate(read_text(path).split("\n"), start=1):
                 if line.strip():
-                    yield f"{path.name}:{number}", parse_json(line, f"{path.name}:{number} is not JSON")
+                    yield f"{name}:{number}", parse_json(line, f"{name}:{number} is not JSON")
         else:
-            table = parse_json(read_text(path), f"{path.name} is not JSON")
+            table = parse_json(read_text(path), f"{name} is not JSON")
             if isinstance(table, dict):
                 table = next((table[key] for key in ("data", "annotations", "rows") if table.get(key)), None)
             if not isinstance(table, list):
-                raise ManifestError(f"{path.name} is not a list of records")
-            yield from ((f"{path.name}[{number}]", value) for number, value in enumerate(table))
+                raise ManifestError(f"{name} is not a list of records")
+            yield from ((f"{name}[{number}]", value) for number, value in enumerate(table))
 
     @cached_property
     def ids(self) -> Mapping[str, str]:
@@ -195,18 +198,20 @@ class Source:
             beside: the folder of the file that holds the record, within the source.
 
         Raises:
-            ManifestError: the path leaves the source through "..", there is no such image, or there are several.
+            ManifestError: it is no path or address, the path leaves the source through "..", there is no such image,
+                or there are several.
         """
-        path = PurePosixPath(_path_of(named))
+        with refusing("the name of its image is neither a path nor an address"):
+            path = PurePosixPath(_path_of(named))
         joined = posixpath.normpath(PurePosixPath(beside) / path)
         if joined.startswith(".."):
-            raise ManifestError(f"{printable(named)}: the path leaves the source through '..'")
+            raise ManifestError("the path of its image leaves the source through '..'")
         for candidate in (joined, path.as_posix()):
             if candidate in self.ids:
                 return candidate
         # Label Studio puts eight characters and a hyphen before the name of an uploaded file.
         found = self._images.get(path.name) or self._images.get(path.name.partition("-")[2], [])
-        return choose_one([one for one in found if one.endswith(path.as_posix())] or found, path.as_posix())
+        return choose_one([one for one in found if one.endswith(path.as_posix())] or found, "its image")
 
     def find_words(self, image: str) -> str | None:
         """Find the word file of an image: of its name with another or a second ending, in its folder first.
@@ -218,7 +223,7 @@ class Source:
         found = self._words.get(path.name) or self._words.get(path.stem, [])
         found = [one for one in found if PurePosixPath(one).parent == path.parent] or found
         found = [one for one in found if PurePosixPath(one).stem in (path.stem, path.name)] or found
-        return choose_one(found, image) if found else None
+        return choose_one(found, shown_path(image)) if found else None
 
     def page(self, image: str, record: Mapping[str, Any] | None = None) -> Page:
         """Return the page of an image, with the words of its word file; the same each time it is asked for.
@@ -231,14 +236,17 @@ class Source:
             ManifestError: its word file cannot be read, or several may be it.
         """
         if image not in self._pages:
-            page = Page(self.ids[image], self.root / image, part=part_of(image), provider=self.provider(record, image))
+            page = Page(self.ids[image], self.root / image, part=part_of(image), place=image)
+            page.provider = self.provider(record, image)
             self._pages[image] = page
             words = self.find_words(image)
             if words is not None:
                 try:
-                    fill(page, self.root / words)
+                    with refusing("cannot be read"):
+                        fill(page, self.root / words)
                 except ManifestError as error:
-                    raise ManifestError([f"{words}: {problem}" for problem in error.problems]) from None
+                    place = shown_path(words)
+                    raise ManifestError([f"{place}: {problem}" for problem in error.problems]) from None
         return self._pages[image]
 
     def read_words(self, pages: Sequence[Page]) -> None:
@@ -281,6 +289,7 @@ class Source:
         Raises:
             ManifestError: it is neither PNG, JPEG, TIFF nor WEBP.
         """
+        spend("bytes", len(content))
         self._n_saved += 1
         path = self.scratch / f"{self._n_saved:08d}.{kind_of(content)}"
         path.write_bytes(content)
@@ -296,17 +305,21 @@ def group_by_name(paths: Iterable[str], names: Callable[[PurePosixPath], set[str
     return found
 
 
-def choose_one(found: Sequence[str], name: str) -> str:
+def choose_one(paths: Sequence[str], what: str) -> str:
     """Return the only path of a list.
+
+    Args:
+        paths: of files of the source.
+        what: is looked for, in the message; no value of the source.
 
     Raises:
         ManifestError: there is none, or there are several.
     """
-    if len(found) != 1:
-        several = f"several files may be it: {', '.join(found[:3])}"
-        reason = several if found else "the file is missing; no folder of SRC holds it"
-        raise ManifestError(f"{printable(name)}: {reason}")
-    return found[0]
+    if not paths:
+        raise ManifestError(f"{what}: the file is missing; no folder of SRC holds it")
+    if len(paths) > 1:
+        raise ManifestError(f"{what}: several files may be it: {', '.join(map(shown_path, paths[:3]))}")
+    return paths[0]
 
 
 def _path_of(named: str) -> str:

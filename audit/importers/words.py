@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from audit.files import table_beside
 from audit.importers.columns import read_box
 from audit.importers.files import FAULTS, TEXTS, form_of, parse_json, read_text, table_rows
 from audit.importers.pages import Field, Page, bounds, clean, clip, line_words, shares_of
+from audit.importers.reading import joined
 
 FORMS: list[Mapping[str, Any]] = table_beside(__file__, "services.toml")["forms"]
 """Forms of the JSON that programs write."""
@@ -77,17 +79,18 @@ def read_tesseract(path: Path) -> list[Page]:
         ManifestError: a column is missing, a number is none, or words come before their page.
     """
     pages: list[Page] = []
-    shape, words = (0.0, 0.0), list[Word]()
+    shape = (0.0, 0.0)
     for place, row in table_rows(path, "line", "\t"):
         with form_of("Tesseract's table"):
             left, top, width, height = (float(row[name]) for name in ("left", "top", "width", "height"))
             if row["level"] == "1":
-                shape, words = (width, height), []
-                pages.append(Page("", words=words, shape=shape))
+                shape = (width, height)
+                pages.append(Page("", shape=shape))
             elif row["level"] == "5" and not pages:
                 raise ManifestError(f"{place}: a word before the first page")
             elif row["level"] == "5":
-                words.append(Word(row["text"], shares_of((left, top, left + width, top + height), shape)))
+                box = shares_of((left, top, left + width, top + height), shape)
+                pages[-1].words.append(Word(row["text"], box))
     return pages
 
 
@@ -98,7 +101,6 @@ def read_hocr(text: str) -> list[Page]:
         ManifestError: it has no page, or a page or word without a box.
     """
     pages: list[Page] = []
-    words: list[Word] = []
     left, top, right, bottom = 0.0, 0.0, 0.0, 0.0
     box: tuple[float, ...] | None = None
     texts: list[str] = []
@@ -115,15 +117,14 @@ def read_hocr(text: str) -> list[Page]:
             if depth == 0:
                 value = " ".join(_unescape("".join(texts)).split())
                 place = (box[0] - left, box[1] - top, box[2] - left, box[3] - top)
-                words.append(Word(value, shares_of(place, (right - left, bottom - top))))
+                pages[-1].words.append(Word(value, shares_of(place, (right - left, bottom - top))))
                 box = None
             continue
         found = {name.lower(): max(values) for name, *values in _ATTRIBUTE.findall(attributes)}
         classes = {*found.get("class", "").split()} if not closing else set()
         if "ocr_page" in classes:
             left, top, right, bottom = _hocr_box(found, text, token.start())
-            words = []
-            pages.append(Page("", words=words, shape=(right - left, bottom - top)))
+            pages.append(Page("", shape=(right - left, bottom - top)))
         elif classes & {"ocrx_word", "ocr_word"}:
             if not pages:
                 raise ManifestError("a word before the first page")
@@ -174,9 +175,11 @@ def read_xml(text: str) -> list[Page]:
     for page in root.iterfind(".//{*}Page"):
         is_page = page.get("imageWidth") is not None
         width, height = _numbers(page, *(("imageWidth", "imageHeight") if is_page else ("WIDTH", "HEIGHT")))
-        found = _page_words(page) if is_page else _alto_words(page)
-        words = [word for one, box in found for word in line_words(clean(one), shares_of(box, (width, height)))]
-        pages.append(Page("", words=words, shape=(width, height)))
+        lines = _page_words(page) if is_page else _alto_words(page)
+        made = Page("", shape=(width, height))
+        for text, box in lines:
+            made.words += line_words(clean(text), shares_of(box, (width, height)))
+        pages.append(made)
     if not pages:
         raise ManifestError("no element Page: neither ALTO nor PAGE")
     return pages
@@ -191,7 +194,7 @@ def _alto_words(page: ElementTree.Element) -> Iterator[tuple[str, Box]]:
 def _page_words(page: ElementTree.Element) -> Iterator[tuple[str, Box]]:
     for line in page.iterfind(".//{*}TextLine"):
         for one in line.findall("{*}Word") or [line]:
-            with form_of(f"a place of PAGE: Coords of {one.get('id', '')}"):
+            with form_of("a place of PAGE: Coords"):
                 points = one.find("{*}Coords").get("points").split()  # type: ignore[union-attr]
                 box = bounds([[*map(float, point.split(","))] for point in points])
             yield one.findtext("{*}TextEquiv/{*}Unicode", ""), box
@@ -202,7 +205,7 @@ def _numbers(element: ElementTree.Element, *keys: str) -> list[float]:
         return [float(element.get(key, "")) for key in keys]
     except ValueError:
         name = str(element.tag).rpartition("}")[2]
-        raise ManifestError(f"{name} {element.get('ID', '')}: one of {', '.join(keys)} is no number") from None
+        raise ManifestError(f"{name}: one of {', '.join(keys)} is no number") from None
 
 
 def read_service(value: Any) -> list[Page]:
@@ -253,41 +256,52 @@ def _read_page(page: Any, form: Mapping[str, Any], whole: Any) -> Page:
     empty = not page or ((form.get("blank") or predicted) and form["words"][0].split(".")[0] not in page)
     columns = [] if empty else [_along(page, path) for path in form["words"]]
     made = Page("", shape=shape, unit="shares" if shape else "pixels")
-    words = list[Word]()
+    words = made.words
     for item in zip(*columns, strict=True):
         text, box = (_along(item if len(item) > 1 else item[0], form[key])[0] for key in ("text", "box"))
         if isinstance(text, list):  # places in the text of the whole document
             content = whole.get("document", whole)["text"]
-            text = "".join(content[int(one.get("startIndex", 0)) : int(one["endIndex"])] for one in text)
+            text = joined(content[int(part.get("startIndex", 0)) : int(part["endIndex"])] for part in text)
         corners = read_box(box, form["box"])
         words += line_words(clean(text), shares_of(corners, shape) if shape and "shares" not in form else corners)
     for label, found in predicted.items():
         for one in found:
-            own = [*line_words(clean(one["value"]), read_box(one["geometry"], "geometry"))]
-            made.fields.append(Field(label, tuple(range(len(words), len(words) + len(own))), value=one["value"]))
-            words += own
-    made.words = words
+            first = len(words)
+            words += line_words(clean(one["value"]), read_box(one["geometry"], "geometry"))
+            made.fields.append(Field(label, tuple(range(first, len(words))), value=one["value"]))
     return made
 
 
 def _docling(value: Mapping[str, Any]) -> Iterator[Page]:
     """Yield the pages of a document of Docling's; words of a text of several lines all get its box."""
-    items = [(one["text"], place["page_no"], place["bbox"]) for one in value["texts"] for place in one["prov"][:1]]
+    items = defaultdict[int, list[tuple[str, Mapping[str, Any]]]](list)
+    for item in value["texts"]:
+        for place in item["prov"][:1]:
+            items[place["page_no"]].append((item["text"], place["bbox"]))
     for table in value.get("tables", ()):
-        cells = [cell for cell in table["data"]["table_cells"] if cell.get("bbox")]
-        items += [(cell["text"], table["prov"][0]["page_no"], cell["bbox"]) for cell in cells]
+        for cell in table["data"]["table_cells"]:
+            if cell.get("bbox"):
+                items[table["prov"][0]["page_no"]].append((cell["text"], cell["bbox"]))
     for page in value["pages"].values():
-        width, height = (float(page["size"][key]) for key in ("width", "height"))
-        words = list[Word]()
-        for text, number, box in items:
-            if number == page["page_no"]:
-                below = height if box.get("coord_origin") == "BOTTOMLEFT" else 0.0
-                corners = bounds([(box["l"], abs(below - box["t"])), (box["r"], abs(below - box["b"]))])
-                place = shares_of(corners, (width, height))
-                wide, high = corners[2] - corners[0], corners[3] - corners[1]
-                one_line = wide > high * len(text) / 4
-                words += line_words(clean(text), place) if one_line else (Word(word, place) for word in text.split())
-        yield Page("", words=words, shape=(width, height))
+        width = float(page["size"]["width"])
+        height = float(page["size"]["height"])
+        made = Page("", shape=(width, height))
+        for text, box in items[page["page_no"]]:
+            below = height if box.get("coord_origin") == "BOTTOMLEFT" else 0.0
+            corners = bounds([(box["l"], abs(below - box["t"])), (box["r"], abs(below - box["b"]))])
+            made.words += _docling_words(text, corners, (width, height))
+        yield made
+
+
+def _docling_words(text: str, corners: Box, size: tuple[float, float]) -> Iterator[Word]:
+    """Yield the words of a text: a line's box is divided, that of several lines is the box of each word."""
+    place = shares_of(corners, size)
+    width = corners[2] - corners[0]
+    height = corners[3] - corners[1]
+    if width > height * len(text) / 4:
+        yield from line_words(clean(text), place)
+    else:
+        yield from (Word(word, place) for word in text.split())
 
 
 def _textract_box(block: Mapping[str, Any]) -> Box:
@@ -298,30 +312,81 @@ def _textract_box(block: Mapping[str, Any]) -> Box:
 
 def _textract(responses: list[Any]) -> Iterator[Page]:
     """Yield the pages of responses: a key-value set is two fields, "key" and "value"; a query a question."""
-    blocks: dict[str, dict[str, Any]] = {block["Id"]: block for one in responses for block in one["Blocks"]}
+    blocks: dict[str, dict[str, Any]] = {}
+    pages = defaultdict[int, dict[str, dict[str, Any]]](dict)
+    for response in responses:
+        for block in response["Blocks"]:
+            blocks[block["Id"]] = block
+    for name, block in blocks.items():
+        pages[block.get("Page", 1)][name] = block
+    for number in sorted(pages):
+        yield _TextractPage(blocks, pages[number]).read()
 
-    def related(block: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
-        relations = block.get("Relationships") or ()
-        return [blocks[id_] for one in relations if one["Type"] == kind for id_ in one["Ids"]]
 
-    def text_of(inner: Iterable[Mapping[str, Any]]) -> str:
-        return " ".join(clean(block.get("Text") or "") for block in inner)
+class _TextractPage:
+    """A page of Textract's, whose relations are followed once each.
 
-    for number in sorted({block.get("Page", 1) for block in blocks.values()}):
-        on_page = [block for block in blocks.values() if block.get("Page", 1) == number]
-        words = [block for block in on_page if block["BlockType"] == "WORD"]
-        place = {block["Id"]: index for index, block in enumerate(words)}
-        page = Page("", words=[Word(block.get("Text") or "", _textract_box(block)) for block in words])
-        for block in on_page:
+    Args:
+        blocks: of the responses, by id.
+        on_page: those of the page.
+    """
+
+    def __init__(self, blocks: Mapping[str, Mapping[str, Any]], on_page: Mapping[str, Mapping[str, Any]]) -> None:
+        self._blocks = blocks
+        self._on_page = on_page
+        words = [name for name, block in on_page.items() if block["BlockType"] == "WORD"]
+        self._numbers = {name: number for number, name in enumerate(words)}
+        self._fields: dict[str, tuple[tuple[int, ...], str]] = {}
+
+    def read(self) -> Page:
+        """Return the page with its words, fields and questions."""
+        page = Page("")
+        for name in self._numbers:
+            block = self._on_page[name]
+            page.words.append(Word(block.get("Text") or "", _textract_box(block)))
+        for name, block in self._on_page.items():
             if block["BlockType"] == "KEY_VALUE_SET" and "KEY" in (block.get("EntityTypes") or ()):
-                for label, one in (("key", block), *(("value", value) for value in related(block, "VALUE"))):
-                    if inner := [child for child in related(one, "CHILD") if child["Id"] in place]:
-                        indices = tuple(place[child["Id"]] for child in inner)
-                        page.fields.append(Field(label, indices, value=text_of(inner)))
-            elif block["BlockType"] == "QUERY" and (answers := related(block, "ANSWER")):
-                query = block["Query"]
-                page.ask(query["Text"], [text_of([answer]) for answer in answers], query.get("Alias"))
-        yield page
+                self._add_pair(page, name)
+            elif block["BlockType"] == "QUERY":
+                self._add_question(page, name)
+        return page
+
+    def _related(self, name: str, kind: str) -> Iterator[str]:
+        """Yield the ids of the blocks that a block names, each once."""
+        names = dict[str, None]()
+        for relation in self._blocks[name].get("Relationships") or ():
+            if relation["Type"] == kind:
+                names.update(dict.fromkeys(relation["Ids"]))
+        if not names.keys() <= self._blocks.keys():
+            raise ManifestError("a relation names a block that is not there")
+        yield from names
+
+    def _field(self, name: str) -> tuple[tuple[int, ...], str]:
+        """Return the numbers of the words of a block, and their text."""
+        if name not in self._fields:
+            words = [word for word in self._related(name, "CHILD") if word in self._numbers]
+            numbers = tuple(self._numbers[word] for word in words)
+            self._fields[name] = (numbers, self._text_of(words))
+        return self._fields[name]
+
+    def _text_of(self, names: Iterable[str]) -> str:
+        return " ".join(clean(self._blocks[name].get("Text") or "") for name in names)
+
+    def _add_pair(self, page: Page, key: str) -> None:
+        """Add a key and its values as fields."""
+        parts = [("key", key)]
+        parts += (("value", value) for value in self._related(key, "VALUE"))
+        for label, name in parts:
+            numbers, text = self._field(name)
+            if numbers:
+                page.fields.append(Field(label, numbers, value=text))
+
+    def _add_question(self, page: Page, name: str) -> None:
+        """Add a query that has a result as a question."""
+        answers = [self._text_of([answer]) for answer in self._related(name, "ANSWER")]
+        if answers:
+            query = self._blocks[name]["Query"]
+            page.ask(query["Text"], answers, query.get("Alias"))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 
@@ -139,6 +140,7 @@ def format_of(source: Path, named: str | None) -> Importer:
 
 def guess_format(path: Path) -> str | None:
     """Return the name of the import format that a folder or file looks like; None where it looks like none."""
+    _read_beginning.cache_clear()
     return next((name for name, one in FORMATS.items() if any(_has(path, *mark) for mark in one.marks)), None)
 
 
@@ -164,6 +166,7 @@ def _files_inside(folder: Path, pattern: str) -> Iterator[Path]:
             yield file
 
 
+@lru_cache(maxsize=MAX_FILES)
 def _read_beginning(path: Path) -> str:
     try:
         with path.open(encoding="utf-8", errors="replace") as stream:

@@ -121,7 +121,9 @@ def test_offsets_that_fit_another_text_are_refused(tmp_path: Path) -> None:
     fitting = imported(tmp_path, plain, spans)[1]
     assert [fitting.text_of(entity) for entity in fitting.entities] == ["Ann", "Bank", "Paris", "Rome"]
     shifted = lay_out(tmp_path / "shifted", {"001": plain.replace("\n", "\r\n")}, {"001": spans})
-    with pytest.raises(ManifestError, match="001 4 of 4 mentions begin or end inside a word: offsets must count"):
+    with pytest.raises(
+        ManifestError, match="document 1 by name 4 of 4 mentions begin or end inside a word: offsets must count"
+    ):
         tab.convert(shifted, tmp_path / "no", ALL_MEMBERS, seed=1)
     accented, spans = marked("ééé [PERSON:Ann] [ORG:Bank] and [LOC:Paris]\n[LOC:Rome]")
     in_bytes = [[len(accented[:offset].encode()) for offset in span[:2]] + span[2:] for span in spans[:3]]

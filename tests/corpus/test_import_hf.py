@@ -170,10 +170,12 @@ def test_a_saved_data_set_that_names_files_outside_it_is_refused(saved, tmp_path
     (tmp_path / "src" / next(iter(state["_data_files"]))["filename"]).rename(tmp_path / "private.arrow")
     state["_data_files"] = [{"filename": "../private.arrow"}]
     (tmp_path / "src" / "state.json").write_text(json.dumps(state))
-    with pytest.raises(ManifestError, match=r"state\.json: \.\./private\.arrow: the path leaves"):
+    with pytest.raises(ManifestError, match=r"state\.json: a path that the source names is refused: the path leaves"):
         hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1)
     (tmp_path / "src" / "dataset_dict.json").write_text('{"splits": ["../../x"]}')
-    with pytest.raises(ManifestError, match=r"dataset_dict\.json: \.\./\.\./x: the path leaves"):
+    with pytest.raises(
+        ManifestError, match=r"dataset_dict\.json: a path that the source names is refused: the path leaves"
+    ):
         hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1)
 
 

@@ -191,6 +191,6 @@ def test_problems_of_one_kind_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(ManifestError) as caught:
         convert("tab", src, tmp_path / "out")
     assert caught.value.problems == (
-        "texts.json: 0 is missing, but has mentions (81 times, also 1 and 10)",
-        "mentions.json: 001 is missing (4 times, also 002 and 003)",
+        "texts.json: a document of mentions.json is missing (81 times)",
+        "mentions.json: a document of texts.json is missing (4 times)",
     )

@@ -37,8 +37,8 @@ def _add(source: Source, path: str, table: Mapping[str, Any]) -> None:
     categories = {category["id"]: clean(category["name"]) for category in table["categories"]}
     images = {image["id"]: image for image in table["images"]}
     pages: dict[Any, Page] = {}
-    for name, image in images.items():
-        with source.problems.catch(f"{path}: image {name}:"):
+    for number, (name, image) in enumerate(images.items()):
+        with source.problems.catch(f"{path}: images.{number}:"), form_of("COCO's"):
             page = source.page(source.find_image(image["file_name"], PurePosixPath(path).parent.as_posix()))
             page.part = page.part or part_of(path)
             page.unit, page.shape = "shares", page.shape or (float(image["width"]), float(image["height"]))

@@ -8,9 +8,11 @@ from typing import Any
 from audit.corpus.documents import Word
 from audit.errors import ManifestError, UsageError
 from audit.importers.columns import OUTSIDE, Columns, fields_of_tags, read_box
+from audit.importers.faults import name_of
 from audit.importers.files import as_text, form_of, parse_json, read_text
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, bounds, clean, line_words
+from audit.importers.reading import check_name
 from audit.importers.source import Source, choose_one, group_by_name
 from audit.importers.words import BESIDE_JSON
 
@@ -89,7 +91,7 @@ def boxed_lines(path: Path, numbers: Sequence[int] = (8, 4)) -> Iterator[Word]:
             yield from line_words(match[2], bounds([*zip(corners[0::2], corners[1::2], strict=True)]))
         elif row.strip():
             counts = " or ".join(map(str, sorted(numbers)))
-            problems.append(f"{path.name}:{number} is not x1,y1,...,TEXT with {counts} numbers")
+            problems.append(f"{name_of(path)}:{number} is not x1,y1,...,TEXT with {counts} numbers")
     if problems:
         raise ManifestError(problems)
 
@@ -100,7 +102,7 @@ def _annotate(source: Source, page: Page, path: Path) -> None:
     Raises:
         ManifestError: it has another form.
     """
-    value = parse_json(read_text(path), f"{path.name} is not JSON")
+    value = parse_json(read_text(path), f"{name_of(path)} is not JSON")
     table = value if isinstance(value, dict) else {}
     items = next((table[key] for key in ITEMS if isinstance(table.get(key), list)), None) if table else value
     if isinstance(items, list) and all(
@@ -108,7 +110,7 @@ def _annotate(source: Source, page: Page, path: Path) -> None:
     ):
         _add_items(page, items)
     elif not isinstance(value, dict):
-        raise ManifestError(f"{path.name} is neither a list of items nor an object")
+        raise ManifestError(f"{name_of(path)} is neither a list of items nor an object")
     elif isinstance(value.get("words", value.get("tokens")), list):
         Columns(value, labels=source.options.labels).fill(page, value)
     else:
@@ -148,14 +150,19 @@ def _read_word(value: Any, place: str) -> Word:
         return Word(value["text"], None if box is None else read_box(box, place))
 
 
-def _add_values(page: Page, values: Mapping[str, Any]) -> None:
-    """Add values by key; of nested ones the keys are joined by dots."""
+def _add_values(page: Page, values: Mapping[str, Any], before: str = "") -> None:
+    """Add values by key; of nested ones the keys are joined by dots, `before` the keys around them."""
     for key, value in values.items():
         if isinstance(value, dict):
-            _add_values(page, {f"{key}.{inner}": one for inner, one in value.items()})
+            _add_values(page, value, check_name(f"{before}{key}."))
             continue
         several = value if isinstance(value, list) else [value]
-        texts = [clean(as_text(one)) for one in several if isinstance(one, str | int | float) and type(one) is not bool]
-        page.fields += [Field(clean(key), value=text) for text in texts if text]
-        if key.lower() in PROVIDERS and texts:
+        texts = [clean(as_text(entry)) for entry in several if _is_value(entry)]
+        page.fields += (Field(clean(before + key), value=text) for text in texts if text)
+        if not before and key.lower() in PROVIDERS and texts:
             page.provider = page.provider or " ".join(texts[0].split()) or None
+
+
+def _is_value(entry: Any) -> bool:
+    """Test whether an entry of a form is a text or a number."""
+    return isinstance(entry, str | int | float) and not isinstance(entry, bool)

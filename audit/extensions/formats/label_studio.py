@@ -40,12 +40,12 @@ class LabelStudio(Importer):
             with source.problems.catch():
                 for place, task in source.records(path):
                     with source.problems.catch(f"{place}:"):
-                        _add(source, task, texts)
+                        _add(source, place, task, texts)
         yield from source.pages
         yield from texts
 
 
-def _add(source: Source, task: Any, texts: list[Page]) -> None:
+def _add(source: Source, place: str, task: Any, texts: list[Page]) -> None:
     """Make a task a page, or add it to the page of its image.
 
     Raises:
@@ -64,14 +64,12 @@ def _add(source: Source, task: Any, texts: list[Page]) -> None:
         page = source.page(source.find_image(image), task)
         _add_regions(page, regions)
     elif isinstance(text, str):
-        page = Page(f"task-{task.get('id', len(texts) + 1)}", provider=source.provider(task))
+        page = Page(f"task-{task.get('id', len(texts) + 1)}", provider=source.provider(task), place=place)
         marked = [(one.span, label) for one in regions if one.span for label in one.labels]
         words = page.mark(text, [span for span, _ in marked])
-        page.fields += [
-            Field(label, inside, value=text[start:end])
-            for ((start, end), label), inside in zip(marked, words, strict=True)
-            if inside
-        ]
+        for ((start, end), label), inside in zip(marked, words, strict=True):
+            if inside:
+                page.fields.append(Field(label, inside, value=text[start:end]))
         texts.append(page)
     else:
         raise ManifestError("its data name neither an image nor a text")

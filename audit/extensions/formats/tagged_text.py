@@ -44,6 +44,7 @@ class CoNLL(Importer):
                 rows = [*_rows(read_text(source.at(path)))]
                 for number, (name, sentences) in enumerate(_documents(rows)):
                     page = Page(clean(name) or f"{path.replace('/', '-')}-{number:06d}", part=_part(path))
+                    page.place = f"{path}: document {number + 1}"
                     _fill(page, sentences)
                     yield page
 
@@ -121,7 +122,7 @@ class Spans(Importer):
     name = "spans"
     description = "JSON lines of a text and spans of its characters (spaCy, Prodigy, Doccano)"
     marks = tuple(
-        (name, r'"(entities|spans|labels?)":\s*\[\s*(\[|\{[^}]*"(start|end)\w*":)') for name in ("*.jsonl", "*.json")
+        (name, r'"(entities|spans|labels?)":\s*\[\s*(\[|\{[^{}]*"(start|end)\w*":)') for name in ("*.jsonl", "*.json")
     )
 
     def pages(self, source: Source) -> Iterator[Page]:
@@ -153,6 +154,6 @@ def _read_spans(source: Source, place: str, row: Any) -> Page | None:
     if row.get("answer", "accept") != "accept":
         source.notes["texts that an annotator did not accept, left out"] += 1
         return None
-    page = Page(clean(str(name)) if isinstance(name, str | int) else "", provider=source.provider(row))
+    page = Page(clean(str(name)) if isinstance(name, str | int) else "", provider=source.provider(row), place=place)
     add_spans(page, text, spans)
     return page

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.errors import ManifestError, UsageError
+from audit.importers.faults import name_of
 from audit.importers.files import IMAGES, read_json
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part, clean
@@ -68,10 +69,11 @@ class DocVQA(Importer):
         pages = QuestionPages(source)
         for path, part in files.items():
             with source.problems.catch():
-                for record in read_json(path, _file_type).data:
-                    page = pages.find(PurePosixPath(record.image).stem, part, record.document)
+                for number, record in enumerate(read_json(path, _file_type).data):
+                    place = f"{name_of(path)} data[{number}]"
+                    page = pages.find(place, PurePosixPath(record.image).stem, part, record.document)
                     if page is not None:
-                        with source.problems.catch(path.name):
+                        with source.problems.catch(f"{place}:"):
                             ask(page, str(record.identifier), record.question, record.answers)
         kinds = {"image": images, "OCR result": ocr} if there else {"image": images}
         yield from pages.filled(kinds, lambda page: fill(page, ocr[page.name]) if there else None)
@@ -99,9 +101,11 @@ class QuestionPages:
         self._source = source
         self._pages: dict[str, Page] = {}
 
-    def find(self, name: str, part: Part, document: str | None, provider: str | None = None) -> Page | None:
-        """Find the page of this name, new at first; None where its question is left out."""
-        page = self._pages.setdefault(name, Page(name, part=part, source=document, provider=provider))
+    def find(self, place: str, name: str, part: Part, document: str | None, provider: str | None = None) -> Page | None:
+        """Find the page of this name, new at first, at the `place` of its record; None where a question is left out."""
+        if name not in self._pages:
+            self._pages[name] = Page(name, part=part, source=document, provider=provider, place=place)
+        page = self._pages[name]
         if page.part != part and self._source.official:
             self._source.notes["questions of another part on pages of the training part, left out"] += 1
             return None
@@ -116,10 +120,10 @@ class QuestionPages:
         """
         for name, page in sorted(self._pages.items()):
             missing = [kind for kind, paths in files.items() if name not in paths]
-            self._source.problems.add("", (f"{name}: the {kind} is missing" for kind in missing))
+            self._source.problems.add(f"{page.place}:", (f"the {kind} of its page is missing" for kind in missing))
             if not missing:
                 page.image = files["image"][name]
-                with self._source.problems.catch(f"{name}: OCR:"):
+                with self._source.problems.catch(f"{page.place}: OCR:"):
                     fill(page)
                     yield page
 
@@ -130,8 +134,7 @@ def ask(page: Page, identifier: str | None, question: str, answers: Iterable[str
     Raises:
         ManifestError: the question is blank, or no answer is left.
     """
-    name = f"q{len(page.questions) + 1}" if identifier is None else identifier
     accepted = [*filter(None, map(clean, answers))]
     if clean(question) and not accepted:
-        raise ManifestError(f"question {name}: no answer")
-    page.ask(question, accepted, name)
+        raise ManifestError("no answer")
+    page.ask(question, accepted, identifier)

@@ -68,8 +68,8 @@ class FUNSD(Importer):
 
 def _page(source: Source, name: str, annotation: Path, image: Path) -> Page:
     form = read_json(annotation, _annotation_type).form
-    words: list[Word] = []
-    page = Page(name, image, words, "pixels")
+    page = Page(name, image, unit="pixels", place=name)
+    words = page.words
     known = set()
     for item in form:
         first = len(words)

@@ -15,9 +15,9 @@ from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, TypeAdapt
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import Box, Word
-from audit.corpus.validation import form_problems
 from audit.errors import UsageError
 from audit.extensions.papers.importers.docvqa import Answers, QuestionPages, ask
+from audit.importers.faults import name_of, problems_of_form
 from audit.importers.files import IMAGES, open_source, parse_json
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part, clean
@@ -79,7 +79,7 @@ class PFLDocVQA(Importer):
             for line, record in _records(source, path):
                 name = _page_name(record.image_name)
                 first = firsts.setdefault(name, record)
-                page = pages.find(name, part, record.document, clean(record.provider or "") or None)
+                page = pages.find(line, name, part, record.document, clean(record.provider or "") or None)
                 if page is not None:
                     source.problems.add(line, _record_problems(record, first))
                     with source.problems.catch(line):
@@ -137,7 +137,7 @@ def _records(source: Source, path: Path) -> Iterator[tuple[str, _Record]]:
                 try:
                     yield line, _record_type.validate_python(value)
                 except ValidationError as error:
-                    source.problems.add(line, form_problems(error))
+                    source.problems.add(line, problems_of_form(error))
 
 
 def _values(source: Source, path: Path) -> Iterator[tuple[str, Any]]:
@@ -147,7 +147,7 @@ def _values(source: Source, path: Path) -> Iterator[tuple[str, Any]]:
     with open_source(path) as stream:  # a line at a time: each record repeats the words of its page
         for number, content in enumerate(stream, start=1):
             if content.strip():
-                line = f"{path.name}:{number}"
+                line = f"{name_of(path)}:{number}"
                 with source.problems.catch():
                     yield line, parse_json(content, f"{line} is not JSON")
 

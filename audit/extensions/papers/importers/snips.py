@@ -13,7 +13,7 @@ from audit.errors import UsageError
 from audit.importers.columns import fields_of_tags
 from audit.importers.files import read_source
 from audit.importers.interface import Importer
-from audit.importers.pages import Field, Page, Part, replace_controls
+from audit.importers.pages import Field, Page, Part, WordList, replace_controls
 from audit.importers.source import Source
 
 FOLDERS: Mapping[str, Part] = {"train": "train", "valid": "validation", "test": "validation"}
@@ -87,7 +87,7 @@ def _utterance(name: str, sentence: str, tagged: str, intent: str) -> Page:
         reason = "no intent"
     elif not words:
         reason = "no words"
-    page = Page(name, words=[*map(Word, words)], tags=tags, intent=intent)
+    page = Page(name, words=WordList(map(Word, words)), tags=tags, intent=intent, place=name)
     page.fields = [Field(label, own, lost=reason) for label, own in fields_of_tags(tags)]
     page.unusable = f"utterances left out: {reason}" if reason else ""
     return page

@@ -8,6 +8,7 @@ from audit.corpus.documents import Category
 from audit.errors import ManifestError
 from audit.extensions.formats.forms import boxed_lines
 from audit.files import table_beside
+from audit.importers.faults import name_of
 from audit.importers.files import parse_json, read_text
 from audit.importers.interface import Importer
 from audit.importers.pages import Field, Page, clean
@@ -50,7 +51,9 @@ class SROIE(Importer):
             if not missing:
                 with source.problems.catch(f"{name}:"):
                     words, values = [*boxed_lines(files["box"][name], numbers=[8])], _values(files["key"][name])
-                    page = Page(name, files["img"][name], words, "pixels", provider=values["company"] or None)
+                    page = Page(
+                        name, files["img"][name], words, "pixels", provider=values["company"] or None, place=name
+                    )
                     for key, value in values.items():
                         asked = phrasings_for(name, key, source.seed)
                         field = Field(key.upper(), value=value, category=FIELDS[key], id=key, phrasings=asked)
@@ -59,12 +62,12 @@ class SROIE(Importer):
 
 
 def _values(path: Path) -> dict[str, str]:
-    table = parse_json(read_text(path), f"{path.name} is not JSON")
+    table = parse_json(read_text(path), f"{name_of(path)} is not JSON")
     if not isinstance(table, dict):
-        raise ManifestError(f"{path.name} is not an object with the keys {', '.join(FIELDS)}")
+        raise ManifestError(f"{name_of(path)} is not an object with the keys {', '.join(FIELDS)}")
     wrong = [key for key in FIELDS if not isinstance(table.get(key, ""), str)]
     if wrong:
-        raise ManifestError([f"{path.name} {key}: must be a text" for key in wrong])
+        raise ManifestError([f"{name_of(path)} {key}: must be a text" for key in wrong])
     return {key: clean(table.get(key, "")) for key in FIELDS}
 
 

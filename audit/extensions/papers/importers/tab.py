@@ -6,6 +6,7 @@ marked as DIRECT or QUASI: the one whose work was checked by others, else the fi
 {document: text}, the second {document: [[start, end, CATEGORY], ...]}. Offsets count characters.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,9 +17,9 @@ from pydantic import ConfigDict, Field, StrictInt, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as strict_dataclass
 
 from audit.corpus.documents import Category, Redaction
-from audit.corpus.validation import form_problems
 from audit.errors import ManifestError, UsageError
 from audit.importers import pages as drafts
+from audit.importers.faults import name_of, problems_of_form
 from audit.importers.files import read_json, read_source
 from audit.importers.interface import Importer
 from audit.importers.pages import Page, Part, Span, clean, split_words
@@ -108,13 +109,16 @@ class TAB(Importer):
         if not any(text.mentions for text in texts.values()):
             source.problems.add("", [f"{MENTIONS}: no mention in any text, so nothing is redacted"])
         source.redaction = Redaction("fixed")
-        for name, text in sorted(texts.items()):
+        for number, (name, text) in enumerate(sorted(texts.items()), start=1):
+            place = f"document {number} by name"
             faults = [*_mention_problems(text)]
-            source.problems.add(name, faults)
+            source.problems.add(place, faults)
             if not faults:
                 source.notes[CUT] += sum(_cuts_word(text.text, mention) for mention in text.mentions)
                 source.notes[BARE] += not text.mentions
-                yield page_of(name, text.text, text.mentions, text.part)
+                page = page_of(name, text.text, text.mentions, text.part)
+                page.place = place
+                yield page
 
 
 def _read_official(source: Source) -> dict[str, _Text]:
@@ -128,18 +132,22 @@ def _read_official(source: Source) -> dict[str, _Text]:
         part = PARTS.get(path.stem.removeprefix("echr_"))
         with problems.catch():
             if part is None:
-                raise ManifestError(f"{path.name}: the name says none of {', '.join(PARTS)}")
-            for case in read_json(source.at(path.name), _cases_type):
+                raise ManifestError(f"{name_of(path)}: the name says none of {', '.join(PARTS)}")
+            cases_of_file = read_json(source.at(path.name), _cases_type)
+            for number, case in enumerate(cases_of_file):
                 first = cases.setdefault(case.name, case)
                 if first.text != case.text or parts.setdefault(case.name, part) != part:
-                    problems.add(path.name, [f"{case.name}: another text or part than in an earlier entry"])
+                    place = f"{name_of(path)}[{number}]:"
+                    problems.add(place, ["another text or part than in an earlier entry of its name"])
                 elif case.checked and not first.checked:
                     cases[case.name] = case
     marked = {
         name: next((annotation.mentions for annotation in case.annotations.values()), case.mentions)
         for name, case in cases.items()
     }
-    problems.add("", (f"{name}: no entity_mentions" for name, mentions in marked.items() if mentions is None))
+    for number, mentions in enumerate(marked.values(), start=1):
+        if mentions is None:
+            problems.add(f"case {number}:", ["no entity_mentions"])
     problems.raise_if_any()
     spans = {
         name: [(one.start, one.end, one.kind) for one in mentions or () if one.masked in MASKED]
@@ -148,7 +156,7 @@ def _read_official(source: Source) -> dict[str, _Text]:
     try:
         found = _mentions_type.validate_python(spans)
     except ValidationError as error:
-        raise ManifestError([*form_problems(error)]) from None
+        raise ManifestError([*problems_of_form(error)]) from None
     return {name: _Text(case.text, found[name], parts[name]) for name, case in cases.items()}
 
 
@@ -160,9 +168,10 @@ def _read_two_files(source: Source) -> dict[str, _Text]:
         raise UsageError(f"{source.path} holds no {' and no '.join(missing)}", hint)
     texts = read_json(_checked_utf8(source, TEXTS), _texts_type)
     mentions = read_json(_checked_utf8(source, MENTIONS), _mentions_type)
-    alone = sorted(mentions.keys() - texts.keys())
-    source.problems.add("", (f"{TEXTS}: {name} is missing, but has mentions" for name in alone))
-    source.problems.add("", (f"{MENTIONS}: {name} is missing" for name in sorted(texts.keys() - mentions.keys())))
+    n_alone = len(mentions.keys() - texts.keys())
+    source.problems.add("", [f"{TEXTS}: a document of {MENTIONS} is missing"] * n_alone)
+    n_bare = len(texts.keys() - mentions.keys())
+    source.problems.add("", [f"{MENTIONS}: a document of {TEXTS} is missing"] * n_bare)
     source.problems.raise_if_any()
     return {name: _Text(text, mentions[name]) for name, text in texts.items()}
 
@@ -187,9 +196,9 @@ def _mention_problems(text: _Text) -> Iterator[str]:
     for number, (start, end, _) in enumerate(text.mentions):
         if not 0 <= start < end <= len(text.text):
             outside = True
-            yield f"mention {number}: {start} to {end} are no characters of a text of {len(text.text)}"
+            yield f"mention {number}: it is not within a text of {len(text.text)} characters"
         elif not clean(text.text[start:end]):
-            yield f"mention {number}: {start} to {end} is white space"
+            yield f"mention {number}: it is white space"
     cut = sum(_cuts_word(text.text, mention) for mention in text.mentions)
     if not outside and cut >= MIN_CUT and cut > MAX_CUT * len(text.mentions):
         yield (
@@ -209,7 +218,7 @@ def page_of(name: str, text: str, mentions: Sequence[_Marked], part: Part = "tra
     kept, lost = _without_overlaps(mentions)
     spans = [(start, end) for start, end, _ in kept]
     page = Page(name, part=part)
-    words = page.mark(text, spans)
+    words = [*page.mark(text, spans)]
     inner = {index for own in words for index in own[1:]}
     places = [*split_words(text, spans)]
     page.paragraphs = tuple(index for index in _paragraphs(text, places) if index not in inner)
@@ -223,16 +232,18 @@ def page_of(name: str, text: str, mentions: Sequence[_Marked], part: Part = "tra
 
 def _without_overlaps(mentions: Sequence[_Marked]) -> tuple[list[_Marked], list[tuple[Label, str]]]:
     """Return the mentions to use, in order of the text, and label and reason of the others."""
-    kept: list[_Marked] = []
+    chosen: list[_Marked] = []  # in order of the text; no two overlap, so that their ends are in order too
     lost: list[tuple[Label, str]] = []
     for mention in sorted(mentions, key=lambda mention: (mention[0] - mention[1], mention[0])):
-        if mention in kept:
-            lost.append((mention[2], "repeated"))
-        elif any(mention[0] < other[1] and other[0] < mention[1] for other in kept):
-            lost.append((mention[2], "overlapping"))
+        start, end, label = mention
+        place = bisect_left(chosen, start, key=lambda earlier: earlier[0])
+        if place < len(chosen) and chosen[place] == mention:
+            lost.append((label, "repeated"))
+        elif (place < len(chosen) and chosen[place][0] < end) or (place > 0 and chosen[place - 1][1] > start):
+            lost.append((label, "overlapping"))
         else:
-            kept.append(mention)
-    return sorted(kept, key=lambda mention: mention[0]), lost
+            chosen.insert(place, mention)
+    return chosen, lost
 
 
 def _paragraphs(text: str, places: Sequence[Span]) -> Iterator[int]:
