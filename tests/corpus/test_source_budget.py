@@ -137,11 +137,11 @@ BOMBS: Mapping[str, tuple[str, Callable[[Path], None], str]] = {
     "Arrow of nothings": ("hf", arrow_of_nothings, "more than can be read at once"),
     "Arrow of a dictionary": ("hf", arrow_of_a_dictionary, "more than can be read at once"),
     "Arrow of a compressed buffer": ("hf", arrow_of_a_compressed_buffer, "more than can be read at once"),
-    "Document AI": ("document-ai", document_ai, "more than 5,000,000 letters"),
+    "Document AI": ("document-ai", document_ai, "words, fields and questions"),
     "forms": ("forms", forms, "a key of more than"),
-    "ground truth": ("hf", ground_truth, "nothing to learn the task"),
+    "ground truth": ("hf", ground_truth, "no document of split member has questions"),
     "Textract": ("textract", textract, "words, fields and questions"),
-    "spans": ("spans", spans, "more than 5,000,000 letters"),
+    "spans": ("spans", spans, "words, fields and questions"),
 }
 
 
