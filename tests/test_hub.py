@@ -19,6 +19,7 @@ from audit.corpus.summary import card
 from audit.errors import UsageError
 from audit.extensions.hub import fetch
 from audit.files import hub_revision
+from audit.targets.checkpoint.content import hash_files
 
 pytestmark = pytest.mark.usefixtures("few_candidates")
 
@@ -30,6 +31,9 @@ def own_hub(checkpoints, tmp_path, monkeypatch):
     (model / "modeling.py").write_text("raise SystemExit\n")
     (model / "onnx").mkdir()
     (model / "onnx" / "config.json").write_text("{}")
+    (model / "additional_chat_templates").mkdir()
+    (model / "additional_chat_templates" / "tools.jinja").write_text("{{ messages }}")
+    (model / "vocabulary[1]").write_text("of a kind that nobody knows")
     data = tmp_path / "bills"
     (data / "train").mkdir(parents=True)
     rows = []
@@ -57,6 +61,8 @@ def test_a_model_of_the_hub_is_scanned_at_the_commit_that_the_record_names(own_h
     kept = {path.name for path in snapshot.iterdir()}
     assert kept >= {"config.json", "model.safetensors"}
     assert kept.isdisjoint({"pytorch_model.bin", "modeling.py", "onnx"})
+    assert hash_files(snapshot) == hash_files(tmp_path / "model"), "a copy of the whole repository is the same model"
+    assert "additional_chat_templates/tools.jinja" in hash_files(snapshot)
     assert constants.HF_HUB_OFFLINE
 
 

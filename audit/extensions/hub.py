@@ -1,5 +1,6 @@
 """Models and data sets of the Hugging Face Hub, downloaded at one commit where the network is allowed."""
 
+import glob
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,10 +11,9 @@ from urllib.parse import urlsplit
 from audit.errors import DocauditError, EngineError, UsageError, printable
 from audit.extensions.exchange import is_loopback
 from audit.failures import class_and_place
+from audit.targets.checkpoint.tree import is_hashed
 
 _ADDRESS = re.compile(r"(hf:/{1,2}(datasets/)?)?([A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?)(?:@([\w./-]+))?")
-_MODEL = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
-"""Files of a model: weights that run no code when they are loaded, and settings."""
 _DATA = ("*.parquet", "*.arrow", "*.json", "*.jsonl", "*.csv", "*.toml", "*.txt", "*.pdf", "*.xml", "*.hocr")
 _IMAGES = ("*.png", "*.jpg", "*.jpeg", "*.tif", "*.tiff", "*.webp")
 
@@ -21,7 +21,7 @@ _IMAGES = ("*.png", "*.jpg", "*.jpeg", "*.tif", "*.tiff", "*.webp")
 def fetch(place: str | Path, *, allow_network: bool = False, plain: bool = False) -> Path:
     """Return the folder of a model or data set, downloaded first if it is an address of the Hub.
 
-    A model gets its safetensors and settings alone. No pickle and no program is downloaded.
+    A model gets the files that its sha256 covers. No pickle and no program is downloaded.
 
     Args:
         place: a folder, or `hf://ORG/MODEL`, or `hf://datasets/ORG/NAME`, each with or without `@REVISION`.
@@ -74,8 +74,7 @@ def _download(name: str, is_data: bool, revision: str | None) -> Path:
                     name,
                     revision=commit,
                     repo_type=kind,
-                    allow_patterns=[*_DATA, *_IMAGES] if is_data else [*_MODEL],
-                    ignore_patterns=None if is_data else ["*/*"],
+                    allow_patterns=[*_DATA, *_IMAGES] if is_data else _files_of_model(name, commit),
                     local_dir=place / name.rpartition("/")[2] if is_data else None,
                 )
             )
@@ -157,6 +156,18 @@ def _encrypted_alone() -> Iterator[None]:
     finally:
         constants.HF_HUB_DISABLE_XET = xet
         get_session().event_hooks = hooks
+
+
+def _files_of_model(name: str, commit: str) -> list[str]:
+    """List the files of a model that its sha256 covers: a copy of all its files that lies elsewhere is the same model.
+
+    Returns:
+        Patterns that only these names fit.
+    """
+    from huggingface_hub import HfApi
+
+    files = HfApi().list_repo_files(name, revision=commit)
+    return [glob.escape(file) for file in files if is_hashed(file)]
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import unquote
 
 import pytest
 from huggingface_hub import constants
@@ -55,7 +56,7 @@ class Hub(BaseHTTPRequestHandler):
             return self._send(200, json.dumps(tree).encode())
         name, _, place = path.partition(f"/resolve/{COMMIT}/")
         name = name if name.startswith("datasets/") else f"models/{name}"
-        content = (self.repositories[name] / place).read_bytes()
+        content = (self.repositories[name] / unquote(place)).read_bytes()
         return self._send(200, content, {"ETag": hashlib.sha1(content).hexdigest(), "X-Repo-Commit": COMMIT})
 
     def _send(self, code: int, content: bytes, headers: dict[str, str] | None = None) -> None:

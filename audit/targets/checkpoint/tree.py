@@ -41,20 +41,21 @@ def files_of(folder: Path) -> dict[str, Path]:
             continue
         for path in place.iterdir():
             name = f"{inner}/{path.name}" if inner else path.name
-            if _may_decide(name) and path.is_file():
+            if is_hashed(name) and path.is_file():
                 files[name] = path
     return dict(sorted(files.items()))
 
 
-def _may_decide(name: str) -> bool:
-    """Test whether a file may decide what a checkpoint does, by its path within the folder."""
-    suffix = Path(name).suffix.lower()
-    if suffix == SAFETENSORS:
-        return "/" not in name
+def is_hashed(name: str) -> bool:
+    """Test whether a file may decide what a checkpoint does, by its path within the folder as `files_of` writes it."""
+    folder, _, file = name.rpartition("/")
+    suffix = Path(file).suffix.lower()
     if suffix in CODE or suffix in OTHER_WEIGHTS:
         return False
-    # Only names in the folder itself are known to be inert: in others transformers reads whatever the ending says.
-    return "/" in name or not any(fnmatchcase(name, pattern) for pattern in _INERT)
+    if folder:
+        # Only names in the folder itself are known to be inert: in others transformers reads whatever it finds.
+        return folder in _READ_FOLDERS and suffix != SAFETENSORS
+    return not any(fnmatchcase(file, pattern) for pattern in _INERT)
 
 
 def unscanned_files(folder: Path) -> list[str]:
