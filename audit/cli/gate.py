@@ -33,7 +33,7 @@ def gate(
     No model and no GPU are needed. With --model and --data docaudit hashes these files and refuses a record of other
     ones.
     """
-    from audit.workflows.gate import UNSIGNED, check_signature, gate_record, mark_pass, paths_of, warn_unscanned
+    from audit.workflows.gate import UNSIGNED, check_signature, gate_record, mark_pass, paths_of, warn_uncompared
 
     outputs, quiet = choose(formats, quiet=verbose is False), verbose is False
     with clearing(outputs, record_path, Path(policy), *([baseline] if baseline else [])):
@@ -49,7 +49,7 @@ def gate(
                 )
         verdict = mark_pass(verdict, signed)
         if model is not None:
-            console.warn(*warn_unscanned(model))
+            console.warn(*warn_uncompared(record, model))
 
         def in_words() -> None:
             console.show_subject(record)

@@ -21,7 +21,7 @@ from audit.record import read as read_record
 from audit.report.files import NAMES, PDF_NAME
 from audit.report.leaks import unlimited, within
 from audit.workflows import wording
-from audit.workflows.gate import check_meaning, other_data, other_model, warn_unscanned
+from audit.workflows.gate import check_meaning, other_data, other_model, warn_uncompared
 
 RECORD = "record.json"
 DOCUMENTATION = "docauditVerdict"
@@ -193,7 +193,7 @@ def verify(
         _compare_embedded(folder, PDF_NAME, record, found)
     if model is not None:
         found.add(f"{model} is the model that was scanned", other_model(record, model))
-        found.notes += warn_unscanned(model)
+        found.notes += warn_uncompared(record, model)
     elif record.target.is_model:
         found.notes.append("the model's files were not hashed again: give its folder with --model")
     if data is not None:

@@ -171,15 +171,25 @@ def other_model(record: AuditRecord, folder: Path) -> list[str]:
     return [*others, *run]
 
 
-def warn_unscanned(folder: Path) -> list[str]:
-    """Name weights and code beside those that were scanned, which another loader may take."""
+def warn_uncompared(record: AuditRecord, folder: Path) -> list[str]:
+    """Name what a model's folder has that was not scanned, and say so where an adapter's base was not compared.
+
+    Args:
+        record: that of the model.
+        folder: of the model; weights and code beside those that were scanned may be taken by another loader.
+    """
+    from audit.targets.checkpoint.content import BASE, named_base
     from audit.targets.checkpoint.tree import unscanned_files
 
+    warnings: list[str] = []
     names = unscanned_files(folder)
-    if not names:
-        return []
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return [*wording("unscanned", folder=folder, names=", ".join(names[:SHOWN]) + more)]
+    if names:
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        warnings += wording("unscanned", folder=folder, names=", ".join(names[:SHOWN]) + more)
+    has_base = any(name.startswith(BASE) for name in record.target.files)
+    if has_base and named_base(folder) is None:
+        warnings += wording("base_elsewhere", folder=folder)
+    return warnings
 
 
 def _difference(found: str | None, named: str | None) -> str:

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from checkpoint_faults import change
 from commands import docaudit
 from watching import opened_below
 
+from audit import record as records
 from audit.errors import TargetError
 from audit.targets.answering.loading import load_answering
 from audit.targets.checkpoint.content import TRAINER_STATE, hash_files
@@ -27,6 +29,7 @@ from audit.targets.checkpoint.loading import open_tokenizer
 from audit.targets.checkpoint.tree import files_of
 from audit.targets.encoders.loading import load
 from audit.targets.extractive import load_extractive
+from audit.workflows.gate import other_model, warn_uncompared
 
 Make = Callable[[Path], object]
 Load = Callable[[Path], Any]
@@ -248,6 +251,21 @@ def test_an_adapters_own_tokenizer_and_template_are_compared_by_gate_as_a_scan_h
         (folder / name).write_text("{ }")
         assert hash_files(folder) != before
         assert open_checkpoint(folder).sha256 != opened.sha256
+
+
+def test_gate_says_where_the_base_of_an_adapter_lies_elsewhere_and_was_not_compared(
+    tmp_path: Path, tiny_corpus: Path
+) -> None:
+    folder = tmp_path / "adapter"
+    adapter(folder)
+    scanned = records.read(attested.folder(tmp_path / "scanned", tiny_corpus))
+    record = replace(scanned, target=replace(scanned.target, files=hash_files(folder)))
+    assert other_model(record, folder) == []
+    assert warn_uncompared(record, folder) == []
+    shutil.rmtree(tmp_path / "base")
+    assert other_model(record, folder) == []
+    (warning,) = warn_uncompared(record, folder)
+    assert "the base of the adapter was not compared" in warning
 
 
 @pytest.mark.parametrize("brings", ["chat_template.jinja", f"{TEMPLATES}/default.jinja"])

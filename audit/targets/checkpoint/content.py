@@ -93,10 +93,7 @@ def hash_files(folder: Path) -> dict[str, str]:
     if not folder.is_dir():
         raise TargetError(f"{folder}: no such folder")
     refuse_links(folder)
-    base = None
-    if is_adapter(folder):
-        settings = read_settings(folder / SETTINGS, damaged_is_empty=True)
-        base = next(iter(bases_named(folder, settings.get("base_model_name_or_path"))), None)
+    base = named_base(folder)
     refuse_unknown_folders(folder, base)
     hashes = {name: file_digest(path).hex() for name, path in files_of(folder).items()}
     if base is not None:
@@ -104,6 +101,12 @@ def hash_files(folder: Path) -> dict[str, str]:
         refuse_unknown_folders(base)
         hashes.update({f"{BASE}{name}": file_digest(path).hex() for name, path in files_of(base).items()})
     return hashes
+
+
+def named_base(folder: Path) -> Path | None:
+    """Return the folder of the base that an adapter names; None where it names none of this machine, or is none."""
+    named = read_settings(folder / SETTINGS, damaged_is_empty=True).get("base_model_name_or_path")
+    return next(iter(bases_named(folder, named)), None)
 
 
 def bases_named(folder: Path, named: object) -> list[Path]:

@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 
 from audit.errors import TargetError
 from audit.targets import TABLE, wording
-from audit.targets.checkpoint.content import SETTINGS, bases_named, other_weights, read_settings
+from audit.targets.checkpoint.content import SETTINGS, named_base, other_weights, read_settings
 from audit.targets.checkpoint.tree import files_of, refuse_links, refuse_unknown_folders
 
 _BUILT_IN = (OSError, ValueError, TypeError, RuntimeError, AttributeError, LookupError, ArithmeticError)
@@ -199,7 +199,7 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
     for name in ("tokenizer_config.json", "config.json"):
         _settings(folder / name)
     _refuse_processors(folder)
-    refuse_unknown_folders(folder, next(iter(bases_named(folder, settings.get("base_model_name_or_path"))), None))
+    refuse_unknown_folders(folder, named_base(folder))
     weights = {path.name for path in folder.glob("*.safetensors")}
     if {"model.safetensors", "model.safetensors.index.json"} & {path.name for path in folder.iterdir()}:
         raise TargetError(*wording("adapter_and_model", folder=folder))
