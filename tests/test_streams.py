@@ -8,6 +8,7 @@ from pathlib import Path
 import example_records
 import pytest
 import typer
+from commands import run_python
 
 from audit import record as records
 from audit.cli.options import show_errors
@@ -67,6 +68,48 @@ def test_without_standard_error_the_exit_code_is_the_verdicts(violated, redirect
     assert found.returncode == 10
     assert '"violated"' in found.stdout
     assert docaudit(redirected, "gate", "nowhere").returncode == 2
+
+
+SPILL = """
+import os, sys
+from audit import cli
+from audit.workflows import gate
+def spill(*_, **__):
+    os.write(2, b"Applicant Nadia Orton")
+    sys.stderr.write("a warning of Python\\n")
+    raise KeyError("Nadia Orton")
+gate.gate_record = spill
+sys.argv = ["docaudit", "gate", "record.json"]
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(("debug", "shown"), [("", False), ("1", True)])
+def test_what_compiled_code_writes_past_python_is_not_shown(debug, shown, tmp_path):
+    found = run_python("-c", SPILL, env={**os.environ, "DOCAUDIT_DEBUG": debug, "TMPDIR": str(tmp_path)})
+    assert (found.returncode, "Nadia Orton" in found.stderr) == (1, shown), found.stderr
+    assert "a warning of Python" in found.stderr
+
+
+INTERRUPTED = """
+import signal, sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "{name}":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from audit import cli
+sys.argv = ["docaudit", "--help"]
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(
+    "name", ["audit.cli.stopping", "audit.cli.console", "rich.console", "typer", "audit.cli.options"]
+)
+def test_an_interrupt_of_the_first_second_is_no_traceback(name):
+    found = run_python("-c", INTERRUPTED.format(name=name), timeout=60)
+    assert (found.returncode, "Traceback" in found.stderr) == (130, False), found.stderr
 
 
 def test_a_missing_package_is_named_without_a_traceback(capsys):

@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from audit.errors import DocauditError, EngineError, printable
-from audit.failures import with_story
+from audit.failures import DEBUG, with_story
 from audit.progress import Progress, observed_by
 
 if TYPE_CHECKING:
@@ -174,7 +174,23 @@ class _Stream(io.FileIO):
 def guard_streams() -> None:
     """Let standard output that cannot be written be an `EngineError`, and what standard error cannot hold be lost."""
     sys.stdout = _guard_stream(sys.stdout, _STDOUT)
-    sys.stderr = _guard_stream(sys.stderr, _STDERR)
+    sys.stderr = _guard_stream(sys.stderr, _apart_from_compiled_code())
+
+
+def _apart_from_compiled_code() -> int:
+    """Return a descriptor of standard error that only Python writes to.
+
+    A library compiled from Rust writes what it failed at to descriptor 2, past every handler: a part of a page, where a
+    page made it fail. What goes there is lost, unless somebody asks for all there is.
+    """
+    if os.environ.get(DEBUG):
+        return _STDERR
+    try:
+        apart = os.dup(_STDERR)
+    except OSError:
+        return _STDERR
+    _redirect_to_null(_STDERR, os.O_WRONLY)
+    return apart
 
 
 def _guard_stream(stream: TextIO | None, descriptor: int) -> TextIO:
