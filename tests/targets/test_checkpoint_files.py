@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +20,7 @@ import tiny
 from answering_checkpoints import make_chat, make_donut
 from checkpoint_faults import change
 from commands import docaudit
-from watching import opened_below
+from watching import opened_below, watched
 
 from audit import record as records
 from audit.errors import TargetError
@@ -77,6 +79,13 @@ def crowd(folder: Path) -> None:
         (folder / name).write_text("not to be loaded")
 
 
+def is_of_python(path: Path, world: Path) -> bool:
+    """Test whether an opened file belongs to installed code, the system, or what an adapter was assembled into."""
+    own = [Path(folder) for folder in (*sys.path, sys.prefix, sys.base_prefix, "/proc", "/dev", "/sys") if folder]
+    assembled = Path(tempfile.gettempdir(), "docaudit-")
+    return any(path.is_relative_to(folder) for folder in (world, *own)) or str(path).startswith(str(assembled))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_loader_opens_only_files_that_the_record_hashes(kind: str, tmp_path: Path) -> None:
     make, load_it = KINDS[kind]
@@ -84,7 +93,7 @@ def test_a_loader_opens_only_files_that_the_record_hashes(kind: str, tmp_path: P
     make(folder)
     plain = hash_files(folder)
     crowd(folder)
-    with opened_below(tmp_path) as opened:
+    with opened_below(tmp_path) as opened, watched() as seen:
         card = load_it(folder).card
     hashes = dict(card.files)
     allowed = {f"model/{name}" for name in hashes} | {f"model/{TRAINER_STATE}"}
@@ -92,6 +101,7 @@ def test_a_loader_opens_only_files_that_the_record_hashes(kind: str, tmp_path: P
         allowed |= {name for name in hashes if name.startswith("base/")}
     assert "model/config.json" in opened or kind == "adapter"
     assert opened <= allowed
+    assert not [path for path in seen.opened if path.is_absolute() and not is_of_python(path, tmp_path)]
     assert hashes == hash_files(folder)
     assert hashes.keys() - plain.keys() <= {f"{TEMPLATES}/tools.jinja"}
 
