@@ -20,6 +20,7 @@ import tiny
 from answering_checkpoints import make_chat, make_donut
 from checkpoint_faults import change
 from commands import docaudit
+from safetensors import safe_open
 from watching import opened_below, watched
 
 from audit import record as records
@@ -161,6 +162,23 @@ def test_a_setting_that_would_have_another_file_read_is_refused(name: str, chat:
         load_answering(folder)
     assert (len(error.value.problems), bool(error.value.hint)) == (1, True)
     assert opened <= {f"model/{name}" for name in files_of(folder)}
+
+
+def test_no_index_of_weights_that_a_setting_chooses_leads_elsewhere(chat: Path, tmp_path: Path) -> None:
+    name = "other.safetensors.index.json"
+    folder = misled(chat, tmp_path, ("config.json", {"transformers_weights": name}))
+    weights = safe_open(folder / "model.safetensors", "pt")
+    for shard in ("../outside/model.safetensors", "checkpoint-5/model.safetensors"):
+        (folder / name).write_text(json.dumps({"metadata": {}, "weight_map": dict.fromkeys(weights.keys(), shard)}))
+        with (
+            opened_below(tmp_path) as opened,
+            pytest.raises(TargetError, match=f"the shard {shard} is missing or lies"),
+        ):
+            load_answering(folder)
+        assert opened <= {f"model/{name}" for name in files_of(folder)}
+    change(folder / "config.json", transformers_weights=None)
+    (folder / name).write_text(json.dumps({"weight_map": dict.fromkeys(weights.keys(), "consolidated.safetensors")}))
+    load_answering(folder)
 
 
 @pytest.mark.parametrize("name", IGNORED)

@@ -156,6 +156,7 @@ def _no_checkpoint(folder: Path, missing: str) -> TargetError:
     return TargetError(problem, CHECKPOINT)
 
 
+_INDEX = "model.safetensors.index.json"
 _MOST_BYTES = 8 * 2**20
 """Of a file of settings: a model that names 20,000 classes has two."""
 MOST_OTHER_BYTES = 128 * 2**20
@@ -201,7 +202,7 @@ def refuse_unsafe_adapter(folder: Path) -> dict[str, Any]:
     _refuse_processors(folder)
     refuse_unknown_folders(folder, named_base(folder))
     weights = {path.name for path in folder.glob("*.safetensors")}
-    if {"model.safetensors", "model.safetensors.index.json"} & {path.name for path in folder.iterdir()}:
+    if {"model.safetensors", _INDEX} & {path.name for path in folder.iterdir()}:
         raise TargetError(*wording("adapter_and_model", folder=folder))
     if "adapter_model.safetensors" not in weights:
         raise _no_checkpoint(folder, "adapter_model.safetensors")
@@ -298,12 +299,18 @@ def _refuse_weights(folder: Path) -> None:
     weights = {path.name for path in folder.glob("*.safetensors") if path.is_file()}
     if not weights:
         raise _no_checkpoint(folder, "model.safetensors")
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        try:
-            shards = {str(shard) for shard in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            raise TargetError(f"{index}: not an index of shards") from None
-        missing = sorted(shards - weights)
+    for index in sorted(folder.glob("*.safetensors.index.json")):
+        missing = sorted(_shards_of(index) - weights)
+        if index.name != _INDEX:
+            # The configuration may choose it; or it is for another loader, whose shards need not be there.
+            missing = [shard for shard in missing if not _are_plain_names(shard)]
         if missing:
             raise TargetError(f"{folder}: the shard {missing[0]} is missing or lies elsewhere")
+
+
+def _shards_of(index: Path) -> set[str]:
+    """Read the names of the files that an index says to hold a checkpoint's weights."""
+    try:
+        return {str(shard) for shard in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise TargetError(f"{index}: not an index of shards") from None
