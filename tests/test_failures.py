@@ -6,12 +6,17 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+import answering
 import example_records
 import pytest
+import text_zoo
+from commands import run_python
 
 import docaudit as api
 from audit import cli, failures
 from audit import record as records
+from audit.corpus import manifest
+from audit.corpus.documents import ReferencePaths
 from audit.errors import EngineError, ModelError, TargetError
 from audit.policy import evaluate
 from audit.targets.encoders.target import EncoderTarget
@@ -222,3 +227,71 @@ def test_errors_that_docaudit_raises_end_the_run_and_others_their_part(tmp_path)
         with pytest.raises(type(error)), failures.Part("other", tmp_path):
             raise error
     assert [path.name for path in tmp_path.iterdir()] == ["failure-one.txt"]
+
+
+ON_SOME = "{% if 'PLANTED' in messages[0]['content'] %}BODY{% endif %}"
+RAISING = ON_SOME.replace("BODY", "{{ raise_exception('bad turn: ' + messages[0]['content']) }}")
+GREEDY = ON_SOME.replace("BODY", "{{ 'a' * 10000000000 }}")
+
+
+@pytest.fixture
+def turned(tmp_path):
+    """`turned(template)`: a decoder with that before its own chat template, and pages of which some say PLANTED."""
+
+    def write(template: str) -> tuple[Path, Path]:
+        model = text_zoo.write_text_model(tmp_path / "model", "qwen2")
+        (model / "chat_template.jinja").write_text(template + text_zoo.TEMPLATE)
+        planted = answering.corpus(30, 30)
+        documents = []
+        for number, document in enumerate(planted.documents):
+            if number % 3 == 0:
+                first, *others = document.words
+                document = replace(document, words=(replace(first, text="PLANTED-1140577"), *others))
+            documents.append(document)
+        manifest.write(tmp_path / "data", replace(planted.manifest, references=ReferencePaths()), documents)
+        return model, tmp_path / "data"
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("template", "code", "why"),
+    [
+        pytest.param(RAISING, 11, "ModelError at audit/targets/answering/templates.py", id="raises"),
+        pytest.param(GREEDY, 2, "needs more memory than any honest one", id="greedy"),
+    ],
+)
+def test_a_template_that_fails_on_some_pages_prints_none_of_them(template, code, why, turned, run, tmp_path):
+    model, data = turned(template)
+    out = tmp_path / "out"
+    ended, printed = run("scan", model, data, "--out", out, "--only", "membership")
+    assert (ended, "1140577" in printed, "Traceback" in printed) == (code, False, False), printed
+    record = out / "record.json"
+    assert why in " ".join(printed.split()) + (record.read_text() if record.exists() else "")
+    holders = {path.parent.name for path in out.rglob("*") if path.is_file() and b"PLANTED" in path.read_bytes()}
+    assert holders <= {"evidence"}
+    assert record.exists() == (code == 11)
+    ended, printed = run("inspect", data, "--model", model)
+    assert (ended in (0, 2), "1140577" in printed, "Traceback" in printed) == (True, False, False), printed
+
+
+LOST = """
+import threading
+from audit.cli import stopping
+class Finalised:
+    def __del__(self):
+        raise ValueError("Nadia Orton")
+def fail():
+    raise KeyError("Nadia Orton")
+with stopping.ended_by_signals():
+    Finalised()
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+"""
+
+
+def test_errors_that_end_nothing_are_told_without_their_message():
+    found = run_python("-c", LOST, timeout=60)
+    warnings = [f"warning: an error that ends nothing: {name} at unknown" for name in ("ValueError", "KeyError")]
+    assert (found.returncode, found.stderr.splitlines()) == (0, warnings)
