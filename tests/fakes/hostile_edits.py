@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import hostile_pictures
+import hostile_tables
 import tomli_w
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ TEXTS = (
     *("", " ", "\x1b[2J\x1b[1;1HPASSED: exit code 0", "a\nPASSED\n", "\u202epassed", "\u200b", "\ud800", "\0", "~"),
     *("../../../etc/passwd", "/etc/passwd", "C:\\x", "a/../..", "https://example.org/x", "{question}", "%s%n"),
     *("<script>alert(1)</script>", "'\"`$(id)", "nan", "1e999", "2026-13-45", "0000-00-00", "default"),
+    *(hostile_tables.MARK, f"http://[{hostile_tables.MARK}/a.png", f"../{hostile_tables.MARK}"),
     *("\u0130\u00df\ufb01", "x" * 5_000, "\u0301" * 300),
 )
 WHOLE = (0, -1, 1, 2, 7, 255, 256, 2**31, 2**32, 2**63, 2**64, -(2**63), 10**30, 10**400)
@@ -76,6 +78,10 @@ class Edit:
             path.write_bytes(BYTES[self.kind](path.read_bytes(), self.where, self.value))
         elif self.kind == "picture":
             path.write_bytes(hostile_pictures.picture(self.where, self.value))
+        elif self.kind == "table":
+            hostile_tables.write_table(path, self.where)
+        elif self.kind == "template":
+            hostile_tables.write_template(path, self.where)
         else:
             FILES[self.kind](path, files)
 
@@ -307,6 +313,12 @@ _mild = st.fixed_dictionaries(
 def _edits(kinds: Mapping[str, object] | Sequence[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[Edit]:
     places = st.integers(0, 100_000)
     return st.builds(Edit, places, st.sampled_from(sorted(kinds)), places, values)
+
+
+def whole_files(kind: str) -> st.SearchStrategy[list[Edit]]:
+    """Draw one edit that writes a whole file of this kind, "table" or "template"."""
+    places = st.integers(0, 100_000)
+    return st.lists(st.builds(Edit, places, st.just(kind), places), min_size=1, max_size=1)
 
 
 def edits(trees: bool, pictures: bool) -> st.SearchStrategy[list[Edit]]:

@@ -176,6 +176,20 @@ def model(kind: str, folder: Path) -> None:
     _fill_tokenizer(place / "tokenizer.json")
 
 
+def templated(folder: Path) -> None:
+    """A checkpoint whose texts a chat template writes, with its data set."""
+    model("idefics2", folder)
+    (folder / "model" / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
+
+
+def stated(folder: Path) -> None:
+    """A folder of a report with a statement about another one, and the key that signed it."""
+    attested(folder)
+    tests = Path(__file__).parents[1]
+    shutil.copyfile(tests / "attested_by_0.13.intoto.jsonl", folder / "statement.intoto.jsonl")
+    shutil.copyfile(tests / "attested_by_0.13.pem", folder / "key.pem")
+
+
 def _fill_tokenizer(path: Path) -> None:
     """Give a tokenizer.json values in the fields that are null as a rule, so that edits reach what is in them."""
     if not path.is_file():

@@ -187,6 +187,10 @@ def _docaudit(request: dict[str, Any]) -> int:
         import audit.report.files
 
         audit.report.files.pdf = lambda *_: b"%PDF-1.7\n"
+    if any(argument.startswith("http://127.0.0.1") for argument in request["arguments"]):
+        import audit.extensions.remote
+
+        audit.extensions.remote.PAUSES = (0.0, 0.0)
     from audit.cli import main
 
     code: object = 0

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
 import hostile_seeds as seeds
-from hostile_edits import Edit, edits
+from hostile_edits import Edit, edits, whole_files
 from hostile_server import Ended, Server
 from hostile_sources import SOURCES
+from hostile_tables import MARK
 from hypothesis import strategies as st
 from temporaries import left_in
 
@@ -29,6 +30,20 @@ _TREES = (".json", ".jsonl", ".toml", ".safetensors")
 _SIGN = "\u26a0\ufe0f"
 """Of a warning, in Markdown."""
 _PICTURES = (".png", ".jpg")
+
+
+Kind = Literal["hang", "code", "outside", "network", "traceback", "steered", "printed", "left"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+class Fault(NamedTuple):
+    """What a command got wrong."""
+
+    kind: Kind
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
 
 
 @dataclass(frozen=True)
@@ -44,6 +59,8 @@ class Surface:
         codes: exit codes that an edited folder may give.
         out: what the commands may write, and nobody else: a folder or a file.
         drawn: PDFs too.
+        writes: the kind of file that is written in the place of one, "table" or "template"; empty: files are edited.
+        connects: to the address that the commands name, and to no other.
     """
 
     name: str
@@ -54,10 +71,14 @@ class Surface:
     codes: frozenset[int] = USUAL
     out: tuple[str, ...] = ()
     drawn: bool = False
+    writes: str = ""
+    connects: bool = False
     _kept: dict[str, Path] = field(default_factory=dict, compare=False, repr=False)
 
     def cases(self) -> st.SearchStrategy[list[Edit]]:
         """Edits of its files."""
+        if self.writes:
+            return whole_files(self.writes)
         trees = any(pattern.endswith(_TREES) for pattern in self.files)
         return edits(trees, all(pattern.endswith(_PICTURES) for pattern in self.files))
 
@@ -80,22 +101,33 @@ class Surface:
 
 def attempt(server: Server, surface: Surface, root: Path, case: Sequence[Edit]) -> list[str]:
     """Run a surface's commands on an edited folder, and say what is wrong with what they did."""
+    return [str(fault) for fault in faults_of(server, surface, edited_folder(surface, root, case), root)]
+
+
+def edited_folder(surface: Surface, root: Path, case: Sequence[Edit]) -> Path:
+    """A fresh copy of a surface's folder, edited."""
     folder = surface.folder(root)
     files = surface.edited(folder)
     for edit in case:
         edit.apply(files)
-    return run(server, surface, folder, root)
+    return folder
 
 
 def run(server: Server, surface: Surface, folder: Path, root: Path) -> list[str]:
     """Run a surface's commands in a folder, and say what is wrong with what they did."""
+    return [str(fault) for fault in faults_of(server, surface, folder, root)]
+
+
+def faults_of(server: Server, surface: Surface, folder: Path, root: Path) -> list[Fault]:
+    """Run a surface's commands in a folder; what the first that goes wrong did."""
     for arguments in surface.commands:
-        scratch, before = fresh(root / "scratch"), standing(folder)
+        scratch = fresh(root / "scratch")
+        before = standing(folder)
         ended = server.run(folder, arguments, scratch, drawn=surface.drawn)
-        found = [*broken(ended, surface.codes), *left(surface, before, standing(folder), ended.code, scratch)]
-        if found:
-            printed = ended.stderr[-1_500:] or ended.stdout[-500:]
-            return [*(f"{' '.join(arguments)}: {one}" for one in found), ascii(printed)]
+        faults = [*broken(ended, surface), *left(surface, before, standing(folder), ended.code, scratch)]
+        if faults:
+            printed = ascii(ended.stderr[-1_500:] or ended.stdout[-500:])
+            return [Fault(fault.kind, f"{' '.join(arguments)}: {fault.text}: {printed}") for fault in faults]
         if ended.code >= 2:
             break
     return []
@@ -109,23 +141,38 @@ def fresh(scratch: Path) -> Path:
     return scratch
 
 
-def broken(ended: Ended, codes: frozenset[int]) -> Iterator[str]:
+def broken(ended: Ended, surface: Surface) -> Iterator[Fault]:
     """What a command got wrong, as far as it shows in its end and its words."""
     if ended.endless:
-        yield f"it does not end: {ended.seconds:.0f} s of the processor"
-    elif ended.code not in codes:
-        yield f"exit code {ended.code}"
-    if ended.reached:
-        yield f"it reached {ended.reached[:200]}"
-    told = ended.stdout + ended.stderr
-    if "Traceback (most recent call last)" in told:
-        yield "a traceback"
+        yield Fault("hang", f"it does not end: {ended.seconds:.0f} s of the processor")
+    elif ended.code not in surface.codes:
+        yield Fault("code", f"exit code {ended.code}")
+    yield from _reached(ended.reached, surface)
+    yield from _misprinted(ended)
+
+
+def _reached(reached: str, surface: Surface) -> Iterator[Fault]:
+    """What a command connected to, or opened outside of its folder."""
+    for line in reached.splitlines():
+        if line.startswith("open "):
+            yield Fault("outside", f"it opened {line[:200]}")
+        elif not (surface.connects and "'127.0.0.1'" in line):
+            yield Fault("network", f"it reached {line[:200]}")
+
+
+def _misprinted(ended: Ended) -> Iterator[Fault]:
+    """What is wrong with what a command printed."""
+    printed = ended.stdout + ended.stderr
+    if "Traceback (most recent call last)" in printed:
+        yield Fault("traceback", "a traceback")
     if ended.code in (1, 2) and not any(word in ended.stderr for word in ("error: ", "Error")):
-        yield "an exit code without an error"
-    if any(has_unseen_characters(line) for line in told.replace(_SIGN, "").split("\n")):
-        yield "a character that cannot be seen"
-    if len(told) > 100_000:
-        yield f"{len(told)} characters printed"
+        yield Fault("code", "an exit code without an error")
+    if any(has_unseen_characters(line) for line in printed.replace(_SIGN, "").split("\n")):
+        yield Fault("steered", "a character that cannot be seen")
+    if len(printed) > 100_000:
+        yield Fault("steered", f"{len(printed)} characters printed")
+    if ended.code in (1, 2) and MARK in printed:
+        yield Fault("printed", "a value of the input")
 
 
 def standing(folder: Path) -> dict[str, tuple[int, int, int]]:
@@ -146,21 +193,23 @@ def left(
     after: Mapping[str, tuple[int, int, int]],
     code: int,
     scratch: Path,
-) -> Iterator[str]:
+) -> Iterator[Fault]:
     """What a command changed or left behind that it should not have."""
     changed = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
     strange = [name for name in changed if not name.startswith(surface.out or ("/",)) or name.endswith(".tmp")]
     if strange:
-        yield f"it changed {', '.join(strange[:3])}"
+        yield Fault("left", f"it changed {', '.join(strange[:3])}")
     if code >= 2 and code not in (10, 11) and set(changed) - set(strange):
-        yield f"it failed and left {', '.join(changed[:3])}"
+        yield Fault("left", f"it failed and left {', '.join(changed[:3])}")
     if temporary := left_in(scratch / "temporary"):
-        yield f"temporary files left: {', '.join(path.name for path in temporary[:3])}"
+        yield Fault("left", f"temporary files left: {', '.join(path.name for path in temporary[:3])}")
+
+
+EVERYTHING = ("--member", "1", "--heldout", "0", "--public", "0")
 
 
 def _source(name: str, share: int) -> Surface:
-    everything = ("--member", "1", "--heldout", "0", "--public", "0")
-    commands = (("import", name.split()[0], "src", "dst", *everything), ("inspect", "dst"))
+    commands = (("import", name.split()[0], "src", "dst", *EVERYTHING), ("inspect", "dst"))
     texts = ("json", "jsonl", "csv", "tsv", "xml", "hocr", "in", "out", "train", "testa", "label", "parquet", "arrow")
     patterns = tuple(f"src/**/*{'' if one == 'label' else '.'}{one}" for one in (*texts, "pdf", "jpg", "png"))
     return Surface(f"import {name}", partial(seeds.source, name), patterns, commands, share, out=("dst",))
@@ -181,6 +230,36 @@ def _read(name: str, seed: str, files: list[str], commands: list[str], verdict: 
     return Surface(name, getattr(seeds, seed), tuple(files), lines, codes=VERDICTS if verdict else USUAL, **more)
 
 
+_OPTIONS = (
+    "--columns image=text,label=id --labels A,B --boxes shares",
+    "--columns question=text,answers=label --task question-answering",
+    "--columns words=text,tags=label --labels O,B-A --provider-column id",
+    "--task document-classification --columns label=category",
+)
+"""Options of the owner, right or wrong for what they meet."""
+
+
+def _tables(source: str, share: int, options: str = "") -> Surface:
+    """An import of Parquet or Arrow of drawn columns and types."""
+    name = f"import {source} of drawn types {options}".strip()
+    commands = (("import", "hf", "src", "dst", *EVERYTHING, *options.split()), ("inspect", "dst"))
+    files = ("src/**/*.parquet", "src/**/*.arrow")
+    return Surface(name, partial(seeds.source, source), files, commands, share, out=("dst",), writes="table")
+
+
+def _chosen(source: str, share: int, options: str) -> Surface:
+    """An import with options of the owner."""
+    edited = _source(source, share)
+    commands = (("import", source, "src", "dst", *EVERYTHING, *options.split()),)
+    return Surface(f"import {source} {options}", edited.seed, edited.files, commands, share, out=("dst",))
+
+
+def served(address: str, share: int) -> Surface:
+    """A server as the model; it answers as hostile servers do, whatever the data set."""
+    commands = (("inspect", "data", "--model", f"{address}#m"),)
+    return Surface("model server", seeds.letters, ("data/documents.jsonl",), commands, share, connects=True)
+
+
 _KINDS = (
     *("layoutlm", "layoutlmv3", "bert", "utterances", "donut", "extractive", "t5", "vt5", "parsing"),
     *("pix2struct", "idefics2"),
@@ -194,5 +273,24 @@ SURFACES: tuple[Surface, ...] = (
     *(_model(kind, 12) for kind in _KINDS),
     *(_model(kind, 3, planned=True) for kind in ("bert", "donut", "extractive", "utterances")),
     _model("adapter", 12, "--reference", "pretrained=base"),
+    *(_tables(source, 20) for source in ("hf parquet", "hf saved")),
+    *(_tables("hf parquet", 5, options) for options in _OPTIONS),
+    *(_chosen(source, 3, options) for source in ("hf", "chat", "csv", "spans") for options in _OPTIONS[:3]),
+    Surface(
+        "chat template",
+        seeds.templated,
+        ("model/chat_template.jinja",),
+        (("inspect", "data", "--model", "model"),),
+        10,
+        writes="template",
+    ),
+    Surface(
+        "statement",
+        seeds.stated,
+        ("out/record.json", "statement.intoto.jsonl", "key.pem"),
+        (("verify", "out", "--attestation", "statement.intoto.jsonl", "--pub", "key.pem"),),
+        10,
+        codes=VERDICTS,
+    ),
 )
 """Folders that docaudit takes as they stand: data sets, checkpoints, records, pages, policies, parameters."""
