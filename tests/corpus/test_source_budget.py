@@ -3,6 +3,7 @@
 Each runs in a process of its own with 4,000,000 KiB of address space and bounded time of the processor.
 """
 
+import itertools
 import json
 import os
 import resource
@@ -15,6 +16,12 @@ import hostile_sources
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audit.extensions.papers.importers import tab
+from audit.extensions.papers.importers.tab import Label
+from audit.importers import locate
 
 MEMORY = 4_000_000 << 10
 SECONDS = 90
@@ -162,3 +169,91 @@ def test_a_bomb_is_refused_in_bounds(name: str, tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
     assert problem in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def many_mentions(src: Path) -> None:
+    text = "ab " * 60_000
+    mentions = [[3 * number, 3 * number + 2, "PERSON"] for number in range(30_000)]
+    write_json(src / "texts.json", {"d": text})
+    write_json(src / "mentions.json", {"d": mentions + mentions})
+
+
+def a_letter_again_and_again(src: Path) -> None:
+    """Values of one letter on a page of the same letter: every place is nearly the right one."""
+    one_image(src)
+    words = [{"text": "a", "box": [1, 1, 2, 2]} for _ in range(20_000)]
+    values = {f"name{number}": "a" * length for number, length in enumerate((150, 1_000, 4_999, 100_000))}
+    values["company"] = "a" * 140 + "b"
+    write_json(src / "p0.json", {"fields": [{"label": key, "text": value} for key, value in values.items()]})
+    (src / "p0.tsv").write_text(
+        "level\tleft\ttop\twidth\theight\ttext\n1\t0\t0\t60\t40\t\n"
+        + "".join(f"5\t1\t1\t1\t1\t{word['text']}\n" for word in words)
+    )
+
+
+def deep_marks(src: Path) -> None:
+    one_image(src)
+    output = "<s_a>" * 100_000 + "x" + "</s_b>" * 100_000 + "<" + "a" * 200_000
+    (src / "metadata.jsonl").write_text(json.dumps({"file_name": "p0.png", "ground_truth": output}))
+
+
+def many_pages(src: Path) -> None:
+    """As many pages as blocks: each page looked at every block."""
+    blocks = [{"BlockType": "LINE", "Id": f"b{number}", "Page": number} for number in range(30_000)]
+    one_image(src)
+    write_json(src / "p0.json", {"Blocks": blocks})
+
+
+WORK: Mapping[str, tuple[str, Callable[[Path], None]]] = {
+    "mentions": ("tab", many_mentions),
+    "a letter": ("forms", a_letter_again_and_again),
+    "marks": ("hf", deep_marks),
+    "pages of blocks": ("textract", many_pages),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits are Linux's")
+@pytest.mark.parametrize("name", WORK)
+def test_work_grows_as_the_source_does(name: str, tmp_path: Path) -> None:
+    """Each of these took minutes to hours; here the kernel ends what takes longer than 90 s of the processor."""
+    format_name, write = WORK[name]
+    src = tmp_path / "src"
+    src.mkdir()
+    write(src)
+    result = run_bounded(
+        "import", format_name, src, tmp_path / "out", "--member", "1", "--heldout", "0", "--public", "0"
+    )
+    assert result.returncode in (0, 2), (result.returncode, result.stderr[-800:])
+    assert "Traceback" not in result.stderr
+
+
+def longest_first(mentions: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """The mentions that are kept, by the rule of the format as it reads."""
+    chosen: list[tuple[int, int, str]] = []
+    for mention in sorted(mentions, key=lambda mention: (mention[0] - mention[1], mention[0])):
+        if not any(mention[0] < end and start < mention[1] for start, end, _ in chosen):
+            chosen.append(mention)
+    return sorted(chosen)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 8), st.sampled_from(["LOC", "ORG"])), max_size=12))
+def test_overlapping_mentions_are_chosen_by_their_rule(drawn: list[tuple[int, int, Label]]) -> None:
+    mentions = [(start, start + length, label) for start, length, label in drawn]
+    chosen, lost = tab._without_overlaps(mentions)
+    assert sorted(chosen) == longest_first(list(mentions))
+    assert len(chosen) + len(lost) == len(mentions)
+
+
+def joined_words(target: str, words: list[str]) -> list[tuple[int, int]]:
+    """The spans of words that are a text when joined, by trying all."""
+    spans = []
+    for start, end in itertools.combinations(range(len(words) + 1), 2):
+        if words[start] and words[end - 1] and "".join(words[start:end]) == target:
+            spans.append((start, end))
+    return spans
+
+
+@given(st.text("ab", min_size=1, max_size=4), st.lists(st.text("ab", max_size=3), max_size=8))
+def test_joined_words_are_found_as_by_trying_all(target: str, words: list[str]) -> None:
+    assert list(locate._find_joined(target, words, str)) == joined_words(target, words)
