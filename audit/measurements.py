@@ -75,12 +75,18 @@ class Estimate:
         return min(1.0, 2 * min(self.p_above(high), self.p_below(low)))
 
 
+Role = Literal["baselines", "splits"]
+"""What a reference is for: models trained alike without the documents, or each on half of them."""
+
+
 @dataclass(frozen=True, config=STRICT)
 class Unresolved:
     """A number that this data cannot give, why, and how many units would be needed (None: not known).
 
     Attributes:
+        needed: set where more units of the same kind would give the number, and nowhere else.
         inapplicable: whether this kind of target cannot be asked for it, so that no data set would help.
+        lacks: the role of the reference without which no number of units gives it.
     """
 
     name: str
@@ -88,6 +94,7 @@ class Unresolved:
     n: int
     needed: int | None = None
     inapplicable: bool = False
+    lacks: Role | None = None
     kind: Literal["unresolved"] = "unresolved"
 
 

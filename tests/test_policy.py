@@ -120,6 +120,8 @@ BARELY = estimate("leak", 0.04, 0.3, lower_p=0.05)
 SECOND = limit(attack="membership")
 OTHER_SAFE, OTHER_LEAKY = completed(SAFE, attack="membership"), completed(LEAKY, attack="membership")
 BOTH = (limit(), SECOND)
+MET_BESIDE = completed(SAFE, attack="beside")
+"""A limit that is met beside those of a row: without any a warning covers nothing."""
 METHODS = {"leak": ("leak", "leak.strong")}
 STRONGER, WIDER = replace(LEAKY, name="leak.strong"), estimate("leak.strong", 0.0, 0.06)
 SPLITS = (cards.ReferenceCard("split-0", "manifest", tiny.record().target),)
@@ -169,10 +171,31 @@ def test_every_way_a_verdict_can_end(row):
     for one in verdict.decisions:
         assert (one.outcome == "undecided") == bool(one.cause)
         assert one.remedy or one.outcome != "undecided"
+        assert "gaps" not in one.remedy
         assert one.measured is not None or one.outcome not in ("passed", "violated", "waived")
+    check_under_warnings(verdict, results, limits, settings, under_warnings)
+
+
+def check_under_warnings(
+    verdict: Verdict, results: Sequence[Result], limits: Sequence[Limit], settings: dict[str, Any], code: int
+) -> None:
+    """Check the exit code under a policy that warns, and that width is no excuse where no limit is met.
+
+    Args:
+        verdict: under a policy that fails.
+        results: that were judged.
+        limits: of the policy.
+        settings: of `judged`.
+        code: the exit code under a policy that warns, beside a limit that is met.
+    """
+    outcomes = {decision.outcome for decision in verdict.decisions}
     warned = judge(results, *limits, **settings, undecided="warn")
-    assert (warned.overall, warned.exit_code) == (verdict.overall, under_warnings)
+    alone = code if outcomes & {"passed", "waived"} else verdict.exit_code
+    assert (warned.overall, warned.exit_code) == (verdict.overall, alone)
     assert ('; undecided = "warn" covers only wide intervals, not ' in warned.reason) == (warned.exit_code == 11)
+    if "undecided" in outcomes and verdict.exit_code == 11:
+        beside = judge([*results, MET_BESIDE], *limits, limit(attack="beside"), **settings, undecided="warn")
+        assert (beside.overall, beside.exit_code) == ("undecided", code)
 
 
 def test_the_numbers_that_decide_stand_in_the_decision():

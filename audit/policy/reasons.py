@@ -1,12 +1,11 @@
 """Why a limit cannot be decided, or cannot be passed, one function a reason."""
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from audit.cards import Forgotten
-from audit.measurements import Estimate, Unresolved
+from audit.cards import SERVED, Forgotten
+from audit.measurements import Estimate, Role, Unresolved
 from audit.policy.checks import (
     AGAIN,
     against_pass,
@@ -30,6 +29,13 @@ MORE_OF_THEM = "attack more values: --budget full"
 NO_HELDOUT = TEXTS["no_heldout"]
 STATE_RULE = TEXTS["state_rule"].format(more=MORE)
 SPLIT_MODELS = TEXTS["split_models"].format(more=MORE)
+REFERENCES: dict[Role, str] = {"baselines": TEXTS["give_baseline"], "splits": TEXTS["train_splits"]}
+"""What gives a reference that a number lacks, by its role."""
+QUESTIONS = (
+    ("reconstruction", "memorisation", "attribute_inference", "canaries"),
+    ("membership", "provider_membership"),
+)
+"""Attacks that ask one question each: what a model gives back, and what it was trained on."""
 ALL = "rerun without --documents, --time or --budget quick"
 ALL_STAGES = "rerun with --no-stages"
 TOO_FEW = "blind check is too weak"
@@ -83,31 +89,103 @@ def _inapplicable(record: AuditRecord, policy: Policy, limit: Limit, reason: str
     if not record.target.is_model or _permitted(record, policy, limit):
         return Decision(limit, "inapplicable", reason)
     gap = f"the attack does not apply to this model, and the policy permits no such gap: {reason}"
-    permit = f'permit this gap in the policy: [[gaps]] attack = "{limit.attack}", tasks = ["{record.target.task}"]'
-    return _undecided(limit, gap, permit, "gap")
+    return _undecided(limit, gap, _instead(record, limit), "gap")
+
+
+def _instead(record: AuditRecord, limit: Limit) -> str:
+    """Say what would answer the question of an attack that this model cannot be put to."""
+    if record.target.family == SERVED:
+        return TEXTS["audit_weights"]
+    possible = [attack for attack in _asking_the_same(limit.attack) if _can_ask(record, attack)]
+    if not possible:
+        return TEXTS["no_other_attack"]
+    return TEXTS["other_attack"].format(attacks=" or ".join(possible))
+
+
+def _asking_the_same(attack: str) -> list[str]:
+    """List the other attacks that ask the question of an attack; empty where it asks one alone."""
+    for attacks in QUESTIONS:
+        if attack in attacks:
+            return [name for name in attacks if name != attack]
+    return []
+
+
+def _can_ask(record: AuditRecord, attack: str) -> bool:
+    result = record.results.get(attack)
+    return result is None or result.status != "inapplicable"
 
 
 def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Result) -> Decision | None:
-    """Return the decision where the question's own number could not be had; None when it could."""
+    """Return the decision where the question's own number could not be had; None when it could.
+
+    More units help where `Unresolved.needed` says so, and nowhere else: its cause alone is "unresolved". A check that
+    fires, and what a pass rests on and the scan does not show, are looked at as for a number.
+    """
     measured = next(item for item in result.measurements if item.name == limit.metric)
     if isinstance(measured, Estimate):
-        return _cannot_exceed(record, limit, result, measured)
+        few = _cannot_exceed(record, limit, result, measured)
+        return None if few is None else _checked_all_the_same(record, result, few)
     if measured.inapplicable:
         return _inapplicable(record, policy, limit, measured.reason)
-    needed = f"; {measured.needed} needed" if measured.needed else ""
+    if measured.needed is None:
+        return _unmeasured(record, limit, result, measured)
+    return _checked_all_the_same(record, result, _too_few(record, limit, result, measured))
+
+
+def _too_few(record: AuditRecord, limit: Limit, result: Result, measured: Unresolved) -> Decision:
+    """Decide on a number that more units would give: those left untried first, then more of them."""
+    reason = f"{measured.reason} (n = {measured.n}; {measured.needed} needed)"
     if limit.metric not in result.about_text and untried(record, result, measured):
-        reason = f"{measured.reason} (n = {measured.n}{needed}), among those tried"
-        return _undecided(limit, reason, ALL_STAGES if result.stage.early else ALL, "unresolved")
-    remedy = MORE
-    left_out = [count for count in result.counts if count.name.startswith("left out") and count.value]
-    if re.search("unseen|held-out", measured.reason) and not measured.n and not record.corpus.documents.get("heldout"):
-        remedy = NO_HELDOUT
-    elif not measured.n and left_out:
-        most = max(left_out, key=lambda count: count.value)
-        needed, remedy = f"{needed}; left out: {most.value} {most.meaning}", AGAIN
+        remedy = ALL_STAGES if result.stage.early else ALL
+        return _undecided(limit, f"{reason}, among those tried", remedy, "unresolved")
+    remedy, left_out = _remedy_for_none(record, result, measured)
     # More units than the data set holds: what is not required does without. Other reasons can be mended.
-    excused = measured.needed is not None and not limit.required and not result.ablations
-    return _undecided(limit, f"{measured.reason} (n = {measured.n}{needed})", remedy, "unresolved", excused=excused)
+    excused = not limit.required and not result.ablations
+    return _undecided(limit, f"{reason}{left_out}", remedy or MORE, "unresolved", excused=excused)
+
+
+def _unmeasured(record: AuditRecord, limit: Limit, result: Result, measured: Unresolved) -> Decision:
+    """Decide on a number that no larger number of units would give: what it lacks has to be there."""
+    reason = f"{measured.reason} (n = {measured.n})"
+    if limit.metric not in result.about_text and untried(record, result, measured):
+        return _undecided(limit, f"{reason}, among those tried", ALL_STAGES, "unmeasured")
+    if measured.lacks is not None:
+        return _undecided(limit, reason, REFERENCES[measured.lacks], "unmeasured")
+    remedy, left_out = _remedy_for_none(record, result, measured)
+    return _undecided(limit, f"{reason}{left_out}", remedy or AGAIN, "unmeasured")
+
+
+def _remedy_for_none(record: AuditRecord, result: Result, measured: Unresolved) -> tuple[str, str]:
+    """Return what helps where not one unit was there, and a clause on those left out; both empty elsewhere."""
+    left_out = [count for count in result.counts if count.name.startswith("left out") and count.value]
+    if measured.n:
+        return "", ""
+    if not record.corpus.documents.get("heldout"):
+        return NO_HELDOUT, ""
+    if left_out:
+        most = max(left_out, key=lambda count: count.value)
+        return AGAIN, f"; left out: {most.value} {most.meaning}"
+    return "", ""
+
+
+def _checked_all_the_same(record: AuditRecord, result: Result, decision: Decision) -> Decision:
+    """Let a check that fires keep its say on a number that has too few units: more of them would not be enough."""
+    if decision.outcome != "undecided" or decision.limit.metric in result.about_text:
+        return decision
+    against = _confounded_by(record, decision, result)
+    against = against or against_attack(record, decision.limit, result) or _checked(decision.limit, result)
+    if against is None:
+        return decision
+    why, remedy, cause = against
+    return replace(decision, reason=f"{decision.reason}; {why}", remedy=remedy, cause=cause)
+
+
+def _confounded_by(record: AuditRecord, decision: Decision, result: Result) -> Reason | None:
+    """Return what else than memory can explain an attack's numbers, with what would settle it; None where nothing."""
+    if result.confounded is None:
+        return None
+    remedies = {check.reason: check.remedy for check in (*result.checks, *record.checks)}
+    return result.confounded, remedies.get(result.confounded, decision.remedy), "confounded"
 
 
 def _cannot_exceed(record: AuditRecord, limit: Limit, result: Result, measured: Estimate) -> Decision | None:
@@ -267,9 +345,7 @@ def within(limit: Limit, result: Result, worst: Estimate) -> str:
         result: of its attack.
         worst: of its methods, the one that reaches farthest.
     """
-    words = "the whole interval is within the limit"
-    if limit.holds == "estimate":
-        words = TEXTS["count_within"].format(range=count_range(worst))
+    words = _what_is_within(limit, worst)
     overall = next((item for item in result.coverage if item.category == "all"), None)
     if overall is None:
         return words
@@ -279,6 +355,12 @@ def within(limit: Limit, result: Result, worst: Estimate) -> str:
     short = [(item, behind) for item, behind in counts if behind < LITTLE * item.total]
     little = [f"{behind:,} of {item.total:,} of category {item.category}" for item, behind in short]
     return f"{words}; only {', '.join(little)}" if little else words
+
+
+def _what_is_within(limit: Limit, worst: Estimate) -> str:
+    if limit.holds == "estimate":
+        return TEXTS["count_within"].format(range=count_range(worst))
+    return "the whole interval is within the limit"
 
 
 def _too_weak(limit: Limit, result: Result) -> Reason | None:

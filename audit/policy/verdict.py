@@ -16,6 +16,7 @@ from audit.policy.decision import (
     ComparedLimit,
     Counts,
     Decision,
+    Outcome,
     Overall,
     Verdict,
     count,
@@ -28,7 +29,7 @@ from audit.record import SIGNIFICANCE, AuditRecord, Result, Stage
 from audit.stats.p_values import holm
 
 WIDTH: frozenset[Cause] = frozenset({"wide", "unresolved"})
-"""Causes that more documents would mend, and that say nothing for or against a leak."""
+"""Causes that more units would mend, and that say nothing for or against a leak. A missing reference is none."""
 
 
 def lets_through(policy: Policy, decision: Decision) -> bool:
@@ -46,12 +47,32 @@ def exit_code(policy: Policy, overall: Overall, decisions: Sequence[Decision]) -
     """
     if overall != "undecided" or policy.undecided == "fail":
         return EXIT_CODES[overall], ""
-    undecided = [one for one in decisions if one.outcome == "undecided"]
-    other = next((one for one in undecided if not _is_width(one)), None)
-    if undecided and other is None:
+    uncovered = _uncovered(policy, decisions)
+    if not uncovered:
         return 0, ""
-    cause = "an audit that decides nothing" if other is None else _named(other)
-    return EXIT_CODES["undecided"], f'; undecided = "warn" covers only wide intervals, not {cause}'
+    return EXIT_CODES["undecided"], f'; undecided = "warn" covers only wide intervals, not {uncovered}'
+
+
+def _uncovered(policy: Policy, decisions: Sequence[Decision]) -> str:
+    """Say what keeps a warning from being enough; empty where only width leaves limits undecided.
+
+    Width is no excuse where nothing was decided: one limit has to be met, or waived, on each demanded question.
+    """
+    for decision in decisions:
+        if decision.outcome == "undecided" and not _is_width(decision):
+            return _named(decision)
+    met = _attacks_with(decisions, "passed", "waived")
+    if not met:
+        return "an audit that decides nothing"
+    undecided = _attacks_with(decisions, "undecided")
+    for demand in policy.demands:
+        if undecided.intersection(demand.any_of) and not met.intersection(demand.any_of):
+            return f"a question of which no limit is met ({demand.question})"
+    return ""
+
+
+def _attacks_with(decisions: Sequence[Decision], *outcomes: Outcome) -> set[str]:
+    return {decision.limit.attack for decision in decisions if decision.outcome in outcomes}
 
 
 def _is_width(decision: Decision) -> bool:

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -208,7 +208,7 @@ def measure_table(table: CanaryTable, rng: Generator) -> tuple[Measurement, ...]
 
 def excess_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
     """Measure how many more of those put in are extracted than of those left out; null: no difference."""
-    missing = _lacking("excess", included, control, (NONE_IN, NONE_OUT))
+    missing = _lacking("excess", included, control, UNASKED)
     return missing or _excess_rate("excess", included.hits, control.hits, rng)
 
 
@@ -240,25 +240,45 @@ def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generat
 def most_bits_of(table: CanaryTable) -> Measurement:
     """Count the bits that any ranked canary could have shown, of the one that could show least."""
     known = table.ranked
+    if not len(table):
+        return Unresolved(POWER, NO_REFERENCES, 0, NEEDED_CANARIES)
     if not len(known):
-        return Unresolved(POWER, NO_REFERENCES, len(table), NEEDED_CANARIES)
+        return Unresolved(POWER, NO_REFERENCES, len(table))
     least = float(known.most_bits.min())
     bounds = tuple(Bound(alpha, least, least) for alpha in ALPHAS)
     return Estimate(POWER, least, least, least, len(known), UNIT, len(known), COUNTED, bounds=bounds)
 
 
-def _lacking(name: str, included: CanaryTable, control: CanaryTable, reasons: tuple[str, str]) -> Unresolved | None:
+class _Empty(NamedTuple):
+    """Why a side holds no canary, and how many would be needed; None: more canaries would not help."""
+
+    reason: str
+    needed: int | None = 2 * NEEDED_CANARIES
+
+
+UNASKED = (_Empty(NONE_IN), _Empty(NONE_OUT))
+UNRANKED = _Empty(NO_REFERENCES, needed=None)
+
+
+def _lacking(name: str, included: CanaryTable, control: CanaryTable, empty: tuple[_Empty, _Empty]) -> Unresolved | None:
     """Return why two sides cannot be compared; None when they can."""
-    for rows, reason in zip((included, control), reasons, strict=True):
-        if len(rows) < 2:
-            n = len(included) + len(control)
-            return Unresolved(name, ALONE if len(rows) else reason, n, 2 * NEEDED_CANARIES)
+    n = len(included) + len(control)
+    for rows, why in zip((included, control), empty, strict=True):
+        if len(rows) == 1:
+            return Unresolved(name, ALONE, n, 2 * NEEDED_CANARIES)
+        if not len(rows):
+            return Unresolved(name, why.reason, n, why.needed)
     return None
 
 
-def _unranked(included: CanaryTable, control: CanaryTable) -> tuple[str, str]:
-    """Return why no canary of each side is ranked: it has none, or none has a reference."""
-    return NO_REFERENCES if len(included) else NONE_IN, NO_REFERENCES if len(control) else NONE_OUT
+def _unranked(included: CanaryTable, control: CanaryTable) -> tuple[_Empty, _Empty]:
+    """Return why no canary of each side is ranked: it has none, or no completion ranks them."""
+    inside, outside = UNASKED
+    if len(included):
+        inside = UNRANKED
+    if len(control):
+        outside = UNRANKED
+    return inside, outside
 
 
 def _excess_rate(name: str, hits: Bools, control_hits: Bools, rng: Generator) -> Measurement:

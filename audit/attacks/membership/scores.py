@@ -15,7 +15,7 @@ from audit.attacks.score_figures import LOW, TPR, ScoreComparison, draw_roc
 from audit.case import Case
 from audit.corpus.near_copies import group_copies
 from audit.engine.interface import Json, Progress, Trial
-from audit.measurements import Curve, Diagnostic, Measurement, Unresolved
+from audit.measurements import Curve, Diagnostic, Measurement, Role, Unresolved
 from audit.record import Result
 from audit.stats.likelihood_ratio import lira_offline, lira_online, sides
 from audit.stats.ranking import FEWEST_PAIRS, rank_correlation
@@ -61,6 +61,7 @@ class ScoredDocuments:
         documents: how many documents have a loss, by split in words.
         first_copy: by document, the first one of its copies in its split, itself where it has none; a document that is
             missing has none.
+        lacking: by score, the role of the reference that it takes and the scan was not given.
     """
 
     ids: tuple[str, ...]
@@ -70,6 +71,7 @@ class ScoredDocuments:
     unusable: int
     documents: tuple[tuple[str, int], ...]
     first_copy: Mapping[str, str] = field(default_factory=dict)
+    lacking: Mapping[str, Role] = field(default_factory=dict)
 
     @property
     def primary(self) -> str:
@@ -93,6 +95,11 @@ class ScoredDocuments:
         _, first = np.unique([self.first_copy.get(one, one) for one in self.ids], return_index=True)
         firsts = np.isin(np.arange(len(self.ids)), first)
         return self._sides(name, np.where(self.member, self._copied & firsts, ~self._copied))
+
+    def without(self, name: str, score: str) -> Unresolved:
+        """Say why a measurement of a score is missing that no document has."""
+        reason = self.missing.get(score, "no document was scored")
+        return Unresolved(name, reason, 0, lacks=self.lacking.get(score))
 
     @property
     def _copied(self) -> Bools:
@@ -147,7 +154,18 @@ def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json
         len(trials) - len(rows),
         (("member", int(member.sum())), ("held-out", int((~member).sum()))),
         {name: first for groups in copies for name, first in groups.items()},
+        lacking_references(case),
     )
+
+
+def lacking_references(case: Case) -> dict[str, Role]:
+    """Return by score the role of the reference that it takes and the scan was not given."""
+    lacking: dict[str, Role] = {}
+    if not reference_of(case)[1]:
+        lacking |= {"calibrated": "baselines", RATIO: "baselines"}
+    if not case.references.splits:
+        lacking["lira"] = "splits"
+    return lacking
 
 
 def _score_by_losses(outcomes: Sequence[Json], uncalibrated: str) -> dict[str, Score]:
@@ -248,7 +266,7 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress, 
 def _unresolved(name: str, scored: ScoredDocuments, score: str) -> Unresolved | None:
     """Return why a score cannot be measured; None when it can."""
     if score not in scored.columns:
-        return Unresolved(name, scored.missing.get(score, "no document was scored"), 0)
+        return scored.without(name, score)
     for label, side in zip(COMPARISON.labels, scored.split(score), strict=True):
         if len(side) < 2:
             return Unresolved(name, f"fewer than two {label} documents have this score", len(side), NEEDED_DOCUMENTS)
@@ -262,7 +280,7 @@ def reference_power(scored: ScoredDocuments) -> Measurement:
     compared because a few documents have losses many times those of the others.
     """
     if "calibrated" not in scored.columns:
-        return Unresolved(POWER, scored.missing.get("calibrated", "no document was scored"), 0)
+        return scored.without(POWER, "calibrated")
     known = ~scored.member & np.isfinite(scored.columns["loss"]) & np.isfinite(scored.columns["calibrated"])
     if known.sum() < FEWEST_PAIRS:
         return Unresolved(POWER, "too few unseen documents that both models read", int(known.sum()), FEWEST_PAIRS)

@@ -282,7 +282,7 @@ def count_identified(name: str, table: QuestionTable, rng: Generator) -> Measure
     rows = _identifying(table, way)
     if rows.n_documents < 2:
         reason = "fewer than two documents with a personal value of their own and a proven removal"
-        return Unresolved(name, reason, rows.n_documents)
+        return Unresolved(name, reason, rows.n_documents, measuring.NEEDED_DOCUMENTS)
     gained, lost, first = _by_value(rows, way)
     net = rates.net(gained, lost, rows.cluster[first], rng)
     return estimate(name, rates.scaled(net, net.n), "values", 0.0, "chance")

@@ -42,7 +42,8 @@ LOWER = ("loss", "memory_change")
 """Features of which less speaks for membership; of the others more does. Fixed before any data, never by labels."""
 NO_NUMBER = "the comparison model gave no finite number for any provider"
 """As where all its losses overflow."""
-NOT_MEASURED = "no provider has it"
+NOT_KNOWN = Unresolved("", "no provider has it", 0)
+"""Of a score, under any name."""
 CONSTANT = "every provider has the same value"
 _PROVIDERS = ScoreComparison("provider", "unused providers", ("providers in", "providers out"))
 
@@ -67,7 +68,10 @@ def measure_table(
         missing_reference: why there is no model to compare the target with (`attack.missing_reference`).
     """
     progress.stage("provider membership: inference", n_seeds)
-    inference, uncompared = methods.infer(table, progress, n_seeds=n_seeds, share=share), missing_reference or NO_NUMBER
+    inference = methods.infer(table, progress, n_seeds=n_seeds, share=share)
+    uncompared = Unresolved("", NO_NUMBER, 0)
+    if missing_reference is not None:
+        uncompared = Unresolved("", missing_reference, 0, lacks="baselines")
     streams = Streams(rng)
     names = {f"balanced_accuracy.{method}": method for method in methods.METHODS}
     found = {name: _accuracy(name, table, inference, method, streams[name]) for name, method in names.items()}
@@ -75,7 +79,7 @@ def measure_table(
     found["balanced_accuracy"] = replace(found[f"balanced_accuracy.{primary}"], name="balanced_accuracy")
     for name, score in (("auc", "user"), ("auc.loss", "loss"), ("auc.memory_similarity", "memory_similarity")):
         column = _oriented(table, score)
-        gap = _unscored(name, table, column, uncompared if score == "user" else NOT_MEASURED)
+        gap = _unscored(name, table, column, uncompared if score == "user" else NOT_KNOWN)
         found[name] = gap or _PROVIDERS.measure_auc(name, _sides(table, column))
     found["auc.apk"] = _forest_area("auc.apk", table, inference)
     certain = measure_certain(table, streams["certain providers"], uncompared)
@@ -116,7 +120,7 @@ def collect_scores(table: ProviderTable, inference: methods.Inference) -> dict[s
     return {name: column for name, column in found.items() if column is not None}
 
 
-def measure_certain(table: ProviderTable, rng: Generator, uncompared: str) -> tuple[Measurement, ...]:
+def measure_certain(table: ProviderTable, rng: Generator, uncompared: Unresolved) -> tuple[Measurement, ...]:
     """Measure the advantage of each score at the lowest false-positive rate that providers out resolve; null: 0.
 
     Args:
@@ -131,7 +135,7 @@ def measure_certain(table: ProviderTable, rng: Generator, uncompared: str) -> tu
     streams, found = Streams(rng), []
     for score, name in CERTAIN_SCORES.items():
         column = _oriented(table, score)
-        gap = _unscored(name, table, column, uncompared if score == "user" else NOT_MEASURED)
+        gap = _unscored(name, table, column, uncompared if score == "user" else NOT_KNOWN)
         ranks = _break_ties(column, streams[name])
         found.append(gap or _PROVIDERS.measure_advantage(name, _sides(table, ranks))[0])
     return tuple(found)
@@ -145,18 +149,18 @@ def _oriented(table: ProviderTable, score: str) -> Floats:
     return -column if score in LOWER else column
 
 
-def _unscored(name: str, table: ProviderTable, column: Floats, missing: str = NOT_MEASURED) -> Unresolved | None:
+def _unscored(name: str, table: ProviderTable, column: Floats, missing: Unresolved = NOT_KNOWN) -> Unresolved | None:
     """Return why a score cannot rank providers; None when it can.
 
     Args:
         name: of the measurement.
         table: of the providers.
         column: the score, shape (n,), NaN where unknown.
-        missing: why, where no provider has it.
+        missing: what says so where no provider has it, under any name.
     """
     known = ~np.isnan(column)
     if not known.any():
-        return Unresolved(name, missing, 0)
+        return replace(missing, name=name)
     if methods.smaller_side(table.member[known]) < methods.MIN_JUDGED:
         reason = f"fewer than {methods.MIN_JUDGED} providers in training, or out of it, have it"
         return Unresolved(name, reason, int(known.sum()), 2 * methods.NEEDED)
