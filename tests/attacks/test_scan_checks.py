@@ -14,9 +14,9 @@ from test_membership_planted import Knowing, corpus
 
 from audit import policy as policies
 from audit import record as records
-from audit.attacks.membership import scan_checks, writing
+from audit.attacks.membership import scan_checks
 from audit.case import Case, References
-from audit.corpus.documents import Corpus, Document, Membership, Word
+from audit.corpus.documents import Corpus, Document, Word
 from audit.engine.interface import SILENT
 from audit.measurements import Check
 from audit.policy import Verdict
@@ -170,42 +170,3 @@ def test_a_model_that_gives_no_loss_is_not_tested():
     assert found.checks == ()
     assert all("gives no loss" in reason for reason in found.untested)
     assert len(found.untested) == 2
-
-
-def test_what_the_model_reads_alike_costs_nothing(tmp_path):
-    """A tokenizer that folds case reads capitals as lower case: no question is asked for them."""
-    folder = tiny.corpus(tmp_path / "data", members=25, heldout=5, public=3, kind="token-classification")
-    world = noisy.manifest.load(folder)
-    target = target_of(tiny.checkpoint(tmp_path / "model", "bert", "token-classification"), world)
-    changed = writing.rewrite_members(Case(target, world), world.of("member"))
-    assert changed["in capitals"] == changed["in lower case"] == {}
-    assert changed["without punctuation"]
-
-
-def test_every_transformation_changes_what_it_says():
-    words = (Word("Total:", (10.0, 20.0, 30.0, 40.0)), Word("9", (50.0, 20.0, 900.0, 40.0)))
-    page = Document("a", "member", words, size=(500, 2000))
-    world, task = corpus(1, 1), noisy.Task("token-classification", noisy.TAGS)
-    manifest = dataclasses.replace(world.manifest, task=task, membership=Membership("random"))
-    world = dataclasses.replace(world, manifest=manifest)
-    ways = {way: transform(page) for way, transform in writing.ways_of_writing(world).items()}
-    assert [word.text for word in ways["in capitals"].words] == ["TOTAL:", "9"]
-    assert [word.text for word in ways["in lower case"].words] == ["total:", "9"]
-    assert [word.text for word in ways["without punctuation"].words] == ["Total", "9"]
-    boxes = [word.box for word in ways["with boxes in pixels"].words]
-    assert boxes == [(5.0, 40.0, 15.0, 80.0), (25.0, 40.0, 450.0, 80.0)]
-
-
-def test_a_way_of_writing_that_is_easier_for_every_model_is_no_sign():
-    members = {f"m{number}": Document(f"m{number}", "member") for number in range(20)}
-    rng = np.random.default_rng(3)
-    losses = {name: (2.0 + rng.normal(0, 0.1), 2.0) for name in members}
-    losses |= {f"in capitals/{name}": (1.0 + rng.normal(0, 0.1), 1.0) for name in members}
-    alone = {name: (own, np.nan) for name, (own, _) in losses.items()}
-
-    def check(found: dict[str, tuple[float, float]], needs_reference: bool = False) -> Check | str:
-        return writing.check_writing({"in capitals": members}, found, needs_reference=needs_reference)
-
-    assert check(losses).p_value > 0.05  # type: ignore[union-attr]
-    assert check(alone).p_value <= 0.001  # type: ignore[union-attr]
-    assert "need a reference, and there is none" in str(check(alone, needs_reference=True))

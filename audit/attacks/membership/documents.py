@@ -7,7 +7,7 @@ compare the target with a reference model under the same ones.
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -42,8 +42,6 @@ REASONS = ("no question", "nothing to read", NOT_COMPARED, PLANTED)
 """Why a document is not scored."""
 MOST_NAMED = 8
 """Documents that a warning names."""
-Losses = Mapping[str, tuple[float, float]]
-"""By the name of a document, the loss of the target and of its reference, nats; NaN where there is none."""
 
 
 def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:

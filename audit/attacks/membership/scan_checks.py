@@ -3,39 +3,29 @@
 Both bear on every attack, so that they are made once a scan, whichever attacks run (methods.md#checks-of-the-scan).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from audit.attacks import blind_baseline
 from audit.attacks.interface import loss_kind
-from audit.attacks.membership.documents import (
-    Losses,
-    first_by_name,
-    left_out,
-    query_document,
-    reference_of,
-    without_canaries,
-)
-from audit.attacks.membership.writing import N_MEMBERS, check_writing, rewrite_members
+from audit.attacks.membership.documents import first_by_name, left_out, reference_of, without_canaries
+from audit.attacks.membership.losses import Losses, LossWork, Version, ask_losses
+from audit.attacks.membership.writing import N_MEMBERS, Asking, check_writing
 from audit.attacks.text import SENTENCES
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Membership
 from audit.corpus.folding import fold
-from audit.engine.driver import drive
-from audit.engine.interface import Attempt, Progress, Trial
+from audit.engine.interface import Progress
 from audit.measurements import Check
 from audit.stats.paired import UnitScores, area_change
 from audit.stats.roc import auc_interval
-from audit.targets.interface import Target
 
 MOST = 200
 """Held-out and public documents that are compared, of each at most: they show an area of 0.6 in 9 of 10 scans."""
 FEWEST = 20
 """Held-out and public documents without which nothing is compared."""
-_MASKS = 4
-"""Masks of a page for masked language models: every second token is hidden, which takes seconds a scan."""
 _LEVEL = 0.05
 """One-sided level at which a check can matter, whatever the other checks of the scan: then its conditions count."""
 REDRAW = SENTENCES["redraw"]
@@ -55,23 +45,6 @@ class ScanChecks:
     untested: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _LossWork:
-    """Ask the target and its references for their losses of documents; implements `Work`, a trial for each document."""
-
-    case: Case
-    references: Sequence[Target]
-    documents: Mapping[str, Document]
-
-    def attempt(self, trial: Trial) -> Attempt:
-        """Return the target's loss and the references' mean loss, nats; NaN for one that cannot be had."""
-        losses: list[float] = []
-        for model in (self.case.target, *self.references):
-            found = yield from query_document(self.case, model, self.documents[trial.id], _MASKS)
-            losses.append(np.nan if found is None else found["loss"])
-        return losses[0], float(np.mean(losses[1:])) if self.references else np.nan
-
-
 def check_scan(case: Case, width: int, progress: Progress) -> ScanChecks:
     """Make the checks of a whole scan.
 
@@ -84,23 +57,18 @@ def check_scan(case: Case, width: int, progress: Progress) -> ScanChecks:
         return ScanChecks(untested=tuple(f"{subject}: the model gives no loss of a document" for subject in _SUBJECTS))
     role, references = reference_of(case)
     heldout, public = (_choose_documents(case, side, MOST) for side in select_comparable(case.corpus))
+    versions = {document.id: Version(document) for document in (*heldout, *public)}
+    progress.stage("checks of the scan", len(versions))
+    losses = ask_losses(LossWork(case, references, versions), width, progress)
+    unseen = check_heldout(case.corpus, [*heldout, *public], losses, role)
     members = _choose_documents(case, case.corpus.of("member"), N_MEMBERS)
-    changed = rewrite_members(case, members)
-    others = {f"{way}/{name}": other for way, documents in changed.items() for name, other in documents.items()}
-    documents = {document.id: document for document in (*heldout, *public, *members)} | others
-    progress.stage("checks of the scan", len(documents))
-    losses: dict[str, tuple[float, float]] = {}
-    for name, pair in drive(_LossWork(case, references, documents), [Trial(name, name) for name in documents], width):
-        losses[name] = pair
-        progress.advance()
-    made = (
-        check_heldout(case.corpus, [*heldout, *public], losses, role),
-        check_writing(changed, losses, needs_reference=loss_kind(case.target) == "masks"),
-    )
-    return ScanChecks(
-        tuple(found for found in made if isinstance(found, Check)),
-        tuple(f"{subject}: {found}" for subject, found in zip(_SUBJECTS, made, strict=True) if isinstance(found, str)),
-    )
+    writing = [*check_writing(Asking(case, width, progress), members)]
+    checks: list[Check] = []
+    untested: list[str] = []
+    for subject, outcomes in zip(_SUBJECTS, ([unseen], writing), strict=True):
+        checks += [outcome for outcome in outcomes if isinstance(outcome, Check)]
+        untested += [f"{subject}: {outcome}" for outcome in outcomes if isinstance(outcome, str)]
+    return ScanChecks(tuple(checks), tuple(untested))
 
 
 def _choose_documents(case: Case, documents: Sequence[Document], count: int) -> list[Document]:

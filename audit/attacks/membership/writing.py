@@ -1,129 +1,238 @@
 """Pages written otherwise than in training: do members fit the model better in another way of writing?
 
-Method: methods.md#checks-of-the-scan.
+Some members search among many ways of writing, others confirm the best one. So the level of the test holds however many
+ways are tried (methods.md#checks-of-the-scan).
 """
 
-import string
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import cast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, cast, get_args
 
 import numpy as np
 
 from audit.arrays import Floats
 from audit.attacks.interface import loss_kind
-from audit.attacks.membership.documents import Losses
+from audit.attacks.membership.documents import first_by_name, reference_of
+from audit.attacks.membership.losses import MASKS, LossWork, Version, ask_losses
+from audit.attacks.membership.rewriting import Kind, Way, ways_of_writing
 from audit.attacks.text import SENTENCES
 from audit.case import Case
-from audit.corpus.documents import Corpus, Document, Word
+from audit.corpus.documents import Document
+from audit.engine.interface import Progress
 from audit.measurements import Check
 from audit.targets.interface import TokenTarget
 
-N_MEMBERS = 20
+N_SEARCHING = 6
 """Members that are asked about in every way of writing, at most."""
+N_CONFIRMING = 20
+"""Members that are asked about in the best way of each kind, at most."""
+N_MEMBERS = N_SEARCHING + N_CONFIRMING
 FEWEST_CHANGED = 8
-"""Members that a way of writing changes, without which it is not tested."""
-BOX_SCALE = 1000
-"""Layout models read boxes in thousandths of the page; pixels taken for thousandths are a common slip."""
-Transformation = Callable[[Document], Document]
+"""Members that a way of writing changes, without which it is not confirmed."""
+SEARCHING_MASKS = 2
+CLEAR_SHARE = 0.05
+"""A way of writing fits clearly better where it takes more than this share off the loss, and more than `CLEAR_NATS`.
+Both are ours: smaller gains occur by chance of the weights, and hide no more than the loss itself moves."""
+CLEAR_NATS = 0.02
+AS_IS = Way("as they are", "text")
+UNCHANGED = "no other way of writing changes enough training documents for the model"
 
 
-def rewrite_members(case: Case, members: Sequence[Document]) -> dict[str, dict[str, Document]]:
-    """Rewrite members in each way of writing: by way, then by id, without documents whose encoding does not change."""
-    return {
-        way: {one.id: other for one in members if _reads_differently(case, one, other := transform(one))}
-        for way, transform in ways_of_writing(case.corpus).items()
-    }
+@dataclass(frozen=True)
+class Gain:
+    """Losses of the documents that a way of writing changes, as they are and in this way.
 
-
-def ways_of_writing(corpus: Corpus) -> dict[str, Transformation]:
-    """Return the ways of writing that are tried for a task.
-
-    Answers are found on the page by their spelling, so that questions keep their punctuation. The output of a parsing
-    model is markup, which has no other case.
+    Attributes:
+        way: of writing.
+        target: (n_documents, 2) losses of the target as it is and in this way, nats.
+        reference: likewise, of the references; None where they play no part.
     """
-    task = corpus.manifest.task
-    ways: dict[str, Transformation] = {"with boxes in pixels": _in_pixels}
-    if task.kind != "parsing":
-        ways |= {"in capitals": partial(_spell, str.upper), "in lower case": partial(_spell, str.lower)}
-    if not task.asks:
-        ways["without punctuation"] = partial(_spell, lambda text: text.strip(string.punctuation) or text)
-    return ways
+
+    way: Way
+    target: Floats
+    reference: Floats | None = None
+
+    @property
+    def decrease(self) -> Floats:
+        """The decrease of the target's loss: (n_documents,), nats."""
+        return self.target[:, 0] - self.target[:, 1]
+
+    @property
+    def excesses(self) -> list[Floats]:
+        """What has to be positive: the decrease over a clear one, and over that of the references; (n_documents,) each.
+
+        Tokens stay the same when boxes and pictures change. References then learnt on the same boxes as the audited
+        pages have, whichever the target learnt on, and would hide the gain.
+        """
+        over_clear = self.decrease - np.maximum(CLEAR_SHARE * self.target[:, 0], CLEAR_NATS)
+        if self.reference is None:
+            return [over_clear]
+        return [over_clear, self.decrease - (self.reference[:, 0] - self.reference[:, 1])]
+
+    @property
+    def score(self) -> float:
+        """The median of the smallest excess of each document, nats; what a search chooses by."""
+        return float(np.median(np.min(self.excesses, axis=0)))
+
+    @property
+    def p_value(self) -> float:
+        """The one-sided p-value that all excesses are positive (signed-rank tests, paired by document)."""
+        from scipy.stats import wilcoxon
+
+        p_values = []
+        for excess in self.excesses:
+            moved = excess[excess != 0]
+            p_values.append(float(wilcoxon(moved, alternative="greater").pvalue) if moved.size else 1.0)
+        return max(p_values)
 
 
-def check_writing(
-    changed: Mapping[str, Mapping[str, Document]], losses: Losses, *, needs_reference: bool
-) -> Check | str:
-    """Test whether members fit the target better in another way of writing than as they are.
+class Asking(NamedTuple):
+    """How the target is asked, see `ask_losses`."""
 
-    The change of the loss is paired by member (Wilcoxon signed-rank, one-sided). Beside a reference the change also has
-    to exceed the reference's: some ways of writing are easier for every model. Bonferroni over the ways.
+    case: Case
+    width: int
+    progress: Progress
+
+
+def check_writing(asking: Asking, members: Sequence[Document]) -> Iterator[Check | str]:
+    """Test whether members fit the target clearly better in another way of writing than as they are.
+
+    A few members choose the best way of each kind, and the others test it: the change of the loss is paired by member,
+    with Bonferroni's rule over the kinds. Where words are changed, the change also has to exceed the reference's, as
+    some ways of writing are easier for every model.
 
     Args:
-        changed: see `rewrite_members`.
-        losses: of the members and, under "way/id", of the changed ones.
-        needs_reference: whether losses of other tokens compare beside a reference only.
+        asking: how the target is asked.
+        members: that can be asked about, `N_MEMBERS` at most.
 
-    Returns:
-        The check, or why it cannot be made.
+    Yields:
+        The check, and in sentences what cannot be tested.
     """
-    gains = {way: _loss_decreases(way, documents, losses) for way, documents in changed.items()}
-    if needs_reference and not any(np.isfinite(gain).all() for gain in gains.values()):
-        return "losses of changed tokens need a reference, and there is none"
-    tested = {way: _p_better(gain) for way, gain in gains.items() if len(gain) >= FEWEST_CHANGED and gain[:, 0].any()}
-    if not tested:
-        return "no other way of writing changes enough training documents for the model"
-    best = min(tested, key=lambda way: tested[way])
-    reason = SENTENCES["writing"].format(way=best, median=np.median(gains[best][:, 0]), n=len(gains[best]))
-    return Check("way of writing", min(1.0, len(tested) * tested[best]), "alarm", reason, SENTENCES["match_writing"])
+    searching_ids = first_by_name(members, min(N_SEARCHING, len(members) // 4))
+    searching = [document for document in members if document.id in searching_ids]
+    confirming = [document for document in members if document.id not in searching_ids]
+    if len(confirming) < FEWEST_CHANGED:
+        yield UNCHANGED
+        return
+    ways = ways_of_writing(asking.case.corpus)
+    if loss_kind(asking.case.target) == "masks" and not _references_read(asking, searching[0]):
+        yield "losses of changed tokens need a reference, and there is none"
+        ways = [way for way in ways if way.kind != "text"]
+    tried = search_ways(asking, ways, searching)
+    if not tried:
+        yield UNCHANGED
+        return
+    yield confirm_ways(asking, best_ways(tried), confirming)
 
 
-def _loss_decreases(way: str, names: Mapping[str, object], losses: Losses) -> Floats:
-    """Compute the decrease of each member's loss when it is rewritten, under target and reference: (n, 2), nats."""
-    rows = np.array([np.subtract(losses[name], losses[f"{way}/{name}"]) for name in names], np.float64).reshape(-1, 2)
-    return rows[np.isfinite(rows[:, 0])]
+def _references_read(asking: Asking, document: Document) -> bool:
+    """Test whether there are references, and whether these read the tokens that the target reads."""
+    references = reference_of(asking.case)[1]
+    work = LossWork(asking.case, references, {document.id: Version(document)}, SEARCHING_MASKS)
+    return bool(np.isfinite(ask_losses(work, asking.width, asking.progress)[document.id][1]))
 
 
-def _p_better(gains: Floats) -> float:
-    """Return the one-sided p-value that losses fall, and by more than the reference's (signed-rank tests)."""
-    from scipy.stats import wilcoxon
+def search_ways(asking: Asking, ways: Sequence[Way], documents: Sequence[Document]) -> list[Gain]:
+    """Try all ways of writing on a few documents; leave out kinds that the target does not look at."""
+    gains: list[Gain] = []
+    for kind in get_args(Kind):
+        candidates = [way for way in ways if way.kind == kind]
+        strong = [way for way in candidates if way.strong]
+        if strong and not any(gain.decrease.any() for gain in ask_gains(asking, strong, documents[:2])):
+            continue
+        gains += ask_gains(asking, candidates, documents)
+    return gains
 
-    own, beside = gains[:, 0], gains[:, 1]
-    columns = [own, own - beside] if np.isfinite(beside).all() else [own]
-    moved = [differences[differences != 0] for differences in columns]
-    return max(float(wilcoxon(one, alternative="greater").pvalue) if one.size else 1.0 for one in moved)
+
+def best_ways(gains: Iterable[Gain]) -> list[Way]:
+    """Choose the way of each kind that fits best, where it fits clearly better."""
+    best: dict[Kind, Gain] = {}
+    for gain in gains:
+        leader = best.get(gain.way.kind)
+        if gain.score > 0 and (leader is None or gain.score > leader.score):
+            best[gain.way.kind] = gain
+    return [gain.way for gain in best.values()]
+
+
+def confirm_ways(asking: Asking, ways: Sequence[Way], documents: Sequence[Document]) -> Check:
+    """Test the chosen ways on documents that did not choose them."""
+    gains = [gain for gain in ask_gains(asking, ways, documents, MASKS) if len(gain.target) >= FEWEST_CHANGED]
+    return judge_gains(gains, len(documents))
+
+
+def judge_gains(gains: Sequence[Gain], n_documents: int) -> Check:
+    """Make the check of the ways that were tested; its p-value is 1 where a search chose none."""
+    if not gains:
+        reason = SENTENCES["written_alike"].format(n=n_documents)
+        return Check("way of writing", 1.0, "alarm", reason, SENTENCES["match_writing"].format(way=AS_IS.name))
+    best = min(gains, key=lambda gain: gain.p_value)
+    p_value = min(1.0, len(gains) * best.p_value)
+    median = float(np.median(best.decrease))
+    reason = SENTENCES["writing"].format(way=best.way.name, median=median, n=len(best.target))
+    return Check("way of writing", p_value, "alarm", reason, SENTENCES["match_writing"].format(way=best.way.name))
+
+
+def ask_gains(
+    asking: Asking, ways: Sequence[Way], documents: Sequence[Document], masks: int = SEARCHING_MASKS
+) -> list[Gain]:
+    """Ask for the losses of documents as they are and in each way; leave out ways that change none.
+
+    References are asked where words change alone.
+    """
+    of_text = [way for way in ways if way.kind == "text"]
+    of_pages = [way for way in ways if way.kind != "text"]
+    references = reference_of(asking.case)[1]
+    gains = _ask_beside(asking, of_text, documents, LossWork(asking.case, references, {}, masks))
+    return gains + _ask_beside(asking, of_pages, documents, LossWork(asking.case, (), {}, masks))
+
+
+def _ask_beside(asking: Asking, ways: Sequence[Way], documents: Sequence[Document], work: LossWork) -> list[Gain]:
+    """Ask as `work` says, see `ask_gains`."""
+    versions: dict[str, Version] = {}
+    changed: dict[str, list[str]] = {}
+    for way in ways:
+        rewritten = rewrite(asking.case, way, documents)
+        changed[way.name] = list(rewritten)
+        versions |= {f"{way.name}/{name}": version for name, version in rewritten.items()}
+    if not versions:
+        return []
+    versions |= {f"{AS_IS.name}/{document.id}": Version(document) for document in documents}
+    losses = ask_losses(replace(work, versions=versions), asking.width, asking.progress)
+    gains: list[Gain] = []
+    for way in ways:
+        pairs = [(losses[f"{AS_IS.name}/{name}"], losses[f"{way.name}/{name}"]) for name in changed[way.name]]
+        gains += _gain_of(way, np.array(pairs, np.float64).reshape(-1, 2, 2))
+    return gains
+
+
+def _gain_of(way: Way, losses: Floats) -> list[Gain]:
+    """Return the gain of a way from losses of shape (n_documents, 2 versions, 2 models); none without a finite loss."""
+    losses = losses[np.isfinite(losses[:, :, 0]).all(axis=1)]
+    if not len(losses):
+        return []
+    beside = losses[:, :, 1]
+    return [Gain(way, losses[:, :, 0], beside if np.isfinite(beside).all() else None)]
+
+
+def rewrite(case: Case, way: Way, documents: Sequence[Document]) -> dict[str, Version]:
+    """Write documents in a way: by their ids, without those that the target reads as before."""
+    versions = {}
+    for document in documents:
+        other = way.rewrite(document)
+        if way.change_picture is not None:
+            if document.image is not None:
+                versions[document.id] = Version(document, way.change_picture)
+        elif _reads_differently(case, document, other):
+            versions[document.id] = Version(other)
+    return versions
 
 
 def _reads_differently(case: Case, document: Document, other: Document) -> bool:
     """Test whether two versions of a document give the target other input."""
     if document == other or loss_kind(case.target) == "answers":
         return document != other
-    first, second = (cast("TokenTarget", case.target).encode(one) for one in (document, other))
+    target = cast("TokenTarget", case.target)
+    first, second = target.encode(document), target.encode(other)
     if first is None or second is None:
         return False
     return not (np.array_equal(first.ids, second.ids) and np.array_equal(first.boxes, second.boxes))
-
-
-def _spell(spell: Callable[[str], str], document: Document) -> Document:
-    """Apply a change of spelling to every word, question and answer."""
-    words = tuple(replace(word, text=spell(word.text)) for word in document.words)
-    questions = tuple(
-        replace(one, question=spell(one.question), answers=tuple(map(spell, one.answers))) for one in document.questions
-    )
-    return replace(document, words=words, questions=questions)
-
-
-def _in_pixels(document: Document) -> Document:
-    """Replace boxes by what a model reads when pixels are taken for thousandths of the page, cut off at its edge."""
-    if document.size is None:
-        return document
-    limits = np.array([*document.size, *document.size])
-
-    def moved(word: Word) -> Word:
-        if word.box is None:
-            return word
-        x0, y0, x1, y1 = np.minimum(np.array(word.box) * (limits / BOX_SCALE), limits).tolist()
-        return replace(word, box=(x0, y0, x1, y1))
-
-    return replace(document, words=tuple(map(moved, document.words)))
