@@ -12,6 +12,7 @@ from audit.corpus.canaries.schema import CanaryCounts, canary_warnings, count_ca
 from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
 from audit.corpus.folding import fold, is_on_page, occurrences
 from audit.corpus.near_copies import counts_left_out, find_copies
+from audit.corpus.placement import placement_warnings
 from audit.corpus.problems import EXAMPLES, TEXTS
 from audit.corpus.validation import GRID, unknown_names
 from audit.errors import listed
@@ -170,7 +171,7 @@ def size_warnings(n_member: int, n_heldout: int) -> list[str]:
 
 
 def _layout_warnings(corpus: Corpus) -> Iterator[str]:
-    """Warn of pages without boxes among pages with them, and of boxes that look like thousandths of larger pages."""
+    """Warn of pages without boxes among pages with them, and of boxes that lie elsewhere than the words."""
     boxed, unboxed = [], []
     for document in corpus.documents:
         boxes = [word.box for word in document.words if word.box is not None]
@@ -184,6 +185,7 @@ def _layout_warnings(corpus: Corpus) -> Iterator[str]:
     right, bottom, width, height = map(max, zip(*boxed, strict=True)) if boxed else (0, 0, 0, 0)
     if min(right, bottom) > 0.8 * GRID and max(right, bottom) <= GRID and max(width, height) > 1.2 * GRID:
         yield TEXTS["look_small"].format(width=width, height=height)
+    yield from placement_warnings(corpus)
 
 
 def _field_warnings(categories: Mapping[Category, FieldCounts]) -> Iterator[str]:

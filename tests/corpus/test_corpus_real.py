@@ -17,6 +17,7 @@ from audit.corpus.documents import Corpus, Split
 from audit.corpus.folding import fold, occurrences
 from audit.corpus.images import PageView, page_view
 from audit.corpus.near_copies import find_copies
+from audit.corpus.placement import placement_warnings
 from audit.corpus.removal import Removal, remove
 from audit.corpus.removal.proof import crops_of, prove_removal, survives
 from audit.corpus.removal.tesseract import TESSERACT
@@ -180,6 +181,11 @@ def test_of_sroie_only_true_copies_are_called_copies(real_receipts):
     # Five pairs are equal images; of 235 and 237 one was saved anew; 444 and 445 hold the same words.
     equal = {("012", "015"), ("016", "018"), ("074", "624"), ("076", "625"), ("277", "452")}
     assert others == equal | {("235", "237"), ("444", "445")}
+
+
+def test_right_boxes_of_real_pages_are_not_warned_of(real_receipts, forms):
+    for _, corpus in (real_receipts, forms):
+        assert [*placement_warnings(corpus)] == []
 
 
 def test_most_values_of_real_receipts_are_removed_and_proven(real_receipts, real_data):
