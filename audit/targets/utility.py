@@ -53,8 +53,13 @@ def usefulness_by_document(target: interface.Target, corpus: Corpus, seed: int) 
 
     With the same seed the same pages and tokens are asked about.
     """
-    measured = _measure(target, corpus, seed)
-    return {measurement.name: sums for measurement, sums in measured if sums is not None}
+    measures = usefulness_with_sums(target, corpus, seed)
+    return {name: sums for name, (_, sums) in measures.items() if sums is not None}
+
+
+def usefulness_with_sums(target: interface.Target, corpus: Corpus, seed: int) -> dict[str, Measured]:
+    """Measure `usefulness`, by name, each with the sums behind it."""
+    return {measurement.name: (measurement, sums) for measurement, sums in _measure(target, corpus, seed)}
 
 
 def _measure(target: interface.Target, corpus: Corpus, seed: int) -> list[Measured]:

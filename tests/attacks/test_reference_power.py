@@ -12,8 +12,9 @@ from scipy.stats import spearmanr
 
 from audit import policy as policies
 from audit import record as records
+from audit.attacks.membership.reading import READS_ALIKE
 from audit.attacks.membership.scores import ScoredDocuments, reference_power
-from audit.measurements import Check, Estimate, Unresolved
+from audit.measurements import Check, Condition, Estimate, Unresolved
 from audit.policy import Decision
 from audit.policy.reasons import power_of
 from audit.record import Result
@@ -46,7 +47,11 @@ def scan(world: Path, out: Path, *given: str | Path) -> tuple[records.AuditRecor
     return record, result, verdict.decisions[0]
 
 
-def reading(result: Result) -> Check:
+def reading(result: Result) -> Condition:
+    return next(condition for condition in result.conditions if condition.name == READS_ALIKE)
+
+
+def check(result: Result) -> Check:
     return next(check for check in result.checks if check.name == "reference reads otherwise")
 
 
@@ -55,7 +60,8 @@ def test_an_honest_baseline_calibrates(world: Path, tmp_path: Path) -> None:
     power = power_of(result)
     assert power is not None
     assert power.value > 0.5
-    assert reading(result).p_value > 0.05
+    assert reading(result).state == "met"
+    assert check(result).p_value > 0.05
     assert decision.outcome == "passed", decision
 
 
@@ -67,12 +73,14 @@ def test_random_weights_calibrate_nothing(world: Path, tmp_path: Path) -> None:
     assert (decision.outcome, decision.cause) == ("undecided", "weak")
     assert decision.reason.startswith("the attacker is too weak: reference power")
     assert "docaudit references" in decision.remedy
-    assert reading(result).p_value <= 0.001
+    assert reading(result).state == "unmet"
+    assert check(result).p_value <= 0.001
 
 
 def test_a_baseline_that_reads_much_worse_than_the_model_passes_nothing(world: Path, tmp_path: Path) -> None:
     _, result, decision = scan(world, tmp_path / "out", "--reference", f"baselines={world / 'early'}")
-    assert reading(result).p_value <= 0.001
+    assert reading(result).state == "unmet"
+    assert check(result).p_value <= 0.001
     assert decision.outcome == "undecided"
     assert decision.cause in ("weak", "alarm")
     assert "reads unseen documents much worse than the model" in reading(result).reason
@@ -83,6 +91,7 @@ def test_without_a_reference_the_reason_says_so(world: Path, tmp_path: Path) -> 
     _, result, decision = scan(world, tmp_path / "out")
     assert power_of(result) is None
     assert decision.cause == "weakened"
+    assert result.conditions == ()
     assert "no model to compare with that never saw the documents" in decision.reason
     assert "did not count" not in decision.reason
 

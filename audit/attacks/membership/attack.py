@@ -14,7 +14,7 @@ from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.interface import AUDITED, GIVE_REFERENCE, WORDS, Attack, Evidence, Units, given, loss_kind
 from audit.attacks.measuring import DOCUMENTS
 from audit.attacks.membership import documents, mixture, scores
-from audit.attacks.membership.reading import check_reference_reading
+from audit.attacks.membership.reading import examine_reading
 from audit.attacks.score_figures import LOW, TwoSides, rank_scores
 from audit.attacks.text import SENTENCES
 from audit.case import Case
@@ -122,6 +122,7 @@ class MembershipInference(Attack):
             name: tuple(f"{name}.{score}" for score in (counted if name == DOCUMENTS else gated))
             for name in scores.LIMITED
         }
+        reading = examine_reading(case)
         counts = {f"{split} documents": n for split, n in scored.documents}
         counts |= {f"left out: {name}": missing[name] for name in documents.REASONS}
         counts |= {"left out: no finite loss": scored.unusable, "split models": len(case.references.splits)}
@@ -133,10 +134,11 @@ class MembershipInference(Attack):
             counts=text_of(self.name).count(counts),
             checks=(
                 *check_reference_membership(scored),
-                *check_reference_reading(case),
+                *reading.checks,
                 *check_scores(scored, counted, measured.measurements),
                 *partly_forgotten,
             ),
+            conditions=reading.conditions,
             controls=reference_controls(scored, methods, blind),
             methods=methods,
             coverage=(Coverage("all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"),),

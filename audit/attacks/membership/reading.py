@@ -1,21 +1,33 @@
 """How a reference does the task beside the target, on held-out documents (methods.md#checks-of-the-scan)."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from audit.attacks.membership.documents import first_by_name, reference_of
 from audit.attacks.text import SENTENCES
 from audit.case import Case
-from audit.measurements import Check
-from audit.stats.paired import Ratios, ratio_difference
-from audit.targets.interface import Answer, BestClass, BestLinks, BestTokens, TagProbabilities
-from audit.targets.utility import usefulness_by_document
+from audit.measurements import Check, Condition, Estimate
+from audit.stats.intervals import Interval
+from audit.stats.paired import ratio_difference
+from audit.targets.interface import Answer, BestClass, BestLinks, BestTokens, TagProbabilities, Target
+from audit.targets.utility import Measured, usefulness_with_sums
 
+READS_ALIKE = "the reference reads like the model"
+"""The name of the condition that a pass of membership rests on."""
+READS_CLOSE = "the reference reads within 10 points of the model"
+"""The name of the condition under which a reference may stand for the model, as controls do."""
 MAX_GAP = 0.10
-"""A reference reads as well as the target where their usefulness on held-out documents differs by at most so much (the
-value that memorisation takes for its baseline): references trained too little have a power of 0.6 and hide a leak."""
+"""A reference reads like the target where their usefulness on held-out documents differs by at most so much (the value
+that memorisation takes for its baseline): references trained too little have a power of 0.6 and hide a leak."""
+WIDEST_GAP = 0.20
+"""A pass needs proof that the usefulness differs by less: two one-sided tests at `EQUIVALENCE` (Schuirmann 1987). The
+value is ours. It rules out references that read 21 points worse, and lets honest ones of 100 documents pass."""
+EQUIVALENCE = 0.05
 MOST_READ = 100
 """Held-out documents that both are compared on, at most."""
 _READING = frozenset({Answer, BestClass, BestLinks, BestTokens, TagProbabilities})
@@ -23,36 +35,136 @@ _READING = frozenset({Answer, BestClass, BestLinks, BestTokens, TagProbabilities
 _READING_SEED = 12
 
 
-def check_reference_reading(case: Case) -> Iterator[Check]:
-    """Test whether a reference does the task much worse or better than the target, on held-out documents.
+class Reading(NamedTuple):
+    """What comes of comparing references with the target."""
+
+    conditions: tuple[Condition, ...] = ()
+    checks: tuple[Check, ...] = ()
+
+
+def examine_reading(case: Case) -> Reading:
+    """Test whether every reference does the task like the target, on held-out documents.
+
+    A reference that reads far worse or better does not show how hard documents are. A check fires where it certainly
+    reads otherwise. A pass needs proof of the contrary besides, an equivalence test, which no other test weakens.
 
     Args:
-        case: the audit; nothing is tested where it has no reference that shows how it does the task.
+        case: the audit; without a reference there is nothing to test.
     """
-    models = [model for model in reference_of(case)[1] if _READING & model.answers]
-    if not models or not _READING & case.target.answers:
-        return
+    references = reference_of(case)[1]
+    if not references:
+        return Reading()
+    gaps = compare_readings(case, references)
+    if not gaps:
+        reason = SENTENCES["reading_unmeasured"]
+        unmeasured = Condition(READS_ALIKE, "unmeasured", ("membership",), reason=reason, remedy=SENTENCES["better"])
+        return Reading((unmeasured,))
+    main_gaps = [gap for gap in gaps if gap.is_main]
+    return Reading((_alike(main_gaps), _close(main_gaps)), (_check(gaps),))
+
+
+def _alike(gaps: Sequence[ReadingGap]) -> Condition:
+    """Return the condition of a pass: that no gap reaches `WIDEST_GAP`."""
+    widest = max(gaps, key=lambda gap: gap.reach)
+    if widest.reach <= WIDEST_GAP:
+        return Condition(READS_ALIKE, "met", ("membership",), reason=SENTENCES["reading_gap"].format(gap=widest))
+    text = SENTENCES["reads_otherwise" if widest.is_large else "reading_unshown"]
+    reason = text.format(widest=WIDEST_GAP, gap=widest)
+    return Condition(READS_ALIKE, "unmet", ("membership",), reason=reason, remedy=SENTENCES["better"])
+
+
+def _close(gaps: Sequence[ReadingGap]) -> Condition:
+    """Return the condition that no gap is large; no limit asks for it by itself."""
+    largest = max(gaps, key=lambda gap: abs(gap.interval.value))
+    if not largest.is_large:
+        return Condition(READS_CLOSE, "met", reason=SENTENCES["reading_gap"].format(gap=largest))
+    reason = SENTENCES["reads_otherwise"].format(gap=largest)
+    return Condition(READS_CLOSE, "unmet", reason=reason, remedy=SENTENCES["better"])
+
+
+def _check(gaps: Sequence[ReadingGap]) -> Check:
+    """Test whether a gap is certainly large, by Bonferroni's rule over all gaps."""
+    clearest = min(gaps, key=lambda gap: gap.p_large)
+    reason = SENTENCES["reads_otherwise"].format(gap=clearest)
+    p_value = min(1.0, len(gaps) * clearest.p_large)
+    return Check("reference reads otherwise", p_value, "alarm", reason, SENTENCES["better"])
+
+
+@dataclass(frozen=True)
+class ReadingGap:
+    """A measure of a reference's usefulness less that of the target.
+
+    Attributes:
+        measure: its name, in words.
+        interval: of the difference, paired by document.
+        is_main: whether the measure is the main one of the task, the first of `usefulness`. Others see one thing a
+            document, which is too coarse to show that two models are alike.
+    """
+
+    measure: str
+    interval: Interval
+    is_main: bool
+
+    @property
+    def is_large(self) -> bool:
+        """Test whether the reference reads otherwise than the target, as far as the number itself says."""
+        return abs(self.interval.value) > MAX_GAP
+
+    @property
+    def p_large(self) -> float:
+        """The two-sided p-value that the gap is larger than `MAX_GAP`."""
+        beyond = [alpha for alpha, low, high in self.interval.bounds if low > MAX_GAP or high < -MAX_GAP]
+        return min(1.0, 2 * min(beyond, default=1.0))
+
+    @property
+    def reach(self) -> float:
+        """How far from 0 the gap may lie, at `EQUIVALENCE` on either side."""
+        bounds = [(lower, upper) for alpha, lower, upper in self.interval.bounds if alpha == EQUIVALENCE]
+        return max(abs(bound) for bound in (*bounds[0], self.interval.value))
+
+    @property
+    def word(self) -> str:
+        """How the reference reads beside the target."""
+        return "better" if self.interval.value > 0 else "worse"
+
+
+def compare_readings(case: Case, references: Sequence[Target]) -> list[ReadingGap]:
+    """Compare each reference with the target by every measure of usefulness; empty where one cannot be measured.
+
+    Args:
+        case: the audit.
+        references: at least one.
+    """
+    models = (case.target, *references)
+    if not all(_READING & model.answers for model in models):
+        return []
     chosen = first_by_name(case.corpus.of("heldout"), MOST_READ)
-    documents = tuple(one for one in case.corpus.documents if one.split != "heldout" or one.id in chosen)
+    documents = tuple(
+        document for document in case.corpus.documents if document.split != "heldout" or document.id in chosen
+    )
     corpus = replace(case.corpus, documents=documents)
-    own = usefulness_by_document(case.target, corpus, _READING_SEED)
-    gaps = [gap for model in models for gap in _compare(own, usefulness_by_document(model, corpus, _READING_SEED))]
-    if gaps:
-        p_value, reason = min(gaps)
-        yield Check("reference reads otherwise", min(1.0, len(gaps) * p_value), "alarm", reason, SENTENCES["better"])
+    target, *beside = (usefulness_with_sums(model, corpus, _READING_SEED) for model in models)
+    gaps: list[ReadingGap] = []
+    for place, (name, measured) in enumerate(target.items()):
+        for reference in beside:
+            gap = _gap(measured, reference[name]) if name in reference else None
+            if gap is None:
+                return []
+            gaps.append(ReadingGap(name.replace("_", " "), gap, place == 0))
+    return gaps
 
 
-def _compare(own: dict[str, Ratios], other: dict[str, Ratios]) -> Iterator[tuple[float, str]]:
-    """Compare two models by each measure of usefulness: the p of a difference beyond `MAX_GAP`, and its reason."""
-    for name in own.keys() & other.keys():
-        found = ratio_difference(own[name], other[name], None, np.random.default_rng(_READING_SEED))
-        if found is None:
-            continue
-        gap = found.interval
-        beyond = [alpha for alpha, low, high in gap.bounds if low > MAX_GAP or high < -MAX_GAP]
-        word = "better" if gap.value > 0 else "worse"
-        reason = (
-            f"the reference reads unseen documents much {word} than the model ({name.replace('_', ' ')} differs by"
-            f" {gap.value:.3f} [{gap.low:.3f}, {gap.high:.3f}]). It does not show how hard they are"
-        )
-        yield min(1.0, 2 * min(beyond, default=1.0)), reason
+def _gap(target: Measured, reference: Measured) -> Interval | None:
+    """Return a reference's usefulness less the target's; None where either is not measured.
+
+    Two models that read every document alike have no paired interval: then it is that of two separate measurements.
+    """
+    estimates = (target[0], reference[0])
+    sums = (target[1], reference[1])
+    if not (isinstance(estimates[0], Estimate) and isinstance(estimates[1], Estimate)):
+        return None
+    if sums[0] is None or sums[1] is None:
+        return None
+    rng = np.random.default_rng(_READING_SEED)
+    difference = ratio_difference(sums[0], sums[1], (estimates[0], estimates[1]), rng)
+    return None if difference is None else difference.interval
