@@ -35,12 +35,19 @@ def placement_warnings(corpus: Corpus) -> Iterator[str]:
         ManifestError: an image has become unreadable since the corpus was loaded.
     """
     boxed = [document for document in corpus.documents if document.size is not None and _boxes_of(document).size]
-    if len(boxed) < FEWEST_PAGES:
-        return
+    if len(boxed) >= FEWEST_PAGES:
+        yield from _warn_of_edges(boxed)
+        yield from _warn_of_ink(corpus, boxed)
+
+
+def _warn_of_edges(boxed: Sequence[Document]) -> Iterator[str]:
     reaches = np.array([_reach(document) for document in boxed])
     width, height = np.quantile(reaches, NEARLY_ALL, axis=0)
     if max(width, height) < NEAR_EDGE:
         yield TEXTS["far_from_edges"].format(n=len(boxed), width=100 * width, height=100 * height)
+
+
+def _warn_of_ink(corpus: Corpus, boxed: Sequence[Document]) -> Iterator[str]:
     pictured = [document for document in boxed if document.image is not None]
     chosen = [pictured[index] for index in _evenly(len(pictured), MOST_PAGES)]
     better = better_placement([_inked_page(corpus, document) for document in chosen])
