@@ -1,7 +1,7 @@
 """Losses of documents by the target and its references, for the checks of a scan."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -35,23 +35,33 @@ class LossWork:
         references: may be none.
         versions: what is asked about, by the ids of trials.
         masks: of a page, for masked language models.
+        repainted: models that are shown changed pictures, by model and change: one each, so that batches are large.
     """
 
     case: Case
     references: Sequence[Target]
     versions: Mapping[str, Version]
     masks: int = MASKS
+    repainted: dict[tuple[int, PictureChange], Repainted] = field(init=False, repr=False, default_factory=dict)
 
     def attempt(self, trial: Trial) -> Attempt:
         """Return the target's loss and the references' mean loss, nats; NaN for one that cannot be had."""
         version = self.versions[trial.id]
         losses: list[float] = []
         for model in (self.case.target, *self.references):
-            if version.change_picture is not None:
-                model = Repainted(model, version.change_picture)
-            answer = yield from query_document(self.case, model, version.document, self.masks)
+            shown_model = self._show(model, version.change_picture)
+            answer = yield from query_document(self.case, shown_model, version.document, self.masks)
             losses.append(np.nan if answer is None else answer["loss"])
         return losses[0], float(np.mean(losses[1:])) if self.references else np.nan
+
+    def _show(self, model: Target, change: PictureChange | None) -> Target:
+        """Return the model, shown changed pictures where there is a change."""
+        if change is None:
+            return model
+        key = (id(model), change)
+        if key not in self.repainted:
+            self.repainted[key] = Repainted(model, change)
+        return self.repainted[key]
 
 
 def ask_losses(work: LossWork, width: int, progress: Progress) -> dict[str, tuple[float, float]]:
