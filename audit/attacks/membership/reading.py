@@ -49,10 +49,11 @@ def examine_reading(case: Case) -> Reading:
     reads otherwise. A pass needs proof of the contrary besides, an equivalence test, which no other test weakens.
 
     Args:
-        case: the audit; without a reference there is nothing to test.
+        case: the audit; without a reference there is nothing to test. Nor is there where the target cannot be asked to
+            do its task: then nothing passes anyway, as it may leak nothing because it does nothing.
     """
     references = reference_of(case)[1]
-    if not references:
+    if not references or not _READING & case.target.answers:
         return Reading()
     gaps = compare_readings(case, references)
     if not gaps:
@@ -135,15 +136,14 @@ def compare_readings(case: Case, references: Sequence[Target]) -> list[ReadingGa
         case: the audit.
         references: at least one.
     """
-    models = (case.target, *references)
-    if not all(_READING & model.answers for model in models):
+    if not all(_READING & reference.answers for reference in references):
         return []
     chosen = first_by_name(case.corpus.of("heldout"), MOST_READ)
     documents = tuple(
         document for document in case.corpus.documents if document.split != "heldout" or document.id in chosen
     )
     corpus = replace(case.corpus, documents=documents)
-    target, *beside = (usefulness_with_sums(model, corpus, _READING_SEED) for model in models)
+    target, *beside = (usefulness_with_sums(model, corpus, _READING_SEED) for model in (case.target, *references))
     gaps: list[ReadingGap] = []
     for place, (name, measured) in enumerate(target.items()):
         for reference in beside:
