@@ -1,6 +1,7 @@
 """`python -m benchmarks.false_passes`: changed utterances, boxes and policies, what is kept, and the tables."""
 
 import dataclasses
+import json
 import tomllib
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from audit.corpus.documents import Document, Entity, Word
 from audit.targets.encoded_page import NOT_READ, Encoding
-from benchmarks.false_passes import direct, named_tests, policies, receipts, table, utterances
+from benchmarks.false_passes import direct, named_tests, page, policies, receipts, table, utterances
 from benchmarks.false_passes.cases import CONSTRUCTIONS
 from benchmarks.false_passes.named_tests import Named, Row
 from benchmarks.false_passes.store import Store, digest
@@ -245,6 +246,31 @@ def test_rows_name_their_tests():
 )
 def test_a_row_is_as_good_as_its_worst_test(outcomes, outcome):
     assert named_tests.outcome_of(Row("two", (Named("test_two.py", case="a case"),)), outcomes) == outcome
+
+
+def test_the_page_holds_the_tables_of_the_results():
+    results = json.loads((ROOT / "benchmarks" / "false_passes.json").read_text(encoding="utf-8"))
+    text = (ROOT / named_tests.PAGE).read_text(encoding="utf-8")
+    for name, lines in page.sections(results).items():
+        begin, end = page.marks(name)
+        assert begin + lines + end in text, name
+
+
+def test_the_named_tests_are_run_and_no_others(tmp_path, capsys):
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "tests").mkdir()
+    (tmp_path / named_tests.PAGE).write_text(ROWS, encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\naddopts = "-q"\n', encoding="utf-8")
+    one = "def test_a(): pass\ndef test_bee(): pass\ndef test_unnamed(): assert False\n"
+    (tmp_path / "tests" / "test_one.py").write_text(one, encoding="utf-8")
+    two = "import pytest\n@pytest.mark.parametrize('case', ['a case'])\ndef test_c(case): assert not case\n"
+    (tmp_path / "tests" / "test_two.py").write_text(two, encoding="utf-8")
+    assert named_tests.run(tmp_path) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "pass 2/2       one",
+        "fail 1/3       two",
+        "no test        three",
+    ]
 
 
 def test_every_test_that_the_page_names_exists():

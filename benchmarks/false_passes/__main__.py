@@ -4,7 +4,7 @@
     python -m benchmarks.false_passes --work /tmp/work --docaudit ../before --column before
     python -m benchmarks.false_passes --work /tmp/work refit-forget variants            # some constructions alone
     python -m benchmarks.false_passes --list
-    python -m benchmarks.false_passes --table       # prints the tables of benchmarks/false_passes.json, runs nothing
+    python -m benchmarks.false_passes --table       # writes the tables from benchmarks/false_passes.json, runs nothing
     python -m benchmarks.false_passes --tests       # runs each test that the older tables of false_passes.md name
 
 Models, data sets and scans are kept in `--work` by their content. A checkout whose sources changed is asked anew. The
@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.false_passes import named_tests, table
+from benchmarks.false_passes import named_tests, page, table
 from benchmarks.false_passes.cases import CONSTRUCTIONS
 from benchmarks.false_passes.lab import Construction, Lab
 from benchmarks.false_passes.scans import Docaudit
@@ -32,6 +32,7 @@ from benchmarks.false_passes.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "false_passes.json"
+PAGE = ROOT / "benchmarks" / "false_passes.md"
 REAL_DATA = Path(os.environ.get("DOCAUDIT_REAL_DATA", ROOT.parent / "shared" / "data"))
 
 
@@ -46,8 +47,10 @@ def main() -> None:
         return
     if not options.table:
         _fill(options, _chosen(options.constructions))
+    written = page.sections(_results())
+    page.write(PAGE, written)
     if not options.quiet:
-        print("\n".join(_tables(_results())))
+        print("\n\n".join(written.values()))
 
 
 def _chosen(names: Sequence[str]) -> list[Construction]:
@@ -86,22 +89,6 @@ def _results() -> dict[str, Any]:
     return {"machine": "", "direct": {}, "columns": {}}
 
 
-def _tables(results: dict[str, Any]) -> list[str]:
-    """Write the tables of the results: constructions, then clean models."""
-    columns = results["columns"]
-    clean = []
-    leaking = []
-    for name, direct in results["direct"].items():
-        entry = CONSTRUCTIONS[name]
-        row = {"name": name, "describe": entry.describe, "finding": entry.finding, "size": entry.size, "direct": direct}
-        if entry.kind == "clean":
-            clean.append(row)
-        else:
-            leaking.append(row)
-    leaking.sort(key=lambda row: str(row["finding"]))
-    return [*table.table(leaking, columns), "", *table.clean_table(clean, columns), "", *table.table(clean, columns)]
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.false_passes",
@@ -114,7 +101,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, default=ROOT / "benchmarks" / ".work" / "false_passes")
     parser.add_argument("--data", type=Path, default=REAL_DATA, help="the folder that holds snips")
     parser.add_argument("--list", action="store_true", help="print the constructions and end")
-    parser.add_argument("--table", action="store_true", help="print the tables and end")
+    parser.add_argument("--table", action="store_true", help="write and print the tables and end")
     parser.add_argument("--quiet", action="store_true", help="print no tables after a run")
     parser.add_argument("--tests", action="store_true", help="run the tests that false_passes.md names and end")
     return parser.parse_args()
