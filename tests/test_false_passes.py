@@ -196,7 +196,7 @@ def test_the_tables_have_a_row_for_each_construction_and_each_size():
     columns = {"before": {"a": {"exit": 0, "limits": []}}, "now": {}}
     lines = table.table(rows, columns)
     assert lines[0] == "| construction | finding | direct attack | before | now |"
-    assert lines[2] == "| refit | 1 | members 0.931 | exit 0:  | not run |"
+    assert lines[2] == "| refit | 1 | members 0.931 | exit 0: no limit was decided | not run |"
     assert table.clean_table(rows, columns)[2:] == [
         "| 300 a side | before | 1 | 1 | 0 | 0 |",
         "| 300 a side | now | 0 | 0 | 0 | 0 |",

@@ -7,7 +7,7 @@ from typing import Any
 
 MOST_LETTERS = 150
 """Of a reason, in a cell."""
-MEMBERSHIP = ("auc", "low_fpr_advantage", "documents_identified")
+UNDECIDED = "no limit was decided"
 
 
 def number(value: float) -> str:
@@ -46,7 +46,7 @@ def reasons(outcome: Mapping[str, Any]) -> list[str]:
             met.append(interval(limit))
         elif limit["counts"]:
             unsettled[f"{limit['cause']}: {shorten(limit['reason'])}"] = None
-    return exceeded or list(unsettled) or met
+    return exceeded or list(unsettled) or met or [UNDECIDED]
 
 
 def cell(outcome: Mapping[str, Any] | None) -> str:
