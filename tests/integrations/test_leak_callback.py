@@ -246,7 +246,7 @@ def test_an_audit_leaves_the_other_gpus_to_the_training(tmp_path, monkeypatch):
     monkeypatch.setattr("audit.workflows.setup.open_scan", lambda _: Opened())
     monkeypatch.setattr("audit.workflows.scan.run_scan", lambda opened, *_, **__: ran.append(opened))
     monkeypatch.setattr(quick_audit.records, "write", lambda *_: None)
-    quick_audit.write_record(QuickAudit(tmp_path, "default", tmp_path).options(tmp_path, "step-1"), "default")
+    quick_audit.write_record(QuickAudit(tmp_path, "default", tmp_path).options(tmp_path / "model", "step-1"), "default")
     assert [(opened.engine, opened.notice) for opened in ran] == [(LocalEngine(), "")]
 
 
