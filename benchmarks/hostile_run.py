@@ -109,6 +109,8 @@ def _run_surface(server: Any, surface: Any, place: Path, n_cases: int, share: Sh
                 counts.examples.append(f"{surface.name}: {ascii(case)[:400]}: {fault}")
 
     run_case()
+    faults = dict(counts.faults.get(surface.name, {}))
+    print(f"{surface.name}: {counts.cases[surface.name]} cases {faults or ''}", file=sys.stderr, flush=True)
 
 
 def _group_of(surface: str) -> str:
