@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from commands import docaudit
 from hostile_sources import SOURCES
+from hostile_tables import MARK, write_table
 
 from audit.corpus.documents import Split
 from audit.errors import DocauditError
@@ -22,8 +23,6 @@ from audit.importers import interface
 from audit.importers.registry import FORMATS
 from audit.importers.source import Options
 
-MARK = "Zq7xNadia"
-"""A value that stands nowhere else."""
 ALL: dict[Split, float] = {"member": 1.0}
 TREES = (".json", ".jsonl")
 TEXTS = (".csv", ".tsv", ".xml", ".hocr", ".txt", ".train", ".testa")
@@ -132,17 +131,43 @@ def refusal_of(format_name: str, src: Path, dst: Path) -> list[str]:
     return []
 
 
+def scratch_within(place: Path) -> Callable[[], Any]:
+    """What makes scratch folders without a process that watches over each."""
+
+    @contextmanager
+    def scratch() -> Iterator[Path]:
+        folder = place / f"scratch{len(list(place.iterdir()))}"
+        folder.mkdir()
+        yield folder
+
+    return scratch
+
+
+@pytest.mark.parametrize("kind", ["hf parquet", "hf saved"])
+def test_no_message_of_a_table_of_any_types_has_a_value(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(interface, "PrivateFolder", scratch_within(tmp_path))
+    src = tmp_path / "src"
+    src.mkdir()
+    SOURCES[kind](src)
+    (path,) = [path for path in src.iterdir() if path.suffix in (".parquet", ".arrow")]
+    n_refused = 0
+    for seed in range(8 * CASES_A_FILE):
+        write_table(path, seed)
+        lines = refusal_of("hf", src, tmp_path / f"out{seed}")
+        n_refused += bool(lines)
+        assert MARK not in "\n".join(lines), seed
+    printed = capfd.readouterr()
+    assert MARK not in printed.out + printed.err
+    assert 5 < n_refused < 8 * CASES_A_FILE, "some are taken and some refused"
+
+
 @pytest.mark.parametrize("kind", SOURCES)
 def test_no_message_of_a_broken_source_has_a_value(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    @contextmanager
-    def scratch() -> Iterator[Path]:
-        folder = tmp_path / f"scratch{len(list(tmp_path.iterdir()))}"
-        folder.mkdir()
-        yield folder
-
-    monkeypatch.setattr(interface, "PrivateFolder", scratch)
+    monkeypatch.setattr(interface, "PrivateFolder", scratch_within(tmp_path))
     src = tmp_path / "src"
     src.mkdir()
     SOURCES[kind](src)
