@@ -35,12 +35,16 @@ class Estimate:
     Attributes:
         name: the metric, with dotted qualifiers, e.g. `excess_pr.unique` or `pr.member.attack.amount`.
         low, high: two-sided interval at `level`.
-        n: how many of `unit` the value averages.
+        n: how many of `unit` the value averages; of a count, how many of `total` were tried.
         clusters: how many independent units (documents or providers) these come from.
         null: what someone without the model reaches, or what no leak would give; None where the number has none.
         null_kind: where `null` comes from.
         method: how the interval was made, in words.
         bounds: one-sided bounds at `ALPHAS`, for tests against a limit. A level that the data cannot give is left out.
+        total: of a count, how many of `unit` the documents of training hold that could be tried: what it counts, and
+            what it is scaled to. None: it is no count, or one of an older version, of what was tried.
+        open_above: whether nothing bounds the number from above: it is at least `low`, and `high` and upper bounds are
+            of what the test could see.
     """
 
     name: str
@@ -55,6 +59,8 @@ class Estimate:
     null_kind: Literal["chance", "public model", "held-out", "blind"] | None = None
     level: float = 0.95
     bounds: tuple[Bound, ...] = ()
+    total: Annotated[int, Field(ge=1)] | None = None
+    open_above: bool = False
     kind: Literal["estimate"] = "estimate"
 
     @property

@@ -180,7 +180,9 @@ def completed(found: dict[str, tuple[Floats, Floats]], scores: Sequence[str]) ->
         advantages.append(estimate(f"{LOW}.{score}", low.advantage, "documents", 0.0, "chance"))
         measurements += [area, advantages[-1]]
     counted = counted_scores(scores)
-    measurements += [DOCUMENTS.count_certain(f"{COUNT}.{score}", found[score]) for score in counted]
+    measurements += [
+        DOCUMENTS.count_certain(f"{COUNT}.{score}", found[score], len(found[score][0])) for score in counted
+    ]
     checks = DOCUMENTS.check_certain([found[score] for score in counted], advantages)
     measurements += [
         replace(item, name=item.name.removesuffix(".calibrated"))

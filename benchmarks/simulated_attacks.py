@@ -26,7 +26,8 @@ from audit.attacks.canaries import Canaries
 from audit.attacks.canaries import attack as canary_attack
 from audit.attacks.canaries import measures as canary_measures
 from audit.attacks.canaries.measures import Outcome, Ranked, table_of
-from audit.attacks.measuring import DOCUMENTS, NEAR, VALUES, KindsCheck, Streams, is_near
+from audit.attacks.counting import KindsCheck, Population, Row
+from audit.attacks.measuring import DOCUMENTS, NEAR, VALUES, Streams, is_near
 from audit.attacks.membership import attack as membership_attack
 from audit.attacks.membership import scores as membership_scores
 from audit.attacks.membership.scores import ScoredDocuments
@@ -40,7 +41,7 @@ from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.provider_membership.providers import ProviderTable as Providers
 from audit.attacks.questions import PROVEN
 from audit.attacks.reconstruction import scores as reconstruction_scores
-from audit.attacks.reconstruction.table import GAIN, LIMITED, LOWEST_LOSS, METHODS, PLAYERS, POWER, named
+from audit.attacks.reconstruction.table import GAIN, LIMITED, LOWEST_LOSS, METHODS, PLAYERS, POWER, Populations, named
 from audit.attacks.reconstruction.table import FieldTable as Fields
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.engine.interface import SILENT
@@ -114,6 +115,19 @@ def rows_of(audit: Audit) -> tuple[Bools, Ints]:
 def tried_of(audit: Audit, cluster: Ints) -> Bools:
     """Mark the rows that a stage tries: the first of each document, as many as its share asks for."""
     return np.asarray(np.arange(cluster.size) % audit.rows < math.ceil(audit.share * audit.rows))
+
+
+def population_of(member: Bools, unique: Bools, cluster: Ints, tried: Bools) -> tuple[Population, Floats]:
+    """Return what counts are of, and the weight of each row that was tried; all arrays have shape (n_rows,)."""
+    rows = [
+        Row(str(document), "member" if inside else "heldout", str(value), counted)
+        for value, (document, inside, counted) in enumerate(
+            zip(cluster.tolist(), member.tolist(), unique.tolist(), strict=True)
+        )
+    ]
+    taken = [row for row, yes in zip(rows, tried.tolist(), strict=True) if yes]
+    population = Population.of(rows, taken, by_lot=True)
+    return population, population.weights(taken)
 
 
 def input_only_of(audit: Audit, cluster: Ints) -> Bools:
@@ -205,6 +219,8 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
             right[named(player, NEAR)] = (exact | near).astype(float)
             close[named(player, method)] = np.where(exact, 1.0, similar)
     unique = rng.random(cluster.size) < 0.8
+    tried = tried_of(audit, cluster)
+    population, weight = population_of(member, unique, cluster, tried)
     table = Fields(
         member=member,
         unique=unique,
@@ -212,27 +228,30 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
         category=np.where(of_rare, "code", "misc"),
         cluster=cluster,
         value=np.arange(cluster.size),
-        near={"unique": unique, "value": np.arange(cluster.size)},
+        weight=np.ones(cluster.size),
+        near={"unique": unique, "value": np.arange(cluster.size), "weight": np.ones(cluster.size)},
         exact=right,
         similar=close,
         planted={method: rng.random(cluster.size) < 0.95 for method in METHODS},
         best={},
         chance=np.zeros(cluster.size),
-    ).where(tried_of(audit, cluster))
+    ).where(tried)
+    table = replace(table, weight=weight, near={**table.near, "weight": weight})
     everything = reconstruction_scores.methods_by_metric(table, (*LIMITED, VALUES, DOCUMENTS))
     held = {metric: names for metric, names in everything.items() if metric in wanted}
     kinds, streams = KindsCheck(reconstruction_scores.APART), Streams(rng)
     needed = {*wanted, POWER, *(named(GAIN, method) for method in METHODS)}
     needed |= {name for names in held.values() for name in names}
-    jobs: Iterable[Any] = reconstruction_scores.jobs(table, streams, kinds)
+    populations = Populations(population, population)
+    jobs: Iterable[Any] = reconstruction_scores.jobs(table, streams, kinds, populations)
     measured: list[Measurement] = [job() for job in jobs if job.args[0] in needed]
     reconstruction_scores.test_kinds({}, table, streams, kinds)
-    n = int(table.member.sum())
+    n, total = int(table.member.sum()), int(member.sum())
     return Result(
         "reconstruction",
         measurements=tuple(measured),
         methods=held,
-        coverage=(Coverage("all", n, n), Coverage("misc", n, n)),
+        coverage=(Coverage("all", n, total), Coverage("misc", n, total)),
         checks=(*reconstruction_scores.check_heldout(measured), *kinds.check()),
     )
 
@@ -271,15 +290,19 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
         member=member,
         values=dict.fromkeys(("exact", NEAR), np.array([one.values for one in asked], object)),
         unique=dict.fromkeys(("exact", NEAR), np.ones(n, bool)),
+        weight=dict.fromkeys(("exact", NEAR), np.ones(n)),
         pii=np.where(np.arange(n) % 3 == 0, "person", "not_pii"),
         cluster=cluster,
         results=results,
         readings=np.stack(readings, axis=1),
         odds=np.full((n, 2), np.nan),
-    ).where(tried_of(audit, cluster))
-    measured = measure_questions(table, np.zeros(len(table)), rng, SILENT)
+    )
+    personal = int(np.sum(member & (table.pii == "person")))
+    table = table.where(tried_of(audit, cluster))
+    totals = dict.fromkeys(IDENTIFYING_WAYS.values(), personal)
+    measured = measure_questions(table, np.zeros(len(table)), rng, SILENT, totals)
     blind: Any = SimpleNamespace(confounded=None, checks=())
-    total = int(table.member.sum())
+    n_tried, total = int(table.member.sum()), int(member.sum())
     return Result(
         "memorisation",
         measurements=measured,
@@ -289,7 +312,7 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
             "net": tuple("net" if name == "exact" else f"net.{name}" for name in audit.contexts),
             IDENTIFIED: tuple(name for name, counted in IDENTIFYING_WAYS.items() if counted in audit.contexts),
         },
-        coverage=tuple(Coverage(name, total, total, "questions") for name in ("all", "person")),
+        coverage=tuple(Coverage(name, n_tried, total, "questions") for name in ("all", "person")),
         ablations=fairness.weaknesses(measured, blind),
     )
 
@@ -333,16 +356,18 @@ def attributes(audit: Audit, rng: np.random.Generator) -> Result:
     outcomes = [{"target": own, "public": other} for own, other in zip(target.tolist(), public.tolist(), strict=True)]
     tried = np.flatnonzero(tried_of(audit, cluster))
     table = build_choices([hidden[row] for row in tried], [outcomes[row] for row in tried], alike=True)  # type: ignore[misc]
+    population, weight = population_of(member, unique, cluster, tried_of(audit, cluster))
+    table = replace(table, weight=weight)
     held = attribute_measures.methods_of(table, (*attribute_measures.EXCESSES, VALUES, DOCUMENTS))
     limited = ("excess.unique", "excess.all", *(name for names in held.values() for name in names))
     streams = Streams(rng)
-    jobs: list[Any] = [job for job in attribute_measures.jobs(table, streams) if _limited(job, limited)]
-    total = int(table.member.sum())
+    jobs: list[Any] = [job for job in attribute_measures.jobs(table, streams, population) if _limited(job, limited)]
+    n, total = int(table.member.sum()), int(member.sum())
     return Result(
         "attribute_inference",
         measurements=tuple(job() for job in jobs),
         methods=held,
-        coverage=(Coverage("all", total, total, "values"),),
+        coverage=(Coverage("all", n, total, "values"),),
         checks=attribute_measures.check_kinds(table, streams),
     )
 
@@ -367,15 +392,22 @@ def membership(audit: Audit, rng: np.random.Generator) -> Result:
     columns = {"loss": calibrated + rng.normal(0, 1, member.size), "calibrated": calibrated}
     places = np.concatenate([np.arange(side) / side for side in audit.sides])
     tried = np.asarray(places < audit.share)
-    return scored({name: column[tried] for name, column in columns.items()}, member[tried], rng)
+    return scored({name: column[tried] for name, column in columns.items()}, member[tried], rng, audit.sides[0])
 
 
-def scored(columns: Mapping[str, Floats], member: Bools, rng: np.random.Generator) -> Result:
-    """What membership measures on scores, each of which a limit is held against."""
+def scored(
+    columns: Mapping[str, Floats], member: Bools, rng: np.random.Generator, n_members: int | None = None
+) -> Result:
+    """What membership measures on scores, each of which a limit is held against.
+
+    `n_members`: how many there are, tried or not; None: all were tried.
+    """
     names = tuple(f"document {row}" for row in range(member.size))
     missing = {score: "not simulated" for score in membership_scores.SCORES if score not in columns}
     counts = (("member", int(member.sum())), ("held-out", int((~member).sum())))
-    documents = ScoredDocuments(names, member, columns, missing, 0, counts)
+    n_tried = int(member.sum())
+    offered = tuple(map(str, range(n_members or n_tried)))
+    documents = ScoredDocuments(names, member, columns, missing, 0, counts, offered=offered)
     found = membership_scores.measure_scores(documents, rng, SILENT)
     checks = membership_attack.check_scores(documents, tuple(columns), found.measurements)
     measured = {item.name for item in found.measurements}
@@ -384,8 +416,8 @@ def scored(columns: Mapping[str, Floats], member: Bools, rng: np.random.Generato
         for metric in measured
         if all(f"{metric}.{score}" in measured for score in columns)
     }
-    total = int(member.sum())
-    return replace(found, methods=methods, coverage=(Coverage("all", total, total, "documents"),), checks=checks)
+    coverage = Coverage("all", n_tried, len(offered), "documents")
+    return replace(found, methods=methods, coverage=(coverage,), checks=checks)
 
 
 def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) -> Result:

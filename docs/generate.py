@@ -215,6 +215,8 @@ def _limits() -> Iterator[str]:
 
 
 def _bound(limit: policies.Limit) -> str:
+    if limit.rule:
+        return f"at most {limit.rule}"
     return f"at most {limit.max:g}" if limit.max is not None else f"at least {limit.min:g}"
 
 

@@ -1,11 +1,11 @@
-"""Measure what attacks share: streams of random numbers, jobs in order, values and documents given away for certain."""
+"""Measure what attacks share: streams of random numbers, jobs in order, tables of values, histograms."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal, Self, TypeVar
 
@@ -14,18 +14,15 @@ from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks.interface import AUDITED, WORDS
+from audit.attacks.interface import AUDITED
 from audit.attacks.text import SHARED
 from audit.corpus.documents import Document
 from audit.corpus.folding import fold
 from audit.engine.interface import Progress, Trial
-from audit.measurements import Check, Coverage, Estimate, Histogram, Measurement, Unresolved
-from audit.stats import rates
+from audit.measurements import Coverage, Estimate, Histogram, Measurement
 from audit.stats.distances import NEAR_LETTERS, NEAR_SIMILARITY, similarity
-from audit.stats.intervals import FINE_ALPHAS, Interval, cluster_sums
+from audit.stats.intervals import Interval
 from audit.stats.paired import UnitScores
-from audit.stats.ranking import ALLOWED, FEWEST_OTHERS, count_outranking, excess_p, outranking_p
-from audit.stats.roc import FEW
 from audit.targets.utility import estimate
 
 Item = TypeVar("Item")
@@ -138,6 +135,7 @@ class ValueColumns(DocumentColumns):
         category: names.
         cluster: a number for the value's document.
         value: a number for what the value says.
+        weight: of how many values it is one (`counting.Population.weights`); 1 where all were tried.
     """
 
     member: Bools
@@ -146,6 +144,7 @@ class ValueColumns(DocumentColumns):
     category: NDArray[np.str_]
     cluster: Ints
     value: Ints
+    weight: Floats
 
     def group(self, name: str) -> Self:
         """Return the rows of a group, see `rows`."""
@@ -176,6 +175,7 @@ def columns_of(rows: Iterable[tuple[Document, str, bool, bool, str]]) -> dict[st
         "category": np.array(categories, np.str_),
         "cluster": np.unique([document.id for document in documents], return_inverse=True)[1],
         "value": np.unique(np.array(values, np.str_), return_inverse=True)[1],
+        "weight": np.ones(len(documents)),
     }
 
 
@@ -234,77 +234,6 @@ def run_jobs(stage: str, jobs: Iterable[Job], progress: Progress) -> list[Measur
     return measurements
 
 
-FEWEST_OF_KIND = 6
-"""Documents of a split under which no values of a kind are tested: they could hardly show anything."""
-Excess = Callable[..., Interval]
-"""`stats.rates.excess_rate` or `excess_mean`."""
-
-
-@dataclass(frozen=True, eq=False)
-class TriedValues(DocumentColumns):
-    """Values that an attack tried; every column has shape (n_values,).
-
-    Attributes:
-        member: whether the document is a member.
-        cluster: a number for the document.
-        value: a number for what the value says.
-        attack, baseline: how far it was found with the model and without it, in [0, 1].
-    """
-
-    member: Bools
-    cluster: Ints
-    value: Ints
-    attack: Floats
-    baseline: Floats
-
-    @property
-    def columns(self) -> list[rates.Columns]:
-        """Return the rows of both splits that an `Excess` compares."""
-        sides = [self.split(split) for split in AUDITED]
-        return [(rows.attack, rows.baseline, rows.cluster) for rows in sides]
-
-    def too_few(self, name: str, least: int = 2) -> Unresolved | None:
-        """Return why members and held-out documents cannot be compared; None where they can."""
-        for split in AUDITED:
-            reason, n = f"fewer than {least} {WORDS[split]} documents with such values", self.split(split).n_documents
-            if n < least:
-                return Unresolved(name, reason, n, NEEDED_DOCUMENTS)
-        return None
-
-    def distinct(self) -> TriedValues:
-        """Return one row for each value of a document: as far as it was found anywhere on the page."""
-        keys = np.stack([self.cluster, self.value])
-        _, first, row_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-        attack, baseline = np.zeros(first.size), np.zeros(first.size)
-        np.maximum.at(attack, row_of.ravel(), self.attack)
-        np.maximum.at(baseline, row_of.ravel(), self.baseline)
-        return TriedValues(self.member[first], self.cluster[first], self.value[first], attack, baseline)
-
-
-def count_values(name: str, tried: TriedValues, excess: Excess, rng: Generator) -> Measurement:
-    """Count the distinct member values that are given away: their number times their excess over held-out values."""
-    values = tried.distinct()
-    if (few := values.too_few(name)) is not None:
-        return few
-    share = excess(values.columns, rng)
-    return estimate(name, rates.scaled(share, len(values.split("member"))), "values", 0.0, "held-out")
-
-
-def count_documents(name: str, tried: TriedValues) -> Measurement:
-    """Count the member documents that give away more distinct values than all but one of the held-out documents."""
-    values = tried.distinct()
-    if (few := values.too_few(name, FEWEST_OTHERS)) is not None:
-        return few
-    return estimate(name, count_outranking(*_by_document(values)), "documents", 0.0, "chance")
-
-
-def _by_document(values: TriedValues) -> list[Floats]:
-    """Count the values that each member, and each held-out document, gives away: shape (n_documents,) each."""
-    sides = [values.split(split) for split in AUDITED]
-    sums = [cluster_sums([rows.attack - rows.baseline], rows.cluster) for rows in sides]
-    return [side[:, 0] for side in sums]
-
-
 def cover(
     unit: str, names: Iterable[str], tried: Counter[str], total: Counter[str], unique: Counter[str] | None = None
 ) -> tuple[Coverage, ...]:
@@ -321,46 +250,3 @@ def count_returned(found: Mapping[str, tuple[Bools, Ints]]) -> Histogram:
     edges = np.arange(max([0, *(int(one.max(initial=0)) for one in sums.values())]) + 2) - 0.5
     counts = {side: tuple(np.histogram(one, edges)[0].tolist()) for side, one in sums.items()}
     return Histogram("returned", "values that came back", tuple(map(float, edges)), counts)
-
-
-@dataclass
-class KindsCheck:
-    """The excesses of kinds of values, and documents given away, tested together while they are measured.
-
-    Attributes:
-        allowed: the largest excess that is no alarm.
-        found: p-value, and what was found, in words; one for each kind, or for documents, and method.
-    """
-
-    allowed: float
-    found: list[tuple[float, str]] = field(default_factory=list)
-
-    def test(self, words: str, tried: TriedValues, excess: Excess, rng: Generator) -> None:
-        """Test the excess of one kind of values, which `words` names, by one method; few documents show nothing."""
-        if tried.too_few(words, FEWEST_OF_KIND) is not None:
-            return
-        if tried.too_few(words, FEW) is not None:
-            # Of small groups, the documents that give away more values with the model than without it.
-            inside, outside = _by_document(tried)
-            known = int((inside > 0).sum()), len(inside), int((outside > 0).sum()), len(outside)
-            p_value = excess_p(*known, self.allowed)
-        else:
-            p_value = excess(tried.columns, rng).p_above(self.allowed, FINE_ALPHAS)
-        member, heldout = (f"{rows.attack.sum():.0f} of {len(rows)}" for rows in map(tried.split, AUDITED))
-        shown = f"training leaks {words}: {member} in training documents, {heldout} in unseen ones"
-        self.found.append((p_value, shown))
-
-    def count_documents(self, name: str, tried: TriedValues) -> Measurement:
-        """Count documents by one method as `count_documents` does, and test whether there are any."""
-        counted = count_documents(name, tried)
-        if isinstance(counted, Estimate):
-            shown = f"{counted.high:.0f} of {counted.n} documents leak more values than all but {ALLOWED} unseen ones"
-            self.found.append((outranking_p(*_by_document(tried.distinct())), shown))
-        return counted
-
-    def check(self) -> tuple[Check, ...]:
-        """Test whether any kind of values, or any document, is known, whatever is known of all values together."""
-        if not self.found:
-            return ()
-        p_value, reason = min(self.found)
-        return (Check("known values", min(1.0, len(self.found) * p_value), "alarm", reason, RETRAIN),)

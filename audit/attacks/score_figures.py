@@ -6,7 +6,7 @@ Method: methods.md#statistics.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
@@ -71,14 +71,18 @@ class ScoreComparison:
             return Unresolved(name, reason, n, nonmembers_needed(max(LOW_RATES))), None
         return estimate(name, found.advantage, f"{self.unit}s", 0.0, "chance"), found.fpr
 
-    def count_certain(self, name: str, sides: TwoSides, *, mirrored: bool = False) -> Measurement:
-        """Count the members that rank above all but one of the others (mirrored: below), beyond chance; null: 0."""
+    def count_certain(self, name: str, sides: TwoSides, total: int, *, mirrored: bool = False) -> Measurement:
+        """Count the members that rank above all but one of the others (mirrored: below), beyond chance; null: 0.
+
+        `total`: how many there are, with a score or not.
+        """
         n = len(sides[1])
         if n < FEWEST_OTHERS or not len(sides[0]):
             reason = f"no {self.unit} in training, or fewer than {FEWEST_OTHERS} {self.nonmembers}, without copies"
             return Unresolved(name, reason, n, FEWEST_OTHERS)
-        found = count_outranking(*(-side if mirrored else side for side in sides))
-        return estimate(name, found, f"{self.unit}s", 0.0, "chance")
+        members, others = (-side if mirrored else side for side in sides)
+        counted = count_outranking(members, others, total)
+        return replace(estimate(name, counted, f"{self.unit}s", 0.0, "chance"), total=total, open_above=True)
 
     def check_certain(self, sides: Sequence[TwoSides], advantages: Sequence[Measurement]) -> tuple[Check, ...]:
         """Test whether some members are known for certain, by any score; empty where no score can tell.

@@ -149,6 +149,8 @@ Cause = Literal[
 def count_range(measured: Estimate) -> str:
     """Say what a count shows and what it does not exclude: whole units, each rounded away from the estimate."""
     least = max(0, math.floor(measured.low))
+    if measured.open_above:
+        return TEXTS["count_at_least"].format(least=least)
     most = math.ceil(measured.high)
     return TEXTS["count_range"].format(least=least, most=most)
 

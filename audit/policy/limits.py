@@ -2,7 +2,9 @@
 
 import datetime as dt
 import hashlib
+import math
 import re
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
@@ -74,6 +76,9 @@ class Limit:
         required: False: a data set that does not hold what the attack is about (no canaries, no providers) leaves the
             limit out. Nothing else excuses it: an attack that failed, was left out or was weakened decides nothing.
         min_power: the attack's own strength under which nothing can be passed.
+        share: of a count, the share of all that it is a count of (`Estimate.total`) that may leak; `max` is the most in
+            any case, and `floor` the least that the limit asks for, however few there are. See `applied`.
+        floor: see `share`.
         min_coverage: the share of what could leak that a pass must rest on, see `record.Coverage`.
         min_category_coverage: the same for each category of values that the documents of training hold.
         holds: what has to be within the limit for a pass. "interval": the whole interval. "estimate": the number
@@ -88,11 +93,34 @@ class Limit:
     rationale: Rationale
     max: float | None = Field(default=None, strict=True)
     min: float | None = Field(default=None, strict=True)
+    share: float | None = Field(default=None, gt=0, lt=1, strict=True)
+    floor: float | None = Field(default=None, ge=0, strict=True)
     required: bool = Field(default=True, strict=True)
     min_power: float | None = Field(default=None, ge=0, strict=True)
     min_coverage: float | None = Field(default=None, ge=0, le=1, strict=True)
     min_category_coverage: float | None = Field(default=None, ge=0, le=1, strict=True)
     holds: Annotated[Literal["interval", "estimate"], BeforeValidator(_read_holds)] = "interval"
+
+    def applied(self, measured: Estimate | None) -> "Limit":
+        """Return the limit with the maximum that applies to a count: its share of what is counted, within bounds.
+
+        That is the larger of `floor` and the smaller of `max` and the share. Other limits stay as they are, and so does
+        one whose count could not be had.
+
+        Args:
+            measured: the count. Of an older record, which scaled no count, the share is that of what was tried.
+        """
+        if self.share is None or self.max is None or measured is None:
+            return self
+        total = measured.n if measured.total is None else measured.total
+        return replace(self, max=max(self.floor or 0.0, min(self.max, math.floor(self.share * total))))
+
+    @property
+    def rule(self) -> str:
+        """How the maximum of a count follows from what is counted, as a clause; empty of other limits."""
+        if self.share is None:
+            return ""
+        return TEXTS["share"].format(share=100 * self.share, floor=self.floor or 0.0, max=self.max)
 
     @property
     def test(self) -> str:

@@ -101,10 +101,22 @@ def _limit_problems(limit: Limit, rules: MetricRules) -> Iterator[str]:
         yield f"min: {metric} grows with the leak: limit it with max"
     elif limit.min is not None and limit.min <= 0:
         yield f"min {bound:g}: {metric} is never less than 0, so no model could fail"
+    yield from _share_problems(limit, rules)
     if limit.holds == "estimate" and not rules.is_count:
         yield f"holds: {metric} is not a count: limit its whole interval"
     elif limit.holds == "estimate" and not limit.min_power and rules.has_power:
         yield "holds: an estimate proves nothing with a weak attacker: give min_power as well"
+
+
+def _share_problems(limit: Limit, rules: MetricRules) -> Iterator[str]:
+    if limit.share is None and limit.floor is None:
+        return
+    if not rules.is_count:
+        yield f"share: {limit.metric} is not a count: limit it with max alone"
+    elif limit.share is None or limit.max is None:
+        yield "floor: is the least that a share of what is counted asks for: give share, and max as its cap"
+    elif limit.floor is not None and limit.floor > limit.max:
+        yield f"floor {limit.floor:g}: is over max {limit.max:g}, its cap: give a smaller one"
 
 
 POLICY: TypeAdapter[Policy] = TypeAdapter(Policy)
@@ -296,10 +308,19 @@ def _looser(policy: Policy) -> str:
     return f"{limits} than those of docaudit's {COMPARED} policy"
 
 
+def _allows_more(own: Limit, other: Limit) -> bool:
+    """Tell whether a limit has a larger maximum, or one that a larger share or floor makes so."""
+    if own.max is None or other.max is None:
+        return False
+    shares = own.share or 1.0, other.share or 1.0
+    floors = own.floor or 0.0, other.floor or 0.0
+    return own.max > other.max or shares[0] > shares[1] or floors[0] > floors[1]
+
+
 def _asks_less(own: Limit, other: Limit) -> bool:
     names = ("min_power", "min_coverage", "min_category_coverage")
     return (
-        (own.max is not None and other.max is not None and own.max > other.max)
+        _allows_more(own, other)
         or any((getattr(own, name) or 0.0) < (getattr(other, name) or 0.0) for name in names)
         or (other.required and not own.required)
         or (own.holds == "estimate" != other.holds)

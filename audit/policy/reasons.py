@@ -190,10 +190,11 @@ def _confounded_by(record: AuditRecord, decision: Decision, result: Result) -> R
 
 def _cannot_exceed(record: AuditRecord, limit: Limit, result: Result, measured: Estimate) -> Decision | None:
     """Return the decision on a count of so few units that none could violate the limit; None where one could."""
-    if limit.max is None or measured.n > limit.max:
+    total = measured.n if measured.total is None else measured.total
+    if limit.max is None or total > limit.max:
         return None
-    reason = f"only {measured.n} {measured.unit} were tried: the count cannot exceed {limit.max:g}"
-    left = left_untried(record) or result.stage.early
+    reason = f"there are only {total} {measured.unit}: the count cannot exceed {limit.max:g}"
+    left = measured.total is None and (left_untried(record) or result.stage.early)
     return _undecided(limit, reason, ALL if left else MORE, "unresolved", excused=not limit.required and not left)
 
 

@@ -128,18 +128,19 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     today = max(today, finished_on(record))
     results = record.completed
     check_names(policy, dict.fromkeys(record.battery, tuple(one.metric for one in policy.limits)), complete=False)
-    held = [_methods(limit, results.get(limit.attack)) for limit in policy.limits]
+    limits = [_applied(limit, results.get(limit.attack)) for limit in policy.limits]
+    held = [_methods(limit, results.get(limit.attack)) for limit in limits]
     p_values = {
         (index, name, side): p
-        for index, (limit, methods) in enumerate(zip(policy.limits, held, strict=True))
+        for index, (limit, methods) in enumerate(zip(limits, held, strict=True))
         for name, measured in methods.items()
         for side, p in _p_values(record, limit, results.get(limit.attack), measured).items()
     }
-    confirmed = _adjust(policy.limits, results, p_values)
+    confirmed = _adjust(limits, results, p_values)
     checks = [*record.checks, *(check for one in record.completed.values() for check in one.checks)]
     remedies = {check.reason: check.remedy for check in checks}
     decisions = []
-    for index, (limit, methods) in enumerate(zip(policy.limits, held, strict=True)):
+    for index, (limit, methods) in enumerate(zip(limits, held, strict=True)):
         decision = reasons.missing_result(record, policy, limit)
         if decision is None:
             own = {(name, side): p for (position, name, side), p in confirmed.items() if position == index}
@@ -184,6 +185,14 @@ def _verdict(policy: Policy, decisions: tuple[Decision, ...], contradicted: str 
     return Verdict(
         policy.name, overall, decisions, code, reason, text, text_reason, contradicted, counts, text_counts=gates
     )
+
+
+def _applied(limit: Limit, result: Result | None) -> Limit:
+    """Return the limit with the maximum that applies to what this scan counted (`Limit.applied`)."""
+    if result is None:
+        return limit
+    methods = _methods(limit, result)
+    return limit.applied(methods.get(limit.metric, next(iter(methods.values()), None)))
 
 
 def _methods(limit: Limit, result: Result | None) -> dict[str, Estimate]:
@@ -278,7 +287,7 @@ def p_of_all(limits: Sequence[Limit], result: Result, checks: Sequence[Check] = 
     confound the attack.
     """
     doubts = [check for check in (*result.checks, *checks) if check.cause == "confounded" and check.p_value <= LEVEL]
-    held = [limit for limit in limits if limit.attack == result.attack]
+    held = [_applied(limit, result) for limit in limits if limit.attack == result.attack]
     if doubts or result.confounded is not None or any(awaited(result, limit.metric) for limit in held):
         return 1.0
     found = [[p for one in _methods(limit, result).values() for p in _p_beyond(limit, one).values()] for limit in held]

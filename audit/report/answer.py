@@ -15,7 +15,7 @@ from audit.policy.checks import AGAIN, bounded
 from audit.policy.reasons import ALL, MORE, NO_HELDOUT
 from audit.record import AuditRecord, Result
 from audit.report import numbers
-from audit.report.numbers import between, interval, reached, show
+from audit.report.numbers import amount, between, interval, reached, show
 
 _TABLES = tomllib.loads((Path(__file__).parent / "labels.toml").read_text(encoding="utf-8"))
 UTILITY = AttackText(metrics={name: Metric(**metric) for name, metric in _TABLES.pop("utility").items()})
@@ -139,7 +139,7 @@ def finding_sentence(attack: str, measured: Estimate) -> str:
         return f"{measured.name} {show(measured.value, 'number')} ({between(measured, 'number')})"
     form = text.metric(measured.name).form
     counted = form == "share" and text.metric(measured.name).counted
-    value = f"{reached(measured)} {measured.unit}" if counted else show(measured.value, form)
+    value = f"{reached(measured)} {measured.unit}" if counted else amount(measured, form)
     chance = f", {show(0.5, form)} is guessing" if measured.is_area else ""
     label = text.label(measured.name)
     return f"{label}: {value} ({interval(measured, form)}{chance})".replace("\u00a0", " ")

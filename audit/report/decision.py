@@ -187,7 +187,7 @@ def _reached(decision: Decision) -> str:
     digits = numbers.distinct_digits(clipped, bound, form)
     word = "limit" if limit.max is not None else "at least"
     between = decision.count_range or numbers.between(clipped, form, digits).replace(" to ", "–")
-    return f"{numbers.show(value, form, digits)} ({between}); {word} {numbers.limit_text(bound, form)}"
+    return f"{numbers.amount(clipped, form, digits)} ({between}); {word} {numbers.limit_text(bound, form)}"
 
 
 def _sides(result: Result, deciding: Decision | None) -> tuple[str, str]:
@@ -214,6 +214,8 @@ def _counted(result: Result, deciding: Decision | None) -> list[Estimate]:
 
 
 def _count_of(item: Estimate) -> str:
+    if item.total is not None:
+        return numbers.amount(item, "number")
     if numbers.exact_count(item) is None:
         found = numbers.show(item.value, "number" if item.value > 1 else "share")
         return f"{found} of {item.n:,}" if item.value > 1 else found

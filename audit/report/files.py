@@ -150,7 +150,20 @@ def _refuse_download(url: str, *_: Any, **__: Any) -> dict[str, Any]:
     raise ValueError(f"a report fetches nothing: {url}")
 
 
-_ESTIMATE = ("value", "low", "high", "level", "n", "unit", "clusters", "null", "null_kind", "method")
+_ESTIMATE = (
+    "value",
+    "low",
+    "high",
+    "level",
+    "n",
+    "unit",
+    "total",
+    "open_above",
+    "clusters",
+    "null",
+    "null_kind",
+    "method",
+)
 COLUMNS = ("attack", "metric", "label", *_ESTIMATE, "unresolved", "needed")
 """Of `measurements.csv`. A metric without a number says why under `unresolved`, and how many units it needs."""
 

@@ -115,14 +115,39 @@ def _format_end(end: float, value: float, form: Form, decimals: int, rounding: s
 
 
 def interval(estimate: Estimate, form: Form, digits: int = 2) -> str:
-    """Write the interval with the unit once: "55 to 69 %"."""
+    """Write the interval with the unit once: "55 to 69 %", or "at least 55 %" where it has no upper end."""
     low, high = ends(estimate, form, digits)
+    if estimate.open_above:
+        return f"at least {_with_unit(low, form)}"
     return f"{low} to {_with_unit(high, form)}"
 
 
 def between(estimate: Estimate, form: Form, digits: int = 2) -> str:
-    """Write the interval without its unit: "55 to 69"."""
-    return " to ".join(ends(estimate, form, digits))
+    """Write the interval without its unit: "55 to 69", or "at least 55" where it has no upper end."""
+    low, high = ends(estimate, form, digits)
+    if estimate.open_above:
+        return f"at least {low}"
+    return f"{low} to {high}"
+
+
+def amount(estimate: Estimate, form: Form, digits: int = 2) -> str:
+    """Write a value with its unit, a count with what it is of: "390 of 812", or "about 390 of 812" if it is scaled."""
+    shown = show(estimate.value, form, digits)
+    if estimate.total is None:
+        return shown
+    about = "about " if estimate.n < estimate.total else ""
+    return f"{about}{shown} of {estimate.total:,}"
+
+
+def basis(estimate: Estimate) -> str:
+    """Write how many units a value averages, "93 values"; of a scaled count, what was found: "98 of 204 values tried".
+
+    That is the number at the share of values that was tried.
+    """
+    if estimate.total is None or estimate.n == estimate.total:
+        return f"{estimate.n:,}{NBSP}{estimate.unit}"
+    found = show(estimate.value * estimate.n / estimate.total, "number")
+    return f"{found} of {estimate.n:,}{NBSP}{estimate.unit} tried"
 
 
 def exact_count(estimate: Estimate) -> int | None:

@@ -63,9 +63,9 @@ def decision_row(decision: Decision, report: AttackText) -> DecisionRow:
         label=report.label(limit.metric),
         meaning=report.metric(limit.metric).meaning,
         limit=f"{'at most' if limit.max is not None else 'at least'} {numbers.limit_text(bound, form)}",
-        measured=numbers.show(item.value, form, digits) if item else "",
+        measured=numbers.amount(item, form, digits) if item else "",
         between=interval_of(decision, form, digits),
-        n=f"{item.n:,}{numbers.NBSP}{item.unit}" if item else "",
+        n=numbers.basis(item) if item else "",
         power=_power(decision, report),
         p_value=evidence,
         gauge=_gauge(item, bound, limit.max is not None) if item else None,
@@ -214,7 +214,7 @@ def _measurement_group(items: Sequence[Estimate], report: AttackText) -> Measure
 def _measurement_row(item: Estimate, report: AttackText, unit: str) -> tuple[str, ...]:
     form = report.metric(item.name).form
     hits = numbers.exact_count(item) if form == "share" and report.metric(item.name).counted else None
-    value = numbers.show(item.value, form, 3)
+    value = numbers.amount(item, form, 3)
     level = "" if item.level == 0.95 else f" ({numbers.show(item.level, 'share')})"
     kind = NULL_LABELS.get(item.null_kind or "", "")
     null = "none" if item.null is None else numbers.show(item.null, form, 3) + (f" ({kind})" if kind else "")

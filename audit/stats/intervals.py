@@ -157,7 +157,7 @@ def clopper_pearson(hits: int, n: int) -> Interval:
     return make_interval(hits / n, *beta_bounds(hits / n, np.float64(n), TAILS), n=n, method="Clopper-Pearson")
 
 
-def proportion(hits: npt.ArrayLike, clusters: npt.ArrayLike) -> Interval:
+def proportion(hits: npt.ArrayLike, clusters: npt.ArrayLike, weights: Floats | None = None) -> Interval:
     """Compute the share of hits with the interval that methods.md#statistics asks for.
 
     One row a cluster: Clopper-Pearson. No hit, all hits, or a single cluster: Clopper-Pearson with n = number of
@@ -167,16 +167,32 @@ def proportion(hits: npt.ArrayLike, clusters: npt.ArrayLike) -> Interval:
     Args:
         hits: 0/1 or boolean, shape (n,).
         clusters: the cluster of each row, shape (n,), integers.
+        weights: see `weighted_mean`.
 
     Raises:
         ValueError: there are no rows, the shapes differ, or values other than 0 and 1.
     """
-    lower, upper, method = proportion_bounds(hits, clusters, TAILS)
+    lower, upper, method = proportion_bounds(hits, clusters, TAILS, weights)
     outcomes, n_clusters = np.asarray(hits, np.float64), np.unique(clusters).size
-    return make_interval(float(outcomes.mean()), lower, upper, n=outcomes.size, clusters=n_clusters, method=method)
+    share = weighted_mean(outcomes, weights)
+    return make_interval(share, lower, upper, n=outcomes.size, clusters=n_clusters, method=method)
 
 
-def proportion_bounds(hits: npt.ArrayLike, clusters: npt.ArrayLike, tails: Floats) -> tuple[Floats, Floats, str]:
+def weighted_mean(values: Floats, weights: Floats | None) -> float:
+    """Compute the mean of rows that were drawn with unequal chances.
+
+    Args:
+        values: shape (n,), at least one.
+        weights: of how many rows each is one, positive, shape (n,); None: all alike.
+    """
+    if weights is None:
+        return float(values.mean())
+    return float(np.sum(values * weights) / np.sum(weights))
+
+
+def proportion_bounds(
+    hits: npt.ArrayLike, clusters: npt.ArrayLike, tails: Floats, weights: Floats | None = None
+) -> tuple[Floats, Floats, str]:
     """Compute lower and upper bounds of `proportion` at one-sided levels, shape (n_tails,) each, and their method.
 
     Korn and Graubard (1998, Survey Methodology 24): Clopper-Pearson at n_eff = n / design effect, at most n; the design
@@ -187,7 +203,8 @@ def proportion_bounds(hits: npt.ArrayLike, clusters: npt.ArrayLike, tails: Float
     Where clusters hold unequal numbers of rows m, the largest few decide the variance, and a sample in which these
     agree by chance hides it. It is then at least s^2 / K, with K = (sum m)^2 / sum m^2 (Kish) and s^2 the mean over
     rows of (share of the row's cluster - p)^2: what it is when the spread of the clusters' shares does not depend on m.
-    K also takes the place of the number of clusters in t (`benchmarks/unequal_documents.md`).
+    K also takes the place of the number of clusters in t (`benchmarks/unequal_documents.md`). Of rows with weights,
+    m is the sum of a cluster's weights, which are scaled to a mean of 1.
     """
     from scipy.special import stdtrit
 
@@ -196,10 +213,11 @@ def proportion_bounds(hits: npt.ArrayLike, clusters: npt.ArrayLike, tails: Float
         raise ValueError("hits must be a non-empty array of one dimension")
     if not np.isin(outcomes, (0.0, 1.0)).all():
         raise ValueError("hits must be 0 or 1")
-    totals = cluster_sums([outcomes, np.ones_like(outcomes)], clusters)
-    n, n_clusters, share = outcomes.size, len(totals), float(outcomes.mean())
+    rows = np.ones_like(outcomes) if weights is None else weights / weights.mean()
+    totals = cluster_sums([rows * outcomes, rows], clusters)
+    n, n_clusters, share = outcomes.size, len(totals), weighted_mean(outcomes, weights)
     effective = effective_number(totals[:, 1])
-    if n_clusters == n:
+    if n_clusters == n == effective:
         return *beta_bounds(share, np.float64(n), tails), "Clopper-Pearson"
     if n_clusters == 1 or share in (0.0, 1.0):
         return *beta_bounds(share, np.float64(effective), tails), name_beta(effective, n_clusters)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from audit.arrays import Floats
 from audit.stats.intervals import TAILS, Interval, make_interval, proportion
+from audit.stats.leaking import scale_lower, scale_upper
 from audit.stats.roc import check_scores
 
 
@@ -164,27 +165,34 @@ ALLOWED = 1
 FEWEST_OTHERS = ALLOWED + 1
 
 
-def count_outranking(members: npt.ArrayLike, others: npt.ArrayLike) -> Interval:
+def count_outranking(members: npt.ArrayLike, others: npt.ArrayLike, total: int | None = None) -> Interval:
     """Count the members that outrank all others but `ALLOWED`, beyond those that chance puts there.
 
     Args:
         members: scores, shape (n_members,), at least one; each of an independent unit.
         others: scores, shape (n_others,), at least `FEWEST_OTHERS`.
+        total: members that the data set holds, of which these were drawn at random; None: no more.
 
     Returns:
-        The count, from 0 to K. Lower bounds are exact; each upper bound is K, since only these members are counted.
+        The count among `total`. Lower bounds are exact. Upper bounds are those of the members that rank so high: a few
+        others that rank high hide members that the scores know, and nothing bounds the number of these.
 
     Raises:
-        ValueError: too few scores, or a NaN.
+        ValueError: too few scores, a NaN, or a total under n_members.
     """
     n, m, reached = _ranked(members, others)
+    number = n if total is None else total
+    if number < n:
+        raise ValueError("the data set holds at least the members that have scores")
+    tails = TAILS if number == n else TAILS / 2
     chances = _chances(n, m)
     # The most by chance at each level: the largest F that is not rarer than the level.
-    lower = [max(0.0, float(reached - np.flatnonzero(chances > tail)[-1])) for tail in TAILS]
-    value = max(0.0, reached - (ALLOWED + 1) * n / (m + 1))
+    certain = [max(0, reached - int(np.flatnonzero(chances > tail)[-1])) for tail in tails]
+    value = max(0.0, reached - (ALLOWED + 1) * n / (m + 1)) * number / n
     method = f"exact, units that rank above all but {ALLOWED} of {m} on the other side"
-    upper = np.full(TAILS.size, float(reached))
-    return make_interval(value, np.array(lower), upper, n=n, method=method)
+    lower = scale_lower(certain, n, number, tails)
+    upper = scale_upper(np.full(TAILS.size, reached), n, number, tails)
+    return make_interval(value, lower, upper, n=n, method=method)
 
 
 def outranking_p(members: npt.ArrayLike, others: npt.ArrayLike) -> float:

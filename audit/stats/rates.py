@@ -7,26 +7,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Floats, Ints
 from audit.stats import intervals
-from audit.stats.intervals import TAILS, Interval, cluster_sums, effective_number, make_interval, proportion
+from audit.stats.intervals import (
+    TAILS,
+    Interval,
+    cluster_sums,
+    effective_number,
+    make_interval,
+    proportion,
+    weighted_mean,
+)
 from audit.stats.resampling import bootstrap
 
 MIN_DIFFERING_CLUSTERS = 20
 """With fewer documents that differ in a split, resampling sees too few distinct cases: MOVER instead."""
 # With 10, coverage falls to 0.92 where fields of a document go together; with 20 it was 0.956 or more (simulated).
 RATES = "MOVER on Korn-Graubard and Clopper-Pearson rates"
-Columns = tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
-"""The rows of a split: with the model and without it, in [0, 1], and the cluster of each, integers; shape (n,) each."""
+Columns = tuple[npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike]
+"""The rows of a split: with the model and without it, in [0, 1], and the cluster of each, integers; shape (n,) each.
+
+None: nothing is taken off within a split, so that two rates make the difference instead of four.
+"""
+Weights = Sequence[Floats] | None
+"""Of how many rows each row of a split is one, shape (n,) a split, positive; None: all alike."""
 Bounds = tuple[float, Floats, Floats]
 """A rate, its lower and its upper bounds, (n_tails,) each."""
 
 
-def mean(values: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generator) -> Interval:
+def mean(
+    values: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generator, weights: Floats | None = None
+) -> Interval:
     """Compute the mean of values in [0, 1]: BCa over clusters (see `bootstrap`).
 
     Where all clusters agree, the bounds are those of `beta_interval`.
@@ -35,15 +51,19 @@ def mean(values: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generato
         values: shape (n,), in [0, 1].
         clusters: the cluster of each value, shape (n,), integers.
         rng: the source of randomness.
+        weights: see `intervals.weighted_mean`.
 
     Raises:
         ValueError: no values, shapes that differ, or values outside [0, 1].
     """
     rows, labels = _check_rows(values, clusters)
-    return _resample([(rows, labels)], rng, (0.0, 1.0)) or _as_hits(rows, labels, " (all agree)")
+    sample = _Sample(rows, labels, weights)
+    return _resample([sample], rng, (0.0, 1.0)) or _as_hits(sample, " (all agree)")
 
 
-def rate(shares: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generator) -> Interval:
+def rate(
+    shares: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generator, weights: Floats | None = None
+) -> Interval:
     """Compute the mean share: `proportion` where all shares are 0 or 1, else BCa over clusters.
 
     Where fewer than 20 clusters (or not all, where there are fewer) differ from 0, or from 1, resampling sees too few
@@ -54,13 +74,19 @@ def rate(shares: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generato
     """
     rows, labels = _check_rows(shares, clusters)
     if np.isin(rows, (0.0, 1.0)).all():
-        return proportion(rows, labels)
-    if min(_may_resample(rows, labels), _may_resample(1 - rows, labels)):
-        return mean(rows, labels, rng)
-    return _as_hits(rows, labels, "")
+        return proportion(rows, labels, weights)
+    if _may_resample(rows, labels) and _may_resample(1 - rows, labels):
+        return mean(rows, labels, rng, weights)
+    return _as_hits(_Sample(rows, labels, weights), "")
 
 
-def net(gained: npt.ArrayLike, lost: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generator) -> Interval:
+def net(
+    gained: npt.ArrayLike,
+    lost: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    rng: np.random.Generator,
+    weights: Floats | None = None,
+) -> Interval:
     """Compute the mean of gained - lost over rows: a paired difference of rates, e.g. (|E - G| - |G - E|) / n.
 
     BCa over clusters. Where gained and lost differ in fewer than 20 clusters (or not in all, where there are fewer) the
@@ -72,6 +98,7 @@ def net(gained: npt.ArrayLike, lost: npt.ArrayLike, clusters: npt.ArrayLike, rng
         lost: shape (n,), in [0, 1].
         clusters: the cluster of each row, shape (n,), integers.
         rng: the source of randomness.
+        weights: see `intervals.weighted_mean`.
 
     Returns:
         The difference, in [-1, 1].
@@ -80,11 +107,15 @@ def net(gained: npt.ArrayLike, lost: npt.ArrayLike, clusters: npt.ArrayLike, rng
         ValueError: no rows, shapes that differ, or values outside [0, 1].
     """
     rows, labels = _check_rows(gained, clusters)
-    side = _Side(rows, _check_rows(lost, clusters)[0], labels)
-    return _difference([side], rng, lambda part, own: rate(part, own, rng).ends, RATES)
+    side = _Side(rows, _check_rows(lost, clusters)[0], labels, weights)
+
+    def part_bounds(part: Floats, labels: Ints, weights: Floats | None) -> tuple[Floats, Floats]:
+        return rate(part, labels, rng, weights).ends
+
+    return _difference([side], rng, part_bounds, RATES)
 
 
-def excess_rate(splits: Sequence[Columns], rng: np.random.Generator) -> Interval:
+def excess_rate(splits: Sequence[Columns], rng: np.random.Generator, weights: Weights = None) -> Interval:
     """Compute the excess of a 0/1 outcome: (attack - baseline) over member fields minus the same over held-out fields.
 
     Where fewer than 20 documents of a split have a field on which attack and baseline differ, the interval is MOVER
@@ -95,6 +126,7 @@ def excess_rate(splits: Sequence[Columns], rng: np.random.Generator) -> Interval
     Args:
         splits: the rows of member fields, then those of held-out fields.
         rng: the source of randomness.
+        weights: of the rows of either split.
 
     Returns:
         The excess, in [-2, 2]; n counts the fields and clusters the documents of both splits.
@@ -102,13 +134,17 @@ def excess_rate(splits: Sequence[Columns], rng: np.random.Generator) -> Interval
     Raises:
         ValueError: a split is empty, shapes differ, or values other than 0 and 1.
     """
-    sides = [_Side.of(*columns) for columns in splits]
+    sides = _Side.of_splits(splits, weights)
     if not all(np.isin(side.differences, (-1.0, 0.0, 1.0)).all() for side in sides):
         raise ValueError("outcomes must be 0 or 1; `excess_mean` takes values between")
-    return _difference(sides, rng, lambda part, own: proportion(part, own).ends, RATES)
+
+    def part_bounds(part: Floats, labels: Ints, weights: Floats | None) -> tuple[Floats, Floats]:
+        return proportion(part, labels, weights).ends
+
+    return _difference(sides, rng, part_bounds, RATES)
 
 
-def excess_mean(splits: Sequence[Columns], rng: np.random.Generator) -> Interval:
+def excess_mean(splits: Sequence[Columns], rng: np.random.Generator, weights: Weights = None) -> Interval:
     """Compute the excess of a value in [0, 1], such as 1 - HD: as `excess_rate`, for means.
 
     BCa over documents, stratified by split. Where fewer than 20 documents of a split differ, or there is no spread, the
@@ -119,12 +155,13 @@ def excess_mean(splits: Sequence[Columns], rng: np.random.Generator) -> Interval
 
     Args, returns and errors are those of `excess_rate`, with values in [0, 1].
     """
-    sides = [_Side.of(*columns) for columns in splits]
+    sides = _Side.of_splits(splits, weights)
     effective, clusters = sum(side.effective for side in sides), sum(side.n_clusters for side in sides)
     method = f"MOVER on {intervals.name_beta(effective, clusters)} (differences too rare or too alike to resample)"
 
-    def part_bounds(part: Floats, own: Ints) -> tuple[Floats, Floats]:
-        return intervals.beta_bounds(float(part.mean()), np.float64(_effective(own)), TAILS)
+    def part_bounds(part: Floats, labels: Ints, weights: Floats | None) -> tuple[Floats, Floats]:
+        share = weighted_mean(part, weights)
+        return intervals.beta_bounds(share, np.float64(_effective(labels, weights)), TAILS)
 
     return _difference(sides, rng, part_bounds, method)
 
@@ -159,24 +196,56 @@ def squared_reach(first: Bounds, second: Bounds, correlation: float) -> tuple[Fl
     return (down**2 + down_other**2 - widening * down * down_other, up**2 + up_other**2 - widening * up * up_other)
 
 
+class _Sample(NamedTuple):
+    """Rows of a split, shape (n,) each: a number, the cluster, and the weight."""
+
+    rows: Floats
+    clusters: Ints
+    weights: Floats | None
+
+    @property
+    def mean(self) -> float:
+        return weighted_mean(self.rows, self.weights)
+
+
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """Gains and losses of the rows of a split, each in [0, 1], and the cluster of each row."""
+    """Gains and losses of the rows of a split, each in [0, 1], and cluster and weight of each row.
+
+    Attributes:
+        loses: whether there is a baseline to lose against.
+    """
 
     gained: Floats
     lost: Floats
     clusters: Ints
+    weights: Floats | None = None
+    loses: bool = True
 
     @classmethod
-    def of(cls, attack: npt.ArrayLike, baseline: npt.ArrayLike, clusters: npt.ArrayLike) -> _Side:
+    def of(cls, columns: Columns, weights: Floats | None) -> _Side:
         """Take apart what the attack gains and loses against the baseline."""
+        attack, baseline, clusters = columns
         rows, labels = _check_rows(attack, clusters)
+        if baseline is None:
+            return cls(rows, np.zeros_like(rows), labels, weights, loses=False)
         differences = rows - _check_rows(baseline, clusters)[0]
-        return cls(np.maximum(differences, 0.0), np.maximum(-differences, 0.0), labels)
+        return cls(np.maximum(differences, 0.0), np.maximum(-differences, 0.0), labels, weights)
+
+    @classmethod
+    def of_splits(cls, splits: Sequence[Columns], weights: Weights) -> list[_Side]:
+        """Take the columns of each split apart."""
+        if weights is None:
+            return [cls.of(columns, None) for columns in splits]
+        return [cls.of(columns, rows) for columns, rows in zip(splits, weights, strict=True)]
 
     @property
     def differences(self) -> Floats:
         return self.gained - self.lost
+
+    @property
+    def sample(self) -> _Sample:
+        return _Sample(self.differences, self.clusters, self.weights)
 
     @property
     def n_clusters(self) -> int:
@@ -184,23 +253,32 @@ class _Side:
 
     @property
     def effective(self) -> float:
-        return _effective(self.clusters)
+        return _effective(self.clusters, self.weights)
 
     def reach(self, part_bounds: _PartBounds) -> tuple[Floats, Floats]:
         """Compute the `squared_reach` of the mean difference; a gain is no loss, so that both correlate negatively."""
-        gained, lost = ((float(part.mean()), *part_bounds(part, self.clusters)) for part in (self.gained, self.lost))
-        return squared_reach(gained, lost, self._correlation())
+        gained = self._bounds_of(self.gained, part_bounds)
+        if not self.loses:
+            share, lower, upper = gained
+            return (share - lower) ** 2, (upper - share) ** 2
+        return squared_reach(gained, self._bounds_of(self.lost, part_bounds), self._correlation())
+
+    def _bounds_of(self, part: Floats, part_bounds: _PartBounds) -> Bounds:
+        lower, upper = part_bounds(part, self.clusters, self.weights)
+        return weighted_mean(part, self.weights), lower, upper
 
     def _correlation(self) -> float:
         """Correlate mean gain and mean loss over clusters by their linearised residuals; 0 where one is constant."""
-        totals = cluster_sums([self.gained, self.lost, np.ones_like(self.gained)], self.clusters)
-        residuals = totals[:, :2] - totals[:, 2:] * np.array([self.gained.mean(), self.lost.mean()])
+        weights = np.ones_like(self.gained) if self.weights is None else self.weights
+        totals = cluster_sums([weights * self.gained, weights * self.lost, weights], self.clusters)
+        means = [weighted_mean(part, self.weights) for part in (self.gained, self.lost)]
+        residuals = totals[:, :2] - totals[:, 2:] * np.array(means)
         spread = float(np.sqrt(np.prod(np.sum(residuals**2, axis=0))))
         return float(np.sum(residuals[:, 0] * residuals[:, 1]) / spread) if spread > 0 else 0.0
 
 
-_PartBounds = Callable[[Floats, Ints], tuple[Floats, Floats]]
-"""Bounds of a mean of rows of these clusters."""
+_PartBounds = Callable[[Floats, Ints, Floats | None], tuple[Floats, Floats]]
+"""Bounds of a mean of rows of these clusters, with these weights."""
 
 
 def _check_rows(values: npt.ArrayLike, clusters: npt.ArrayLike) -> tuple[Floats, Ints]:
@@ -212,14 +290,20 @@ def _check_rows(values: npt.ArrayLike, clusters: npt.ArrayLike) -> tuple[Floats,
     return rows, labels
 
 
-def _effective(clusters: Ints) -> float:
-    return effective_number(np.unique(clusters, return_counts=True)[1])
+def _effective(clusters: Ints, weights: Floats | None = None) -> float:
+    positions = np.unique(clusters, return_inverse=True)[1]
+    return effective_number(np.bincount(positions, weights))
 
 
-def _as_hits(rows: Floats, labels: Ints, note: str) -> Interval:
+def _as_hits(sample: _Sample, note: str) -> Interval:
     """Bound a mean share of whose spread nothing is known as that of as many hits."""
-    value, effective, clusters = float(rows.mean()), _effective(labels), np.unique(labels).size
-    return intervals.beta_interval(value, n=rows.size, clusters=clusters, effective=effective, note=note)
+    return intervals.beta_interval(
+        sample.mean,
+        n=sample.rows.size,
+        clusters=np.unique(sample.clusters).size,
+        effective=_effective(sample.clusters, sample.weights),
+        note=note,
+    )
 
 
 def _may_resample(rows: Floats, labels: Ints) -> bool:
@@ -228,12 +312,13 @@ def _may_resample(rows: Floats, labels: Ints) -> bool:
     return bool(n_clusters >= 2 and differing >= min(MIN_DIFFERING_CLUSTERS, n_clusters))
 
 
-def _resample(
-    samples: Sequence[tuple[Floats, Ints]], rng: np.random.Generator, limits: tuple[float, float]
-) -> Interval | None:
+def _resample(samples: Sequence[_Sample], rng: np.random.Generator, limits: tuple[float, float]) -> Interval | None:
     """Bootstrap the mean of a sample, or of the first minus that of the second; None where `bootstrap` gives none."""
-    strata = [cluster_sums([rows, np.ones_like(rows)], clusters) for rows, clusters in samples]
-    n = sum(rows.size for rows, _ in samples)
+    strata = []
+    for rows, clusters, weights in samples:
+        scaled_weights = np.ones_like(rows) if weights is None else weights / weights.mean()
+        strata.append(cluster_sums([scaled_weights * rows, scaled_weights], clusters))
+    n = sum(sample.rows.size for sample in samples)
 
     def mean_difference(totals: Floats) -> Floats:
         first, *others = (totals[:, :, 0] / totals[:, :, 1]).T
@@ -247,24 +332,37 @@ def _difference(
 ) -> Interval:
     """Compute the mean difference of one side, or that of the first minus that of the second."""
     most = float(len(sides))
-    samples = [(side.differences, side.clusters) for side in sides]
-    if all(_may_resample(*sample) for sample in samples):
+    samples = [side.sample for side in sides]
+    if all(_may_resample(sample.rows, sample.clusters) for sample in samples):
         interval = _resample(samples, rng, (-most, most))
         if interval is not None:
             return interval
         # Every cluster of a side differs alike: the rule for rare differences holds for these too.
     if len(sides) == 1:
-        value = float(sides[0].gained.mean()) - float(sides[0].lost.mean())
-        down, up = sides[0].reach(part_bounds)
+        (side,) = sides
+        value = weighted_mean(side.gained, side.weights) - weighted_mean(side.lost, side.weights)
+        down, up = side.reach(part_bounds)
     else:
-        value = float(samples[0][0].mean() - samples[1][0].mean())
-        (down, up), (down_h, up_h) = (side.reach(part_bounds) for side in sides)
-        (gained, lost), (gained_h, lost_h) = ((side.gained, side.lost) for side in sides)
-        down = down + up_h - (0 if lost.any() or gained_h.any() else _counted_twice(*sides))
-        up = up + down_h - (0 if gained.any() or lost_h.any() else _counted_twice(*sides))
+        value = samples[0].mean - samples[1].mean
+        member, heldout = sides
+        down, up = _squared_reach_of_two(member, heldout, part_bounds)
     lower, upper = np.maximum(value - np.sqrt(down), -most), np.minimum(value + np.sqrt(up), most)
     n, n_clusters = sum(side.clusters.size for side in sides), sum(side.n_clusters for side in sides)
     return make_interval(value, lower, upper, n=n, clusters=n_clusters, method=mover_method)
+
+
+def _squared_reach_of_two(member: _Side, heldout: _Side, part_bounds: _PartBounds) -> tuple[Floats, Floats]:
+    """Compute the squared distance of MOVER's bounds of the difference between two sides, downwards and upwards."""
+    down, up = member.reach(part_bounds)
+    down_heldout, up_heldout = heldout.reach(part_bounds)
+    down, up = down + up_heldout, up + down_heldout
+    if not (member.loses and heldout.loses):
+        return down, up
+    if not (member.lost.any() or heldout.gained.any()):
+        down = down - _counted_twice(member, heldout)
+    if not (member.gained.any() or heldout.lost.any()):
+        up = up - _counted_twice(member, heldout)
+    return down, up
 
 
 def _counted_twice(member: _Side, heldout: _Side) -> Floats:

@@ -122,10 +122,16 @@ class AttributeInference(Attack):
         """See `Attack.measure`; the metrics are described in `measures`."""
         values = _values(case)
         asked, table = _table(case, trials, outcomes)
+        everything = [*values.all()]
+        could_try = [value for value in everything if value.left_out is None]
+        tried = [values.of(trial) for trial in trials]
+        by_lot = case.corpus.manifest.membership.assigned == "random"
+        table, population = measures.weigh(table, could_try, tried, asked, by_lot=by_lot)
         streams = measuring.Streams(rng)
-        measured = measuring.run_jobs("attribute inference: intervals", measures.jobs(table, streams), progress)
+        jobs = measures.jobs(table, streams, population)
+        measured = measuring.run_jobs("attribute inference: intervals", jobs, progress)
         blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
-        everything, methods = [*values.all()], measures.methods_of(table, measures.EXCESSES)
+        methods = measures.methods_of(table, measures.EXCESSES)
         kept_out = Counter[str]() if case.corpus.manifest.task.asks else withheld(case.corpus)
         lost = Counter(outcome["lost"] for outcome in outcomes if outcome["lost"] is not None)
         result = Result(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, product
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from audit.arrays import Bools, Floats, Ints
-from audit.attacks import measuring
+from audit.attacks import counting, measuring
 from audit.attacks.attributes.hidden import Hidden
 from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.interface import AUDITED, LABELS, WORDS
@@ -36,15 +36,15 @@ LEAST = 2
 """The same for a number that no limit names: one document has no spread."""
 
 
-def jobs(table: AttributeTable, streams: measuring.Streams) -> Iterator[measuring.Job]:
-    """Yield every measurement but the blind check, as a call."""
+def jobs(table: AttributeTable, streams: measuring.Streams, population: counting.Population) -> Iterator[measuring.Job]:
+    """Yield every measurement but the blind check, as a call; `population`: what the counts are of."""
     for group, method in product(table.groups, METHODS):
         name = named(f"{EXCESS}.{group}", method)
         yield partial(_excess, name, table.group(group), method, streams[name])
     for method in METHODS:
         unique, name = table.where(table.unique).tried(method), named(measuring.VALUES, method)
-        yield partial(measuring.count_values, name, unique, excess_mean, streams[name])
-        yield partial(measuring.count_documents, named(measuring.DOCUMENTS, method), unique)
+        yield partial(counting.count_values, name, unique, population, excess_mean, streams[name])
+        yield partial(counting.count_documents, named(measuring.DOCUMENTS, method), unique, population)
     for split in AUDITED:
         rows, name = table.split(split), f"{CHOSEN}.{split}"
         yield partial(_share, name, rows, LOSS, streams[name])
@@ -56,7 +56,7 @@ def jobs(table: AttributeTable, streams: measuring.Streams) -> Iterator[measurin
 
 def check_kinds(table: AttributeTable, streams: measuring.Streams) -> tuple[Check, ...]:
     """Test whether the values of any one category are known, by any method."""
-    kinds, apart = measuring.KindsCheck(ALLOWED), table.kinds({*table.category.tolist()} & {*CATEGORIES})
+    kinds, apart = counting.KindsCheck(ALLOWED), table.kinds({*table.category.tolist()} & {*CATEGORIES})
     for (kind, (words, rows)), method in product(apart.items(), METHODS):
         kinds.test(words, rows.tried(method), excess_mean, streams[named(f"{EXCESS}.{kind}", method)])
     return kinds.check()
@@ -208,9 +208,10 @@ class AttributeTable(measuring.ValueColumns):
         """Return the groups with numbers of their own; values that training never named need enough documents."""
         return (*GROUPS, measuring.INPUT_ONLY) if self.holds_input_only(FEWEST_ALONE) else GROUPS
 
-    def tried(self, method: str) -> measuring.TriedValues:
+    def tried(self, method: str) -> counting.TriedValues:
         """Return the values with the chance that a method chooses each, and the chance without the model."""
-        return measuring.TriedValues(self.member, self.cluster, self.value, self.chosen[method], self.public)
+        chosen = self.chosen[method]
+        return counting.TriedValues(self.member, self.cluster, self.value, chosen, self.public, self.weight)
 
 
 def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bool) -> AttributeTable:
@@ -244,6 +245,34 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
         calibrated=np.array([own is not None for own in public], bool),
         planted=_chances(planted),
     )
+
+
+def weigh(
+    table: AttributeTable,
+    everything: Sequence[Hidden],
+    tried: Sequence[Hidden],
+    asked: Sequence[Hidden],
+    *,
+    by_lot: bool,
+) -> tuple[AttributeTable, counting.Population]:
+    """Weigh the rows of a table by how likely each was to be tried, and describe what its counts are of.
+
+    Args:
+        table: of `asked`, in the same order.
+        everything: values that could be tried, tried or not.
+        tried: those that were.
+        asked: of these, those that could be asked about.
+        by_lot: whether a lot chose the members.
+    """
+    rows = [_row_of(value) for value in asked]
+    measured = rows if len(asked) < len(tried) else None
+    offered, taken = map(_row_of, everything), map(_row_of, tried)
+    population = counting.Population.of([*offered], [*taken], by_lot=by_lot, measured=measured)
+    return replace(table, weight=population.weights(rows)), population
+
+
+def _row_of(value: Hidden) -> counting.Row:
+    return counting.Row(value.document.id, value.trial.stratum, "\0".join(sorted(value.values)), value.unique)
 
 
 def paired_by_value(hidden: Sequence[Hidden], table: AttributeTable) -> dict[str, UnitScores]:

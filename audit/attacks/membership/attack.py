@@ -111,7 +111,7 @@ class MembershipInference(Attack):
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Result:
         """See `Attack.measure`; the metrics are described in `scores` and `blind_baseline`."""
-        scored = scores.score_documents(case, trials, outcomes)
+        scored = scores.score_documents(case, trials, outcomes, self.trials(case))
         measured = scores.measure_scores(scored, rng, progress, two_sided=self.two_sided)
         blind = blind_baseline.by_split(case.corpus, [*map(case.corpus.document, scored.ids)], progress)
         missing = documents.count_left_out(case)

@@ -62,6 +62,7 @@ class ScoredDocuments:
         first_copy: by document, the first one of its copies in its split, itself where it has none; a document that is
             missing has none.
         lacking: by score, the role of the reference that it takes and the scan was not given.
+        offered: members that could be scored, tried or not.
     """
 
     ids: tuple[str, ...]
@@ -72,6 +73,7 @@ class ScoredDocuments:
     documents: tuple[tuple[str, int], ...]
     first_copy: Mapping[str, str] = field(default_factory=dict)
     lacking: Mapping[str, Role] = field(default_factory=dict)
+    offered: tuple[str, ...] = ()
 
     @property
     def primary(self) -> str:
@@ -104,8 +106,21 @@ class ScoredDocuments:
     @property
     def _copied(self) -> Bools:
         """Mark documents that have a copy in their split: shape (n_documents,)."""
+        return self._have_copies(self.ids)
+
+    def _have_copies(self, names: Sequence[str]) -> Bools:
         times = Counter(self.first_copy.values())
-        return np.array([times[self.first_copy.get(one, one)] > 1 for one in self.ids], bool)
+        return np.array([times[self.first_copy.get(name, name)] > 1 for name in names], bool)
+
+    def n_single(self, name: str) -> int:
+        """Count the members without a copy that could have this score, tried or not.
+
+        Of those that were not tried, as large a share is taken to have it as of those that were.
+        """
+        tried = self.member & ~self._copied
+        scored = len(self.single(name)[0])
+        offered = int((~self._have_copies(self.offered)).sum())
+        return max(scored, round(offered * scored / max(1, int(tried.sum()))))
 
     def _sides(self, name: str, taken: Bools) -> tuple[Floats, Floats]:
         column = self.columns[name]
@@ -136,8 +151,13 @@ def counted_scores(gated: Sequence[str]) -> tuple[str, ...]:
     return (*gated, RATIO) if "calibrated" in gated else tuple(gated)
 
 
-def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> ScoredDocuments:
-    """Compute all scores of the member and held-out documents among the trials, in trial order."""
+def score_documents(
+    case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], offered: Sequence[Trial] = ()
+) -> ScoredDocuments:
+    """Compute all scores of the member and held-out documents among the trials, in trial order.
+
+    `offered`: all trials that there could be, which counts are of; empty: no more.
+    """
     rows = [(trial, outcome) for trial, outcome in zip(trials, outcomes, strict=True) if outcome["target"]]
     member = np.array([trial.stratum == "member" for trial, _ in rows], bool)
     found: dict[str, Score] = {}
@@ -155,7 +175,12 @@ def score_documents(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json
         (("member", int(member.sum())), ("held-out", int((~member).sum()))),
         {name: first for groups in copies for name, first in groups.items()},
         lacking_references(case),
+        _members_of(offered),
     )
+
+
+def _members_of(trials: Sequence[Trial]) -> tuple[str, ...]:
+    return tuple(trial.unit for trial in trials if trial.stratum == "member")
 
 
 def lacking_references(case: Case) -> dict[str, Role]:
@@ -239,7 +264,7 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress, 
     rates: dict[str, float | None] = {}
     for score in SCORES:
         area, low, certain = (f"{name}.{score}" for name in LIMITED)
-        found[certain] = _unresolved(certain, scored, score) or COMPARISON.count_certain(certain, scored.single(score))
+        found[certain] = _count_certain(certain, scored, score)
         if score != RATIO:
             found[area] = _unresolved(area, scored, score) or COMPARISON.measure_auc(area, scored.split(score))
             lack = _unresolved(low, scored, score)
@@ -247,8 +272,7 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress, 
         progress.advance()
     primary = [replace(found[f"{name}.{scored.primary}"], name=name) for name in LIMITED]
     if two_sided:
-        lack = _unresolved(WORSE, scored, scored.primary)
-        primary.append(lack or COMPARISON.count_certain(WORSE, scored.single(scored.primary), mirrored=True))
+        primary.append(_count_certain(WORSE, scored, scored.primary, mirrored=True))
     rate, lack = rates[scored.primary], _unresolved(TPR, scored, scored.primary)
     sides = scored.split(scored.primary) if scored.primary in scored.columns else None
     tpr = lack or COMPARISON.measure_tpr(scored.split(scored.primary), Streams(rng)[f"{TPR}.{scored.primary}"])
@@ -261,6 +285,14 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress, 
         histograms=() if sides is None else COMPARISON.histogram(QUANTITIES[scored.primary], sides),
         curves=() if lack or sides is None else (Curve("roc", *axes, {"members against held-out": draw_roc(sides)}),),
     )
+
+
+def _count_certain(name: str, scored: ScoredDocuments, score: str, *, mirrored: bool = False) -> Measurement:
+    """Count the members without a copy that a score knows for certain."""
+    lack = _unresolved(name, scored, score)
+    if lack is not None:
+        return lack
+    return COMPARISON.count_certain(name, scored.single(score), scored.n_single(score), mirrored=mirrored)
 
 
 def _unresolved(name: str, scored: ScoredDocuments, score: str) -> Unresolved | None:

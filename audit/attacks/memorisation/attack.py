@@ -146,8 +146,9 @@ class Memorisation(Attack):
         self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
     ) -> Result:
         """See `Attack.measure`; the metrics are described in `scores`, what binds them in `fairness`."""
-        table = self._table(case, trials, outcomes)
-        measured = scores.measure_questions(table, scores.commonest_anls(table, case.corpus), rng, progress)
+        table, totals = scores.weigh(self._table(case, trials, outcomes), case)
+        commonest = scores.commonest_anls(table, case.corpus)
+        measured = scores.measure_questions(table, commonest, rng, progress, totals)
         given = len(case.references.baselines)
         few = (f"{given} of {self.n_baselines} baselines",) if given < self.n_baselines else ()
         blind = blind_baseline.by_split(case.corpus, [asked.document for asked in table.attempted.asked], progress)
@@ -199,7 +200,8 @@ class Memorisation(Attack):
                     if answers is not None
                 },
             }
-        yield from scores.paired_by_question(table).items()
+        weighed, totals = scores.weigh(table, case)
+        yield from scores.paired_by_question(weighed, totals["exact"]).items()
 
 
 def _replies(

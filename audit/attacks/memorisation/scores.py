@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -13,11 +14,12 @@ from numpy.typing import NDArray
 
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks import measuring, questions
+from audit.attacks.counting import Population, Row
 from audit.attacks.interface import AUDITED, LABELS, WORDS
 from audit.attacks.memorisation.contexts import METHODS, UNASKED, WHOLE, net_of
 from audit.attacks.memorisation.fairness import GAP, control_contexts
 from audit.attacks.text import SHARED
-from audit.case import Case
+from audit.case import Case, once_per_case
 from audit.corpus.documents import Corpus
 from audit.corpus.removal.proof import Reading
 from audit.engine.interface import Json, Progress, Trial
@@ -74,6 +76,8 @@ class QuestionTable(measuring.DocumentColumns):
         member: whether the page is a member's.
         values: by way of counting, the accepted answers, folded; by `NEAR`, one name for all that are near each other.
         unique: by way of counting, whether training saw these on this page alone.
+        weight: by way of counting, of how many values each is one (`counting.Population.weights`); 1 where all were
+            tried.
         pii: classes of personal information.
         cluster: the page.
         results: by context.
@@ -86,6 +90,7 @@ class QuestionTable(measuring.DocumentColumns):
     member: Bools
     values: dict[str, NDArray[np.object_]]
     unique: dict[str, Bools]
+    weight: dict[str, Floats]
     pii: NDArray[np.str_]
     cluster: Ints
     results: dict[str, Results]
@@ -118,8 +123,9 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -
     """Return the trials and their outcomes, in the same order, as a table."""
     asked = np.empty(len(trials), object)
     asked[:] = [questions.question_of(case.corpus, trial) for trial in trials]
-    values, unique = {}, {}
-    for way, named in (("exact", {}), (measuring.NEAR, join_near(questions.trained_on(case.corpus)))):
+    values: dict[str, NDArray[np.object_]] = {}
+    unique: dict[str, Bools] = {}
+    for way, named in names_of_values(case).items():
         trained = questions.trained_on(case.corpus, named)
         said = [frozenset(named.get(value, value) for value in one.values) for one in asked]
         alone = [questions.is_unique(one.document, own, trained) for one, own in zip(asked, said, strict=True)]
@@ -134,12 +140,64 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -
         member=np.array([one.document.split == "member" for one in asked], bool),
         values=values,
         unique=unique,
+        weight=dict.fromkeys(values, np.ones(len(trials))),
         pii=np.array([one.pii for one in asked], np.str_),
         cluster=np.unique([trial.unit for trial in trials], return_inverse=True)[1],
         results={name: _results(own) for name, own in given.items()},
         readings=_replies(outcomes, WHOLE, "anls", n_models),
         odds=np.array([outcome.get("odds", [np.nan] * n_models) for outcome in outcomes], float).reshape(-1, n_models),
     )
+
+
+@once_per_case
+def names_of_values(case: Case) -> dict[str, dict[str, str]]:
+    """Return by way of counting one name for all answers that it takes for one; an answer without is its own."""
+    return {"exact": {}, measuring.NEAR: join_near(questions.trained_on(case.corpus))}
+
+
+def weigh(table: QuestionTable, case: Case) -> tuple[QuestionTable, dict[str, int]]:
+    """Weigh the rows of a table by how likely each was to be tried, and count by way what there is to identify.
+
+    The values that nobody could ask about, or whose removal could not be proven, are left out of these numbers: of
+    those that were not tried, as large a share as of those that were.
+
+    Args:
+        table: of all trials.
+        case: what was attacked.
+    """
+    weights, totals = {}, {}
+    offered = [asked for asked in questions.all_questions(case.corpus) if asked.document.split == "member"]
+    asked_of_members = [asked for asked in table.split("member").asked if not asked.unasked]
+    measured = _identifying_rows(table)
+    for way, names in names_of_values(case).items():
+        trained = questions.trained_on(case.corpus, names)
+
+        def row_of(
+            asked: questions.AskedQuestion,
+            names: Mapping[str, str] = names,
+            trained: Mapping[str, AbstractSet[str]] = trained,
+        ) -> Row:
+            values = {names.get(value, value) for value in asked.values}
+            alone = questions.is_unique(asked.document, values, trained)
+            personal = asked.pii in questions.IDENTIFYING
+            return Row(asked.document.id, asked.trial.stratum, "\0".join(sorted(values)), alone and personal)
+
+        tried = [*map(row_of, asked_of_members)]
+        there = [*map(row_of, offered)]
+        proven = [*map(row_of, table.asked[measured])]
+        population = Population.of(there, tried, by_lot=False, measured=proven)
+        weights[way] = np.ones(len(table))
+        weights[way][measured] = population.weights(proven)
+        totals[way] = population.values
+    return replace(table, weight=weights), totals
+
+
+def _identifying_rows(table: QuestionTable) -> Bools:
+    """Mark members' questions for a personal value that is proven gone: shape (n_questions,)."""
+    results = table.results.get("exact")
+    tried = np.zeros(len(table), bool) if results is None else results.tried
+    proven = table.status == questions.PROVEN
+    return np.asarray(table.member & proven & tried & np.isin(table.pii, questions.IDENTIFYING), bool)
 
 
 def _replies(outcomes: Sequence[Json], context: str, quantity: str, n_models: int) -> Floats:
@@ -171,7 +229,11 @@ def discoverable(odds: Floats, n_samples: int, min_probability: float) -> Result
 
 
 def measure_questions(
-    table: QuestionTable, commonest: Floats, rng: Generator, progress: Progress
+    table: QuestionTable,
+    commonest: Floats,
+    rng: Generator,
+    progress: Progress,
+    totals: Mapping[str, int] | None = None,
 ) -> tuple[Measurement, ...]:
     """Measure everything of the attack.
 
@@ -180,6 +242,7 @@ def measure_questions(
         commonest: shape (n_questions,), ANLS of the members' commonest answer: what guessing reaches.
         rng: of the resampling.
         progress: advanced for every measurement.
+        totals: by way of counting, see `weigh`; None: all values were tried.
     """
     streams, asked = measuring.Streams(rng), table.results.get("exact")
     heldout = ~table.member & (False if asked is None else asked.tried)
@@ -188,7 +251,10 @@ def measure_questions(
         *_answered(table, streams),
         partial(_reading, table.where(heldout), commonest[heldout], streams[POWER]),
         partial(_gap, table.where(heldout), streams[GAP]),
-        *(partial(count_identified, name, table, streams[name]) for name in IDENTIFYING_WAYS),
+        *(
+            partial(count_identified, name, table, streams[name], None if totals is None else totals[way])
+            for name, way in IDENTIFYING_WAYS.items()
+        ),
     ]
     return control_contexts(measuring.run_jobs("memorisation: intervals", jobs, progress))
 
@@ -270,13 +336,19 @@ def _estimate(name: str, interval: Interval, null: Null) -> Estimate:
     return estimate(name, interval, "questions", *null)
 
 
-def count_identified(name: str, table: QuestionTable, rng: Generator) -> Measurement:
+def count_identified(name: str, table: QuestionTable, rng: Generator, total: int | None = None) -> Measurement:
     """Count distinct personal values that the target gives with the answer gone, net of what its baselines give.
 
     Of the members' answers that are proven gone, stand in one document of training alone and are of a class that
     identifies (`IDENTIFYING`): those that the target alone gives, to any question about them, minus those that only its
     baselines give. Where near ones count, answers that are near each other are one answer. The interval is that of the
     net share of values, times their number: it covers other documents of the same kind, as many.
+
+    Args:
+        name: of the metric, which tells the way of counting.
+        table: of the questions.
+        rng: the source of randomness.
+        total: how many such values there are, tried or not; None: as many as were tried.
     """
     way = IDENTIFYING_WAYS[name]
     rows = _identifying(table, way)
@@ -284,14 +356,15 @@ def count_identified(name: str, table: QuestionTable, rng: Generator) -> Measure
         reason = "fewer than two documents with a personal value of their own and a proven removal"
         return Unresolved(name, reason, rows.n_documents, measuring.NEEDED_DOCUMENTS)
     gained, lost, first = _by_value(rows, way)
-    net = rates.net(gained, lost, rows.cluster[first], rng)
-    return estimate(name, rates.scaled(net, net.n), "values", 0.0, "chance")
+    weights = rows.weight[way][first]
+    net = rates.net(gained, lost, rows.cluster[first], rng, None if np.ptp(weights) == 0 else weights)
+    number = net.n if total is None else total
+    return replace(estimate(name, rates.scaled(net, number), "values", 0.0, "chance"), total=number)
 
 
 def _identifying(table: QuestionTable, way: str) -> QuestionTable:
     """Return members' questions for a personal value that is proven gone and stands in one training document alone."""
-    members = table.split("member").proven.tried("exact")
-    return members.where(members.unique[way] & np.isin(members.pii, questions.IDENTIFYING))
+    return table.where(_identifying_rows(table) & table.unique[way])
 
 
 def _by_value(rows: QuestionTable, counted: str) -> tuple[Floats, Floats, Ints]:
@@ -351,11 +424,12 @@ def coverage(table: QuestionTable, corpus: Corpus) -> tuple[Coverage, ...]:
     return measuring.cover("questions", questions.CLASSES, attacked, total)
 
 
-def paired_by_question(table: QuestionTable) -> Mapping[str, UnitScores]:
+def paired_by_question(table: QuestionTable, total: int | None = None) -> Mapping[str, UnitScores]:
     """Return E - G of each member question in every context, as "net"; and of each personal value, as "identified".
 
     Args:
         table: of all trials.
+        total: personal values that there are, see `count_identified`.
     """
     members = table.split("member").proven
     found = {}
@@ -368,16 +442,17 @@ def paired_by_question(table: QuestionTable) -> Mapping[str, UnitScores]:
             found[net_of(context)] = _scores(units, documents, own.gained - own.lost)
     personal = _identifying(table, "exact")
     if len(personal) and "exact" in personal.results:
-        found[IDENTIFIED] = _identified(personal)
+        found[IDENTIFIED] = _identified(personal, total)
     return found
 
 
-def _identified(rows: QuestionTable) -> UnitScores:
-    """Return each personal value times their number, so that the mean is a count."""
+def _identified(rows: QuestionTable, total: int | None) -> UnitScores:
+    """Return each personal value times their number, and weighed, so that the mean is the count."""
     gained, lost, first = _by_value(rows, "exact")
-    asked, n = rows.asked[first], float(first.size)
+    asked, weights = rows.asked[first], rows.weight["exact"][first]
+    factors = (first.size if total is None else total) * weights / weights.mean()
     names = [f"{one.document.id}/{'/'.join(sorted(one.values))}" for one in asked]
-    return _scores(names, [one.document.id for one in asked], (gained - lost) * n, n)
+    return _scores(names, [one.document.id for one in asked], (gained - lost) * factors, float(factors.max()))
 
 
 def _scores(units: list[str], documents: list[str], values: Floats, most: float = 1.0) -> UnitScores:

@@ -200,7 +200,7 @@ class Reconstruction(Attack):
     def measure(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress) -> Result:
         """See `Attack.measure`; the metrics are described in `scores`."""
         fields = self._tried(case, trials)
-        return measure_fields(case, self._fields(case), fields, outcomes, rng, progress)
+        return measure_fields(case, [*self._fields(case)], fields, outcomes, rng, progress)
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes) -> Iterator[Evidence]:
         """Yield each value, and what was recovered of it with the model and without, one object a field or end.

@@ -12,9 +12,10 @@ from numpy.random import Generator
 from audit.arrays import Bools
 from audit.attacks import blind_baseline, measuring, text_of
 from audit.attacks.blind_baseline import Blind, reference_control
+from audit.attacks.counting import KindsCheck, count_values
 from audit.attacks.fields import REASONS, Field, Length, withheld
 from audit.attacks.interface import AUDITED, LABELS
-from audit.attacks.measuring import NEAR, KindsCheck, Streams
+from audit.attacks.measuring import NEAR, Streams
 from audit.attacks.reconstruction.methods import read_shots
 from audit.attacks.reconstruction.table import (
     ALL,
@@ -27,9 +28,11 @@ from audit.attacks.reconstruction.table import (
     POWER,
     FieldKind,
     FieldTable,
+    Populations,
     build_table,
     methods_of,
     named,
+    weigh,
 )
 from audit.attacks.text import SENTENCES
 from audit.case import Case
@@ -59,7 +62,7 @@ _LENGTHS = cast("Mapping[Length, str]", text_of("reconstruction").labels["length
 
 def measure_fields(
     case: Case,
-    everything: Iterable[Field],
+    everything: Sequence[Field],
     fields: Sequence[Field],
     outcomes: Sequence[Json],
     rng: Generator,
@@ -83,12 +86,12 @@ def measure_fields(
         return build_table(case, own, found)
 
     offered = Counter(FieldKind.of(field, seen) for field in everything)
-    table = table_of("usual")
     usual = [outcome for field, outcome in zip(fields, outcomes, strict=True) if field.length == "usual"]
+    table, populations = weigh(table_of("usual"), case, everything, fields)
     kinds = KindsCheck(APART)
-    returned, kinds_returned = _returned(table.where(table.unique))
-    measurements = measuring.run_jobs("reconstruction: intervals", jobs(table, streams, kinds), progress)
+    measurements = measuring.run_jobs("reconstruction: intervals", jobs(table, streams, kinds, populations), progress)
     test_kinds({length: table_of(length) for length in _LENGTHS}, table, streams, kinds)
+    returned, kinds_returned = _returned(table.where(table.unique), _most_documents(measurements))
     blind = blind_baseline.by_split(case.corpus, (field.document for field in fields), progress)
     result = Result(
         "reconstruction",
@@ -110,13 +113,14 @@ def methods_by_metric(table: FieldTable, metrics: Iterable[str]) -> dict[str, tu
     return {name: tuple(named(*pair) for pair in methods_of(own)) for name, own in ways.items()}
 
 
-def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck) -> Iterator[measuring.Job]:
+def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck, populations: Populations) -> Iterator[measuring.Job]:
     """Yield every measurement as a call.
 
     Args:
         table: fields of usual length.
         streams: the source of randomness.
         kinds: tests documents given away.
+        populations: what the counts are of.
     """
     for metric, method in methods_of(table.limited):
         name = named(metric, method)
@@ -124,10 +128,12 @@ def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck) -> Iterator[mea
     unique = {method: own.where(own.unique) for method in (*METHODS, NEAR) for own in [table.judged_by(method)]}
     for _, method in methods_of([measuring.VALUES]):
         values, gain = named(measuring.VALUES, method), named(GAIN, method)
-        yield partial(measuring.count_values, values, unique[method].tried(method), excess_rate, streams[values])
+        tried = unique[method].tried(method)
+        yield partial(count_values, values, tried, populations.of(method), excess_rate, streams[values])
         yield partial(_gain, gain, unique[method].split("heldout"), method, streams[gain])
     for method in METHODS:
-        yield partial(kinds.count_documents, named(measuring.DOCUMENTS, method), unique[method].tried(method))
+        tried = unique[method].tried(method)
+        yield partial(kinds.count_documents, named(measuring.DOCUMENTS, method), tried, populations.of(method))
     groups = sorted({metric.partition(".")[2] for metric in table.limited} - {ALL, "repeated"})
     yield partial(_detection, POWER, [table.group(group).split("heldout") for group in groups])
     for split, player in SERIES:
@@ -274,9 +280,15 @@ def _hamming_histogram(table: FieldTable) -> Histogram:
     return Histogram("hamming", "normalised Hamming distance", HAMMING_EDGES, counts)
 
 
-def _returned(unique: FieldTable) -> tuple[Histogram, tuple[Count, ...]]:
-    """Count documents by how many of their own values any method rebuilds, and these values of members by kind."""
-    hits: Bools = np.any([unique.exact[named("attack", one)] > 0 for one in METHODS], axis=0)
+def _most_documents(measurements: Iterable[Measurement]) -> str:
+    """Return the method by which most documents leak a value, as `documents_identified` counts them."""
+    counted = {item.name: item.value for item in measurements if isinstance(item, Estimate)}
+    return max(METHODS, key=lambda method: counted.get(named(measuring.DOCUMENTS, method), 0.0))
+
+
+def _returned(unique: FieldTable, method: str) -> tuple[Histogram, tuple[Count, ...]]:
+    """Count documents by how many of their own values a method rebuilds, and these values of members by kind."""
+    hits: Bools = unique.exact[named("attack", method)] > 0
     sides = {label: unique.member == (split == "member") for split, label in LABELS.items()}
     kinds = Counter(unique.category[hits & unique.member].tolist())
     counts = [Count(f"returned: {kind}", n, "training values that came back") for kind, n in sorted(kinds.items())]

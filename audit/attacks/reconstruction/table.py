@@ -1,7 +1,7 @@
 """Outcomes of the reconstruction attack as columns, one row a field, and as pairs of two scans."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple, Self
@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from audit.arrays import Bools, Floats
+from audit.attacks.counting import Population, Row, TriedValues
 from audit.attacks.fields import Field, FieldPart, Length, input_only
-from audit.attacks.measuring import INPUT_ONLY, NEAR, VALUES, TriedValues, ValueColumns, columns_of, is_near, scores_of
+from audit.attacks.measuring import INPUT_ONLY, NEAR, VALUES, ValueColumns, columns_of, is_near, scores_of
 from audit.attacks.reconstruction.methods import best, read_shots
 from audit.case import Case, once_per_case
 from audit.corpus.documents import Split
@@ -52,7 +53,8 @@ class FieldTable(ValueColumns):
     """One row a field; every column has shape (n_fields,).
 
     Attributes:
-        near: the columns "unique" and "value" where values that are near each other are taken for one, see `judged_by`.
+        near: the columns "unique", "value" and "weight" where values that are near each other are taken for one, see
+            `judged_by`.
         exact, similar: by player (see `named`), of the first attempt (one-shot), in [0, 1]: whether all tokens are
             right, and the share of those that are (1 - Hamming distance); by `NEAR` whether the lowest loss is
             right or nearly so.
@@ -80,8 +82,8 @@ class FieldTable(ValueColumns):
 
     def tried(self, method: str) -> TriedValues:
         """Return the fields as values that a method rebuilds exactly or not."""
-        found = (self.exact[named(player, method)] for player in PLAYERS)
-        return TriedValues(self.member, self.cluster, self.value, *found)
+        attack, baseline = (self.exact[named(player, method)] for player in PLAYERS)
+        return TriedValues(self.member, self.cluster, self.value, attack, baseline, self.weight)
 
 
 @once_per_case
@@ -119,13 +121,69 @@ def build_table(case: Case, attacked: Sequence[Field], outcomes: Sequence[Json])
             (one.document, text, seen[text].unique, input_only(corpus, one.document, one.entity), one.entity.category)
             for one, text in zip(attacked, texts, strict=True)
         ),
-        near={"unique": np.array(alone, bool), "value": np.unique(said, return_inverse=True)[1]},
+        near={
+            "unique": np.array(alone, bool),
+            "value": np.unique(said, return_inverse=True)[1],
+            "weight": np.ones(len(attacked)),
+        },
         exact=exact,
         similar=similar,
         planted={method: np.array([outcome["planted"][method] for outcome in outcomes], bool) for method in METHODS},
         best=plausible,
         chance=np.array([float(case.target.card.vocabulary) ** -len(truth) for truth in truths]),
     )
+
+
+class Populations(NamedTuple):
+    """What the counts are of, values taken for one where they are equal, and where they are near each other."""
+
+    exact: Population
+    near: Population
+
+    def of(self, method: str) -> Population:
+        """Return that of a method."""
+        return self.near if method == NEAR else self.exact
+
+
+def weigh(
+    table: FieldTable, case: Case, everything: Sequence[Field], fields: Sequence[Field]
+) -> tuple[FieldTable, Populations]:
+    """Weigh the rows of a table by how likely each was to be tried, and describe what its counts are of.
+
+    Args:
+        table: of those of `fields` that have the usual length, in the same order.
+        case: what was attacked.
+        everything: all fields, tried or not.
+        fields: those that were tried.
+    """
+    attacked = [field for field in fields if field.length == "usual"]
+    offered = [field for field in everything if field.length == "usual" and field.left_out is None]
+    exact, weights = _population_of(case, offered, attacked, _exact_row)
+    near, weights_near = _population_of(case, offered, attacked, _near_row)
+    columns = {**table.near, "weight": weights_near}
+    return replace(table, weight=weights, near=columns), Populations(exact, near)
+
+
+def _population_of(
+    case: Case, offered: Sequence[Field], attacked: Sequence[Field], row_of: Callable[[Case, Field], Row]
+) -> tuple[Population, Floats]:
+    """Describe what a count is of, values named by `row_of`, with the weight of each attacked field."""
+    by_lot = case.corpus.manifest.membership.assigned == "random"
+    tried = [row_of(case, field) for field in attacked]
+    population = Population.of([row_of(case, field) for field in offered], tried, by_lot=by_lot)
+    return population, population.weights(tried)
+
+
+def _exact_row(case: Case, field: Field) -> Row:
+    text = fold(field.document.text_of(field.entity))
+    return Row(field.document.id, field.trial.stratum, text, occurrences(case.corpus)[text].unique)
+
+
+def _near_row(case: Case, field: Field) -> Row:
+    names, n_documents = near_values(case)
+    row = _exact_row(case, field)
+    name = names[row.value]
+    return row._replace(value=name, counted=row.counted and n_documents[name] == 1)
 
 
 class FieldKind(NamedTuple):

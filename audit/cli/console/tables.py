@@ -96,7 +96,9 @@ NOTE_STYLES: Mapping[NoteKind, str] = _STYLES["notes"]
 
 
 def format_estimate(estimate: Estimate) -> str:
-    """Write a value with its interval."""
+    """Write a value with its interval, or with the lower end of one that has no upper end."""
+    if estimate.open_above:
+        return f"{estimate.value:.3f} [at least {estimate.low:.3f}]"
     return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
 
 

@@ -166,7 +166,7 @@ def _value(decision: Decision, measured: Estimate) -> str:
     """Write a value with its unit, an area with its name."""
     metric = text_of(decision.limit.attack).metric(decision.limit.metric)
     bound = decision.limit.max if decision.limit.max is not None else decision.limit.min or 0.0
-    shown = numbers.show(measured.value, metric.form, numbers.distinct_digits(measured, bound, metric.form))
+    shown = numbers.amount(measured, metric.form, numbers.distinct_digits(measured, bound, metric.form))
     unit = {"count": f" {measured.unit}", "bits": " bits"}.get(metric.kind, "")
     return f"{'AUC ' if metric.kind == 'auc' else ''}{shown}{unit}".replace(numbers.NBSP, " ")
 

@@ -125,5 +125,7 @@ def compared(decision: Decision) -> str:
     if item is None:
         return f"nothing measured, limit {bound(decision.limit)}"
     by = "" if item.name == decision.limit.metric else f" by {item.name}"
-    level = decision.count_range or f"{100 * item.level:g} % interval {item.low:.3f} to {item.high:.3f}"
-    return f"measured {item.value:.3f} ({level}, n = {item.n} {item.unit}){by}, limit {bound(decision.limit)}"
+    ends = f"at least {item.low:.3f}" if item.open_above else f"{item.low:.3f} to {item.high:.3f}"
+    level = decision.count_range or f"{100 * item.level:g} % interval {ends}"
+    of = "" if item.total is None else f" of {item.total}"
+    return f"measured {item.value:.3f}{of} ({level}, n = {item.n} {item.unit}){by}, limit {bound(decision.limit)}"
