@@ -23,7 +23,7 @@ from audit.case import Case
 from audit.corpus.documents import Corpus, Manifest, Membership, Task, TaskKind
 from audit.errors import PolicyError
 from audit.policy import Policy, PolicyIdentity, check_names, evaluate, load
-from audit.policy.reading import identify
+from audit.policy.reading import identify, path_of
 from audit.record import AuditRecord, Reason, Result
 from audit.targets.interface import NoModel
 from audit.workflows.gate import load_policy
@@ -283,12 +283,33 @@ def test_the_policy_of_a_verdict_is_named_with_its_hash_and_whether_it_was_decla
     assert "this one may have been chosen after the results were known" in undeclared.warning
 
 
+def test_what_a_policy_lacks_of_the_shipped_one_is_looser(tmp_path):
+    """Limits were deleted instead of raised, and a model that knew 80 of 80 names passed (#51)."""
+    shipped = path_of("default").read_text(encoding="utf-8")
+    shipped = shipped.replace('name = "default"', 'name = "ours"', 1)
+    assert looser_of(tmp_path, shipped) == ""
+    blocks = shipped.split("\n\n")
+    left = [block for block in blocks if 'attack = "membership"' not in block]
+    left = [block for block in left if 'question = "documents used for training"' not in block]
+    lacks = "lacks 3 limits and 1 demand of docaudit's default policy: membership, documents used for training"
+    assert looser_of(tmp_path, "\n\n".join(left)) == lacks
+    wider = '\n\n[[gaps]]\nattack = "membership"\ntasks = ["mlm"]\nrationale = "none"\n'
+    gaps = "does without more than docaudit's default policy: membership of mlm"
+    assert looser_of(tmp_path, shipped + wider) == gaps
+
+
+def looser_of(tmp_path, text):
+    path = tmp_path / "ours.toml"
+    path.write_text(text, encoding="utf-8")
+    return identity(scanned(policy=None), load(str(path))).looser
+
+
 def test_limits_that_are_looser_than_the_shipped_ones_are_counted(tmp_path):
     text = limited("reconstruction", "excess_pr.unique", "max = 0.05").replace("0.65", "0.9")
     text += limited("membership", "tpr_at_fpr_10", "max = 0.9").removeprefix(TOML)
     text += limited("canaries", "excess", "max = 0.1\nmin_power = 7.0").removeprefix(TOML)
     found = identity(scanned(policy=None), load_policy(str(written(tmp_path, text))))
-    assert found.looser == "2 of its 4 limits are looser than those of docaudit's default policy"
+    assert found.looser.startswith("2 of its 4 limits are looser than those of docaudit's default policy; lacks ")
     assert {identity(scanned(policy=None), load(name)).looser for name in SHIPPED} == {""}
 
 

@@ -15,7 +15,7 @@ from audit.cards import DeclaredPolicy
 from audit.errors import PolicyError, printable
 from audit.files import read_file, read_toml, shipped_folder
 from audit.measurements import STRICT
-from audit.policy.limits import TEXTS, Limit, Origin, Policy
+from audit.policy.limits import TEXTS, Demand, Limit, Origin, Policy
 from audit.record import AuditRecord
 
 MISSPELT = 0.8
@@ -272,7 +272,8 @@ class PolicyIdentity:
         state: "declared": it is the one that was declared before the scan; "another": it is not; "undeclared": the
             record is older and declares none.
         warning: a sentence on why it could have been chosen for its outcome; empty where it could not.
-        looser: how many of its limits ask less than the shipped ones; empty where none does.
+        looser: which of its limits ask less than the shipped ones, which of these it lacks, and what else it does
+            without; empty where it asks no less.
     """
 
     name: str
@@ -297,15 +298,62 @@ def identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
 
 
 def _looser(policy: Policy) -> str:
-    """Say how many limits of an owner's own policy ask less than the shipped ones; empty where none does."""
+    """Say how an owner's own policy asks less than the shipped one; empty where it does not."""
     if policy.origin is None or policy.origin.shipped:
         return ""
-    theirs = {(limit.attack, limit.metric): limit for limit in load(COMPARED).limits}
-    count = sum(_asks_less(one, theirs.get((one.attack, one.metric), one)) for one in policy.limits)
-    if not count:
-        return ""
-    limits = f"{count} of its {len(policy.limits)} limits {'is' if count == 1 else 'are'} looser"
-    return f"{limits} than those of docaudit's {COMPARED} policy"
+    name = COMPARED
+    if policy.forgets:
+        name = "forget"
+    shipped = load(name)
+    clauses = [*_looser_limits(policy, shipped), *_lacking(policy, shipped), *_wider_gaps(policy, shipped)]
+    return "; ".join(clauses)
+
+
+def _looser_limits(policy: Policy, shipped: Policy) -> Iterator[str]:
+    theirs = {(limit.attack, limit.metric): limit for limit in shipped.limits}
+    count = 0
+    for limit in policy.limits:
+        compared = theirs.get((limit.attack, limit.metric))
+        if compared is not None and _asks_less(limit, compared):
+            count += 1
+    if count:
+        verb = "are"
+        if count == 1:
+            verb = "is"
+        yield TEXTS["looser_limits"].format(count=count, all=len(policy.limits), verb=verb, shipped=shipped.name)
+
+
+def _lacking(policy: Policy, shipped: Policy) -> Iterator[str]:
+    """Name the shipped limits and demands that a policy does not have: without a limit anything is met."""
+    limited = {(limit.attack, limit.metric) for limit in policy.limits}
+    limits = [limit for limit in shipped.limits if (limit.attack, limit.metric) not in limited]
+    demands = [demand for demand in shipped.demands if not _answers(policy, demand)]
+    counts = [*_counted(len(limits), "limit"), *_counted(len(demands), "demand")]
+    if counts:
+        attacks = dict.fromkeys(limit.attack for limit in limits)
+        names = [*attacks, *(demand.question for demand in demands)]
+        yield TEXTS["lacking"].format(counts=" and ".join(counts), names=", ".join(names), shipped=shipped.name)
+
+
+def _counted(count: int, noun: str) -> Iterator[str]:
+    if count:
+        yield f"{count} {noun}" + "s" * (count > 1)
+
+
+def _answers(policy: Policy, demand: Demand) -> bool:
+    """Test whether a policy demands the same, of the same attacks or of fewer."""
+    return any(set(own.any_of) <= set(demand.any_of) for own in policy.demands)
+
+
+def _wider_gaps(policy: Policy, shipped: Policy) -> Iterator[str]:
+    """Name the gaps for tasks that the shipped policy does not do without."""
+    permitted = {(gap.attack, task) for gap in shipped.gaps for task in gap.tasks}
+    wider = []
+    for gap in policy.gaps:
+        tasks = [task for task in gap.tasks if (gap.attack, task) not in permitted]
+        wider += [f"{gap.attack} of {task}" for task in tasks]
+    if wider:
+        yield TEXTS["wider_gaps"].format(names=", ".join(wider), shipped=shipped.name)
 
 
 def _allows_more(own: Limit, other: Limit) -> bool:

@@ -12,7 +12,7 @@ from audit.policy import Decision, Outcome, Overall, Verdict
 from audit.record import AuditRecord, Result
 from audit.report import numbers
 from audit.report.answer import LABELS, deciding_outcome, explanation, headline
-from audit.report.leaks import findings_outside
+from audit.report.leaks import findings_outside, looser_policy
 from audit.report.residual import unexamined
 from audit.report.tables import RAN_LABELS, DecisionRow, decision_row
 
@@ -114,6 +114,7 @@ def decision_view(record: AuditRecord, verdict: Verdict) -> DecisionView:
         explanation=explanation(record, verdict),
         # What passes names what was not tested; elsewhere the open limits say it.
         counts=(verdict.reason if verdict.overall in ("passed", "waived") else verdict.counts.sentence)
+        + looser_policy(verdict)
         + findings_outside(record, verdict),
         questions=tuple(questions[:MOST_ROWS]),
         more_questions=max(0, len(questions) - MOST_ROWS),

@@ -103,8 +103,20 @@ def untested(verdict: Verdict) -> str:
 
 
 def headline(record: AuditRecord, verdict: Verdict) -> str:
-    """Return the verdict's reason, with the number of findings that no limit of the policy is about."""
-    return f"{verdict.reason}{findings_outside(record, verdict)}"
+    """Return the verdict's reason, with how the policy is looser, and the findings that no limit of it is about."""
+    return f"{verdict.reason}{looser_policy(verdict)}{findings_outside(record, verdict)}"
+
+
+def looser_policy(verdict: Verdict) -> str:
+    """Say how the policy asks less than the shipped one, to append to a sentence; or empty."""
+    if verdict.identity is None or not verdict.identity.looser:
+        return ""
+    return f"; the policy: {verdict.identity.looser}"
+
+
+def leaves_findings(record: AuditRecord, verdict: Verdict) -> bool:
+    """Test whether something was measured that limits accept or that no limit is about: a pass does not answer it."""
+    return bool(within(record, verdict) or unlimited(record, verdict))
 
 
 def findings_outside(record: AuditRecord, verdict: Verdict) -> str:
@@ -206,6 +218,8 @@ def plausibility(record: AuditRecord, verdict: Verdict) -> Plausibility | None:
     if not record.target.is_model or record.corpus.forgotten:
         return None
     signs = [leak for leak in leaks(record, FAMILY) if not leak.about_text and leak.confounded is None]
+    if signs and verdict.overall in ("passed", "waived") and leaves_findings(record, verdict):
+        return Plausibility("signs", LABELS["declared"]["signs outside"])
     if signs:
         return Plausibility("signs", LABELS["declared"]["signs"])
     if not any(result.confounded is None for result in record.completed.values()):

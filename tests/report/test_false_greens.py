@@ -128,6 +128,17 @@ def test_a_leak_that_its_limit_accepts_is_a_leak_all_the_same():
     assert {item.findings[0].state for item in recommend(record, verdict)} == {"outside"}
 
 
+@pytest.mark.parametrize("make", [accepted, given_away])
+def test_a_pass_beside_findings_is_neither_consistent_nor_ready_for_a_next_step(make, capsys):
+    record, verdict, _ = make()
+    assert verdict.overall == "passed"
+    console.show_verdict(verdict, record=record)
+    lines = capsys.readouterr().out
+    assert "consistent" not in lines
+    assert "Next: " not in lines
+    assert "Fix: " in lines
+
+
 @pytest.mark.parametrize(
     ("make", "said"), [(accepted, ", although the limits are met:"), (given_away, ", without a limit")]
 )
@@ -253,5 +264,6 @@ def test_limits_that_are_looser_than_the_shipped_ones_are_named_in_notes_and_on_
     )
     for policy, looser in ((load_policy(str(path)), True), (load_policy("default"), False)):
         case = examples.judged(examples.passed()[0], policy)
-        assert (f"Policy: {LOOSER}" in [note.text for note in notes(*case[:2])]) == looser
+        assert any(note.text.startswith(f"Policy: {LOOSER}; lacks ") for note in notes(*case[:2])) == looser
+        assert (LOOSER in headline(*case[:2])) == looser
         assert (LOOSER in decision(case).replace("&#39;", "'")) == looser

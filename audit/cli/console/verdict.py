@@ -80,7 +80,8 @@ def show_verdict(
     lines = [(verdict.stamp, verdict.overall, last)]
     if verdict.text is not None:
         lines.insert(0, (words[verdict.text].upper(), verdict.text, f"the redacted text itself: {verdict.text_reason}"))
-    lead = "Next: " if verdict.overall == "passed" else "Fix: "
+    is_answered = verdict.overall == "passed" and (record is None or not leaks.leaves_findings(record, verdict))
+    lead = "Next: " if is_answered else "Fix: "
     step = None if record is None else first_action(record, verdict, paths)
     fix, command = ([], "") if step is None else ([step.text], step.command)
     commands = [command] if command else []
