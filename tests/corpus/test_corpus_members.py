@@ -56,7 +56,7 @@ def test_members_that_are_named_are_members_and_their_copies_are_left_out(forms,
 
 def test_a_name_that_no_document_has_is_refused(forms, tmp_path):
     with pytest.raises(
-        ManifestError, match="1 of 2 names are those of no document of the source, the first is name 2 of the file"
+        ManifestError, match=r"1 of 2 names are those of no document of the source\. The first is name 2 of the file"
     ):
         funsd.convert(forms, tmp_path / "out", HALVES, 5, division=NamedMembers(("f00", "f99.png")))
     assert not (tmp_path / "out").exists()
