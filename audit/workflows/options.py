@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from audit import record as records
-from audit.corpus.manifest import FILE_NAME as MANIFEST
 from audit.engine.driver import LOCAL, make_engine
 from audit.engine.interface import WIDTH, EngineSettings
 from audit.engine.journal import exclusive
@@ -129,9 +128,13 @@ def check_apart(options: ScanOptions) -> None:
     Raises:
         UsageError: `--out` or `--evidence` lies there.
     """
+    # Imported late: it loads what reads pages, which a report does without.
+    from audit.corpus.manifest import FILE_NAME
+
+    marks = {"MODEL_DIR": ("config.json", "adapter_config.json"), "DATA_DIR": (FILE_NAME,)}
     for name, path in options.paths.items():
-        if name == "DATA_DIR" and not Path(path, MANIFEST).is_file():
-            continue  # it is no data set, which is said when it is opened
+        if not any(Path(path, file).is_file() for file in marks[name]):
+            continue  # it is no model or data set, which is said when it is opened
         for option, written in (("--out", options.out), ("--evidence", options.evidence)):
             if written.resolve().is_relative_to(Path(path).resolve()):
                 raise UsageError(*wording("written_inside", option=option, written=written, name=name, path=path))
