@@ -12,7 +12,7 @@ from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import open_image
 from audit.corpus.problems import TEXTS
 
-MOST_PAGES = 60
+MOST_PAGES = 40
 """Pages whose pictures are looked at, at most: evenly spaced ones of the data set."""
 FEWEST_PAGES = 8
 """Pages without which nothing is said."""
