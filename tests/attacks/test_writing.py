@@ -394,5 +394,5 @@ def test_a_trained_model_is_scanned_with_right_and_with_wrong_boxes() -> None:
         checks.append(check)
     right, wrong = checks
     assert right.p_value == 1.0
-    assert wrong.p_value <= 0.001
+    assert wrong.p_value <= 0.002  # the least that nine documents can show
     assert "with boxes scaled by 1.03" in wrong.reason

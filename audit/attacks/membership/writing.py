@@ -197,6 +197,7 @@ def _ask_beside(asking: Asking, ways: Sequence[Way], documents: Sequence[Documen
     if not versions:
         return []
     versions |= {f"{AS_IS.name}/{document.id}": Version(document) for document in documents}
+    asking.progress.stage("checks of the scan: ways of writing", len(versions))
     losses = ask_losses(replace(work, versions=versions), asking.width, asking.progress)
     gains: list[Gain] = []
     for way in ways:
