@@ -123,7 +123,8 @@ class Check:
         remedy: what would settle it.
         metrics: the limited metrics that it bears on; empty: all of its attack.
         attacks: of a check of the whole scan, the attacks that it bears on; empty: all.
-        spares: measurements that what it finds cannot explain, though it is "confounded": they may confirm a violation.
+        spares: measurements, as attack.name, that what it finds cannot explain, though it is "confounded": they may
+            confirm a violation.
         weight: its share of the 5 %, against the others' (Holm's weighted rule).
         p_adjusted: after Holm's rule over all checks of the scan; None before that.
     """
@@ -181,11 +182,14 @@ class Control:
             model can make of the documents.
         measurements: names of the measurements that it bears on.
         bounds: one-sided bounds on the difference between the two sides; 0 where they are alike.
+        condition: the name of the `Condition` without which it shows nothing: a reference that does its task otherwise
+            than the target makes less, or more, of how documents differ. Empty: it needs none.
     """
 
     kind: Literal["reference", "blind"]
     measurements: tuple[str, ...]
     bounds: tuple[Bound, ...]
+    condition: str = ""
 
     def p_explains(self, measured: Estimate, limit: float, *, mirrored: bool = False) -> float:
         """Return a one-sided p-value against "the control explains what lies over the limit".

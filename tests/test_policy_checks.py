@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from test_policy import area, completed, judge, limit, normal
 
-from audit.attacks.blind_baseline import Blind, blind_controls, reference_control
+from audit.attacks.blind_baseline import Blind, blind_controls, heldout_condition, reference_control
 from audit.measurements import Check, Condition, Control, Estimate, Unresolved
 from audit.policy import Decision
 from audit.policy.checks import LEVEL, settle
@@ -110,7 +110,8 @@ def test_a_check_of_the_scan_bears_on_the_attacks_that_it_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spares", "outcome"), [(("leak",), "violated"), (("leak.other",), "undecided"), ((), "undecided")]
+    ("spares", "outcome"),
+    [(("reconstruction.leak",), "violated"), (("membership.leak",), "undecided"), ((), "undecided")],
 )
 def test_what_a_check_spares_confirms_a_violation_and_passes_nothing(spares: tuple[str, ...], outcome: str) -> None:
     knows = check("reference", 0.001, "confounded", spares=spares)
@@ -121,7 +122,10 @@ def test_what_a_check_spares_confirms_a_violation_and_passes_nothing(spares: tup
 
 
 def test_a_spared_measurement_is_still_held_against_the_blind_check() -> None:
-    knows, blind_fires = check("reference", 0.001, "confounded", spares=("leak",)), check("blind", 0.001, "confounded")
+    knows, blind_fires = (
+        check("reference", 0.001, "confounded", spares=("reconstruction.leak",)),
+        check("blind", 0.001, "confounded"),
+    )
     (decision,) = judge([completed(LEAKING, checks=(knows, blind_fires))], limit(max=0.2)).decisions
     assert (decision.outcome, decision.cause) == ("undecided", "confounded")
 
@@ -214,6 +218,34 @@ TWO = (*reference(0.0), *blinded(0.5))
 def test_a_control_decides_whether_a_leak_is_confirmed(number, controls, outcome, settings):
     decision = decided(number, *controls, **(settings or {}))
     assert (decision.outcome, decision.cause) == (outcome, "confounded" if outcome == "undecided" else None)
+
+
+@pytest.mark.parametrize(
+    ("state", "checks", "outcome"),
+    [
+        pytest.param("met", (FOUND,), "violated", id="reads alike"),
+        pytest.param("unmet", (FOUND,), "undecided", id="reads otherwise"),
+        pytest.param("unmeasured", (FOUND,), "undecided", id="not compared"),
+        pytest.param("unmet", (), "violated", id="the blind check alone bounds the documents"),
+    ],
+)
+def test_a_reference_shows_what_documents_explain_only_where_it_reads_alike(
+    state: str, checks: tuple[Check, ...], outcome: str
+) -> None:
+    of_reference = replace(reference(0.0)[0], condition="alike")
+    controls = (of_reference, *blind_controls(blind(0.55, 0.02), [], ["leak"]))
+    found = completed(LEAKY, confounded=WHY, controls=controls, checks=checks)
+    (decision,) = judge([found], limit(max=0.15), conditions=(condition(state, "alike", attacks=()),)).decisions
+    assert decision.outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "state"), [(0.0, 0.03, "met"), (0.0, 0.06, "unmet"), (0.3, 0.03, "unmet"), (-0.3, 0.03, "unmet")]
+)
+def test_target_and_reference_are_shown_to_do_alike_within_ten_points(value: float, error: float, state: str) -> None:
+    gaps = [normal("quiet", 0.0, 0.01), normal("gap", value, error)]
+    assert heldout_condition("alike", gaps, "an attack").state == state
+    assert heldout_condition("alike", [], "an attack").state == "unmeasured"
 
 
 def test_what_a_weak_blind_check_leaves_open_names_the_setting_that_would_decide_it():

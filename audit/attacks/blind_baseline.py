@@ -24,7 +24,7 @@ from audit.corpus.documents import Assignment, Corpus, Document
 from audit.corpus.features import describe
 from audit.corpus.folding import fold
 from audit.engine.interface import SILENT, Progress, Trial
-from audit.measurements import Bound, Check, Control, Diagnostic, Estimate, Measurement, Unresolved
+from audit.measurements import Bound, Check, Condition, Control, Diagnostic, Estimate, Measurement, Unresolved
 from audit.record import Result
 from audit.stats.blind import ADVERSARY, MIN_UNITS, SIGNIFICANT, BlindCheck, blind_check
 from audit.stats.intervals import join_groups
@@ -60,6 +60,8 @@ BLOCKS: Mapping[str, str] = SHARED["unlike"]["blocks"]
 """What tells them apart, in words, by block of `corpus.describe`."""
 WEIGHT = 4.0
 """Share of the blind check among the checks of a scan: it needs the most documents, and everything rests on it."""
+MAX_GAP = 0.10
+"""How far the interval of a difference from a reference on held-out documents may reach from 0."""
 REDRAW = "split the documents by lot, or keep similar ones of the same time aside, then scan again"
 _PAGE = re.compile(r"(.+)[-_.]p?\d+")
 
@@ -290,16 +292,37 @@ def blind_controls(blind: Blind, areas: Iterable[str], shares: Iterable[str] = (
     return tuple(Control("blind", names, _centred(blind.estimate, 0.5, scale)) for names, scale in kinds if names)
 
 
-def reference_control(measurements: Sequence[str], measured: Measurement) -> tuple[Control, ...]:
+def reference_control(measurements: Sequence[str], measured: Measurement, condition: str = "") -> tuple[Control, ...]:
     """Bound what the documents explain by a model that saw neither side; empty where it could not be measured.
 
     Args:
         measurements: names of the target's measurements.
         measured: the same of the reference.
+        condition: see `Control`.
     """
     if not isinstance(measured, Estimate):
         return ()
-    return (Control("reference", tuple(measurements), _centred(measured, 0.5 if measured.is_area else 0.0, 1.0)),)
+    bounds = _centred(measured, 0.5 if measured.is_area else 0.0, 1.0)
+    return (Control("reference", tuple(measurements), bounds, condition),)
+
+
+def heldout_condition(name: str, gaps: Iterable[Estimate], attack: str) -> Condition:
+    """Say whether the target is shown to do no more, and no less, with held-out documents than a reference.
+
+    It only stands in for other conditions, and lets `reference_control` serve.
+
+    Args:
+        name: of the condition.
+        gaps: on held-out documents, the target's number less the reference's, by every method.
+        attack: in words, for the reason.
+    """
+    widest = max(gaps, key=lambda gap: max(abs(gap.low), abs(gap.high)), default=None)
+    if widest is None:
+        return Condition(name, "unmeasured", reason=f"{attack} could not be compared on unseen documents")
+    reason = f"{attack} differs by {widest.value:.3f} [{widest.low:.3f}, {widest.high:.3f}] on unseen documents"
+    if max(abs(widest.low), abs(widest.high)) > MAX_GAP:
+        return Condition(name, "unmet", reason=reason)
+    return Condition(name, "met", reason=reason)
 
 
 def _centred(measured: Estimate, null: float, scale: float) -> tuple[Bound, ...]:

@@ -225,6 +225,11 @@ POINTS: str = SHARED["refusals"]["points"]
 """Why such a model is not asked for values that are off the page."""
 
 
+HELDOUT_GAIN = "the model restores no more held-out values than the public model"
+HELDOUT_CHOICES = "the model chooses held-out values as the public model does"
+"""Names of conditions (`audit.measurements.Condition`): target and reference do alike on held-out documents."""
+
+
 def points(target: Target) -> bool:
     """Return True for a model that points at words of the page, so that no answer can be off the page."""
     return target.card.task == POINTING

@@ -72,8 +72,9 @@ def p_explained(
     """Return a one-sided p-value against "something else than memory explains what lies over the limit".
 
     0 where nothing speaks for such an explanation, or only checks that spare the measurement. Of a confounded attack it
-    is that of its controls: of the reference where there is one, else of the blind check. Where the blind check tells
-    the two sides apart, of both. 1 where a control is missing, or something else confounds the attack.
+    is that of its controls: of the reference where there is one whose condition is met, else of the blind check. Where
+    the blind check tells the two sides apart, of both. 1 where a control is missing, or something else confounds the
+    attack.
 
     Args:
         record: settled.
@@ -85,12 +86,15 @@ def p_explained(
     if result.confounded is None:
         return 0.0
     confounding = _confounding(result, record.checks)
-    fired = [check for check in confounding if measured.name not in check.spares]
+    name = f"{result.attack}.{measured.name}"
+    fired = [check for check in confounding if name not in check.spares]
     if confounding and not fired:
         return 0.0
     if any(check.name != BLIND for check in fired):
         return 1.0
+    met = met_conditions(record)
     controls = [control for control in result.controls if measured.name in control.measurements]
+    controls = [control for control in controls if not control.condition or control.condition in met]
     found = {control.kind: control.p_explains(measured, limit, mirrored=mirrored) for control in controls}
     if fired:
         return max(found.get("reference", 1.0), found.get("blind", 1.0))
@@ -103,13 +107,23 @@ def against_pass(result: Result, metric: str) -> Check | None:
     return min(fired, key=lambda check: check.p_value, default=None)
 
 
-def missing_condition(record: AuditRecord, attack: str) -> Condition | None:
-    """Return the first condition of a pass on this attack that the scan does not show; None when it shows all."""
+def _conditions(record: AuditRecord) -> list[Condition]:
+    """List the conditions of the scan, then those of its attacks."""
     conditions = [*record.conditions]
     for result in record.completed.values():
         conditions += result.conditions
-    met = {condition.name for condition in conditions if condition.state == "met"}
-    for condition in conditions:
+    return conditions
+
+
+def met_conditions(record: AuditRecord) -> frozenset[str]:
+    """Return the names of the conditions that the scan shows."""
+    return frozenset(condition.name for condition in _conditions(record) if condition.state == "met")
+
+
+def missing_condition(record: AuditRecord, attack: str) -> Condition | None:
+    """Return the first condition of a pass on this attack that the scan does not show; None when it shows all."""
+    met = met_conditions(record)
+    for condition in _conditions(record):
         if attack not in condition.attacks or condition.name in met:
             continue
         replaced = bool(condition.substitutes) and met.issuperset(condition.substitutes)

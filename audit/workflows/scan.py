@@ -20,7 +20,7 @@ from audit.attacks.battery import BATTERY
 from audit.attacks.budget import side_of
 from audit.attacks.fields import input_only
 from audit.attacks.interface import AUDITED, Attack, confounded_by_copies, nothing_to_try, why, why_inapplicable
-from audit.attacks.membership.scan_checks import ScanChecks, check_scan
+from audit.attacks.membership.scan_checks import ScanChecks, check_scan, untested_scan
 from audit.attacks.text import SENTENCES
 from audit.cards import Bounds, DeclaredPolicy, Forgotten
 from audit.case import Case
@@ -223,6 +223,7 @@ def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -
         attacks=tuple(run.results),
         utility=useful,
         checks=whole.checks,
+        conditions=whole.conditions,
         untested=(*whole.untested, *getattr(target, "untested", ())),
         environment=environment(target, opened.device),
         timing=origin.timing(started, now(), round(time.monotonic() - clock, 3)),
@@ -284,11 +285,11 @@ class _Run:
         self.progress.stage("checks of the scan")
         if opened.copies.heldout_confounded is not None:
             # Its copies in training explain what the checks would see.
-            return ScanChecks(untested=(f"checks of the scan: {opened.copies.heldout_confounded}",))
+            return untested_scan(opened.copies.heldout_confounded)
         with Part("checks", opened.options.evidence) as part:
             references = opened.references_behind_defense(self.references)
             case = Case(opened.defended(opened.target), opened.asked(opened.corpus), references)
-            return check_scan(case, opened.options.width, self.progress)
+            return check_scan(case, opened.options.width, self.progress, opened.attacks)
         return _failed_checks(part.failure)
 
     def attack(self, attack: Attack) -> Result:
@@ -413,4 +414,5 @@ def _unmeasured_usefulness(failure: str) -> tuple[Measurement, ...]:
 def _failed_checks(failure: str) -> ScanChecks:
     """Return a check that fires whatever the others say, so that a scan whose checks failed passes no limit."""
     reason = SENTENCES["checks_failed"].format(failure=failure)
-    return ScanChecks((Check("checks of the scan", 0.0, "alarm", reason, SENTENCES["mend_failure"]),))
+    alarm = Check("checks of the scan", 0.0, "alarm", reason, SENTENCES["mend_failure"])
+    return replace(untested_scan(failure), checks=(alarm,))

@@ -14,7 +14,9 @@ from test_membership_planted import Knowing, corpus
 
 from audit import policy as policies
 from audit import record as records
-from audit.attacks.membership import scan_checks
+from audit.attacks.interface import HELDOUT_GAIN
+from audit.attacks.membership import innocence, refit, scan_checks
+from audit.attacks.membership.reading import READS_ALIKE
 from audit.case import Case, References
 from audit.corpus.documents import Corpus, Document, Word
 from audit.engine.interface import SILENT
@@ -87,7 +89,9 @@ def test_pages_in_another_case_than_in_training_are_noticed(world, baseline):
 def test_a_scan_is_decided_by_them(world, tmp_path, model, outcome, cause, words):
     given = ["scan", world.model(model), world.folder / "data", "--out", tmp_path / "out", "--only", "membership"]
     code, record = docaudit(*given).exit_code, records.read(tmp_path / "out")
-    assert {check.name for check in record.checks} == {"held-out documents", "way of writing"}
+    names = {"held-out documents", "way of writing", "resemblance", "reference: baselines"}
+    assert {check.name for check in record.checks} == names
+    assert [(one.name, one.state) for one in record.conditions] == [("training on the unseen documents", "met")]
     decision = _verdict(record).decisions[0]
     assert (decision.outcome, decision.cause) == (outcome, cause), decision
     assert words in decision.reason
@@ -111,11 +115,14 @@ def test_other_checks_of_the_scan_share_the_level(world):
 def test_without_public_documents_it_is_said_that_this_was_not_tested(world):
     without = dataclasses.replace(world.corpus, documents=world.corpus.of("member", "heldout"))
     found = scan_checks.check_scan(Case(world.load(world.model("clean")), without), 64, SILENT)
-    assert [check.name for check in found.checks] == ["way of writing"]
+    assert [check.name for check in found.checks] == ["way of writing", "resemblance"]
     (reason,) = found.untested
     assert reason.startswith("training on the unseen documents: only 0 public documents")
     record = dataclasses.replace(tiny.record(battery=()), untested=found.untested)
     assert f"Not tested: {reason}." in unexamined(record, Verdict("mine", "undecided", (), 11, "nothing")).parts
+    (condition,) = found.conditions
+    assert (condition.state, condition.attacks) == ("unmeasured", ("membership",))
+    assert condition.substitutes == (HELDOUT_GAIN, READS_ALIKE)
 
 
 def _checked(
@@ -123,15 +130,18 @@ def _checked(
 ) -> Check | str:
     """Check documents whose loss is lower by `shift` on held-out ones, beside a reference's."""
     rng = np.random.default_rng(seed)
-    documents, losses = [], {}
+    documents, losses, beside = [], {}, {}
     for side, split in enumerate(("heldout", "public")):
         for number in range(100):
             text = tuple(Word(f"{words[side]}{word}") for word in rng.integers(40, size=6))
             hard, own, other = rng.normal(size=3)
             documents.append(Document(f"{split}{number}", split, text))  # type: ignore[arg-type]
-            reference = np.nan if reference_shift is None else 2 * hard + other + reference_shift * side
-            losses[f"{split}{number}"] = (2 * hard + own + shift * side, reference)
-    return scan_checks.check_heldout(corpus(2, 2), documents, losses, role)
+            losses[f"{split}{number}"] = [2 * hard + own + shift * side]
+            if reference_shift is not None:
+                beside[f"{split}{number}"] = [2 * hard + other + reference_shift * side]
+    compared = innocence.ComparedDocuments(corpus(2, 2), tuple(documents))
+    knowledge = innocence.examine(role, compared, beside) if beside else None
+    return refit.check_heldout(compared, losses, refit.Reference(role, beside, knowledge))
 
 
 def test_public_documents_of_another_kind_are_no_sign():
@@ -143,6 +153,42 @@ def test_public_documents_of_another_kind_are_no_sign():
     alike = _checked(1, 3.0, -3.0)
     assert isinstance(alike, Check)
     assert alike.p_value <= 0.001
+
+
+def test_a_reference_with_the_same_knowledge_excuses_nothing():
+    """Last year's refit fits held-out documents as well as this year's: the target's own area decides."""
+    shared = _checked(1, 3.0, 3.0)
+    assert isinstance(shared, Check)
+    assert shared.p_value <= 0.001
+    assert "no baseline shows the effect" in str(_checked(1, 3.0, 3.0, ("a", "b"))), "knowledge, or a harder kind?"
+
+
+def test_an_innocent_baseline_controls_public_documents_of_another_kind():
+    found = _checked(1, 3.0, 0.0, ("a", "b"))
+    assert isinstance(found, Check)
+    assert found.p_value <= 0.001
+    quiet = _checked(1, 0.0, 0.0, ("a", "b"))
+    assert isinstance(quiet, Check)
+    assert quiet.p_value > 0.05
+
+
+def test_public_documents_of_other_companies_clear_a_target_and_accuse_none():
+    """The target may know the companies of its held-out documents, and no baseline does."""
+
+    def check(shift: float, reference_shift: float) -> Check | str:
+        rng = np.random.default_rng(5)
+        documents = tuple(Document(f"{split}{n}", split) for split in ("heldout", "public") for n in range(100))
+        hard = {one.id: rng.normal() for one in documents}
+        own = {one.id: [2 * hard[one.id] + rng.normal() + shift * (one.split == "public")] for one in documents}
+        known = {
+            one.id: [2 * hard[one.id] + rng.normal() + reference_shift * (one.split == "public")] for one in documents
+        }
+        compared = innocence.ComparedDocuments(corpus(2, 2), documents, alike=False)
+        return refit.check_heldout(compared, own, refit.Reference("baselines", known, None))
+
+    assert isinstance(check(0.0, 0.0), Check)
+    assert "of other companies" in str(check(3.0, 0.0))
+    assert "no baseline shows the effect" in str(check(3.0, 3.0))
 
 
 def test_false_alarms_are_as_rare_as_stated():
@@ -159,14 +205,15 @@ def test_documents_of_companies_of_training_are_not_compared_with_others():
     documents = [*of("member", "Known", 5), *of("heldout", "known", 30), *of("heldout", "new", 25)]
     documents += [*of("public", "other", 40), *of("public", "Known", 3)]
     world = dataclasses.replace(corpus(1, 1), documents=tuple(documents))
-    heldout, public = scan_checks.select_comparable(world)
+    heldout, public = refit.select_comparable(world)
     assert ({one.provider for one in heldout}, {one.provider for one in public}) == ({"new"}, {"other"})
 
 
 def test_a_model_that_gives_no_loss_is_not_tested():
     target = Knowing()
     target.answers = frozenset()
-    found = scan_checks.check_scan(Case(target, corpus(30, 30, 30)), 8, SILENT)
-    assert found.checks == ()
+    found = scan_checks.check_scan(Case(target, corpus(60, 60, 30)), 8, SILENT)
+    assert [check.name for check in found.checks] == ["resemblance"]
     assert all("gives no loss" in reason for reason in found.untested)
     assert len(found.untested) == 2
+    assert [condition.state for condition in found.conditions] == ["unmeasured"]

@@ -140,6 +140,7 @@ class AttributeInference(Attack):
             counts=tuple(measures.counts(everything, lost, values.reasons, table)),
             checks=measures.check_kinds(table, streams),
             controls=measures.reference_controls(table, methods, blind, streams),
+            conditions=(measures.heldout_choices(table, streams),),
             methods=methods | measures.methods_of(table, (measuring.VALUES, measuring.DOCUMENTS)),
             coverage=measures.coverage(everything, asked, kept_out),
             ablations=() if table.calibrated.any() else (f"{NO_REFERENCE}{interface.given_in_vain(case)}",),

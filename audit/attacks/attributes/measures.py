@@ -14,15 +14,15 @@ from numpy.random import Generator
 from audit.arrays import Bools, Floats, Ints
 from audit.attacks import counting, measuring
 from audit.attacks.attributes.hidden import Hidden
-from audit.attacks.blind_baseline import Blind, reference_control
-from audit.attacks.interface import AUDITED, LABELS, WORDS
+from audit.attacks.blind_baseline import Blind, heldout_condition, reference_control
+from audit.attacks.interface import AUDITED, HELDOUT_CHOICES, LABELS, WORDS
 from audit.attacks.text import SHARED
 from audit.corpus.documents import CATEGORIES
 from audit.engine.interface import Json
-from audit.measurements import Check, Control, Count, Coverage, Measurement, Unresolved
+from audit.measurements import Check, Condition, Control, Count, Coverage, Estimate, Measurement, Unresolved
 from audit.stats.intervals import median_interval
 from audit.stats.paired import UnitScores
-from audit.stats.rates import Columns, excess_mean, mean
+from audit.stats.rates import Columns, excess_mean, mean, net
 from audit.targets.utility import estimate
 
 ALLOWED = 0.15
@@ -90,8 +90,21 @@ def reference_controls(
         if min(rows.n_documents for rows in sides) >= ENOUGH:
             columns: list[Columns] = [(rows.public, 0 * rows.public, rows.cluster) for rows in sides]
             bound = _difference(metric, columns, streams[f"reference control of {metric}"])
-            found += reference_control([name for name in everything if name.startswith(metric)], bound)
+            names = [name for name in everything if name.startswith(metric)]
+            found += reference_control(names, bound, HELDOUT_CHOICES)
     return tuple(found)
+
+
+def heldout_choices(table: AttributeTable, streams: measuring.Streams) -> Condition:
+    """Say whether the target chooses held-out values as often as the public model, without which that is no control."""
+    rows = table.split("heldout")
+    gaps: list[Estimate] = []
+    if table.calibrated.any() and rows.n_documents >= ENOUGH:
+        chosen, public = (rows.chosen[LOSS], rows.public)
+        rng = streams["held-out choices"]
+        interval = net(np.maximum(chosen - public, 0.0), np.maximum(public - chosen, 0.0), rows.cluster, rng)
+        gaps.append(estimate("held-out choices", interval, "values", 0.0, "public model"))
+    return heldout_condition(HELDOUT_CHOICES, gaps, "attribute inference by model and public model")
 
 
 def coverage(everything: Iterable[Hidden], asked: Iterable[Hidden], withheld: Counter[str]) -> tuple[Coverage, ...]:

@@ -1,5 +1,6 @@
 """Document membership as an attack: what is tried, what is asked, and what comes of it."""
 
+import itertools
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
@@ -13,12 +14,12 @@ from audit.attacks import blind_baseline, text_of
 from audit.attacks.blind_baseline import Blind, reference_control
 from audit.attacks.interface import AUDITED, GIVE_REFERENCE, WORDS, Attack, Evidence, Units, given, loss_kind
 from audit.attacks.measuring import DOCUMENTS
-from audit.attacks.membership import documents, mixture, scores
-from audit.attacks.membership.reading import examine_reading
+from audit.attacks.membership import documents, innocence, mixture, scores
+from audit.attacks.membership.reading import READS_CLOSE, examine_reading
 from audit.attacks.score_figures import LOW, TwoSides, rank_scores
 from audit.attacks.text import SENTENCES
 from audit.case import Case
-from audit.corpus.documents import Corpus, Document
+from audit.corpus.documents import Corpus, Document, Split
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.measurements import Check, Control, Coverage, Measurement
 from audit.record import Reason, Result
@@ -133,7 +134,7 @@ class MembershipInference(Attack):
             measured,
             counts=text_of(self.name).count(counts),
             checks=(
-                *check_reference_membership(scored),
+                *check_reference_membership(case, scored, blind),
                 *reading.checks,
                 *check_scores(scored, counted, measured.measurements),
                 *partly_forgotten,
@@ -214,18 +215,37 @@ def _check_repeated(scored: scores.ScoredDocuments) -> tuple[Check, ...]:
     return (Check("repeated documents", min(1.0, len(found) * p_value), "alarm", reason, SENTENCES["deduplicate"]),)
 
 
-def check_reference_membership(scored: scores.ScoredDocuments) -> tuple[Check, ...]:
-    """Test whether the reference looks trained on the audited documents; empty where there is none.
+def check_reference_membership(case: Case, scored: scores.ScoredDocuments, blind: Blind) -> tuple[Check, ...]:
+    """Test whether the reference knows a side of the audited documents; empty where there is none.
 
-    A reference that saw neither split tells member from held-out documents no better than chance by its own loss. One
-    that knows the members takes away from the model's score what the model knows.
+    A reference that saw neither split tells member from held-out documents no better than chance by its own loss, on
+    either side of chance. One that knows the members takes away from the model's score what the model knows; one that
+    knows the held-out documents adds what it knows itself. The plain loss stands, see `innocence.plain_scores_stand`.
+
+    Args:
+        case: the audit.
+        scored: the documents with their scores.
+        blind: the blind check of the same documents.
     """
+    role = documents.reference_of(case)[0]
     members, heldout = _reference_scores(scored)
-    if not (len(members) and len(heldout)):
+    if not (role and len(members) and len(heldout)):
         return ()
-    found = auc_interval(members, heldout)
-    reason = SENTENCES["reference_knows"].format(found=found)
-    return (Check("reference knows members", found.p_above(0.5), "confounded", reason, SENTENCES["unknowing"]),)
+    sides: dict[Split, Floats] = {"member": members, "heldout": heldout}
+    signs = [innocence.compare_sides(sides, better, worse) for better, worse in itertools.permutations(sides)]
+    knowledge = innocence.judge_signs(role, signs)
+    spares: tuple[str, ...] = ()
+    if innocence.plain_scores_stand(case.corpus, blind, knowledge):
+        spares = innocence.spared_by(role)
+    check = Check(
+        "reference membership",
+        knowledge.p_value,
+        "confounded",
+        knowledge.reason,
+        SENTENCES["unknowing"],
+        spares=spares,
+    )
+    return (check,)
 
 
 def reference_controls(
@@ -242,7 +262,8 @@ def reference_controls(
     if not blind.in_doubt or min(map(len, sides)) < MIN_UNITS:
         return ()
     area, (advantage, _) = scores.COMPARISON.measure_auc("auc", sides), scores.COMPARISON.measure_advantage(LOW, sides)
-    return reference_control(methods["auc"], area) + reference_control(methods[LOW], advantage)
+    of_areas = reference_control(methods["auc"], area, READS_CLOSE)
+    return of_areas + reference_control(methods[LOW], advantage, READS_CLOSE)
 
 
 def _reference_scores(scored: scores.ScoredDocuments) -> TwoSides:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.memorisation.contexts import WAYS
-from audit.attacks.text import SENTENCES
+from audit.attacks.text import SENTENCES, SHARED
 from audit.measurements import Check, Estimate, Measurement, Unresolved
 
 GAP = "anls_gap.heldout"
@@ -55,7 +55,7 @@ def checks(measured: Sequence[Measurement], blind: Blind) -> tuple[Check, ...]:
         blind: the blind check of the documents whose questions were asked.
     """
     found = {item.name: item for item in measured}
-    tests = (_unequal(found), _differs_without_memory(found), _knows_members(found), _uncontrolled_contexts(found))
+    tests = (_unequal(found), _differs_without_memory(found), _knows_one_side(found), _uncontrolled_contexts(found))
     return (*blind.checks, *filter(None, tests))
 
 
@@ -111,19 +111,25 @@ def _differs_without_memory(found: Mapping[str, Measurement]) -> Check | None:
     return Check("held-out net", control.p_outside(0, 0), "confounded", reason, TRAIN_ALIKE)
 
 
-def _knows_members(found: Mapping[str, Measurement]) -> Check | None:
-    """Test whether the baselines answer more often about members than about held-out documents.
+def _knows_one_side(found: Mapping[str, Measurement]) -> Check | None:
+    """Test whether the baselines answer more often about one split than about the other.
 
     Having seen neither, they answer equally often when the answer is gone. A baseline that knows the members hides the
-    model's memory of them. Two one-sided bounds at a level that do not overlap give a p-value of twice the level.
+    model's memory of them; one that knows the held-out documents hides that the model does not. Two one-sided bounds at
+    a level that do not overlap give a p-value of twice the level; Bonferroni's rule doubles it for both directions.
     """
     member, heldout = (found.get(f"baseline_extracted.{split}") for split in ("member", "heldout"))
     if not (isinstance(member, Estimate) and isinstance(heldout, Estimate)):
         return None
-    uppers = {bound.alpha: bound.upper for bound in heldout.bounds}
-    apart = [bound.alpha for bound in member.bounds if bound.lower > uppers.get(bound.alpha, 1.0)]
-    reason = SENTENCES["baseline_knows"].format(member=member, heldout=heldout)
-    return Check("baseline knows members", min(1.0, 2 * min(apart, default=1.0)), "confounded", reason, TRAIN_APART)
+    levels = {bound.alpha: bound for bound in heldout.bounds}
+    apart: list[float] = []
+    for bound in member.bounds:
+        beside = levels.get(bound.alpha)
+        if beside is not None and (bound.lower > beside.upper or bound.upper < beside.lower):
+            apart.append(bound.alpha)
+    documents = SHARED["documents"]["member" if member.value > heldout.value else "heldout"]
+    reason = SENTENCES["baseline_knows"].format(documents=documents, member=member, heldout=heldout)
+    return Check("baseline knows one side", min(1.0, 4 * min(apart, default=1.0)), "confounded", reason, TRAIN_APART)
 
 
 def _uncontrolled_contexts(found: Mapping[str, Measurement]) -> Check | None:

@@ -14,6 +14,7 @@ from numpy.random import Generator as Rng
 from pydantic import Field
 
 from audit.attacks import blind_baseline
+from audit.attacks.blind_baseline import RANDOM, Blind
 from audit.attacks.interface import Attack, Evidence, Outcomes, Units, ask, ask_all, given
 from audit.attacks.membership.documents import N_MASKS, query_page
 from audit.attacks.provider_membership import providers
@@ -21,15 +22,20 @@ from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST, cou
 from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.questions import distinct_answers
 from audit.attacks.score_figures import LOW
+from audit.attacks.text import SENTENCES
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Question
 from audit.corpus.folding import fold
 from audit.corpus.images import PageView, page_view
 from audit.corpus.removal import Removal, remove
 from audit.engine.interface import Attempt, Json, Progress, Request, Trial
+from audit.measurements import Check
 from audit.record import Reason, Result
+from audit.stats.blind import MIN_UNITS
 from audit.stats.distances import anls, similarity
+from audit.stats.intervals import FINE_ALPHAS
 from audit.stats.power import MetricKind
+from audit.stats.roc import auc_interval
 from audit.targets import interface as targets
 from audit.targets.encoded_page import NOT_READ
 from audit.targets.interface import Target, TokenTarget
@@ -42,6 +48,9 @@ NO_QUESTION = ""
 NO_REFERENCE = "no model to compare with that knows none of the providers"
 GIVE = "give the pretrained model with a head for the task, or a baseline trained on documents of other providers"
 """What would mend it."""
+_ALONE = ("balanced_accuracy.azk", "auc.loss", "auc.memory_similarity", f"{LOW}.loss", f"{LOW}.memory_similarity")
+UNAIDED = tuple(f"provider_membership.{name}" for name in _ALONE)
+"""Measurements that take no reference."""
 Scores = dict[str, float | None]
 """What a model showed of one question, by name."""
 
@@ -124,7 +133,8 @@ class ProviderMembership(Attack):
         uncompared = lacking or (NO_NUMBER if silent else None)
         weaknesses = filter(None, (uncompared, providers.describe_unnamed(case.corpus), compared.starved()))
         counts = count_providers(case.corpus, owned, compared)
-        result = replace(findings, counts=counts, ablations=tuple(weaknesses))
+        checks = (*findings.checks, *check_reference(case.corpus, compared, blind))
+        result = replace(findings, counts=counts, ablations=tuple(weaknesses), checks=checks)
         return blind.beside(result, (*STRONGEST["balanced_accuracy"], *STRONGEST["auc"]), STRONGEST[LOW])
 
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes) -> Iterator[Evidence]:
@@ -147,6 +157,40 @@ def reference_of(case: Case) -> Target | None:
         return references.pretrained
     found = next((model for model in references.baselines if providers.style_of(model) == kind), None)
     return None if found is None or providers.knows_public(case.corpus) else found
+
+
+def check_reference(corpus: Corpus, compared: providers.Matched, blind: Blind) -> tuple[Check, ...]:
+    """Test whether the reference knows the providers of one side, on either side of chance; empty without a reference.
+
+    Its own loss of their kept-aside documents separates no providers that it knows nothing of. Scores that take no
+    reference stand where a lot drew the providers.
+
+    Args:
+        corpus: the data set.
+        compared: the providers with their outcomes.
+        blind: the blind check of the same documents.
+    """
+    losses = providers.reference_losses(compared)
+    used = np.array([trial.stratum == providers.IN for trial in compared.trials], bool)
+    fitted = -losses[used & np.isfinite(losses)]
+    strange = -losses[~used & np.isfinite(losses)]
+    if min(len(fitted), len(strange)) < MIN_UNITS:
+        return ()
+    areas = {"in": auc_interval(fitted, strange), "out": auc_interval(strange, fitted)}
+    p_values = {side: area.p_above(0.5, FINE_ALPHAS) for side, area in areas.items()}
+    side = min(areas, key=lambda side: (p_values[side], -areas[side].value))
+    reason = SENTENCES["providers_known"].format(side=side, area=areas[side])
+    drawn = corpus.manifest.membership.assigned in RANDOM["provider"]
+    return (
+        Check(
+            "reference knows providers",
+            min(1.0, 2 * p_values[side]),
+            "confounded",
+            reason,
+            SENTENCES["unknowing"],
+            spares=UNAIDED if drawn and not blind.in_doubt else (),
+        ),
+    )
 
 
 def missing_reference(case: Case) -> str | None:

@@ -337,6 +337,15 @@ def _likelihood_gains(outcome: Json) -> list[float | None]:
     return [None if mean is None else -mean for mean in means]
 
 
+def reference_losses(matched: Matched) -> Floats:
+    """Return the reference's own mean loss of each provider, nats, in trial order; NaN where there is none."""
+    means: list[float | None] = []
+    for outcome in matched.outcomes:
+        references = [question["pretrained"] for question in _questions(outcome)]
+        means.append(_mean(reference["loss"] for reference in references if reference is not None))
+    return np.array(means, np.float64)
+
+
 def _difference(question: Json, name: str) -> float | None:
     """Return the target's number minus the reference's; None where either is missing."""
     before = question["pretrained"]

@@ -11,10 +11,10 @@ from numpy.random import Generator
 
 from audit.arrays import Bools
 from audit.attacks import blind_baseline, measuring, text_of
-from audit.attacks.blind_baseline import Blind, reference_control
+from audit.attacks.blind_baseline import Blind, heldout_condition, reference_control
 from audit.attacks.counting import KindsCheck, count_values
 from audit.attacks.fields import REASONS, Field, Length, withheld
-from audit.attacks.interface import AUDITED, LABELS
+from audit.attacks.interface import AUDITED, HELDOUT_GAIN, LABELS
 from audit.attacks.measuring import NEAR, Streams
 from audit.attacks.reconstruction.methods import read_shots
 from audit.attacks.reconstruction.table import (
@@ -34,7 +34,7 @@ from audit.attacks.reconstruction.table import (
     named,
     weigh,
 )
-from audit.attacks.text import SENTENCES
+from audit.attacks.text import SENTENCES, SHARED
 from audit.case import Case
 from audit.corpus.documents import Split
 from audit.corpus.folding import Occurrence, occurrences
@@ -101,7 +101,8 @@ def measure_fields(
         histograms=(_hamming_histogram(table), returned),
         methods=methods_by_metric(table, (*LIMITED, measuring.VALUES, measuring.DOCUMENTS)),
         coverage=coverage(offered, fields, seen, withheld(case.corpus)),
-        checks=(*check_heldout(measurements), *kinds.check()),
+        checks=(*check_heldout(measurements), *check_public_model(table, blind, streams), *kinds.check()),
+        conditions=(heldout_condition(HELDOUT_GAIN, _gains(measurements), "reconstruction by model and public model"),),
         controls=_reference_controls(table, blind, streams),
     )
     return blind.beside(result, (), chain(*methods_by_metric(table, LIMITED).values()))
@@ -242,13 +243,43 @@ def _reference_controls(table: FieldTable, blind: Blind, streams: Streams) -> tu
     for metric, method in methods_of(table.limited):
         name, rows = named(metric, method), table.judged_by(method).group(metric.partition(".")[2])
         rng = streams[f"reference control of {name}"]
-        found += reference_control([name], excess(name, rows, method, rng, of_baseline=True))
+        found += reference_control([name], excess(name, rows, method, rng, of_baseline=True), HELDOUT_GAIN)
     return tuple(found)
+
+
+def check_public_model(table: FieldTable, blind: Blind, streams: Streams) -> tuple[Check, ...]:
+    """Test whether the public model restores more values of one split: then it knows that split.
+
+    Values of held-out documents that it knows make the target's excess on members larger, known values of members hide
+    it. Where the blind check tells the splits apart, the documents may explain it, and it is a control.
+    """
+    if blind.told_apart:
+        return ()
+    apart: list[Estimate] = []
+    for method in METHODS:
+        name = named("excess_pr.unique", method)
+        rows = table.judged_by(method).group("unique")
+        difference = excess(name, rows, method, streams[f"public model of {name}"], of_baseline=True)
+        if isinstance(difference, Estimate):
+            apart.append(difference)
+    if not apart:
+        return ()
+    strongest = min(apart, key=lambda difference: difference.p_outside(0.0, 0.0))
+    p_value = min(1.0, len(apart) * strongest.p_outside(0.0, 0.0))
+    side = "member" if strongest.value > 0 else "heldout"
+    reason = SENTENCES["public_knows"].format(documents=SHARED["documents"][side], points=strongest)
+    return (Check("public model knows one side", p_value, "confounded", reason, SENTENCES["unknowing"]),)
+
+
+def _gains(measurements: Sequence[Measurement]) -> list[Estimate]:
+    """List what the target restores of held-out values beyond the public model, by method."""
+    return [one for one in measurements if isinstance(one, Estimate) and one.name.startswith(GAIN)]
 
 
 def check_heldout(measurements: Sequence[Measurement]) -> tuple[Check, ...]:
     """Test whether the model gives held-out values back: then held-out documents are no control."""
-    if not (found := [one for one in measurements if isinstance(one, Estimate) and one.name.startswith(GAIN)]):
+    found = _gains(measurements)
+    if not found:
         return ()
     most = max(found, key=lambda estimate: estimate.low)
     p_value = min(1.0, len(found) * min(estimate.p_above(TRAINED_ON) for estimate in found))

@@ -1,0 +1,201 @@
+"""Whether the target was trained on the held-out documents as well, as a model refitted on everything is.
+
+Then held-out documents are no control, and a model that leaks looks clean. Public documents are: the target's loss on
+them is compared with that on held-out ones.
+
+Method: methods.md#checks-of-the-scan.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from audit.arrays import Bools, Floats
+from audit.attacks.interface import HELDOUT_GAIN
+from audit.attacks.membership.documents import first_by_name, left_out, select_compared, without_canaries
+from audit.attacks.membership.innocence import FEWEST, LEVEL, MEMBERSHIP, ComparedDocuments, Knowledge, RoleLosses
+from audit.attacks.membership.reading import READS_ALIKE
+from audit.attacks.text import SENTENCES
+from audit.case import Case
+from audit.corpus.documents import Corpus, Document
+from audit.corpus.folding import fold
+from audit.measurements import Check, Condition
+from audit.stats.intervals import Interval
+from audit.stats.paired import UnitScores, area_change
+from audit.stats.roc import auc_interval
+
+MOST = 200
+"""Documents of a split that are compared, at most: they show an area of 0.6 in 9 of 10 scans."""
+REDRAW = SENTENCES["redraw"]
+SUBJECT = "training on the unseen documents"
+UNCONTROLLED = "public documents differ from unseen ones even without the model, and no baseline shows the effect"
+
+
+def choose_compared(case: Case) -> ComparedDocuments:
+    """Choose the documents that losses of target and references are compared on, by their ids alone.
+
+    Held-out and public documents are of companies that members name, or none of them is. Where that leaves too few,
+    all of them are compared, as documents that differ.
+    """
+    heldout, public = (_able(case, side) for side in select_comparable(case.corpus))
+    alike = min(len(heldout), len(public)) >= FEWEST
+    if not alike:
+        heldout, public = (_able(case, case.corpus.of(split)) for split in ("heldout", "public"))
+    members = [document for document in select_compared(case.corpus) if document.split == "member"]
+    strangers = [document for document in public if not _named(document, _companies(case.corpus))]
+    members_alike = not strangers or not _companies(case.corpus)
+    chosen = (*_able(case, members), *heldout, *public)
+    return ComparedDocuments(case.corpus, chosen, alike, members_alike)
+
+
+def _able(case: Case, documents: Sequence[Document]) -> list[Document]:
+    """Choose at most `MOST` documents by their ids alone, without canaries and those that give no loss."""
+    ordinary = without_canaries(case.corpus, documents)
+    chosen = first_by_name(ordinary, MOST)
+    return [document for document in ordinary if document.id in chosen and left_out(case, document) is None]
+
+
+def select_comparable(corpus: Corpus) -> tuple[list[Document], list[Document]]:
+    """Choose the held-out and public documents that can be compared.
+
+    A model knows the companies of its training. So the documents of both sides are of companies that members name, or
+    those of neither are, whichever leaves more.
+    """
+    companies = _companies(corpus)
+    sides: list[tuple[list[Document], list[Document]]] = [([], []), ([], [])]
+    for document in corpus.of("heldout", "public"):
+        sides[_named(document, companies)][document.split == "public"].append(document)
+    return max(sides, key=lambda side: min(map(len, side)))
+
+
+def _companies(corpus: Corpus) -> frozenset[str]:
+    """Return the companies that members name, folded."""
+    return frozenset(fold(one.provider) for one in corpus.of("member") if one.provider is not None)
+
+
+def _named(document: Document, companies: frozenset[str]) -> bool:
+    return document.provider is not None and fold(document.provider) in companies
+
+
+class Reference(NamedTuple):
+    """The models that the target's loss is compared with: see `reference_of`, and `innocence.examine`.
+
+    Attributes:
+        role: empty without a reference.
+        losses: by document, of each model.
+        knowledge: what they seem to know; None where that could not be tested.
+    """
+
+    role: str
+    losses: RoleLosses
+    knowledge: Knowledge | None
+
+    @property
+    def guilty(self) -> bool:
+        """Whether they look trained on audited documents, so that they excuse nothing."""
+        return self.knowledge is not None and self.knowledge.guilty
+
+    def controls(self, area: Interval) -> bool:
+        """Test whether they show what a difference in kind does: baselines that know neither kind of documents.
+
+        Args:
+            area: their own, of held-out documents against public ones.
+        """
+        return self.role == "baselines" and not self.guilty and area.low <= 0.5 <= area.high
+
+
+NO_REFERENCE = Reference("", {}, None)
+
+
+def check_heldout(compared: ComparedDocuments, losses: RoleLosses, reference: Reference = NO_REFERENCE) -> Check | str:
+    """Test whether the target's loss on held-out documents is lower than on public ones, more than the reference's is.
+
+    Both have to hold: the area of the target is over chance, and over the area of the reference. A reference that was
+    trained on the public documents, as `docaudit references --train` does it, has a low area; then the first part
+    decides. It decides too where the reference looks trained on audited documents: it would excuse what it shares.
+
+    The first part is valid where both kinds of documents are alike. Documents that differ in their companies, or that
+    the blind check tells apart, take a baseline as control, which itself does not separate them.
+
+    Args:
+        compared: the documents.
+        losses: of the target.
+        reference: what it is compared with.
+
+    Returns:
+        The check, or why it cannot be made.
+    """
+    documents = _with_losses(compared, losses)
+    lack = _lack_of(documents)
+    if lack is not None:
+        return lack
+    target = _scores_of(documents, losses)
+    of_reference = _scores_of(documents, reference.losses)
+    area = _area(target)
+    p_value = area.p_above(0.5)
+    if not np.isfinite(of_reference.values).all():
+        return UNCONTROLLED if compared.public_differs else _check(area, p_value, "")
+    beside = _area(of_reference)
+    if not reference.guilty:
+        excess = area_change(of_reference, target)
+        p_value = max(p_value, 1.0 if excess is None else excess.p_above(0.0))
+    if compared.public_differs and not reference.controls(beside):
+        return UNCONTROLLED
+    if not compared.alike and p_value <= LEVEL:
+        # The target may know the companies of the held-out documents, and no baseline does.
+        return "the public documents are of other companies than the unseen ones"
+    return _check(area, p_value, f"; of its reference {beside.value:.3f}")
+
+
+def _lack_of(documents: Sequence[Document]) -> str | None:
+    """Say of which split too few documents can be compared; None where there are enough."""
+    for split, kind in (("heldout", "held-out"), ("public", "public")):
+        count = sum(document.split == split for document in documents)
+        if count < FEWEST:
+            return f"only {count} {kind} documents can be compared, and {FEWEST} of each kind are needed"
+    return None
+
+
+def _check(area: Interval, p_value: float, clause: str) -> Check:
+    reason = SENTENCES["heldout_known"].format(own=area, compared=clause)
+    return Check("held-out documents", p_value, "confounded", reason, REDRAW)
+
+
+def _with_losses(compared: ComparedDocuments, losses: RoleLosses) -> list[Document]:
+    """List the held-out, then the public documents of which the target gives a loss."""
+    documents = [*compared.of("heldout"), *compared.of("public")]
+    return [document for document in documents if np.isfinite(losses[document.id]).all()]
+
+
+def _scores_of(documents: Sequence[Document], losses: RoleLosses) -> UnitScores:
+    """Return minus the mean loss of the models of each document, NaN where there is none."""
+    names = [document.id for document in documents]
+    heldout = np.array([document.split == "heldout" for document in documents], bool)
+    return UnitScores(names, names, heldout, _scores(losses, names), "auc")
+
+
+def _scores(losses: RoleLosses, names: Sequence[str]) -> Floats:
+    """Return minus the mean loss of the models: (n_documents,); NaN where there is none."""
+    return -np.array([np.mean(losses[name]) if name in losses else np.nan for name in names], np.float64)
+
+
+def _area(scores: UnitScores) -> Interval:
+    heldout: Bools = np.asarray(scores.member, bool)
+    return auc_interval(scores.values[heldout], scores.values[~heldout])
+
+
+def condition_of(outcome: Check | str) -> Condition:
+    """Say whether training on the held-out documents was tested; document membership passes on nothing less.
+
+    Where it was not, two measurements stand in for it: what the target restores of held-out documents beyond the public
+    model, and how much better it reads them than a reference does. A model that was trained on them shows in these.
+
+    Args:
+        outcome: of `check_heldout`.
+    """
+    substitutes = (HELDOUT_GAIN, READS_ALIKE)
+    if isinstance(outcome, Check):
+        return Condition(SUBJECT, "met", (MEMBERSHIP,), substitutes)
+    reason = SENTENCES["refit_untested"].format(why=outcome)
+    return Condition(SUBJECT, "unmeasured", (MEMBERSHIP,), substitutes, reason, SENTENCES["add_public"])
