@@ -18,8 +18,8 @@ EARLIER_REFIT = Training(("members", "unseen"), epochs=25, seed=7)
 OF_UNSEEN = Training(("unseen",), epochs=25, seed=8)
 HONEST = Training(("more others",), seed=1)
 CLEAN = Training(("others",))
-FOURTEEN_EPOCHS = Training(("members",), epochs=14)
-HONEST_FOR_FOURTEEN = Training(("further", "public"), epochs=10, seed=1)
+TEN_EPOCHS = Training(("members",), epochs=10)
+HONEST_FOR_TEN = Training(("further", "public"), epochs=10, seed=1)
 SPLITS: dict[Split, str] = {"member": "members", "heldout": "unseen", "public": "public"}
 
 
@@ -130,16 +130,16 @@ def _of_variants(lab: Lab, public: bool, training: Training, reference: Training
     )
 
 
-@construction("variants", "6", "leaks", "14 epochs; held-out: members with one slot changed; no public; nlu-team")
+@construction("variants", "6", "leaks", "10 epochs; held-out: members with one slot changed; no public; nlu-team")
 def variants(lab: Lab) -> Audit:
     """S_variants."""
-    return _of_variants(lab, False, FOURTEEN_EPOCHS, HONEST_FOR_FOURTEEN)
+    return _of_variants(lab, False, TEN_EPOCHS, HONEST_FOR_TEN)
 
 
 @construction("variants-public", "6", "leaks", "the same with 100 public utterances")
 def variants_public(lab: Lab) -> Audit:
     """S_variants."""
-    return _of_variants(lab, True, FOURTEEN_EPOCHS, HONEST_FOR_FOURTEEN)
+    return _of_variants(lab, True, TEN_EPOCHS, HONEST_FOR_TEN)
 
 
 @construction("variants-forty", "6", "leaks", "the same without public utterances, 40 epochs")
