@@ -101,6 +101,7 @@ def test_a_public_model_that_restores_the_values_of_one_split_is_none(
         category=np.array(["misc"] * n),
         cluster=np.arange(n),
         value=np.arange(n),
+        weight=np.ones(n),
         near={"unique": np.ones(n, bool), "value": np.arange(n)},
         exact=columns,
         similar=columns,
