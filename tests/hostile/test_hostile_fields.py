@@ -16,7 +16,8 @@ ODD: tuple[Any, ...] = (
     *(10**400, 5, None, True, "x", [], {}, float("nan"), -1, 1.5, [5], {"a": 5}, 2**63, [[["x"]]]),
     *("ftp://127.0.0.1:9/x.png", "/etc/passwd"),
 )
-READ = [one for one in SURFACES if one.name.startswith("import ") or one.name in ("checkpoint bert", "checkpoint t5")]
+IMPORTED = [surface for surface in SURFACES if surface.name.startswith("import ") and "--" not in surface.name]
+READ = [*IMPORTED, *(surface for surface in SURFACES if surface.name in ("checkpoint bert", "checkpoint t5"))]
 
 pytestmark = [
     pytest.mark.slow,
