@@ -124,7 +124,7 @@ def faults_of(server: Server, surface: Surface, folder: Path, root: Path) -> lis
         scratch = fresh(root / "scratch")
         before = standing(folder)
         ended = server.run(folder, arguments, scratch, drawn=surface.drawn)
-        faults = [*broken(ended, surface), *left(surface, before, standing(folder), ended.code, scratch)]
+        faults = [*broken(ended, surface), *left(surface, before, standing(folder), ended, scratch)]
         if faults:
             printed = ascii(ended.stderr[-1_500:] or ended.stdout[-500:])
             return [Fault(fault.kind, f"{' '.join(arguments)}: {fault.text}: {printed}") for fault in faults]
@@ -191,17 +191,18 @@ def left(
     surface: Surface,
     before: Mapping[str, tuple[int, int, int]],
     after: Mapping[str, tuple[int, int, int]],
-    code: int,
+    ended: Ended,
     scratch: Path,
 ) -> Iterator[Fault]:
-    """What a command changed or left behind that it should not have."""
+    """What a command changed or left behind that it should not have; its private story is named in the hint."""
     changed = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
     strange = [name for name in changed if not name.startswith(surface.out or ("/",)) or name.endswith(".tmp")]
     if strange:
         yield Fault("left", f"it changed {', '.join(strange[:3])}")
-    if code >= 2 and code not in (10, 11) and set(changed) - set(strange):
+    if ended.code >= 2 and ended.code not in (10, 11) and set(changed) - set(strange):
         yield Fault("left", f"it failed and left {', '.join(changed[:3])}")
-    if temporary := left_in(scratch / "temporary"):
+    temporary = [path for path in left_in(scratch / "temporary") if path.name not in ended.stderr]
+    if temporary:
         yield Fault("left", f"temporary files left: {', '.join(path.name for path in temporary[:3])}")
 
 
