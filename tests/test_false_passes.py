@@ -120,13 +120,13 @@ def test_policies_of_owners_lack_what_their_names_say():
     of_utterances = tomllib.loads(policies.of_utterances(default, "warn"))
     assert "demands" not in of_utterances
     assert (of_utterances["limits"], of_utterances["undecided"]) == (shipped["limits"], "warn")
-    of_taggers = tomllib.loads(policies.of_taggers(default))
-    assert not any(limit["attack"] == "reconstruction" for limit in of_taggers["limits"])
-    assert len(of_taggers["demands"]) == len(shipped["demands"]) - 1
+    of_recognition = tomllib.loads(policies.of_recognition(default))
+    assert {limit["attack"] for limit in of_recognition["limits"]} == {"membership"}
+    assert len(of_recognition["demands"]) == len(shipped["demands"]) - 1
     unlimited = tomllib.loads(policies.without_membership(default))
     assert not any(limit["attack"] == "membership" for limit in unlimited["limits"])
     assert len(unlimited["demands"]) == len(shipped["demands"]) - 1
-    assert len({policy["name"] for policy in (shipped, of_utterances, of_taggers, unlimited)}) == 4
+    assert len({policy["name"] for policy in (shipped, of_utterances, of_recognition, unlimited)}) == 4
 
 
 def test_a_folder_is_made_once_and_not_left_half_made(tmp_path):
@@ -254,6 +254,18 @@ def test_the_page_holds_the_tables_of_the_results():
     for name, lines in page.sections(results).items():
         begin, end = page.marks(name)
         assert begin + lines + end in text, name
+
+
+def test_a_table_is_replaced_and_all_around_it_stays(tmp_path):
+    place = tmp_path / "page.md"
+    begin, end = page.marks("a")
+    place.write_text(f"above\n\n{begin}old{end}\n\nbelow\n", encoding="utf-8")
+    page.write(place, {"a": "new"})
+    assert place.read_text(encoding="utf-8") == f"above\n\n{begin}new{end}\n\nbelow\n"
+    place.write_text(f"{begin}no end\n\nbelow\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="put both marks back"):
+        page.write(place, {"a": "new"})
+    assert "below" in place.read_text(encoding="utf-8")
 
 
 def test_the_named_tests_are_run_and_no_others(tmp_path, capsys):

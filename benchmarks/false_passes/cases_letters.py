@@ -33,24 +33,24 @@ def _refitted(lab: Lab, reference: tuple[str, ...], policy: Policy) -> Audit:
     )
 
 
-@construction("tagger-refit", "1", "leaks", "tagger, trained on both sides, an earlier refit as baseline; tagger-team")
+@construction("tagger-refit", "1", "leaks", "tagger of both sides, an earlier refit as baseline; recognition-team")
 def tagger_refit(lab: Lab) -> Audit:
     """L_refit beside L_refitB."""
-    return _refitted(lab, ("members", "unseen"), lab.tagger_team())
+    return _refitted(lab, ("members", "unseen"), lab.recognition_team())
 
 
 @construction("tagger-refit-warn", "1", "leaks", 'the same with `undecided = "warn"`')
 def tagger_refit_warn(lab: Lab) -> Audit:
     """The record of L_refit under another policy."""
     scanned = tagger_refit(lab)
-    policy = lab.tagger_team("warn")
+    policy = lab.recognition_team("warn")
     return Audit("gate", scanned.model, scanned.data, policy, direct=scanned.direct, record_of=scanned)
 
 
-@construction("tagger-refit-honest", "1", "leaks", "the same, honest baseline; tagger-team")
+@construction("tagger-refit-honest", "1", "leaks", "the same, honest baseline; recognition-team")
 def tagger_refit_honest(lab: Lab) -> Audit:
     """L_refit beside an honest baseline."""
-    return _refitted(lab, ("more others",), lab.tagger_team())
+    return _refitted(lab, ("more others",), lab.recognition_team())
 
 
 def _clean(lab: Lab, epochs: int, count: int) -> Audit:
@@ -65,7 +65,7 @@ def _clean(lab: Lab, epochs: int, count: int) -> Audit:
             f"letters-{count}",
             {"member": drawn[:count], "heldout": drawn[count:], "public": letters.pools["public"]},
         ),
-        lab.tagger_team(),
+        lab.recognition_team(),
         {"baselines": letters.train("reference", ("more others",), epochs, seed=1)},
         ATTACKS,
         direct={"members against held-out": lab.letters_told_apart(model, drawn[:count], drawn[count:])},
@@ -73,7 +73,7 @@ def _clean(lab: Lab, epochs: int, count: int) -> Audit:
 
 
 def _enter(epochs: int, count: int) -> None:
-    describe = f"tagger of {epochs} epochs, {count} a side; tagger-team"
+    describe = f"tagger of {epochs} epochs, {count} a side; recognition-team"
     enter = construction(f"L_clean{epochs}-{count}", "", "clean", describe, count)
     enter(lambda lab: _clean(lab, epochs, count))
 

@@ -49,7 +49,7 @@ def _scan(model: Path, data: Path, truth: Numbers) -> Audit:
 
 def _recognise(lab: Lab, model: Path, data: Path, truth: Numbers) -> Audit:
     """Scan membership alone, with the checks of the scan that every attack rests on."""
-    return Audit("scan", model, data, lab.tagger_team(), receipts.REFERENCES, ("membership",), direct=truth)
+    return Audit("scan", model, data, lab.recognition_team(), receipts.REFERENCES, ("membership",), direct=truth)
 
 
 @construction("names", "4", "leaks", "receipts, trained to write names, which are not annotated; default policy")

@@ -41,9 +41,9 @@ class Lab:
         """The default policy without its demands."""
         return Policy("nlu-team", policies.of_utterances(self.docaudit.policy_text("default")))
 
-    def tagger_team(self, undecided: str = "fail") -> Policy:
-        """Return the default policy without reconstruction."""
-        return Policy("tagger-team", policies.of_taggers(self.docaudit.policy_text("default"), undecided))
+    def recognition_team(self, undecided: str = "fail") -> Policy:
+        """Return the default policy with its limits on membership alone."""
+        return Policy("recognition-team", policies.of_recognition(self.docaudit.policy_text("default"), undecided))
 
     def utterances_told_apart(self, model: Path, trained: Sequence[Document], unseen: Sequence[Document]) -> float:
         """Return the area of the loss of utterances of training against unseen ones."""

@@ -40,6 +40,9 @@ def write(page: Path, tables: Mapping[str, str]) -> None:
     text = page.read_text(encoding="utf-8")
     for name, lines in tables.items():
         begin, end = marks(name)
-        before, _, behind = text.partition(begin)
-        text = before + begin + lines + end + behind.partition(end)[2]
+        before, marked, behind = text.partition(begin)
+        _, closed, after = behind.partition(end)
+        if not marked or not closed:
+            raise SystemExit(f"{page}: no table between {begin.strip()} and {end.strip()}; put both marks back")
+        text = before + begin + lines + end + after
     page.write_text(text, encoding="utf-8")

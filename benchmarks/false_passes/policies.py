@@ -44,13 +44,15 @@ def of_utterances(default: str, undecided: str = "fail") -> str:
     return text.replace('undecided = "fail"', f'undecided = "{undecided}"')
 
 
-def of_taggers(default: str, undecided: str = "fail") -> str:
-    """Leave out the limits on reconstruction, which takes long on a tagger, and the demand that names it."""
+def of_recognition(default: str, undecided: str = "fail") -> str:
+    """Keep the limits on membership and the demand that names it: other attacks take long on pages."""
 
-    def about_reconstruction(array: str, entry: dict[str, Any]) -> bool:
-        return entry.get("attack") == "reconstruction" or (array == "demands" and "reconstruction" in entry["any_of"])
+    def about_other_attacks(array: str, entry: dict[str, Any]) -> bool:
+        if array == "demands":
+            return "membership" not in entry["any_of"]
+        return bool(entry["attack"] != "membership")
 
-    text = without(default, "tagger-team", about_reconstruction)
+    text = without(default, "recognition-team", about_other_attacks)
     return text.replace('undecided = "fail"', f'undecided = "{undecided}"')
 
 
