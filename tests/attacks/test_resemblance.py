@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 from test_membership_planted import corpus
 
+from audit.attacks.battery import BATTERY
 from audit.attacks.membership import resemblance
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus, Document, Entity, Split, Word
@@ -128,3 +129,7 @@ def test_the_samples_are_innocent(sample: str) -> None:
     found = resemblance.check_heldout(manifest.load(SAMPLES / sample / "data"))
     assert isinstance(found, Check)
     assert found.p_value > 0.05
+
+
+def test_the_check_names_attacks_of_the_battery() -> None:
+    assert {*resemblance.ATTACKS} <= {attack.name for attack in BATTERY}

@@ -199,3 +199,13 @@ def test_the_area_is_that_of_the_losses_in_the_journal(scan: Scan) -> None:
 def _area(members: list[float], others: list[float]) -> float:
     """The share of pairs in which the member has the lower loss, ties as halves."""
     return sum((a < b) + (a == b) / 2 for a in members for b in others) / (len(members) * len(others))
+
+
+@pytest.mark.parametrize("folder", SCANS, ids=lambda folder: folder.name)
+def test_checks_and_conditions_of_a_record_name_attacks_of_its_battery(folder: Path) -> None:
+    record = json.loads((folder / "record.json").read_text())
+    rows = [*record["checks"], *record["conditions"]]
+    for result in record["attacks"]:
+        rows += [*result["checks"], *result["conditions"]]
+    assert rows
+    assert {attack for row in rows for attack in row.get("attacks", ())} <= {*record["battery"]}

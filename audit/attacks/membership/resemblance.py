@@ -37,7 +37,7 @@ PERSONAL = frozenset({"person", "contact", "code"})
 MOST_SHARED = 0.5
 """The share of held-out documents that may share such a value with a training document, whatever chance makes of the
 split: beyond it the unseen documents are about the same people. In the samples 0.04 to 0.29 do."""
-ATTACKS = ("attributes", "membership", "memorisation", "reconstruction")
+ATTACKS = ("attribute_inference", "membership", "memorisation", "reconstruction")
 """Attacks that compare training documents with held-out ones. Documents of one provider resemble each other, and
 provider membership compares providers."""
 _DIGITS = re.compile(r"\d+")
