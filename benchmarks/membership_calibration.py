@@ -35,7 +35,7 @@ from audit.attacks.membership.scores import FLOOR, LIMITED, counted_scores
 from audit.attacks.score_figures import LOW, ScoreComparison
 from audit.cards import CorpusCard, Environment, TargetCard, Timing
 from audit.measurements import Estimate, Measurement
-from audit.policy import Limit, Policy, evaluate
+from audit.policy import Limit, Policy, evaluate, load
 from audit.record import AuditRecord, Result
 from audit.stats.likelihood_ratio import lira_offline, lira_online, sides
 from audit.stats.ranking import count_outranking
@@ -137,19 +137,20 @@ def share_of_alarms(setting: Setting, audits: int) -> dict[str, int]:
 
 
 DOCUMENTS = ScoreComparison("document", "held-out documents", ("member", "held-out"))
-AREA, CERTAINLY = Limit("membership", "auc", "", max=0.65), Limit("membership", LOW, "", max=0.15)
-COUNTED = Limit("membership", COUNT, "", max=10, holds="estimate")
+
+
+def limits_of(policy: str) -> tuple[Limit, ...]:
+    """Return the limits of a shipped policy on membership, without its conditions on power and coverage."""
+    limits = [limit for limit in load(policy).limits if limit.attack == "membership"]
+    return tuple(replace(limit, min_power=None, min_coverage=None) for limit in limits)
+
+
+OF_DEFAULT = {limit.metric: limit for limit in limits_of("default")}
 LIMITS = {
-    "default": (AREA, CERTAINLY, COUNTED),
-    "default, auc": (AREA,),
-    f"default, {LOW}": (CERTAINLY,),
-    f"default, {COUNT}": (COUNTED,),
-    "strict": (
-        Limit("membership", "auc", "", max=0.55),
-        Limit("membership", LOW, "", max=0.05),
-        Limit("membership", COUNT, "", max=2, holds="estimate"),
-    ),
-    "auc alone": (AREA,),
+    "default": tuple(OF_DEFAULT.values()),
+    **{f"default, {metric}": (limit,) for metric, limit in OF_DEFAULT.items()},
+    "strict": limits_of("strict"),
+    "auc alone": (OF_DEFAULT["auc"],),
 }
 """The limits that verdicts are about, by what they are called; "auc alone" of the primary score is what was limited
 before."""

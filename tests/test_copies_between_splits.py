@@ -62,7 +62,8 @@ def test_a_leaky_model_does_not_pass_because_held_out_documents_are_copies_of_me
     assert decision.measured is not None
     assert decision.measured.value == pytest.approx(0.5, abs=0.01)  # the model has 0.93 against true held-out letters
     assert decision.outcome == "undecided"
-    unaware = replace(record, attacks=(replace(result, confounded=None, checks=()),))
+    unaware_result = replace(result, confounded=None, checks=(), conditions=())
+    unaware = replace(record, attacks=(unaware_result,), checks=(), conditions=())
     assert decided(unaware, "membership", "auc").outcome == "passed"
 
 

@@ -204,7 +204,7 @@ def test_answers_that_no_encoding_writes_are_cleaned_where_they_come_in(server, 
 def test_an_address_that_none_can_ask_is_refused_at_once(place):
     with pytest.raises(UsageError) as refused:
         fetch(place, allow_network=True, plain=True)
-    assert re.search("host|sign", str(refused.value))
+    assert re.search("host|holds a blank, a control or a letter", str(refused.value))
     assert refused.value.hint
 
 

@@ -286,7 +286,14 @@ def table_of(gained, lost, n):
     target[:gained], baseline[gained : gained + lost] = 1, 1
     none, results = np.zeros(n), Results(np.ones(n, bool), target, baseline)
     values, alone = np.array([one.values for one in asked], object), np.ones(n, bool)
-    said = (np.full(n, "proven"), alone, {"exact": values}, {"exact": alone}, np.full(n, "person"))
+    said = (
+        np.full(n, "proven"),
+        alone,
+        {"exact": values},
+        {"exact": alone},
+        {"exact": np.ones(n)},
+        np.full(n, "person"),
+    )
     return QuestionTable(asked, *said, np.arange(n), {"exact": results}, none[:, None], none[:, None])
 
 

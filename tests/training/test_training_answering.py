@@ -33,7 +33,7 @@ def test_an_answer_is_memorised_after_enough_steps_and_survives_saving(start, pa
     sample = samples_of(pages, pages.of("member"))[0]
     query = Answer(sample.view, sample.question)
     loss, before = AnswerLoss(sample.view, sample.question, sample.answer), load_answering(start)
-    target, _ = trained(start, [sample], replace(RECIPE, epochs=80))
+    target, _ = trained(start, [sample], replace(RECIPE, epochs=160))
     save_answering(target.model, start, tmp_path / "saved")
     again = load_answering(tmp_path / "saved")
     assert before.ask([query])[0].text != sample.answer
