@@ -111,8 +111,6 @@ def test_leak_free_audits_violate_no_reconstruction_limit_and_large_leaks_pass_n
         )
     for metric in calibration.LIMITS:
         assert quiet["policies"]["default"][metric]["violated"] == 0
-        # The luck of 1,200 values alone moves an estimated count by more than 10 in half of these audits.
-        least = 6 if metric == "values_identified" else 14
-        assert quiet["policies"]["default"][metric]["passed"] >= least
+        assert quiet["policies"]["default"][metric]["passed"] >= 14
     assert max(quiet["bounds"]["over 0"].values()) <= 5  # of 20 at 5 %: more have a chance of 1 in 3,000
     assert loud["policies"]["default"]["excess_hamming.unique"] == {"violated": 10, "undecided": 0, "passed": 0}
