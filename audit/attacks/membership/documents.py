@@ -50,17 +50,23 @@ def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:
     Only models that can be asked what the target is asked: a checkpoint without the head gives no such loss. "" and
     none where there is none.
     """
-    references, own = case.references, loss_kind(case.target)
-    given: dict[str, Sequence[Target | None]] = {
+    target_kind = loss_kind(case.target)
+    for role, candidates in references_by_role(case).items():
+        models = tuple(model for model in candidates if loss_kind(model) == target_kind)
+        if models:
+            return role, models
+    return "", ()
+
+
+def references_by_role(case: Case) -> dict[str, tuple[Target, ...]]:
+    """Return the references of each role in `CALIBRATING`, in its order; none where the audit has none of a role."""
+    references = case.references
+    candidates: dict[str, Sequence[Target | None]] = {
         "baselines": references.baselines,
         "pretrained": [references.pretrained],
         "auxiliary": [references.auxiliary],
     }
-    for name in CALIBRATING:
-        models = tuple(model for model in given[name] if model is not None and loss_kind(model) == own)
-        if models:
-            return name, models
-    return "", ()
+    return {role: tuple(model for model in candidates[role] if model is not None) for role in CALIBRATING}
 
 
 def name_unusable_references(case: Case, reason: str) -> str:
@@ -171,6 +177,13 @@ def first_by_name(documents: Sequence[Document], count: int) -> frozenset[str]:
     """Choose the ids of `count` documents by hashes of their ids alone."""
     ordered = sorted(documents, key=lambda document: hashlib.sha256(document.id.encode()).digest())
     return frozenset(document.id for document in ordered[:count])
+
+
+def choose_readable(case: Case, documents: Sequence[Document], count: int) -> list[Document]:
+    """Choose at most `count` documents by their ids alone, without canaries and those that give no loss."""
+    ordinary = without_canaries(case.corpus, documents)
+    chosen = first_by_name(ordinary, count)
+    return [document for document in ordinary if document.id in chosen and left_out(case, document) is None]
 
 
 def query_document(

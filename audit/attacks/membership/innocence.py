@@ -20,7 +20,8 @@ from audit.arrays import Floats
 from audit.attacks import blind_baseline
 from audit.attacks.blind_baseline import RANDOM, Blind
 from audit.attacks.interface import loss_kind
-from audit.attacks.membership.documents import query_document
+from audit.attacks.membership.documents import query_document, references_by_role
+from audit.attacks.membership.losses import MASKS
 from audit.attacks.membership.scores import LIMITED, RATIO
 from audit.attacks.text import SENTENCES, SHARED
 from audit.case import Case
@@ -34,8 +35,6 @@ from audit.targets.interface import Target
 
 FEWEST = 20
 """Documents of a split without which it is not compared."""
-MASKS = 4
-"""Masks of a page for masked language models: every second token is hidden, which takes seconds a scan."""
 LEVEL = 0.05
 """Level at which a test can matter, whatever the other checks of the scan: then its conditions count."""
 MEMBERSHIP = "membership"
@@ -82,7 +81,7 @@ class ComparedDocuments:
 
     @cached_property
     def public_differs(self) -> bool:
-        """Whether public documents differ from held-out ones: in their companies, or as the blind check finds."""
+        """Tell whether public documents differ from held-out ones: in companies, or as the blind check finds."""
         if not self.alike:
             return True
         documents = [*self.of("heldout"), *self.of("public")]
@@ -148,15 +147,9 @@ def pick_unaware(case: Case, document: Document) -> Target | None:
 
 def models_by_role(case: Case) -> dict[str, tuple[Target, ...]]:
     """Return the references that give a loss of a document, by role; split models are left to `pick_unaware`."""
-    references = case.references
-    given: dict[str, Sequence[Target | None]] = {
-        "baselines": references.baselines,
-        "pretrained": [references.pretrained],
-        "auxiliary": [references.auxiliary],
-    }
     models: dict[str, tuple[Target, ...]] = {}
-    for role, candidates in given.items():
-        able = tuple(model for model in candidates if model is not None and loss_kind(model) is not None)
+    for role, candidates in references_by_role(case).items():
+        able = tuple(model for model in candidates if loss_kind(model) is not None)
         if able:
             models[role] = able
     return models
@@ -251,7 +244,7 @@ class Knowledge:
 
     @property
     def guilty(self) -> bool:
-        """Whether the references look guilty by this test alone; the verdict counts all checks of the scan."""
+        """Tell whether the references look guilty by this test alone; the verdict counts all checks of the scan."""
         return self.p_value <= LEVEL
 
 

@@ -113,19 +113,19 @@ class ReadingGap:
 
     @property
     def p_large(self) -> float:
-        """The two-sided p-value that the gap is larger than `MAX_GAP`."""
+        """Return the two-sided p-value that the gap is larger than `MAX_GAP`."""
         beyond = [alpha for alpha, low, high in self.interval.bounds if low > MAX_GAP or high < -MAX_GAP]
         return min(1.0, 2 * min(beyond, default=1.0))
 
     @property
     def reach(self) -> float:
-        """How far from 0 the gap may lie, at `EQUIVALENCE` on either side."""
+        """Return how far from 0 the gap may lie, at `EQUIVALENCE` on either side."""
         bounds = [(lower, upper) for alpha, lower, upper in self.interval.bounds if alpha == EQUIVALENCE]
         return max(abs(bound) for bound in (*bounds[0], self.interval.value))
 
     @property
     def word(self) -> str:
-        """How the reference reads beside the target."""
+        """Say how the reference reads beside the target."""
         return "better" if self.interval.value > 0 else "worse"
 
 

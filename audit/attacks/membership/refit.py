@@ -13,7 +13,7 @@ import numpy as np
 
 from audit.arrays import Bools, Floats
 from audit.attacks.interface import HELDOUT_GAIN
-from audit.attacks.membership.documents import first_by_name, left_out, select_compared, without_canaries
+from audit.attacks.membership.documents import choose_readable, select_compared
 from audit.attacks.membership.innocence import FEWEST, LEVEL, MEMBERSHIP, ComparedDocuments, Knowledge, RoleLosses
 from audit.attacks.membership.reading import READS_ALIKE
 from audit.attacks.text import SENTENCES
@@ -38,22 +38,16 @@ def choose_compared(case: Case) -> ComparedDocuments:
     Held-out and public documents are of companies that members name, or none of them is. Where that leaves too few,
     all of them are compared, as documents that differ.
     """
-    heldout, public = (_able(case, side) for side in select_comparable(case.corpus))
+    heldout, public = (choose_readable(case, side, MOST) for side in select_comparable(case.corpus))
     alike = min(len(heldout), len(public)) >= FEWEST
     if not alike:
-        heldout, public = (_able(case, case.corpus.of(split)) for split in ("heldout", "public"))
+        heldout = choose_readable(case, case.corpus.of("heldout"), MOST)
+        public = choose_readable(case, case.corpus.of("public"), MOST)
     members = [document for document in select_compared(case.corpus) if document.split == "member"]
     strangers = [document for document in public if not _named(document, _companies(case.corpus))]
     members_alike = not strangers or not _companies(case.corpus)
-    chosen = (*_able(case, members), *heldout, *public)
+    chosen = (*choose_readable(case, members, MOST), *heldout, *public)
     return ComparedDocuments(case.corpus, chosen, alike, members_alike)
-
-
-def _able(case: Case, documents: Sequence[Document]) -> list[Document]:
-    """Choose at most `MOST` documents by their ids alone, without canaries and those that give no loss."""
-    ordinary = without_canaries(case.corpus, documents)
-    chosen = first_by_name(ordinary, MOST)
-    return [document for document in ordinary if document.id in chosen and left_out(case, document) is None]
 
 
 def select_comparable(corpus: Corpus) -> tuple[list[Document], list[Document]]:
@@ -93,7 +87,7 @@ class Reference(NamedTuple):
 
     @property
     def guilty(self) -> bool:
-        """Whether they look trained on audited documents, so that they excuse nothing."""
+        """Tell whether they look trained on audited documents, so that they excuse nothing."""
         return self.knowledge is not None and self.knowledge.guilty
 
     def controls(self, area: Interval) -> bool:

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from audit.attacks.interface import Attack, loss_kind
 from audit.attacks.membership import innocence, refit, resemblance
-from audit.attacks.membership.documents import first_by_name, left_out, reference_of, without_canaries
+from audit.attacks.membership.documents import choose_readable, reference_of
 from audit.attacks.membership.writing import N_MEMBERS, Asking, check_writing
 from audit.case import Case
-from audit.corpus.documents import Document
 from audit.engine.interface import Progress
 from audit.measurements import Check, Condition
 
@@ -60,7 +59,7 @@ def check_scan(case: Case, width: int, progress: Progress, attacks: Sequence[Att
     knowledge = {role: innocence.examine(role, compared, own) for role, own in losses.items()}
     role = reference_of(case)[0]
     unseen = refit.check_heldout(compared, of_target, refit.Reference(role, losses.get(role, {}), knowledge.get(role)))
-    members = _choose_members(case)
+    members = choose_readable(case, case.corpus.of("member"), N_MEMBERS)
     progress.stage("ways of writing")
     found = _join(
         {
@@ -86,13 +85,6 @@ def users_of(case: Case, attacks: Sequence[Attack]) -> dict[str, tuple[str, ...]
             names = [name for name in names if name != innocence.MEMBERSHIP]
         users[role] = tuple(names)
     return users
-
-
-def _choose_members(case: Case) -> list[Document]:
-    """Choose the members that are rewritten by their ids alone, without canaries and those that give no loss."""
-    ordinary = without_canaries(case.corpus, case.corpus.of("member"))
-    chosen = first_by_name(ordinary, N_MEMBERS)
-    return [document for document in ordinary if document.id in chosen and left_out(case, document) is None]
 
 
 def _join(outcomes_by_subject: Mapping[str, Sequence[Check | str]]) -> ScanChecks:

@@ -54,12 +54,12 @@ class Gain:
 
     @property
     def decrease(self) -> Floats:
-        """The decrease of the target's loss: (n_documents,), nats."""
+        """Return the decrease of the target's loss: (n_documents,), nats."""
         return self.target[:, 0] - self.target[:, 1]
 
     @property
     def excesses(self) -> list[Floats]:
-        """What has to be positive: the decrease over a clear one, and over that of the references; (n_documents,) each.
+        """Return what has to be positive: the decrease over a clear one, and over the references'; (n_documents,) each.
 
         Tokens stay the same when boxes and pictures change. References then learnt on the same boxes as the audited
         pages have, whichever the target learnt on, and would hide the gain.
@@ -71,12 +71,12 @@ class Gain:
 
     @property
     def score(self) -> float:
-        """The median of the smallest excess of each document, nats; what a search chooses by."""
+        """Return the median of the smallest excess of each document, nats; what a search chooses by."""
         return float(np.median(np.min(self.excesses, axis=0)))
 
     @property
     def p_value(self) -> float:
-        """The one-sided p-value that all excesses are positive (signed-rank tests, paired by document)."""
+        """Compute the one-sided p-value that all excesses are positive (signed-rank tests, paired by document)."""
         from scipy.stats import wilcoxon
 
         p_values = []
