@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
     @property
     def member(self) -> bool:
-        """Whether it is of a document of training."""
+        """Tell whether it is of a document of training."""
         return side_of(self.stratum) in MEMBERS
 
 
@@ -225,6 +225,18 @@ class TriedValues(DocumentColumns):
             return True
         return self._variance_within(self.attack - self.baseline) < self._variance_within(self.attack)
 
+    def leaked(self, population: Population) -> TriedValues:
+        """Return the distinct values with the baseline that is taken off: none where `needs_baseline` asks for none."""
+        values = self.distinct()
+        if values.needs_baseline(population):
+            return values
+        return replace(values, baseline=np.zeros_like(values.baseline))
+
+    @property
+    def most_of_a_document(self) -> int:
+        """Return the most values of a document that were tried."""
+        return int(np.unique(self.cluster, return_counts=True)[1].max())
+
     def _variance_within(self, found: Floats) -> float:
         """Sum the squared distances from the mean of each side."""
         sides = [found[self.member], found[~self.member]]
@@ -247,22 +259,15 @@ def count_values(name: str, tried: TriedValues, population: Population, excess: 
 
 def count_documents(name: str, tried: TriedValues, population: Population) -> Measurement:
     """Count the documents of training that leak a value: those that give one away, beyond unseen documents."""
-    values = tried.distinct()
-    few = values.too_few(name, FEWEST_OTHERS)
+    few = tried.too_few(name, FEWEST_OTHERS)
     if few is not None:
         return few
-    if not values.needs_baseline(population):
-        values = replace(values, baseline=np.zeros_like(values.baseline))
+    values = tried.leaked(population)
     inside, outside = _by_document(values)
     total = max(population.documents, inside.size)
-    counted = count_leaking(inside, outside, _most_values(values), total, complete=population.complete)
+    counted = count_leaking(inside, outside, values.most_of_a_document, total, complete=population.complete)
     measured = estimate(name, counted, "documents", 0.0, "held-out")
     return replace(measured, total=total, open_above=not population.complete)
-
-
-def _most_values(values: TriedValues) -> int:
-    """Return the most values of a document that were tried."""
-    return int(np.unique(values.cluster, return_counts=True)[1].max())
 
 
 def _by_document(values: TriedValues) -> list[Floats]:
@@ -303,11 +308,9 @@ class KindsCheck:
         """Count documents by one method as `count_documents` does, and test whether there are any."""
         counted = count_documents(name, tried, population)
         if isinstance(counted, Estimate):
-            values = tried.distinct()
-            if not values.needs_baseline(population):
-                values = replace(values, baseline=np.zeros_like(values.baseline))
+            values = tried.leaked(population)
             inside, outside = _by_document(values)
-            p_value = leaking_p(inside, outside, _most_values(values))
+            p_value = leaking_p(inside, outside, values.most_of_a_document)
             shown = f"about {counted.value:.0f} of {counted.total} training documents leak values of their own"
             self.found.append((p_value, shown))
         return counted
