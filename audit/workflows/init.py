@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from audit.corpus import manifest as manifests
 from audit.corpus.documents import SPLITS, Document, TaskKind
+from audit.corpus.problems import reason_refused
 from audit.corpus.replacing import set_aside, settle
 from audit.errors import ManifestError, TargetError, UsageError, listed
 from audit.files import read_file
@@ -158,11 +159,8 @@ def _files_inside(folder: Path, pattern: str) -> Iterator[Path]:
     root = folder.resolve()
     below = folder.glob(f"*/{pattern}") if "/" not in pattern else ()
     for file in chain(folder.glob(pattern), below):
-        try:
-            is_inside = file.resolve().is_relative_to(root)
-        except (OSError, RuntimeError):  # a loop of symbolic links: RuntimeError before Python 3.13
-            continue
-        if is_inside and file.is_file():
+        leads_out = reason_refused(root, str(file.relative_to(folder))) is not None
+        if not leads_out and file.is_file():
             yield file
 
 
