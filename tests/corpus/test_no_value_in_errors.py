@@ -143,14 +143,20 @@ def scratch_within(place: Path) -> Callable[[], Any]:
     return scratch
 
 
+@pytest.fixture
+def src(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A source of a kind, which imports read without a process that watches over each scratch folder."""
+    monkeypatch.setattr(interface, "PrivateFolder", scratch_within(tmp_path))
+    folder = tmp_path / "src"
+    folder.mkdir()
+    SOURCES[kind](folder)
+    return folder
+
+
 @pytest.mark.parametrize("kind", ["hf parquet", "hf saved"])
 def test_no_message_of_a_table_of_any_types_has_a_value(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    kind: str, src: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(interface, "PrivateFolder", scratch_within(tmp_path))
-    src = tmp_path / "src"
-    src.mkdir()
-    SOURCES[kind](src)
     (path,) = [path for path in src.iterdir() if path.suffix in (".parquet", ".arrow")]
     n_refused = 0
     for seed in range(8 * CASES_A_FILE):
@@ -165,12 +171,8 @@ def test_no_message_of_a_table_of_any_types_has_a_value(
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_no_message_of_a_broken_source_has_a_value(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    kind: str, src: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(interface, "PrivateFolder", scratch_within(tmp_path))
-    src = tmp_path / "src"
-    src.mkdir()
-    SOURCES[kind](src)
     format_name = kind.split()[0]
     n_refused = 0
     firsts = {(path.parent, path.suffix): path for path in sorted(src.rglob("*"), reverse=True)}

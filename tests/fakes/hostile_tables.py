@@ -10,6 +10,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from watching import Listener
+
 MARK = "Zq7xNadia"
 """A value that stands nowhere else: it is planted in sources, and no message may have it."""
 _COLUMNS = (
@@ -143,7 +145,7 @@ REPLIES: Mapping[str, bytes] = {
 """What a server sends to any request, as bytes."""
 
 
-class HostileServer:
+class HostileServer(Listener):
     """Answers each connection with one of `REPLIES`, or with what never ends; a context manager.
 
     Attributes:
@@ -151,26 +153,15 @@ class HostileServer:
     """
 
     def __init__(self, reply: Callable[[], bytes]) -> None:
+        super().__init__()
         self._reply = reply
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.address = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
-        threading.Thread(target=self._serve, daemon=True).start()
+        self.address = f"http://127.0.0.1:{self.port}/v1"
 
-    def __enter__(self) -> "HostileServer":
-        return self
+    def answer(self, connection: socket.socket) -> None:
+        """Answer a connection beside all others: a reply may never end."""
+        threading.Thread(target=self._send, args=(connection,), daemon=True).start()
 
-    def __exit__(self, *_: object) -> None:
-        self._socket.close()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
-
-    def _answer(self, connection: socket.socket) -> None:
+    def _send(self, connection: socket.socket) -> None:
         with connection:
             try:
                 connection.settimeout(10)

@@ -55,7 +55,9 @@ def watched() -> Iterator[Seen]:
 
 
 class Listener:
-    """Counts connections to a port of this machine; a context manager.
+    """Counts connections to a port of this machine, and closes them; a context manager.
+
+    A listener that answers overrides `answer`, which then closes the connection.
 
     Attributes:
         port: it listens at.
@@ -84,7 +86,11 @@ class Listener:
             except OSError:
                 return
             self.accepted += 1
-            connection.close()
+            self.answer(connection)
+
+    def answer(self, connection: socket.socket) -> None:
+        """Answer a connection: with nothing."""
+        connection.close()
 
 
 _IN_OPEN = 0x20
