@@ -84,7 +84,7 @@ class _Deadline:
 
     @property
     def has_passed(self) -> bool:
-        """Whether the time is over."""
+        """Tell whether the time is over."""
         return self._passed.is_set()
 
     def _close(self) -> None:

@@ -186,7 +186,7 @@ class Decision:
 
     @property
     def count_range(self) -> str:
-        """What a limited count shows and what it does not exclude, in whole units; empty of other limits."""
+        """Say what a limited count shows and what it does not exclude, in whole units; empty of other limits."""
         if self.limit.holds != "estimate" or self.measured is None:
             return ""
         return count_range(self.measured)

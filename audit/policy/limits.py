@@ -117,7 +117,7 @@ class Limit:
 
     @property
     def rule(self) -> str:
-        """How the maximum of a count follows from what is counted, as a clause; empty of other limits."""
+        """Say in a clause how the maximum of a count follows from what is counted; empty of other limits."""
         if self.share is None:
             return ""
         return TEXTS["share"].format(share=100 * self.share, floor=self.floor or 0.0, max=self.max)

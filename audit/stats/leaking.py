@@ -39,19 +39,19 @@ class Threshold(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """The units of training over the threshold that the others do not explain."""
+        """Return the units of training over the threshold that the others do not explain."""
         return self.inside - self.n * self.outside / self.m
 
     @property
     def leaking(self) -> float:
-        """The units that leak: of the others a share passes the threshold by luck, and so do units that leak."""
+        """Return the units that leak: of the others a share passes the threshold by luck, and so do units that leak."""
         if self.outside == self.m:
             return 0.0
         return max(0.0, self.excess / (1 - self.outside / self.m))
 
     @property
     def noise(self) -> float:
-        """The standard error of the excess where nothing leaks."""
+        """Return the standard error of the excess where nothing leaks."""
         share = (self.outside + 1) / (self.m + 2)
         return float(self.n * np.sqrt(share * (1 - share) * (1 / self.n + 1 / self.m)))
 
