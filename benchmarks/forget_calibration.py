@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from membership_calibration import CERTAIN, DOCUMENTS, FLOOR, REFERENCED, completed, record_of
+from membership_calibration import CERTAIN, DOCUMENTS, FLOOR, REFERENCED, completed, limits_of, record_of
 
 from audit.attacks.membership.mixture import check_mixture
 from audit.attacks.membership.scores import WORSE, counted_scores
@@ -69,7 +69,7 @@ PARTLY = {
 """Models that know a part of the list a little better, or worse, than unseen documents."""
 OUTCOMES = ("passed", "undecided", "violated")
 SHIPPED = load("forget")
-POLICY = replace(SHIPPED, limits=tuple(replace(limit, min_power=None, min_coverage=None) for limit in SHIPPED.limits))
+POLICY = replace(SHIPPED, limits=limits_of("forget"))
 
 
 def write_table(lines: Sequence[str], name: str) -> None:

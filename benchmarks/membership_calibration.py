@@ -145,8 +145,13 @@ def limits_of(policy: str) -> tuple[Limit, ...]:
     return tuple(replace(limit, min_power=None, min_coverage=None) for limit in limits)
 
 
+def bounds_of(policy: str) -> dict[str, dict[str, float | None]]:
+    """Return what the limits of a shipped policy on membership allow, by metric, for the file of results."""
+    return {limit.metric: {"max": limit.max, "share": limit.share, "floor": limit.floor} for limit in limits_of(policy)}
+
+
 OF_DEFAULT = {limit.metric: limit for limit in limits_of("default")}
-LIMITS = {
+LIMITS: dict[str, tuple[Limit, ...]] = {
     "default": tuple(OF_DEFAULT.values()),
     **{f"default, {metric}": (limit,) for metric, limit in OF_DEFAULT.items()},
     "strict": limits_of("strict"),
@@ -263,6 +268,7 @@ def main() -> None:
         "machine": "2-core CPU",
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "processor seconds": round(time.process_time()),
+        "limits": {policy: bounds_of(policy) for policy in ("default", "strict")},
         "settings": found,
     }
     options.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
