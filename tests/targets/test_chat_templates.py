@@ -53,11 +53,14 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def strict():
-    """A process with bounds of a second and 300 MB; what it did not survive is started again."""
+    """A process with bounds of 2 seconds and 300 MB; what it did not survive is started again.
+
+    A busy machine takes up to a second to fill the 300 MB.
+    """
     own = templates.TemplateProcess()
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(templates, "_PROCESS", own)
-        monkeypatch.setattr(templates, "SECONDS", 1)
+        monkeypatch.setattr(templates, "SECONDS", 2)
         monkeypatch.setattr(templates, "MEMORY", 300 << 20)
         yield own
     own.end()

@@ -8,6 +8,7 @@ of a text.
 """
 
 import json
+import math
 import resource
 import sys
 from typing import Any
@@ -29,11 +30,14 @@ def limit_memory(more: int) -> None:
 
 
 def limit_time(seconds: int) -> None:
-    """Have the kernel end this process once it has taken so many seconds more."""
+    """Have the kernel end this process once it has taken so many seconds more.
+
+    The kernel counts whole seconds, which are rounded up: a template has at least what it is promised.
+    """
     usage = resource.getrusage(resource.RUSAGE_SELF)
     used = usage.ru_utime + usage.ru_stime
     hardest = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used) + seconds, hardest))
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used) + seconds, hardest))
 
 
 def answer(request: dict[str, Any], most_letters: int) -> dict[str, str]:
