@@ -10,8 +10,9 @@ Bounds take most of the time. So only some audits are judged in full, for violat
 whose estimates follow from sums by the product's rules; both have to agree.
 
 Each document holds four values. Luck is the share of values that the target gets without memory, and the public model
-apart from it. `exact` and `near` are two ways to take a value for found; near ones have twice the luck. Leaks come as
-whole documents, or as single values of as many documents.
+apart from it. `exact` and `near` are two ways to take a value for found; near ones have twice the luck. Of attribute
+inference, which picks from a list, luck is one in four and one way of picking is simulated. Leaks come as whole
+documents, or as single values of as many documents.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ from benchmarks.simulated_audits import fewer_resamples
 HERE = Path(__file__).parent
 SIZES = (150, 300, 1000)
 LUCK = (0.0, 0.01, 0.05)
+LUCK_OF_LISTS = 0.25
+"""The share of values that are picked from a list of candidates without memory."""
+ATTRIBUTES = "attribute_inference"
 COVERAGE = (1.0, 0.5, 0.25)
 MULTIPLES = (0, 1, 2, 3)
 SLOWER = 10
@@ -85,6 +89,18 @@ def cells() -> Iterator[Cell]:
         yield Cell("default", ("membership", DOCUMENTS), documents, 0.0, 0.25, SHAPES[0], multiple)
     for count, documents, multiple in product(counts, SIZES, (0, 2)):
         yield Cell("strict", count, documents, 0.01, 1.0, SHAPES[0], multiple)
+    picks = [(ATTRIBUTES, VALUES), (ATTRIBUTES, DOCUMENTS)]
+    for count, documents, multiple in product(picks, SIZES, MULTIPLES):
+        yield Cell("default", count, documents, LUCK_OF_LISTS, 1.0, SHAPES[0], multiple)
+    for documents in SIZES:
+        yield Cell("default", (ATTRIBUTES, DOCUMENTS), documents, LUCK_OF_LISTS, 1.0, SHAPES[1], 2)
+    for count, documents, multiple in product(picks, SIZES, (0, 2)):
+        yield Cell("strict", count, documents, LUCK_OF_LISTS, 1.0, SHAPES[0], multiple)
+
+
+def ways_of(cell: Cell) -> tuple[str, ...]:
+    """Return the ways to take a value for found that are simulated."""
+    return ("exact",) if cell.count[0] == ATTRIBUTES else ("exact", "near")
 
 
 def limit_of(policy: str, count: tuple[str, str]) -> Limit:
@@ -106,13 +122,14 @@ def counts_of(cell: Cell, rng: np.random.Generator) -> list[Measurement]:
         return [_membership(cell, rng)]
     member, heldout = (_tables(cell, rng, leaks=leaks) for leaks in (True, False))
     counts: list[Measurement] = []
-    for way in ("exact", "near"):
+    excess = rates.excess_mean if cell.count[0] == ATTRIBUTES else rates.excess_rate
+    for way in ways_of(cell):
         if cell.count[0] == "memorisation":
             counts.append(_identified(cell, *member[way]))
             continue
         tried, population = _tried(cell, member[way], heldout[way])
         if cell.count[1] == VALUES:
-            counts.append(count_values(VALUES, tried, population, rates.excess_rate, rng))
+            counts.append(count_values(VALUES, tried, population, excess, rng))
         elif way == "exact":
             counts.append(count_documents(DOCUMENTS, tried, population))
     return counts
@@ -157,7 +174,7 @@ def draw_sums(cell: Cell, audits: int, rng: np.random.Generator, *, leaks: bool)
     leaked = np.stack([rng.multinomial(int(k), shares) for k in drawn])
     lucky[:, 0] += leaked
     sums = {}
-    for way, last in (("exact", 1), ("near", 2)):
+    for last, way in enumerate(ways_of(cell), start=1):
         found = lucky[:, :last].sum(axis=(1, 2))
         both = lucky[:, :last, :last].sum(axis=(1, 2))
         public = lucky[:, :, :last].sum(axis=(1, 2))
@@ -305,7 +322,7 @@ def findings_of(rows: list[dict[str, object]]) -> str:
         return min(chosen), max(chosen)
 
     lines = []
-    for luck in LUCK:
+    for luck in (*LUCK, LUCK_OF_LISTS):
         least, most = share("passed", multiple=0, luck=luck)
         lines.append(f"- With luck {luck:g}, {100 * least:.1f} to {100 * most:.1f} % of leak-free models pass.")
         least, most = share("passed", multiple=2, luck=luck)

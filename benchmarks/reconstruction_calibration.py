@@ -24,8 +24,9 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from audit.attacks.measuring import DOCUMENTS, VALUES
 from audit.measurements import Estimate
 from audit.policy import Policy, load
 from audit.record import Result
+from benchmarks.count_limits import most_of
 from benchmarks.simulated_attacks import Audit, reconstruction
 from benchmarks.simulated_audits import decisions_of, fewer_resamples
 
@@ -53,6 +55,8 @@ LEAK_FREE = {
     for correlation in (0.0, 0.3)
 }
 SHARES = {limit.metric: limit.max for limit in OF_DEFAULT if limit.max is not None and limit.holds == "interval"}
+UNIQUE_VALUES = 3.2
+"""Values of its own that a document has."""
 PLANTED = {
     f"{metric}: {factor} x the limit, {documents} documents, correlation {correlation}": Audit(
         documents, correlation=correlation, leak={f"{ATTACK} {metric}": factor * limit}
@@ -62,16 +66,28 @@ PLANTED = {
     for metric, limit in SHARES.items()
     for factor in (1, 2, 4)
 }
-COUNTED = {
-    f"{metric}: {factor} x the limit, {documents} documents": setting
-    for documents in (150, 300)
-    for factor in (1, 4)
-    for metric, setting in (
-        # A document has 3.2 values of its own.
-        (VALUES, Audit(documents, leak={f"{ATTACK} excess_pr": factor * LIMITS[VALUES] / (3.2 * documents)})),
-        (DOCUMENTS, Audit(documents, known=round(factor * LIMITS[DOCUMENTS]))),
-    )
-}
+
+
+def counted_settings() -> dict[str, Audit]:
+    """Return audits that leak once and four times what each limit on a count allows of so many documents."""
+    settings = {}
+    for documents, factor in product((150, 300), (1, 4)):
+        n_values = round(UNIQUE_VALUES * documents)
+        share = factor * largest(VALUES, n_values) / n_values
+        of_values = Audit(documents, leak={f"{ATTACK} excess_pr": share})
+        of_documents = Audit(documents, known=round(factor * largest(DOCUMENTS, documents)))
+        for metric, setting in ((VALUES, of_values), (DOCUMENTS, of_documents)):
+            settings[f"{metric}: {factor} x the limit, {documents} documents"] = setting
+    return settings
+
+
+def largest(metric: str, total: int) -> float:
+    """Return the maximum of the default policy that applies to a count of so many."""
+    (limit,) = (limit for limit in OF_DEFAULT if limit.metric == metric)
+    return most_of(limit, total)
+
+
+COUNTED = counted_settings()
 """Counts in truth; size alone never violates them, so that as many as the limit may pass."""
 
 
@@ -88,9 +104,9 @@ def tally(setting: Audit, audits: int, policies: Mapping[str, Policy] = POLICIES
     outcomes = {name: {metric: Counter[str]() for metric in LIMITS} for name in policies}
     causes = {name: Counter[str]() for name in policies}
     for found in audited(setting, audits):
-        for metric, name, bound in bounds_of(found):
-            over["over 0"][name] += bound > 0
-            over["over the limit"][name] += bound > LIMITS[metric]
+        for bound in bounds_of(found):
+            over["over 0"][bound.name] += bound.lower > 0
+            over["over the limit"][bound.name] += bound.lower > bound.limit
         for policy, counted in outcomes.items():
             for decision in decisions_of("tagger", {ATTACK: found}, policies[policy]).values():
                 counted[decision.limit.metric][decision.outcome] += 1
@@ -112,13 +128,29 @@ def tally(setting: Audit, audits: int, policies: Mapping[str, Policy] = POLICIES
     }
 
 
-def bounds_of(found: Result) -> Iterator[tuple[str, str, float]]:
-    """Limited metric, measurement and lower bound at 0.05 of every method."""
-    measured = {item.name: item for item in found.measurements if isinstance(item, Estimate)}
-    for metric in LIMITS:
-        for name in found.methods[metric]:
-            (bound,) = (bound.lower for bound in measured[name].bounds if bound.alpha == ALPHA)
-            yield metric, name, bound
+class LowerBound(NamedTuple):
+    """A one-sided lower bound of one method at `ALPHA`, and the maximum that applies to it.
+
+    Attributes:
+        name: of the measurement.
+        lower: the bound.
+        limit: see `policy.Limit.applied`.
+    """
+
+    name: str
+    lower: float
+    limit: float
+
+
+def bounds_of(found: Result) -> Iterator[LowerBound]:
+    """Yield the lower bound of every method of every limited metric."""
+    estimates = {item.name: item for item in found.measurements if isinstance(item, Estimate)}
+    for limit in OF_DEFAULT:
+        for name in found.methods[limit.metric]:
+            (lower,) = (bound.lower for bound in estimates[name].bounds if bound.alpha == ALPHA)
+            applied = limit.applied(estimates[name]).max
+            assert applied is not None
+            yield LowerBound(name, lower, applied)
 
 
 def main() -> None:
