@@ -201,7 +201,7 @@ def left(
         yield Fault("left", f"it changed {', '.join(strange[:3])}")
     if ended.code >= 2 and ended.code not in (10, 11) and set(changed) - set(strange):
         yield Fault("left", f"it failed and left {', '.join(changed[:3])}")
-    temporary = [path for path in left_in(scratch / "temporary") if path.name not in ended.stderr]
+    temporary = left_in(scratch / "temporary", told=ended.stderr)
     if temporary:
         yield Fault("left", f"temporary files left: {', '.join(path.name for path in temporary[:3])}")
 
