@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from audit.corpus.documents import Document, Entity, Word
+from audit.policy import load
 from audit.targets.encoded_page import NOT_READ, Encoding
 from benchmarks.false_passes import direct, named_tests, page, policies, receipts, table, utterances
 from benchmarks.false_passes.cases import CONSTRUCTIONS
@@ -295,3 +296,11 @@ def test_every_test_that_the_page_names_exists():
             if table_of_cases.exists():
                 text += table_of_cases.read_text(encoding="utf-8")
             assert test.case in text, f"{row.construction}: {test.case}"
+
+
+@pytest.mark.parametrize("name", ["of_utterances", "of_recognition", "without_membership"])
+def test_a_derived_policy_can_be_read(name, tmp_path):
+    path = tmp_path / "policy.toml"
+    derive = getattr(policies, name)
+    path.write_text(derive((ROOT / "policies" / "default.toml").read_text()))
+    assert load(str(path)).limits

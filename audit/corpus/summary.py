@@ -20,6 +20,8 @@ from audit.files import hub_revision
 
 MIN_DOCUMENTS = 150
 """Members and held-out each: methods.md#statistics, "Power first"."""
+MIN_PUBLIC = 20
+"""Public documents, without which nothing shows whether training used the unseen ones."""
 MAX_ABSENT = 0.1
 """Of the members' answers, before `inspect` warns that they are not on the page."""
 
@@ -158,8 +160,11 @@ def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts]) -> Ite
 
 def _split_warnings(corpus: Corpus) -> Iterator[str]:
     yield from size_warnings(len(corpus.of("member")), len(corpus.of("heldout")))
-    if not corpus.of("public"):
-        yield TEXTS["no_public"]
+    n_public = len(corpus.of("public"))
+    if n_public == 0:
+        yield TEXTS["no_public"].format(needed=MIN_PUBLIC)
+    elif n_public < MIN_PUBLIC:
+        yield TEXTS["few_public"].format(n=n_public, needed=MIN_PUBLIC)
     if not any(vars(corpus.manifest.references).values()):
         yield TEXTS["no_reference"]
 

@@ -53,6 +53,8 @@ def of_recognition(default: str, undecided: str = "fail") -> str:
         return bool(entry["attack"] != "membership")
 
     text = without(default, "recognition-team", about_other_attacks)
+    # A demand may only name attacks that the policy limits.
+    text = text.replace('any_of = ["membership", "provider_membership"]', 'any_of = ["membership"]')
     return text.replace('undecided = "fail"', f'undecided = "{undecided}"')
 
 

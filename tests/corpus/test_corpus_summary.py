@@ -8,7 +8,7 @@ from PIL import Image
 
 from audit.corpus import documents as docs
 from audit.corpus import manifest as manifests
-from audit.corpus.summary import MAX_HALF_WIDTH, AskedProviders, Summary, card, summarise
+from audit.corpus.summary import MAX_HALF_WIDTH, MIN_PUBLIC, AskedProviders, Summary, card, summarise
 
 LABELS = ("O", "B-NAME", "I-NAME", "B-TOTAL")
 
@@ -85,6 +85,11 @@ def test_warnings_on_a_small_data_set(tmp_path: Path) -> None:
         "4 of 4 fields have a value that occurs in another document",
     ):
         assert has(summary, words), words
+    assert has(summary, f"Membership needs {MIN_PUBLIC} public documents")
+    few = [*documents, *sold("public", "Gold", "Silver")]
+    assert has(summary_of(tmp_path / "few public", few), f"The public split holds 2. Membership needs {MIN_PUBLIC}")
+    enough = [*documents, *sold("public", *(f"Shop {number}" for number in range(MIN_PUBLIC)))]
+    assert not has(summary_of(tmp_path / "enough public", enough), "Membership needs")
     assert has(summary_of(tmp_path / "alone", documents[:1]), "No unseen document (split heldout)")
     hidden = [dataclasses.replace(e, attack=False) for e in documents[0].entities]
     documents[0] = dataclasses.replace(documents[0], entities=tuple(hidden))
@@ -161,8 +166,8 @@ def test_questions_are_counted_and_answers_that_stand_nowhere_are_named(tmp_path
 
 
 def test_a_sufficient_data_set_has_no_warning(tmp_path: Path) -> None:
-    names = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(301)]
-    splits = ["member"] * 150 + ["heldout"] * 150 + ["public"]
+    names = [f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(300 + MIN_PUBLIC)]
+    splits = ["member"] * 150 + ["heldout"] * 150 + ["public"] * MIN_PUBLIC
     documents = [
         dataclasses.replace(receipt(name, split, f"Shop {name}", f"{i}.99"), provider=None)
         for i, (name, split) in enumerate(zip(names, splits, strict=True))

@@ -26,6 +26,7 @@ from audit.attacks.membership.scores import LIMITED, RATIO
 from audit.attacks.text import SENTENCES, SHARED
 from audit.case import Case
 from audit.corpus.documents import Corpus, Document, Membership, Split
+from audit.corpus.summary import MIN_PUBLIC
 from audit.engine.driver import drive
 from audit.engine.interface import Attempt, Progress, Trial
 from audit.measurements import Check
@@ -33,7 +34,7 @@ from audit.stats.intervals import FINE_ALPHAS, Interval
 from audit.stats.roc import auc_interval
 from audit.targets.interface import Target
 
-FEWEST = 20
+FEWEST = MIN_PUBLIC
 """Documents of a split without which it is not compared."""
 LEVEL = 0.05
 """Level at which a test can matter, whatever the other checks of the scan: then its conditions count."""
