@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from audit.extensions.papers.importers import tab
 from audit.extensions.papers.importers.tab import Label
 from audit.importers import locate
+from audit.importers.arrow_bounds import LARGEST_ROW
 
 MEMORY = 4_000_000 << 10
 SECONDS = 90
@@ -43,8 +44,10 @@ def run_bounded(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def parquet_of_one_text(src: Path) -> None:
-    table = pa.table({"text": ["x" * (512 << 20)], "label": ["a"]})
-    pq.write_table(table, src / "train.parquet", compression="zstd")
+    table = pa.table({"text": ["x" * (LARGEST_ROW + 1)], "label": ["a"]})
+    # Neither a dictionary nor the least and the largest value are written: each holds the text again.
+    plainly = {"use_dictionary": False, "write_statistics": False}
+    pq.write_table(table, src / "train.parquet", compression="zstd", **plainly)
 
 
 def parquet_of_rows(src: Path) -> None:

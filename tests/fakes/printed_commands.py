@@ -1,7 +1,9 @@
 """Commands in sentences, held against docaudit's own parser."""
 
+import functools
 import re
 
+import click
 import typer
 
 from audit.cli import app
@@ -17,8 +19,14 @@ def check_commands(text: str) -> int:
     return len(found)
 
 
+@functools.cache
+def _parser() -> click.Command:
+    """Make docaudit's parser, once: Typer makes every command again at each call."""
+    return typer.main.get_command(app)
+
+
 def _check_command(words: list[str]) -> None:
-    command = typer.main.get_command(app)
+    command = _parser()
     while hasattr(command, "commands"):
         name = words.pop(0)
         assert name in command.commands, f"docaudit has no command {name!r}"
