@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 import socket
 import ssl
+import time
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ipaddress import ip_address
-from threading import Event, Timer
+from threading import Condition, Thread
 from typing import Any
 
 SILENCE = 120.0
@@ -55,11 +57,57 @@ class HttpReply:
     trouble: str = ""
 
 
+class _Watch:
+    """Lets deadlines pass: one thread for all of them, begun with the first.
+
+    A thread for each request would cost more than the request to a server that is near.
+    """
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._due: dict[_Deadline, float] = {}
+        self._wakes = math.inf
+        self._thread: Thread | None = None
+
+    def begin(self, deadline: _Deadline, seconds: float) -> None:
+        """Let a deadline pass after some time, unless it is over before."""
+        due = time.monotonic() + seconds
+        with self._changed:
+            self._due[deadline] = due
+            # A process that was forked has the object, but no thread.
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = Thread(target=self._run, name="deadlines", daemon=True)
+                self._thread.start()
+            elif due < self._wakes:
+                self._changed.notify()
+
+    def end(self, deadline: _Deadline) -> None:
+        """Let a deadline pass no more: when this returns, it has passed or never will."""
+        with self._changed:
+            self._due.pop(deadline, None)
+
+    def _run(self) -> None:
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                for deadline in [one for one, due in self._due.items() if due <= now]:
+                    del self._due[deadline]
+                    deadline.close()
+                self._wakes = min(self._due.values(), default=math.inf)
+                self._changed.wait(None if self._wakes == math.inf else self._wakes - now)
+
+
+_WATCH = _Watch()
+
+
 class _Deadline:
     """Closes a connection after some time, whatever waits for its bytes; a context manager.
 
     The client of the standard library reads headers, trailers and sizes of chunks in loops of its own, which end when
     the connection does.
+
+    Attributes:
+        has_passed: whether the time is over.
 
     Args:
         connected: the connection.
@@ -69,26 +117,20 @@ class _Deadline:
     def __init__(self, connected: socket.socket, seconds: float) -> None:
         # The handshake of TLS takes the socket over; a second handle stays ours.
         self._handle = connected.dup()
-        self._passed = Event()
-        self._timer = Timer(seconds, self._close)
-        self._timer.daemon = True
+        self._seconds = seconds
+        self.has_passed = False
 
     def __enter__(self) -> _Deadline:
-        self._timer.start()
+        _WATCH.begin(self, self._seconds)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-        self._timer.join()
+        _WATCH.end(self)
         self._handle.close()
 
-    @property
-    def has_passed(self) -> bool:
-        """Tell whether the time is over."""
-        return self._passed.is_set()
-
-    def _close(self) -> None:
-        self._passed.set()
+    def close(self) -> None:
+        """Close the connection: the time is over."""
+        self.has_passed = True
         with suppress(OSError):
             self._handle.shutdown(socket.SHUT_RDWR)
 
