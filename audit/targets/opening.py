@@ -7,7 +7,7 @@ import platform
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol, Self, get_args
 
@@ -238,7 +238,13 @@ def use_threads(count: int) -> None:
 
 def packages() -> dict[str, str]:
     """Return versions of the packages that a number can depend on."""
-    return {name: importlib.metadata.version(name) for name in _PACKAGES}
+    return {name: _version_of(name) for name in _PACKAGES}
+
+
+@cache
+def _version_of(package: str) -> str:
+    """Return the version of a package, read from the disk once: each attack of a scan asks for all of them."""
+    return importlib.metadata.version(package)
 
 
 def environment(target: Checkpoint, device: str | None = None) -> Environment:
