@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,13 @@ class Row(NamedTuple):
     @property
     def member(self) -> bool:
         """Tell whether it is of a document of training."""
-        return side_of(self.stratum) in MEMBERS
+        return _is_of_training(self.stratum)
+
+
+@cache
+def _is_of_training(stratum: str) -> bool:
+    """Tell whether trials of a stratum are of documents of training; there are few strata, and many rows."""
+    return side_of(stratum) in MEMBERS
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +106,11 @@ class Population:
         """
         n_rows = Counter((row.document, row.stratum) for row in offered)
         n_tried = Counter((row.document, row.stratum) for row in tried)
-        n_same: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        n_same: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
         for row in offered:
             if row.counted:
-                n_same[row.document, row.value][row.stratum] += 1
+                by_stratum = n_same[row.document, row.value]
+                by_stratum[row.stratum] = by_stratum.get(row.stratum, 0) + 1
         own = _values_of(offered)
         population = cls(
             values=len(own),

@@ -33,7 +33,8 @@ def tried(member, heldout, per_document=1):
 def rows_of(values):
     """The rows that an attack could try for these values, one a value."""
     sides = np.where(values.member, "member", "heldout")
-    return [Row(*map(str, row), True) for row in zip(values.cluster, sides, values.value, strict=True)]
+    columns = (np.asarray(column).astype(str).tolist() for column in (values.cluster, sides, values.value))
+    return [Row(*row, True) for row in zip(*columns, strict=True)]
 
 
 def all_of(values):
