@@ -257,6 +257,10 @@ def test_snips_utterances(real_data, tmp_path):
         splits[fold(" ".join(word.text for word in document.words))].add(document.split)
     assert all(len(found) == 1 for found in splits.values())
     assert report.notes["texts that occur several times, never in two splits"] == 189
+
+
+def test_official_parts_of_snips(real_data, tmp_path):
+    """A quarter of the 13,084 to train; of the 1,400 to choose and test all but the 41 that training repeats."""
     official: dict[Split, float] = {"member": 0.25, "heldout": 1.0}
     divided = snips.convert(real_data / "snips", tmp_path / "official", official, seed=7, division="official")
     copies = divided.notes["copies of documents of the training part, left out"]
