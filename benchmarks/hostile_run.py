@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -35,7 +36,7 @@ MOST_EXAMPLES = 20
 
 
 class Share(NamedTuple):
-    """What a worker runs: its number, how many there are, the cases of all, the seed and the end in seconds."""
+    """What a worker runs: its number of how many, cases of all, the seed, the end in seconds, which, in rounds."""
 
     number: int
     workers: int
@@ -43,6 +44,7 @@ class Share(NamedTuple):
     seed: int
     end: float
     only: str
+    rounds: int
 
 
 class Counts(NamedTuple):
@@ -58,40 +60,55 @@ def run_share(share: Share) -> Counts:
     sys.path.insert(0, str(FAKES))
     import hostile_surfaces
     import hostile_tables
+    from hostile_hub import HostileHub
     from hostile_server import Server
 
     generator = random.Random(share.seed * 1_000 + share.number)
+    seed = (share.seed * 1_000 + share.number) * 1_000
     counts = Counts({}, defaultdict(Counter), [])
     replies = list(hostile_tables.REPLIES.values())
     with (
         tempfile.TemporaryDirectory() as place,
         hostile_tables.HostileServer(lambda: generator.choice(replies)) as hostile,
-        Server() as server,
+        HostileHub(Path(place)) as hub,
+        Server(hub.environment) as server,
     ):
-        surfaces = [*hostile_surfaces.SURFACES, hostile_surfaces.served(hostile.address, 10)]
+        asked = [hostile_surfaces.served(hostile.address, 10), *hostile_surfaces.hubs(hub, 10)]
+        surfaces = [*hostile_surfaces.SURFACES, *asked]
         total = sum(surface.share for surface in surfaces)
         chosen = [surface for surface in surfaces if share.only in surface.name]
         generator.shuffle(chosen)
-        for surface in chosen:
-            n_cases = max(1, round(share.cases * surface.share / total / share.workers))
-            _run_surface(server, surface, Path(place), n_cases, share, counts)
+        for number in range(share.rounds):
+            for place_of_surface, surface in enumerate(chosen):
+                n_cases = max(1, round(share.cases * surface.share / total / share.workers / share.rounds))
+                root = Path(place, str(place_of_surface))
+                if number == 0:
+                    _warm(server, surface, root)
+                _run_surface(server, surface, root, share._replace(cases=n_cases, number=seed + number), counts)
     return counts
 
 
-def _run_surface(server: Any, surface: Any, place: Path, n_cases: int, share: Share, counts: Counts) -> None:
-    """Run the cases of a surface, as many as the time allows."""
+def _warm(server: Any, surface: Any, root: Path) -> None:
+    """Write what a surface begins with, and import what its cases need."""
     import hostile_surfaces
 
-    root = place / str(len(counts.cases))
     root.mkdir()
     for arguments in surface.commands:
         scratch = hostile_surfaces.fresh(root / "scratch")
         server.run(surface.folder(root), arguments, scratch, warm=True, drawn=surface.drawn)
-    counts.cases[surface.name] = 0
 
-    @seeded(share.seed * 1_000 + share.number)
+
+def _run_surface(server: Any, surface: Any, root: Path, share: Share, counts: Counts) -> None:
+    """Run the cases of a surface in a round, as many as the time allows."""
+    import hostile_surfaces
+
+    if surface.hub is not None:
+        surface.hub.serve(root)
+    counts.cases.setdefault(surface.name, 0)
+
+    @seeded(share.number)
     @settings(
-        max_examples=n_cases,
+        max_examples=share.cases,
         database=None,
         deadline=None,
         phases=(Phase.generate,),
@@ -120,6 +137,7 @@ def _group_of(surface: str) -> str:
         "import hf saved": "Arrow",
         "import": "other importers",
         "checkpoint": "checkpoints",
+        "Hub": "Hub",
         "record": "records: gate, report, diff",
         "data of": "data sets: inspect, plan",
         "names in": "lists of members: init",
@@ -152,12 +170,19 @@ def lines_of(rows: dict[str, dict[str, int]]) -> Iterator[str]:
     yield f"| **all** | {' | '.join(totals)} |"
 
 
+def _commit() -> str:
+    """The commit that is tried."""
+    told = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=False)
+    return told.stdout.strip()
+
+
 def main() -> int:
     """Run all workers, and print the table; 1 where a fault was counted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=600.0, help="after which no further case begins")
+    parser.add_argument("--rounds", type=int, default=5, help="each over all surfaces, so that no end leaves one out")
     parser.add_argument("--only", default="", help="surfaces whose name has this text")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -165,7 +190,8 @@ def main() -> int:
     began = time.monotonic()
     end = began + 60 * options.minutes
     shares = [
-        Share(number, options.workers, n_cases, options.seed, end, options.only) for number in range(options.workers)
+        Share(number, options.workers, n_cases, options.seed, end, options.only, options.rounds)
+        for number in range(options.workers)
     ]
     with get_context("spawn").Pool(options.workers) as pool:
         results = pool.map(run_share, shares)
@@ -177,6 +203,7 @@ def main() -> int:
         about = {
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+            "commit": _commit(),
             "asked": n_cases,
             "seed": options.seed,
             "seconds": round(time.monotonic() - began),

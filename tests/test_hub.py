@@ -3,8 +3,10 @@
 import json
 import re
 import shutil
+import time
 from pathlib import Path
 
+import hostile_hub
 import hub
 import pytest
 import watching
@@ -16,7 +18,8 @@ from PIL import Image
 from audit import record as records
 from audit.corpus import manifest
 from audit.corpus.summary import card
-from audit.errors import UsageError
+from audit.errors import DocauditError, UsageError
+from audit.extensions import hub_client
 from audit.extensions.hub import fetch
 from audit.files import hub_revision
 from audit.targets.checkpoint.content import hash_files
@@ -139,3 +142,35 @@ def test_a_hub_that_is_down_is_no_traceback(own_hub, tmp_path, monkeypatch):
     result = docaudit("inspect", tmp_path, "--model", "hf://org/model", "--allow-network")
     assert result.exit_code == 1, result.output
     assert "the download failed" in result.output
+
+
+@pytest.fixture
+def hostile(checkpoints, tmp_path, monkeypatch):
+    """A Hub whose replies a plan chooses, and a client that waits for seconds alone."""
+
+    def write(folder):
+        shutil.copytree(checkpoints("layoutlm", "mlm", 1), folder / "model")
+        (folder / "src").mkdir()
+        (folder / "src" / "a.jsonl").write_text("{}")
+
+    with hostile_hub.HostileHub(tmp_path / "hub") as running:
+        (tmp_path / "root" / "case").mkdir(parents=True)
+        running.stand_in(write, tmp_path / "root" / "case")
+        hub.use(running.address, monkeypatch)
+        monkeypatch.setattr(constants, "HF_HOME", str(running.home))
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(running.home / "hub"))
+        monkeypatch.setattr(hub_client, "SILENCE", 0.5)
+        monkeypatch.setattr(hub_client, "LONGEST", 1.5)
+        sleep = time.sleep
+        monkeypatch.setattr(time, "sleep", lambda seconds: sleep(min(seconds, 0.01) if seconds < 302 else seconds))
+        yield running
+
+
+@table("kind, answer, message")
+def test_a_hub_that_misbehaves_is_refused_in_time(kind, answer, message, hostile, tmp_path):
+    plan = dict.fromkeys(hostile_hub.KINDS, hostile_hub.HONEST) | {kind: answer}
+    (tmp_path / "root" / "case" / "plan.json").write_text(json.dumps(plan))
+    with watching.watched() as seen, pytest.raises(DocauditError, match=message):
+        fetch("hf://org/model", allow_network=True)
+    assert all(f"'127.0.0.1', {hostile.port}" in one for one in seen.connections)
+    assert not hostile.strays()

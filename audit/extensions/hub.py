@@ -5,16 +5,16 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 from audit.errors import DocauditError, EngineError, UsageError, printable
-from audit.extensions.exchange import is_loopback
+from audit.extensions.hub_client import bounded
 from audit.failures import class_and_place
 from audit.targets.checkpoint.tree import is_hashed
 
 _ADDRESS = re.compile(r"(hf:/{1,2}(datasets/)?)?([A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?)(?:@([\w./-]+))?")
 _DATA = ("*.parquet", "*.arrow", "*.json", "*.jsonl", "*.csv", "*.toml", "*.txt", "*.pdf", "*.xml", "*.hocr")
+_MOST_FILES = 2_000
+"""Of a model."""
 _IMAGES = ("*.png", "*.jpg", "*.jpeg", "*.tif", "*.tiff", "*.webp")
 
 
@@ -63,10 +63,11 @@ def _download(name: str, is_data: bool, revision: str | None) -> Path:
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     kind = "dataset" if is_data else "model"
-    _refuse_open_line(constants.ENDPOINT)
     try:
-        with network(allowed=True), _encrypted_alone():
+        with network(allowed=True), bounded(constants.ENDPOINT) as bounds:
             commit = _commit_of(HfApi().repo_info(name, revision=revision, repo_type=kind).sha)
+            sizes = _announced(name, kind, commit)
+            bounds.announce(sum(sizes.values()))
             # Links lead from a snapshot of the Hub's cache to its blobs. An import follows no link out of its source.
             place = Path(constants.HF_HOME, "docaudit", f"datasets--{name.replace('/', '--')}", "snapshots", commit)
             return Path(
@@ -74,7 +75,7 @@ def _download(name: str, is_data: bool, revision: str | None) -> Path:
                     name,
                     revision=commit,
                     repo_type=kind,
-                    allow_patterns=[*_DATA, *_IMAGES] if is_data else _files_of_model(name, commit),
+                    allow_patterns=[*_DATA, *_IMAGES] if is_data else [glob.escape(path) for path in sizes],
                     local_dir=place / name.rpartition("/")[2] if is_data else None,
                 )
             )
@@ -94,6 +95,7 @@ def _failed_download(name: str, error: Exception) -> EngineError:
     return failure
 
 
+_GIVE_FOLDER = "check HF_ENDPOINT, or run hf download NAME --local-dir DIR and give DIR"
 _AGAIN = "check HF_ENDPOINT and the network, and run the same command again to continue"
 
 
@@ -105,69 +107,41 @@ def _commit_of(said: object) -> str:
     """
     if isinstance(said, str) and re.fullmatch("[0-9a-f]{40}", said):
         return said
-    raise UsageError(
-        "the Hub names no commit of 40 hexadecimal digits, so nothing is downloaded",
-        "check HF_ENDPOINT, or run hf download NAME --local-dir DIR and give DIR",
-    )
+    raise UsageError("the Hub names no commit of 40 hexadecimal digits, so nothing is downloaded", _GIVE_FOLDER)
 
 
-def _refuse_open_line(address: str) -> None:
-    """Refuse to ask another machine without encryption, as servers of models are refused it.
+def _announced(name: str, kind: str, commit: str) -> dict[str, int]:
+    """List the files that are downloaded with their sizes.
+
+    A model has the files that its sha256 covers: a copy of all its files that lies elsewhere is the same model.
 
     Raises:
-        UsageError: the address begins with something else than https, and is not of this machine.
-    """
-    try:
-        url = urlsplit(address)
-        permitted = url.scheme == "https" or is_loopback(url.hostname or "")
-    except ValueError:
-        permitted = False
-    if not permitted:
-        raise UsageError("the Hub, or where it leads, is not asked over https", "set HF_ENDPOINT to an https address")
-
-
-@contextmanager
-def _encrypted_alone() -> Iterator[None]:
-    """Let the client of the Hub follow a redirection over https alone, and take no other way to a file."""
-    from huggingface_hub import constants, get_session
-
-    refusals: list[UsageError] = []
-
-    def refuse(request: Any) -> None:
-        try:
-            _refuse_open_line(f"{request.url.scheme}://{request.url.host}")
-        except UsageError as refusal:
-            refusals.append(refusal)
-            raise
-
-    hooks = get_session().event_hooks
-    with_ours = {**hooks, "request": [refuse, *hooks.get("request", [])]}
-    # Xet is another client, written in Rust, which asks wherever the Hub sends it.
-    xet = constants.HF_HUB_DISABLE_XET
-    constants.HF_HUB_DISABLE_XET = True
-    get_session().event_hooks = with_ours
-    try:
-        yield
-    except Exception as error:
-        # The client makes an error of its own of it.
-        if refusals:
-            raise refusals[0] from error
-        raise
-    finally:
-        constants.HF_HUB_DISABLE_XET = xet
-        get_session().event_hooks = hooks
-
-
-def _files_of_model(name: str, commit: str) -> list[str]:
-    """List the files of a model that its sha256 covers: a copy of all its files that lies elsewhere is the same model.
-
-    Returns:
-        Patterns that only these names fit.
+        UsageError: a size is none.
     """
     from huggingface_hub import HfApi
+    from huggingface_hub.hf_api import RepoFile
+    from huggingface_hub.utils._paths import filter_repo_objects
 
-    files = HfApi().list_repo_files(name, revision=commit)
-    return [glob.escape(file) for file in files if is_hashed(file)]
+    listed = HfApi().list_repo_tree(name, revision=commit, repo_type=kind, recursive=True)
+    files = [entry for entry in listed if isinstance(entry, RepoFile)]
+    if kind == "model":
+        kept = [file for file in files if is_hashed(file.path)]
+        if len(kept) > _MOST_FILES:
+            raise UsageError(f"the Hub lists {len(kept)} files of one model", _GIVE_FOLDER)
+    else:
+        kept = list(filter_repo_objects(files, allow_patterns=[*_DATA, *_IMAGES], key=lambda file: file.path))
+    return {file.path: _size_of(file.size) for file in kept}
+
+
+def _size_of(said: object) -> int:
+    """Return the size of a file.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if type(said) is int and said >= 0:
+        return said
+    raise UsageError("the Hub lists a file without its size, so nothing is downloaded", _GIVE_FOLDER)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hostile_hub
 import hostile_pictures
 import hostile_tables
 import tomli_w
@@ -78,12 +79,18 @@ class Edit:
             path.write_bytes(BYTES[self.kind](path.read_bytes(), self.where, self.value))
         elif self.kind == "picture":
             path.write_bytes(hostile_pictures.picture(self.where, self.value))
-        elif self.kind == "table":
-            hostile_tables.write_table(path, self.where)
-        elif self.kind == "template":
-            hostile_tables.write_template(path, self.where)
+        elif self.kind in WRITTEN:
+            WRITTEN[self.kind](path, self.where)
         else:
             FILES[self.kind](path, files)
+
+
+WRITTEN: Mapping[str, Callable[[Path, int], None]] = {
+    "table": hostile_tables.write_table,
+    "template": hostile_tables.write_template,
+    "hub": hostile_hub.write_plan,
+}
+"""What writes a whole file, by its kind."""
 
 
 # What a file says. An edit gets the dictionary or list, the key in it, and a value.
@@ -316,7 +323,7 @@ def _edits(kinds: Mapping[str, object] | Sequence[str], values: st.SearchStrateg
 
 
 def whole_files(kind: str) -> st.SearchStrategy[list[Edit]]:
-    """Draw one edit that writes a whole file of this kind, "table" or "template"."""
+    """Draw one edit that writes a whole file of this kind, "table", "template" or "hub"."""
     places = st.integers(0, 100_000)
     return st.lists(st.builds(Edit, places, st.just(kind), places), min_size=1, max_size=1)
 

@@ -182,6 +182,12 @@ def templated(folder: Path) -> None:
     (folder / "model" / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
 
 
+def offered(folder: Path) -> None:
+    """A checkpoint with its data set, and a source of another one, as a Hub offers them."""
+    model("bert", folder)
+    source("chat", folder)
+
+
 def stated(folder: Path) -> None:
     """A folder of a report with a statement about another one, and the key that signed it."""
     attested(folder)

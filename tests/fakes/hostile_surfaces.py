@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
+from urllib.parse import urlsplit
 
 import hostile_seeds as seeds
 from hostile_edits import Edit, edits, whole_files
+from hostile_hub import HostileHub
 from hostile_server import Ended, Server
 from hostile_sources import SOURCES
 from hostile_tables import MARK
@@ -59,8 +61,10 @@ class Surface:
         codes: exit codes that an edited folder may give.
         out: what the commands may write, and nobody else: a folder or a file.
         drawn: PDFs too.
-        writes: the kind of file that is written in the place of one, "table" or "template"; empty: files are edited.
-        connects: to the address that the commands name, and to no other.
+        writes: the kind of file that is written in the place of one, "table", "template" or "hub"; empty: files are
+            edited.
+        connects: host and port that it may connect to, as the events of the audit hook write them; empty: none.
+        hub: that the commands ask.
     """
 
     name: str
@@ -72,7 +76,8 @@ class Surface:
     out: tuple[str, ...] = ()
     drawn: bool = False
     writes: str = ""
-    connects: bool = False
+    connects: str = ""
+    hub: HostileHub | None = None
     _kept: dict[str, Path] = field(default_factory=dict, compare=False, repr=False)
 
     def cases(self) -> st.SearchStrategy[list[Edit]]:
@@ -89,6 +94,8 @@ class Surface:
             kept.mkdir()
             self.seed(kept)
             self._kept["seed"] = kept
+        if self.hub is not None:
+            self.hub.begin()
         place = root / "case"
         if place.exists():
             shutil.rmtree(place)
@@ -156,7 +163,7 @@ def _reached(reached: str, surface: Surface) -> Iterator[Fault]:
     for line in reached.splitlines():
         if line.startswith("open "):
             yield Fault("outside", f"it opened {line[:200]}")
-        elif not (surface.connects and "'127.0.0.1'" in line):
+        elif not (surface.connects and surface.connects in line):
             yield Fault("network", f"it reached {line[:200]}")
 
 
@@ -204,6 +211,9 @@ def left(
     temporary = left_in(scratch / "temporary", told=ended.stderr)
     if temporary:
         yield Fault("left", f"temporary files left: {', '.join(path.name for path in temporary[:3])}")
+    strays = [] if surface.hub is None else surface.hub.strays()
+    if strays:
+        yield Fault("outside", f"it wrote {', '.join(strays[:3])}")
 
 
 EVERYTHING = ("--member", "1", "--heldout", "0", "--public", "0")
@@ -258,7 +268,33 @@ def _chosen(source: str, share: int, options: str) -> Surface:
 def served(address: str, share: int) -> Surface:
     """A server as the model; it answers as hostile servers do, whatever the data set."""
     commands = (("inspect", "data", "--model", f"{address}#m"),)
-    return Surface("model server", seeds.letters, ("data/documents.jsonl",), commands, share, connects=True)
+    connects = f"'127.0.0.1', {urlsplit(address).port}"
+    return Surface("model server", seeds.letters, ("data/documents.jsonl",), commands, share, connects=connects)
+
+
+def hubs(hub: HostileHub, share: int) -> list[Surface]:
+    """A Hub that offers a model and a data set, each asked for twice: the second time a part may be there."""
+    imported = ("import", "chat", "hf://datasets/org/name")
+    inspected = ("inspect", "data", "--model", "hf://org/model", "--allow-network")
+    asked = {
+        "data set": tuple((*imported, out, "--allow-network", *EVERYTHING) for out in ("dst", "again")),
+        "model": (inspected, inspected),
+    }
+    return [
+        Surface(
+            f"Hub: {name}",
+            partial(hub.stand_in, seeds.offered),
+            ("plan.json",),
+            commands,
+            share,
+            out=("dst", "again"),
+            codes=frozenset({0, 1, 2}),
+            writes="hub",
+            connects=f"'127.0.0.1', {hub.port}",
+            hub=hub,
+        )
+        for name, commands in asked.items()
+    ]
 
 
 _KINDS = (
