@@ -120,7 +120,9 @@ class Document:
 
     def __hash__(self) -> int:
         # What tells pages apart nearly always: the hash of every word would be counted each time a cache is asked.
-        return hash((self.id, self.split, len(self.words), len(self.questions)))
+        # A page that is written in other ways, as checks of a scan write it, differs in its first word or its last.
+        ends = (self.words[0], self.words[-1]) if self.words else ()
+        return hash((self.id, self.split, len(self.words), len(self.questions), ends))
 
     def text_of(self, entity: Entity) -> str:
         """Return the entity's value: its words joined by single spaces."""
