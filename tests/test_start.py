@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from graphlib import TopologicalSorter
 
 import example_records
@@ -40,10 +41,22 @@ def imported(*arguments: object) -> set[str]:
 TEXTS = {"audit.attacks.text", "audit.attacks.figure_text"}
 
 
+@pytest.fixture(scope="module")
+def imported_by_gate(tmp_path_factory):
+    """`imported_by_gate(case)`: what a gate of this record imports, found out once."""
+
+    @cache
+    def modules_of(case):
+        place = tmp_path_factory.mktemp("gate") / "record.json"
+        records.write(example_records.CASES[case]()[0], place)
+        return imported("gate", place)
+
+    return modules_of
+
+
 @pytest.mark.parametrize("case", ["violated", "passed", "wide"])
-def test_a_gate_imports_neither_attacks_nor_numbers(case, tmp_path):
-    records.write(example_records.CASES[case]()[0], tmp_path / "record.json")
-    modules = imported("gate", tmp_path / "record.json")
+def test_a_gate_imports_neither_attacks_nor_numbers(case, imported_by_gate):
+    modules = imported_by_gate(case)
     assert modules & LIBRARIES == set()
     assert [name for name in modules if name.startswith(COMPUTES)] == []
     assert {name for name in modules if name.startswith("audit.attacks.")} == TEXTS
@@ -82,9 +95,8 @@ def test_a_plan_imports_nothing_that_draws_reports():
     assert modules & {"jinja2", "matplotlib", "weasyprint", "audit.report.files"} == set()
 
 
-def test_a_command_imports_no_other_command(tmp_path):
-    records.write(example_records.CASES["violated"]()[0], tmp_path / "record.json")
-    modules = imported("gate", tmp_path / "record.json")
+def test_a_command_imports_no_other_command(imported_by_gate):
+    modules = imported_by_gate("violated")
     assert "audit.cli.gate" in modules
     assert modules & {f"audit.cli.{name}" for name in ("scan", "plan", "report", "references", "start")} == set()
 
