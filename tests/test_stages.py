@@ -167,7 +167,7 @@ def test_what_stops_early_exceeds_all_its_limits_whatever_the_others_find(data):
 
 def test_false_alarms_of_all_stages_stay_within_the_level():
     rng, errors = np.random.default_rng(5), 0
-    limits, runs = tuple(limit("leak", attack, max=0.6) for attack in ATTACKS), 200
+    limits, runs = tuple(limit("leak", attack, max=0.6) for attack in ATTACKS), 600
     for _ in range(runs):
         done: list[Result] = []
         for attack in ATTACKS:
