@@ -228,8 +228,11 @@ def test_thirty_documents_of_a_thousand_that_are_known_word_for_word_do_not_pass
 
 def test_values_that_are_picked_in_many_documents_are_counted():
     _, limits = outcomes(Audit(300, known=45), 2)
-    for name in ("attribute_inference values_identified", "attribute_inference documents_identified"):
-        assert limits[f"{name}: violated"] == 2
+    assert limits["attribute_inference values_identified: violated"] == 2
+    assert not limits["attribute_inference documents_identified: passed"]
+    # Luck picks a value in most documents: at most 30 of 300 may leak one, and 75 are over it for certain.
+    _, limits = outcomes(Audit(300, known=75), 2)
+    assert limits["attribute_inference documents_identified: violated"] == 2
     _, limits = outcomes(Audit(300, known=4), 4)
     for name in ("attribute_inference values_identified", "attribute_inference documents_identified"):
         assert not limits[f"{name}: violated"]
