@@ -159,11 +159,21 @@ def hostile(checkpoints, tmp_path, monkeypatch):
         hub.use(running.address, monkeypatch)
         monkeypatch.setattr(constants, "HF_HOME", str(running.home))
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(running.home / "hub"))
-        monkeypatch.setattr(hub_client, "SILENCE", 0.5)
-        monkeypatch.setattr(hub_client, "LONGEST", 1.5)
+        monkeypatch.setattr(hub_client, "SILENCE", 0.3)
+        monkeypatch.setattr(hub_client, "LONGEST", 0.8)
+        monkeypatch.setattr(hub_client, "MOST_PAGES", 20)
         sleep = time.sleep
         monkeypatch.setattr(time, "sleep", lambda seconds: sleep(min(seconds, 0.01) if seconds < 302 else seconds))
         yield running
+
+
+def test_a_hub_learns_nothing_of_the_environment(own_hub, monkeypatch):
+    """The client asks the Hub which variables to look for, and says in its next request which of them it found."""
+    monkeypatch.setattr("huggingface_hub.utils._detect_agent._registry", None)
+    fetch("hf://org/model", allow_network=True)
+    assert own_hub.asked
+    assert not [path for path in own_hub.asked if "agent" in path]
+    assert not constants.HF_HUB_DISABLE_TELEMETRY
 
 
 @table("kind, answer, message")

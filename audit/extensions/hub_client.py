@@ -235,7 +235,7 @@ def bounded(endpoint: str) -> Iterator[Bounds]:
 
 @contextmanager
 def _plain_and_quiet() -> Iterator[None]:
-    """Take no other way to a file than HTTP, print no word of the Hub, and draw progress on a terminal alone."""
+    """Take no other way to a file than HTTP, tell and print nothing, and draw progress on a terminal alone."""
     from huggingface_hub import constants
     from huggingface_hub.utils.logging import get_verbosity, set_verbosity
     from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
@@ -244,6 +244,9 @@ def _plain_and_quiet() -> Iterator[None]:
     # Xet is another client, written in Rust, which asks wherever the Hub sends it.
     xet = constants.HF_HUB_DISABLE_XET
     constants.HF_HUB_DISABLE_XET = True
+    # The Hub may name variables of the environment, and the client then says which of them are set.
+    telemetry = constants.HF_HUB_DISABLE_TELEMETRY
+    constants.HF_HUB_DISABLE_TELEMETRY = True
     set_verbosity(logging.ERROR)
     if not sys.stderr.isatty():
         disable_progress_bars()
@@ -251,6 +254,7 @@ def _plain_and_quiet() -> Iterator[None]:
         yield
     finally:
         constants.HF_HUB_DISABLE_XET = xet
+        constants.HF_HUB_DISABLE_TELEMETRY = telemetry
         set_verbosity(loudness)
         if had_bars:
             enable_progress_bars()

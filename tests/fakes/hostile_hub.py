@@ -297,6 +297,7 @@ class HostileHub(Listener):
         address: of it, for HF_ENDPOINT.
         home: for HF_HOME.
         outside: a folder that paths of files name, and that nothing may write.
+        told: its client asked what it shall tell about the environment.
     """
 
     def __init__(self, place: Path) -> None:
@@ -307,6 +308,7 @@ class HostileHub(Listener):
         self._place = place
         self._case = place
         self._counts: dict[str, int] = {}
+        self.told = False
 
     @property
     def environment(self) -> dict[str, str]:
@@ -327,6 +329,7 @@ class HostileHub(Listener):
 
     def begin(self) -> None:
         """Forget all that was downloaded and asked."""
+        self.told = False
         self._counts = {}
         for folder in (self.home, self.outside):
             shutil.rmtree(folder, ignore_errors=True)
@@ -372,6 +375,8 @@ class HostileHub(Listener):
     def _asked(self, method: str, path: str) -> Asked:
         own, _, rest = path.partition("/resolve/")
         repository = self._place / "offered" / ("src" if "datasets/" in own else "model")
+        if path.startswith("/api/agent"):
+            self.told = True
         if path.startswith("/api/"):
             return Asked("tree" if "/tree/" in path else "info", repository, "", self)
         return Asked("head" if method == "HEAD" else "file", repository, unquote(rest.partition("/")[2]), self)

@@ -211,6 +211,8 @@ def left(
     temporary = left_in(scratch / "temporary", told=ended.stderr)
     if temporary:
         yield Fault("left", f"temporary files left: {', '.join(path.name for path in temporary[:3])}")
+    if surface.hub is not None and surface.hub.told:
+        yield Fault("network", "it tells the Hub about the environment")
     strays = [] if surface.hub is None else surface.hub.strays()
     if strays:
         yield Fault("outside", f"it wrote {', '.join(strays[:3])}")
