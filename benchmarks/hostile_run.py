@@ -78,8 +78,11 @@ def run_share(share: Share) -> Counts:
         total = sum(surface.share for surface in surfaces)
         chosen = [surface for surface in surfaces if share.only in surface.name]
         generator.shuffle(chosen)
+        counts.cases.update((surface.name, 0) for surface in chosen)
         for number in range(share.rounds):
             for place_of_surface, surface in enumerate(chosen):
+                if time.monotonic() > share.end:
+                    return counts
                 n_cases = max(1, round(share.cases * surface.share / total / share.workers / share.rounds))
                 root = Path(place, str(place_of_surface))
                 if number == 0:
@@ -104,7 +107,6 @@ def _run_surface(server: Any, surface: Any, root: Path, share: Share, counts: Co
 
     if surface.hub is not None:
         surface.hub.serve(root)
-    counts.cases.setdefault(surface.name, 0)
 
     @seeded(share.number)
     @settings(

@@ -129,6 +129,8 @@ def _in_child(request: dict[str, Any]) -> dict[str, Any]:
     if child == 0:
         try:
             _limit()
+            # A module that a case is the first to import is compiled, which is no work of docaudit.
+            sys.dont_write_bytecode = True
             _watch(Path(request["scratch"]) / "reached", request)
             os._exit(_docaudit(request))
         finally:
