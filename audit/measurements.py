@@ -107,6 +107,10 @@ class Unresolved:
 Measurement = Annotated[Estimate | Unresolved, Field(discriminator="kind")]
 
 
+WAY_OF_WRITING = "way of writing"
+"""Name of the check of pages written otherwise than in training, for which a model can fail at its task."""
+
+
 @dataclass(frozen=True, config=STRICT)
 class Check:
     """A test that can only leave limits undecided; all checks of a scan share 5 % (`audit.policy.checks`).

@@ -13,7 +13,7 @@ from scipy import stats
 from test_policy import area, completed, judge, limit, normal
 
 from audit.attacks.blind_baseline import Blind, blind_controls, heldout_condition, reference_control
-from audit.measurements import Check, Condition, Control, Estimate, Unresolved
+from audit.measurements import WAY_OF_WRITING, Check, Condition, Control, Estimate, Unresolved
 from audit.policy import Decision
 from audit.policy.checks import LEVEL, settle
 from audit.record import AuditRecord
@@ -284,3 +284,13 @@ def test_documents_that_explain_the_number_are_called_a_leak_in_one_of_twenty():
 def test_a_least_value_of_a_confounded_attack_is_not_violated():
     (decision,) = judge([completed(normal("leak", 0.1, 0.02), confounded=WHY)], limit(min=0.5)).decisions
     assert decision.outcome == "undecided"
+
+
+def test_pages_that_are_written_otherwise_are_named_before_a_model_that_fails_at_its_task():
+    """The model fails because its boxes are wrong, and asking it as in training would help nobody."""
+    useless = normal("entity_f1", 0.0, 0.01, null=0.02)
+    scaled = Check(WAY_OF_WRITING, 0.0, "alarm", "boxes scaled by 2 fit the model better", "scale the boxes")
+    (decision,) = judge([completed(QUIET)], limit(max=0.2), utility=(useless,), checks=(scaled,)).decisions
+    assert (decision.cause, decision.reason, decision.remedy) == ("alarm", scaled.reason, scaled.remedy)
+    (decision,) = judge([completed(QUIET)], limit(max=0.2), utility=(useless,)).decisions
+    assert decision.cause == "useless"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from audit.cards import SERVED, Forgotten
-from audit.measurements import Estimate, Role, Unresolved
+from audit.measurements import WAY_OF_WRITING, Estimate, Role, Unresolved
 from audit.policy.checks import (
     AGAIN,
     against_pass,
@@ -284,12 +284,14 @@ def not_useful(record: AuditRecord) -> str | None:
 
 def against_model(record: AuditRecord, attack: str) -> Reason | None:
     """Reason of the whole scan against a pass of any limit on this attack; None when there is none."""
+    alarms = [check for check in record.checks if check.cause == "alarm" and check.concerns(attack) and fires(check)]
+    written_otherwise = [check for check in alarms if check.name == WAY_OF_WRITING]
     useless = not_useful(record)
-    if useless is not None:
+    # A model fails at its task because pages are written otherwise than in training: the cause is named first.
+    if useless is not None and not written_otherwise:
         return useless, ASK_ALIKE, "useless"
-    for check in record.checks:
-        if check.cause == "alarm" and check.concerns(attack) and fires(check):
-            return check.reason, check.remedy, "alarm"
+    for check in (*written_otherwise, *alarms):
+        return check.reason, check.remedy, "alarm"
     return too_much_unread(record.corpus)
 
 

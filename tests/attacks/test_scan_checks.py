@@ -95,7 +95,8 @@ def test_a_scan_is_decided_by_them(world, tmp_path, model, outcome, cause, words
     code, record = docaudit(*given).exit_code, records.read(tmp_path / "out")
     names = {"held-out documents", "way of writing", "resemblance", "reference: baselines"}
     assert {check.name for check in record.checks} == names
-    assert [(one.name, one.state) for one in record.conditions] == [("training on the unseen documents", "met")]
+    state = "unmet" if model == "refitted" else "met"
+    assert [(one.name, one.state) for one in record.conditions] == [("training on the unseen documents", state)]
     decision = _verdict(record).decisions[0]
     assert (decision.outcome, decision.cause) == (outcome, cause), decision
     assert words in decision.reason
@@ -168,7 +169,11 @@ def _checked(
     # Nothing is asked but whether p is at most 0.01, which holds at its level for any number of permutations.
     with patch.dict(blind_check.__kwdefaults__, n_permutations=200):
         knowledge = innocence.examine(role, drawn.compared, beside) if beside else None
-        return refit.check_heldout(drawn.compared, losses, refit.Reference(role, beside, knowledge))
+        return _check_of(refit.check_heldout(drawn.compared, losses, refit.Reference(role, beside, knowledge)))
+
+
+def _check_of(outcome: refit.UnseenTest | str) -> Check | str:
+    return outcome if isinstance(outcome, str) else outcome.check
 
 
 def test_public_documents_of_another_kind_are_no_sign():
@@ -211,11 +216,35 @@ def test_public_documents_of_other_companies_clear_a_target_and_accuse_none():
             one.id: [2 * hard[one.id] + rng.normal() + reference_shift * (one.split == "public")] for one in documents
         }
         compared = innocence.ComparedDocuments(corpus(2, 2), documents, alike=False)
-        return refit.check_heldout(compared, own, refit.Reference("baselines", known, None))
+        return _check_of(refit.check_heldout(compared, own, refit.Reference("baselines", known, None)))
 
     assert isinstance(check(0.0, 0.0), Check)
     assert "of other companies" in str(check(3.0, 0.0))
     assert "no baseline shows the effect" in str(check(3.0, 3.0))
+
+
+@pytest.mark.parametrize(
+    ("n_public", "shift", "state"),
+    [
+        pytest.param(100, 0.0, "met", id="enough documents, nothing known"),
+        pytest.param(20, 0.8, "unmet", id="a refit that twenty documents do not show"),
+        pytest.param(100, 3.0, "unmet", id="a refit that shows"),
+    ],
+)
+def test_a_pass_needs_training_on_unseen_documents_excluded(n_public, shift, state):
+    """A test that was made and found nothing excludes nothing: the area has to be shown small."""
+    rng = np.random.default_rng(3)
+    documents = [Document(f"heldout{number}", "heldout") for number in range(100)]
+    documents += [Document(f"public{number}", "public") for number in range(n_public)]
+    losses = {document.id: [rng.normal() + shift * (document.split == "public")] for document in documents}
+    compared = innocence.ComparedDocuments(corpus(2, 2), tuple(documents))
+    outcome = refit.check_heldout(compared, losses)
+    assert isinstance(outcome, refit.UnseenTest)
+    condition = refit.condition_of(outcome)
+    assert condition.state == state
+    if state == "unmet":
+        assert outcome.highest > refit.HIGHEST
+        assert f"up to {outcome.highest:.2f}" in condition.reason
 
 
 def test_false_alarms_are_as_rare_as_stated():

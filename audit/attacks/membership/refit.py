@@ -27,6 +27,9 @@ from audit.stats.roc import auc_interval
 
 MOST = 200
 """Documents of a split that are compared, at most: they show an area of 0.6 in 9 of 10 scans."""
+HIGHEST = 0.65
+"""Area up to which the target may separate held-out documents from public ones: what `default.toml` allows members.
+That a test was made shows nothing: of 20 public documents a refitted model separates many without being noticed."""
 REDRAW = SENTENCES["redraw"]
 SUBJECT = "training on the unseen documents"
 UNCONTROLLED = "public documents differ from unseen ones even without the model, and no baseline shows the effect"
@@ -102,7 +105,21 @@ class Reference(NamedTuple):
 NO_REFERENCE = Reference("", {}, None)
 
 
-def check_heldout(compared: ComparedDocuments, losses: RoleLosses, reference: Reference = NO_REFERENCE) -> Check | str:
+class UnseenTest(NamedTuple):
+    """What a test of training on the held-out documents shows.
+
+    Attributes:
+        check: whether it is noticed.
+        highest: the largest area, of held-out documents against public ones, that is not excluded.
+    """
+
+    check: Check
+    highest: float
+
+
+def check_heldout(
+    compared: ComparedDocuments, losses: RoleLosses, reference: Reference = NO_REFERENCE
+) -> UnseenTest | str:
     """Test whether the target's loss on held-out documents is lower than on public ones, more than the reference's is.
 
     Both have to hold: the area of the target is over chance, and over the area of the reference. A reference that was
@@ -118,7 +135,7 @@ def check_heldout(compared: ComparedDocuments, losses: RoleLosses, reference: Re
         reference: what it is compared with.
 
     Returns:
-        The check, or why it cannot be made.
+        What the test shows, or why it cannot be made.
     """
     documents = _with_losses(compared, losses)
     lack = _lack_of(documents)
@@ -128,18 +145,21 @@ def check_heldout(compared: ComparedDocuments, losses: RoleLosses, reference: Re
     of_reference = _scores_of(documents, reference.losses)
     area = _area(target)
     p_value = area.p_above(0.5)
+    highest = area.high
     if not np.isfinite(of_reference.values).all():
-        return UNCONTROLLED if compared.public_differs else _check(area, p_value, "")
+        return UNCONTROLLED if compared.public_differs else UnseenTest(_check(area, p_value, ""), highest)
     beside = _area(of_reference)
     if not reference.guilty:
         excess = area_change(of_reference, target)
         p_value = max(p_value, 1.0 if excess is None else excess.p_above(0.0))
+        if excess is not None:
+            highest = min(highest, 0.5 + excess.high)
     if compared.public_differs and not reference.controls(beside):
         return UNCONTROLLED
     if not compared.alike and p_value <= LEVEL:
         # The target may know the companies of the held-out documents, and no baseline does.
         return "the public documents are of other companies than the unseen ones"
-    return _check(area, p_value, f"; of its reference {beside.value:.3f}")
+    return UnseenTest(_check(area, p_value, f"; of its reference {beside.value:.3f}"), highest)
 
 
 def _lack_of(documents: Sequence[Document]) -> str | None:
@@ -179,17 +199,20 @@ def _area(scores: UnitScores) -> Interval:
     return auc_interval(scores.values[heldout], scores.values[~heldout])
 
 
-def condition_of(outcome: Check | str) -> Condition:
-    """Say whether training on the held-out documents was tested; document membership passes on nothing less.
+def condition_of(outcome: UnseenTest | str) -> Condition:
+    """Say whether training on the held-out documents is excluded; document membership passes on nothing less.
 
-    Where it was not, two measurements stand in for it: what the target restores of held-out documents beyond the public
+    Where it is not, two measurements stand in for it: what the target restores of held-out documents beyond the public
     model, and how much better it reads them than a reference does. A model that was trained on them shows in these.
 
     Args:
         outcome: of `check_heldout`.
     """
     substitutes = (HELDOUT_GAIN, READS_ALIKE)
-    if isinstance(outcome, Check):
+    if isinstance(outcome, str):
+        reason = SENTENCES["refit_untested"].format(why=outcome)
+        return Condition(SUBJECT, "unmeasured", (MEMBERSHIP,), substitutes, reason, SENTENCES["add_public"])
+    if outcome.highest <= HIGHEST:
         return Condition(SUBJECT, "met", (MEMBERSHIP,), substitutes)
-    reason = SENTENCES["refit_untested"].format(why=outcome)
-    return Condition(SUBJECT, "unmeasured", (MEMBERSHIP,), substitutes, reason, SENTENCES["add_public"])
+    reason = SENTENCES["refit_possible"].format(highest=outcome.highest, needed=HIGHEST)
+    return Condition(SUBJECT, "unmet", (MEMBERSHIP,), substitutes, reason, SENTENCES["more_public"])

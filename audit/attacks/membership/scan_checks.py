@@ -63,7 +63,7 @@ def check_scan(case: Case, width: int, progress: Progress, attacks: Sequence[Att
     progress.stage("ways of writing")
     found = _join(
         {
-            refit.SUBJECT: [unseen],
+            refit.SUBJECT: [unseen if isinstance(unseen, str) else unseen.check],
             WRITING: [*check_writing(Asking(case, width, progress), members)],
             resemblance.SUBJECT: [likeness],
         }

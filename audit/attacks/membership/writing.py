@@ -19,7 +19,7 @@ from audit.attacks.text import SENTENCES
 from audit.case import Case
 from audit.corpus.documents import Document
 from audit.engine.interface import Progress
-from audit.measurements import Check
+from audit.measurements import WAY_OF_WRITING, Check
 from audit.targets.interface import TokenTarget
 
 N_SEARCHING = 6
@@ -164,12 +164,12 @@ def judge_gains(gains: Sequence[Gain], n_documents: int) -> Check:
     """Make the check of the ways that were tested; its p-value is 1 where a search chose none."""
     if not gains:
         reason = SENTENCES["written_alike"].format(n=n_documents)
-        return Check("way of writing", 1.0, "alarm", reason, SENTENCES["match_writing"].format(way=AS_IS.name))
+        return Check(WAY_OF_WRITING, 1.0, "alarm", reason, SENTENCES["match_writing"].format(way=AS_IS.name))
     best = min(gains, key=lambda gain: gain.p_value)
     p_value = min(1.0, len(gains) * best.p_value)
     median = float(np.median(best.decrease))
     reason = SENTENCES["writing"].format(way=best.way.name, median=median, n=len(best.target))
-    return Check("way of writing", p_value, "alarm", reason, SENTENCES["match_writing"].format(way=best.way.name))
+    return Check(WAY_OF_WRITING, p_value, "alarm", reason, SENTENCES["match_writing"].format(way=best.way.name))
 
 
 def ask_gains(
