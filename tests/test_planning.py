@@ -505,3 +505,11 @@ def test_a_broken_data_set_and_a_model_that_does_not_fit_exit_2(data, checkpoint
     spade = tiny.corpus(tmp_path / "spade", kind="spade-extraction")
     unfit = docaudit("plan", spade, "--model", checkpoints("layoutlm", "token-classification", 2))
     assert (unfit.exit_code, len([line for line in unfit.output.splitlines() if line.startswith("error:")])) == (2, 1)
+
+
+def test_a_plan_warns_of_too_few_public_documents_for_membership(data, tmp_path):
+    """A scan leaves membership undecided there, however many members the data set holds."""
+    warned = "public documents to show that training used no unseen ones"
+    assert warned in " ".join(docaudit("plan", data).stderr.split())
+    enough = tiny.corpus(tmp_path / "data", kind="mlm", members=3, heldout=3, public=20)
+    assert warned not in " ".join(docaudit("plan", enough).stderr.split())

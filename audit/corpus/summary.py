@@ -160,13 +160,18 @@ def _warnings(corpus: Corpus, categories: Mapping[Category, FieldCounts]) -> Ite
 
 def _split_warnings(corpus: Corpus) -> Iterator[str]:
     yield from size_warnings(len(corpus.of("member")), len(corpus.of("heldout")))
-    n_public = len(corpus.of("public"))
-    if n_public == 0:
-        yield TEXTS["no_public"].format(needed=MIN_PUBLIC)
-    elif n_public < MIN_PUBLIC:
-        yield TEXTS["few_public"].format(n=n_public, needed=MIN_PUBLIC)
+    yield from public_warnings(len(corpus.of("public")))
     if not any(vars(corpus.manifest.references).values()):
         yield TEXTS["no_reference"]
+
+
+def public_warnings(n_public: int) -> list[str]:
+    """Warn of a data set with no public documents, or with fewer than membership needs."""
+    if n_public == 0:
+        return [TEXTS["no_public"].format(needed=MIN_PUBLIC)]
+    if n_public < MIN_PUBLIC:
+        return [TEXTS["few_public"].format(n=n_public, needed=MIN_PUBLIC)]
+    return []
 
 
 def size_warnings(n_member: int, n_heldout: int) -> list[str]:

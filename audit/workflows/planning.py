@@ -22,11 +22,13 @@ from audit.case import Case
 from audit.corpus import manifest
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import find_copies, without_copies
+from audit.corpus.summary import public_warnings
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Progress, Trial, Work
 from audit.errors import EngineError, UsageError
 from audit.files import write_atomically
 from audit.policy import Policy
+from audit.policy.limits import MEMBERSHIP
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
 from audit.workflows.plan import Cost, Plan, at_most, plan_limits
@@ -81,6 +83,8 @@ def plan_audit(options: ScanOptions, policy: str, progress: Progress = SILENT) -
         yield from copies.warnings
         corpus = without_copies(corpus, copies)
         costs, place, training = at_most(corpus, budget, options.documents), "", {}
+    if any(limit.attack == MEMBERSHIP for limit in chosen.limits):
+        yield from public_warnings(len(corpus.of("public")))
     if chosen.forgets:
         corpus = without_lot(corpus)
     blind = blind_checks(corpus, chosen, budget, costs, progress)
