@@ -128,16 +128,31 @@ def check_apart(options: ScanOptions) -> None:
     Raises:
         UsageError: `--out` or `--evidence` lies there.
     """
+    for name, path in options.paths.items():
+        for option, written in (("--out", options.out), ("--evidence", options.evidence)):
+            refuse_inside(name, Path(path), option, written)
+
+
+def refuse_inside(name: str, folder: Path, option: str, written: Path) -> None:
+    """Refuse to write into a folder that is audited.
+
+    Args:
+        name: of the argument that names the folder.
+        folder: a model, or a data set; anything else is refused when it is opened.
+        option: that names what is written.
+        written: a folder.
+
+    Raises:
+        UsageError: it lies in the other one.
+    """
     # Imported late: it loads what reads pages, which a report does without.
     from audit.corpus.manifest import FILE_NAME
 
     marks = {"MODEL_DIR": ("config.json", "adapter_config.json"), "DATA_DIR": (FILE_NAME,)}
-    for name, path in options.paths.items():
-        if not any(Path(path, file).is_file() for file in marks[name]):
-            continue  # it is no model or data set, which is said when it is opened
-        for option, written in (("--out", options.out), ("--evidence", options.evidence)):
-            if written.resolve().is_relative_to(Path(path).resolve()):
-                raise UsageError(*wording("written_inside", option=option, written=written, name=name, path=path))
+    if not any(Path(folder, file).is_file() for file in marks[name]):
+        return
+    if written.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(*wording("written_inside", option=option, written=written, name=name, path=folder))
 
 
 @contextmanager

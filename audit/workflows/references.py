@@ -23,6 +23,7 @@ from audit.targets.checkpoint.content import is_adapter
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, stated_guarantee
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import device_named, threads, trainer_of
+from audit.workflows.options import refuse_inside
 from audit.workflows.setup import CheckedModel, ScanSetup, check_model, doubt_draw, open_target, usable_references
 
 State = Literal["there", "trained by the scan", "can be trained", "missing"]
@@ -262,6 +263,7 @@ def train_references(
     Raises:
         DocauditError: there is no such engine, the data set is broken, or a model cannot be trained.
     """
+    refuse_inside("MODEL_DIR", model_dir, "--out", out)
     chosen = device_named(device)
     made = make_engine(engine, EngineSettings(width=1, threads=threads(), gpu=chosen == "cuda"))
     corpus = manifest.load(data_dir)

@@ -111,9 +111,15 @@ class Utterances:
             start += count
         return pools
 
-    def train(self, name: str, training: Training) -> Path:
-        """Return the folder of the model that this training makes."""
-        documents: list[Document] = []
+    def train(self, name: str, training: Training, more: Sequence[Document] = ()) -> Path:
+        """Return the folder of the model that this training makes.
+
+        Args:
+            name: of the folder.
+            training: names the pools that are trained on.
+            more: documents that are trained on before these, which may be no pool's.
+        """
+        documents = [*more]
         for pool in training.pools:
             documents += self.pools[pool]
         key = key_of(digest(documents), training.recipe.as_json())
@@ -182,6 +188,16 @@ def fill(document: Document, slot: Slot, value: Sequence[str], name: str) -> Doc
         words=(*document.words[: slot.start], *new_words, *document.words[end:]),
         tags=(*tags[: slot.start], *new_tags, *tags[end:]),
     )
+
+
+def in_title_case(documents: Sequence[Document]) -> list[Document]:
+    """Write every word with a capital letter."""
+    return [_in_title_case(document) for document in documents]
+
+
+def _in_title_case(document: Document) -> Document:
+    words = tuple(replace(word, text=word.text.title()) for word in document.words)
+    return replace(document, words=words)
 
 
 def vary(documents: Sequence[Document], values_from: Sequence[Document], seed: int) -> list[Document]:
