@@ -19,7 +19,7 @@ from audit.attacks import text_of
 from audit.attacks.battery import BATTERY
 from audit.attacks.budget import side_of
 from audit.attacks.fields import input_only
-from audit.attacks.interface import AUDITED, Attack, confounded_by_copies, nothing_to_try, why, why_inapplicable
+from audit.attacks.interface import AUDITED, Attack, confounded_by_copies, nothing_to_try, why_inapplicable
 from audit.attacks.membership.scan_checks import ScanChecks, check_scan, untested_scan
 from audit.attacks.text import SENTENCES
 from audit.cards import Bounds, DeclaredPolicy, Forgotten
@@ -244,10 +244,18 @@ def _left_out(opened: ScanSetup) -> tuple[Result, ...]:
     asked = {attack.name for attack in opened.attacks}
     results = []
     for attack in (kind.preset(opened.options.budget) for kind in BATTERY if kind.name not in asked):
-        barred, lacks = why_inapplicable(attack, case), why(attack, case, "data")
-        reason = Reason("left out", NOT_RUN, ASK) if lacks is None else Reason("data", lacks, ASK)
-        results.append(Result(attack.name, "left out", reason if barred is None else Reason("model", barred)))
+        barred = why_inapplicable(attack, case)
+        reason = _why_left_out(attack, case) if barred is None else Reason("model", barred)
+        results.append(Result(attack.name, "left out", reason))
     return tuple(results)
+
+
+def _why_left_out(attack: Attack, case: Case) -> Reason:
+    """Say what an attack that was not asked for would need beside being asked for."""
+    lacking = next((reason for reason in attack.applies(case) if reason.kind == "data"), None)
+    if lacking is None:
+        return Reason("left out", NOT_RUN, ASK)
+    return Reason("data", lacking.why, f"{lacking.fix}, and {ASK}" if lacking.fix else ASK)
 
 
 def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:

@@ -95,6 +95,10 @@ def test_a_scan_is_decided_by_them(world, tmp_path, model, outcome, cause, words
     code, record = docaudit(*given).exit_code, records.read(tmp_path / "out")
     names = {"held-out documents", "way of writing", "resemblance", "reference: baselines"}
     assert {check.name for check in record.checks} == names
+    left_out = record.results["canaries"].reason
+    assert left_out is not None
+    assert left_out.fix.startswith("plant some before training")
+    assert left_out.fix.endswith(", and scan without --only")
     state = "unmet" if model == "refitted" else "met"
     assert [(one.name, one.state) for one in record.conditions] == [("training on the unseen documents", state)]
     decision = _verdict(record).decisions[0]
