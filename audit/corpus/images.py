@@ -263,7 +263,7 @@ class StoredDocument(Document):
 
     _file: DocumentFile
     _place: tuple[int, int, int]
-    _counts: tuple[int, int]
+    _hash: int
     _has: frozenset[str]
 
     def __new__(cls, *content: Any, **fields: Any) -> Any:
@@ -275,10 +275,9 @@ class StoredDocument(Document):
         """Return the document without its contents; `place` is where they begin, their bytes and check sum."""
         stored: StoredDocument = object.__new__(cls)
         provider = None if document.provider is None else sys.intern(document.provider)
-        counts = (len(document.words), len(document.questions))
         has = frozenset(name for name, default in _CONTENTS.items() if getattr(document, name) != default)
         known = {name: getattr(document, name) for name in _KNOWN} | {"provider": provider}
-        known |= {"_file": file, "_place": place, "_counts": counts, "_has": _shared_set(has)}
+        known |= {"_file": file, "_place": place, "_hash": hash(document), "_has": _shared_set(has)}
         for name, value in known.items():
             object.__setattr__(stored, name, value)
         return stored
@@ -293,7 +292,7 @@ class StoredDocument(Document):
         return self is other or self._content == (other._content if isinstance(other, StoredDocument) else other)
 
     def __hash__(self) -> int:
-        return hash((self.id, self.split, *self._counts))
+        return self._hash
 
     def __reduce__(self) -> tuple[Callable[[Document], Document], tuple[Document]]:
         """Another process gets the whole document."""
