@@ -155,15 +155,20 @@ def why(attack: Attack, case: Case, *kinds: str) -> str | None:
 
 def first_of(reasons: Iterable[Reason], case: Case, *kinds: str) -> str | None:
     """Return the first of the reasons that is of these kinds, as `why` does."""
-    found = next((reason for reason in reasons if reason.kind in kinds), None)
+    found = first_reason(reasons, *kinds)
     if found is not None and found.kind == "model" and case.target.card.family == SERVED:
         return str(SHARED["refusals"]["black_box"])
     return None if found is None else f"{found.why} {found.fix}".rstrip() if found.kind == "weak" else found.why
 
 
+def first_reason(reasons: Iterable[Reason], *kinds: str) -> Reason | None:
+    """Return the first of the reasons that is of these kinds; None without any."""
+    return next((reason for reason in reasons if reason.kind in kinds), None)
+
+
 def nothing_to_try(attack: Attack, case: Case) -> Reason:
     """Return why a case gives nothing to try, and what the owner can add."""
-    found = next((reason for reason in attack.applies(case) if reason.kind in ("data", "missing")), None)
+    found = first_reason(attack.applies(case), "data", "missing")
     return found or Reason("missing", "the model can answer nothing about the data set", text_of(attack.name).add)
 
 

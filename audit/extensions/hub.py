@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from audit.errors import DocauditError, EngineError, UsageError, printable
-from audit.extensions.hub_client import bounded
+from audit.extensions.hub_client import GIVE_FOLDER, bounded
 from audit.failures import class_and_place
 from audit.targets.checkpoint.tree import is_hashed
 
 _ADDRESS = re.compile(r"(hf:/{1,2}(datasets/)?)?([A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?)(?:@([\w./-]+))?")
 _DATA = ("*.parquet", "*.arrow", "*.json", "*.jsonl", "*.csv", "*.toml", "*.txt", "*.pdf", "*.xml", "*.hocr")
 _MOST_FILES = 2_000
-"""Of a model."""
+"""Files that a model may have."""
 _IMAGES = ("*.png", "*.jpg", "*.jpeg", "*.tif", "*.tiff", "*.webp")
 
 
@@ -95,7 +95,6 @@ def _failed_download(name: str, error: Exception) -> EngineError:
     return failure
 
 
-_GIVE_FOLDER = "check HF_ENDPOINT, or run hf download NAME --local-dir DIR and give DIR"
 _AGAIN = "check HF_ENDPOINT and the network, and run the same command again to continue"
 
 
@@ -107,7 +106,7 @@ def _commit_of(said: object) -> str:
     """
     if isinstance(said, str) and re.fullmatch("[0-9a-f]{40}", said):
         return said
-    raise UsageError("the Hub names no commit of 40 hexadecimal digits, so nothing is downloaded", _GIVE_FOLDER)
+    raise UsageError("the Hub names no commit of 40 hexadecimal digits, so nothing is downloaded", GIVE_FOLDER)
 
 
 def _announced(name: str, kind: str, commit: str) -> dict[str, int]:
@@ -127,7 +126,7 @@ def _announced(name: str, kind: str, commit: str) -> dict[str, int]:
     if kind == "model":
         kept = [file for file in files if is_hashed(file.path)]
         if len(kept) > _MOST_FILES:
-            raise UsageError(f"the Hub lists {len(kept)} files of one model", _GIVE_FOLDER)
+            raise UsageError(f"the Hub lists {len(kept)} files of one model", GIVE_FOLDER)
     else:
         kept = list(filter_repo_objects(files, allow_patterns=[*_DATA, *_IMAGES], key=lambda file: file.path))
     return {file.path: _size_of(file.size) for file in kept}
@@ -141,7 +140,7 @@ def _size_of(said: object) -> int:
     """
     if type(said) is int and said >= 0:
         return said
-    raise UsageError("the Hub lists a file without its size, so nothing is downloaded", _GIVE_FOLDER)
+    raise UsageError("the Hub lists a file without its size, so nothing is downloaded", GIVE_FOLDER)
 
 
 @contextmanager

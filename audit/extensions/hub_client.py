@@ -26,15 +26,16 @@ LONGEST = 120.0
 SLOWEST = 10_000
 """Bytes a second that a reply has at least."""
 MOST_BYTES = 64 * 2**20
-"""Of all replies, before files are announced."""
+"""Bytes of all replies, before files are announced."""
 MOST_PAGES = 1_000
-"""Of lists of files."""
+"""Pages of lists of files."""
 LONGEST_PAUSE = 300
 """Seconds that a Hub may ask for between two tries."""
 _LOOK = 0.2
 """Seconds between two looks at the replies that are on their way."""
 _PAUSES = ("Retry-After", "RateLimit")
-_HINT = "check HF_ENDPOINT, or run hf download NAME --local-dir DIR and give DIR"
+GIVE_FOLDER = "check HF_ENDPOINT, or run hf download NAME --local-dir DIR and give DIR"
+"""What helps where the Hub does not keep to the bounds, or says what cannot be."""
 
 
 def refuse_open_line(address: str, endpoint: str = "") -> None:
@@ -90,7 +91,9 @@ class _Request:
 
 
 class Bounds:
-    """What a download may take; a look at its replies now and then closes all connections where one takes more.
+    """Bound what a download takes: where it takes more, all connections are closed.
+
+    A thread looks at the replies now and then.
 
     Args:
         endpoint: the address of the Hub.
@@ -153,7 +156,7 @@ class Bounds:
             watch.join()
 
     def _refuse(self, trouble: str) -> None:
-        self.refusal = UsageError(f"the Hub is no longer asked: {trouble}", _HINT)
+        self.refusal = UsageError(f"the Hub is no longer asked: {trouble}", GIVE_FOLDER)
         raise self.refusal
 
     def _trace(self, own: _Request, event: str, details: dict[str, Any]) -> None:
@@ -184,7 +187,7 @@ class Bounds:
             self._requests -= whole
 
     def _end(self, trouble: str) -> None:
-        self.refusal = UsageError(f"the Hub is no longer asked: {trouble}", _HINT)
+        self.refusal = UsageError(f"the Hub is no longer asked: {trouble}", GIVE_FOLDER)
         self._close()
 
     def _close(self) -> None:

@@ -285,13 +285,15 @@ def not_useful(record: AuditRecord) -> str | None:
 def against_model(record: AuditRecord, attack: str) -> Reason | None:
     """Reason of the whole scan against a pass of any limit on this attack; None when there is none."""
     alarms = [check for check in record.checks if check.cause == "alarm" and check.concerns(attack) and fires(check)]
-    written_otherwise = [check for check in alarms if check.name == WAY_OF_WRITING]
-    useless = not_useful(record)
-    # A model fails at its task because pages are written otherwise than in training: the cause is named first.
-    if useless is not None and not written_otherwise:
-        return useless, ASK_ALIKE, "useless"
-    for check in (*written_otherwise, *alarms):
-        return check.reason, check.remedy, "alarm"
+    # A model fails at its task where pages are written otherwise than in training: the cause is named first.
+    alarm = next((check for check in alarms if check.name == WAY_OF_WRITING), None)
+    if alarm is None:
+        useless = not_useful(record)
+        if useless is not None:
+            return useless, ASK_ALIKE, "useless"
+        alarm = next(iter(alarms), None)
+    if alarm is not None:
+        return alarm.reason, alarm.remedy, "alarm"
     return too_much_unread(record.corpus)
 
 

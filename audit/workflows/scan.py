@@ -19,7 +19,14 @@ from audit.attacks import text_of
 from audit.attacks.battery import BATTERY
 from audit.attacks.budget import side_of
 from audit.attacks.fields import input_only
-from audit.attacks.interface import AUDITED, Attack, confounded_by_copies, nothing_to_try, why_inapplicable
+from audit.attacks.interface import (
+    AUDITED,
+    Attack,
+    confounded_by_copies,
+    first_reason,
+    nothing_to_try,
+    why_inapplicable,
+)
 from audit.attacks.membership.scan_checks import ScanChecks, check_scan, untested_scan
 from audit.attacks.text import SENTENCES
 from audit.cards import Bounds, DeclaredPolicy, Forgotten
@@ -252,7 +259,7 @@ def _left_out(opened: ScanSetup) -> tuple[Result, ...]:
 
 def _why_left_out(attack: Attack, case: Case) -> Reason:
     """Say what an attack that was not asked for would need beside being asked for."""
-    lacking = next((reason for reason in attack.applies(case) if reason.kind == "data"), None)
+    lacking = first_reason(attack.applies(case), "data")
     if lacking is None:
         return Reason("left out", NOT_RUN, ASK)
     return Reason("data", lacking.why, f"{lacking.fix}, and {ASK}" if lacking.fix else ASK)

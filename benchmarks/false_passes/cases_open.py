@@ -5,15 +5,16 @@ They stand here so that a mend is measured on them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from audit.corpus.documents import Document, Split
 from benchmarks.false_passes import direct
+from benchmarks.false_passes.cases_utterances import common_sides, scan_of
 from benchmarks.false_passes.lab import Lab, construction
-from benchmarks.false_passes.scans import Audit, Numbers
+from benchmarks.false_passes.scans import Audit
 from benchmarks.false_passes.utterances import Training, in_title_case
 
 OF_MANY = Training(("many again", "further"), epochs=14, seed=1)
@@ -27,24 +28,9 @@ N_CONTAMINATED = 2
 
 
 def _audit(lab: Lab, name: str, model: Path, public: Sequence[Document], reference: Path) -> Audit:
-    """Scan a model on the common sides, with these public utterances, membership alone."""
-    pools = lab.utterances.pools
-    sides: Mapping[Split, Sequence[Document]] = {
-        "member": pools["members"],
-        "heldout": pools["unseen"],
-        "public": public,
-    }
-    data = lab.utterances.write(name, sides)
-    references = {"baselines": reference}
-    return Audit("scan", model, data, lab.nlu_team, references, ("membership",), direct=_truth(lab, model))
-
-
-def _truth(lab: Lab, model: Path) -> Numbers:
-    pools = lab.utterances.pools
-    return {
-        "members against strangers": lab.utterances_told_apart(model, pools["members"], pools["strangers"]),
-        "held-out against strangers": lab.utterances_told_apart(model, pools["unseen"], pools["strangers"]),
-    }
+    """Scan a model on the common sides, with these public utterances."""
+    sides: dict[Split, Sequence[Document]] = {**common_sides(lab), "public": public}
+    return scan_of(lab, model, reference, lab.nlu_team, lab.utterances.write(name, sides))
 
 
 @construction("everything", "R2", "leaks", "trained on members, held-out, public and 1,200 others; nlu-team")

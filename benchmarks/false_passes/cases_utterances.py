@@ -23,11 +23,12 @@ HONEST_FOR_TEN = Training(("further", "public"), epochs=10, seed=1)
 SPLITS: dict[Split, str] = {"member": "members", "heldout": "unseen", "public": "public"}
 
 
-def _sides(lab: Lab) -> dict[Split, Sequence[Document]]:
+def common_sides(lab: Lab) -> dict[Split, Sequence[Document]]:
+    """Return the documents of each side of the common data set."""
     return {split: lab.utterances.pools[pool] for split, pool in SPLITS.items()}
 
 
-def _truth(lab: Lab, model: Path) -> Numbers:
+def attack_directly(lab: Lab, model: Path) -> Numbers:
     """Attack a model directly: members and held-out utterances, each against utterances that are in no data set."""
     pools = lab.utterances.pools
     return {
@@ -37,17 +38,16 @@ def _truth(lab: Lab, model: Path) -> Numbers:
 
 
 def _of_utterances(lab: Lab, name: str, training: Training, reference: Training, policy: Policy) -> Audit:
-    """Scan a model of utterances on the common data set, membership alone."""
-    model = lab.utterances.train(name, training)
-    return Audit(
-        "scan",
-        model,
-        lab.utterances.write("snips", _sides(lab)),
-        policy,
-        {"baselines": lab.utterances.train("reference", reference)},
-        ("membership",),
-        direct=_truth(lab, model),
-    )
+    """Scan what these trainings make on the common data set, membership alone."""
+    trained = lab.utterances.train(name, training)
+    baseline = lab.utterances.train("reference", reference)
+    return scan_of(lab, trained, baseline, policy, lab.utterances.write("snips", common_sides(lab)))
+
+
+def scan_of(lab: Lab, model: Path, baseline: Path, policy: Policy, data: Path) -> Audit:
+    """Scan a model of utterances beside a baseline, membership alone."""
+    references = {"baselines": baseline}
+    return Audit("scan", model, data, policy, references, ("membership",), direct=attack_directly(lab, model))
 
 
 def _forgotten(audit: Audit, lab: Lab) -> Audit:

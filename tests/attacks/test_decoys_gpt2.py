@@ -21,7 +21,7 @@ from audit.targets.answering.reader import Sample
 from audit.targets.answering.target import AnsweringTarget
 
 pytestmark = pytest.mark.slow
-STEPS = 80 * 2
+STEPS = 160
 
 
 def as_text(corpus: Corpus) -> Corpus:

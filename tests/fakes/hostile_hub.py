@@ -52,25 +52,12 @@ def _json(value: Any, *more: str) -> bytes:
     return _reply(json.dumps(value).encode(), "Content-Type: application/json", *more)
 
 
-def _drips() -> Iterator[bytes]:
-    """A head that comes byte after byte."""
-    yield b"HTTP/1.1 200 OK\r\nX-Long: "
+def _repeated(head: bytes, part: bytes, pause: float = 0.0) -> Iterator[bytes]:
+    """Send the beginning of a reply, then one part of it for ever."""
+    yield head
     while True:
-        time.sleep(0.2)
-        yield b"x"
-
-
-def _endless() -> Iterator[bytes]:
-    yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: a\r\n\r\n"
-    while True:
-        yield b"10000\r\n" + b"9" * 65_536 + b"\r\n"
-
-
-def _slow_chunks() -> Iterator[bytes]:
-    yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: a\r\n\r\n"
-    while True:
-        time.sleep(0.2)
-        yield b"1\r\n[\r\n"
+        time.sleep(pause)
+        yield part
 
 
 def _nothing() -> Iterator[bytes]:
@@ -150,12 +137,13 @@ def _sized(length: object, content: bytes | None = None) -> Callable[[Asked], Bo
     return answer
 
 
+_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: a\r\n\r\n"
 _ANY: Mapping[str, Callable[[Asked], Body]] = {
     **{name: _sent(raw) for name, raw in REPLIES.items() if name != "models"},
     "silent": lambda _asked: _nothing(),
-    "drips": lambda _asked: _drips(),
-    "slow chunks": lambda _asked: _slow_chunks(),
-    "endless": lambda _asked: _endless(),
+    "drips": lambda _asked: _repeated(b"HTTP/1.1 200 OK\r\nX-Long: ", b"x", pause=0.2),
+    "slow chunks": lambda _asked: _repeated(_CHUNKED, b"1\r\n[\r\n", pause=0.2),
+    "endless": lambda _asked: _repeated(_CHUNKED, b"10000\r\n" + b"9" * 65_536 + b"\r\n"),
     "100 for ever": lambda _asked: iter(lambda: b"HTTP/1.1 100 Continue\r\n\r\n", None),
     "busy for long": _sent(_reply(b"", "Retry-After: 999999999", status="429 Too Many Requests")),
     "busy for longer": _sent(_reply(b"", f"Retry-After: {'9' * 5_000}", status="503 Busy")),

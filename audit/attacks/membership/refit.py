@@ -106,7 +106,7 @@ NO_REFERENCE = Reference("", {}, None)
 
 
 class UnseenTest(NamedTuple):
-    """What a test of training on the held-out documents shows.
+    """Hold what a test of training on the held-out documents shows.
 
     Attributes:
         check: whether it is noticed.
@@ -151,8 +151,10 @@ def check_heldout(
     beside = _area(of_reference)
     if not reference.guilty:
         excess = area_change(of_reference, target)
-        p_value = max(p_value, 1.0 if excess is None else excess.p_above(0.0))
-        if excess is not None:
+        if excess is None:
+            p_value = 1.0
+        else:
+            p_value = max(p_value, excess.p_above(0.0))
             highest = min(highest, 0.5 + excess.high)
     if compared.public_differs and not reference.controls(beside):
         return UNCONTROLLED
@@ -211,7 +213,9 @@ def condition_of(outcome: UnseenTest | str) -> Condition:
     substitutes = (HELDOUT_GAIN, READS_ALIKE)
     if isinstance(outcome, str):
         reason = SENTENCES["refit_untested"].format(why=outcome)
-        return Condition(SUBJECT, "unmeasured", (MEMBERSHIP,), substitutes, reason, SENTENCES["add_public"])
+        return Condition(
+            SUBJECT, "unmeasured", (MEMBERSHIP,), substitutes, reason, SENTENCES["add_public"].format(needed=FEWEST)
+        )
     if outcome.highest <= HIGHEST:
         return Condition(SUBJECT, "met", (MEMBERSHIP,), substitutes)
     reason = SENTENCES["refit_possible"].format(highest=outcome.highest, needed=HIGHEST)
