@@ -293,14 +293,15 @@ def test_pictures_that_are_not_those_of_training_are_noticed_and_named(
 
 
 def test_every_spelling_and_unit_changes_what_it_says() -> None:
-    words = (Word("Total:", (10.0, 20.0, 30.0, 40.0)), Word("9", (50.0, 20.0, 900.0, 40.0)))
+    words = (Word("toTAL:", (10.0, 20.0, 30.0, 40.0)), Word("9", (50.0, 20.0, 900.0, 40.0)))
     document = Document("a", "member", words, size=(500, 2000))
     settings = Manifest(1, "planted", Task("token-classification", noisy.TAGS), Membership("random"))
     ways = rewriting.ways_of_writing(dataclasses.replace(corpus(1, 1), manifest=settings))
     rewritten = {way.name: way.rewrite(document).words for way in ways}
     assert [word.text for word in rewritten["in capitals"]] == ["TOTAL:", "9"]
     assert [word.text for word in rewritten["in lower case"]] == ["total:", "9"]
-    assert [word.text for word in rewritten["without punctuation"]] == ["Total", "9"]
+    assert [word.text for word in rewritten["with capital initials"]] == ["Total:", "9"]
+    assert [word.text for word in rewritten["without punctuation"]] == ["toTAL", "9"]
     assert [word.box for word in rewritten["with boxes in pixels"]] == [
         (5.0, 40.0, 15.0, 80.0),
         (25.0, 40.0, 450.0, 80.0),

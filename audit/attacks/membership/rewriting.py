@@ -55,6 +55,7 @@ def _spellings(corpus: Corpus) -> Iterator[Way]:
     if task.kind != "parsing":
         yield Way("in capitals", "text", partial(_spell, str.upper))
         yield Way("in lower case", "text", partial(_spell, str.lower))
+        yield Way("with capital initials", "text", partial(_spell, string.capwords))
     if not task.asks:
         yield Way("without punctuation", "text", partial(_spell, _strip_punctuation))
 
