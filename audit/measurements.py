@@ -19,6 +19,14 @@ little power (`benchmarks/ladder.py`). Records of older versions hold fewer leve
 """
 
 
+PASS_ALPHA = 0.05
+"""One-sided level of the bounds that must lie within a limit for a pass: of models at a limit, at most 5 % pass it.
+
+A pass needs all limits met, so that no limit's level is shared among them (Berger 1982)."""
+CAUTIOUS_PASS_ALPHA = 0.025
+"""The same of numbers whose bounds are known to be somewhat short."""
+
+
 @dataclass(frozen=True, config=STRICT)
 class Bound:
     """One-sided confidence bounds at level 1 - alpha: the truth is above `lower` and, on its own, below `upper`."""
@@ -45,6 +53,8 @@ class Estimate:
             what it is scaled to. None: it is no count, or one of an older version, of what was tried.
         open_above: whether nothing bounds the number from above: it is at least `low`, and `high` and upper bounds are
             of what the test could see.
+        pass_alpha: the one-sided level of the bounds that must lie within a limit for a pass. None: of an older
+            version, whose two-sided interval must.
     """
 
     name: str
@@ -61,12 +71,21 @@ class Estimate:
     bounds: tuple[Bound, ...] = ()
     total: Annotated[int, Field(ge=1)] | None = None
     open_above: bool = False
+    pass_alpha: float | None = None
     kind: Literal["estimate"] = "estimate"
 
     @property
     def is_area(self) -> bool:
         """Test whether 0.5 is chance, so that a number far under it shows as much as one far above (AUC, accuracy)."""
         return self.null == 0.5 and self.null_kind == "chance"
+
+    @property
+    def pass_bound(self) -> Bound:
+        """Return the bounds that must lie within a limit for a pass, see `pass_alpha`."""
+        for bound in self.bounds:
+            if bound.alpha == self.pass_alpha:
+                return bound
+        return Bound((1 - self.level) / 2, self.low, self.high)
 
     def p_above(self, threshold: float) -> float:
         """Return a one-sided p-value against "at most `threshold`": the smallest recorded level, 1 without any."""

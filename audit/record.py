@@ -97,6 +97,8 @@ class Result:
         controls: bounds on what such an explanation can amount to; empty where there are none.
         methods: for a metric that policies limit, the measurements that a limit on it is held against, one for each
             method of the attack, itself among them, fixed before the scan; a metric that is no key stands for itself.
+        joined: for a metric whose methods another one of them joins, its measurement. A pass needs the bounds of that
+            one within the limit, and of the others their number.
         coverage: how much of what could leak was tried, in all and by category.
         about_text: metrics that say what the documents themselves give away, whatever the model.
         checks: tests that can only leave limits undecided, with their p-values (`audit.policy.checks`).
@@ -119,6 +121,7 @@ class Result:
     parameters_file: str | None = None
     confounded: str | None = None
     methods: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    joined: dict[str, str] = Field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()
     about_text: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()

@@ -239,7 +239,7 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
     table = replace(table, weight=weight, near={**table.near, "weight": weight})
     everything = reconstruction_scores.methods_by_metric(table, (*LIMITED, VALUES, DOCUMENTS))
     held = {metric: names for metric, names in everything.items() if metric in wanted}
-    kinds, streams = KindsCheck(reconstruction_scores.APART), Streams(rng)
+    kinds, streams = KindsCheck(reconstruction_scores.APART, by_lot=True), Streams(rng)
     needed = {*wanted, POWER, *(named(GAIN, method) for method in METHODS)}
     needed |= {name for names in held.values() for name in names}
     populations = Populations(population, population)
@@ -368,7 +368,7 @@ def attributes(audit: Audit, rng: np.random.Generator) -> Result:
         measurements=tuple(job() for job in jobs),
         methods=held,
         coverage=(Coverage("all", n, total, "values"),),
-        checks=attribute_measures.check_kinds(table, streams),
+        checks=attribute_measures.check_kinds(table, streams, by_lot=True),
     )
 
 
@@ -417,7 +417,8 @@ def scored(
         if all(f"{metric}.{score}" in measured for score in columns)
     }
     coverage = Coverage("all", n_tried, len(offered), "documents")
-    return replace(found, methods=methods, coverage=(coverage,), checks=checks)
+    found = replace(found, methods=methods, coverage=(coverage,), checks=checks)
+    return membership_attack.with_joined(found, documents, tuple(columns))
 
 
 def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) -> Result:

@@ -76,12 +76,19 @@ class Blind:
         checks: the test for a difference; empty where none could be made.
         confounded: why membership results decide nothing where the test has too little power and documents were not
             assigned by lot, in a sentence for `Result.confounded`; None otherwise.
+        assigned: how documents were assigned to the splits.
     """
 
     estimate: Measurement
     diagnostics: tuple[Diagnostic, ...]
     checks: tuple[Check, ...]
     confounded: str | None
+    assigned: Assignment
+
+    @property
+    def by_lot(self) -> bool:
+        """Test whether a lot chose the members, and the check finds nothing that speaks against it."""
+        return self.assigned == "random" and not self.told_apart
 
     @property
     def told_apart(self) -> bool:
@@ -258,9 +265,9 @@ def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit
     shown = Diagnostic("blind_power", power, meaning)
     if check is None:
         few = f"too few {unit}s of a side for a check without the model"
-        return Blind(Unresolved(NAME, few, smaller, MIN_UNITS), (shown,), (), confounded)
+        return Blind(Unresolved(NAME, few, smaller, MIN_UNITS), (shown,), (), confounded, assigned)
     if alike:
-        return Blind(Unresolved(NAME, ALIKE, check.auc.n), (shown,), (), confounded)
+        return Blind(Unresolved(NAME, ALIKE, check.auc.n), (shown,), (), confounded, assigned)
     shuffled = f"share of {check.n_permutations} shuffled assignments of {unit}s in which {NAME} is as large"
     words = {name: f"the AUC without the model {BLOCKS[name]}" for name in check.by_block}
     by_block = (Diagnostic(f"{NAME}.{name}", value, words[name]) for name, value in check.by_block.items())
@@ -272,6 +279,7 @@ def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit
         (Diagnostic("blind_p", check.p_value, shuffled), shown, *by_block),
         (Check("blind", check.p_value, "confounded", told_apart, REDRAW, weight=WEIGHT),),
         confounded,
+        assigned,
     )
 
 

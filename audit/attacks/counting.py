@@ -224,14 +224,8 @@ class TriedValues(DocumentColumns):
         )
 
     def needs_baseline(self, population: Population) -> bool:
-        """Tell whether what is found without the model is taken off within each side.
-
-        Where a lot chose the members, both sides are alike without that. It is taken off there only if the values of a
-        side then vary less, which says nothing of the difference between the sides.
-        """
-        if not population.by_lot:
-            return True
-        return self._variance_within(self.attack - self.baseline) < self._variance_within(self.attack)
+        """Tell whether what is found without the model is taken off within each side, see `rates.needs_baseline`."""
+        return not population.by_lot or rates.needs_baseline(self.columns, self.weights)
 
     def leaked(self, population: Population) -> TriedValues:
         """Return the distinct values with the baseline that is taken off: none where `needs_baseline` asks for none."""
@@ -245,11 +239,6 @@ class TriedValues(DocumentColumns):
         """Return the most values of a document that were tried."""
         return int(np.unique(self.cluster, return_counts=True)[1].max())
 
-    def _variance_within(self, found: Floats) -> float:
-        """Sum the squared distances from the mean of each side."""
-        sides = [found[self.member], found[~self.member]]
-        return float(sum(np.sum((side - side.mean()) ** 2) for side in sides))
-
 
 def count_values(name: str, tried: TriedValues, population: Population, excess: Excess, rng: Generator) -> Measurement:
     """Count the distinct values of training that are given away: their number times their excess over unseen ones."""
@@ -257,9 +246,7 @@ def count_values(name: str, tried: TriedValues, population: Population, excess: 
     few = values.too_few(name)
     if few is not None:
         return few
-    columns = values.columns
-    if not values.needs_baseline(population):
-        columns = [(attack, None, clusters) for attack, _, clusters in columns]
+    columns = rates.choose_columns(values.columns, by_lot=population.by_lot, weights=values.weights)
     share = excess(columns, rng, values.weights)
     counted = estimate(name, rates.scaled(share, population.values), "values", 0.0, "held-out")
     return replace(counted, n=len(values.split("member")), total=population.values)
@@ -291,10 +278,12 @@ class KindsCheck:
 
     Attributes:
         allowed: the largest excess that is no alarm.
+        by_lot: whether a lot chose the members.
         found: p-value, and what was found, in words; one for each kind, or for documents, and method.
     """
 
     allowed: float
+    by_lot: bool
     found: list[tuple[float, str]] = field(default_factory=list)
 
     def test(self, words: str, tried: TriedValues, excess: Excess, rng: Generator) -> None:
@@ -307,7 +296,8 @@ class KindsCheck:
             known = int((inside > 0).sum()), len(inside), int((outside > 0).sum()), len(outside)
             p_value = excess_p(*known, self.allowed)
         else:
-            p_value = excess(tried.columns, rng).p_above(self.allowed, FINE_ALPHAS)
+            columns = rates.choose_columns(tried.columns, by_lot=self.by_lot)
+            p_value = excess(columns, rng).p_above(self.allowed, FINE_ALPHAS)
         member, heldout = (f"{rows.attack.sum():.0f} of {len(rows)}" for rows in map(tried.split, AUDITED))
         shown = f"training leaks {words}: {member} in training documents, {heldout} in unseen ones"
         self.found.append((p_value, shown))

@@ -48,6 +48,7 @@ class Units:
         members: units that training saw.
         others: units that it never saw, which the members are compared with.
         methods: measurements that a limit on it is held against (`Result.methods`), at most: all must be within it.
+        joined: whether one of them joins the others (`Result.joined`), so that a pass is decided by that one.
         about_text: whether it says what the documents give away, whatever the model; no budget samples for these.
     """
 
@@ -58,7 +59,13 @@ class Units:
     others: int
     _: KW_ONLY
     methods: int = 1
+    joined: bool = False
     about_text: bool = False
+
+
+def kind_of_difference(corpus: Corpus) -> MetricKind:
+    """Return what an excess is: where a lot chose the members, it can do without a baseline within each side."""
+    return "plain difference" if corpus.manifest.membership.assigned == "random" else "difference"
 
 
 Sides = tuple[int, int]

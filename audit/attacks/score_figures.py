@@ -13,7 +13,7 @@ from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks.measuring import RETRAIN
-from audit.measurements import Check, CurvePoint, Estimate, Histogram, Measurement, Unresolved
+from audit.measurements import CAUTIOUS_PASS_ALPHA, Check, CurvePoint, Estimate, Histogram, Measurement, Unresolved
 from audit.stats.ranking import ALLOWED, FEWEST_OTHERS, count_outranking, outranking_p
 from audit.stats.roc import LOW_RATES, auc_interval, low_advantage, nonmembers_needed, roc_points, tpr_at_fpr
 from audit.targets.utility import estimate
@@ -69,7 +69,9 @@ class ScoreComparison:
             n = len(sides[1])
             reason = f"{n} {self.nonmembers} are too few even for 10 % false alarms"
             return Unresolved(name, reason, n, nonmembers_needed(max(LOW_RATES))), None
-        return estimate(name, found.advantage, f"{self.unit}s", 0.0, "chance"), found.fpr
+        advantage = estimate(name, found.advantage, f"{self.unit}s", 0.0, "chance")
+        # Passes at the limit are 1.4 times as many as the level says (`benchmarks/low_fpr_errors.py`).
+        return replace(advantage, pass_alpha=CAUTIOUS_PASS_ALPHA), found.fpr
 
     def count_certain(self, name: str, sides: TwoSides, total: int, *, mirrored: bool = False) -> Measurement:
         """Count the members that rank above all but one of the others (mirrored: below), beyond chance; null: 0.

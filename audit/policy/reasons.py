@@ -365,7 +365,11 @@ def within(limit: Limit, result: Result, worst: Estimate) -> str:
 def _what_is_within(limit: Limit, worst: Estimate) -> str:
     if limit.holds == "estimate":
         return TEXTS["count_within"].format(range=count_range(worst))
-    return "the whole interval is within the limit"
+    bound = worst.pass_bound
+    numbers = {"level": 100 * (1 - bound.alpha), "lower": bound.lower, "upper": bound.upper}
+    if worst.is_area:
+        return TEXTS["bounds_within"].format(**numbers)
+    return TEXTS["upper_within" if limit.max is not None else "lower_within"].format(**numbers)
 
 
 def _too_weak(limit: Limit, result: Result) -> Reason | None:

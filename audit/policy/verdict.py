@@ -112,11 +112,11 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
 
     A limit is held against every method of its attack that answers its question. It is *violated* when the leak is
     confirmed over it for any (one-sided p at most 0.05, adjusted for all stages and for all methods of the gated
-    limits; areas count on both sides of chance). It is *passed* when the whole two-sided intervals of all methods, or
-    of a count their estimates (`Limit.holds`), are within it and nothing speaks against a pass (see
-    `reasons.hindrance`), and *undecided* otherwise. The overall verdict is the worst one, of the limits on the model
-    and of those on the documents' own text apart. A record that contradicts the guarantee which the model's training
-    claims is violated, whatever the limits.
+    limits; areas count on both sides of chance). It is *passed* when the one-sided bounds of all methods
+    (`Estimate.pass_bound`), or of a count their estimates (`Limit.holds`), are within it and nothing speaks against a
+    pass (see `reasons.hindrance`), and *undecided* otherwise. The overall verdict is the worst one, of the limits on
+    the model and of those on the documents' own text apart. A record that contradicts the guarantee which the model's
+    training claims is violated, whatever the limits.
 
     A clock that is set back revives no waiver: the day is never one before the end of the scan.
 
@@ -306,7 +306,7 @@ def _decide(
     name, side = min(confirmed, key=lambda key: (confirmed[key], -_reach(limit, methods[key[0]])))
     p_value, power = confirmed[name, side], reasons.power_of(result)
 
-    worst = max(methods.values(), key=lambda measured: _reach(limit, measured))
+    worst = _worst(limit, result, methods)
     p_worst = min(p for (method, _), p in confirmed.items() if method == worst.name)
 
     def undecided(reason: str, remedy: str, cause: Cause) -> Decision:
@@ -327,27 +327,64 @@ def _decide(
     against = reasons.hindrance(limit, result, methods, None if about_text else whole)
     if against is not None:
         return undecided(*against)
-    if all(_within(limit, measured) for measured in methods.values()):
+    if _all_within(limit, result, methods):
         return Decision(limit, "passed", reasons.within(limit, result, worst), "", worst, power, p_worst)
     return undecided(*reasons.crosses(limit, worst))
+
+
+def _deciding(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """Return the methods whose bounds a pass needs within the limit: the one that joins the others, or all."""
+    joining = result.joined.get(limit.metric, "")
+    if joining in methods:
+        return {joining: methods[joining]}
+    return dict(methods)
+
+
+def _worst(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -> Estimate:
+    """Return the method that stands most against a pass: a number over the limit, or the one that reaches farthest."""
+    deciding = _deciding(limit, result, methods)
+    over = [measured for name, measured in methods.items() if name not in deciding and _lies_over(limit, measured)]
+    candidates = over or [*deciding.values()]
+    return max(candidates, key=lambda measured: _reach(limit, measured))
+
+
+def _all_within(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -> bool:
+    """Tell whether a pass has all it needs of the numbers: see `Result.joined`."""
+    deciding = _deciding(limit, result, methods)
+    for name, measured in methods.items():
+        if name in deciding and not _within(limit, measured):
+            return False
+        if name not in deciding and _lies_over(limit, measured):
+            return False
+    return True
+
+
+def _lies_over(limit: Limit, measured: Estimate) -> bool:
+    """Tell whether the number itself is not within the limit."""
+    if limit.max is None:
+        assert limit.min is not None
+        return measured.value < limit.min
+    return measured.value > limit.max or (measured.is_area and measured.value < 1 - limit.max)
 
 
 def _within(limit: Limit, measured: Estimate) -> bool:
     if limit.holds == "estimate" and limit.max is not None:
         return measured.value <= limit.max
+    bound = measured.pass_bound
     if limit.max is None:
         assert limit.min is not None
-        return measured.low >= limit.min
-    return measured.high <= limit.max and (not measured.is_area or measured.low >= 1 - limit.max)
+        return bound.lower >= limit.min
+    return bound.upper <= limit.max and (not measured.is_area or bound.lower >= 1 - limit.max)
 
 
 def _reach(limit: Limit, measured: Estimate) -> float:
-    """Measure how far the interval, or a count itself, reaches towards and over the limit; larger = worse."""
+    """Measure how far the bounds for a pass, or a count itself, reach towards and over the limit; larger = worse."""
     if limit.holds == "estimate":
         return measured.value
+    bound = measured.pass_bound
     if limit.max is None:
-        return -measured.low
-    return max(measured.high, 1 - measured.low) if measured.is_area else measured.high
+        return -bound.lower
+    return max(bound.upper, 1 - bound.lower) if measured.is_area else bound.upper
 
 
 def _overall(counts: Counts, unchecked: str) -> tuple[Overall, str]:

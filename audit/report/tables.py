@@ -18,7 +18,6 @@ RAN_LABELS = {**OUTCOME_LABELS, **LABELS["ran"]}
 """The same for the worst limit of an attack that ran; "": no limit is on the attack."""
 NULL_LABELS = LABELS["nulls"]
 CONFIRMED = "the leak above the limit is confirmed"
-WITHIN = "the whole interval is within the limit"
 
 
 @dataclass(frozen=True)
@@ -159,9 +158,7 @@ def _decision_note(decision: Decision) -> str:
     """Return the reason of a decision without what its outcome says already, and what would decide it."""
     if decision.cause == "weakened":
         return "the attacker was not at its full strength, see what was not examined"
-    reason = decision.reason
-    for known in (CONFIRMED, WITHIN):
-        reason = reason.removeprefix(known).lstrip(",; ")
+    reason = decision.reason.removeprefix(CONFIRMED).lstrip(",; ")
     return "; ".join(filter(None, [reason, f"to decide it: {decision.remedy}" if decision.remedy else ""]))
 
 

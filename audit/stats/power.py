@@ -1,7 +1,8 @@
 """Power of a number of units before anything is measured: smallest limit, chance to pass, units needed.
 
-All of it rests on the intervals that audits draw: `rates.excess_rate` ("difference"), `rates.net` ("paired
-difference"), `roc.auc_interval` ("auc"), `roc.balanced_accuracy` and `roc.low_advantage`, at one outcome a unit.
+All of it rests on the bounds that audits draw: `rates.excess_rate` ("difference", and "plain difference" where nothing
+is taken off within a side), `rates.net` ("paired difference"), `roc.auc_interval` ("auc"), `roc.balanced_accuracy` and
+`roc.low_advantage`, at one outcome a unit.
 Numbers of hits are summed over exactly, with MOVER also where many hits would be resampled; an AUC is taken for normal
 on the logit scale, with the variance that two normal distributions of scores give it.
 
@@ -16,24 +17,23 @@ from typing import Literal, get_args
 import numpy as np
 
 from audit.arrays import Floats
+from audit.measurements import CAUTIOUS_PASS_ALPHA, PASS_ALPHA
 from audit.stats.intervals import beta_bounds
 from audit.stats.roc import lowest_resolved, quantile_index
 
-MetricKind = Literal["difference", "paired difference", "auc", "balanced accuracy", "low advantage"]
+MetricKind = Literal["difference", "plain difference", "paired difference", "auc", "balanced accuracy", "low advantage"]
 """What a metric is."""
-# A difference between the shares of hits of members and of others; between what two models do on the same members
-# (`others` is not looked at); the chance to rank a member above another unit; the mean of the shares of members and of
-# others that are called right; the advantage at the lowest false-positive rate that the others resolve.
+# A difference between the shares of hits of members and of others, each less a baseline's, or plain; between what two
+# models do on the same members (`others` is not looked at); the chance to rank a member above another unit; the mean of
+# the shares of members and of others that are called right; the advantage at the lowest false-positive rate that the
+# others resolve.
 CHANCE: dict[MetricKind, float] = dict.fromkeys(get_args(MetricKind), 0.0) | {"auc": 0.5, "balanced accuracy": 0.5}
 """What a model that leaks nothing has."""
 DIFFERING = 0.0025
 """Share of units on which a model without a leak differs from what it is compared with."""
 # With it 150 members and 150 others pass a limit of 0.05 in 96 % of audits (methods.md#statistics).
-TAIL = 0.025
-"""A limit is passed when the upper end of the two-sided 95 % interval is within it."""
 MAX_UNITS = 1_000_000
 """More units a side are not asked for."""
-_TAILS = np.array([TAIL])
 _NEGLIGIBLE = 1e-8
 _MAX_NUMBERS = 300
 _QUANTILES = 400
@@ -46,7 +46,7 @@ _STAYS = 1.5
 def certified(kind: MetricKind, members: int, others: int) -> float:
     """Compute the smallest limit that a model which leaks nothing passes with so many units, at its expected outcome.
 
-    That is the upper end of the two-sided 95 % interval without any hit (differences), or at exactly 0.5.
+    That is the one-sided bound for a pass without any hit (differences), or at exactly 0.5.
 
     Args:
         kind: what the metric is.
@@ -67,7 +67,7 @@ def certified(kind: MetricKind, members: int, others: int) -> float:
 
 
 def pass_power(kind: MetricKind, members: int, others: int, limit: float) -> float:
-    """Compute the chance that a model which leaks nothing passes `limit`: that the whole 95 % interval is within it.
+    """Compute the chance that a model which leaks nothing passes `limit`: that the bounds for a pass are within it.
 
     Of an AUC and a balanced accuracy: between `limit` and its mirror image 1 - `limit`. Args and errors are those of
     `certified`.
@@ -145,49 +145,53 @@ def _bounds(kind: MetricKind, first: Floats, second: Floats, members: int, other
         value = (first + second) / 2
         return value - np.hypot(down, other_down) / 2, value + np.hypot(up, other_up) / 2
     value = first - second
-    below, above = down**2 + other_up**2, up**2 + other_down**2
+    below = down**2 + other_up**2
+    above = up**2 + other_down**2
     if kind == "paired difference":
         # A unit is no gain and a loss at once, so that both rates are negatively correlated.
         odds = [share / np.maximum(1 - share, 1e-12) for share in (first, second)]
         correlation = -np.minimum(1.0, np.sqrt(odds[0] * odds[1]))
-        below, above = below - 2 * correlation * down * other_up, above - 2 * correlation * up * other_down
-    else:
+        below = below - 2 * correlation * down * other_up
+        above = above - 2 * correlation * up * other_down
+    elif kind == "difference":
         # What the others may have lost, and the members, though no unit shows it.
-        below, above = below + _upper(0.0, members) ** 2, above + _upper(0.0, others) ** 2
+        joint = (np.log(PASS_ALPHA) / min(members, others)) ** 2
+        below = np.where(second > 0, below + _upper(0.0, members) ** 2, down**2 + joint)
+        above = np.where(first > 0, above + _upper(0.0, others) ** 2, joint + other_down**2)
     return value - np.sqrt(below), value + np.sqrt(above)
 
 
 def _reach(share: Floats, n: int) -> tuple[Floats, Floats]:
     """Compute how far the Clopper-Pearson bounds lie below and above each share."""
     values, back = np.unique(share, return_inverse=True)
-    bounds = [beta_bounds(float(value), np.float64(n), _TAILS) for value in values]
+    bounds = [beta_bounds(float(value), np.float64(n), np.array([PASS_ALPHA])) for value in values]
     lower, upper = (np.array([bound[side][0] for bound in bounds]) for side in (0, 1))
     return (values - lower)[back], (upper - values)[back]
 
 
-def _upper(share: float, n: int) -> float:
+def _upper(share: float, n: int, tail: float = PASS_ALPHA) -> float:
     """Compute the upper Clopper-Pearson bound of a share of `n` units."""
-    return float(beta_bounds(share, np.float64(n), _TAILS)[1][0])
+    return float(beta_bounds(share, np.float64(n), np.array([tail]))[1][0])
 
 
 def _auc_upper(members: int, others: int) -> float:
-    """Compute the upper end of the 95 % interval of an AUC of 0.5 at its expected variance."""
+    """Compute the one-sided upper bound of an AUC of 0.5 at its expected variance."""
     from scipy.special import expit, stdtrit
 
     error, degrees = _auc_error(members, others)
     if degrees <= 0:
         return _upper(0.5, min(members, others))
-    return float(expit(-stdtrit(degrees, TAIL) * error))
+    return float(expit(-stdtrit(degrees, PASS_ALPHA) * error))
 
 
 def _auc_chance(members: int, others: int, limit: float) -> float:
-    """Compute the chance that the interval of an AUC of 0.5 ends within `limit`."""
+    """Compute the chance that the one-sided upper bound of an AUC of 0.5 is within `limit`."""
     from scipy.special import logit, ndtr, stdtrit
 
     if not 0 < limit < 1:
         return float(limit > 0)
     error, degrees = _auc_error(members, others)
-    return 0.0 if degrees <= 0 else float(ndtr(float(logit(limit)) / error + stdtrit(degrees, TAIL)))
+    return 0.0 if degrees <= 0 else float(ndtr(float(logit(limit)) / error + stdtrit(degrees, PASS_ALPHA)))
 
 
 def _auc_error(members: int, others: int) -> tuple[float, float]:
@@ -205,12 +209,15 @@ def _auc_error(members: int, others: int) -> tuple[float, float]:
 
 
 def _advantage_upper(share: float, members: int, others: int, fpr: float) -> float:
-    """Compute the upper end of the 95 % interval of `roc.low_advantage` at a share of hits, as it draws it."""
-    return share - fpr + float(np.hypot(_upper(share, members) - share, min(1 - share, _upper(fpr, others) - fpr)))
+    """Compute the bound for a pass of `roc.low_advantage` at a share of hits, as it draws it."""
+    tail = CAUTIOUS_PASS_ALPHA
+    reach = _upper(share, members, tail) - share
+    threshold = min(1 - share, _upper(fpr, others, tail) - fpr)
+    return share - fpr + float(np.hypot(reach, threshold))
 
 
 def _advantage_chance(members: int, others: int, limit: float) -> float:
-    """Compute the chance that the interval of an advantage of 0 ends within `limit`; 0 where no rate is resolved."""
+    """Compute the chance that the bound of an advantage of 0 is within `limit`; 0 where no rate is resolved."""
     from scipy.stats import beta, binom
 
     fpr = lowest_resolved(others)

@@ -166,6 +166,40 @@ def excess_mean(splits: Sequence[Columns], rng: np.random.Generator, weights: We
     return _difference(sides, rng, part_bounds, method)
 
 
+def needs_baseline(splits: Sequence[Columns], weights: Weights = None) -> bool:
+    """Tell whether taking the baseline off within each split makes the difference between two splits surer.
+
+    Where a lot made the splits alike, both differences estimate the same, and the baseline may only add noise. It is
+    needed where the variances of both splits' means are together smaller with it, each linearised over its documents.
+    The rule looks at the spread within splits alone, never at the difference between them.
+
+    Args:
+        splits: the rows of member fields, then those of held-out fields, with their baseline.
+        weights: of the rows of either split.
+    """
+    with_baseline = sum(side.sample.variance_of_mean for side in _Side.of_splits(splits, weights))
+    plain = without_baseline(splits)
+    return with_baseline < sum(side.sample.variance_of_mean for side in _Side.of_splits(plain, weights))
+
+
+def choose_columns(splits: Sequence[Columns], *, by_lot: bool, weights: Weights = None) -> Sequence[Columns]:
+    """Return the rows of splits to compare, without a baseline that a lot makes needless (`needs_baseline`).
+
+    Args:
+        splits: the rows of member fields, then those of held-out fields, with their baseline.
+        by_lot: whether a lot chose the members.
+        weights: of the rows of either split.
+    """
+    if not by_lot or needs_baseline(splits, weights):
+        return splits
+    return without_baseline(splits)
+
+
+def without_baseline(splits: Sequence[Columns]) -> list[Columns]:
+    """Return the rows of splits with nothing to take off."""
+    return [(attack, None, clusters) for attack, _, clusters in splits]
+
+
 def scaled(interval: Interval, factor: float) -> Interval:
     """Scale an interval by a positive factor.
 
@@ -206,6 +240,13 @@ class _Sample(NamedTuple):
     @property
     def mean(self) -> float:
         return weighted_mean(self.rows, self.weights)
+
+    @property
+    def variance_of_mean(self) -> float:
+        """The variance of the mean, linearised over clusters."""
+        weights = np.ones_like(self.rows) if self.weights is None else self.weights
+        residuals = cluster_sums([weights * (self.rows - self.mean)], self.clusters)
+        return float(np.sum(residuals**2) / np.sum(weights) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,7 +388,8 @@ def _difference(
         member, heldout = sides
         down, up = _squared_reach_of_two(member, heldout, part_bounds)
     lower, upper = np.maximum(value - np.sqrt(down), -most), np.minimum(value + np.sqrt(up), most)
-    n, n_clusters = sum(side.clusters.size for side in sides), sum(side.n_clusters for side in sides)
+    n = sum(side.clusters.size for side in sides)
+    n_clusters = sum(side.n_clusters for side in sides)
     return make_interval(value, lower, upper, n=n, clusters=n_clusters, method=mover_method)
 
 
@@ -366,13 +408,13 @@ def _squared_reach_of_two(member: _Side, heldout: _Side, part_bounds: _PartBound
 
 
 def _counted_twice(member: _Side, heldout: _Side) -> Floats:
-    """Compute what MOVER's squares count twice of two parts that nobody saw; 0 where documents are of one size.
+    """Compute by how much MOVER's squares exceed that of the joint bound of two parts that nobody saw.
 
     Rates p and q of which nothing was seen among K and L documents are together at most ln(1 / alpha) / min(K, L), for
-    (1 - p)^K (1 - q)^L >= alpha. MOVER has the root of two squares, about 1.4 times as far. That pays for Kish's K and
-    L, as long as the reach stays over MOVER's with documents counted as they are.
+    (1 - p)^K (1 - q)^L >= alpha: the exact joint bound. MOVER has the root of two squares, about 1.4 times as far.
+    K and L are Kish's effective numbers of documents.
     """
-    counts = np.array([[side.n_clusters, side.effective] for side in (member, heldout)])
-    as_they_are, effective = np.sum((1 - TAILS ** (1 / counts[:, :, None])) ** 2, axis=0)
-    needed = np.maximum((np.log(TAILS) / counts[:, 1].min()) ** 2, as_they_are)
-    return np.asarray(np.maximum(effective - needed, 0.0), np.float64)
+    counts = np.array([member.effective, heldout.effective])
+    by_mover = np.sum((1 - TAILS ** (1 / counts[:, None])) ** 2, axis=0)
+    joint = (np.log(TAILS) / counts.min()) ** 2
+    return np.asarray(np.maximum(by_mover - joint, 0.0), np.float64)

@@ -13,7 +13,7 @@ from audit.corpus.documents import Corpus, Document
 from audit.corpus.folding import fold
 from audit.corpus.images import page_view
 from audit.corpus.tagging import scheme_of
-from audit.measurements import Bound, Estimate, Measurement, Unresolved
+from audit.measurements import PASS_ALPHA, Bound, Estimate, Measurement, Unresolved
 from audit.stats.distances import anls
 from audit.stats.intervals import Interval, beta_interval, cluster_sums, proportion
 from audit.stats.paired import Ratios
@@ -40,7 +40,7 @@ def estimate(name: str, interval: Interval, unit: str, null: float, null_kind: s
     """Make a record's estimate of an interval; levels at which it has no bounds are left out."""
     bounds = tuple(Bound(*bound) for bound in interval.bounds if np.isfinite(bound).all())
     numbers = (interval.value, interval.low, interval.high, interval.n, unit, interval.clusters, interval.method)
-    return Estimate(name, *numbers, null, null_kind, bounds=bounds)  # type: ignore[arg-type]
+    return Estimate(name, *numbers, null, null_kind, bounds=bounds, pass_alpha=PASS_ALPHA)  # type: ignore[arg-type]
 
 
 def usefulness(target: interface.Target, corpus: Corpus, seed: int) -> tuple[Measurement, ...]:

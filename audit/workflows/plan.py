@@ -333,9 +333,11 @@ def resolve(limit: float, units: Units) -> Resolution:
     """Compute what the units decide about a limit."""
     kind, members, others = units.kind, units.members, units.others
     # Of several methods all must pass, whatever they have in common (Bonferroni).
-    passes = max(0.0, 1 - units.methods * (1 - pass_power(kind, members, others, limit)))
-    least, enough = certified(kind, members, others), needed(kind, limit, 1 - (1 - WANTED_POWER) / units.methods)
-    at_least = units.methods > 1 or kind == "balanced accuracy"
+    deciding = 1 if units.joined else units.methods
+    passes = max(0.0, 1 - deciding * (1 - pass_power(kind, members, others, limit)))
+    least = certified(kind, members, others)
+    enough = needed(kind, limit, 1 - (1 - WANTED_POWER) / deciding)
+    at_least = deciding > 1 or kind == "balanced accuracy"
     return Resolution(units.unit, members, others, least, passes, enough, at_least)
 
 

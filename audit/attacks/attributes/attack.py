@@ -14,7 +14,7 @@ from audit.arrays import Floats
 from audit.attacks import blind_baseline, interface, measuring, text_of
 from audit.attacks.attributes import hidden, measures
 from audit.attacks.fields import trial_of, withheld
-from audit.attacks.interface import AUDITED, Attack, Evidence, Outcomes, Units
+from audit.attacks.interface import AUDITED, Attack, Evidence, Outcomes, Units, kind_of_difference
 from audit.attacks.questions import all_values, is_unique
 from audit.attacks.text import SHARED
 from audit.case import Case
@@ -80,13 +80,13 @@ class AttributeInference(Attack):
         for document, _, unique in _plausible(corpus):
             for group in measures.GROUPS if unique else ("all",):
                 documents[group].add((document.split, document.id))
+        kind = kind_of_difference(corpus)
         units = []
         for group in measures.GROUPS:
             sides = Counter(split for split, _ in documents[group])
             numbers = [sides[split] for split in AUDITED]
-            units.append(
-                Units(f"{measures.EXCESS}.{group}", "difference", "documents", *numbers, methods=len(measures.METHODS))
-            )
+            name = f"{measures.EXCESS}.{group}"
+            units.append(Units(name, kind, "documents", *numbers, methods=len(measures.METHODS)))
         return tuple(units)
 
     def trials(self, case: Case) -> list[Trial]:
@@ -125,12 +125,11 @@ class AttributeInference(Attack):
         everything = [*values.all()]
         could_try = [value for value in everything if value.left_out is None]
         tried = [values.of(trial) for trial in trials]
-        by_lot = case.corpus.manifest.membership.assigned == "random"
-        table, population = measures.weigh(table, could_try, tried, asked, by_lot=by_lot)
+        blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
+        table, population = measures.weigh(table, could_try, tried, asked, by_lot=blind.by_lot)
         streams = measuring.Streams(rng)
         jobs = measures.jobs(table, streams, population)
         measured = measuring.run_jobs("attribute inference: intervals", jobs, progress)
-        blind = blind_baseline.by_split(case.corpus, (one.document for one in asked), progress)
         methods = measures.methods_of(table, measures.EXCESSES)
         kept_out = Counter[str]() if case.corpus.manifest.task.asks else withheld(case.corpus)
         lost = Counter(outcome["lost"] for outcome in outcomes if outcome["lost"] is not None)
@@ -138,7 +137,7 @@ class AttributeInference(Attack):
             self.name,
             measurements=tuple(measured),
             counts=tuple(measures.counts(everything, lost, values.reasons, table)),
-            checks=measures.check_kinds(table, streams),
+            checks=measures.check_kinds(table, streams, by_lot=blind.by_lot),
             controls=measures.reference_controls(table, methods, blind, streams),
             conditions=(measures.heldout_choices(table, streams),),
             methods=methods | measures.methods_of(table, (measuring.VALUES, measuring.DOCUMENTS)),

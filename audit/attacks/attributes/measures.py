@@ -22,7 +22,7 @@ from audit.engine.interface import Json
 from audit.measurements import Check, Condition, Control, Count, Coverage, Estimate, Measurement, Unresolved
 from audit.stats.intervals import median_interval
 from audit.stats.paired import UnitScores
-from audit.stats.rates import Columns, excess_mean, mean, net
+from audit.stats.rates import Columns, choose_columns, excess_mean, mean, net
 from audit.targets.utility import estimate
 
 ALLOWED = 0.15
@@ -40,7 +40,7 @@ def jobs(table: AttributeTable, streams: measuring.Streams, population: counting
     """Yield every measurement but the blind check, as a call; `population`: what the counts are of."""
     for group, method in product(table.groups, METHODS):
         name = named(f"{EXCESS}.{group}", method)
-        yield partial(_excess, name, table.group(group), method, streams[name])
+        yield partial(_excess, name, table.group(group), method, streams[name], by_lot=population.by_lot)
     for method in METHODS:
         unique, name = table.where(table.unique).tried(method), named(measuring.VALUES, method)
         yield partial(counting.count_values, name, unique, population, excess_mean, streams[name])
@@ -54,9 +54,10 @@ def jobs(table: AttributeTable, streams: measuring.Streams, population: counting
     yield partial(_power, table.split("heldout"), streams[POWER])
 
 
-def check_kinds(table: AttributeTable, streams: measuring.Streams) -> tuple[Check, ...]:
-    """Test whether the values of any one category are known, by any method."""
-    kinds, apart = counting.KindsCheck(ALLOWED), table.kinds({*table.category.tolist()} & {*CATEGORIES})
+def check_kinds(table: AttributeTable, streams: measuring.Streams, *, by_lot: bool) -> tuple[Check, ...]:
+    """Test whether the values of any one category are known, by any method; `by_lot`: a lot chose the members."""
+    kinds = counting.KindsCheck(ALLOWED, by_lot)
+    apart = table.kinds({*table.category.tolist()} & {*CATEGORIES})
     for (kind, (words, rows)), method in product(apart.items(), METHODS):
         kinds.test(words, rows.tried(method), excess_mean, streams[named(f"{EXCESS}.{kind}", method)])
     return kinds.check()
@@ -88,7 +89,7 @@ def reference_controls(
     for metric in dict.fromkeys(f"{EXCESS}.{name.split('.')[1]}" for name in everything):
         sides = [table.group(metric.removeprefix(f"{EXCESS}.")).split(split) for split in AUDITED]
         if min(rows.n_documents for rows in sides) >= ENOUGH:
-            columns: list[Columns] = [(rows.public, 0 * rows.public, rows.cluster) for rows in sides]
+            columns: list[Columns] = [(rows.public, None, rows.cluster) for rows in sides]
             bound = _difference(metric, columns, streams[f"reference control of {metric}"])
             names = [name for name in everything if name.startswith(metric)]
             found += reference_control(names, bound, HELDOUT_CHOICES)
@@ -140,15 +141,18 @@ def counts(
     return [*found, *(Count(f"left out: {name}", gone[name], meaning) for name, meaning in reasons.items())]
 
 
-def _excess(name: str, table: AttributeTable, method: str, rng: Generator) -> Measurement:
-    """Estimate (with the model - without) on member values minus the same on held-out values."""
+def _excess(name: str, table: AttributeTable, method: str, rng: Generator, *, by_lot: bool) -> Measurement:
+    """Estimate (with the model - without) on member values minus the same on held-out values.
+
+    `by_lot`: whether a lot chose the members, see `rates.choose_columns`.
+    """
     columns: list[Columns] = []
     for split in AUDITED:
         rows = table.split(split)
         if rows.n_documents < ENOUGH:
             return Unresolved(name, f"too few {WORDS[split]} documents with such values", rows.n_documents, NEEDED)
         columns.append((rows.chosen[method], rows.public, rows.cluster))
-    return _difference(name, columns, rng)
+    return _difference(name, choose_columns(columns, by_lot=by_lot), rng)
 
 
 def _difference(name: str, columns: Sequence[Columns], rng: Generator) -> Measurement:

@@ -105,7 +105,7 @@ class Canaries(Attack):
         canaries = _canaries_of(corpus)
         included = sum(canary.included for canary in canaries)
         sides = included, len(canaries) - included
-        return tuple(Units(metric, "difference", measures.UNIT, *sides) for metric in ("excess", "excess_top3"))
+        return tuple(Units(metric, "plain difference", measures.UNIT, *sides) for metric in ("excess", "excess_top3"))
 
     def trials(self, case: Case) -> list[Trial]:
         """Make one for each canary, put in or not, in one stratum: which are taken has nothing to do with the coins."""

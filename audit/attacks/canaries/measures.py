@@ -282,8 +282,8 @@ def _unranked(included: CanaryTable, control: CanaryTable) -> tuple[_Empty, _Emp
 
 
 def _excess_rate(name: str, hits: Bools, control_hits: Bools, rng: Generator) -> Measurement:
-    pairs = [(own, np.zeros(len(own)), np.arange(len(own))) for own in (hits, control_hits)]
-    interval = rates.excess_rate(pairs, rng)
+    sides: list[rates.Columns] = [(own, None, np.arange(len(own))) for own in (hits, control_hits)]
+    interval = rates.excess_rate(sides, rng)
     return estimate(name, _clip_to_unit(interval), UNIT, 0.0, "held-out")
 
 

@@ -25,7 +25,6 @@ from audit.measurements import Check, Control, Coverage, Measurement
 from audit.record import Reason, Result
 from audit.stats.blind import MIN_UNITS
 from audit.stats.paired import UnitScores
-from audit.stats.power import MetricKind
 from audit.stats.roc import FEW, auc_interval, outranks
 from audit.targets.interface import Target
 
@@ -73,13 +72,13 @@ class MembershipInference(Attack):
         """See `Attack.units`: documents that are compared, for models that answer those with a question."""
         splits = [document.split for document in _perhaps_scored(corpus)]
         sides = [splits.count(split) for split in AUDITED]
-        # Loss and calibrated loss, see `scores.gated_scores`; split models add one, decoders one.
-        kinds: dict[str, MetricKind] = {"auc": "auc", LOW: "low advantage"}
-        return tuple(
-            Units(f"{metric}.{score}".removesuffix("."), kind, "documents", *sides, methods=1 if score else 2)
-            for metric, kind in kinds.items()
-            for score in ("", *scores.SCORES)
-            if score != scores.RATIO
+        # Loss and calibrated loss, see `scores.gated_scores`, and what joins them; split models and decoders add one.
+        single = [score for score in scores.SCORES if score != scores.RATIO]
+        return (
+            Units("auc", "auc", "documents", *sides, methods=2),
+            *(Units(f"auc.{score}", "auc", "documents", *sides) for score in single),
+            Units(LOW, "low advantage", "documents", *sides, methods=3, joined=True),
+            *(Units(f"{LOW}.{score}", "low advantage", "documents", *sides) for score in single),
         )
 
     def trials(self, case: Case) -> list[Trial]:
@@ -123,6 +122,8 @@ class MembershipInference(Attack):
             name: tuple(f"{name}.{score}" for score in (counted if name == DOCUMENTS else gated))
             for name in scores.LIMITED
         }
+        measured = with_joined(replace(measured, methods=methods), scored, gated)
+        methods = measured.methods
         reading = examine_reading(case)
         counts = {f"{split} documents": n for split, n in scored.documents}
         counts |= {f"left out: {name}": missing[name] for name in documents.REASONS}
@@ -141,7 +142,6 @@ class MembershipInference(Attack):
             ),
             conditions=reading.conditions,
             controls=reference_controls(scored, methods, blind),
-            methods=methods,
             coverage=(Coverage("all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"),),
             ablations=(lacking,) * (scored.primary != "calibrated"),
         )
@@ -174,6 +174,25 @@ def _perhaps_scored(corpus: Corpus) -> list[Document]:
     if not corpus.manifest.task.asks:
         return [*compared]
     return [document for document in compared if any(question.answers for question in document.questions)]
+
+
+def with_joined(measured: Result, scored: scores.ScoredDocuments, gated: Sequence[str]) -> Result:
+    """Add the advantage of the joined score, which decides a pass; unchanged where there is none.
+
+    Args:
+        measured: with its methods.
+        scored: the documents with their scores.
+        gated: the scores that a limit is held against.
+    """
+    joined = scores.measure_joined(scored, gated)
+    if joined is None:
+        return measured
+    return replace(
+        measured,
+        measurements=(*measured.measurements, joined),
+        methods={**measured.methods, LOW: (*measured.methods.get(LOW, ()), scores.JOINED)},
+        joined={LOW: scores.JOINED},
+    )
 
 
 def check_scores(

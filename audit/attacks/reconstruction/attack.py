@@ -11,7 +11,17 @@ from pydantic import Field
 from audit.attacks import text_of
 from audit.attacks.fields import LENGTHS, all_fields, field_of, possible_trials
 from audit.attacks.fields import Field as PageField
-from audit.attacks.interface import AUDITED, POINTING, Attack, Evidence, Outcomes, Units, missing_split, points
+from audit.attacks.interface import (
+    AUDITED,
+    POINTING,
+    Attack,
+    Evidence,
+    Outcomes,
+    Units,
+    kind_of_difference,
+    missing_split,
+    points,
+)
 from audit.attacks.measuring import Mean, is_near
 from audit.attacks.reconstruction import cdmi
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Rule, Sampling
@@ -116,7 +126,8 @@ class Reconstruction(Attack):
             documents.update([(document.split, group) for group in held])
         sides = {metric: [documents[split, metric.partition(".")[2]] for split in AUDITED] for metric in LIMITED}
         methods = Counter(metric for metric, _ in methods_of(LIMITED))
-        return tuple(Units(one, "difference", "documents", *sides[one], methods=methods[one]) for one in sides)
+        kind = kind_of_difference(corpus)
+        return tuple(Units(metric, kind, "documents", *sides[metric], methods=methods[metric]) for metric in sides)
 
     def _barred(self, case: Case) -> str | None:
         """Return why this model cannot be attacked this way; None when it can."""

@@ -43,7 +43,7 @@ from audit.measurements import Check, Control, Count, Coverage, Diagnostic, Esti
 from audit.record import Result
 from audit.stats.intervals import Interval, proportion
 from audit.stats.ranking import at, at_interval
-from audit.stats.rates import Columns, excess_mean, excess_rate, net
+from audit.stats.rates import Columns, choose_columns, excess_mean, excess_rate, net
 from audit.stats.resampling import MIN_CLUSTERS
 from audit.targets.utility import estimate
 
@@ -87,12 +87,12 @@ def measure_fields(
 
     offered = Counter(FieldKind.of(field, seen) for field in everything)
     usual = [outcome for field, outcome in zip(fields, outcomes, strict=True) if field.length == "usual"]
-    table, populations = weigh(table_of("usual"), case, everything, fields)
-    kinds = KindsCheck(APART)
+    blind = blind_baseline.by_split(case.corpus, (field.document for field in fields), progress)
+    table, populations = weigh(table_of("usual"), case, everything, fields, by_lot=blind.by_lot)
+    kinds = KindsCheck(APART, blind.by_lot)
     measurements = measuring.run_jobs("reconstruction: intervals", jobs(table, streams, kinds, populations), progress)
     test_kinds({length: table_of(length) for length in _LENGTHS}, table, streams, kinds)
     returned, kinds_returned = _returned(table.where(table.unique), _most_documents(measurements))
-    blind = blind_baseline.by_split(case.corpus, (field.document for field in fields), progress)
     result = Result(
         "reconstruction",
         measurements=tuple(measurements),
@@ -125,7 +125,8 @@ def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck, populations: Po
     """
     for metric, method in methods_of(table.limited):
         name = named(metric, method)
-        yield partial(excess, name, table.judged_by(method).group(metric.partition(".")[2]), method, streams[name])
+        rows = table.judged_by(method).group(metric.partition(".")[2])
+        yield partial(excess, name, rows, method, streams[name], by_lot=populations.exact.by_lot)
     unique = {method: own.where(own.unique) for method in (*METHODS, NEAR) for own in [table.judged_by(method)]}
     for _, method in methods_of([measuring.VALUES]):
         values, gain = named(measuring.VALUES, method), named(GAIN, method)
@@ -173,10 +174,18 @@ def _unresolved(name: str, tables: Sequence[FieldTable], needed: int) -> Unresol
     return Unresolved(name, f"fewer than two {of}documents with such fields", min(documents), needed)
 
 
-def excess(name: str, table: FieldTable, method: str, rng: Generator, *, of_baseline: bool = False) -> Measurement:
+def excess(
+    name: str, table: FieldTable, method: str, rng: Generator, *, by_lot: bool = False, of_baseline: bool = False
+) -> Measurement:
     """Compute (attack - baseline) on member fields minus the same on held-out fields (methods.md#held-out-control).
 
-    `of_baseline`: the baseline alone, minus 0.
+    Args:
+        name: of the metric.
+        table: of the fields.
+        method: of the attack.
+        rng: the source of randomness.
+        by_lot: whether a lot chose the members: then a needless baseline is left out (`rates.choose_columns`).
+        of_baseline: compare what the baseline alone finds.
     """
     splits = [table.split(split) for split in AUDITED]
     if (few := _unresolved(name, splits, measuring.NEEDED_DOCUMENTS)) is not None:
@@ -184,9 +193,15 @@ def excess(name: str, table: FieldTable, method: str, rng: Generator, *, of_base
     exact = name.startswith(EXCESSES[0])
     columns: list[Columns] = []
     for rows in splits:
-        attack, baseline = ((rows.exact if exact else rows.similar)[named(player, method)] for player in PLAYERS)
-        columns.append((baseline, 0 * baseline, rows.cluster) if of_baseline else (attack, baseline, rows.cluster))
-    return estimate(name, (excess_rate if exact else excess_mean)(columns, rng), "fields", 0.0, "held-out")
+        found = rows.exact if exact else rows.similar
+        baseline = found[named("baseline", method)]
+        if of_baseline:
+            columns.append((baseline, None, rows.cluster))
+        else:
+            columns.append((found[named("attack", method)], baseline, rows.cluster))
+    chosen = choose_columns(columns, by_lot=by_lot)
+    interval = excess_rate(chosen, rng) if exact else excess_mean(chosen, rng)
+    return estimate(name, interval, "fields", 0.0, "held-out")
 
 
 def _exact(name: str, table: FieldTable, player: str, method: str) -> Measurement:

@@ -146,7 +146,7 @@ class Populations(NamedTuple):
 
 
 def weigh(
-    table: FieldTable, case: Case, everything: Sequence[Field], fields: Sequence[Field]
+    table: FieldTable, case: Case, everything: Sequence[Field], fields: Sequence[Field], *, by_lot: bool
 ) -> tuple[FieldTable, Populations]:
     """Weigh the rows of a table by how likely each was to be tried, and describe what its counts are of.
 
@@ -155,20 +155,25 @@ def weigh(
         case: what was attacked.
         everything: all fields, tried or not.
         fields: those that were tried.
+        by_lot: whether a lot chose the members.
     """
     attacked = [field for field in fields if field.length == "usual"]
     offered = [field for field in everything if field.length == "usual" and field.left_out is None]
-    exact, weights = _population_of(case, offered, attacked, _exact_row)
-    near, weights_near = _population_of(case, offered, attacked, _near_row)
+    exact, weights = _population_of(case, offered, attacked, _exact_row, by_lot=by_lot)
+    near, weights_near = _population_of(case, offered, attacked, _near_row, by_lot=by_lot)
     columns = {**table.near, "weight": weights_near}
     return replace(table, weight=weights, near=columns), Populations(exact, near)
 
 
 def _population_of(
-    case: Case, offered: Sequence[Field], attacked: Sequence[Field], row_of: Callable[[Case, Field], Row]
+    case: Case,
+    offered: Sequence[Field],
+    attacked: Sequence[Field],
+    row_of: Callable[[Case, Field], Row],
+    *,
+    by_lot: bool,
 ) -> tuple[Population, Floats]:
     """Describe what a count is of, values named by `row_of`, with the weight of each attacked field."""
-    by_lot = case.corpus.manifest.membership.assigned == "random"
     tried = [row_of(case, field) for field in attacked]
     population = Population.of([row_of(case, field) for field in offered], tried, by_lot=by_lot)
     return population, population.weights(tried)

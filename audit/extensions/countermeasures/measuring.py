@@ -212,11 +212,13 @@ def use_of_limit(decision: Decision) -> LimitUse:
     most = limit.max - 0.5 if area else limit.max
     if most <= 0:
         return LimitUse(decision.outcome)
+    bound = measured.pass_bound
     if area:
-        value, reach = abs(measured.value - 0.5), max(measured.high - 0.5, 0.5 - measured.low)
+        value = abs(measured.value - 0.5)
+        reach = max(bound.upper - 0.5, 0.5 - bound.lower)
     else:
         value = measured.value
-        reach = value if limit.holds == "estimate" else measured.high
+        reach = value if limit.holds == "estimate" else bound.upper
     return LimitUse(decision.outcome, max(0.0, value) / most, max(0.0, reach) / most)
 
 
