@@ -38,7 +38,7 @@ QUESTIONS = 2
 """Of each page."""
 ALLOWED = 64
 """False alarms of 1,000 that "at most 5 %" may show (methods.md#statistics)."""
-UNCHECKED = Blind(Unresolved(NAME, "not simulated", 0), (), (), None)
+UNCHECKED = Blind(Unresolved(NAME, "not simulated", 0), (), (), None, "random")
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ UNFIT = Check("held-out gain", 0.001, "confounded", "the held-out documents look
 
 
 def blind(value: float, error: float = 0.06, *checks: Check) -> Blind:
-    return Blind(area("blind_auc", value, error), (), checks, WHY)
+    return Blind(area("blind_auc", value, error), (), checks, WHY, "official")
 
 
 def blinded(value: float, error: float = 0.06, *checks: Check) -> tuple[Control, ...]:

@@ -155,9 +155,13 @@ def _bounds(kind: MetricKind, first: Floats, second: Floats, members: int, other
         above = above - 2 * correlation * up * other_down
     elif kind == "difference":
         # What the others may have lost, and the members, though no unit shows it.
-        joint = (np.log(PASS_ALPHA) / min(members, others)) ** 2
-        below = np.where(second > 0, below + _upper(0.0, members) ** 2, down**2 + joint)
-        above = np.where(first > 0, above + _upper(0.0, others) ** 2, joint + other_down**2)
+        below = below + _upper(0.0, members) ** 2
+        above = above + _upper(0.0, others) ** 2
+        # Of two parts that nobody saw the joint bound counts, where it is the nearer one (`rates.excess_rate`).
+        unseen = _upper(0.0, members) ** 2 + _upper(0.0, others) ** 2
+        counted_twice = max(0.0, unseen - (np.log(PASS_ALPHA) / min(members, others)) ** 2)
+        below = np.where(second > 0, below, below - counted_twice)
+        above = np.where(first > 0, above, above - counted_twice)
     return value - np.sqrt(below), value + np.sqrt(above)
 
 

@@ -131,7 +131,7 @@ def test_one_value_leaked_in_each_of_many_documents_is_not_invisible(luck):
     found = count_documents("documents", values, all_of(values))
     assert found.value == pytest.approx(100, abs=15)
     assert found.low > 60
-    kinds = KindsCheck(0.05)
+    kinds = KindsCheck(0.05, by_lot=True)
     kinds.count_documents("documents", values, all_of(values))
     assert kinds.check()[0].p_value < 1e-6
 
@@ -185,7 +185,7 @@ def test_documents_of_a_part_of_the_data_set_are_scaled_to_all():
 
 @pytest.mark.parametrize("n", [8, 16])
 def test_a_kind_of_value_that_is_known_completely_raises_an_alarm(n):
-    kinds = KindsCheck(0.05)
+    kinds = KindsCheck(0.05, by_lot=True)
     quiet, known = tried([0] * 160, [0] * 160), tried([1] * n, [0] * n)
     for name, values in (("person", quiet), ("code", quiet), ("contact", known)):
         for _ in ("default", "lowest_loss"):
@@ -202,7 +202,7 @@ def test_kinds_that_leak_nothing_seldom_raise_an_alarm(group):
     draw, fired = np.random.default_rng(group), 0
     with fewer_resamples(200):
         for _ in range(200):
-            kinds = KindsCheck(0.05)
+            kinds = KindsCheck(0.05, by_lot=True)
             for share in (0.0, 0.1, 0.5, 0.95):
                 values = tried(draw.binomial(1, min(1, share + 0.04), group), draw.binomial(1, share, group))
                 kinds.test("values", values, excess_rate, draw)

@@ -44,7 +44,7 @@ def test_a_baseline_that_guesses_as_often_everywhere_does_not() -> None:
 
 
 SUBJECT = Case(Knowing(), corpus(2, 2), References(baselines=(Knowing(seed=1),)))
-ALIKE = Blind(Unresolved("blind_auc", "no difference", 0), (), (), None)
+ALIKE = Blind(Unresolved("blind_auc", "no difference", 0), (), (), None, "random")
 
 
 def test_a_baseline_that_knows_the_unseen_pages_leaves_memorisation_undecided() -> None:

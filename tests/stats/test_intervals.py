@@ -22,6 +22,8 @@ from audit.stats.roc import auc_interval, balanced_accuracy, low_advantage
 DETERMINISTIC = settings(max_examples=25, deadline=None, derandomize=True)
 N = 150
 FIELDS = np.repeat(np.arange(N), np.tile([3, 4], N // 2))
+EFFECTIVE = (N // 2 * 7) ** 2 / (N // 2 * 25)
+"""Kish's number of documents of `FIELDS`."""
 
 
 def generator(seed=0):
@@ -110,8 +112,9 @@ KNOWN = {
         lambda: net(np.ones(40), np.zeros(40), np.arange(40), generator()),
         (1 - 2**0.5 * (1 - 0.025 ** (1 / 40)), 1),
     ),
-    "no excess of a rate": (without_any(excess_rate), (-0.0344, 0.0344)),
-    "no excess of a mean": (without_any(excess_mean), (-0.0344, 0.0344)),
+    # By the exact joint bound, (1 - p)^K (1 - q)^K >= 0.025, of documents with three and four fields.
+    "no excess of a rate": (without_any(excess_rate), (math.log(0.025) / EFFECTIVE, -math.log(0.025) / EFFECTIVE)),
+    "no excess of a mean": (without_any(excess_mean), (math.log(0.025) / EFFECTIVE, -math.log(0.025) / EFFECTIVE)),
     # As if 90 members gained and none lost, and 45 held-out documents gained and none lost, of 150 each.
     "an excess alike everywhere": (
         lambda: excess_mean([(np.full(N, share), np.zeros(N), np.arange(N)) for share in (0.6, 0.3)], generator()),
