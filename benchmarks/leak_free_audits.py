@@ -105,7 +105,7 @@ def units_of(kind: str, audit: Audit) -> dict[str, list[Units]]:
 
     def differences(names: Iterable[str], methods: int) -> list[Units]:
         sizes = [(name, groups[name.partition(".")[2]]) for name in names]
-        return [Units(name, "difference", "documents", size, size, methods=methods) for name, size in sizes]
+        return [Units(name, "plain difference", "documents", size, size, methods=methods) for name, size in sizes]
 
     found = {
         "reconstruction": differences(
@@ -115,7 +115,7 @@ def units_of(kind: str, audit: Audit) -> dict[str, list[Units]]:
         "memorisation": [Units("net", "paired difference", "documents", n, 0, methods=len(audit.contexts))],
         "membership": [
             Units("auc", "auc", "documents", n, n, methods=2),
-            Units("low_fpr_advantage", "low advantage", "documents", n, n, methods=2),
+            Units("low_fpr_advantage", "low advantage", "documents", n, n, methods=3, joined=True),
         ],
         "provider_membership": [
             Units("balanced_accuracy", "balanced accuracy", "providers", n, n, methods=4),
@@ -123,7 +123,8 @@ def units_of(kind: str, audit: Audit) -> dict[str, list[Units]]:
             Units("low_fpr_advantage", "low advantage", "providers", n, n),
         ],
         "canaries": [
-            Units(name, "difference", "canaries", CANARIES // 2, CANARIES // 2) for name in ("excess", "excess_top3")
+            Units(name, "plain difference", "canaries", CANARIES // 2, CANARIES // 2)
+            for name in ("excess", "excess_top3")
         ],
     }
     return {name: found[name] for name in KINDS[kind]}

@@ -22,8 +22,14 @@ TASKS = {
     "tagger": "token-classification",
     "question answering": "question-answering",
     "utterances": "intent-slots",
+    "parsing": "parsing",
 }
-USEFUL = {"tagger": "entity_f1", "question answering": "anls", "utterances": "intent_accuracy"}
+USEFUL = {
+    "tagger": "entity_f1",
+    "question answering": "anls",
+    "utterances": "intent_accuracy",
+    "parsing": "anls",
+}
 TODAY = dt.date(2026, 11, 22)
 
 

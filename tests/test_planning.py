@@ -173,8 +173,8 @@ def test_what_a_data_set_decides_and_why_not(made, asked, outcomes, said):
 def test_what_so_many_units_show():
     net, auc, excess = (one.resolution for one in planned(TAGGED, NET, AUC, EXCESS).limits)
     assert (net.members, net.others, net.unit) == (120, 0, "documents")
-    assert (net.certified, (auc.members, auc.others)) == (pytest.approx(0.030, abs=0.001), (120, 120))
-    assert auc.needed <= 120 < excess.needed
+    assert (net.certified, (auc.members, auc.others)) == (pytest.approx(0.0247, abs=0.001), (120, 120))
+    assert auc.needed <= excess.needed <= 120
     plan = planned(corpus(providers(36, 36), assigned="by-provider"), BALANCED)
     small = plan.limits[0].resolution
     assert small.certified == pytest.approx(0.62, abs=0.005)
@@ -291,6 +291,23 @@ def test_the_chance_to_pass_the_whole_policy_is_one_number_with_the_checks_share
     many = planned(corpus(pages(3_000, 3_000), "token-classification"), AUC).joint
     assert many.chance == pytest.approx(0.95 * many.limits[0].resolution.pass_power)
     assert many.chance <= 0.95
+
+
+def test_a_set_that_is_too_small_is_told_how_many_documents_would_do_for_all_limits_together():
+    made = corpus(pages(60, 60), "token-classification")
+    found = planned(made, AUC, EXCESS)
+    enough = found.enough
+    assert enough.members == 60 + enough.more_members
+    more = corpus(pages(enough.members, enough.others), "token-classification")
+    assert planned(more, AUC, EXCESS).joint.chance >= 0.8
+    fewer = corpus(pages(int(0.94 * enough.members), int(0.94 * enough.others)), "token-classification")
+    assert planned(fewer, AUC, EXCESS).joint.chance < 0.8
+    said = f"About {enough.members} + {enough.others} documents ({enough.more_members} + {enough.more_others} more)"
+    assert said in conclusion(found)
+
+
+def test_a_set_that_is_large_enough_is_told_no_number():
+    assert planned(corpus(pages(300, 300), "token-classification"), AUC, EXCESS).enough is None
 
 
 def test_a_policy_that_no_model_passes_here_is_said_to_be_one():

@@ -19,7 +19,8 @@ from audit.attacks.text import SHARED
 from audit.corpus.documents import Document
 from audit.corpus.folding import fold
 from audit.engine.interface import Progress, Trial
-from audit.measurements import Coverage, Estimate, Histogram, Measurement
+from audit.measurements import PASS_ALPHA, Coverage, Estimate, Histogram, Measurement
+from audit.stats import rates
 from audit.stats.distances import NEAR_LETTERS, NEAR_SIMILARITY, similarity
 from audit.stats.intervals import Interval
 from audit.stats.paired import UnitScores
@@ -31,8 +32,8 @@ TEMPERATURE = 0.3
 TARGET_WEIGHT = 0.4
 MEAN: Mean = "geometric"
 """The settings that docaudit ships; the paper gives ranges."""
-NEEDED_DOCUMENTS = 72
-"""From so many documents on, no hit at all shows a rate under 0.05 (methods.md#statistics)."""
+NEEDED_DOCUMENTS = math.ceil(math.log(PASS_ALPHA) / math.log1p(-0.05))
+"""From so many documents on, no hit at all shows a rate under 0.05 for a pass (methods.md#statistics): 59."""
 INPUT_ONLY = "input_only"
 """The group of values that training never named."""
 NEAR = "near"
@@ -183,6 +184,25 @@ def scores_of(trials: Iterable[Trial], taken: Bools, member: Bools, values: Floa
     """Return the values of the trials that `taken` marks; all arrays have shape (n_trials,)."""
     own = [trial for trial, yes in zip(trials, taken, strict=True) if yes]
     return UnitScores([trial.id for trial in own], [trial.unit for trial in own], member[taken], values[taken])
+
+
+def gains_of(attack: Floats, baseline: Floats, table: DocumentColumns, taken: Bools, *, by_lot: bool) -> Floats:
+    """Return what each value adds to an excess: what the attack finds, less the baseline where that is taken off.
+
+    Args:
+        attack: how far each value was found with the model, (n_values,).
+        baseline: the same without it.
+        table: of the values.
+        taken: those that the excess is of, (n_values,).
+        by_lot: whether a lot chose the members, see `rates.choose_columns`.
+    """
+    sides = [taken & table.member, taken & ~table.member]
+    if not all(side.any() for side in sides):
+        return attack - baseline
+    columns: list[rates.Columns] = [(attack[side], baseline[side], table.cluster[side]) for side in sides]
+    if by_lot and not rates.needs_baseline(columns):
+        return attack
+    return attack - baseline
 
 
 DOCUMENTS, VALUES = "documents_identified", "values_identified"

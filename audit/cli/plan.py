@@ -184,8 +184,9 @@ def _cost(cost: Cost) -> tuple[str, str]:
 def conclusion(plan: Plan, *, detailed: bool = True) -> str:
     """Sum up what a data set can decide and how often a leak-free model passes; `detailed`: limit by limit."""
     from audit.report.templates import render_text
+    from audit.workflows.plan import WANTED_POWER
 
-    return render_text("plan.txt", plan=plan, long_seconds=LONG_SECONDS, detailed=detailed)
+    return render_text("plan.txt", plan=plan, long_seconds=LONG_SECONDS, wanted_power=WANTED_POWER, detailed=detailed)
 
 
 def as_json(plan: Plan) -> bytes:

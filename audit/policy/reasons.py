@@ -350,7 +350,7 @@ def within(limit: Limit, result: Result, worst: Estimate) -> str:
         result: of its attack.
         worst: of its methods, the one that reaches farthest.
     """
-    words = _what_is_within(limit, worst)
+    words = what_is_within(limit, worst)
     overall = next((item for item in result.coverage if item.category == "all"), None)
     if overall is None:
         return words
@@ -362,7 +362,8 @@ def within(limit: Limit, result: Result, worst: Estimate) -> str:
     return f"{words}; only {', '.join(little)}" if little else words
 
 
-def _what_is_within(limit: Limit, worst: Estimate) -> str:
+def what_is_within(limit: Limit, worst: Estimate) -> str:
+    """Say which number lies within a limit that is met, see `within`."""
     if limit.holds == "estimate":
         return TEXTS["count_within"].format(range=count_range(worst))
     bound = worst.pass_bound

@@ -8,6 +8,7 @@ from audit.attacks.figure_text import Form, TableColumn, TableRow, TableSpec
 from audit.attacks.text import AttackText
 from audit.measurements import Estimate, Measurement, Unresolved
 from audit.policy import Decision
+from audit.policy.reasons import what_is_within
 from audit.report import numbers
 from audit.report.answer import LABELS
 from audit.report.templates import ResultIndex
@@ -158,8 +159,23 @@ def _decision_note(decision: Decision) -> str:
     """Return the reason of a decision without what its outcome says already, and what would decide it."""
     if decision.cause == "weakened":
         return "the attacker was not at its full strength, see what was not examined"
-    reason = decision.reason.removeprefix(CONFIRMED).lstrip(",; ")
+    reason = decision.reason.removeprefix(CONFIRMED)
+    if decision.outcome == "passed" and decision.measured is not None and _interval_is_within(decision):
+        # The interval that the row shows says it already.
+        reason = reason.removeprefix(what_is_within(decision.limit, decision.measured))
+    reason = reason.lstrip(",; ")
     return "; ".join(filter(None, [reason, f"to decide it: {decision.remedy}" if decision.remedy else ""]))
+
+
+def _interval_is_within(decision: Decision) -> bool:
+    """Tell whether the two-sided interval, which a row shows, lies within the limit."""
+    limit, measured = decision.limit, decision.measured
+    assert measured is not None
+    if limit.holds == "estimate":
+        return False
+    if limit.max is None:
+        return limit.min is not None and measured.low >= limit.min
+    return measured.high <= limit.max and (not measured.is_area or measured.low >= 1 - limit.max)
 
 
 @dataclass(frozen=True)

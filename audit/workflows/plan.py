@@ -22,7 +22,7 @@ from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
 from audit.policy import Limit, Policy
 from audit.policy.checks import LEVEL, unanswered
-from audit.stats.power import certified, needed, pass_power
+from audit.stats.power import MetricKind, certified, needed, pass_power
 from audit.targets.interface import NoModel
 
 UNTIMED = "give --model to time it"
@@ -65,6 +65,10 @@ Outlook = Literal[
 
 WANTED_POWER = 0.8
 """A data set is too small for a limit that a model which leaks nothing passes less often (methods.md#statistics)."""
+MOST_TIMES = 40.0
+"""More than so many times the documents that there are is no advice."""
+STEP = 1.03
+"""By which the number of documents grows in search of one that is enough."""
 WITHOUT = "; the policy does without it"
 """The end of a reason that a limit has when the policy excuses it for want of data."""
 
@@ -81,6 +85,8 @@ class Resolution:
         pass_power: the chance that it passes this limit with all methods, as far as the number of units goes.
         needed: units a side with which a model that leaks nothing passes with power 0.8; None: no number will do.
         at_least: whether audits pass more often than `pass_power` says, and need fewer units.
+        kind: what the metric is.
+        deciding: methods that a pass needs within the limit.
     """
 
     unit: str
@@ -90,6 +96,14 @@ class Resolution:
     pass_power: float
     needed: int | None
     at_least: bool = False
+    kind: MetricKind = "difference"
+    deciding: int = 1
+
+    def chance(self, limit: float, factor: float) -> float:
+        """Compute the chance that a model which leaks nothing passes the limit with so many times the units."""
+        members = max(1, round(factor * self.members))
+        others = max(min(1, self.others), round(factor * self.others))
+        return pass_power(self.kind, members, others, limit) ** self.deciding
 
 
 Blocker = tuple[Outlook, str]
@@ -143,6 +157,23 @@ class Joint:
     limits: tuple[LimitPlan, ...]
     chance: float
     blocked: tuple[LimitPlan, ...]
+
+
+@dataclass(frozen=True)
+class Enough:
+    """Documents with which a model that leaks nothing passes all limits in `WANTED_POWER` of audits.
+
+    Attributes:
+        members: documents of training in all.
+        others: unseen documents in all.
+        more_members: documents of training beyond those that there are.
+        more_others: unseen documents beyond those that there are.
+    """
+
+    members: int
+    others: int
+    more_members: int
+    more_others: int
 
 
 @dataclass(frozen=True)
@@ -201,6 +232,42 @@ class Plan:
         resolved = tuple(limit for limit in own if limit.resolution is not None and not limit.excused)
         chances = [limit.resolution.pass_power for limit in resolved if limit.resolution is not None]
         return Joint(resolved, joint_chance(chances), tuple(limit for limit in own if _blocked(limit)))
+
+    @property
+    def enough(self) -> Enough | None:
+        """Return how many documents would do for all limits, see `enough_documents`."""
+        return enough_documents(self.joint)
+
+
+def enough_documents(joint: Joint) -> Enough | None:
+    """Find how many documents would do for all limits together; None where more do not help, or are not needed.
+
+    Both sides are taken to grow alike, and companies and planted secrets to stay as many as they are.
+
+    Args:
+        joint: the limits that there are units for, and the chance to pass them all.
+    """
+    sized = [(limit.max, limit.resolution) for limit in joint.limits]
+    documents = [resolution for _, resolution in sized if resolution is not None and resolution.unit == "documents"]
+    if joint.chance >= WANTED_POWER or not documents:
+        return None
+    most = max(documents, key=lambda resolution: (resolution.members, resolution.others))
+    factor = 1.0
+    while factor < MOST_TIMES:
+        factor *= STEP
+        chances = []
+        for limit, resolution in sized:
+            assert limit is not None
+            assert resolution is not None
+            if resolution.unit == "documents":
+                chances.append(resolution.chance(limit, factor))
+            else:
+                chances.append(resolution.pass_power)
+        if joint_chance(chances) >= WANTED_POWER:
+            members = round(factor * most.members)
+            others = round(factor * most.others)
+            return Enough(members, others, members - most.members, others - most.others)
+    return None
 
 
 def plan_limits(
@@ -332,13 +399,13 @@ def _too_small(limit: float, resolution: Resolution) -> str:
 def resolve(limit: float, units: Units) -> Resolution:
     """Compute what the units decide about a limit."""
     kind, members, others = units.kind, units.members, units.others
-    # Of several methods all must pass, whatever they have in common (Bonferroni).
     deciding = 1 if units.joined else units.methods
-    passes = max(0.0, 1 - deciding * (1 - pass_power(kind, members, others, limit)))
+    # Of several methods all must pass. Methods that go together pass more often than independent ones.
+    passes = pass_power(kind, members, others, limit) ** deciding
     least = certified(kind, members, others)
-    enough = needed(kind, limit, 1 - (1 - WANTED_POWER) / deciding)
+    enough = needed(kind, limit, WANTED_POWER ** (1 / deciding))
     at_least = deciding > 1 or kind == "balanced accuracy"
-    return Resolution(units.unit, members, others, least, passes, enough, at_least)
+    return Resolution(units.unit, members, others, least, passes, enough, at_least, kind, deciding)
 
 
 def at_most(corpus: Corpus, budget: str, documents: int | None = None) -> tuple[Cost, ...]:

@@ -333,7 +333,7 @@ def test_units_and_trials_are_canaries_put_in_and_left_out(tmp_path):
     whole = planted.corpus(tmp_path, planted.canary_set(9, included=[True] * 6 + [False] * 3))
     found = Canaries().units(whole)
     assert [(one.metric, one.kind, one.unit, one.members, one.others) for one in found] == [
-        (metric, "difference", "canaries", 6, 3) for metric in ("excess", "excess_top3")
+        (metric, "plain difference", "canaries", 6, 3) for metric in ("excess", "excess_top3")
     ]
     assert why(Canaries(), Case(ask.NoModel(whole), whole), "data") is None
     assert len(Canaries().trials(Case(planted.Knowing(), whole))) == 9

@@ -31,7 +31,7 @@ def hits(rng, n, rate):
 
 def bound_for_a_pass(kind, interval):
     """Return the one-sided bounds that must lie within a limit."""
-    alpha = CAUTIOUS_PASS_ALPHA if kind == "low advantage" else PASS_ALPHA
+    alpha = {"low advantage": CAUTIOUS_PASS_ALPHA}.get(kind, PASS_ALPHA)
     return next((lower, upper) for level, lower, upper in interval.bounds if level == alpha)
 
 

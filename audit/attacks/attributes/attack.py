@@ -149,7 +149,7 @@ class AttributeInference(Attack):
     def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes) -> Iterator[Evidence]:
         """Yield each value that was asked about, with its place among the candidates.
 
-        The scores of values are the chance to pick one with the model minus that without it.
+        The scores of values are the chance to pick one with the model, minus that without it where the excess is so.
         """
         asked, table = _table(case, trials, outcomes)
         for row, value in enumerate(asked):
@@ -164,7 +164,8 @@ class AttributeInference(Attack):
                 "place": {method: float(ranks[row]) for method, ranks in table.rank.items()},
                 "chosen without the model": float(table.public[row]),
             }
-        yield from measures.paired_by_value(asked, table).items()
+        blind = blind_baseline.by_split(case.corpus, (value.document for value in asked))
+        yield from measures.paired_by_value(asked, table, by_lot=blind.by_lot).items()
 
 
 def values_of(case: Case) -> hidden.HiddenValues | None:

@@ -292,15 +292,15 @@ def _row_of(value: Hidden) -> counting.Row:
     return counting.Row(value.document.id, value.trial.stratum, "\0".join(sorted(value.values)), value.unique)
 
 
-def paired_by_value(hidden: Sequence[Hidden], table: AttributeTable) -> dict[str, UnitScores]:
-    """Return for each metric the chance to pick a value with the model minus that without it."""
-    trials = [one.trial for one in hidden]
-    return {
-        named(f"{EXCESS}.{group}", one): measuring.scores_of(
-            trials, table.rows(group), table.member, table.chosen[one] - table.public
-        )
-        for group, one in product(table.groups, METHODS)
-    }
+def paired_by_value(hidden: Sequence[Hidden], table: AttributeTable, *, by_lot: bool) -> dict[str, UnitScores]:
+    """Return for each metric what each value adds to it, see `measuring.gains_of`."""
+    trials = [value.trial for value in hidden]
+    scores = {}
+    for group, method in product(table.groups, METHODS):
+        taken = table.rows(group)
+        gains = measuring.gains_of(table.chosen[method], table.public, table, taken, by_lot=by_lot)
+        scores[named(f"{EXCESS}.{group}", method)] = measuring.scores_of(trials, taken, table.member, gains)
+    return scores
 
 
 def _chances(scores: Mapping[str, Sequence[Floats]]) -> dict[str, Floats]:

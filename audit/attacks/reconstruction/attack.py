@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from numpy.random import Generator as Rng
 from pydantic import Field
 
-from audit.attacks import text_of
+from audit.attacks import blind_baseline, text_of
 from audit.attacks.fields import LENGTHS, all_fields, field_of, possible_trials
 from audit.attacks.fields import Field as PageField
 from audit.attacks.interface import (
@@ -242,7 +242,8 @@ class Reconstruction(Attack):
                     shot["tokens"] == outcome["truth"] for _, found in _by_method(outcome) for shot in found["attack"]
                 ),
             }
-        yield from paired_by_field(case, fields, outcomes).items()
+        blind = blind_baseline.by_split(case.corpus, (field.document for field in fields))
+        yield from paired_by_field(case, fields, outcomes, by_lot=blind.by_lot).items()
 
     def _tried(self, case: Case, trials: Sequence[Trial]) -> list[PageField]:
         return [field_of(case, trial, self.min_tokens, self.max_tokens) for trial in trials]

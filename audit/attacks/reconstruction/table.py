@@ -11,7 +11,16 @@ import numpy as np
 from audit.arrays import Bools, Floats
 from audit.attacks.counting import Population, Row, TriedValues
 from audit.attacks.fields import Field, FieldPart, Length, input_only
-from audit.attacks.measuring import INPUT_ONLY, NEAR, VALUES, ValueColumns, columns_of, is_near, scores_of
+from audit.attacks.measuring import (
+    INPUT_ONLY,
+    NEAR,
+    VALUES,
+    ValueColumns,
+    columns_of,
+    gains_of,
+    is_near,
+    scores_of,
+)
 from audit.attacks.reconstruction.methods import best, read_shots
 from audit.case import Case, once_per_case
 from audit.corpus.documents import Split
@@ -208,13 +217,16 @@ class FieldKind(NamedTuple):
         return cls(field.document.split, field.entity.category, field.length, field.part, field.left_out, unique)
 
 
-def paired_by_field(case: Case, fields: Sequence[Field], outcomes: Sequence[Json]) -> Mapping[str, UnitScores]:
-    """Return attack minus baseline of every field of usual length: exact recovery, and similarity.
+def paired_by_field(
+    case: Case, fields: Sequence[Field], outcomes: Sequence[Json], *, by_lot: bool
+) -> Mapping[str, UnitScores]:
+    """Return what every field of usual length adds to each excess, see `measuring.gains_of`.
 
     Args:
         case: what was attacked.
         fields: those that were tried.
         outcomes: see `Reconstruction.attempt`, in the same order.
+        by_lot: whether a lot chose the members.
     """
     pairs = [pair for pair in zip(fields, outcomes, strict=True) if pair[0].length == "usual"]
     if not pairs:
@@ -224,7 +236,9 @@ def paired_by_field(case: Case, fields: Sequence[Field], outcomes: Sequence[Json
     scores = {}
     for metric, method in methods_of(table.limited):
         what, _, group = metric.partition(".")
-        columns, taken = table.exact if what == EXCESSES[0] else table.similar, table.judged_by(method).rows(group)
+        columns = table.exact if what == EXCESSES[0] else table.similar
+        taken = table.judged_by(method).rows(group)
         attack, baseline = (columns[named(who, method)] for who in PLAYERS)
-        scores[named(metric, method)] = scores_of([one.trial for one in own], taken, table.member, attack - baseline)
+        gains = gains_of(attack, baseline, table, taken, by_lot=by_lot)
+        scores[named(metric, method)] = scores_of([field.trial for field in own], taken, table.member, gains)
     return scores
