@@ -169,7 +169,8 @@ def _decision_note(decision: Decision) -> str:
 
 def _interval_is_within(decision: Decision) -> bool:
     """Tell whether the two-sided interval, which a row shows, lies within the limit."""
-    limit, measured = decision.limit, decision.measured
+    limit = decision.limit
+    measured = decision.measured
     assert measured is not None
     if limit.holds == "estimate":
         return False

@@ -79,5 +79,5 @@ def _enter(epochs: int, count: int) -> None:
 
 
 for _epochs in (EPOCHS, 2 * EPOCHS):
-    for _count in (150, 300):
+    for _count in (100, 150, 300):
         _enter(_epochs, _count)

@@ -167,7 +167,7 @@ CLEAN_MODELS = (
     CleanModel("S_spelled", replace(CLEAN, character_layer=True), replace(HONEST, character_layer=True)),
     CleanModel("S_b1200", Training(("many",), 10), Training(("many again",), 10, seed=1)),
 )
-DRAWS = {150: 1, 300: 2}
+DRAWS = {100: 1, 150: 1, 300: 2}
 """Random draws of both sides of each model, by documents a side."""
 
 
