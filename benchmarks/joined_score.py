@@ -1,6 +1,6 @@
 """Ways to decide a pass of `low_fpr_advantage` by several scores: all of them, their mean rank, or their best rank.
 
-    python benchmarks/joined_score.py     # rewrites benchmarks/joined_score.md; ten minutes
+    python -m benchmarks.joined_score     # rewrites benchmarks/joined_score.md; ten minutes
 
 Two scores of each document are drawn, the loss and the calibrated loss. Unseen documents have normal scores, and the
 loss has as much noise again. The rule was fixed before: a way of joining is taken if models at the limit pass in at
@@ -16,11 +16,11 @@ from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import numpy as np
-from low_fpr_errors import limit_of_default
 
 from audit.arrays import Bools, Floats
 from audit.attacks.membership.scores import join_scores
 from audit.stats.roc import low_advantage
+from benchmarks.low_fpr_errors import limit_of_default
 
 AUDITS = 500
 SIZES = (75, 100, 150, 300)

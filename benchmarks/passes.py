@@ -162,10 +162,10 @@ def page(content: dict[str, Any]) -> str:
         if not row["limit"]:
             continue
         earlier = before.get(key_of(row))
-        was = ["", ""] if earlier is None else [f"{share(earlier, name):.3f}" for name in ("passed", "violated")]
+        outcomes = ["", ""] if earlier is None else [f"{share(earlier, name):.3f}" for name in ("passed", "violated")]
         lines.append(
-            f"| {row['limit']} | {row['documents']} | {row['times']} | {was[0]} | {share(row, 'passed'):.3f} "
-            f"| {was[1]} | {share(row, 'violated'):.3f} |"
+            f"| {row['limit']} | {row['documents']} | {row['times']} | {outcomes[0]} | {share(row, 'passed'):.3f} "
+            f"| {outcomes[1]} | {share(row, 'violated'):.3f} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -1,0 +1,112 @@
+"""Verdicts on the samples with fewer documents a side, by an older checkout and by this one.
+
+    git worktree add ../older COMMIT
+    python benchmarks/sizes.py --before ../older      # rewrites benchmarks/sizes.json and .md
+
+Each data set keeps its first documents of either side and all public ones; planted secrets and the documents that hold
+them stay. Both checkouts scan the same folders with the default policy and the standard budget.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+SAMPLES = HERE.parent / "sample_models"
+MODELS = ("receipts/model", "receipts/clean", "utterances/model", "utterances/clean")
+SIZES = (100, 150)
+
+
+def cut(source: Path, folder: Path, size: int) -> None:
+    """Copy a data set with so many documents a side."""
+    shutil.copytree(source, folder)
+    documents = folder / "documents.jsonl"
+    planted = ""
+    if (folder / "canaries.json").exists():
+        planted = (folder / "canaries.json").read_text(encoding="utf-8")
+    taken = Counter[str]()
+    lines = []
+    for line in documents.read_text(encoding="utf-8").splitlines():
+        document = json.loads(line)
+        if f'"{document["id"]}"' not in planted and document["split"] != "public":
+            taken[document["split"]] += 1
+            if taken[document["split"]] > size:
+                continue
+        lines.append(line)
+    documents.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def scan(checkout: Path, model: Path, data: Path) -> dict[str, Any]:
+    """Scan with the package of a checkout."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "audit", "scan", str(model), str(data), "--out", folder, "--quiet"]
+        started = time.perf_counter()
+        code = subprocess.run(command, env=environment, cwd=checkout, check=False).returncode
+        seconds = time.perf_counter() - started
+        gate = [sys.executable, "-m", "audit", "gate", folder, "--format", f"json={folder}/verdict.json"]
+        subprocess.run(gate, env=environment, cwd=checkout, check=False, stdout=subprocess.DEVNULL)
+        verdict = json.loads(Path(folder, "verdict.json").read_text(encoding="utf-8"))
+    open_limits = []
+    for decision in verdict["decisions"]:
+        if decision["outcome"] in ("violated", "undecided"):
+            limit = decision["limit"]
+            open_limits.append(f"{limit['attack']} {limit['metric']}: {decision['outcome']}")
+    return {"code": code, "seconds": round(seconds), "limits": open_limits}
+
+
+def page(content: dict[str, Any]) -> str:
+    """Write the table in Markdown."""
+    lines = [
+        "# Verdicts with fewer documents",
+        "",
+        str(__doc__).split("\n\n")[2].replace("\n", " "),
+        "",
+        f"Measured on a 2-core CPU, {content['date']}, with other work beside it: seconds are no measurement of speed.",
+        "",
+        "| model | documents a side | exit code before | exit code | undecided or exceeded |",
+        "|---|---|---|---|---|",
+    ]
+    for row in content["rows"]:
+        limits = "; ".join(row["after"]["limits"])
+        lines.append(
+            f"| {row['model']} | {row['size']} | {row['before']['code']} | {row['after']['code']} | {limits} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Scan all samples at all sizes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--before", type=Path, required=True)
+    parser.add_argument("models", nargs="*", default=MODELS)
+    options = parser.parse_args()
+    rows = []
+    for model in options.models:
+        for size in SIZES:
+            with tempfile.TemporaryDirectory() as folder:
+                data = Path(folder, "data")
+                cut(SAMPLES / model.partition("/")[0] / "data", data, size)
+                row = {"model": model, "size": size}
+                row["before"] = scan(options.before.resolve(), SAMPLES / model, data)
+                row["after"] = scan(HERE.parent, SAMPLES / model, data)
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+    content = {"date": datetime.now(UTC).date().isoformat(), "rows": rows}
+    Path(HERE, "sizes.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    Path(HERE, "sizes.md").write_text(page(content), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
