@@ -1,6 +1,6 @@
 """Every way in, edited at random: exit codes of the table, no traceback, nothing half written, bounded time and memory.
 
-500 cases, always the same; `DOCAUDIT_FUZZ_CASES=10000 pytest tests/hostile --hypothesis-seed=SEED` draws others.
+250 cases, always the same; `DOCAUDIT_FUZZ_CASES=10000 pytest tests/hostile --hypothesis-seed=SEED` draws others.
 """
 
 import os
@@ -10,8 +10,8 @@ import pytest
 from hostile_surfaces import SURFACES, Surface, attempt, fresh
 from hypothesis import HealthCheck, Phase, given, settings
 
-CASES = int(os.environ.get("DOCAUDIT_FUZZ_CASES", "500"))
-USUAL = CASES <= 500
+CASES = int(os.environ.get("DOCAUDIT_FUZZ_CASES", "250"))
+USUAL = CASES <= 250
 
 pytestmark = [
     pytest.mark.slow,
