@@ -251,14 +251,15 @@ def test_a_pass_needs_training_on_unseen_documents_excluded(n_public, shift, sta
         assert f"up to {outcome.highest:.2f}" in condition.reason
 
 
-def test_false_alarms_are_as_rare_as_stated():
+@pytest.mark.parametrize(("n_draws", "most"), [(50, 7), (200, 17)])
+def test_false_alarms_are_as_rare_as_stated(n_draws, most):
     """At 5 % with documents alike, with a baseline that knows the public ones and without one."""
     alarms: Counter[float] = Counter()
-    for seed in range(200):
+    for seed in range(n_draws):
         for reference_shift in (0.0, -3.0):
             check = _checked(seed, 0.0, reference_shift)
             alarms[reference_shift] += isinstance(check, Check) and check.p_value <= 0.05
-    assert max(alarms.values()) <= 17, alarms  # 10 are expected
+    assert max(alarms.values()) <= most, alarms  # one of twenty is expected
 
 
 def test_documents_of_companies_of_training_are_not_compared_with_others():
