@@ -207,7 +207,8 @@ def given(target, asked):
     return target.ask(asked)
 
 
-def fresh(target: AnsweringTarget, folder: Path) -> Any:
+@pytest.fixture(scope="module")
+def plain(target, folder):
     """The checkpoint as transformers alone loads it."""
     return type(target.model).from_pretrained(folder).eval()
 
@@ -346,41 +347,38 @@ def test_beginnings_are_read_once_where_no_last_bit_of_float32_on_a_cpu_changes(
     assert answering.reads_beginnings(config, replace(target.card, device=device, dtype=dtype)) is reads
 
 
-def test_answers_are_those_of_generate_called_by_hand(family, folder, target, asked, given):
-    model = fresh(target, folder)
+def test_answers_are_those_of_generate_called_by_hand(family, folder, target, plain, asked, given):
     for query, answer in zip(asked, given, strict=True):
-        sequence, n_prompt = generated(model, hand_inputs(family, target, folder, query), target)
+        sequence, n_prompt = generated(plain, hand_inputs(family, target, folder, query), target)
         own = sequence[0, n_prompt:].tolist()
-        ended = own[-1] in {*target.reader.ends, *np.atleast_1d(model.generation_config.eos_token_id)}
+        ended = own[-1] in {*target.reader.ends, *np.atleast_1d(plain.generation_config.eos_token_id)}
         assert (answer.text, answer.ended) == (target.reader.text_of(own[:-1] if ended else own), ended)
 
 
 @full
-def test_confidence_is_the_product_of_the_probabilities_of_the_tokens(family, folder, target, given):
-    model = fresh(target, folder)
+def test_confidence_is_the_product_of_the_probabilities_of_the_tokens(family, folder, target, plain, given):
     for asked, answer in list(zip(ASKED, given, strict=True))[:6]:
         inputs = hand_inputs(family, target, folder, asked)
-        sequence, n_prompt = generated(model, inputs, target)
-        name = "decoder_input_ids" if model.config.is_encoder_decoder else "input_ids"
+        sequence, n_prompt = generated(plain, inputs, target)
+        name = "decoder_input_ids" if plain.config.is_encoder_decoder else "input_ids"
         whole = {**inputs, name: sequence}
         if name == "input_ids":
             whole["attention_mask"] = torch.ones_like(sequence)
         with torch.no_grad():
-            log_probabilities = model(**whole).logits[0, n_prompt - 1 : -1].double().log_softmax(-1)
+            log_probabilities = plain(**whole).logits[0, n_prompt - 1 : -1].double().log_softmax(-1)
         own = sequence[0, n_prompt:]
-        silent = {*target.reader.forbidden, *np.atleast_1d(model.generation_config.eos_token_id)}
+        silent = {*target.reader.forbidden, *np.atleast_1d(plain.generation_config.eos_token_id)}
         spoken = [
             row[token].item() for row, token in zip(log_probabilities, own, strict=True) if int(token) not in silent
         ]
         assert (answer.n_tokens, answer.confidence) == (len(spoken), pytest.approx(np.exp(sum(spoken)), rel=1e-4))
 
 
-def test_minus_the_mean_log_probability_is_the_models_own_loss(folder, family, target):
-    model = fresh(target, folder)
+def test_minus_the_mean_log_probability_is_the_models_own_loss(family, target, plain):
     for taught, found in zip(TAUGHT[: family.n], target.ask(TAUGHT[: family.n]), strict=True):
         inputs = target.reader.taught([Sample(taught.view, taught.question, taught.answer)])
         with torch.no_grad():
-            assert -found.mean() == pytest.approx(model(**inputs).loss.item(), rel=1e-4)
+            assert -found.mean() == pytest.approx(plain(**inputs).loss.item(), rel=1e-4)
         assert (found <= 0).all()
 
 
@@ -423,10 +421,9 @@ def test_long_answers_and_questions_are_bounded(target):
 
 
 @full
-def test_a_generation_that_never_ends_is_cut_off(folder, family):
-    target = opened(folder, family)
+def test_a_generation_that_never_ends_is_cut_off(family, target, monkeypatch):
     settings = target.model.generation_config
-    settings.suppress_tokens = [*settings.eos_token_id, *target.reader.forbidden]
+    monkeypatch.setattr(settings, "suppress_tokens", [*settings.eos_token_id, *target.reader.forbidden])
     for answer in target.ask(ASKED[:3]):
         assert not answer.ended
         assert answer.n_tokens == family.longest
@@ -450,8 +447,15 @@ def test_images_are_opened_batch_by_batch_and_let_go(target):
     assert not any(reference() for reference in opened)
 
 
-def test_samples_of_all_kinds_can_be_trained_on_together(name, folder, family):
-    target = opened(folder, family)
+@pytest.fixture
+def taught_target(target):
+    """The target; what a test leaves of gradients goes."""
+    yield target
+    target.model.zero_grad(set_to_none=True)
+
+
+def test_samples_of_all_kinds_can_be_trained_on_together(name, taught_target, family):
+    target = taught_target
     n_samples = 2 if family.rows == 1 else min(family.n, 5)
     samples = [Sample(taught.view, taught.question, taught.answer) for taught in TAUGHT[:n_samples]]
     inputs = target.reader.taught(samples)
