@@ -65,7 +65,7 @@ def scan(checkout: Path, work: Path, name: str) -> dict[str, Any]:
         str(work / "model"),
         str(work / "data-sroie-token-classification"),
     ]
-    command += ["--reference", f"baseline={work / 'baseline'}", "--budget", "quick", "--out", str(out), "--quiet"]
+    command += ["--reference", f"baselines={work / 'baseline'}", "--budget", "quick", "--out", str(out), "--quiet"]
     started = time.perf_counter()
     code = subprocess.run(command, env=environment, cwd=checkout, check=False).returncode
     seconds = time.perf_counter() - started
@@ -79,12 +79,11 @@ def scan(checkout: Path, work: Path, name: str) -> dict[str, Any]:
         if result["status"] == "completed" and tried is not None:
             attacks[result["attack"]] = f"{tried['tried']} of {tried['total']} {tried['unit']}"
     limits = []
-    for decision in verdict["decisions"]:
-        measured = decision["measured"]
+    for limit in verdict["limits"]:
+        measured = limit["measured"]
         if measured is not None:
             interval = f"{measured['value']:.2f} [{measured['low']:.2f}, {measured['high']:.2f}]"
-            limit = decision["limit"]
-            limits.append(f"{limit['attack']} {limit['metric']}: {decision['outcome']}, {interval}")
+            limits.append(f"{limit['attack']} {limit['metric']}: {limit['outcome']}, {interval}")
     return {"code": code, "seconds": round(seconds), "attacks": attacks, "limits": limits}
 
 

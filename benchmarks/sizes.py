@@ -58,12 +58,9 @@ def scan(checkout: Path, model: Path, data: Path) -> dict[str, Any]:
         gate = [sys.executable, "-m", "audit", "gate", folder, "--format", f"json={folder}/verdict.json"]
         subprocess.run(gate, env=environment, cwd=checkout, check=False, stdout=subprocess.DEVNULL)
         verdict = json.loads(Path(folder, "verdict.json").read_text(encoding="utf-8"))
-    open_limits = []
-    for decision in verdict["decisions"]:
-        if decision["outcome"] in ("violated", "undecided"):
-            limit = decision["limit"]
-            open_limits.append(f"{limit['attack']} {limit['metric']}: {decision['outcome']}")
-    return {"code": code, "seconds": round(seconds), "limits": open_limits}
+    open_limits = [limit for limit in verdict["limits"] if limit["outcome"] in ("violated", "undecided")]
+    named = [f"{limit['attack']} {limit['metric']}: {limit['outcome']}" for limit in open_limits]
+    return {"code": code, "seconds": round(seconds), "limits": named}
 
 
 def page(content: dict[str, Any]) -> str:
