@@ -15,7 +15,7 @@ import numpy as np
 
 from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind, of_trials
-from audit.attacks.budget import FOLDS, MEMBERS, OTHERS, SHARES, side_of
+from audit.attacks.budget import FOLDS, MEMBERS, OTHERS, choose_shares, side_of
 from audit.attacks.interface import Attack, Sides, compared_units, first_of, may_try, most_units, nothing_to_try
 from audit.attacks.membership.documents import without_lot
 from audit.case import Case
@@ -113,11 +113,12 @@ def blind_checks(
     """
     limited = {limit.attack for limit in policy.limits if limit.max is not None}
     fed = {cost.attack for cost in costs if cost.lacks is None and cost.inapplicable is None} & limited
+    shares = {cost.attack: cost.share for cost in costs}
     found = {}
     for attack in (kind.preset(budget) for kind in BATTERY if kind.name in fed):
         unit = compared_units(attack, corpus)
         if unit is not None:
-            found[attack.name] = of_trials(corpus, may_try(attack, corpus), SHARES[budget], unit, progress)
+            found[attack.name] = of_trials(corpus, may_try(attack, corpus), shares[attack.name], unit, progress)
     return found
 
 
@@ -125,7 +126,7 @@ def time_attacks(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
     """Count the trials of every attack that a scan would run, and estimate how long they take.
 
     References that somebody gave are used; none is trained. The time is that of the trials, without training of
-    references and without the intervals at the end.
+    references and without the intervals at the end. Where time decides, it chooses the shares of the attacks' trials.
 
     Args:
         opened: the scan; its `out` is not touched.
@@ -139,33 +140,52 @@ def time_attacks(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
         needs.discard("auxiliary")
     filled = complete(opened.prepared, needs, opened.target, Path(), opened.options.seed, SILENT)
     progress.stage("timing a few trials", len(opened.attacks))
+    timed = replace(opened, share=1.0) if opened.by_time else opened
     costs = []
     for attack in opened.attacks:
-        costs.append(_cost(opened, attack, filled))
+        cost = _count(timed, attack, filled)
+        costs.append(cost if cost.lacks or cost.inapplicable else _timed(timed, attack, filled, cost))
         progress.advance()
-    return tuple(costs)
+    if not opened.by_time:
+        return tuple(costs)
+    seconds = {cost.attack: cost.seconds for cost in costs if cost.seconds is not None}
+    chosen = replace(opened, shares=choose_shares(seconds, opened.share))
+    return tuple(_at_share(chosen, attack, filled, cost) for attack, cost in zip(opened.attacks, costs, strict=True))
+
+
+def _at_share(opened: ScanSetup, attack: Attack, filled: LoadedReferences, whole: Cost) -> Cost:
+    """Return the cost of the share of an attack's trials that was chosen, from that of all of them."""
+    cost = _count(opened, attack, filled)
+    seconds = None if whole.seconds is None else whole.seconds * cost.trials / max(1, whole.trials)
+    return replace(whole, trials=cost.trials, reached=cost.reached, seconds=seconds, share=cost.share)
 
 
 def fit_time(opened: ScanSetup, progress: Progress) -> ScanSetup:
-    """Choose the part of the units of each side whose trials are expected to fit into the time of a scan.
+    """Choose what is expected to fit into the time of a scan.
 
-    The part is chosen once: it is stored in `evidence/`, which must exist, and read again by the same scan.
+    That is a part of the units of each side where the time was given, else the share of each attack's trials. It is
+    chosen once: it is stored in `evidence/`, which must exist, and read again by the same scan.
 
     Raises:
-        EngineError: the stored part cannot be read.
+        EngineError: what was stored cannot be read.
     """
     options = opened.options
-    if options.seconds is None:
+    if options.seconds is None and not opened.by_time:
         return opened
     card, settings = opened.target.card, (options.seed, options.seconds, options.documents, options.defense)
     depends_on = repr((card.sha256, opened.corpus.sha256, opened.budget, settings, opened.attacks))
     path = options.evidence / f"time-{hashlib.sha256(depends_on.encode()).hexdigest()[:16]}.json"
     if options.fresh or not path.exists():
-        part = part_in(options.seconds, time_attacks(opened, progress))
-        write_atomically(path, json.dumps(part).encode(), mode=0o600)
+        costs = time_attacks(opened, progress)
+        shares = {cost.attack: cost.share for cost in costs}
+        chosen = shares if options.seconds is None else part_in(options.seconds, costs)
+        write_atomically(path, json.dumps(chosen).encode(), mode=0o600)
     try:
-        return replace(opened, part=float(json.loads(path.read_bytes())))
-    except (OSError, ValueError, TypeError):
+        stored = json.loads(path.read_bytes())
+        if options.seconds is not None:
+            return replace(opened, part=float(stored))
+        return replace(opened, shares={attack: float(share) for attack, share in stored.items()})
+    except (OSError, ValueError, TypeError, AttributeError):
         raise EngineError(f"{path}: cannot be read", "scan again with --fresh") from None
 
 
@@ -187,25 +207,31 @@ def bounded_by_time(opened: ScanSetup, costs: Sequence[Cost]) -> tuple[Cost, ...
     return tuple(bounded)
 
 
-def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
-    from audit.targets.machine import peak_memory
-    from audit.workflows.execution import AttackWork
-    from audit.workflows.number_format import wanted_format
-
+def _count(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
+    """Count the trials of an attack and the units that they are of."""
     case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
     reasons = attack.applies(case)
     reason = first_of(reasons, case, "model")
     if reason is not None:
         return Cost(attack.name, 0, True, (0, 0), reason)
-    trials = opened.sampled(attack.trials(case))
+    trials = opened.sampled(attack, attack.trials(case))
     reached = _reached(most_units(attack, opened.corpus), trials)
     lacks = _missing(opened, attack, filled) if trials else nothing_to_try(attack, case).why
     weakened, by_data = first_of(reasons, case, "weak"), first_of(reasons, case, "data") is not None
-    cost = Cost(attack.name, len(trials), True, reached, lacks=lacks, weakened=weakened, by_data=by_data)
-    if lacks is not None:
-        return cost
+    share = opened.share_of(attack.name)
+    return Cost(attack.name, len(trials), True, reached, None, lacks, weakened, by_data, share=share)
+
+
+def _timed(opened: ScanSetup, attack: Attack, filled: LoadedReferences, cost: Cost) -> Cost:
+    """Add to a cost the time that the trials are expected to take, and their peak of memory."""
+    from audit.targets.machine import peak_memory
+    from audit.workflows.execution import AttackWork
+    from audit.workflows.number_format import wanted_format
+
     if "auxiliary" in attack.needs and filled.references.auxiliary is None:
         return replace(cost, untimed=TO_TRAIN)
+    case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
+    trials = opened.sampled(attack, attack.trials(case))
     wanted = wanted_format(opened)
     target = opened.target if wanted == "float32" else opened.target.rounded(wanted)
     work = AttackWork(attack, Case(opened.defended(target), case.corpus, case.references), opened.options.seed)
