@@ -15,7 +15,7 @@ import numpy as np
 
 from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind, of_trials
-from audit.attacks.budget import FOLDS, MEMBERS, OTHERS, choose_shares, side_of
+from audit.attacks.budget import FOLDS, MEMBERS, OTHERS, choose_shares, read_shares, side_of
 from audit.attacks.interface import Attack, Sides, compared_units, first_of, may_try, most_units, nothing_to_try
 from audit.attacks.membership.documents import without_lot
 from audit.case import Case
@@ -184,7 +184,7 @@ def fit_time(opened: ScanSetup, progress: Progress) -> ScanSetup:
         stored = json.loads(path.read_bytes())
         if options.seconds is not None:
             return replace(opened, part=float(stored))
-        return replace(opened, shares={attack: float(share) for attack, share in stored.items()})
+        return replace(opened, shares=read_shares(stored))
     except (OSError, ValueError, TypeError, AttributeError):
         raise EngineError(f"{path}: cannot be read", "scan again with --fresh") from None
 
