@@ -144,7 +144,9 @@ def time_attacks(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
     costs = []
     for attack in opened.attacks:
         cost = _count(timed, attack, filled)
-        costs.append(cost if cost.lacks or cost.inapplicable else _timed(timed, attack, filled, cost))
+        if not (cost.lacks or cost.inapplicable):
+            cost = _timed(timed, attack, filled, cost)
+        costs.append(cost)
         progress.advance()
     if not opened.by_time:
         return tuple(costs)
@@ -180,9 +182,18 @@ def fit_time(opened: ScanSetup, progress: Progress) -> ScanSetup:
         shares = {cost.attack: cost.share for cost in costs}
         chosen = shares if options.seconds is None else part_in(options.seconds, costs)
         write_atomically(path, json.dumps(chosen).encode(), mode=0o600)
+    return _with_stored(opened, path)
+
+
+def _with_stored(opened: ScanSetup, path: Path) -> ScanSetup:
+    """Return the scan with the part of units, or the shares of trials, that it stored.
+
+    Raises:
+        EngineError: what was stored cannot be read.
+    """
     try:
         stored = json.loads(path.read_bytes())
-        if options.seconds is not None:
+        if opened.options.seconds is not None:
             return replace(opened, part=float(stored))
         return replace(opened, shares=read_shares(stored))
     except (OSError, ValueError, TypeError, AttributeError):
