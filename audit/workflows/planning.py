@@ -112,14 +112,19 @@ def blind_checks(
         ManifestError: an image is missing, damaged or too large.
     """
     limited = {limit.attack for limit in policy.limits if limit.max is not None}
-    fed = {cost.attack for cost in costs if cost.lacks is None and cost.inapplicable is None} & limited
-    shares = {cost.attack: cost.share for cost in costs}
+    shares = {cost.attack: cost.share for cost in costs if _is_fed(cost) and cost.attack in limited}
     found = {}
-    for attack in (kind.preset(budget) for kind in BATTERY if kind.name in fed):
+    for kind in BATTERY:
+        attack = kind.preset(budget)
         unit = compared_units(attack, corpus)
-        if unit is not None:
+        if attack.name in shares and unit is not None:
             found[attack.name] = of_trials(corpus, may_try(attack, corpus), shares[attack.name], unit, progress)
     return found
+
+
+def _is_fed(cost: Cost) -> bool:
+    """Tell whether an attack applies and lacks nothing."""
+    return cost.lacks is None and cost.inapplicable is None
 
 
 def time_attacks(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
