@@ -24,7 +24,7 @@ PASS_ALPHA = 0.05
 
 A pass needs all limits met, so that no limit's level is shared among them (Berger 1982)."""
 CAUTIOUS_PASS_ALPHA = 0.025
-"""The same of numbers whose bounds are known to be somewhat short."""
+"""One-sided level for a pass of numbers whose bounds are known to be somewhat short."""
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
-import subprocess
-import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from cdmi_tables import Setting, make_data, make_pretrained, make_start
+from checkouts import scan_with
 
 from audit.corpus import manifest
 from audit.corpus.documents import Document, Split
@@ -53,38 +51,24 @@ def train(start: Path, labels: tuple[str, ...], documents: list[Document], folde
 
 
 def scan(checkout: Path, work: Path, name: str) -> dict[str, Any]:
-    """Scan with the package of a checkout and read the record and the verdict."""
+    """Scan with the package of a checkout; list what was tried, and the limits that have a number."""
     out = work / f"report-{name}"
     shutil.rmtree(out, ignore_errors=True)
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "HF_HUB_OFFLINE": "1"}
-    command = [
-        sys.executable,
-        "-m",
-        "audit",
-        "scan",
-        str(work / "model"),
-        str(work / "data-sroie-token-classification"),
-    ]
-    command += ["--reference", f"baselines={work / 'baseline'}", "--budget", "quick", "--out", str(out), "--quiet"]
-    started = time.perf_counter()
-    code = subprocess.run(command, env=environment, cwd=checkout, check=False).returncode
-    seconds = time.perf_counter() - started
-    gate = [sys.executable, "-m", "audit", "gate", str(out), "--format", f"json={out / 'verdict.json'}"]
-    subprocess.run(gate, env=environment, cwd=checkout, check=False, stdout=subprocess.DEVNULL)
-    record = json.loads((out / "record.json").read_text(encoding="utf-8"))
-    verdict = json.loads((out / "verdict.json").read_text(encoding="utf-8"))
+    arguments = [work / "model", work / "data-sroie-token-classification"]
+    reference = ["--reference", f"baselines={work / 'baseline'}", "--budget", "quick"]
+    scanned = scan_with(checkout, [*arguments, *reference], out)
     attacks = {}
-    for result in record["attacks"]:
-        tried = next((item for item in result["coverage"] if item["category"] == "all"), None)
-        if result["status"] == "completed" and tried is not None:
-            attacks[result["attack"]] = f"{tried['tried']} of {tried['total']} {tried['unit']}"
+    for result in scanned.record["attacks"]:
+        coverage = next((item for item in result["coverage"] if item["category"] == "all"), None)
+        if result["status"] == "completed" and coverage is not None:
+            attacks[result["attack"]] = f"{coverage['attacked']} of {coverage['total']} {coverage['unit']}"
     limits = []
-    for limit in verdict["limits"]:
+    for limit in scanned.verdict["limits"]:
         measured = limit["measured"]
         if measured is not None:
             interval = f"{measured['value']:.2f} [{measured['low']:.2f}, {measured['high']:.2f}]"
             limits.append(f"{limit['attack']} {limit['metric']}: {limit['outcome']}, {interval}")
-    return {"code": code, "seconds": round(seconds), "attacks": attacks, "limits": limits}
+    return {"code": scanned.code, "seconds": round(scanned.seconds), "attacks": attacks, "limits": limits}
 
 
 def page(rows: dict[str, dict[str, Any]], machine: str) -> str:

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
-import time
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from checkouts import scan_with
 
 HERE = Path(__file__).resolve().parent
 SAMPLES = HERE.parent / "sample_models"
@@ -48,19 +46,12 @@ def cut(source: Path, folder: Path, size: int) -> None:
 
 
 def scan(checkout: Path, model: Path, data: Path) -> dict[str, Any]:
-    """Scan with the package of a checkout."""
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    """Scan with the package of a checkout; name the limits that are not met."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "audit", "scan", str(model), str(data), "--out", folder, "--quiet"]
-        started = time.perf_counter()
-        code = subprocess.run(command, env=environment, cwd=checkout, check=False).returncode
-        seconds = time.perf_counter() - started
-        gate = [sys.executable, "-m", "audit", "gate", folder, "--format", f"json={folder}/verdict.json"]
-        subprocess.run(gate, env=environment, cwd=checkout, check=False, stdout=subprocess.DEVNULL)
-        verdict = json.loads(Path(folder, "verdict.json").read_text(encoding="utf-8"))
-    open_limits = [limit for limit in verdict["limits"] if limit["outcome"] in ("violated", "undecided")]
+        scanned = scan_with(checkout, [model, data], Path(folder))
+    open_limits = [limit for limit in scanned.verdict["limits"] if limit["outcome"] in ("violated", "undecided")]
     named = [f"{limit['attack']} {limit['metric']}: {limit['outcome']}" for limit in open_limits]
-    return {"code": code, "seconds": round(seconds), "limits": named}
+    return {"code": scanned.code, "seconds": round(scanned.seconds), "limits": named}
 
 
 def page(content: dict[str, Any]) -> str:

@@ -131,9 +131,9 @@ def test_whether_a_baseline_is_taken_off_never_depends_on_the_difference_of_the_
     member: list[tuple[bool, bool]], heldout: list[tuple[bool, bool]]
 ) -> None:
     """The choice is the same where all hits of one side become misses, which turns the difference around."""
-    chosen = rates.needs_baseline([columns_of(member), columns_of(heldout)])
-    assert rates.needs_baseline([columns_of(heldout), columns_of(member)]) == chosen
-    assert rates.needs_baseline([columns_of(member, flip=True), columns_of(heldout)]) == chosen
+    chosen = rates.needs_baseline([columns_of(member), columns_of(heldout)], by_lot=True)
+    assert rates.needs_baseline([columns_of(heldout), columns_of(member)], by_lot=True) == chosen
+    assert rates.needs_baseline([columns_of(member, flip=True), columns_of(heldout)], by_lot=True) == chosen
 
 
 def test_a_baseline_that_guesses_the_same_values_is_taken_off_and_one_that_guesses_others_is_not() -> None:

@@ -16,7 +16,7 @@ SHARES = {"quick": 0.25, "standard": 1.0, "full": 1.0}
 BY_TIME = "quick"
 """The budget that takes more than its least share of an attack's trials where a few minutes allow it."""
 SECONDS = 180.0
-"""That such a budget has for the trials of all attacks together; least shares are taken in any case."""
+"""Time that this budget has for the trials of all attacks together; least shares are taken in any case."""
 STEPS = (0.5, 1.0)
 """Shares above the least one: few, so that a small difference in speed seldom changes a choice."""
 

@@ -225,7 +225,7 @@ class TriedValues(DocumentColumns):
 
     def needs_baseline(self, population: Population) -> bool:
         """Tell whether what is found without the model is taken off within each side, see `rates.needs_baseline`."""
-        return not population.by_lot or rates.needs_baseline(self.columns, self.weights)
+        return rates.needs_baseline(self.columns, by_lot=population.by_lot, weights=self.weights)
 
     def leaked(self, population: Population) -> TriedValues:
         """Return the distinct values with the baseline that is taken off: none where `needs_baseline` asks for none."""

@@ -194,15 +194,15 @@ def gains_of(attack: Floats, baseline: Floats, table: DocumentColumns, taken: Bo
         baseline: the same without it.
         table: of the values.
         taken: those that the excess is of, (n_values,).
-        by_lot: whether a lot chose the members, see `rates.choose_columns`.
+        by_lot: whether a lot chose the members, see `rates.needs_baseline`.
     """
     sides = [taken & table.member, taken & ~table.member]
     if not all(side.any() for side in sides):
         return attack - baseline
     columns: list[rates.Columns] = [(attack[side], baseline[side], table.cluster[side]) for side in sides]
-    if by_lot and not rates.needs_baseline(columns):
-        return attack
-    return attack - baseline
+    if rates.needs_baseline(columns, by_lot=by_lot):
+        return attack - baseline
+    return attack
 
 
 DOCUMENTS, VALUES = "documents_identified", "values_identified"

@@ -115,6 +115,19 @@ class Limit:
         total = measured.n if measured.total is None else measured.total
         return replace(self, max=max(self.floor or 0.0, min(self.max, math.floor(self.share * total))))
 
+    def encloses(self, lower: float, upper: float, *, is_area: bool) -> bool:
+        """Tell whether all numbers between two are within the limit; areas count on both sides of chance.
+
+        Args:
+            lower: the smallest number.
+            upper: the largest number.
+            is_area: whether 0.5 is chance (`Estimate.is_area`).
+        """
+        if self.max is None:
+            assert self.min is not None
+            return lower >= self.min
+        return upper <= self.max and (not is_area or lower >= 1 - self.max)
+
     @property
     def rule(self) -> str:
         """Say in a clause how the maximum of a count follows from what is counted; empty of other limits."""

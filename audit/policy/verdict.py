@@ -361,20 +361,14 @@ def _all_within(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -
 
 def _lies_over(limit: Limit, measured: Estimate) -> bool:
     """Tell whether the number itself is not within the limit."""
-    if limit.max is None:
-        assert limit.min is not None
-        return measured.value < limit.min
-    return measured.value > limit.max or (measured.is_area and measured.value < 1 - limit.max)
+    return not limit.encloses(measured.value, measured.value, is_area=measured.is_area)
 
 
 def _within(limit: Limit, measured: Estimate) -> bool:
-    if limit.holds == "estimate" and limit.max is not None:
-        return measured.value <= limit.max
+    if limit.holds == "estimate":
+        return not _lies_over(limit, measured)
     bound = measured.pass_bound
-    if limit.max is None:
-        assert limit.min is not None
-        return bound.lower >= limit.min
-    return bound.upper <= limit.max and (not measured.is_area or bound.lower >= 1 - limit.max)
+    return limit.encloses(bound.lower, bound.upper, is_area=measured.is_area)
 
 
 def _reach(limit: Limit, measured: Estimate) -> float:

@@ -171,12 +171,9 @@ def _interval_is_within(decision: Decision) -> bool:
     """Tell whether the two-sided interval, which a row shows, lies within the limit."""
     limit = decision.limit
     measured = decision.measured
-    assert measured is not None
-    if limit.holds == "estimate":
+    if measured is None or limit.holds == "estimate":
         return False
-    if limit.max is None:
-        return limit.min is not None and measured.low >= limit.min
-    return measured.high <= limit.max and (not measured.is_area or measured.low >= 1 - limit.max)
+    return limit.encloses(measured.low, measured.high, is_area=measured.is_area)
 
 
 @dataclass(frozen=True)

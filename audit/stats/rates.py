@@ -166,19 +166,23 @@ def excess_mean(splits: Sequence[Columns], rng: np.random.Generator, weights: We
     return _difference(sides, rng, part_bounds, method)
 
 
-def needs_baseline(splits: Sequence[Columns], weights: Weights = None) -> bool:
-    """Tell whether taking the baseline off within each split makes the difference between two splits surer.
+def needs_baseline(splits: Sequence[Columns], *, by_lot: bool, weights: Weights = None) -> bool:
+    """Tell whether the baseline has to be taken off within each split before two splits are compared.
 
-    Where a lot made the splits alike, both differences estimate the same, and the baseline may only add noise. It is
-    needed where the variances of both splits' means are together smaller with it, each linearised over its documents.
-    The rule looks at the spread within splits alone, never at the difference between them.
+    It has to where no lot made the splits alike. Where one did, both differences estimate the same, and the baseline
+    may only add noise. It is then needed where the variances of both splits' means are together smaller with it, each
+    linearised over its documents. The rule looks at the spread within splits alone, never at the difference between
+    them.
 
     Args:
         splits: the rows of member fields, then those of held-out fields, with their baseline.
+        by_lot: whether a lot chose the members.
         weights: of the rows of either split.
     """
+    if not by_lot:
+        return True
     with_baseline = sum(side.sample.variance_of_mean for side in _Side.of_splits(splits, weights))
-    plain = without_baseline(splits)
+    plain = _without_baseline(splits)
     return with_baseline < sum(side.sample.variance_of_mean for side in _Side.of_splits(plain, weights))
 
 
@@ -190,13 +194,12 @@ def choose_columns(splits: Sequence[Columns], *, by_lot: bool, weights: Weights 
         by_lot: whether a lot chose the members.
         weights: of the rows of either split.
     """
-    if not by_lot or needs_baseline(splits, weights):
+    if needs_baseline(splits, by_lot=by_lot, weights=weights):
         return splits
-    return without_baseline(splits)
+    return _without_baseline(splits)
 
 
-def without_baseline(splits: Sequence[Columns]) -> list[Columns]:
-    """Return the rows of splits with nothing to take off."""
+def _without_baseline(splits: Sequence[Columns]) -> list[Columns]:
     return [(attack, None, clusters) for attack, _, clusters in splits]
 
 

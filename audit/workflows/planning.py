@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from audit.errors import EngineError, UsageError
 from audit.files import write_atomically
 from audit.policy import Policy
 from audit.policy.limits import MEMBERSHIP
+from audit.record import Reason
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
 from audit.workflows.plan import Cost, Plan, at_most, plan_limits
@@ -146,25 +147,60 @@ def time_attacks(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
     filled = complete(opened.prepared, needs, opened.target, Path(), opened.options.seed, SILENT)
     progress.stage("timing a few trials", len(opened.attacks))
     timed = replace(opened, share=1.0) if opened.by_time else opened
+    offers = []
     costs = []
     for attack in opened.attacks:
-        cost = _count(timed, attack, filled)
-        if not (cost.lacks or cost.inapplicable):
-            cost = _timed(timed, attack, filled, cost)
+        offer = _offer(opened, attack, filled)
+        cost = _count(timed, offer, filled)
+        if _is_fed(cost):
+            cost = _timed(timed, offer, filled, cost)
+        offers.append(offer)
         costs.append(cost)
         progress.advance()
     if not opened.by_time:
         return tuple(costs)
     seconds = {cost.attack: cost.seconds for cost in costs if cost.seconds is not None}
     chosen = replace(opened, shares=choose_shares(seconds, opened.share))
-    return tuple(_at_share(chosen, attack, filled, cost) for attack, cost in zip(opened.attacks, costs, strict=True))
+    return tuple(_at_share(chosen, offer, cost) for offer, cost in zip(offers, costs, strict=True))
 
 
-def _at_share(opened: ScanSetup, attack: Attack, filled: LoadedReferences, whole: Cost) -> Cost:
+class _Offer(NamedTuple):
+    """An attack with all that it could try.
+
+    Attributes:
+        attack: with its parameters.
+        case: what it is put to.
+        reasons: why it does not apply, or is weakened.
+        trials: all that could be tried; empty where it does not apply.
+    """
+
+    attack: Attack
+    case: Case
+    reasons: Sequence[Reason]
+    trials: Sequence[Trial]
+
+
+def _offer(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> _Offer:
+    """List what an attack could try."""
+    case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
+    reasons = attack.applies(case)
+    trials: Sequence[Trial] = []
+    if first_of(reasons, case, "model") is None:
+        trials = attack.trials(case)
+    return _Offer(attack, case, reasons, trials)
+
+
+def _at_share(opened: ScanSetup, offer: _Offer, whole: Cost) -> Cost:
     """Return the cost of the share of an attack's trials that was chosen, from that of all of them."""
-    cost = _count(opened, attack, filled)
-    seconds = None if whole.seconds is None else whole.seconds * cost.trials / max(1, whole.trials)
-    return replace(whole, trials=cost.trials, reached=cost.reached, seconds=seconds, share=cost.share)
+    if whole.inapplicable is not None:
+        return whole
+    trials = opened.sampled(offer.attack, offer.trials)
+    seconds = whole.seconds
+    if seconds is not None:
+        seconds *= len(trials) / max(1, whole.trials)
+    reached = _reached(most_units(offer.attack, opened.corpus), trials)
+    share = opened.share_of(offer.attack.name)
+    return replace(whole, trials=len(trials), reached=reached, seconds=seconds, share=share)
 
 
 def fit_time(opened: ScanSetup, progress: Progress) -> ScanSetup:
@@ -223,14 +259,13 @@ def bounded_by_time(opened: ScanSetup, costs: Sequence[Cost]) -> tuple[Cost, ...
     return tuple(bounded)
 
 
-def _count(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
-    """Count the trials of an attack and the units that they are of."""
-    case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
-    reasons = attack.applies(case)
+def _count(opened: ScanSetup, offer: _Offer, filled: LoadedReferences) -> Cost:
+    """Count the trials that the budget takes of an attack, and the units that they are of."""
+    attack, case, reasons, everything = offer
     reason = first_of(reasons, case, "model")
     if reason is not None:
         return Cost(attack.name, 0, True, (0, 0), reason)
-    trials = opened.sampled(attack, attack.trials(case))
+    trials = opened.sampled(attack, everything)
     reached = _reached(most_units(attack, opened.corpus), trials)
     lacks = _missing(opened, attack, filled) if trials else nothing_to_try(attack, case).why
     weakened, by_data = first_of(reasons, case, "weak"), first_of(reasons, case, "data") is not None
@@ -238,16 +273,16 @@ def _count(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
     return Cost(attack.name, len(trials), True, reached, None, lacks, weakened, by_data, share=share)
 
 
-def _timed(opened: ScanSetup, attack: Attack, filled: LoadedReferences, cost: Cost) -> Cost:
+def _timed(opened: ScanSetup, offer: _Offer, filled: LoadedReferences, cost: Cost) -> Cost:
     """Add to a cost the time that the trials are expected to take, and their peak of memory."""
     from audit.targets.machine import peak_memory
     from audit.workflows.execution import AttackWork
     from audit.workflows.number_format import wanted_format
 
+    attack, case = offer.attack, offer.case
     if "auxiliary" in attack.needs and filled.references.auxiliary is None:
         return replace(cost, untimed=TO_TRAIN)
-    case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
-    trials = opened.sampled(attack, attack.trials(case))
+    trials = opened.sampled(attack, offer.trials)
     wanted = wanted_format(opened)
     target = opened.target if wanted == "float32" else opened.target.rounded(wanted)
     work = AttackWork(attack, Case(opened.defended(target), case.corpus, case.references), opened.options.seed)
