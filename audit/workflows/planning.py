@@ -9,13 +9,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind, of_trials
-from audit.attacks.budget import FOLDS, MEMBERS, OTHERS, choose_shares, read_shares, side_of
+from audit.attacks.budget import FOLDS, MEMBERS, OTHERS, SHARES, side_of
 from audit.attacks.interface import Attack, Sides, compared_units, first_of, may_try, most_units, nothing_to_try
 from audit.attacks.membership.documents import without_lot
 from audit.case import Case
@@ -29,7 +29,6 @@ from audit.errors import EngineError, UsageError
 from audit.files import write_atomically
 from audit.policy import Policy
 from audit.policy.limits import MEMBERSHIP
-from audit.record import Reason
 from audit.workflows.gate import load_policy
 from audit.workflows.options import ScanOptions
 from audit.workflows.plan import Cost, Plan, at_most, plan_limits
@@ -113,26 +112,20 @@ def blind_checks(
         ManifestError: an image is missing, damaged or too large.
     """
     limited = {limit.attack for limit in policy.limits if limit.max is not None}
-    shares = {cost.attack: cost.share for cost in costs if _is_fed(cost) and cost.attack in limited}
+    fed = {cost.attack for cost in costs if cost.lacks is None and cost.inapplicable is None} & limited
     found = {}
-    for kind in BATTERY:
-        attack = kind.preset(budget)
+    for attack in (kind.preset(budget) for kind in BATTERY if kind.name in fed):
         unit = compared_units(attack, corpus)
-        if attack.name in shares and unit is not None:
-            found[attack.name] = of_trials(corpus, may_try(attack, corpus), shares[attack.name], unit, progress)
+        if unit is not None:
+            found[attack.name] = of_trials(corpus, may_try(attack, corpus), SHARES[budget], unit, progress)
     return found
-
-
-def _is_fed(cost: Cost) -> bool:
-    """Tell whether an attack applies and lacks nothing."""
-    return cost.lacks is None and cost.inapplicable is None
 
 
 def time_attacks(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
     """Count the trials of every attack that a scan would run, and estimate how long they take.
 
     References that somebody gave are used; none is trained. The time is that of the trials, without training of
-    references and without the intervals at the end. Where time decides, it chooses the shares of the attacks' trials.
+    references and without the intervals at the end.
 
     Args:
         opened: the scan; its `out` is not touched.
@@ -146,98 +139,33 @@ def time_attacks(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
         needs.discard("auxiliary")
     filled = complete(opened.prepared, needs, opened.target, Path(), opened.options.seed, SILENT)
     progress.stage("timing a few trials", len(opened.attacks))
-    timed = replace(opened, share=1.0) if opened.by_time else opened
-    offers = []
     costs = []
     for attack in opened.attacks:
-        offer = _offer(opened, attack, filled)
-        cost = _count(timed, offer, filled)
-        if _is_fed(cost):
-            cost = _timed(timed, offer, filled, cost)
-        offers.append(offer)
-        costs.append(cost)
+        costs.append(_cost(opened, attack, filled))
         progress.advance()
-    if not opened.by_time:
-        return tuple(costs)
-    seconds = {cost.attack: cost.seconds for cost in costs if cost.seconds is not None}
-    chosen = replace(opened, shares=choose_shares(seconds, opened.share))
-    return tuple(_at_share(chosen, offer, cost) for offer, cost in zip(offers, costs, strict=True))
-
-
-class _Offer(NamedTuple):
-    """An attack with all that it could try.
-
-    Attributes:
-        attack: with its parameters.
-        case: what it is put to.
-        reasons: why it does not apply, or is weakened.
-        trials: all that could be tried; empty where it does not apply.
-    """
-
-    attack: Attack
-    case: Case
-    reasons: Sequence[Reason]
-    trials: Sequence[Trial]
-
-
-def _offer(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> _Offer:
-    """List what an attack could try."""
-    case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
-    reasons = attack.applies(case)
-    trials: Sequence[Trial] = []
-    if first_of(reasons, case, "model") is None:
-        trials = attack.trials(case)
-    return _Offer(attack, case, reasons, trials)
-
-
-def _at_share(opened: ScanSetup, offer: _Offer, whole: Cost) -> Cost:
-    """Return the cost of the share of an attack's trials that was chosen, from that of all of them."""
-    if whole.inapplicable is not None:
-        return whole
-    trials = opened.sampled(offer.attack, offer.trials)
-    seconds = whole.seconds
-    if seconds is not None:
-        seconds *= len(trials) / max(1, whole.trials)
-    reached = _reached(most_units(offer.attack, opened.corpus), trials)
-    share = opened.share_of(offer.attack.name)
-    return replace(whole, trials=len(trials), reached=reached, seconds=seconds, share=share)
+    return tuple(costs)
 
 
 def fit_time(opened: ScanSetup, progress: Progress) -> ScanSetup:
-    """Choose what is expected to fit into the time of a scan.
+    """Choose the part of the units of each side whose trials are expected to fit into the time of a scan.
 
-    That is a part of the units of each side where the time was given, else the share of each attack's trials. It is
-    chosen once: it is stored in `evidence/`, which must exist, and read again by the same scan.
+    The part is chosen once: it is stored in `evidence/`, which must exist, and read again by the same scan.
 
     Raises:
-        EngineError: what was stored cannot be read.
+        EngineError: the stored part cannot be read.
     """
     options = opened.options
-    if options.seconds is None and not opened.by_time:
+    if options.seconds is None:
         return opened
     card, settings = opened.target.card, (options.seed, options.seconds, options.documents, options.defense)
     depends_on = repr((card.sha256, opened.corpus.sha256, opened.budget, settings, opened.attacks))
     path = options.evidence / f"time-{hashlib.sha256(depends_on.encode()).hexdigest()[:16]}.json"
     if options.fresh or not path.exists():
-        costs = time_attacks(opened, progress)
-        shares = {cost.attack: cost.share for cost in costs}
-        chosen = shares if options.seconds is None else part_in(options.seconds, costs)
-        write_atomically(path, json.dumps(chosen).encode(), mode=0o600)
-    return _with_stored(opened, path)
-
-
-def _with_stored(opened: ScanSetup, path: Path) -> ScanSetup:
-    """Return the scan with the part of units, or the shares of trials, that it stored.
-
-    Raises:
-        EngineError: what was stored cannot be read.
-    """
+        part = part_in(options.seconds, time_attacks(opened, progress))
+        write_atomically(path, json.dumps(part).encode(), mode=0o600)
     try:
-        stored = json.loads(path.read_bytes())
-        if opened.options.seconds is not None:
-            return replace(opened, part=float(stored))
-        return replace(opened, shares=read_shares(stored))
-    except (OSError, ValueError, TypeError, AttributeError):
+        return replace(opened, part=float(json.loads(path.read_bytes())))
+    except (OSError, ValueError, TypeError):
         raise EngineError(f"{path}: cannot be read", "scan again with --fresh") from None
 
 
@@ -259,30 +187,25 @@ def bounded_by_time(opened: ScanSetup, costs: Sequence[Cost]) -> tuple[Cost, ...
     return tuple(bounded)
 
 
-def _count(opened: ScanSetup, offer: _Offer, filled: LoadedReferences) -> Cost:
-    """Count the trials that the budget takes of an attack, and the units that they are of."""
-    attack, case, reasons, everything = offer
-    reason = first_of(reasons, case, "model")
-    if reason is not None:
-        return Cost(attack.name, 0, True, (0, 0), reason)
-    trials = opened.sampled(attack, everything)
-    reached = _reached(most_units(attack, opened.corpus), trials)
-    lacks = _missing(opened, attack, filled) if trials else nothing_to_try(attack, case).why
-    weakened, by_data = first_of(reasons, case, "weak"), first_of(reasons, case, "data") is not None
-    share = opened.share_of(attack.name)
-    return Cost(attack.name, len(trials), True, reached, None, lacks, weakened, by_data, share=share)
-
-
-def _timed(opened: ScanSetup, offer: _Offer, filled: LoadedReferences, cost: Cost) -> Cost:
-    """Add to a cost the time that the trials are expected to take, and their peak of memory."""
+def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
     from audit.targets.machine import peak_memory
     from audit.workflows.execution import AttackWork
     from audit.workflows.number_format import wanted_format
 
-    attack, case = offer.attack, offer.case
+    case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
+    reasons = attack.applies(case)
+    reason = first_of(reasons, case, "model")
+    if reason is not None:
+        return Cost(attack.name, 0, True, (0, 0), reason)
+    trials = opened.sampled(attack.trials(case))
+    reached = _reached(most_units(attack, opened.corpus), trials)
+    lacks = _missing(opened, attack, filled) if trials else nothing_to_try(attack, case).why
+    weakened, by_data = first_of(reasons, case, "weak"), first_of(reasons, case, "data") is not None
+    cost = Cost(attack.name, len(trials), True, reached, lacks=lacks, weakened=weakened, by_data=by_data)
+    if lacks is not None:
+        return cost
     if "auxiliary" in attack.needs and filled.references.auxiliary is None:
         return replace(cost, untimed=TO_TRAIN)
-    trials = opened.sampled(attack, offer.trials)
     wanted = wanted_format(opened)
     target = opened.target if wanted == "float32" else opened.target.rounded(wanted)
     work = AttackWork(attack, Case(opened.defended(target), case.corpus, case.references), opened.options.seed)
