@@ -83,18 +83,6 @@ def choose_shares(seconds: Mapping[str, float], least: float) -> dict[str, float
     return shares
 
 
-def read_shares(stored: Mapping[str, float]) -> dict[str, float]:
-    """Read the shares of the attacks' trials as a scan stored them.
-
-    Raises:
-        ValueError: one is no share.
-    """
-    shares = {attack: float(share) for attack, share in stored.items()}
-    if not all(0 < share <= 1 for share in shares.values()):
-        raise ValueError("a share lies between 0 and 1")
-    return shares
-
-
 MEMBERS, OTHERS = ("member", "in"), ("heldout", "out")
 """Sides of what training saw, and of what it did not; other trials do not tell theirs."""
 

@@ -249,8 +249,8 @@ def differences(old: AuditRecord, new: AuditRecord) -> list[str]:
     for result in old.attacks:
         if result.status == "completed" and result.attack in results:
             pairs += _parameters(result, results[result.attack], _same_version(old, new))
-            if old.budget == new.budget:
-                pairs.append(_shares(result.attack, old, new))
+            taken = f"{result.attack}: the share of its trials differs (--budget standard takes all)"
+            pairs.append((taken, f"{old.share_of(result.attack):.0%}", f"{new.share_of(result.attack):.0%}"))
     return [f"{name}: OLD {one}, NEW {other}" for name, one, other in pairs if one != other]
 
 
@@ -266,12 +266,6 @@ def _conditions(record: AuditRecord) -> dict[str, str]:
         "the budget": record.budget,
         "the bound on trials": side or "none",
     }
-
-
-def _shares(attack: str, old: AuditRecord, new: AuditRecord) -> tuple[str, str, str]:
-    """Return the shares of an attack's trials that one budget took in both scans, which time may decide."""
-    name = f"{attack}: the share of its trials differs (--budget standard takes all)"
-    return name, f"{old.share_of(attack):.0%}", f"{new.share_of(attack):.0%}"
 
 
 def _parameters(old: Result, new: Result, same_version: bool) -> Iterator[tuple[str, str, str]]:

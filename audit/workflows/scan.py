@@ -186,7 +186,10 @@ def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -
     started, clock = now(), time.monotonic()
     declared = None if policy is None else declare(policy)
     origin = Origin(None if declared is None else declared.sha256)
-    opened = _fitted(opened, progress)
+    if opened.options.seconds is not None or opened.by_time:
+        from audit.workflows.planning import fit_time
+
+        opened = fit_time(opened, progress)
     options, target, corpus, every = opened.options, opened.target, opened.corpus, opened.whole or opened.corpus
     for name in filter(None, (opened.notice, "usefulness")):
         progress.stage(name)
@@ -243,15 +246,6 @@ def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -
     )
     write_owner(record, options.evidence, options.paths)
     return settle(record, run.limits)
-
-
-def _fitted(opened: ScanSetup, progress: Progress) -> ScanSetup:
-    """Return the scan with what fits into its time, where time decides anything; see `planning.fit_time`."""
-    if opened.options.seconds is None and not opened.by_time:
-        return opened
-    from audit.workflows.planning import fit_time
-
-    return fit_time(opened, progress)
 
 
 def _left_out(opened: ScanSetup) -> tuple[Result, ...]:
@@ -412,7 +406,6 @@ def read_outcomes(opened: ScanSetup, name: str, progress: Progress = SILENT) -> 
         name: of the attack.
         progress: of trials that are not in the journal, and are tried again.
     """
-    opened = _fitted(opened, progress)
     (attack,) = (attack for attack in opened.attacks if attack.name == name)
     filled = fill_references(opened, progress)
     case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))

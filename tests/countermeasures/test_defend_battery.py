@@ -116,9 +116,6 @@ def test_all_its_evidence_can_be_kept_elsewhere(compared):
     assert {path.stat().st_mode & 0o777 for path in (kept, *found) if path.is_dir()} == {0o700}
     text = (out / "before" / "record.json").read_text() + (out / "copied" / "comparison.json").read_text()
     assert str(kept) not in text
-    # The same trials of both sides, however fast each of them is: time decides for a scan alone.
-    sides = [json.loads(path.read_text()) for path in sorted(out.rglob("record.json"))]
-    assert [(one["share"], one["shares"]) for one in sides] == [(0.25, {})] * 2
 
 
 def test_a_countermeasure_that_changes_nothing_differs_by_nothing(compared):

@@ -110,11 +110,8 @@ def test_no_attack_takes_less_than_a_quarter_and_more_only_within_the_time(secon
     chosen = choose_shares(seconds, 0.25)
     assert chosen.keys() == seconds.keys()
     assert {*chosen.values()} <= {0.25, 0.5, 1.0}
-    spent = 0.0
-    for name, share in chosen.items():
-        if share > 0.25:
-            spent += share * seconds[name]
-    assert spent <= SECONDS * (1 + 1e-9)
+    larger = sum(share * seconds[name] for name, share in chosen.items() if share > 0.25)
+    assert larger <= SECONDS * (1 + 1e-9)
 
 
 @given(many_trials(), shares, seeds, st.integers(1, 6))
