@@ -12,13 +12,7 @@ import numpy as np
 from audit.engine.interface import Trial
 
 SHARES = {"quick": 0.25, "standard": 1.0, "full": 1.0}
-"""Least share of the trials of each stratum by budget. `full` differs from `standard` in the attacks' parameters."""
-BY_TIME = "quick"
-"""The budget that takes more than its least share of an attack's trials where a few minutes allow it."""
-SECONDS = 180.0
-"""Time that this budget has for the trials of all attacks together; least shares are taken in any case."""
-STEPS = (0.5, 1.0)
-"""Shares above the least one: few, so that a small difference in speed seldom changes a choice."""
+"""Share of the trials of each stratum by budget. `full` differs from `standard` in the attacks' parameters."""
 
 SEED = 0
 """Of a scan that is not told another: which trials a plan expects a budget to take."""
@@ -59,28 +53,6 @@ def sample(
             least = len({trial.unit for trial in ordered})
         taken += ordered[: max(math.ceil(share * len(ordered)), least)]
     return taken
-
-
-def choose_shares(seconds: Mapping[str, float], least: float) -> dict[str, float]:
-    """Choose the share of each attack's trials that a few minutes allow.
-
-    Attacks whose trials fit into an even part of the time take all of them. The time that is left goes to the others,
-    in their order.
-
-    Args:
-        seconds: that all trials of an attack take, by its name.
-        least: share that every attack takes, whatever the time.
-    """
-    even = SECONDS / max(1, len(seconds))
-    shares = {name: 1.0 if whole <= even else least for name, whole in seconds.items()}
-    left = SECONDS - sum(shares[name] * whole for name, whole in seconds.items())
-    for name, whole in seconds.items():
-        for step in STEPS:
-            added = (step - shares[name]) * whole
-            if 0 < added <= left:
-                shares[name] = step
-                left -= added
-    return shares
 
 
 MEMBERS, OTHERS = ("member", "in"), ("heldout", "out")

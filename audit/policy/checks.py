@@ -196,7 +196,7 @@ def untried(record: AuditRecord, result: Result, number: Unresolved) -> bool:
     """Test whether the data set may hold the units that a number needs, and a bound or budget left them untried."""
     if awaited(result, number.name):
         return True
-    return number.needed is not None and min(_sides(record)) >= number.needed and left_untried(record, result.attack)
+    return number.needed is not None and min(_sides(record)) >= number.needed and left_untried(record)
 
 
 def awaited(result: Result, metric: str) -> bool:
@@ -208,9 +208,9 @@ def awaited(result: Result, metric: str) -> bool:
     return result.stage.early and isinstance(number, Unresolved) and not number.inapplicable and number.n > 0
 
 
-def left_untried(record: AuditRecord, attack: str) -> bool:
-    """Test whether a bound or the budget left untried what the data set holds for an attack."""
-    return record.share_of(attack) < 1 or bounded(record)
+def left_untried(record: AuditRecord) -> bool:
+    """Test whether a bound or the budget left untried what the data set holds."""
+    return record.share < 1 or bounded(record)
 
 
 def bounded(record: AuditRecord) -> bool:

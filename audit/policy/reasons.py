@@ -194,7 +194,7 @@ def _cannot_exceed(record: AuditRecord, limit: Limit, result: Result, measured: 
     if limit.max is None or total > limit.max:
         return None
     reason = f"there are only {total} {measured.unit}: the count cannot exceed {limit.max:g}"
-    left = measured.total is None and (left_untried(record, limit.attack) or result.stage.early)
+    left = measured.total is None and (left_untried(record) or result.stage.early)
     return _undecided(limit, reason, ALL if left else MORE, "unresolved", excused=not limit.required and not left)
 
 
@@ -214,7 +214,7 @@ def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
     if alone and decision.remedy in (MORE, ASK_ALIKE) and record.target.is_model:
         return replace(decision, remedy=NO_HELDOUT)
     more = decision.remedy in (MORE, MORE_PROVIDERS, MORE_OF_THEM) and decision.cause != "unresolved"
-    if more and not decision.about_text and left_untried(record, decision.limit.attack):
+    if more and not decision.about_text and left_untried(record):
         return replace(decision, remedy=ALL)
     single = not any(card.role.startswith("split") for card in record.references) and record.target.is_model
     if single and (decision.limit.attack, decision.remedy, decision.cause) == (MEMBERSHIP, MORE, "wide"):

@@ -63,8 +63,7 @@ def compare(previous: AuditRecord, earlier: Verdict, record: AuditRecord, verdic
 
 
 def _identity(record: AuditRecord) -> Sequence[object]:
-    taken = record.budget, record.share, record.shares, record.bounds
-    return record.target.sha256, record.corpus.sha256, taken, record.seed
+    return record.target.sha256, record.corpus.sha256, (record.budget, record.share, record.bounds), record.seed
 
 
 def _row(old: Decision, new: Decision) -> ChangeRow:

@@ -249,8 +249,6 @@ def differences(old: AuditRecord, new: AuditRecord) -> list[str]:
     for result in old.attacks:
         if result.status == "completed" and result.attack in results:
             pairs += _parameters(result, results[result.attack], _same_version(old, new))
-            taken = f"{result.attack}: the share of its trials differs (--budget standard takes all)"
-            pairs.append((taken, f"{old.share_of(result.attack):.0%}", f"{new.share_of(result.attack):.0%}"))
     return [f"{name}: OLD {one}, NEW {other}" for name, one, other in pairs if one != other]
 
 
@@ -263,7 +261,7 @@ def _conditions(record: AuditRecord) -> dict[str, str]:
         "the documents to be forgotten": forgotten.sha256 if (forgotten := record.corpus.forgotten) else "none",
         "the data set": f"{record.corpus.name} (sha256 {record.corpus.sha256[:PREFIX]})",
         "the seed": str(record.seed),
-        "the budget": record.budget,
+        "the budget": f"{record.budget} ({record.share:.0%} of the trials)",
         "the bound on trials": side or "none",
     }
 

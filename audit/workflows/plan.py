@@ -44,7 +44,6 @@ class Cost:
         seconds: estimate for all trials on one device; None where it was not measured.
         memory: peak of the trials that were timed, models included, in bytes; None where it was not measured.
         untimed: why there is no time, where nothing above says so.
-        share: of the trials that could be tried, what the budget takes.
     """
 
     attack: str
@@ -58,7 +57,6 @@ class Cost:
     seconds: float | None = None
     memory: int | None = None
     untimed: str = ""
-    share: float = 1.0
 
 
 Outlook = Literal[
@@ -427,7 +425,7 @@ def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None
         sampled, reached = _bounded(attack, corpus, sides, share, documents)
     lacks, weakened = first_of(reasons, case, "data", "missing"), first_of(reasons, case, "weak")
     by_data, n_trials = first_of(reasons, case, "data") is not None, sum(sampled)
-    return Cost(attack.name, n_trials, False, reached, None, lacks, weakened, by_data, untimed=UNTIMED, share=share)
+    return Cost(attack.name, n_trials, False, reached, None, lacks, weakened, by_data, untimed=UNTIMED)
 
 
 def _most_trials(attack: Attack, corpus: Corpus) -> Sides:

@@ -186,7 +186,7 @@ def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -
     started, clock = now(), time.monotonic()
     declared = None if policy is None else declare(policy)
     origin = Origin(None if declared is None else declared.sha256)
-    if opened.options.seconds is not None or opened.by_time:
+    if opened.options.seconds is not None:
         from audit.workflows.planning import fit_time
 
         opened = fit_time(opened, progress)
@@ -211,8 +211,6 @@ def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -
         for journal in origin.journals:
             journal.path.unlink(missing_ok=True)
         raise
-    shares = {one.attack: opened.share_of(one.attack) for one in run.results if one.status == "completed"}
-    least = min(shares.values(), default=opened.share)
     bounds = Bounds(options.documents, options.seconds, opened.part)
     record = AuditRecord(
         schema_version=2,
@@ -226,8 +224,7 @@ def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -
         ),
         references=run.references.cards if ran else (),
         budget=opened.budget,
-        share=least,
-        shares={attack: share for attack, share in shares.items() if share > least},
+        share=opened.share,
         seed=options.seed,
         battery=tuple(kind.name for kind in BATTERY),
         attacks=tuple(run.results),
@@ -331,7 +328,7 @@ class _Run:
         everything = attack.trials(case)
         if not everything:
             return Result(attack.name, "skipped", nothing_to_try(attack, case))
-        trials = opened.sampled(attack, everything)
+        trials = opened.sampled(everything)
         checkpoint, agreement = choose_number_format(opened, attack, case, trials, progress)
         proof = read_proof(options.model_dir, opened.corpus)
         case = replace(case, target=opened.defended(checkpoint), canary_loss=proof)
@@ -340,7 +337,7 @@ class _Run:
         limited = attack.name in {limit.attack for limit in self.limits}
         staged = self.limits and options.stages and opened.share == 1
         for stage in STAGES if staged else (Stage(),):
-            tried = opened.sampled(attack, everything, stage.share)
+            tried = opened.sampled(everything, stage.share)
             if stage.early and not (limited and p_value < 1 and len(tried) < len(trials) and _has_units(tried)):
                 continue
             # What an earlier stage left in the journal stays, with --fresh too.
@@ -409,7 +406,7 @@ def read_outcomes(opened: ScanSetup, name: str, progress: Progress = SILENT) -> 
     (attack,) = (attack for attack in opened.attacks if attack.name == name)
     filled = fill_references(opened, progress)
     case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
-    trials = opened.sampled(attack, attack.trials(case))
+    trials = opened.sampled(attack.trials(case))
     checkpoint, _ = choose_number_format(opened, attack, case, trials, progress)
     return case, trials, collect_outcomes(opened, attack, checkpoint, filled, trials, progress)
 

@@ -151,8 +151,7 @@ def _audit(
     """Yield one checkpoint; its model is given free at the end, so that there is never a second one in memory."""
     own = options.below(checkpoint.name)
     cache = options.evidence / REFERENCES_FOLDER
-    # The same trials of all checkpoints, however fast each of them is.
-    opened = replace(open_scan(replace(own, model_dir=checkpoint.folder, cache=cache, stages=False)), shares={})
+    opened = open_scan(replace(own, model_dir=checkpoint.folder, cache=cache, stages=False))
     claim()
     yield from opened.warnings
     result = audit_checkpoint(opened, policy, progress)

@@ -3,11 +3,10 @@
 import math
 from collections import Counter, defaultdict
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from audit.attacks.budget import FOLDS, SECONDS, SHARES, choose_shares, sample
+from audit.attacks.budget import FOLDS, SHARES, sample
 from audit.engine.interface import Trial
 
 shares = st.floats(0.01, 1.0)
@@ -84,34 +83,6 @@ def test_the_seed_decides_which_units_and_which_of_their_trials():
 
 def test_budgets_are_shares():
     assert SHARES["quick"] < SHARES["standard"] == SHARES["full"] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("seconds", "chosen"),
-    [
-        ({}, {}),
-        ({"a": 180}, {"a": 1.0}),
-        ({"a": 181}, {"a": 0.5}),
-        ({"a": 361}, {"a": 0.25}),
-        ({"a": 9000}, {"a": 0.25}),
-        # An even part of the time is a minute: what fits into it is taken whole, however dear the others are.
-        ({"a": 9000, "b": 60, "c": 0}, {"a": 0.25, "b": 1.0, "c": 1.0}),
-        # The others take what is left in their order: 118 s, too few for all of both.
-        ({"a": 160, "b": 80, "c": 2}, {"a": 0.5, "b": 1.0, "c": 1.0}),
-        ({"a": 120, "b": 80, "c": 2}, {"a": 1.0, "b": 0.5, "c": 1.0}),
-    ],
-)
-def test_what_is_cheap_is_taken_whole_and_what_is_dear_as_far_as_time_is_left(seconds, chosen):
-    assert choose_shares(seconds, 0.25) == chosen
-
-
-@given(st.dictionaries(st.text(max_size=3), st.floats(0, 1e6), max_size=9))
-def test_no_attack_takes_less_than_a_quarter_and_more_only_within_the_time(seconds):
-    chosen = choose_shares(seconds, 0.25)
-    assert chosen.keys() == seconds.keys()
-    assert {*chosen.values()} <= {0.25, 0.5, 1.0}
-    larger = sum(share * seconds[name] for name, share in chosen.items() if share > 0.25)
-    assert larger <= SECONDS * (1 + 1e-9)
 
 
 @given(many_trials(), shares, seeds, st.integers(1, 6))

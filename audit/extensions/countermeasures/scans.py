@@ -69,8 +69,7 @@ def run_side(options: ScanOptions, policy: Policy, progress: Progress) -> Genera
     Raises:
         DocauditError: the scan cannot start or go on.
     """
-    # The same trials of both sides, however fast each of them is.
-    opened = replace(open_scan(options), shares={})
+    opened = open_scan(options)
     yield from opened.warnings
     result = audit_checkpoint(opened, policy, progress)
     yield from result.warnings
