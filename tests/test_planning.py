@@ -36,7 +36,7 @@ from audit.policy import Demand, Gap, Limit, Policy, check_names
 from audit.targets import machine
 from audit.workflows import planning
 from audit.workflows.options import ScanOptions
-from audit.workflows.plan import at_most, plan_limits
+from audit.workflows.plan import SmallestLeaks, at_most, plan_limits
 from audit.workflows.planning import blind_checks
 from audit.workflows.setup import open_scan
 
@@ -168,6 +168,22 @@ def test_what_a_data_set_decides_and_why_not(made, asked, outcomes, said):
     assert said in " ".join([*reasons(found), conclusion(found)])
     for _, columns, rows in (limits_table(found), attacks_table(found)):
         assert all(len(row) == len(columns) <= 8 for row in rows)
+
+
+def test_a_plan_that_is_too_small_says_which_leaks_it_still_confirms():
+    plan = planned(classes(pages(40, 40), baselines=("b",)), AUC, EXCESS)
+    area, excess = (limit.resolution for limit in plan.limits)
+    assert plan.leaks == SmallestLeaks(area.confirms, excess.confirms)
+    assert AUC.max < area.confirms < 1
+    assert EXCESS.max < excess.confirms < 0.5
+    still = f"{100 * area.confirms:.0f} % of pairs told apart (guessing: 50 %), or {100 * excess.confirms:.0f} % more"
+    assert f" These documents still confirm a strong leak: {still} training documents" in conclusion(plan)
+
+
+def test_very_few_documents_seldom_confirm_a_leak():
+    plan = planned(classes(pages(4, 4), baselines=("b",)), AUC, EXCESS)
+    assert plan.leaks == SmallestLeaks(None, None)
+    assert conclusion(plan).endswith(" These documents seldom confirm a leak.")
 
 
 def test_what_so_many_units_show():

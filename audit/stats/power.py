@@ -63,7 +63,7 @@ def certified(kind: MetricKind, members: int, others: int) -> float:
         fpr = lowest_resolved(others)
         return 1.0 if fpr is None else _advantage_upper(fpr, members, others, fpr)
     expected = np.array([CHANCE[kind]])
-    return float(_bounds(kind, expected, expected, members, others)[1][0])
+    return float(difference_bounds(kind, expected, expected, members, others)[1][0])
 
 
 def pass_power(kind: MetricKind, members: int, others: int, limit: float) -> float:
@@ -80,9 +80,9 @@ def pass_power(kind: MetricKind, members: int, others: int, limit: float) -> flo
     if kind == "paired difference":
         others = members
     expected = {"paired difference": DIFFERING / 2, "balanced accuracy": 0.5}.get(kind, DIFFERING)
-    (first, p), (second, q) = (_hits(n, expected) for n in (members, others))
+    (first, p), (second, q) = (numbers_of_hits(n, expected) for n in (members, others))
     one, other = np.meshgrid(first / members, second / others, indexing="ij")
-    lower, upper = _bounds(kind, one.ravel(), other.ravel(), members, others)
+    lower, upper = difference_bounds(kind, one.ravel(), other.ravel(), members, others)
     least = 1 - limit if kind == "balanced accuracy" else -np.inf
     return float(np.outer(p, q).ravel()[(upper <= limit) & (lower >= least)].sum())
 
@@ -118,7 +118,7 @@ def _check(kind: MetricKind, members: int, others: int) -> None:
         raise ValueError("give at least one unit of each side")
 
 
-def _hits(n: int, rate: float) -> tuple[Floats, Floats]:
+def numbers_of_hits(n: int, rate: float) -> tuple[Floats, Floats]:
     """Find the numbers of hits among `n` that are not negligible, and their probabilities.
 
     Where these are many, neighbours are taken together at their middle.
@@ -131,7 +131,9 @@ def _hits(n: int, rate: float) -> tuple[Floats, Floats]:
     return np.minimum((edges[:-1] + 1 + edges[1:]) / 2, n), np.diff(binom.cdf(edges, n, rate))
 
 
-def _bounds(kind: MetricKind, first: Floats, second: Floats, members: int, others: int) -> tuple[Floats, Floats]:
+def difference_bounds(
+    kind: MetricKind, first: Floats, second: Floats, members: int, others: int, tail: float = PASS_ALPHA
+) -> tuple[Floats, Floats]:
     """Compute lower and upper bounds of outcomes, two shares of hits each, by MOVER (Zou & Donner 2008).
 
     Of a difference the hits of members and of others, of a paired one what the model does and the other does not and
@@ -139,8 +141,8 @@ def _bounds(kind: MetricKind, first: Floats, second: Floats, members: int, other
     """
     if kind == "paired difference":
         others = members
-    down, up = _reach(first, members)
-    other_down, other_up = _reach(second, others)
+    down, up = _reach(first, members, tail)
+    other_down, other_up = _reach(second, others, tail)
     if kind == "balanced accuracy":
         value = (first + second) / 2
         return value - np.hypot(down, other_down) / 2, value + np.hypot(up, other_up) / 2
@@ -155,20 +157,20 @@ def _bounds(kind: MetricKind, first: Floats, second: Floats, members: int, other
         above = above - 2 * correlation * up * other_down
     elif kind == "difference":
         # What the others may have lost, and the members, though no unit shows it.
-        below = below + _upper(0.0, members) ** 2
-        above = above + _upper(0.0, others) ** 2
+        below = below + _upper(0.0, members, tail) ** 2
+        above = above + _upper(0.0, others, tail) ** 2
         # Of two parts that nobody saw the joint bound counts, where it is the nearer one (`rates.excess_rate`).
-        unseen = _upper(0.0, members) ** 2 + _upper(0.0, others) ** 2
-        counted_twice = max(0.0, unseen - (np.log(PASS_ALPHA) / min(members, others)) ** 2)
+        unseen = _upper(0.0, members, tail) ** 2 + _upper(0.0, others, tail) ** 2
+        counted_twice = max(0.0, unseen - (np.log(tail) / min(members, others)) ** 2)
         below = np.where(second > 0, below, below - counted_twice)
         above = np.where(first > 0, above, above - counted_twice)
     return value - np.sqrt(below), value + np.sqrt(above)
 
 
-def _reach(share: Floats, n: int) -> tuple[Floats, Floats]:
+def _reach(share: Floats, n: int, tail: float) -> tuple[Floats, Floats]:
     """Compute how far the Clopper-Pearson bounds lie below and above each share."""
     values, back = np.unique(share, return_inverse=True)
-    bounds = [beta_bounds(float(value), np.float64(n), np.array([PASS_ALPHA])) for value in values]
+    bounds = [beta_bounds(float(value), np.float64(n), np.array([tail])) for value in values]
     lower, upper = (np.array([bound[side][0] for bound in bounds]) for side in (0, 1))
     return (values - lower)[back], (upper - values)[back]
 
@@ -207,9 +209,13 @@ def _auc_error(members: int, others: int) -> tuple[float, float]:
         return np.inf, 0.0
     spread = 1 / 12
     variance = (0.25 - 2 * spread + spread * (members + others)) / (members * others)
+    return float(variance**0.5 / 0.25), satterthwaite(members, others)
+
+
+def satterthwaite(members: int, others: int) -> float:
+    """Compute the degrees of freedom of the variance of an AUC whose sides vary alike; at least two units a side."""
     terms = np.array([1 / members, 1 / others])
-    degrees = terms.sum() ** 2 / float(np.sum(terms**2 / np.array([members - 1, others - 1])))
-    return float(variance**0.5 / 0.25), float(degrees)
+    return float(terms.sum() ** 2 / np.sum(terms**2 / np.array([members - 1, others - 1])))
 
 
 def _advantage_upper(share: float, members: int, others: int, fpr: float) -> float:

@@ -20,8 +20,9 @@ from audit.attacks.interface import Attack, Sides, Units, confounded_by_copies, 
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
-from audit.policy import Limit, Policy
+from audit.policy import STAGES, Limit, Policy
 from audit.policy.checks import LEVEL, unanswered
+from audit.stats.detection import confirmed_from
 from audit.stats.power import MetricKind, certified, needed, pass_power
 from audit.targets.interface import NoModel
 
@@ -87,6 +88,7 @@ class Resolution:
         at_least: whether audits pass more often than `pass_power` says, and need fewer units.
         kind: what the metric is.
         deciding: methods that a pass needs within the limit.
+        confirms: the smallest leak that an audit confirms beyond the limit with power 0.8; None: not planned, or none.
     """
 
     unit: str
@@ -98,6 +100,7 @@ class Resolution:
     at_least: bool = False
     kind: MetricKind = "difference"
     deciding: int = 1
+    confirms: float | None = None
 
     def chance(self, limit: float, factor: float) -> float:
         """Compute the chance that a model which leaks nothing passes the limit with so many times the units."""
@@ -177,6 +180,19 @@ class Enough:
 
 
 @dataclass(frozen=True)
+class SmallestLeaks:
+    """The smallest leaks of documents that a scan confirms with power 0.8, of the policy's first limits on each.
+
+    Attributes:
+        area: AUC of membership; None where none is confirmed, or none is limited.
+        share: part of the training documents that give values away, less that of unseen ones; None likewise.
+    """
+
+    area: float | None
+    share: float | None
+
+
+@dataclass(frozen=True)
 class Plan:
     """The plan of an audit; counts and numbers only.
 
@@ -234,9 +250,25 @@ class Plan:
         return Joint(resolved, joint_chance(chances), tuple(limit for limit in own if _blocked(limit)))
 
     @property
+    def leaks(self) -> SmallestLeaks | None:
+        """Return the smallest leaks of documents that a scan confirms; None where no limit is planned for it."""
+        areas = [limit.resolution for limit in self.limits if _is_of_documents(limit, "auc")]
+        differences = [limit.resolution for limit in self.limits if _is_of_documents(limit, "difference")]
+        if not areas and not differences:
+            return None
+        area = next((resolution.confirms for resolution in areas if resolution is not None), None)
+        share = next((resolution.confirms for resolution in differences if resolution is not None), None)
+        return SmallestLeaks(area, share)
+
+    @property
     def enough(self) -> Enough | None:
         """Return how many documents would do for all limits, see `enough_documents`."""
         return enough_documents(self.joint)
+
+
+def _is_of_documents(limit: LimitPlan, kind: str) -> bool:
+    resolution = limit.resolution
+    return resolution is not None and resolution.unit == "documents" and resolution.kind.endswith(kind)
 
 
 def enough_documents(joint: Joint) -> Enough | None:
@@ -311,9 +343,31 @@ def plan_limits(
         for limit in policy.limits
     )
     limits = _hold_demands(policy, task, limits)
+    limits = _with_smallest_leaks(limits, units)
     # `docaudit forget-check` runs no attack that its policy leaves without a limit; a scan runs them all.
     costs = [cost for cost in costs if not policy.forgets or cost.attack in named]
     return Plan(corpus.manifest.name, corpus.sha256, policy.name, budget, limits, tuple(costs))
+
+
+def _with_smallest_leaks(limits: Sequence[LimitPlan], units: Mapping[tuple[str, str], Units]) -> tuple[LimitPlan, ...]:
+    """Add to each resolution the smallest leak that a scan confirms, at the level of the last stage.
+
+    All methods of all resolved limits share this level, as the smallest p-value of Holm's procedure has it.
+    """
+    n_tests = 0
+    for limit in limits:
+        if limit.resolution is not None:
+            n_tests += units[limit.attack, limit.metric].methods
+    planned = []
+    for limit in limits:
+        resolution = limit.resolution
+        if resolution is not None and limit.max is not None:
+            sides = resolution.members, resolution.others
+            tail = STAGES[-1].alpha / n_tests
+            smallest = confirmed_from(resolution.kind, *sides, limit.max, tail, WANTED_POWER)
+            limit = replace(limit, resolution=replace(resolution, confirms=smallest))
+        planned.append(limit)
+    return tuple(planned)
 
 
 def _hold_demands(policy: Policy, task: str, limits: tuple[LimitPlan, ...]) -> tuple[LimitPlan, ...]:
