@@ -124,6 +124,13 @@ def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in Cell._fields)
 
 
+def audits_of(rows: list[dict[str, Any]]) -> str:
+    """Say how many audits the cells without and with a leak have."""
+    clean = {row["audits"] for row in rows if not row["limit"]}
+    leaking = {row["audits"] for row in rows if row["limit"]}
+    return f"{min(clean, default=0)} without and {min(leaking, default=0)} with a leak"
+
+
 def page(content: dict[str, Any]) -> str:
     """Write the tables in Markdown."""
     before = {key_of(row): row for row in content["before"]}
@@ -132,8 +139,8 @@ def page(content: dict[str, Any]) -> str:
         "",
         str(__doc__).split("\n\n")[1].replace("\n", " "),
         "",
-        f"Measured on a {content['machine']}, {content['date']}: {content['audits']} audits a cell, "
-        f"{RESAMPLES} resamples.",
+        f"Measured on a {content['machine']}, {content['date']}: {audits_of(content['rows'])} audits a cell, "
+        f"before {audits_of(content['before'])}, {RESAMPLES} resamples.",
         "",
         "## Without a leak: share of audits that pass the whole policy",
         "",

@@ -9,7 +9,7 @@ forests and known better than one call a unit, the chances given here are least 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -252,13 +252,11 @@ class Plan:
     @property
     def leaks(self) -> SmallestLeaks | None:
         """Return the smallest leaks of documents that a scan confirms; None where no limit is planned for it."""
-        areas = [limit.resolution for limit in self.limits if _is_of_documents(limit, "auc")]
-        differences = [limit.resolution for limit in self.limits if _is_of_documents(limit, "difference")]
+        areas = [limit for limit in self.limits if _is_of_documents(limit, "auc")]
+        differences = [limit for limit in self.limits if _is_of_documents(limit, "difference")]
         if not areas and not differences:
             return None
-        area = next((resolution.confirms for resolution in areas if resolution is not None), None)
-        share = next((resolution.confirms for resolution in differences if resolution is not None), None)
-        return SmallestLeaks(area, share)
+        return SmallestLeaks(_confirmed(areas), _confirmed(differences))
 
     @property
     def enough(self) -> Enough | None:
@@ -269,6 +267,13 @@ class Plan:
 def _is_of_documents(limit: LimitPlan, kind: str) -> bool:
     resolution = limit.resolution
     return resolution is not None and resolution.unit == "documents" and resolution.kind.endswith(kind)
+
+
+def _confirmed(limits: Sequence[LimitPlan]) -> float | None:
+    """Return the smallest leak that the first of the limits confirms."""
+    if not limits or limits[0].resolution is None:
+        return None
+    return limits[0].resolution.confirms
 
 
 def enough_documents(joint: Joint) -> Enough | None:
@@ -323,12 +328,7 @@ def plan_limits(
     copied = {kind.name: confounded_by_copies(copies, kind.preset(budget), corpus) for kind in BATTERY}
     cost_of = {cost.attack: cost for cost in costs}
     named = {limit.attack for limit in policy.limits}
-    units = {
-        (kind.name, one.metric): one
-        for kind in BATTERY
-        if kind.name in named
-        for one in kind.preset(budget).units(corpus)
-    }
+    units = _units_by_limit(corpus, budget, named)
     task = corpus.manifest.task.kind
     gaps = {gap.attack for gap in policy.gaps if task in gap.tasks}
     limits = tuple(
@@ -347,6 +347,16 @@ def plan_limits(
     # `docaudit forget-check` runs no attack that its policy leaves without a limit; a scan runs them all.
     costs = [cost for cost in costs if not policy.forgets or cost.attack in named]
     return Plan(corpus.manifest.name, corpus.sha256, policy.name, budget, limits, tuple(costs))
+
+
+def _units_by_limit(corpus: Corpus, budget: str, attacks: Set[str]) -> dict[tuple[str, str], Units]:
+    """Return the units of a corpus for the metrics of some attacks, by attack and metric."""
+    units: dict[tuple[str, str], Units] = {}
+    for kind in BATTERY:
+        if kind.name in attacks:
+            for offered in kind.preset(budget).units(corpus):
+                units[kind.name, offered.metric] = offered
+    return units
 
 
 def _with_smallest_leaks(limits: Sequence[LimitPlan], units: Mapping[tuple[str, str], Units]) -> tuple[LimitPlan, ...]:
