@@ -4,40 +4,47 @@
 
 Both sides scan their own copy of the samples, in turn and on one machine, with one thread. Compared are exit codes,
 values, intervals and n of every limited metric and of the methods behind it, p-values of its limits and of all checks,
-outcomes of limits, and the outcome of every trial, bit by bit. Scans of the base are stored by commit under `--out`.
+outcomes of limits, the outcome of every trial, bit by bit, and the sentences of report and terminal. Scans of the base
+are stored by commit under `--out`. Give `--options=--no-stages` for a base that stops attacks early.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime as dt
+import html
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 TREE = Path(__file__).resolve().parent.parent
+# A budget that depends on time takes other trials whenever it runs; a number of documents is the same on both sides.
+QUICK = ("--budget", "quick", "--documents", "200")
+STANDARD = ("--budget", "standard")
 SAMPLES = {
-    "receipts/model": "quick",
-    "receipts/clean": "standard",
-    "utterances/model": "standard",
-    "utterances/clean": "standard",
-    "letters/model": "quick",
-    "questions/model": "quick",
-    "questions/baseline": "standard",
+    "receipts/model": QUICK,
+    "receipts/clean": STANDARD,
+    "utterances/model": STANDARD,
+    "utterances/clean": STANDARD,
+    "letters/model": QUICK,
+    "questions/model": QUICK,
+    "questions/baseline": STANDARD,
 }
-"""The sample scans with their budgets, as in `.ci/run`."""
+"""The sample scans with their options."""
 NUMBERS = ("value", "low", "high", "n", "null", "bounds")
 SHOWN = 20
-"""Differences of one sample that are listed."""
+"""Differences of one kind and sample that are listed."""
 
 Facts = dict[str, Any]
 """Results of one scan by name; equal on both sides when nothing changed."""
@@ -112,7 +119,36 @@ def read_scan(folder: Path) -> Facts:
         for name, item in limited_of(result, metrics.get(attack, set())).items():
             for field in NUMBERS:
                 facts[f"metric {attack}: {name} ({field})"] = item.get(field)
-    return {**facts, **dict(checks_of(record)), **dict(trials_of(folder))}
+    texts = dict(sentences_of(folder, facts))
+    return {**facts, **dict(checks_of(record)), **dict(trials_of(folder)), **texts}
+
+
+MASKS = (
+    (re.compile(r"DA-\d{4}-\d\d-\d\d-[0-9a-f]+"), "AUDIT"),
+    (re.compile(r"\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|\+00:00)?)?"), "DATE"),
+    (re.compile(r"\d{1,2}\s[A-Z][a-z]+\s\d{4}(?:, \d\d:\d\d)?"), "DATE"),
+    (re.compile(r"[\d.]+\s(?:s|min|h)\b"), "TIME"),
+    (re.compile(r"\b[0-9a-f]{12,64}\b"), "HASH"),
+    (re.compile(r"[^\s\"']*docaudit-golden[^\s\"']*"), "PATH"),
+    (re.compile(r"[^\s\"']*/sample_models[^\s\"']*"), "PATH"),
+)
+"""What no two scans say alike: dates, durations, hashes of records, and paths."""
+
+
+def sentences_of(folder: Path, stored: Facts) -> Iterator[tuple[str, int]]:
+    """Yield each line of the report and of the terminal, with how often it is there."""
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    without_code = re.sub(r"<(style|script|svg)\b.*?</\1>", " ", page, flags=re.DOTALL)
+    report = html.unescape(re.sub(r"<[^>]+>", "\n", without_code))
+    texts = {"report": report, "terminal": "\n".join(stored.pop("terminal", []))}
+    for place, text in texts.items():
+        lines: Counter[str] = Counter()
+        for line in text.splitlines():
+            for pattern, mask in MASKS:
+                line = pattern.sub(mask, line)
+            lines[" ".join(line.split())] += 1
+        for line, number in lines.items():
+            yield f"text {place}: {line}", number
 
 
 # Scanning
@@ -120,25 +156,36 @@ def read_scan(folder: Path) -> Facts:
 
 @dataclass(frozen=True)
 class Side:
-    """A checkout of docaudit with an interpreter that runs it, and where its scans are stored."""
+    """A checkout of docaudit with an interpreter that runs it, and where its scans are stored.
+
+    Attributes:
+        checkout: the folder of the sources.
+        python: the interpreter.
+        scans: the folder of its scans.
+        options: more options of each scan.
+    """
 
     checkout: Path
     python: Path
     scans: Path
+    options: tuple[str, ...] = ()
 
-    def scan(self, sample: str, budget: str) -> Facts:
+    def scan(self, sample: str, options: tuple[str, ...]) -> Facts:
         """Scan a sample, unless its scan is stored, and return the results."""
-        folder = self.scans / f"{sample.replace('/', '-')}-{budget}"
+        asked = (*options, *self.options)
+        folder = self.scans / (sample.replace("/", "-") + "".join(asked))
         if not (folder / "golden.json").exists():
             shutil.rmtree(folder, ignore_errors=True)
             name, model = sample.split("/")
-            own = self.checkout / "sample_models" / name
-            scanned = self._docaudit("scan", own / model, own / "data", "--out", folder, "--budget", budget)
+            files = self.checkout / "sample_models" / name
+            scanned = self._docaudit("scan", files / model, files / "data", "--out", folder, *asked)
+            shown = [scanned.stdout, self._docaudit("gate", folder).stdout]
             gated = self._docaudit("gate", folder, "--format", "json")
             if not (folder / "record.json").exists() or not gated.stdout.startswith("{"):
                 raise SystemExit(f"the scan of {sample} in {self.checkout} failed:\n{scanned.stderr}{gated.stderr}")
             codes = {"exit code of scan": scanned.returncode, "exit code of gate": gated.returncode}
-            (folder / "golden.json").write_text(json.dumps({**codes, "verdict": json.loads(gated.stdout)}))
+            results = {**codes, "verdict": json.loads(gated.stdout), "terminal": shown}
+            (folder / "golden.json").write_text(json.dumps(results))
         return read_scan(folder)
 
     def _docaudit(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -167,7 +214,7 @@ def dependencies(checkout: Path) -> tuple[Any, str]:
     return project["dependencies"], constraints.read_text() if constraints.exists() else ""
 
 
-def base_side(revision: str, out: Path) -> Side:
+def base_side(revision: str, out: Path, options: tuple[str, ...]) -> Side:
     """Check out a commit, with a virtual environment where its dependencies differ from those of the working tree."""
     commit = must(["git", "-C", TREE, "rev-parse", f"{revision}^{{commit}}"]).strip()
     scans = out / commit
@@ -179,12 +226,12 @@ def base_side(revision: str, out: Path) -> Side:
             shutil.unpack_archive(Path(part, "tree.tar"), Path(part, "checkout"), filter="data")
             Path(part, "checkout").rename(checkout)
     if dependencies(checkout) == dependencies(TREE):
-        return Side(checkout, Path(sys.executable), scans)
+        return Side(checkout, Path(sys.executable), scans, options)
     if not venv.exists():
         must([sys.executable, "-m", "venv", venv])
         install: list[str | Path] = [venv / "bin" / "python", "-m", "pip", "install", "--quiet", "hatchling", checkout]
         must([*install, "--constraint", checkout / "constraints.txt"])
-    return Side(checkout, venv / "bin" / "python", scans)
+    return Side(checkout, venv / "bin" / "python", scans, options)
 
 
 def tree_side(out: Path) -> Side:
@@ -218,28 +265,47 @@ def alike(base: Any, tree: Any) -> bool:
 
 def table(rows: Mapping[str, tuple[Facts, Facts]]) -> str:
     """Draw the comparison of all samples as a Markdown table, with the differences below it."""
-    titles = (
-        "sample | exit code (base, tree) | results of both | trials of both | results that differ | trials that differ"
-        " | results of one side | trials of one side"
-    )
-    lines, listed = [f"| {titles} |", "|---|---|---|---|---|---|---|---|"], []
+    titles = ["sample", "exit code (base, tree)"]
+    for kind in KINDS:
+        titles += [f"{kind} of both", f"{kind} that differ", f"{kind} of one side"]
+    lines = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
+    listed: list[str] = []
     for sample, (base, tree) in rows.items():
-        codes = ", ".join(str(side["exit code of scan"]) for side in (base, tree))
-        found = compare(base, tree)
-        single = [name for name, pair in found.items() if MISSING in pair]
-        differing = {name: pair for name, pair in found.items() if name not in single}
-        cells = [
-            f"{sum(name.startswith('trial ') is trial for name in names):,}"
-            for names in (base.keys() & tree.keys(), differing, single)
-            for trial in (False, True)
-        ]
-        lines.append(f"| {sample} | {codes} | {' | '.join(cells)} |")
-        for name, pair in [*differing.items()][:SHOWN]:
+        differing = compare(base, tree)
+        cells = [sample, f"{base['exit code of scan']}, {tree['exit code of scan']}"]
+        for kind in KINDS:
+            single = [name for name, pair in differing.items() if MISSING in pair and kind_of(name) == kind]
+            changed = [name for name, pair in differing.items() if MISSING not in pair and kind_of(name) == kind]
+            n_both = sum(kind_of(name) == kind for name in base.keys() & tree.keys())
+            cells += [f"{n_both:,}", f"{len(changed):,}", f"{len(single):,}"]
+        lines.append(f"| {' | '.join(cells)} |")
+        listed += list_differences(sample, differing)
+    if listed:
+        lines += ["", *listed]
+    return "\n".join(lines)
+
+
+KINDS = ("results", "trials", "lines of text")
+
+
+def kind_of(name: str) -> str:
+    """Return what a result is, by its name."""
+    return {"trial": "trials", "text": "lines of text"}.get(name.split(" ")[0], "results")
+
+
+def list_differences(sample: str, differing: Mapping[str, tuple[Any, Any]]) -> list[str]:
+    """List what differs in a sample, at most `SHOWN` of each kind."""
+    listed = []
+    for kind in KINDS:
+        names = [name for name in differing if kind_of(name) == kind]
+        for name in names[:SHOWN]:
+            base, tree = differing[name]
             # Outcomes of trials hold text of documents: their names are enough.
-            change = "" if name.startswith("trial ") else f": {str(pair[0])[:70]} -> {str(pair[1])[:70]}"
-            listed.append(f"- {sample}, {name}{change}")
-        listed += [f"- {sample}: {len(differing) - SHOWN:,} more"] if len(differing) > SHOWN else []
-    return "\n".join([*lines, *([""] if listed else []), *listed])
+            change = "" if kind == "trials" else f": {str(base)[:70]} -> {str(tree)[:70]}"
+            listed.append(f"- {sample}, {name[:160]}{change}")
+        if len(names) > SHOWN:
+            listed.append(f"- {sample}: {len(names) - SHOWN:,} more {kind}")
+    return listed
 
 
 def main() -> None:
@@ -247,15 +313,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", required=True, help="a commit")
     parser.add_argument("--samples", default=",".join(SAMPLES), help="such as utterances/model,letters/model")
-    parser.add_argument("--budget", help="of all scans; as in .ci/run by default")
+    parser.add_argument("--options", default="", help="more options of the scans of the base, such as --no-stages")
     parser.add_argument("--out", type=Path, default=Path(tempfile.gettempdir(), "docaudit-golden"), help="for scans")
     parser.add_argument("--write", action="store_true", help="write benchmarks/golden.md")
     given = parser.parse_args()
-    base, tree = base_side(given.base, given.out.resolve()), tree_side(given.out.resolve())
+    base = base_side(given.base, given.out.resolve(), tuple(given.options.split()))
+    tree = tree_side(given.out.resolve())
     rows = {}
     for sample in given.samples.split(","):
-        budget = given.budget or SAMPLES[sample]
-        rows[sample] = base.scan(sample, budget), tree.scan(sample, budget)
+        options = SAMPLES[sample]
+        rows[sample] = base.scan(sample, options), tree.scan(sample, options)
         print(f"{sample}: {len(compare(*rows[sample])):,} differences", file=sys.stderr, flush=True)
     found = table(rows)
     print(found)
