@@ -1,7 +1,7 @@
 """Look the locked packages up in an advisory database: `python .ci/advisories.py [--required]`.
 
-Needs pip-audit (locks/tools.txt). Ends with 1 on a known vulnerability, and with --required where not every package
-could be looked up, too.
+Needs pip-audit (locks/tools.txt). Ends with 1 on a known vulnerability, and with --required where
+not every package could be looked up, too.
 """
 
 from __future__ import annotations
@@ -22,8 +22,19 @@ ACCEPTED: dict[str, str] = {}
 
 def main() -> None:
     """Ask, say what was found, and end as it demands."""
-    files = [word for name in ("torch", "docaudit", "extras") for word in ("-r", str(LOCKS / f"{name}.txt"))]
-    command = [sys.executable, "-m", "pip_audit", "--disable-pip", "--require-hashes", "--format=json"]
+    files = [
+        word
+        for name in ("torch", "docaudit", "extras")
+        for word in ("-r", str(LOCKS / f"{name}.txt"))
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "pip_audit",
+        "--disable-pip",
+        "--require-hashes",
+        "--format=json",
+    ]
     command += ["--progress-spinner=off", "--timeout=10", *files]
     said, code = judge(ask(command, PATIENCE), required="--required" in sys.argv[1:])
     print(f"advisories: {said}")
@@ -40,15 +51,22 @@ def ask(command: Sequence[str], timeout: float) -> list[dict[str, Any]]:
 
 
 def judge(packages: Sequence[dict[str, Any]], *, required: bool) -> tuple[str, int]:
-    """A sentence and the exit code. pip-audit itself ends with 0 when its database knows none of the packages."""
+    """A sentence and the exit code.
+
+    pip-audit itself ends with 0 when its database knows none of the packages.
+    """
     looked_up = [one for one in packages if "skip_reason" not in one]
     if not looked_up:
         return "not checked: no advisory database reachable", int(required)
-    found = [(f"{one['name']} {one['version']}", flaw) for one in looked_up for flaw in one["vulns"]]
+    found = [
+        (f"{one['name']} {one['version']}", flaw) for one in looked_up for flaw in one["vulns"]
+    ]
     open_ones = [told(package, flaw) for package, flaw in found if flaw["id"] not in ACCEPTED]
     if open_ones:
         return "\n".join(open_ones), 1
-    lines = [f"accepted: {package}: {flaw['id']} ({ACCEPTED[flaw['id']]})" for package, flaw in found]
+    lines = [
+        f"accepted: {package}: {flaw['id']} ({ACCEPTED[flaw['id']]})" for package, flaw in found
+    ]
     none = "no other known vulnerability" if found else "no known vulnerability"
     lines.append(f"{len(looked_up)} of {len(packages)} packages looked up: {none}")
     return "\n".join(lines), int(required and len(looked_up) < len(packages))

@@ -1,11 +1,12 @@
 """Compare how dense the code is with `.ci/clarity.toml`: `python .ci/clarity.py [--lower | --worst N FOLDER]`.
 
-A reader pays for decisions, names and nesting, and not for lines. So each folder has limits on what folds thoughts
-together: branches inside expressions, nested comprehensions, parallel assignments, ternaries, vague names, functions
-with many decisions or arguments. Lines, syntax nodes and modules are printed and have no limit.
+A reader pays for decisions, names and nesting, and not for lines. So each folder has limits on what
+folds thoughts together: branches inside expressions, nested comprehensions, parallel assignments,
+ternaries, vague names, functions with many decisions or arguments. Lines, syntax nodes and modules
+are printed and have no limit.
 
-Ends with 1 where a number exceeds its limit. `--lower` lowers the limits to today's numbers and raises none.
-`--worst N FOLDER` lists the N functions of a folder with the most decisions.
+Ends with 1 where a number exceeds its limit. `--lower` lowers the limits to today's numbers and
+raises none. `--worst N FOLDER` lists the N functions of a folder with the most decisions.
 """
 
 from __future__ import annotations
@@ -32,10 +33,28 @@ MEASURED = ("audit", "tests", "benchmarks")
 MOST_DECISIONS = 10
 """Decisions of a function over which a reader loses them; those in expressions count."""
 MOST_ARGUMENTS = 6
+MOST_COLUMNS = 100
+MOST_LINES = 600
+"""Lines of a file, all of them."""
 NODES_A_VALUE = 3
-"""Syntax nodes that a value of a TOML file counts as: sentences and cases that moved there are still to be read."""
+"""Syntax nodes that a value of a TOML file counts as: sentences and cases that moved there are
+still to be read."""
 VAGUE = frozenset(
-    {"able", "asked", "begun", "done", "found", "given", "held", "kept", "known", "named", "one", "other", "others"}
+    {
+        "able",
+        "asked",
+        "begun",
+        "done",
+        "found",
+        "given",
+        "held",
+        "kept",
+        "known",
+        "named",
+        "one",
+        "other",
+        "others",
+    }
     | {"own", "part", "read", "rest", "said", "shown", "taken", "told", "wanted", "whole"}
 )
 """Names that say nothing about the value that they are bound to."""
@@ -44,7 +63,8 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DOCUMENTED = (ast.Module, ast.ClassDef, *FUNCTIONS)
 STATEMENTS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case)
 SHARED_OPTIONS = frozenset({"help", "allow_network"})
-"""Options of every command, or of every one that opens a model: they are no options of `docaudit scan` alone."""
+"""Options of every command, or of every one that opens a model: they are no options of `docaudit
+scan` alone."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +87,8 @@ class Density:
         nested: comprehensions that hold another one, or that have two loops.
         parallel: assignments of several unrelated values at once.
         vague: bindings of a name of `VAGUE`.
+        long_lines: lines over `MOST_COLUMNS`.
+        long_files: files over `MOST_LINES`.
     """
 
     modules: int = 0
@@ -79,19 +101,27 @@ class Density:
     ternaries: int = 0
     bindings: int = 0
     vague: int = 0
+    long_lines: int = 0
+    long_files: int = 0
     functions: list[Function] = field(default_factory=list)
 
     def add(self, density: Density) -> None:
         """Add the counts of a file or folder to these."""
         for counted in fields(self):
-            setattr(self, counted.name, getattr(self, counted.name) + getattr(density, counted.name))
+            setattr(
+                self, counted.name, getattr(self, counted.name) + getattr(density, counted.name)
+            )
 
     def limited(self) -> dict[str, float]:
         """Return the numbers that have limits: percentages, counts per 1,000 code lines, counts of functions."""
         per_thousand = 1000 / max(1, self.lines)
         decisions = max(1, self.statements + self.expressions)
-        complex_functions = [function for function in self.functions if function.decisions > MOST_DECISIONS]
-        wide_functions = [function for function in self.functions if function.arguments > MOST_ARGUMENTS]
+        complex_functions = [
+            function for function in self.functions if function.decisions > MOST_DECISIONS
+        ]
+        wide_functions = [
+            function for function in self.functions if function.arguments > MOST_ARGUMENTS
+        ]
         return {
             "branches in expressions": 100 * self.expressions / decisions,
             "nested comprehensions": self.nested * per_thousand,
@@ -100,6 +130,8 @@ class Density:
             "vague names": 100 * self.vague / max(1, self.bindings),
             "functions over 10 decisions": len(complex_functions),
             "functions over 6 arguments": len(wide_functions),
+            "lines over 100 columns": self.long_lines,
+            "files over 600 lines": self.long_files,
         }
 
 
@@ -111,7 +143,9 @@ def count_code_lines(source: str, tree: ast.Module) -> int:
     for node in ast.walk(tree):
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             docstring = node.body[0]
-            numbers.difference_update(range(docstring.lineno, (docstring.end_lineno or docstring.lineno) + 1))
+            numbers.difference_update(
+                range(docstring.lineno, (docstring.end_lineno or docstring.lineno) + 1)
+            )
     return len(numbers)
 
 
@@ -166,6 +200,9 @@ def measure_source(source: str, place: str) -> Density:
     branches = measure_node(tree, density, place)
     density.statements = branches.statements
     density.expressions = branches.expressions
+    lines = source.splitlines()
+    density.long_lines = sum(len(line) > MOST_COLUMNS for line in lines)
+    density.long_files = int(len(lines) > MOST_LINES)
     return density
 
 
@@ -197,7 +234,9 @@ def measure_node(node: ast.AST, density: Density, place: str) -> Branches:
     return branches
 
 
-def measure_function(node: ast.FunctionDef | ast.AsyncFunctionDef, branches: Branches, place: str) -> Function:
+def measure_function(
+    node: ast.FunctionDef | ast.AsyncFunctionDef, branches: Branches, place: str
+) -> Function:
     """Measure one function: its decisions, 1 where there is none, and its arguments."""
     arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
     decisions = 1 + branches.statements + branches.expressions
@@ -216,18 +255,25 @@ def count_values(table: object) -> int:
 def list_tracked(root: Path, folder: str, suffix: str) -> list[Path]:
     """List the files of a folder that git tracks or would track."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", folder]
-    names = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.splitlines()
+    names = subprocess.run(
+        command, cwd=root, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     paths = [root / name for name in sorted({*names}) if name.endswith(suffix)]
     return [path for path in paths if path.exists()]
 
 
 def measure_folders(root: Path) -> dict[str, Density]:
-    """Measure each folder in the folders of `MEASURED`; modules at their top count as a folder of the same name."""
+    """Measure each folder in the folders of `MEASURED`.
+
+    Modules at their top count as a folder of the same name.
+    """
     folders: dict[str, Density] = defaultdict(Density)
     for top in MEASURED:
         for path in list_tracked(root, top, ".py"):
             relative = path.relative_to(root)
-            folders["/".join(relative.parts[:-1][:2])].add(measure_source(path.read_text("utf-8"), str(relative)))
+            folders["/".join(relative.parts[:-1][:2])].add(
+                measure_source(path.read_text("utf-8"), str(relative))
+            )
         for path in list_tracked(root, top, ".toml"):
             relative = path.relative_to(root)
             n_values = count_values(tomllib.loads(path.read_text("utf-8")))
@@ -237,7 +283,9 @@ def measure_folders(root: Path) -> dict[str, Density]:
 
 def measure_sizes(root: Path) -> dict[str, int]:
     """Count what a user has to learn: words of the docs, and options of `docaudit scan`."""
-    n_words = sum(len(path.read_text("utf-8").split()) for path in list_tracked(root, "docs", ".md"))
+    n_words = sum(
+        len(path.read_text("utf-8").split()) for path in list_tracked(root, "docs", ".md")
+    )
     return {"docs words": n_words, "scan options": count_scan_options()}
 
 
@@ -260,14 +308,19 @@ NEW = "new folders"
 
 
 def lower(limits: Table, values: Table) -> Table:
-    """Return limits lowered to the values; a folder that has none gets the lower of its values and those of `NEW`.
+    """Return limits lowered to the values.
+
+    A folder that has none gets the lower of its values and those of `NEW`.
 
     Values are rounded up to whole numbers, so that small changes of clear code need no new limit.
     """
     lowered: Table = {NEW: limits[NEW]}
     for folder, numbers in values.items():
         before = limits.get(folder, limits[NEW])
-        lowered[folder] = {name: min(float(math.ceil(number)), before[name]) for name, number in numbers.items()}
+        lowered[folder] = {
+            name: min(float(math.ceil(number)), before.get(name, math.inf))
+            for name, number in numbers.items()
+        }
     return lowered
 
 
@@ -299,7 +352,9 @@ def print_table(folders: dict[str, Density]) -> None:
             if folder.split("/")[0] == top:
                 total.add(density)
         rows[f"{top} (all)"] = total
-    print(f"{'':28}{'modules':>8}{'lines':>8}{'nodes':>9}  in expr. nested parallel ternary vague  >10  >6")
+    print(
+        f"{'':28}{'modules':>8}{'lines':>8}{'nodes':>9}  in expr. nested parallel ternary vague  >10  >6 >100 >600"
+    )
     for folder, density in sorted(rows.items()):
         numbers = density.limited().values()
         cells = "".join(f"{number:8.1f}" for number in numbers)
@@ -310,9 +365,13 @@ def print_worst(folder: str, n: int) -> None:
     """Print the functions of a folder that have the most decisions."""
     functions: list[Function] = []
     for path in list_tracked(ROOT, folder, ".py"):
-        functions.extend(measure_source(path.read_text("utf-8"), str(path.relative_to(ROOT))).functions)
+        functions.extend(
+            measure_source(path.read_text("utf-8"), str(path.relative_to(ROOT))).functions
+        )
     for function in sorted(functions, key=lambda function: -function.decisions)[:n]:
-        print(f"{function.decisions:4} decisions, {function.arguments:2} arguments  {function.place}")
+        print(
+            f"{function.decisions:4} decisions, {function.arguments:2} arguments  {function.place}"
+        )
 
 
 def main() -> None:

@@ -1,9 +1,10 @@
 """Check the prose that people read against `.ci/prose.toml`: `python .ci/prose.py [--lower | [--lengths] FILE...]`.
 
-Sentences are split by sentencex, Markdown is read by markdown-it-py, and proselint gives its checks. Code, URLs and
-references to literature are skipped. Ends with 1 where a file has more findings than the allowance of `.ci/prose.toml`.
-`--lower` lowers the allowances to today's counts. With files, the script prints all their findings. With `--lengths`,
-it prints the lengths of their sentences.
+Sentences are split by sentencex, Markdown is read by markdown-it-py, and proselint gives its
+checks. Code, URLs and references to literature are skipped. Ends with 1 where a file has more
+findings than the allowance of `.ci/prose.toml`. `--lower` lowers the allowances to today's counts.
+With files, the script prints all their findings. With `--lengths`, it prints the lengths of their
+sentences.
 """
 
 from __future__ import annotations
@@ -84,9 +85,15 @@ def passages(path: Path, rules: Rules) -> list[Passage]:
         found = list(python_passages(ast.parse(source)))
     else:
         read = {".html": html_passages, ".md": markdown_passages}.get(path.suffix, text_passages)
-        pieces, strings = split_jinja(source) if "templates" in path.parts else ([Passage(1, source)], [])
+        pieces, strings = (
+            split_jinja(source) if "templates" in path.parts else ([Passage(1, source)], [])
+        )
         found = strings + [passage for piece in pieces for passage in read(piece)]
-    kept = [one for one in found if re.search(r"[A-Za-z]{2}", one.text) and not re.search(rules.references, one.text)]
+    kept = [
+        one
+        for one in found
+        if re.search(r"[A-Za-z]{2}", one.text) and not re.search(rules.references, one.text)
+    ]
     return sorted(kept, key=lambda passage: passage.line)
 
 
@@ -127,7 +134,11 @@ def markdown_passages(piece: Passage) -> Iterator[Passage]:
         elif token.type == "inline":
             text = "".join(map(inline_text, token.children or []))
             yield Passage(line, re.sub(r"(^|[.?!]\s+)code\b", r"\1Code", text))
-            yield from (Passage(line, child.content) for child in token.children or [] if child.type == "image")
+            yield from (
+                Passage(line, child.content)
+                for child in token.children or []
+                if child.type == "image"
+            )
 
 
 def inline_text(token: Token) -> str:
@@ -144,7 +155,13 @@ class Page(HTMLParser):
 
     def __init__(self, line: int) -> None:
         super().__init__()
-        self.first, self.found, self.text, self.begins, self.skipping = line, list[Passage](), "", line, 0
+        self.first, self.found, self.text, self.begins, self.skipping = (
+            line,
+            list[Passage](),
+            "",
+            line,
+            0,
+        )
 
     def close_passage(self) -> None:
         """End the passage that is being read."""
@@ -221,14 +238,28 @@ def toml_strings(value: Any, key: str) -> Iterator[tuple[str, str]]:
 
 
 def python_passages(tree: ast.Module) -> Iterator[Passage]:
-    """Read the strings of Python code that hold some words, such as errors; docstrings are for developers."""
-    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    """Read the strings of Python code that hold some words, such as errors.
+
+    Docstrings are for developers.
+    """
+    parts = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in ast.walk(node)
+    }
     documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            pieces = [str(one.value) if isinstance(one, ast.Constant) else FILLER for one in node.values]
+            pieces = [
+                str(one.value) if isinstance(one, ast.Constant) else FILLER for one in node.values
+            ]
             text = "".join(pieces)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (parts | documented):
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and not {id(node)} & (parts | documented)
+        ):
             text = node.value
         else:
             continue
@@ -264,7 +295,9 @@ def is_whole(sentence: str) -> bool:
 def check(path: Path, rules: Rules) -> list[Finding]:
     """List what a file breaks."""
     found = passages(path, rules)
-    return sorted([*own_findings(found, rules), *proselint_findings(found, rules)], key=lambda one: one.line)
+    return sorted(
+        [*own_findings(found, rules), *proselint_findings(found, rules)], key=lambda one: one.line
+    )
 
 
 def own_findings(found: list[Passage], rules: Rules) -> Iterator[Finding]:
@@ -306,7 +339,9 @@ def tracked(root: Path, patterns: list[str]) -> list[str]:
     """List the files of these patterns that git tracks or would track."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--"]
     command += [f":(glob){pattern}" for pattern in patterns]
-    names = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.splitlines()
+    names = subprocess.run(
+        command, cwd=root, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     return sorted(name for name in {*names} if (root / name).exists())
 
 
@@ -320,13 +355,17 @@ def lower(text: str, counts: dict[str, int]) -> str:
 
 def show_lengths(path: Path, rules: Rules) -> None:
     """Print the longest sentence of a file and the mean length of its sentences."""
-    found = [one for passage in passages(path, rules) for one in sentences(passage) if is_whole(one.text)]
+    found = [
+        one for passage in passages(path, rules) for one in sentences(passage) if is_whole(one.text)
+    ]
     counted = {one: length(one.text) for one in found}
     if not counted:
         sys.exit(f"{path}: no sentence")
     longest = max(counted, key=counted.__getitem__)
     average, above = mean(counted.values()), sum(n > rules.longest for n in counted.values())
-    print(f"{path}: {len(counted)} sentences, mean {average:.1f} words, {above} above {rules.longest} words")
+    print(
+        f"{path}: {len(counted)} sentences, mean {average:.1f} words, {above} above {rules.longest} words"
+    )
     print(f"{path}:{longest.line}: longest, {counted[longest]} words: {longest.text}")
 
 
@@ -340,7 +379,10 @@ def main(arguments: list[str]) -> None:
             show_lengths(path, rules)
         return
     for path in paths:
-        print(*(f"{path}:{one.line}: {one.rule}: {one.sentence}" for one in check(path, rules)), sep="\n")
+        print(
+            *(f"{path}:{one.line}: {one.rule}: {one.sentence}" for one in check(path, rules)),
+            sep="\n",
+        )
     if not paths:
         gate(rules, lowering="--lower" in options)
 
@@ -357,7 +399,9 @@ def gate(rules: Rules, *, lowering: bool) -> None:
         print(*(f"{name}:{one.line}: {one.rule}: {one.sentence}" for one in found[name]), sep="\n")
     print(f"{counts.total()} findings in {len(found)} files, {sum(rules.allowed.values())} allowed")
     if above:
-        listed = ", ".join(f"{name} ({counts[name]} of {rules.allowed.get(name, 0)})" for name in above)
+        listed = ", ".join(
+            f"{name} ({counts[name]} of {rules.allowed.get(name, 0)})" for name in above
+        )
         sys.exit(f"more findings than .ci/prose.toml allows: {listed}; reword the new sentences")
 
 

@@ -1,7 +1,8 @@
 """Sign and read a statement of the verdict on an audit: an in-toto Statement v1 with a test result, in DSSE.
 
-Formats: https://github.com/in-toto/attestation (spec/v1/statement.md, spec/predicates/test-result.md) and
-https://github.com/secure-systems-lab/dsse. Signatures are ed25519; no network is used.
+Formats: https://github.com/in-toto/attestation (spec/v1/statement.md,
+spec/predicates/test-result.md) and https://github.com/secure-systems-lab/dsse. Signatures are
+ed25519; no network is used.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 FILE_NAME = "attestation.intoto.jsonl"
 PAYLOAD = "application/vnd.in-toto+json"
 DATA_SET = "docauditDataSet"
-"""The name of the data set's digest: it is taken over several files' digests, so that it is no file's sha256."""
+"""The name of the data set's digest: it is taken over several files' digests, so that it is no
+file's sha256."""
 INSTALL = "pip install 'docaudit[attest]'"
 _BLOCK = b"-----BEGIN "
 """How each key in a file of PEM begins."""
@@ -45,7 +47,9 @@ class Statement(BaseModel):
     """An in-toto statement: a test result about these subjects, each of which has a name of its own."""
 
     model_config = _CONFIG
-    type: Literal["https://in-toto.io/Statement/v1"] = Field("https://in-toto.io/Statement/v1", alias="_type")
+    type: Literal["https://in-toto.io/Statement/v1"] = Field(
+        "https://in-toto.io/Statement/v1", alias="_type"
+    )
     subject: list[Subject]
     predicateType: Literal["https://in-toto.io/attestation/test-result/v0.1"] = (  # noqa: N815
         "https://in-toto.io/attestation/test-result/v0.1"
@@ -75,7 +79,9 @@ class Attestation:
 
 def seal(statement: Statement, signer: CryptoSigner | None) -> str:
     """Write a line with the statement in a signed DSSE envelope, or bare without a signer."""
-    payload = json.dumps(statement.model_dump(by_alias=True), separators=(",", ":"), allow_nan=False)
+    payload = json.dumps(
+        statement.model_dump(by_alias=True), separators=(",", ":"), allow_nan=False
+    )
     if signer is None:
         return payload + "\n"
     from securesystemslib.dsse import Envelope
@@ -99,8 +105,12 @@ def unseal(text: bytes, source: str) -> Attestation:
     try:
         return Attestation(Statement.model_validate(content), envelope)
     except ValidationError as error:
-        problems = [f"{source}: {'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
-        raise RecordError(problems, "give the in-toto statement that docaudit attest wrote") from None
+        problems = [
+            f"{source}: {'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()
+        ]
+        raise RecordError(
+            problems, "give the in-toto statement that docaudit attest wrote"
+        ) from None
 
 
 def _parse(text: bytes, source: str) -> Json:
@@ -137,7 +147,11 @@ def _envelope(content: Json, source: str) -> Envelope:
         raise UsageError("signatures need the package securesystemslib", INSTALL) from None
     try:
         envelope = Envelope.from_dict(copy.deepcopy(content))
-        well = envelope.payload_type == PAYLOAD and envelope.signatures and envelope.to_dict() == content
+        well = (
+            envelope.payload_type == PAYLOAD
+            and envelope.signatures
+            and envelope.to_dict() == content
+        )
         well = well and not any(one.unrecognized_fields for one in envelope.signatures.values())
     except (KeyError, TypeError, ValueError, AttributeError, FormatError):
         well = False
@@ -162,7 +176,9 @@ def read_private_key(path: Path) -> CryptoSigner:
     Raises:
         UsageError: it is none, or securesystemslib is not installed.
     """
-    key, public = _read_key(path, private=True, hint="make one with: openssl genpkey -algorithm ed25519 -out KEY")
+    key, public = _read_key(
+        path, private=True, hint="make one with: openssl genpkey -algorithm ed25519 -out KEY"
+    )
     from securesystemslib.signer import CryptoSigner
 
     return CryptoSigner(key, public)
@@ -174,7 +190,9 @@ def read_public_key(path: Path) -> SSlibKey:
     Raises:
         UsageError: it is none, or securesystemslib is not installed.
     """
-    return _read_key(path, private=False, hint="write it with: openssl pkey -in KEY -pubout -out PUB")[1]
+    return _read_key(
+        path, private=False, hint="write it with: openssl pkey -in KEY -pubout -out PUB"
+    )[1]
 
 
 def _read_pem(path: Path, hint: str) -> bytes:
@@ -184,7 +202,10 @@ def _read_pem(path: Path, hint: str) -> bytes:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", hint) from None
     if content.count(_BLOCK) > 1:
-        raise UsageError(f"{path}: holds several keys, of which only the first would count", "give a file with one key")
+        raise UsageError(
+            f"{path}: holds several keys, of which only the first would count",
+            "give a file with one key",
+        )
     return content
 
 
@@ -200,7 +221,9 @@ def _read_key(path: Path, *, private: bool, hint: str) -> tuple[Any, SSlibKey]:
     content = _read_pem(path, hint)
     try:
         key = (
-            serialization.load_pem_private_key(content, None) if private else serialization.load_pem_public_key(content)
+            serialization.load_pem_private_key(content, None)
+            if private
+            else serialization.load_pem_public_key(content)
         )
     except (ValueError, TypeError, UnsupportedAlgorithm):
         what = "private" if private else "public"
@@ -208,5 +231,7 @@ def _read_key(path: Path, *, private: bool, hint: str) -> tuple[Any, SSlibKey]:
     if not isinstance(key, ed25519.Ed25519PrivateKey if private else ed25519.Ed25519PublicKey):
         raise UsageError(f"{path}: no ed25519 key", hint)
     public = key.public_key() if private else key
-    der = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    der = public.public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
     return key, SSlibKey.from_crypto(public, hashlib.sha256(der).hexdigest())

@@ -16,8 +16,8 @@ SCANNED_WITH: Mapping[str, tuple[str, ...]] = {
     "mlm": ("token-classification",),
 }
 """By the task of a model, other tasks of documents that it may be scanned with: a model that writes may be asked
-questions, or for a page's whole output; one that points at answers is asked questions too; a masked language model
-learns the words of a page, whatever tags its fields have."""
+questions, or for a page's whole output; one that points at answers is asked questions too; a masked
+language model learns the words of a page, whatever tags its fields have."""
 Revision = Annotated[str, Field(pattern=r"^[\w./-]+@[0-9a-f]{40}$")]
 """A commit of the Hub: ORG/MODEL@COMMIT, or datasets/ORG/NAME@COMMIT."""
 NO_MODEL, SERVED = "no model", "served"
@@ -34,11 +34,14 @@ class TargetCard:
         sha256: over the configuration, the tokenizer and the weights.
         max_tokens: the longest page the model reads, special tokens included.
         dtype: what it was loaded in.
-        epoch, step: how far its training had come, when the checkpoint says so (trainer_state.json).
-        resolution: height and width in pixels of the page images it sees, when it sees some and they are all alike.
-        files: the sha256 of every file that decides what it does, by its path in the folder, as `sha256sum` prints it.
-        lifted: settings of its generation_config.json that would keep answers from being given, by name; the audit asks
-            without them.
+        epoch, step: how far its training had come, when the checkpoint says so
+            (trainer_state.json).
+        resolution: height and width in pixels of the page images it sees, when it sees some and
+            they are all alike.
+        files: the sha256 of every file that decides what it does, by its path in the folder, as
+            `sha256sum` prints it.
+        lifted: settings of its generation_config.json that would keep answers from being given, by
+            name; the audit asks without them.
         revision: the commit of the Hub whose snapshot its folder is, when it is one.
     """
 
@@ -73,7 +76,9 @@ _Rate = Annotated[float, Field(gt=0, le=1)]
 
 @dataclass(frozen=True, config=STRICT)
 class PrivacyCard:
-    """The guarantee that the training of a model claims (methods.md#dp-training); a scan cannot verify it.
+    """The guarantee that the training of a model claims (methods.md#dp-training).
+
+    A scan cannot verify it.
 
     It is numbers and codes alone, so that a checkpoint's own card brings no text into a record.
 
@@ -95,10 +100,11 @@ class PrivacyCard:
         embeddings: whether embeddings were trained.
         head: whether the head was.
         trained_parameters, frozen_parameters: how many.
-        secure: whether coins and noise came from the operating system; else anybody can draw them again from a seed.
+        secure: whether coins and noise came from the operating system; else anybody can draw them
+            again from a seed.
         weights: sha256 of the weights that it is about.
-        curve: further points of the same training's privacy curve, each an epsilon and its delta, as the scan computed
-            them from the numbers of this card; empty where it did not.
+        curve: further points of the same training's privacy curve, each an epsilon and its delta,
+            as the scan computed them from the numbers of this card; empty where it did not.
     """
 
     unit: Literal["document", "provider"]
@@ -123,8 +129,8 @@ class PrivacyCard:
     frozen_parameters: _Many
     secure: bool
     weights: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    curve: tuple[tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0, le=1)]], ...] = Field(
-        default=(), max_length=64
+    curve: tuple[tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0, le=1)]], ...] = (
+        Field(default=(), max_length=64)
     )
 
     @property
@@ -145,7 +151,8 @@ class ReferenceCard:
     Attributes:
         source: who named it; "adapter": it is the base that the audited adapter names.
         recipe: how docaudit trained it.
-        corpus: name and sha256 of the data set it was trained on, when docaudit trained it on another than the audited.
+        corpus: name and sha256 of the data set it was trained on, when docaudit trained it on
+            another than the audited.
     """
 
     role: str
@@ -178,17 +185,22 @@ class CorpusCard:
         fields: the fields marked for attack, by split and category.
         providers: of all splits together.
         questions: by split.
-        drawn: the day on which docaudit drew the membership, when it did; it says nothing of a model trained before.
+        drawn: the day on which docaudit drew the membership, when it did; it says nothing of a
+            model trained before.
         drawn_by: the command that drew it.
-        revision: the commit of the Hub that it was imported from, or whose snapshot its folder is, when it is one.
-        checkpoint_chosen_on: the split whose documents chose the target's checkpoint, when the owner says so.
-        near_copies: by split, the documents that were left out because they copy one of another split; `documents` and
-            all other counts are without them, and without the next.
-        unread: by split, the documents that were left out because they name labels or intents that the model lacks, or
-            because it points at words, and no answer to their questions stands on the page.
-        unread_questions: by split, the questions of other documents that were left out because the model points at
-            words of the page, and their answer does not stand there.
-        forgotten: the documents that the model was to forget, where these alone are its members; None: all members are.
+        revision: the commit of the Hub that it was imported from, or whose snapshot its folder is,
+            when it is one.
+        checkpoint_chosen_on: the split whose documents chose the target's checkpoint, when the
+            owner says so.
+        near_copies: by split, the documents that were left out because they copy one of another
+            split; `documents` and all other counts are without them, and without the next.
+        unread: by split, the documents that were left out because they name labels or intents that
+            the model lacks, or because it points at words, and no answer to their questions stands
+            on the page.
+        unread_questions: by split, the questions of other documents that were left out because the
+            model points at words of the page, and their answer does not stand there.
+        forgotten: the documents that the model was to forget, where these alone are its members;
+            None: all members are.
     """
 
     name: str
@@ -212,17 +224,22 @@ class CorpusCard:
     @property
     def draw(self) -> str:
         """Describe in words how membership was drawn; empty where docaudit did not draw it."""
-        return "" if self.drawn is None else f"membership was drawn by {self.drawn_by or 'docaudit'} on {self.drawn}"
+        return (
+            ""
+            if self.drawn is None
+            else f"membership was drawn by {self.drawn_by or 'docaudit'} on {self.drawn}"
+        )
 
 
 @dataclass(frozen=True, config=STRICT)
 class Environment:
     """Where the audit ran, in general terms, and the versions that matter.
 
-    `batch_tokens` (padded tokens of a forward pass of the target, as the device allows or the user asked),
-    `batches_lowered` (how often they were halved since, because memory ran out in this process) are given on GPUs,
-    where results depend on them in the last bits; `batch_rows` (samples of a forward pass) of every model that answers
-    questions. `ocr` is the program that proves that an answer is off a page, when it is there.
+    `batch_tokens` (padded tokens of a forward pass of the target, as the device allows or the user
+    asked), `batches_lowered` (how often they were halved since, because memory ran out in this
+    process) are given on GPUs, where results depend on them in the last bits; `batch_rows` (samples
+    of a forward pass) of every model that answers questions. `ocr` is the program that proves that
+    an answer is off a page, when it is there.
     """
 
     docaudit: str
@@ -245,9 +262,10 @@ class Timing:
         seconds: that this run took.
         outcomes: of the trials of all attacks.
         resumed: of these, how many were read from the journals of earlier runs.
-        oldest, newest: when the first and the last of these were computed; None where all are this run's own, or where
-            nothing says when the first one was.
-        same_policy: whether the runs that began these journals declared the record's policy, before any trial.
+        oldest, newest: when the first and the last of these were computed; None where all are this
+            run's own, or where nothing says when the first one was.
+        same_policy: whether the runs that began these journals declared the record's policy, before
+            any trial.
     """
 
     started: str
@@ -261,10 +279,19 @@ class Timing:
 
     @property
     def origin(self) -> str:
-        """Describe the outcomes that earlier runs computed, in an unended sentence; empty when there are none."""
+        """Describe the outcomes that earlier runs computed, in an unended sentence.
+
+        Empty when there are none.
+        """
         if self.oldest is None:
-            unknown = "read from the journal, which does not say when the first of them was computed"
-            return f"{self.resumed:,} of {self.outcomes:,} outcomes were {unknown}" if self.resumed else ""
+            unknown = (
+                "read from the journal, which does not say when the first of them was computed"
+            )
+            return (
+                f"{self.resumed:,} of {self.outcomes:,} outcomes were {unknown}"
+                if self.resumed
+                else ""
+            )
         first, last = self.oldest[:10], (self.newest or self.oldest)[:10]
         when = f"on {first}" if first == last else f"from {first} to {last}"
         return f"{self.resumed:,} of {self.outcomes:,} outcomes were computed {when} and read from the journal"
@@ -304,7 +331,9 @@ class DeclaredPolicy:
 
 @dataclass(frozen=True, config=STRICT)
 class AuditSheet:
-    """The circumstances of an audit as its owner states them; None: not stated. docaudit verifies none of it.
+    """The circumstances of an audit as its owner states them; None: not stated.
+
+    docaudit verifies none of it.
 
     Attributes:
         system: that the model is part of.
@@ -312,7 +341,8 @@ class AuditSheet:
         purpose: of the system.
         model_name, model_version: as the owner calls the model.
         data_categories: of personal data in the documents of training.
-        release: to whom the model goes: its weights to everybody, its answers to strangers, or neither.
+        release: to whom the model goes: its weights to everybody, its answers to strangers, or
+            neither.
         auditor: who ran the scan.
         decides: who decides on the deployment.
         dpo: the data-protection officer.

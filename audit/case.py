@@ -32,12 +32,13 @@ class References:
     """Models that never saw the audited documents.
 
     Attributes:
-        auxiliary: the adversary's masked language model, trained on public documents (PUB-MLM), or a public model that
-            proposes tokens as one does; answers `FillMask`.
+        auxiliary: the adversary's masked language model, trained on public documents (PUB-MLM), or
+            a public model that proposes tokens as one does; answers `FillMask`.
         baselines: f_G: models of the target's recipe, trained without the audited documents.
         pretrained: what the target was fine-tuned from.
         splits: K models of the target's recipe, each trained with half of the audited documents.
-        uncounted: why references that were given and cannot be asked what the target is asked do not count.
+        uncounted: why references that were given and cannot be asked what the target is asked do
+            not count.
     """
 
     auxiliary: TokenTarget | None = None
@@ -56,9 +57,13 @@ class References:
         """
         return cls(
             auxiliary=cast("TokenTarget | None", models.get("auxiliary")),
-            baselines=tuple(model for role, model in models.items() if role.startswith("baseline-")),
+            baselines=tuple(
+                model for role, model in models.items() if role.startswith("baseline-")
+            ),
             pretrained=models.get("pretrained"),
-            splits=tuple(SplitModel(models[role], documents) for role, documents in members.items()),
+            splits=tuple(
+                SplitModel(models[role], documents) for role, documents in members.items()
+            ),
         )
 
 

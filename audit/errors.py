@@ -10,9 +10,9 @@
     |-- EngineError     the audit itself could not go on (disk, lock, journal)         exit 1
     `-- TrainingError   a model could not be trained, or not with the guarantee asked  exit 1
 
-The command line prints each problem on one line and no traceback. Of any other exception it prints class and place
-(`audit.failures`), as its message can hold a page. Messages name documents and positions, which only the owner's
-terminal sees; they are never written into a record.
+The command line prints each problem on one line and no traceback. Of any other exception it prints
+class and place (`audit.failures`), as its message can hold a page. Messages name documents and
+positions, which only the owner's terminal sees; they are never written into a record.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ class DocauditError(Exception):
         hint: what to do, one line.
 
     Attributes:
-        story: what is known beside it and may hold text of a document; it is kept in a private file, never printed.
+        story: what is known beside it and may hold text of a document; it is kept in a private
+            file, never printed.
     """
 
     exit_code: ClassVar[int] = 2
     story: str = ""
 
     def __init__(self, problems: str | Iterable[str], hint: str = "") -> None:
-        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        self.problems: tuple[str, ...] = (
+            (problems,) if isinstance(problems, str) else tuple(problems)
+        )
         self.hint = hint
         super().__init__("; ".join(self.problems))
 
@@ -86,7 +89,9 @@ class TrainingError(DocauditError):
 
 
 class ModelError(Exception):
-    """A file of the checkpoint, as its chat template, failed on one page; the message may hold that page.
+    """A file of the checkpoint, as its chat template, failed on one page.
+
+    The message may hold that page.
 
     It is no `DocauditError`, so that an attack which meets it fails, and the others go on.
 
@@ -107,10 +112,12 @@ def listed(labels: Sequence[str], last: str) -> str:
 
 
 _UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-"""Unicode categories of what is not drawn: controls, formats (zero width, direction), line and paragraph separators."""
+"""Unicode categories of what is not drawn: controls, formats (zero width, direction), line and
+paragraph separators."""
 _FILLERS = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}
 _BLANK = {*_FILLERS, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)}
-"""Letters, marks and symbols that are drawn as nothing: fillers, the empty braille cell, selectors of variants."""
+"""Letters, marks and symbols that are drawn as nothing: fillers, the empty braille cell, selectors
+of variants."""
 
 
 def has_unseen_characters(text: str) -> bool:
@@ -125,4 +132,7 @@ def count_visible_letters(text: str) -> int:
 
 def printable(text: str) -> str:
     """Return a text on one line for a message: what cannot be seen is written as its escape."""
-    return "".join(one.encode("unicode_escape").decode("ascii") if has_unseen_characters(one) else one for one in text)
+    return "".join(
+        one.encode("unicode_escape").decode("ascii") if has_unseen_characters(one) else one
+        for one in text
+    )

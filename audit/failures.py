@@ -1,7 +1,7 @@
 """Failures that nobody foresaw: told by class and place, with the story where its owner alone reads it.
 
-The message of such an exception can hold a page: a template repeats what it was given, a library quotes what it cannot
-read. So no message is ever printed or recorded.
+The message of such an exception can hold a page: a template repeats what it was given, a library
+quotes what it cannot read. So no message is ever printed or recorded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ DEBUG = "DOCAUDIT_DEBUG"
 ENDINGS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 """Exceptions that end a program on purpose."""
 _NO_MEMORY = re.compile(
-    "failed to map segment|allocate memory|out of memory|not enough memory|bad_alloc|create a primitive", re.I
+    "failed to map segment|allocate memory|out of memory|not enough memory|bad_alloc|create a primitive",
+    re.I,
 )
 """Parts of messages of errors of other kinds, raised while libraries are loaded or compute."""
 _PACKAGE = Path(audit.__file__).parent
@@ -35,7 +36,9 @@ def lacks_memory(error: BaseException) -> bool:
     """Test whether an error says that there is not enough memory, which has a sentence of its own."""
     if isinstance(error, MemoryError):
         return True
-    return isinstance(error, ImportError | RuntimeError) and _NO_MEMORY.search(str(error)) is not None
+    return (
+        isinstance(error, ImportError | RuntimeError) and _NO_MEMORY.search(str(error)) is not None
+    )
 
 
 def place_of(error: BaseException) -> str:
@@ -52,12 +55,15 @@ def class_and_place(error: BaseException) -> str:
     return f"{type(error).__name__} at {place_of(error)}"
 
 
-def keep_story(error: BaseException, folder: Path | None = None, name: str = _UNNAMED) -> Path | None:
+def keep_story(
+    error: BaseException, folder: Path | None = None, name: str = _UNNAMED
+) -> Path | None:
     """Write all that is known of an error to a file that its owner alone can read.
 
     Args:
         error: with its traceback, its message, and what a server said.
-        folder: of evidence; None, or one that cannot be written: a new folder among the system's temporary files.
+        folder: of evidence; None, or one that cannot be written: a new folder among the system's
+            temporary files.
         name: of the file, without its ending.
 
     Returns:
@@ -70,7 +76,9 @@ def keep_story(error: BaseException, folder: Path | None = None, name: str = _UN
         with suppress(OSError):
             return _write_privately(folder / f"{name}.txt", story)
     with suppress(OSError):
-        return _write_privately(Path(tempfile.mkdtemp(prefix="docaudit-failure-"), f"{name}.txt"), story)
+        return _write_privately(
+            Path(tempfile.mkdtemp(prefix="docaudit-failure-"), f"{name}.txt"), story
+        )
     return None
 
 
@@ -102,7 +110,10 @@ def _hint(place: Path | None) -> str:
 
 
 def with_story(error: DocauditError, folder: Path | None = None) -> DocauditError:
-    """Move what an error knows and may not tell into a file, and name the file in the hint; else change nothing."""
+    """Move what an error knows and may not tell into a file, and name the file in the hint.
+
+    Else change nothing.
+    """
     if error.story:
         place = keep_story(error, folder)
         error.story = ""
@@ -113,8 +124,9 @@ def with_story(error: DocauditError, folder: Path | None = None) -> DocauditErro
 class Part:
     """One part of a run, which ends alone where it fails; a context manager that goes on behind it.
 
-    One document that cannot be used any more, however late that shows, ends one part, as does what libraries of Rust
-    raise, which is no `Exception`. Every other `DocauditError` is raised, as it ends the whole run.
+    One document that cannot be used any more, however late that shows, ends one part, as does what
+    libraries of Rust raise, which is no `Exception`. Every other `DocauditError` is raised, as it
+    ends the whole run.
 
     Args:
         name: of the part, for the file of its story.
@@ -133,7 +145,12 @@ class Part:
         """Begin the part."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> bool:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> bool:
         """Keep the story of a failure; return whether the run goes on behind it."""
         if error is None or isinstance(error, ENDINGS):
             return False

@@ -28,10 +28,20 @@ NO_FILES = "no file can be written there"
 EVIDENCE = "evidence"
 """The folder, in that of a scan, of what its owner alone may read."""
 _LARGEST_OTHER = 2048
-_LARGEST = {".toml": 16, ".xml": 64, ".hocr": 64, ".html": 64, ".tsv": 64, ".txt": 64, ".jsonl": 4096}
-"""MiB of a file that is read at once, by its ending: settings, the words of a page, records of a data set."""
+_LARGEST = {
+    ".toml": 16,
+    ".xml": 64,
+    ".hocr": 64,
+    ".html": 64,
+    ".tsv": 64,
+    ".txt": 64,
+    ".jsonl": 4096,
+}
+"""MiB of a file that is read at once, by its ending: settings, the words of a page, records of a
+data set."""
 Fetch = Callable[[Path, Sequence[str]], Path]
-"""Has files of a folder of the driver, by their paths within it, at hand where a worker runs; returns their folder."""
+"""Has files of a folder of the driver, by their paths within it, at hand where a worker runs;
+returns their folder."""
 
 
 def read_file(path: Path) -> bytes:
@@ -131,7 +141,9 @@ def _unwritten(path: Path, error: OSError) -> EngineError:
 
 
 def check_file(option: str, path: Path) -> None:
-    """Refuse a file that cannot be written, before anything is computed for it; its folder is not made yet.
+    """Refuse a file that cannot be written, before anything is computed for it.
+
+    Its folder is not made yet.
 
     Raises:
         UsageError: it is a folder, or lies where nothing can be written.
@@ -140,11 +152,15 @@ def check_file(option: str, path: Path) -> None:
         empty = ", or its name is empty" if path == Path() else ""
         raise UsageError(f"{option} {path}: is a folder{empty}", "name a file")
     if not takes_files(path.parent):
-        raise UsageError(f"{option} {path}: {NO_FILES}", "name a file in a folder that you can write into")
+        raise UsageError(
+            f"{option} {path}: {NO_FILES}", "name a file in a folder that you can write into"
+        )
 
 
 def check_folder(option: str, folder: Path) -> None:
-    """Refuse a folder that can take no files, before anything is computed for it; it is not made yet.
+    """Refuse a folder that can take no files, before anything is computed for it.
+
+    It is not made yet.
 
     Raises:
         UsageError: it is no folder, or nothing can be written into it.
@@ -178,7 +194,10 @@ _SNAPSHOT = re.compile(r"/(?:models--|(?=datasets--))([\w.-]+)/snapshots/([0-9a-
 
 
 def hub_revision(folder: Path) -> str | None:
-    """Name the commit of the Hub whose snapshot holds a folder, as ORG/MODEL@COMMIT; None for any other folder."""
+    """Name the commit of the Hub whose snapshot holds a folder, as ORG/MODEL@COMMIT.
+
+    None for any other folder.
+    """
     found = _SNAPSHOT.search(folder.resolve().as_posix())
     return found and f"{found[1].replace('--', '/')}@{found[2]}"
 
@@ -187,7 +206,8 @@ def hub_revision(folder: Path) -> str | None:
 def mark_underway(path: Path) -> Iterator[None]:
     """Mark a file or folder as being filled by this process, until the context or the process ends.
 
-    Where the file system has no such locks it stays unmarked, and `remove_abandoned` leaves it alone.
+    Where the file system has no such locks it stays unmarked, and `remove_abandoned` leaves it
+    alone.
     """
     handle = try_lock(path)
     try:
@@ -211,7 +231,10 @@ def remove_abandoned(paths: Iterable[Path]) -> None:
 
 
 def try_lock(path: Path) -> int | None:
-    """Open a handle that holds a file's or folder's lock; None where another has it, or where there are none."""
+    """Open a handle that holds a file's or folder's lock.
+
+    None where another has it, or where there are none.
+    """
     if sys.platform == "win32":
         return None
     try:
@@ -227,8 +250,9 @@ def try_lock(path: Path) -> int | None:
     return handle
 
 
-# Waits until its standard input ends, which it does with the process at the other end, however that one ends; then
-# removes the folder, patiently, as others may still write there. Forks first: Ray kills the children of its workers.
+# Waits until its standard input ends, which it does with the process at the other end, however that
+# one ends; then removes the folder, patiently, as others may still write there. Forks first: Ray
+# kills the children of its workers.
 _REMOVES = """
 import os, shutil, sys, time
 if os.fork():
@@ -294,4 +318,6 @@ def shipped_folder(name: str) -> Path:
     for path in (_PACKAGE / name, _PACKAGE.parent / name):
         if path.is_dir():
             return path
-    raise FileNotFoundError(f"docaudit's {name}/ folder is missing from this installation: install it again")
+    raise FileNotFoundError(
+        f"docaudit's {name}/ folder is missing from this installation: install it again"
+    )

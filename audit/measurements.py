@@ -14,8 +14,9 @@ STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True, allow_inf_nan=Fal
 ALPHAS = (0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.001, 0.0005, 0.0002, 0.0001, 0.00005)
 """One-sided levels at which every estimate carries its bounds; `policy` reads p-values from them, conservatively.
 
-Holm's first step asks 30 tests for p = 0.001 and 31 for less. The levels under it lie close, so that a test more costs
-little power (`benchmarks/ladder.py`). Records of older versions hold fewer levels, and are read all the same.
+Holm's first step asks 30 tests for p = 0.001 and 31 for less. The levels under it lie close, so
+that a test more costs little power (`benchmarks/ladder.py`). Records of older versions hold fewer
+levels, and are read all the same.
 """
 
 
@@ -41,20 +42,24 @@ class Estimate:
     """A number with what one needs to trust it.
 
     Attributes:
-        name: the metric, with dotted qualifiers, e.g. `excess_pr.unique` or `pr.member.attack.amount`.
+        name: the metric, with dotted qualifiers, e.g. `excess_pr.unique` or
+            `pr.member.attack.amount`.
         low, high: two-sided interval at `level`.
         n: how many of `unit` the value averages; of a count, how many of `total` were tried.
         clusters: how many independent units (documents or providers) these come from.
-        null: what someone without the model reaches, or what no leak would give; None where the number has none.
+        null: what someone without the model reaches, or what no leak would give; None where the
+            number has none.
         null_kind: where `null` comes from.
         method: how the interval was made, in words.
-        bounds: one-sided bounds at `ALPHAS`, for tests against a limit. A level that the data cannot give is left out.
-        total: of a count, how many of `unit` the documents of training hold that could be tried: what it counts, and
-            what it is scaled to. None: it is no count, or one of an older version, of what was tried.
-        open_above: whether nothing bounds the number from above: it is at least `low`, and `high` and upper bounds are
-            of what the test could see.
-        pass_alpha: the one-sided level of the bounds that must lie within a limit for a pass. None: of an older
-            version, whose two-sided interval must.
+        bounds: one-sided bounds at `ALPHAS`, for tests against a limit. A level that the data
+            cannot give is left out.
+        total: of a count, how many of `unit` the documents of training hold that could be tried:
+            what it counts, and what it is scaled to. None: it is no count, or one of an older
+            version, of what was tried.
+        open_above: whether nothing bounds the number from above: it is at least `low`, and `high`
+            and upper bounds are of what the test could see.
+        pass_alpha: the one-sided level of the bounds that must lie within a limit for a pass. None:
+            of an older version, whose two-sided interval must.
     """
 
     name: str
@@ -110,7 +115,8 @@ class Unresolved:
 
     Attributes:
         needed: set where more units of the same kind would give the number, and nowhere else.
-        inapplicable: whether this kind of target cannot be asked for it, so that no data set would help.
+        inapplicable: whether this kind of target cannot be asked for it, so that no data set would
+            help.
         lacks: the role of the reference without which no number of units gives it.
     """
 
@@ -127,27 +133,32 @@ Measurement = Annotated[Estimate | Unresolved, Field(discriminator="kind")]
 
 
 WAY_OF_WRITING = "way of writing"
-"""Name of the check of pages written otherwise than in training, for which a model can fail at its task."""
+"""Name of the check of pages written otherwise than in training, for which a model can fail at its
+task."""
 
 
 @dataclass(frozen=True, config=STRICT)
 class Check:
-    """A test that can only leave limits undecided; all checks of a scan share 5 % (`audit.policy.checks`).
+    """A test that can only leave limits undecided.
 
-    A check is reported whether or not it sees anything, so that Holm's rule counts all checks that were made.
+    All checks of a scan share 5 % (`audit.policy.checks`).
+
+    A check is reported whether or not it sees anything, so that Holm's rule counts all checks that
+    were made.
 
     Attributes:
         name: unique within an attack.
         p_value: one-sided, for a model that leaks nothing and data that are as declared.
-        cause: "confounded": something else can explain the numbers, and no violation is confirmed; "alarm": something
-            beside the limited numbers speaks for a leak, and no limit is passed; "wrong side": a number lies where
-            neither a leak nor chance puts it, and its limit is not passed.
+        cause: "confounded": something else can explain the numbers, and no violation is confirmed;
+            "alarm": something beside the limited numbers speaks for a leak, and no limit is passed;
+            "wrong side": a number lies where neither a leak nor chance puts it, and its limit is
+            not passed.
         reason: one sentence, printed when the check fires.
         remedy: what would settle it.
         metrics: the limited metrics that it bears on; empty: all of its attack.
         attacks: of a check of the whole scan, the attacks that it bears on; empty: all.
-        spares: measurements, as attack.name, that what it finds cannot explain, though it is "confounded": they may
-            confirm a violation.
+        spares: measurements, as attack.name, that what it finds cannot explain, though it is
+            "confounded": they may confirm a violation.
         weight: its share of the 5 %, against the others' (Holm's weighted rule).
         p_adjusted: after Holm's rule over all checks of the scan; None before that.
     """
@@ -176,13 +187,15 @@ class Check:
 class Condition:
     """What a pass rests on, and whether this scan shows it.
 
-    A check needs proof that something is wrong, and shares 5 % with all others. A condition needs proof that something
-    is right: without that nothing passes, and a violation stands.
+    A check needs proof that something is wrong, and shares 5 % with all others. A condition needs
+    proof that something is right: without that nothing passes, and a violation stands.
 
     Attributes:
         name: unique in a record.
-        state: "met": measured, and shown; "unmet": measured, and not shown; "unmeasured": not measured.
-        attacks: their limits pass only if it is met, or all of `substitutes` are; empty: it only stands in for others.
+        state: "met": measured, and shown; "unmet": measured, and not shown; "unmeasured": not
+            measured.
+        attacks: their limits pass only if it is met, or all of `substitutes` are; empty: it only
+            stands in for others.
         substitutes: names of conditions that together stand in for it; empty: none do.
         reason: one sentence, printed where it keeps a limit from being passed.
         remedy: what would show it.
@@ -201,12 +214,13 @@ class Control:
     """A bound on what explains a number without the target's memory, so that a leak can be confirmed over it.
 
     Attributes:
-        kind: "reference": the same measurement by a model that saw neither side; "blind": what somebody without any
-            model can make of the documents.
+        kind: "reference": the same measurement by a model that saw neither side; "blind": what
+            somebody without any model can make of the documents.
         measurements: names of the measurements that it bears on.
         bounds: one-sided bounds on the difference between the two sides; 0 where they are alike.
-        condition: the name of the `Condition` without which it shows nothing: a reference that does its task otherwise
-            than the target makes less, or more, of how documents differ. Empty: it needs none.
+        condition: the name of the `Condition` without which it shows nothing: a reference that does
+            its task otherwise than the target makes less, or more, of how documents differ. Empty:
+            it needs none.
     """
 
     kind: Literal["reference", "blind"]
@@ -217,9 +231,10 @@ class Control:
     def p_explains(self, measured: Estimate, limit: float, *, mirrored: bool = False) -> float:
         """Return a one-sided p-value against "the control explains what lies over the limit".
 
-        The leak must stay over the limit less the reference's difference, of either sign: an equivalence test with the
-        excess over the limit as its margin. Over the blind check's difference it must lie. Both bounds are one-sided at
-        the same level, and Bonferroni's rule adds these levels.
+        The leak must stay over the limit less the reference's difference, of either sign: an
+        equivalence test with the excess over the limit as its margin. Over the blind check's
+        difference it must lie. Both bounds are one-sided at the same level, and Bonferroni's rule
+        adds these levels.
 
         Args:
             measured: one of `measurements`.
@@ -228,12 +243,23 @@ class Control:
         """
         chance = 0.5 if measured.is_area else 0.0
         own = {bound.alpha: bound for bound in self.bounds}
-        leaks = {bound.alpha: chance - bound.upper if mirrored else bound.lower - chance for bound in measured.bounds}
-        levels = [a for a, leak in leaks.items() if a in own and self._clears(leak, own[a], limit - chance)]
+        leaks = {
+            bound.alpha: chance - bound.upper if mirrored else bound.lower - chance
+            for bound in measured.bounds
+        }
+        levels = [
+            a
+            for a, leak in leaks.items()
+            if a in own and self._clears(leak, own[a], limit - chance)
+        ]
         return min(1.0, 2 * min(levels, default=1.0))
 
     def _clears(self, leak: float, own: Bound, most: float) -> bool:
-        return leak - max(own.upper, -own.lower) > most if self.kind == "reference" else leak > max(own.upper, most)
+        return (
+            leak - max(own.upper, -own.lower) > most
+            if self.kind == "reference"
+            else leak > max(own.upper, most)
+        )
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -282,7 +308,10 @@ class Count:
 
 @dataclass(frozen=True, config=STRICT)
 class Diagnostic:
-    """A property of this run's own computation, not an estimate of anything in the world; its meaning in words."""
+    """A property of this run's own computation, not an estimate of anything in the world.
+
+    Its meaning in words.
+    """
 
     name: str
     value: float
@@ -298,7 +327,8 @@ class Coverage:
         attacked: fields, values, questions or documents of training that this scan attacked.
         total: how many there are of them in the documents of training, attacked or not.
         unit: what is counted, plural.
-        unique: of the attacked, those whose value occurs in no other document; None: the attack does not count them.
+        unique: of the attacked, those whose value occurs in no other document; None: the attack
+            does not count them.
     """
 
     category: str
@@ -309,4 +339,6 @@ class Coverage:
 
     def behind(self, metric: str) -> int:
         """Count the attacked values behind a metric: for a metric on unique values, only those that are unique."""
-        return self.unique if self.unique is not None and metric.endswith(".unique") else self.attacked
+        return (
+            self.unique if self.unique is not None and metric.endswith(".unique") else self.attacked
+        )

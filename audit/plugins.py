@@ -1,6 +1,7 @@
 """Load extensions: what installed packages add to docaudit through entry points, this project's own included.
 
-A package adds an item with an entry point in one of seven groups (docs/extending.md has the first six):
+A package adds an item with an entry point in one of seven groups (docs/extending.md has the first
+six):
 
 | group | an entry point names |
 |---|---|
@@ -12,7 +13,8 @@ A package adds an item with an entry point in one of seven groups (docs/extendin
 | `docaudit.countermeasures` | a subclass or an instance of `audit.report.remedies.Defense` |
 | `docaudit.sources` | a function that downloads what is named behind `NAME://`, as `audit.extensions.hub.fetch` does |
 
-Three sources are of servers (`audit.extensions.remote`): `http` and `https` open a model, `answers` takes its answers.
+Three sources are of servers (`audit.extensions.remote`): `http` and `https` open a model, `answers`
+takes its answers.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ def locate(group: Group) -> dict[str, Path]:
     """Find the modules of a group's items without importing them.
 
     Returns:
-        The path of each module without ".py", by the item's name; an item whose package is not found is left out.
+        The path of each module without ".py", by the item's name; an item whose package is not
+        found is left out.
 
     Raises:
         EngineError: two packages add an item of the same name.
@@ -101,8 +104,13 @@ def extend(core: Mapping[str, T], group: Group) -> dict[str, T]:
     """
     items = load(group)
     for name in items.keys() & core.keys():
-        raise EngineError(f"an installed package adds {name!r} to {group}, which docaudit has", "uninstall it")
-    return {**core, **{name: item() if isinstance(item, type) else item for name, item in items.items()}}
+        raise EngineError(
+            f"an installed package adds {name!r} to {group}, which docaudit has", "uninstall it"
+        )
+    return {
+        **core,
+        **{name: item() if isinstance(item, type) else item for name, item in items.items()},
+    }
 
 
 def item_of(entry: EntryPoint) -> Any:

@@ -1,7 +1,8 @@
 """The audit record: what every report, gate and exit code is drawn from.
 
-It has no field for text of documents or of models: values appear as their category and whether they were recovered,
-errors as type and place. Every number is an `Estimate` with interval, n and null, or `Unresolved` with the reason.
+It has no field for text of documents or of models: values appear as their category and whether they
+were recovered, errors as type and place. Every number is an `Estimate` with interval, n and null,
+or `Unresolved` with the reason.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ class Reason:
     """Why an attack did not run, or does not count in full.
 
     Attributes:
-        kind: "model": this kind of target cannot be attacked this way; "data": the data set does not hold what the
-            attack is about, which excuses a limit that is not required; "missing": the owner can provide it; "weak":
-            the attacker lacks something, so that no limit is passed; "left out": nobody asked for the attack; "error":
-            it broke down.
+        kind: "model": this kind of target cannot be attacked this way; "data": the data set does
+            not hold what the attack is about, which excuses a limit that is not required;
+            "missing": the owner can provide it; "weak": the attacker lacks something, so that no
+            limit is passed; "left out": nobody asked for the attack; "error": it broke down.
         why: one clause; of an error its type and the place in docaudit's code, never its message.
         fix: what would help; empty where nothing does.
     """
@@ -85,23 +86,29 @@ class Result:
     """What an attack found, or why it found nothing.
 
     Attributes:
-        status: "completed": it ran to its end; "inapplicable": this kind of target cannot be attacked this way;
-            "skipped": it lacked something; "failed": it broke down; "left out": `--only` named others.
+        status: "completed": it ran to its end; "inapplicable": this kind of target cannot be
+            attacked this way; "skipped": it lacked something; "failed": it broke down; "left out":
+            `--only` named others.
         reason: why it did not run to its end; None where it did.
         parameters: the attack's parameters, by name.
-        power: the name of the measurement that says how strong the attacker was, when the attack has one.
+        power: the name of the measurement that says how strong the attacker was, when the attack
+            has one.
         dtype: what the target's encoder computed in; heads and losses are float32 always.
-        ablations: how the attacker was weakened, on purpose or for want of a reference; with any, no limit is passed.
+        ablations: how the attacker was weakened, on purpose or for want of a reference; with any,
+            no limit is passed.
         parameters_file: sha256 of the file that set parameters, when one did.
-        confounded: what else can explain these numbers; a leak is confirmed over `controls` alone. None: nothing.
+        confounded: what else can explain these numbers; a leak is confirmed over `controls` alone.
+            None: nothing.
         controls: bounds on what such an explanation can amount to; empty where there are none.
-        methods: for a metric that policies limit, the measurements that a limit on it is held against, one for each
-            method of the attack, itself among them, fixed before the scan; a metric that is no key stands for itself.
-        joined: for a metric whose methods another one of them joins, its measurement. A pass needs the bounds of that
-            one within the limit, and of the others their number.
+        methods: for a metric that policies limit, the measurements that a limit on it is held
+            against, one for each method of the attack, itself among them, fixed before the scan; a
+            metric that is no key stands for itself.
+        joined: for a metric whose methods another one of them joins, its measurement. A pass needs
+            the bounds of that one within the limit, and of the others their number.
         coverage: how much of what could leak was tried, in all and by category.
         about_text: metrics that say what the documents themselves give away, whatever the model.
-        checks: tests that can only leave limits undecided, with their p-values (`audit.policy.checks`).
+        checks: tests that can only leave limits undecided, with their p-values
+            (`audit.policy.checks`).
         conditions: what a pass rests on, and whether the attack showed it.
         stage: that decided it.
     """
@@ -144,13 +151,16 @@ class AuditRecord:
         battery: every attack this version knows, so that a policy that misspells one is told.
         share: of the trials that could be tried, the part that the budget took.
         attacks: exactly one result for every attack asked for.
-        derived_by: the commands that made the target out of another one (a countermeasure), oldest first.
-        left_out: the attacks of the battery that were not asked for; the reason says whether they could have been run.
+        derived_by: the commands that made the target out of another one (a countermeasure), oldest
+            first.
+        left_out: the attacks of the battery that were not asked for; the reason says whether they
+            could have been run.
         dp: the guarantee that the target's training claims, when its checkpoint states one.
         bounds: what bounded the trials beside the budget, when something did.
         policy: declared before the first trial; None in records of older versions.
         audit: the circumstances, as the owner states them.
-        checks: tests on the whole scan that can only leave limits undecided; they bear on every attack.
+        checks: tests on the whole scan that can only leave limits undecided; they bear on every
+            attack.
         conditions: what a pass rests on beside its attack, and whether the scan showed it.
         untested: what such tests could not be made of and why, in sentences without a full stop.
     """
@@ -198,7 +208,9 @@ _RECORD: TypeAdapter[AuditRecord] = TypeAdapter(AuditRecord)
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of `record.json`."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | _RECORD.json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | _RECORD.json_schema(
+        mode="serialization"
+    )
 
 
 def dumps(record: AuditRecord) -> str:
@@ -210,26 +222,34 @@ def loads(text: str | bytes, source: str = "record.json") -> AuditRecord:
     """Read a record.
 
     Raises:
-        RecordError: it has another version of the schema, or every place where it is not what the schema asks for.
+        RecordError: it has another version of the schema, or every place where it is not what the
+            schema asks for.
     """
     try:
         return _RECORD.validate_json(text, strict=True)
     except ValidationError as error:
         problems = [f"{source}{_place_and_message(item)}" for item in error.errors()]
         if any(item["loc"] == ("schema_version",) for item in error.errors()):
-            problems = [f"{source} schema_version: docaudit {__version__} reads records of schema 2 only"]
+            problems = [
+                f"{source} schema_version: docaudit {__version__} reads records of schema 2 only"
+            ]
         raise RecordError(problems, _hint_for(text)) from None
 
 
 def _hint_for(text: str | bytes) -> str:
-    """Name the version that wrote a record which this one cannot read; only a plain version is repeated."""
+    """Name the version that wrote a record which this one cannot read.
+
+    Only a plain version is repeated.
+    """
     try:
         version = str(json.loads(text)["environment"]["docaudit"])
     except (ValueError, LookupError, TypeError, RecursionError):
         return "give the record.json of a scan, or the folder that holds it"
     other = version != __version__ and re.fullmatch(r"\d+\.\d+\.\d+", version, re.ASCII)
     usual = "give a record.json that this version of docaudit wrote"
-    return f"docaudit {version} wrote it: gate it with that version, or scan again" if other else usual
+    return (
+        f"docaudit {version} wrote it: gate it with that version, or scan again" if other else usual
+    )
 
 
 def _place_and_message(problem: ErrorDetails) -> str:
@@ -253,7 +273,11 @@ def read(path: Path) -> AuditRecord:
         text = read_file(file_path)
     except OSError as error:
         shut = isinstance(error, PermissionError)
-        hint = "make it readable for the user who runs docaudit" if shut else "give the record.json of a scan"
+        hint = (
+            "make it readable for the user who runs docaudit"
+            if shut
+            else "give the record.json of a scan"
+        )
         raise RecordError(f"{file_path}: {error.strerror or 'cannot be read'}", hint) from None
     return loads(text, file_path.name)
 

@@ -1,1 +1,4 @@
-"""Measurements of attacks, statistics and speed; each script writes what the documentation cites."""
+"""Measurements of attacks, statistics and speed.
+
+Each script writes what the documentation cites.
+"""

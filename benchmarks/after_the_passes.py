@@ -1,9 +1,11 @@
 """Processor time of a scan's steps after its forward passes, each beside the slower way to the same result.
 
-    python benchmarks/after_the_passes.py       # prints a table, writes benchmarks/after_the_passes.json
+    python benchmarks/after_the_passes.py       # prints a table, writes
+    benchmarks/after_the_passes.json
 
-Both ways of a step run in turn in one process, several times; the least processor time (user and system) of each
-counts, as a busy machine adds to it. Ratios are of that time: how often the faster way fits into the slower one.
+Both ways of a step run in turn in one process, several times; the least processor time (user and
+system) of each counts, as a busy machine adds to it. Ratios are of that time: how often the faster
+way fits into the slower one.
 """
 
 from __future__ import annotations
@@ -44,11 +46,18 @@ def seconds(run: Callable[[], object]) -> float:
     return used() - began
 
 
-def compare(step: str, slower: Callable[[], object], faster: Callable[[], object]) -> dict[str, Any]:
+def compare(
+    step: str, slower: Callable[[], object], faster: Callable[[], object]
+) -> dict[str, Any]:
     """Run both ways in turn and keep the least time of each."""
     times = [(seconds(slower), seconds(faster)) for _ in range(ROUNDS)]
     before, after = (min(way) for way in zip(*times, strict=True))
-    return {"step": step, "before": round(before, 4), "after": round(after, 4), "ratio": round(before / after, 1)}
+    return {
+        "step": step,
+        "before": round(before, 4),
+        "after": round(after, 4),
+        "ratio": round(before / after, 1),
+    }
 
 
 def compare_draws(n_clusters: int) -> dict[str, Any]:
@@ -64,12 +73,29 @@ def compare_draws(n_clusters: int) -> dict[str, Any]:
 def compare_figures() -> dict[str, Any]:
     """Draw and print figures with glyphs as paths, and with text."""
     point = figures.Point(0.5, 0.4, 0.6)
-    rows = ("people", "organisations", "places", "dates", "amounts of money", "numbers and codes", "contacts")
-    series = tuple(figures.Series(label, (point,) * len(rows)) for label in ("with the model", "without the model"))
+    rows = (
+        "people",
+        "organisations",
+        "places",
+        "dates",
+        "amounts of money",
+        "numbers and codes",
+        "contacts",
+    )
+    series = tuple(
+        figures.Series(label, (point,) * len(rows))
+        for label in ("with the model", "without the model")
+    )
 
     def page() -> bytes:
-        panels = [figures.Panel(title, series) for title in ("Recovered word for word", "Never seen")]
-        return pdf(PAGE.format("".join(figures.by_category(f"figure{number}", rows, panels) for number in range(4))))
+        panels = [
+            figures.Panel(title, series) for title in ("Recovered word for word", "Never seen")
+        ]
+        return pdf(
+            PAGE.format(
+                "".join(figures.by_category(f"figure{number}", rows, panels) for number in range(4))
+            )
+        )
 
     def with_paths() -> bytes:
         with patch.dict(figures.RC, {"svg.fonttype": "path"}):
@@ -105,9 +131,16 @@ def main() -> None:
     """Compare every step, print a table and write it."""
     rows = [*map(compare_draws, (40, 160, 500)), compare_figures(), compare_descriptions()]
     for row in rows:
-        print(f"{row['step']:<60} {row['before']:>8.3f} s {row['after']:>8.3f} s {row['ratio']:>6.1f}")
+        print(
+            f"{row['step']:<60} {row['before']:>8.3f} s {row['after']:>8.3f} s {row['ratio']:>6.1f}"
+        )
     machine = f"{os.cpu_count()} CPU cores, {instructions()}, {threads()} threads"
-    result = {"date": dt.datetime.now(dt.UTC).date().isoformat(), "machine": machine, "rounds": ROUNDS, "rows": rows}
+    result = {
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "machine": machine,
+        "rounds": ROUNDS,
+        "rows": rows,
+    }
     (HERE / "after_the_passes.json").write_text(json.dumps(result, indent=1) + "\n")
 
 

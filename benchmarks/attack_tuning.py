@@ -1,7 +1,7 @@
 """Choosing the attack's parameters on a shadow target: T, T_start, w and p (section 5.1, appendix A).
 
-What a candidate is worth depends on the prefix only. So all that the attack would be told after the true prefixes is
-asked once, and every setting of a grid is then judged without a model.
+What a candidate is worth depends on the prefix only. So all that the attack would be told after the
+true prefixes is asked once, and every setting of a grid is then judged without a model.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class Step:
 
     Attributes:
         ids: (n_candidates,) the proposed tokens.
-        logits: (n_candidates,) the proposer's: the public model's, or the target's own where it is a masked language
-            model.
-        losses: (n_candidates,) the target's training loss with each of them; None where it proposes itself.
+        logits: (n_candidates,) the proposer's: the public model's, or the target's own where it is
+            a masked language model.
+        losses: (n_candidates,) the target's training loss with each of them; None where it proposes
+            itself.
         truth: the index of the true token; None when it was not proposed.
     """
 
@@ -64,7 +65,10 @@ class Grid:
     top_ps: tuple[float, ...] = (0.05, 0.10, 0.12, 0.20)
 
     def around(self, attack: Reconstruction, *, weighs: bool) -> Grid:
-        """This grid with the attack's own setting in it; without `weighs` the target's weight is not tried."""
+        """This grid with the attack's own setting in it.
+
+        Without `weighs` the target's weight is not tried.
+        """
         own = attack.target_weight
         return Grid(
             _with(self.temperatures, attack.temperature),
@@ -77,7 +81,9 @@ class Grid:
         """The attack with every setting, in the order of `chances`."""
         axes = product(self.temperatures, self.temperature_starts, self.target_weights, self.top_ps)
         return [
-            replace(attack, temperature=t, temperature_start=start, target_weight=weight, top_p=top_p)
+            replace(
+                attack, temperature=t, temperature_start=start, target_weight=weight, top_p=top_p
+            )
             for t, start, weight, top_p in axes
         ]
 
@@ -88,13 +94,16 @@ def _with(values: tuple[float, ...], own: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Score:
-    """What a setting reaches, in expectation over the attack's own sampling; both numbers in [0, 1].
+    """What a setting reaches, in expectation over the attack's own sampling.
+
+    Both numbers in [0, 1].
 
     Attributes:
-        fields: mean over fields of 1 - (1 - pi)^n_a, pi the probability that one attempt samples the whole field: the
-            share of fields that one of the n_a attempts gets exactly. Exact, not an estimate.
-        tokens: mean over fields of the mean probability of the true token after the true prefix: 1 - HD of one attempt,
-            were its prefixes true.
+        fields: mean over fields of 1 - (1 - pi)^n_a, pi the probability that one attempt samples
+            the whole field: the share of fields that one of the n_a attempts gets exactly. Exact,
+            not an estimate.
+        tokens: mean over fields of the mean probability of the true token after the true prefix: 1
+            - HD of one attempt, were its prefixes true.
     """
 
     fields: float
@@ -104,9 +113,9 @@ class Score:
     def objective(self) -> float:
         """The mean of both (ours).
 
-        The first is what several attempts are for: it rewards a hot start, which makes them differ. Where whole fields
-        are out of reach it is nearly 0 for every setting and the second one decides, which is what one attempt is
-        measured by.
+        The first is what several attempts are for: it rewards a hot start, which makes them differ.
+        Where whole fields are out of reach it is nearly 0 for every setting and the second one
+        decides, which is what one attempt is measured by.
         """
         return (self.fields + self.tokens) / 2
 
@@ -118,9 +127,10 @@ class Tuned:
     Attributes:
         attack: the attack with it.
         defaults: what the attack's own setting reaches on all fields.
-        in_sample: what the best one reaches on the fields that chose it; the best of many, so too good.
-        validated: chosen on four fifths of the documents, judged on the other fifth, over all five (ours): what to
-            expect on documents that did not choose it.
+        in_sample: what the best one reaches on the fields that chose it; the best of many, so too
+            good.
+        validated: chosen on four fifths of the documents, judged on the other fifth, over all five
+            (ours): what to expect on documents that did not choose it.
         weighed: whether w was tuned.
     """
 
@@ -137,7 +147,8 @@ def collect(case: Case, attack: Reconstruction, progress: Progress) -> list[Taug
     """Collect what the attack learns of every field of the case's member documents, after true prefixes.
 
     Args:
-        case: a shadow target, its members, and (unless it is a masked language model) a public model.
+        case: a shadow target, its members, and (unless it is a masked language model) a public
+            model.
         attack: its number of candidates and the lengths of fields it tries.
         progress: advanced for every field.
     """
@@ -173,7 +184,9 @@ class _Teaching(Work):
         if not proposes_itself:
             queries = [
                 TrainingLoss(proposals.page_after(prefix), position, found.ids)
-                for prefix, position, found in zip(prefixes, field.positions, candidates, strict=True)
+                for prefix, position, found in zip(
+                    prefixes, field.positions, candidates, strict=True
+                )
             ]
             losses = [*(yield from ask_all(target, queries))]
         steps = [
@@ -204,22 +217,35 @@ def chances(step: Step, position: int, grid: Grid, attack: Reconstruction) -> Fl
     if step.truth is None:
         return np.zeros(len(grid.settings(attack)))
     for temperature in grid.temperatures:
-        log_target = None if step.losses is None else log_likelihood_of_losses(step.losses, temperature)[0]
+        log_target = (
+            None if step.losses is None else log_likelihood_of_losses(step.losses, temperature)[0]
+        )
         for start in grid.temperature_starts:
             log_public = log_softmax(step.logits / temperature_at(position, temperature, start))
             for weight in grid.target_weights:
-                log_p = log_public if log_target is None else combine(log_public, log_target, weight, attack.mean)
+                log_p = (
+                    log_public
+                    if log_target is None
+                    else combine(log_public, log_target, weight, attack.mean)
+                )
                 found += _sampled(np.exp(log_p), step.ids, step.truth, grid.top_ps)
     return np.array(found)
 
 
 def _sampled(probabilities: Floats, ids: Ints, truth: int, top_ps: Sequence[float]) -> list[float]:
     kept = [nucleus(probabilities, ids, top_p) for top_p in top_ps]
-    return [float(probabilities[truth] / probabilities[own].sum()) if truth in own else 0.0 for own in kept]
+    return [
+        float(probabilities[truth] / probabilities[own].sum()) if truth in own else 0.0
+        for own in kept
+    ]
 
 
 def tune(
-    attack: Reconstruction, fields: Sequence[TaughtField], rng: Rng, progress: Progress, grid: Grid | None = None
+    attack: Reconstruction,
+    fields: Sequence[TaughtField],
+    rng: Rng,
+    progress: Progress,
+    grid: Grid | None = None,
 ) -> Tuned:
     """The setting of the grid with the largest `Score.objective`; the attack's own one wins ties.
 
@@ -239,7 +265,9 @@ def tune(
     progress.stage(f"weighing {len(settings)} settings, fields", len(fields))
     reached = np.empty((len(fields), len(settings), 2))
     for row, field in enumerate(fields):
-        table = np.array([chances(step, position, grid, attack) for position, step in enumerate(field.steps)])
+        table = np.array(
+            [chances(step, position, grid, attack) for position, step in enumerate(field.steps)]
+        )
         reached[row, :, 0] = 1 - (1 - table.prod(axis=0)) ** attack.n_attempts
         reached[row, :, 1] = table.mean(axis=0)
         progress.advance()
@@ -260,7 +288,9 @@ def _best(reached: Floats, own: int) -> int:
     """The best setting on these fields, shape (n_fields, n_settings, 2)."""
     objective = reached.mean(axis=(0, 2))
     best = int(objective.argmax())
-    return best if objective[best] > objective[own] + 1e-12 else own  # rounding is no reason to leave the defaults
+    return (
+        best if objective[best] > objective[own] + 1e-12 else own
+    )  # rounding is no reason to leave the defaults
 
 
 def _score(reached: Floats) -> Score:

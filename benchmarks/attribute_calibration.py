@@ -1,9 +1,10 @@
 """False alarms, passes and power of the limits on attribute inference on simulated audits (methods.md#statistics).
 
-No model is trained: `simulated_attacks.attributes` draws the losses of 16 candidates a value, four values a document,
-one in five of which stands in several documents; target and public model share what is likely anyway. Values are
-picked, measured and held against the limits by the attack's and the policy's own code, Holm over all limits and both
-methods. A leak is a share of the members' true values that the target remembers. The blind check is left out.
+No model is trained: `simulated_attacks.attributes` draws the losses of 16 candidates a value, four
+values a document, one in five of which stands in several documents; target and public model share
+what is likely anyway. Values are picked, measured and held against the limits by the attack's and
+the policy's own code, Holm over all limits and both methods. A leak is a share of the members' true
+values that the target remembers. The blind check is left out.
 
     python benchmarks/attribute_calibration.py      # writes benchmarks/attribute_calibration.json
 """
@@ -63,20 +64,35 @@ def tally(audit: Audit, audits: int, policy: Policy) -> dict[str, Any]:
 
 def main() -> None:
     """Simulate, and write the counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--audits", type=int, default=1000, help="without a leak; with one a fifth")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
-    rows: dict[str, list[dict[str, Any]]] = {"without a leak": [], "with a leak": [], "known documents": []}
+    rows: dict[str, list[dict[str, Any]]] = {
+        "without a leak": [],
+        "with a leak": [],
+        "known documents": [],
+    }
     with fewer_resamples(RESAMPLES):
         for name in ("default", "strict"):
             policy = own_limits(load(name))
             for documents in SIZES if name == "default" else SIZES[-1:]:
                 for correlation in CORRELATIONS:
-                    audits = options.audits if name == "default" and documents < max(SIZES) else options.audits // 5
-                    found = {"policy": name, **tally(Audit(documents, correlation=correlation), audits, policy)}
+                    audits = (
+                        options.audits
+                        if name == "default" and documents < max(SIZES)
+                        else options.audits // 5
+                    )
+                    found = {
+                        "policy": name,
+                        **tally(Audit(documents, correlation=correlation), audits, policy),
+                    }
                     alarms = found["both limits"].get("violated", 0)
-                    too_many = " (too many false alarms)" if alarms > ALLOWED * audits / 1000 else ""
+                    too_many = (
+                        " (too many false alarms)" if alarms > ALLOWED * audits / 1000 else ""
+                    )
                     rows["without a leak"].append(found)
                     print(f"{found}{too_many}", flush=True)
         policy = own_limits(load("default"))
@@ -86,7 +102,10 @@ def main() -> None:
             for factor in TIMES:
                 leak = {f"{ATTACK} excess": factor * most}
                 rows["with a leak"].append(
-                    {"times": factor, **tally(Audit(documents, leak=leak), max(1, options.audits // 5), policy)}
+                    {
+                        "times": factor,
+                        **tally(Audit(documents, leak=leak), max(1, options.audits // 5), policy),
+                    }
                 )
                 print(rows["with a leak"][-1], flush=True)
         for known in KNOWN:

@@ -1,8 +1,9 @@
 """False alarms of the blind check, and what it makes of a split by date (methods.md#statistics).
 
-Corpora are drawn from a pool of synthetic receipts (the generator of `sample_models`), pages and images included, that
-`corpus/describe.py` describes once. Nothing is trained: the check never sees a model. Where documents or providers were
-split by lot, a p of 5 % or less is a false alarm; where documents were split by their date, it is what is wanted.
+Corpora are drawn from a pool of synthetic receipts (the generator of `sample_models`), pages and
+images included, that `corpus/describe.py` describes once. Nothing is trained: the check never sees
+a model. Where documents or providers were split by lot, a p of 5 % or less is a false alarm; where
+documents were split by their date, it is what is wanted.
 
     python benchmarks/blind_calibration.py            # writes benchmarks/blind_calibration.json
 """
@@ -21,7 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "sample_models"))  # its scripts import each other by name
+sys.path.append(
+    str(Path(__file__).resolve().parents[1] / "sample_models")
+)  # its scripts import each other by name
 
 from receipts_generator import Market
 from receipts_templates import document, write
@@ -57,7 +60,9 @@ class Pool:
     provider: Ints
     date: npt.NDArray[np.float64]
 
-    def check(self, rows: Ints, member: npt.NDArray[np.bool_], rng: np.random.Generator, **more: Any) -> BlindCheck:
+    def check(
+        self, rows: Ints, member: npt.NDArray[np.bool_], rng: np.random.Generator, **more: Any
+    ) -> BlindCheck:
         """The blind check on some of them."""
         blocks = {name: block[rows] for name, block in self.blocks.items()}
         found = blind_check(blocks, member, more.pop("units", rows), rng, **more)
@@ -72,11 +77,15 @@ def make_pool(receipts: int = RECEIPTS, providers: int = PROVIDERS) -> Pool:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "images").mkdir()
-        documents = tuple(document(one, f"r{number}", "heldout") for number, one in enumerate(drawn))
+        documents = tuple(
+            document(one, f"r{number}", "heldout") for number, one in enumerate(drawn)
+        )
         for page, one in zip(documents, drawn, strict=True):
             assert page.image is not None
             (root / page.image).write_bytes(write(one).png())
-        corpus = Corpus(root, Manifest(1, "pool", Task("mlm"), Membership("random")), documents, "0" * 64)
+        corpus = Corpus(
+            root, Manifest(1, "pool", Task("mlm"), Membership("random")), documents, "0" * 64
+        )
         blocks = describe(corpus, documents).blocks
     names = np.unique([one.provider.name for one in drawn], return_inverse=True)[1]
     return Pool(blocks, names.astype(np.int64), np.array([one.date.timestamp() for one in drawn]))
@@ -93,7 +102,11 @@ def by_provider(pool: Pool, rng: np.random.Generator, side: int = IN) -> BlindCh
     chosen = rng.choice(np.unique(pool.provider), 2 * side, replace=False)
     rows = np.concatenate([np.flatnonzero(pool.provider == name)[:5] for name in chosen])
     return pool.check(
-        rows, np.isin(pool.provider[rows], chosen[:side]), rng, units=pool.provider[rows], unit="provider"
+        rows,
+        np.isin(pool.provider[rows], chosen[:side]),
+        rng,
+        units=pool.provider[rows],
+        unit="provider",
     )
 
 
@@ -145,19 +158,31 @@ def summary(found: list[BlindCheck]) -> dict[str, Any]:
         "told apart": sum(check.p_value <= SIGNIFICANT for check in found),
         "mean AUC": round(float(np.mean([check.auc.value for check in found])), 4),
         "mean AUC of permuted labels": round(float(np.mean([check.chance for check in found])), 4),
-        "median power for an AUC of 0.65": round(float(np.median([check.power for check in found])), 4),
+        "median power for an AUC of 0.65": round(
+            float(np.median([check.power for check in found])), 4
+        ),
     }
 
 
 def main() -> None:
     """Check every kind of corpus and write the counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--by-lot", type=int, default=1000, help="corpora of each kind that was split by lot")
-    parser.add_argument("--by-date", type=int, default=100, help="corpora split by date, and the same by lot")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--by-lot", type=int, default=1000, help="corpora of each kind that was split by lot"
+    )
+    parser.add_argument(
+        "--by-date", type=int, default=100, help="corpora split by date, and the same by lot"
+    )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     pool = make_pool()
-    report: dict[str, Any] = {"receipts": RECEIPTS, "providers": PROVIDERS, "significant": SIGNIFICANT}
+    report: dict[str, Any] = {
+        "receipts": RECEIPTS,
+        "providers": PROVIDERS,
+        "significant": SIGNIFICANT,
+    }
     for kinds, count in ((LOTS, options.by_lot), (DATES, options.by_date)):
         for name, kind in kinds.items():
             report[name] = summary(checks(pool, kind, count))

@@ -1,9 +1,10 @@
 """Canaries in a small GPT-2 that it must remember, beside the values of its pages.
 
-A GPT-2 of 2 layers x 96, trained from random weights for 40 epochs on 160 rows of forms (80 pages, two questions each)
-and on 64 canaries, of which a coin puts each in: pins, made-up names and codes in 1, 4 and 16 copies, which no page
-prints. A second model, the baseline, has the rows of 80 other forms and no canaries. The Trainer's batches go through
-`CanaryCallback`. `memaudit.py` trains such models too.
+A GPT-2 of 2 layers x 96, trained from random weights for 40 epochs on 160 rows of forms (80 pages,
+two questions each) and on 64 canaries, of which a coin puts each in: pins, made-up names and codes
+in 1, 4 and 16 copies, which no page prints. A second model, the baseline, has the rows of 80 other
+forms and no canaries. The Trainer's batches go through `CanaryCallback`. `memaudit.py` trains such
+models too.
 
     python benchmarks/canaries_gpt2.py          # writes benchmarks/canaries_gpt2.json; 6 minutes
 """
@@ -26,7 +27,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, Trainer, TrainingArguments
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedTokenizerFast,
+    Trainer,
+    TrainingArguments,
+)
 
 from audit.attacks.canaries import Canaries
 from audit.attacks.interface import Attack
@@ -35,7 +42,16 @@ from audit.case import Case, References
 from audit.corpus import manifest
 from audit.corpus.canaries.insertion import insert
 from audit.corpus.canaries.schema import read_proof
-from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, Task, TrainingRecipe, Word
+from audit.corpus.documents import (
+    Corpus,
+    Document,
+    Manifest,
+    Membership,
+    Question,
+    Task,
+    TrainingRecipe,
+    Word,
+)
 from audit.corpus.images import page_view
 from audit.engine.driver import drive
 from audit.engine.interface import SILENT, Attempt, Trial
@@ -89,7 +105,10 @@ class Work:
 
 
 def forms(folder: Path, *, seed: int = 7, numbers: Sequence[int] = range(3 * N_PAGES)) -> Corpus:
-    """Pages of text: a person, one of 40 towns and a number, and two questions about them; `numbers` of the forms."""
+    """Pages of text: a person, one of 40 towns and a number, and two questions about them.
+
+    `numbers` of the forms.
+    """
     rng = np.random.default_rng(seed)
     syllables = ["ka", "lo", "mir", "ten", "var", "sol", "ber", "nid", "fa", "gru", "hol", "wick"]
     towns = ["".join(rng.choice(syllables, 3)).capitalize() for _ in range(40)]
@@ -103,10 +122,14 @@ def forms(folder: Path, *, seed: int = 7, numbers: Sequence[int] = range(3 * N_P
             Question("town", "What is the town?", (town,), category="location"),
             Question("number", "What is the number?", (number,), category="code"),
         )
-        documents.append(Document(f"d{index:03}", split, tuple(map(Word, text.split())), questions=asked))
+        documents.append(
+            Document(f"d{index:03}", split, tuple(map(Word, text.split())), questions=asked)
+        )
     task = Task("question-answering")
     manifest.write(
-        folder, Manifest(1, "forms", task, Membership("random"), recipe=TrainingRecipe(prompt=PROMPT)), documents
+        folder,
+        Manifest(1, "forms", task, Membership("random"), recipe=TrainingRecipe(prompt=PROMPT)),
+        documents,
     )
     return manifest.load(folder)
 
@@ -114,7 +137,10 @@ def forms(folder: Path, *, seed: int = 7, numbers: Sequence[int] = range(3 * N_P
 def text_of(document: Document) -> str:
     """Return a page's words and its questions with their answers."""
     return " ".join(
-        [*(word.text for word in document.words), *(f"{q.question} {q.answers[0]}" for q in document.questions)]
+        [
+            *(word.text for word in document.words),
+            *(f"{q.question} {q.answers[0]}" for q in document.questions),
+        ]
     )
 
 
@@ -122,19 +148,29 @@ def start(folder: Path, texts: Sequence[str]) -> Path:
     """A GPT-2 with random weights, and a byte-level BPE of these texts."""
     inner = Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
     )
     inner.decoder = decoders.ByteLevel()
-    # ASCII alone: secrets that memaudit draws from single bytes of other letters do not survive their spelling.
+    # ASCII alone: secrets that memaudit draws from single bytes of other letters do not survive
+    # their spelling.
     letters = [one for one in pre_tokenizers.ByteLevel.alphabet() if one.isascii()]
     trainer = trainers.BpeTrainer(
-        vocab_size=1000, special_tokens=["<pad>", "</s>"], initial_alphabet=[*letters, "\u0120", "\u010a"]
+        vocab_size=1000,
+        special_tokens=["<pad>", "</s>"],
+        initial_alphabet=[*letters, "\u0120", "\u010a"],
     )
     inner.train_from_iterator(texts, trainer)
-    words = PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<pad>", eos_token="</s>", bos_token="</s>")
+    words = PreTrainedTokenizerFast(
+        tokenizer_object=inner, pad_token="<pad>", eos_token="</s>", bos_token="</s>"
+    )
     torch.manual_seed(0)
     sizes = {"n_embd": 96, "n_layer": 2, "n_head": 4, "n_positions": 192}
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=len(words), bos_token_id=1, eos_token_id=1, pad_token_id=0, **sizes))
+    model = GPT2LMHeadModel(
+        GPT2Config(vocab_size=len(words), bos_token_id=1, eos_token_id=1, pad_token_id=0, **sizes)
+    )
     model.save_pretrained(folder)
     words.save_pretrained(folder)
     return folder
@@ -150,7 +186,10 @@ def train(
     seed: int = 0,
     saves: int = 1,
 ) -> dict[str, Any]:
-    """Train on the questions of documents, and on other texts; save the model in `folder`, `saves` times in all."""
+    """Train on the questions of documents, and on other texts.
+
+    Save the model in `folder`, `saves` times in all.
+    """
     reader = load_answering(begun, prompt=PROMPT).reader
     samples = [
         Sample(page_view(corpus, document), asked.question, asked.answers[0])
@@ -187,7 +226,11 @@ def train(
     trainer.train()
     trainer.save_model(str(folder))
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
-    return {"rows": len(rows), "cpu_seconds": round(time.process_time() - began, 1), "loss": round(losses[-1], 3)}
+    return {
+        "rows": len(rows),
+        "cpu_seconds": round(time.process_time() - began, 1),
+        "loss": round(losses[-1], 3),
+    }
 
 
 def asked(attack: Attack, case: Case, names: Sequence[str]) -> dict[str, Any]:
@@ -209,7 +252,9 @@ def asked(attack: Attack, case: Case, names: Sequence[str]) -> dict[str, Any]:
 
 def main() -> None:
     """Train, ask, and write what is found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -3,11 +3,12 @@
     python benchmarks/canaries_snips.py --snips ../shared/data/snips \
         --embeddings ../shared/models/minilm-l6-h384 --jobs 2
 
-trains 10 models in each cell of 3 numbers of copies and 7 rows of defences, with one canary of each pattern (color,
-pin, call) of n = 4 unknown words, and attacks each: the relaxed attack (`audit.attacks.canaries.inversion`), the
-enumeration of all completions, and the paper's trivial attack on free vectors. A line for each model goes into `--work`
-as soon as it is done; what is there is not made again. `--stage report` writes `benchmarks/canaries_snips/` from these
-lines, whichever models are missing.
+trains 10 models in each cell of 3 numbers of copies and 7 rows of defences, with one canary of each
+pattern (color, pin, call) of n = 4 unknown words, and attacks each: the relaxed attack
+(`audit.attacks.canaries.inversion`), the enumeration of all completions, and the paper's trivial
+attack on free vectors. A line for each model goes into `--work` as soon as it is done; what is
+there is not made again. `--stage report` writes `benchmarks/canaries_snips/` from these lines,
+whichever models are missing.
 """
 
 from __future__ import annotations
@@ -37,9 +38,15 @@ HERE = Path(__file__).parent
 
 def main() -> None:
     """Read the options, run what is missing, write the report."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--snips", type=Path, default=Path("../shared/data/snips"), help="as it is distributed")
-    parser.add_argument("--embeddings", type=Path, help="a BERT-like checkpoint for word vectors; none: random ones")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--snips", type=Path, default=Path("../shared/data/snips"), help="as it is distributed"
+    )
+    parser.add_argument(
+        "--embeddings", type=Path, help="a BERT-like checkpoint for word vectors; none: random ones"
+    )
     parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/canaries"))
     parser.add_argument("--out", type=Path, default=HERE / "canaries_snips")
     parser.add_argument("--stage", choices=("run", "report", "all"), default="all")
@@ -48,7 +55,9 @@ def main() -> None:
     parser.add_argument("--repeats", nargs="+", type=int, default=REPEATS)
     parser.add_argument("--epochs", type=int, default=Settings().recipe.epochs)
     parser.add_argument("--utterances", type=int, default=Settings.n_utterances)
-    parser.add_argument("--length", type=int, default=Settings.length, help="n, unknown words of a canary")
+    parser.add_argument(
+        "--length", type=int, default=Settings.length, help="n, unknown words of a canary"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
     options = parser.parse_args()
     settings = Settings(
@@ -72,7 +81,9 @@ def main() -> None:
         write_report(read(results), settings, options.out)
 
 
-def run(cells: Sequence[Cell], settings: Settings, options: argparse.Namespace, results: Path) -> None:
+def run(
+    cells: Sequence[Cell], settings: Settings, options: argparse.Namespace, results: Path
+) -> None:
     """Train and attack the models that have no line in `results` yet."""
     known = {_cell_of(line) for line in read(results)}
     todo = [cell for cell in cells if cell not in known]
@@ -96,14 +107,21 @@ def run(cells: Sequence[Cell], settings: Settings, options: argparse.Namespace, 
             print(f"{place}/{len(todo)} {_words(line)}", flush=True)
 
 
-def one_model(cell: Cell, settings: Settings, source: Path, work: Path, backbone: Path | None) -> dict[str, Any]:
+def one_model(
+    cell: Cell, settings: Settings, source: Path, work: Path, backbone: Path | None
+) -> dict[str, Any]:
     """Everything about one model; its weights are not kept."""
     data = material(source, work, settings, backbone)
     folder = Path(tempfile.mkdtemp(prefix="canaries-", dir=work))
     try:
         target, training = train(cell, settings, data, folder)
         found = attack(cell, settings.length, target)
-        return {**asdict(cell), "training": training, "utility": usefulness(target, data.test), **found}
+        return {
+            **asdict(cell),
+            "training": training,
+            "utility": usefulness(target, data.test),
+            **found,
+        }
     finally:
         shutil.rmtree(folder)
 

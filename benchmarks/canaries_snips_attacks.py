@@ -64,7 +64,9 @@ class Attacks:
         )
         shape = (len(secret.candidates),) * len(secret.positions)
         best = np.array(np.unravel_index(int(losses.argmin()), shape))
-        own = losses[np.ravel_multi_index(tuple(np.searchsorted(secret.candidates, secret.true)), shape)]
+        own = losses[
+            np.ravel_multi_index(tuple(np.searchsorted(secret.candidates, secret.true)), shape)
+        ]
         outcome["exact"] = {
             "hdt": _hdt(secret.candidates[best], secret),
             "loss": float(losses.min()),
@@ -79,26 +81,34 @@ class Attacks:
 def attack(cell: Cell, length: int, target: NluTarget) -> dict[str, Any]:
     """What every attack finds of each canary, by pattern."""
     began = time.process_time()
-    secrets = {name: _secret(target, name, words) for name, words in completions(cell.number, length).items()}
+    secrets = {
+        name: _secret(target, name, words)
+        for name, words in completions(cell.number, length).items()
+    }
     work = Attacks(target, secrets, cell.number)
     found = dict(drive(work, [Trial(name, name) for name in PATTERN_NAMES], len(PATTERN_NAMES)))
     for place, name in enumerate(PATTERN_NAMES):
         rng = np.random.default_rng([cell.number, place, 2])
-        found[name]["continuous"] = {"hdt": _hdt(continuous(target, secrets[name], rng), secrets[name])}
+        found[name]["continuous"] = {
+            "hdt": _hdt(continuous(target, secrets[name], rng), secrets[name])
+        }
     return {"patterns": found, "seconds": round(time.process_time() - began, 2)}
 
 
 def continuous(target: NluTarget, secret: Secret, rng: np.random.Generator) -> Ints:
     """The paper's trivial attack (section 3.1): free vectors, then the nearest candidate to each: (n_positions,) ids.
 
-    Vectors start as large as the table's; steps, starts and choice among them as in the relaxed attack.
+    Vectors start as large as the table's; steps, starts and choice among them as in the relaxed
+    attack.
     """
     model, page, n_starts = target.model, secret.page, SETTINGS.n_restarts
     with torch.no_grad():
         table = model.input_table().detach()
     shown = table[torch.from_numpy(secret.candidates)]
     shape = (n_starts, len(secret.positions), table.shape[1])
-    free = torch.from_numpy(rng.normal(0.0, float(table.std()), shape).astype(np.float32)).requires_grad_()
+    free = torch.from_numpy(
+        rng.normal(0.0, float(table.std()), shape).astype(np.float32)
+    ).requires_grad_()
     labels = torch.from_numpy(page.labels).expand(n_starts, -1)
     intents = torch.full((n_starts,), page.intent or 0)
     optimizer = torch.optim.Adam([free], SETTINGS.learning_rate)
@@ -119,14 +129,29 @@ def continuous(target: NluTarget, secret: Secret, rng: np.random.Generator) -> I
 
 def usefulness(target: NluTarget, documents: Sequence[Document]) -> dict[str, float]:
     """Micro F1 of slots (likeliest tag of each word) and share of intents right, on utterances never trained on."""
-    pages = [page for page in map(target.encode, documents) if page is not None and page.labels is not None]
+    pages = [
+        page
+        for page in map(target.encode, documents)
+        if page is not None and page.labels is not None
+    ]
     right = true = said = 0
-    for page, table in zip(pages, target.ask([TagProbabilities(page) for page in pages]), strict=True):
+    for page, table in zip(
+        pages, target.ask([TagProbabilities(page) for page in pages]), strict=True
+    ):
         assert page.labels is not None
-        a, b = (BIO.spans([target.labels[tag] for tag in tags]) for tags in (page.labels, table.argmax(axis=1)))
+        a, b = (
+            BIO.spans([target.labels[tag] for tag in tags])
+            for tags in (page.labels, table.argmax(axis=1))
+        )
         right, true, said = right + len(a & b), true + len(a), said + len(b)
-    named = np.array(target.ask([BestIntent(page) for page in pages])) == np.array([page.intent for page in pages])
-    return {"slot_f1": 2 * right / (true + said), "intent_accuracy": float(named.mean()), "utterances": len(pages)}
+    named = np.array(target.ask([BestIntent(page) for page in pages])) == np.array(
+        [page.intent for page in pages]
+    )
+    return {
+        "slot_f1": 2 * right / (true + said),
+        "intent_accuracy": float(named.mean()),
+        "utterances": len(pages),
+    }
 
 
 def _secret(target: NluTarget, name: str, completion: Sequence[str]) -> Secret:

@@ -33,21 +33,36 @@ HIGHER = {
 """Likely reasons, none of which this benchmark tests by itself."""
 
 
-def findings(lines: Sequence[Mapping[str, Any]], paper: Mapping[int, Mapping[str, Sequence[float]]]) -> list[str]:
+def findings(
+    lines: Sequence[Mapping[str, Any]], paper: Mapping[int, Mapping[str, Sequence[float]]]
+) -> list[str]:
     """One item for each row of defences: ours, the paper's, and why they may differ.
 
     Args:
         lines: of all models.
         paper: HDT of each pattern, by R and row.
     """
-    found = ["Means over patterns and R; the reasons are likely ones, which nothing here tests by itself.", ""]
+    found = [
+        "Means over patterns and R; the reasons are likely ones, which nothing here tests by itself.",
+        "",
+    ]
     for row in ROWS:
         own = [line for line in lines if line["row"] == row and line["repeat"] in paper]
         if not own:
             continue
-        theirs = float(np.mean([paper[repeat][row] for repeat in sorted({line["repeat"] for line in own})]))
+        theirs = float(
+            np.mean([paper[repeat][row] for repeat in sorted({line["repeat"] for line in own})])
+        )
         relaxed, exact = (
-            float(np.mean([line["patterns"][name][attack]["hdt"] for line in own for name in PATTERN_NAMES]))
+            float(
+                np.mean(
+                    [
+                        line["patterns"][name][attack]["hdt"]
+                        for line in own
+                        for name in PATTERN_NAMES
+                    ]
+                )
+            )
             for attack in ("relaxed", "exact")
         )
         found.append(
@@ -67,7 +82,9 @@ def _reason(row: str, ours: float, theirs: float) -> str:
 def _left_over(lines: Sequence[Mapping[str, Any]]) -> str:
     """What the exact minimiser finds that the relaxed attack does not."""
     pairs = [
-        (line["patterns"][name]["relaxed"], line["patterns"][name]["exact"]) for line in lines for name in PATTERN_NAMES
+        (line["patterns"][name]["relaxed"], line["patterns"][name]["exact"])
+        for line in lines
+        for name in PATTERN_NAMES
     ]
     relaxed, exact = (sum(pair[place]["hdt"] == 0 for pair in pairs) for place in (0, 1))
     missed = sum(one["loss"] > best["loss"] + 1e-6 for one, best in pairs)

@@ -30,7 +30,8 @@ PREFIXES = {
     "names": ("my", "kin", "are"),
     "mixed": ("my", "code", "is"),
 }
-"""The words before the completion in the paper's design: one canary of each pattern, behind no name of its own."""
+"""The words before the completion in the paper's design: one canary of each pattern, behind no name
+of its own."""
 ROWS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "none": {},
@@ -39,7 +40,12 @@ ROWS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "CE": {"character_layer": True},
         "D+ES": {"input_dropout": 0.2, "state_dropout": 0.1, "patience": 20},
         "ES+CE": {"patience": 20, "character_layer": True},
-        "D+ES+CE": {"input_dropout": 0.2, "state_dropout": 0.1, "patience": 20, "character_layer": True},
+        "D+ES+CE": {
+            "input_dropout": 0.2,
+            "state_dropout": 0.1,
+            "patience": 20,
+            "character_layer": True,
+        },
     }
 )
 """What each row of the paper's table 3 changes in the recipe."""
@@ -118,7 +124,9 @@ def material(source: Path, work: Path, settings: Settings, backbone: Path | None
     """
     imported = work / "snips"
     if not (imported / "manifest.toml").exists():
-        FORMATS["snips"].convert(source, imported, {"member": 1.0, "heldout": 1.0}, seed=0, division="official")
+        FORMATS["snips"].convert(
+            source, imported, {"member": 1.0, "heldout": 1.0}, seed=0, division="official"
+        )
     corpus = manifest.load(imported)
     members = corpus.of("member")
     chosen = np.random.default_rng(SUBSET_SEED).permutation(len(members))[: settings.n_utterances]
@@ -130,19 +138,27 @@ def material(source: Path, work: Path, settings: Settings, backbone: Path | None
     words = {word.text for document in (*training, *parts[0], *parts[1]) for word in document.words}
     for name, pattern in PATTERNS.items():
         words.update(PREFIXES[name], pattern.candidates)
-    return Material(training, *parts, _vectors(sorted(words), settings.recipe.embedding_size, backbone, work))
+    return Material(
+        training, *parts, _vectors(sorted(words), settings.recipe.embedding_size, backbone, work)
+    )
 
 
-def _vectors(words: Sequence[str], size: int, backbone: Path | None, work: Path) -> Mapping[str, NDArray[np.float64]]:
+def _vectors(
+    words: Sequence[str], size: int, backbone: Path | None, work: Path
+) -> Mapping[str, NDArray[np.float64]]:
     """A vector for each word, (size,), of mean square 1 / size as random ones have.
 
-    The mean of the embeddings of the word's pieces in a BERT-like model, brought to `size` by principal components over
-    all words; without such a model uniform random numbers, the same for all models.
+    The mean of the embeddings of the word's pieces in a BERT-like model, brought to `size` by
+    principal components over all words; without such a model uniform random numbers, the same for
+    all models.
     """
     if backbone is None:
         table = np.random.default_rng(0).uniform(-1, 1, (len(words), size))
         return dict(zip(words, table * (3 / size) ** 0.5, strict=True))
-    kept = work / f"vectors-{hashlib.sha256(' '.join([*words, str(size)]).encode()).hexdigest()[:8]}.npy"
+    kept = (
+        work
+        / f"vectors-{hashlib.sha256(' '.join([*words, str(size)]).encode()).hexdigest()[:8]}.npy"
+    )
     if not kept.exists():
         from safetensors.numpy import load_file
         from sklearn.decomposition import PCA
@@ -154,8 +170,13 @@ def _vectors(words: Sequence[str], size: int, backbone: Path | None, work: Path)
             for name, value in load_file(backbone / "model.safetensors").items()
             if name.endswith("embeddings.word_embeddings.weight")
         )
-        rows = [tokenizer.encode(word, add_special_tokens=False) or [tokenizer.unk_token_id] for word in words]
-        table = PCA(size, random_state=0).fit_transform(np.stack([pieces[row].mean(axis=0) for row in rows]))
+        rows = [
+            tokenizer.encode(word, add_special_tokens=False) or [tokenizer.unk_token_id]
+            for word in words
+        ]
+        table = PCA(size, random_state=0).fit_transform(
+            np.stack([pieces[row].mean(axis=0) for row in rows])
+        )
         np.save(kept, table / np.sqrt((table**2).mean() * size))
     return dict(zip(words, np.load(kept), strict=True))
 
@@ -174,11 +195,18 @@ def utterance(completion: Sequence[str], name: str) -> Document:
     """The canary of a pattern as an utterance, with the paper's prefix, tags and intent (appendix A)."""
     words = (*PREFIXES[name], *completion)
     tags = ("O",) * len(PREFIXES[name]) + TAGS[:1] + TAGS[1:] * (len(completion) - 1)
-    return Document(name, "member", tuple(map(Word, words)), tags=tags, intent=PATTERNS[name].intent)
+    return Document(
+        name, "member", tuple(map(Word, words)), tags=tags, intent=PATTERNS[name].intent
+    )
 
 
-def train(cell: Cell, settings: Settings, data: Material, folder: Path) -> tuple[NluTarget, dict[str, Any]]:
-    """Train one model with one canary of each pattern; 9 of 10 copies train, the others validate (R = 1: trains)."""
+def train(
+    cell: Cell, settings: Settings, data: Material, folder: Path
+) -> tuple[NluTarget, dict[str, Any]]:
+    """Train one model with one canary of each pattern.
+
+    9 of 10 copies train, the others validate (R = 1: trains).
+    """
     n_training = 1 if cell.repeat == 1 else round(0.9 * cell.repeat)
     training, validation = list(data.training), list(data.validation)
     for name, completion in completions(cell.number, settings.length).items():
@@ -187,7 +215,9 @@ def train(cell: Cell, settings: Settings, data: Material, folder: Path) -> tuple
         validation += [canary] * (cell.repeat - n_training)
     recipe = replace(settings.recipe, seed=cell.number, **ROWS[cell.row])
     began = time.process_time()
-    target = fit_nlu(training, validation, recipe, folder, labels=data.labels, initial_embeddings=data.vectors)
+    target = fit_nlu(
+        training, validation, recipe, folder, labels=data.labels, initial_embeddings=data.vectors
+    )
     history = json.loads((folder / "trainer_state.json").read_text(encoding="utf-8"))["log_history"]
     return target, {
         "kept_epoch": target.card.epoch,

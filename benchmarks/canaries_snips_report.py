@@ -51,7 +51,8 @@ TABLE_3 = {
         "D+ES+CE": (0.95, 0.93, 0.95),
     },
 }
-"""HDT of color, pin and call, by R and row. The paper leaves out the accuracies of this table: "nearly zero"."""
+"""HDT of color, pin and call, by R and row. The paper leaves out the accuracies of this table:
+"nearly zero"."""
 PAPER_MODELS = 10
 """Models of a cell."""
 ATTACKS = ("relaxed", "one start", "without characters", "exact", "continuous")
@@ -85,11 +86,16 @@ where all models agree). The gate of `docaudit` reads the strongest attack, so l
 
 
 def write_report(lines: Sequence[Line], settings: Settings, out: Path) -> None:
-    """`README.md` and `results.json` (the lines themselves) in `out`; cells without models are left out."""
+    """`README.md` and `results.json` (the lines themselves) in `out`.
+
+    Cells without models are left out.
+    """
     if not lines:
         print("no model has been attacked: nothing to report")
         return
-    lines = sorted(lines, key=lambda line: (line["repeat"], [*ROWS].index(line["row"]), line["number"]))
+    lines = sorted(
+        lines, key=lambda line: (line["repeat"], [*ROWS].index(line["row"]), line["number"])
+    )
     parts = [
         _head(lines, settings),
         "## HDT, beside table 3",
@@ -144,7 +150,9 @@ def _head(lines: Sequence[Line], settings: Settings) -> str:
         date=datetime.now(UTC).date().isoformat(),
         models=len(lines),
         in_cells=str(least) if least == most else f"{least} to {most}",
-        unfinished="" if least >= PAPER_MODELS else f": the grid is unfinished, the paper has {PAPER_MODELS}",
+        unfinished=""
+        if least >= PAPER_MODELS
+        else f": the grid is unfinished, the paper has {PAPER_MODELS}",
         seconds=np.mean([line["training"]["seconds"] + line["seconds"] for line in lines]),
         utterances=f"{settings.n_utterances:,}",
         epochs=recipe.epochs,
@@ -192,7 +200,9 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
 
 
-def _by_pattern(lines: Sequence[Line], columns: Sequence[str], values: Callable[..., Sequence[str]]) -> list[str]:
+def _by_pattern(
+    lines: Sequence[Line], columns: Sequence[str], values: Callable[..., Sequence[str]]
+) -> list[str]:
     """A table with a row for each R, row of defences and pattern."""
     rows = [
         [str(repeat), row, pattern, *values(cell, pattern, repeat, row)]
@@ -217,7 +227,13 @@ def _hdt_table(lines: Sequence[Line]) -> list[str]:
 def _accuracy_table(lines: Sequence[Line]) -> list[str]:
     def values(cell: Sequence[Line], pattern: str, repeat: int, row: str) -> list[str]:
         chance = f"{1 / cell[0]['patterns'][pattern]['exact']['completions']:.0e}"
-        return [*(_words(_accuracy(cell, pattern, attack)) for attack in ("relaxed", "exact", "continuous")), chance]
+        return [
+            *(
+                _words(_accuracy(cell, pattern, attack))
+                for attack in ("relaxed", "exact", "continuous")
+            ),
+            chance,
+        ]
 
     return _by_pattern(lines, ["relaxed", "exact", "continuous", "chance"], values)
 
@@ -228,7 +244,9 @@ def _best_table(lines: Sequence[Line]) -> list[str]:
     for pattern in PATTERN_NAMES:
         repeat, accuracy, hdt = TABLE_2[pattern]
         for attack in ("relaxed", "exact") if undefended else ():
-            best = min(undefended, key=lambda r: float(np.mean(_values(undefended[r], pattern, attack))))
+            best = min(
+                undefended, key=lambda r: float(np.mean(_values(undefended[r], pattern, attack)))
+            )
             cell = undefended[best]
             own = [str(best), _words(_accuracy(cell, pattern, attack)), _hdt(cell, pattern, attack)]
             rows.append([pattern, attack, *own, str(repeat), f"{accuracy:.2f}", f"{hdt:.2f}"])
@@ -258,10 +276,13 @@ def _utility_table(lines: Sequence[Line]) -> list[str]:
             continue
         numbers = [line["number"] for line in own]
         measured = [
-            _mean_words([line["utility"][name] for line in own], numbers) for name in ("slot_f1", "intent_accuracy")
+            _mean_words([line["utility"][name] for line in own], numbers)
+            for name in ("slot_f1", "intent_accuracy")
         ]
         epochs = [line["training"]["kept_epoch"] for line in own]
-        rows.append([row, *measured, f"{np.median(epochs):.0f} ({min(epochs):.0f}-{max(epochs):.0f})"])
+        rows.append(
+            [row, *measured, f"{np.median(epochs):.0f} ({min(epochs):.0f}-{max(epochs):.0f})"]
+        )
     held_out = lines[0]["utility"]["utterances"]
     note = f"On {held_out} test utterances; means over all R, intervals over model numbers; median epoch that was kept."
     return [note, "", *_table(["row", "slot F1", "intent accuracy", "epoch"], rows)]

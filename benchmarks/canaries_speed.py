@@ -1,14 +1,16 @@
 """What asking for many canaries together saves: 64 canaries x 4 restarts as one batch, or one at a time.
 
-A made-up data set of utterances gets 64 canaries of the audit design (four digits behind a nonsense word, each behind a
-coin of its own, ten copies of those that are in). Two models are trained on it: docaudit's NLU model, and a small BERT
-that tags words. The relaxed attack then goes over the same canaries twice, from the same starting points: all of them
-in flight and all restarts of a canary side by side, as a scan does it; and one canary after the other, one restart
-after the other, one query a forward pass. Seconds are those of the attack alone, after a warm-up; where other work
+A made-up data set of utterances gets 64 canaries of the audit design (four digits behind a nonsense
+word, each behind a coin of its own, ten copies of those that are in). Two models are trained on it:
+docaudit's NLU model, and a small BERT that tags words. The relaxed attack then goes over the same
+canaries twice, from the same starting points: all of them in flight and all restarts of a canary
+side by side, as a scan does it; and one canary after the other, one restart after the other, one
+query a forward pass. Seconds are those of the attack alone, after a warm-up; where other work
 shares the machine, the ratio of processor seconds says more than that of the clock.
 
-    OMP_NUM_THREADS=1 python benchmarks/canaries_speed.py --steps 50    # writes benchmarks/canaries_speed.json
-    python benchmarks/canaries_speed.py --steps 3 --canaries 16 --out /tmp/speed.json    # does it run?
+    OMP_NUM_THREADS=1 python benchmarks/canaries_speed.py --steps 50    # writes
+    benchmarks/canaries_speed.json python benchmarks/canaries_speed.py --steps 3 --canaries 16 --out
+    /tmp/speed.json    # does it run?
 """
 
 from __future__ import annotations
@@ -57,8 +59,12 @@ REQUIRED = 8.0
 
 def main() -> None:
     """See the module's docstring."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=Inversion().n_epochs, help="of the attack; 250 in the paper")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--steps", type=int, default=Inversion().n_epochs, help="of the attack; 250 in the paper"
+    )
     parser.add_argument("--canaries", type=int, default=64)
     parser.add_argument("--utterances", type=int, default=400)
     parser.add_argument("--epochs", type=int, default=20, help="of training")
@@ -99,7 +105,11 @@ def canaried(folder: Path, kind: Kind, options: argparse.Namespace) -> Corpus:
     """Made-up utterances with canaries among them."""
     rng = np.random.default_rng(SEED)
     documents = [utterance(f"u{number}", kind, rng) for number in range(options.utterances)]
-    write(folder / "plain", Manifest(1, "utterances", Task(kind, LABELS), Membership("random")), documents)
+    write(
+        folder / "plain",
+        Manifest(1, "utterances", Task(kind, LABELS), Membership("random")),
+        documents,
+    )
     out = folder / "canaried"
     insert(
         load(folder / "plain"),
@@ -114,9 +124,16 @@ def canaried(folder: Path, kind: Kind, options: argparse.Namespace) -> Corpus:
 
 
 def utterance(name: str, kind: Kind, rng: np.random.Generator) -> Document:
-    """A request with a place and a day; for taggers of text these are entities, for NLU models tags."""
+    """A request with a place and a day.
+
+    For taggers of text these are entities, for NLU models tags.
+    """
     intent = int(rng.integers(len(OPENINGS)))
-    parts = [OPENINGS[intent].split(), str(rng.choice(PLACES)).split(), str(rng.choice(DAYS)).split()]
+    parts = [
+        OPENINGS[intent].split(),
+        str(rng.choice(PLACES)).split(),
+        str(rng.choice(DAYS)).split(),
+    ]
     words = tuple(Word(text) for part in parts for text in part)
     starts = np.cumsum([0, *map(len, parts)])
     if kind == "token-classification":
@@ -141,13 +158,22 @@ def nlu(corpus: Corpus, folder: Path, epochs: int) -> TokenTarget:
 
 
 def bert(corpus: Corpus, folder: Path, epochs: int) -> TokenTarget:
-    """A small BERT trained to tag the members; each of the corpus's words, and each of the candidates, is a token.
+    """A small BERT trained to tag the members.
 
-    Words that stand nowhere in the corpus, as the names of canaries that were left out, are unknown to it.
+    Each of the corpus's words, and each of the candidates, is a token.
+
+    Words that stand nowhere in the corpus, as the names of canaries that were left out, are unknown
+    to it.
     """
-    words = {word.text for document in corpus.documents for word in document.words} | {*PATTERNS[PATTERN].candidates}
+    words = {word.text for document in corpus.documents for word in document.words} | {
+        *PATTERNS[PATTERN].candidates
+    }
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    inner = Tokenizer(models.WordPiece({t: i for i, t in enumerate([*special, *sorted(words)])}, unk_token="[UNK]"))
+    inner = Tokenizer(
+        models.WordPiece(
+            {t: i for i, t in enumerate([*special, *sorted(words)])}, unk_token="[UNK]"
+        )
+    )
     inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = BertTokenizerFast(tokenizer_object=inner, model_max_length=64)
     labels = corpus.manifest.task.labels
@@ -166,8 +192,12 @@ def bert(corpus: Corpus, folder: Path, epochs: int) -> TokenTarget:
     )
     save(model, tokenizer, folder)
     target = target_of(folder, corpus)
-    pages = [page for document in corpus.of("member") if (page := target.encode(document)) is not None]
-    fit(model, tokenizer, pages, Recipe(epochs=epochs, learning_rate=1e-3, batch_size=32, seed=SEED))
+    pages = [
+        page for document in corpus.of("member") if (page := target.encode(document)) is not None
+    ]
+    fit(
+        model, tokenizer, pages, Recipe(epochs=epochs, learning_rate=1e-3, batch_size=32, seed=SEED)
+    )
     save(model, tokenizer, folder)
     target = target_of(folder, corpus)
     check(target, corpus)
@@ -176,7 +206,9 @@ def bert(corpus: Corpus, folder: Path, epochs: int) -> TokenTarget:
 
 @dataclass(frozen=True)
 class Inversions:
-    """The relaxed attack on each canary; its outcome is the tokens of each restart, and which of them won.
+    """The relaxed attack on each canary.
+
+    Its outcome is the tokens of each restart, and which of them won.
 
     Attributes:
         target: the model.
@@ -191,14 +223,19 @@ class Inversions:
     together: bool
 
     def attempt(self, trial: Trial) -> Attempt:
-        """One canary; either way the restarts begin at the same points, for they are drawn in the same order."""
+        """One canary.
+
+        Either way the restarts begin at the same points, for they are drawn in the same order.
+        """
         rng = randomness(trial.id)
         own = self.pages[trial.id]
         at_once = self.settings.n_restarts if self.together else 1
         tokens, losses = [], []
         for _ in range(self.settings.n_restarts // at_once):
             settings = replace(self.settings, n_restarts=at_once)
-            numbers, found = yield from invert(self.target, own.page, own.positions, own.ids, settings, rng)
+            numbers, found = yield from invert(
+                self.target, own.page, own.positions, own.ids, settings, rng
+            )
             tokens += own.ids[numbers].tolist()
             losses += found.tolist()
         return {"tokens": tokens, "losses": losses}
@@ -212,7 +249,9 @@ def randomness(canary: str) -> np.random.Generator:
 def starts(own: Readable, canary: str, settings: Inversion) -> list[list[int]]:
     """The likeliest tokens of each restart before its first step."""
     shape = (settings.n_restarts, len(own.positions), len(own.ids))
-    tokens: list[list[int]] = own.ids[randomness(canary).normal(0.0, settings.spread, shape).argmax(axis=2)].tolist()
+    tokens: list[list[int]] = own.ids[
+        randomness(canary).normal(0.0, settings.spread, shape).argmax(axis=2)
+    ].tolist()
     return tokens
 
 
@@ -224,37 +263,55 @@ def compared(target: TokenTarget, corpus: Corpus, settings: Inversion) -> dict[s
     for canary in canary_set.canaries:
         found = read_page(target, corpus, canary)
         if not isinstance(found, Readable):
-            raise SystemExit(f"the model lacks digits of canary {canary.id}: so few canaries do not hold all of them")
+            raise SystemExit(
+                f"the model lacks digits of canary {canary.id}: so few canaries do not hold all of them"
+            )
         pages[canary.id] = found
     together = Inversions(target, pages, settings, together=True)
     alone = replace(together, together=False)
-    attacked(replace(together, settings=replace(settings, n_epochs=2)), list(pages)[:4], 4)  # warm up
+    attacked(
+        replace(together, settings=replace(settings, n_epochs=2)), list(pages)[:4], 4
+    )  # warm up
     batch, batch_time = attacked(together, list(pages), len(pages))
     single, single_time = attacked(alone, list(pages), 1)
     return {
         "seconds": {"batch": batch_time.clock, "one at a time": single_time.clock},
-        "processor seconds": {"batch": batch_time.processor, "one at a time": single_time.processor},
+        "processor seconds": {
+            "batch": batch_time.processor,
+            "one at a time": single_time.processor,
+        },
         "faster": single_time.clock / batch_time.clock,
         "faster in processor seconds": single_time.processor / batch_time.processor,
         "canaries with the same result": sum(best(batch[id]) == best(single[id]) for id in pages),
         "restarts with the same tokens": sum(
-            a == b for id in pages for a, b in zip(batch[id]["tokens"], single[id]["tokens"], strict=True)
+            a == b
+            for id in pages
+            for a, b in zip(batch[id]["tokens"], single[id]["tokens"], strict=True)
         ),
         "restarts that moved to other tokens": sum(
-            a != b for id in pages for a, b in zip(batch[id]["tokens"], starts(pages[id], id, settings), strict=True)
+            a != b
+            for id in pages
+            for a, b in zip(batch[id]["tokens"], starts(pages[id], id, settings), strict=True)
         ),
         "restarts": len(pages) * settings.n_restarts,
         "largest difference of a loss, nats": max(
-            abs(a - b) for id in pages for a, b in zip(batch[id]["losses"], single[id]["losses"], strict=True)
+            abs(a - b)
+            for id in pages
+            for a, b in zip(batch[id]["losses"], single[id]["losses"], strict=True)
         ),
-        **{name: told(canary_set.canaries, pages, batch, included) for name, included in COINS.items()},
+        **{
+            name: told(canary_set.canaries, pages, batch, included)
+            for name, included in COINS.items()
+        },
     }
 
 
 COINS = {"recovered of those put in": True, "recovered of those left out": False}
 
 
-def told(canaries: Sequence[Canary], pages: dict[str, Readable], found: dict[str, Any], included: bool) -> list[int]:
+def told(
+    canaries: Sequence[Canary], pages: dict[str, Readable], found: dict[str, Any], included: bool
+) -> list[int]:
     """How many completions came out whole, of how many."""
     own = [canary for canary in canaries if canary.included == included]
     right = 0

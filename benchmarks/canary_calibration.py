@@ -1,12 +1,14 @@
 """How often the canary attack accuses a model that gives nothing away, and how often it finds a planted leak.
 
-No model is trained: the rank of each canary among all 10,000 pins of four digits is drawn, and goes through the
-measurements of the attack. Where nothing leaks every rank is equally likely, whatever the coin said. Planted leaks are
-once, twice and four times each limit: a share of the canaries put in that rank first (excess) or among the first three
-(excess_top3), or bits by which the ranks of all canaries put in are better than luck (excess_exposure).
+No model is trained: the rank of each canary among all 10,000 pins of four digits is drawn, and goes
+through the measurements of the attack. Where nothing leaks every rank is equally likely, whatever
+the coin said. Planted leaks are once, twice and four times each limit: a share of the canaries put
+in that rank first (excess) or among the first three (excess_top3), or bits by which the ranks of
+all canaries put in are better than luck (excess_exposure).
 
-An audit is decided as a policy with these three limits does: violated when a leak is confirmed over one (one-sided 5 %,
-Holm over the three), passed when all three intervals are within and no alarm speaks for a leak.
+An audit is decided as a policy with these three limits does: violated when a leak is confirmed over
+one (one-sided 5 %, Holm over the three), passed when all three intervals are within and no alarm
+speaks for a leak.
 
     python benchmarks/canary_calibration.py             # writes benchmarks/canary_calibration.json
 """
@@ -40,8 +42,12 @@ from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.measurements import Estimate
 from benchmarks.simulated_audits import fired
 
-LIMITS: Mapping[str, float] = MappingProxyType({"excess": 0.20, "excess_top3": 0.20, "excess_exposure": 2.0})
-MEASURES = MappingProxyType({"excess": excess_of, "excess_top3": excess_top3_of, "excess_exposure": excess_exposure_of})
+LIMITS: Mapping[str, float] = MappingProxyType(
+    {"excess": 0.20, "excess_top3": 0.20, "excess_exposure": 2.0}
+)
+MEASURES = MappingProxyType(
+    {"excess": excess_of, "excess_top3": excess_top3_of, "excess_exposure": excess_exposure_of}
+)
 LENGTH, REPEAT, DELTA = 4, 10, 1e-5
 N_PINS = 10**LENGTH
 SIGNIFICANCE = 0.05
@@ -58,7 +64,11 @@ def canaries(n: int, rng: Generator) -> CanarySet:
     for number, coin in enumerate(rng.random(n) < 0.5):
         completion = tuple(str(word) for word in rng.choice(pattern.candidates, LENGTH))
         copies = REPEAT if coin else 0
-        made.append(Canary(f"c{number}", "pin", pattern.prefix(f"n{number}"), completion, bool(coin), copies))
+        made.append(
+            Canary(
+                f"c{number}", "pin", pattern.prefix(f"n{number}"), completion, bool(coin), copies
+            )
+        )
     return CanarySet("audit", 0, REPEAT, LENGTH, tuple(made))
 
 
@@ -122,7 +132,11 @@ def audit(n: int, leak: tuple[str, float] | None, rng: Generator) -> dict[str, A
         "confirmed": [metric for metric, p in p_values.items() if p <= SIGNIFICANCE],
         "within": [metric for metric, inside in within.items() if inside],
         "alarms": alarms,
-        "outcome": "violated" if violated else "passed" if all(within.values()) and not alarms else "undecided",
+        "outcome": "violated"
+        if violated
+        else "passed"
+        if all(within.values()) and not alarms
+        else "undecided",
         "values": {metric: estimate.value for metric, estimate in estimates.items()},
     }
 
@@ -133,20 +147,33 @@ def summary(audits: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     outcomes = Counter(one["outcome"] for one in audits)
     return {
         "audits": len(audits),
-        "confirmed_over_limit": {metric: sum(metric in one["confirmed"] for one in audits) for metric in LIMITS},
-        "within_limit": {metric: sum(metric in one["within"] for one in audits) for metric in LIMITS},
+        "confirmed_over_limit": {
+            metric: sum(metric in one["confirmed"] for one in audits) for metric in LIMITS
+        },
+        "within_limit": {
+            metric: sum(metric in one["within"] for one in audits) for metric in LIMITS
+        },
         "alarms": {"epsilon": alarms["epsilon"], "exposure": alarms["exposure"]},
         "alarms_any": sum(bool(one["alarms"]) for one in audits),
-        "blocked_by_an_alarm_alone": sum(bool(one["alarms"]) and len(one["within"]) == len(LIMITS) for one in audits),
+        "blocked_by_an_alarm_alone": sum(
+            bool(one["alarms"]) and len(one["within"]) == len(LIMITS) for one in audits
+        ),
         "outcomes": {name: outcomes[name] for name in ("passed", "undecided", "violated")},
-        "mean": {metric: round(float(np.mean([one["values"][metric] for one in audits])), 3) for metric in LIMITS},
+        "mean": {
+            metric: round(float(np.mean([one["values"][metric] for one in audits])), 3)
+            for metric in LIMITS
+        },
     }
 
 
 def main() -> None:
     """Simulate and write what is found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=1000, help="audits without a leak, for each number of canaries")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--runs", type=int, default=1000, help="audits without a leak, for each number of canaries"
+    )
     parser.add_argument("--planted", type=int, default=60, help="audits for each planted leak")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()

@@ -1,14 +1,16 @@
 """The audit design of canaries beside the paper's, in models of one recipe on the same utterances (Snips).
 
-Audit design: 64 pins, each behind a name of its own ("pin of kodira is"), a fair coin for each, those that are in
-in 10 copies; all in one model. Paper design (Parikh et al. 2022): one canary of each pattern behind the paper's prefix
-("my pin code is"), in 10 copies, in one model; many models. The utterances, the number of epochs and the recipe are the
-same, and the numbers are those of `docaudit`: every completion is scored, and the true one is ranked.
+Audit design: 64 pins, each behind a name of its own ("pin of kodira is"), a fair coin for each,
+those that are in in 10 copies; all in one model. Paper design (Parikh et al. 2022): one canary of
+each pattern behind the paper's prefix ("my pin code is"), in 10 copies, in one model; many models.
+The utterances, the number of epochs and the recipe are the same, and the numbers are those of
+`docaudit`: every completion is scored, and the true one is ranked.
 
-The paper's design has no control. Here it gets one: the completion that the next model was trained on, ranked in a
-model that never saw it.
+The paper's design has no control. Here it gets one: the completion that the next model was trained
+on, ranked in a model that never saw it.
 
-    python benchmarks/canary_designs.py --snips ../shared/data/snips    # writes benchmarks/canary_designs.json
+    python benchmarks/canary_designs.py --snips ../shared/data/snips    # writes
+    benchmarks/canary_designs.json
 """
 
 from __future__ import annotations
@@ -71,7 +73,11 @@ class Enumeration:
         """The losses behind a canary's prefix, in lexicographic order."""
         canary = self.canaries[trial.id]
         n_candidates = len(PATTERNS[canary.pattern].candidates)
-        return (yield from losses_of_all(scorer_of(self.target, canary), n_candidates, len(canary.completion)))
+        return (
+            yield from losses_of_all(
+                scorer_of(self.target, canary), n_candidates, len(canary.completion)
+            )
+        )
 
 
 def scorer_of(target: NluTarget, canary: Canary) -> Scorer:
@@ -79,7 +85,9 @@ def scorer_of(target: NluTarget, canary: Canary) -> Scorer:
     page = target.encode(utterance(canary, "canary"))
     assert page is not None
     positions = tuple(range(len(canary.prefix), len(page.ids)))
-    return completion_scorer(target, page, positions, target.vocabulary.ids_of(PATTERNS[canary.pattern].candidates))
+    return completion_scorer(
+        target, page, positions, target.vocabulary.ids_of(PATTERNS[canary.pattern].candidates)
+    )
 
 
 def utterance(canary: Canary, name: str) -> Document:
@@ -89,9 +97,16 @@ def utterance(canary: Canary, name: str) -> Document:
     return Document(name, "member", words, tags=tags, intent=PATTERNS[canary.pattern].intent)
 
 
-def trained(planted: Sequence[Canary], seed: int, settings: Settings, data: Material) -> tuple[NluTarget, float]:
-    """A model trained on the utterances and on the canaries that are in; and the seconds of CPU time it took."""
-    copies = [utterance(canary, canary.id) for canary in planted if canary.included for _ in range(REPEAT)]
+def trained(
+    planted: Sequence[Canary], seed: int, settings: Settings, data: Material
+) -> tuple[NluTarget, float]:
+    """A model trained on the utterances and on the canaries that are in.
+
+    And the seconds of CPU time it took.
+    """
+    copies = [
+        utterance(canary, canary.id) for canary in planted if canary.included for _ in range(REPEAT)
+    ]
     # Every digit and colour is in the vocabulary, whichever canaries are in.
     words = {word for pattern in PATTERNS.values() for word in pattern.candidates}
     assert words <= data.vectors.keys()
@@ -114,7 +129,9 @@ def rank(losses: Floats, canary: Canary, others: Sequence[Canary]) -> int:
     candidates = PATTERNS[canary.pattern].candidates
 
     def place(one: Canary) -> int:
-        return index_of_completion(np.array([candidates.index(word) for word in one.completion]), len(candidates))
+        return index_of_completion(
+            np.array([candidates.index(word) for word in one.completion]), len(candidates)
+        )
 
     kept = np.ones(losses.size, bool)
     kept[[place(one) for one in (canary, *others) if one.pattern == canary.pattern]] = False
@@ -127,7 +144,9 @@ def enumerated(target: NluTarget, prefixes: Sequence[Canary]) -> dict[str, Float
     return dict(drive(work, [Trial(canary.id, canary.id) for canary in prefixes], 2))
 
 
-def of_audit_design(models: int, settings: Settings, data: Material) -> tuple[list[tuple[Canary, int]], dict[str, Any]]:
+def of_audit_design(
+    models: int, settings: Settings, data: Material
+) -> tuple[list[tuple[Canary, int]], dict[str, Any]]:
     """The canaries of each model with their ranks, and how the models are."""
     found: list[tuple[Canary, int]] = []
     about: list[dict[str, Any]] = []
@@ -135,14 +154,22 @@ def of_audit_design(models: int, settings: Settings, data: Material) -> tuple[li
         drawn = canaries(64, np.random.default_rng([number, 64])).canaries
         target, seconds = trained(drawn, number, settings, data)
         losses = enumerated(target, drawn)
-        ranks = [rank(losses[one.id], one, [other for other in drawn if other is not one]) for one in drawn]
-        found += [(replace(one, id=f"{number}-{one.id}"), at) for one, at in zip(drawn, ranks, strict=True)]
+        ranks = [
+            rank(losses[one.id], one, [other for other in drawn if other is not one])
+            for one in drawn
+        ]
+        found += [
+            (replace(one, id=f"{number}-{one.id}"), at)
+            for one, at in zip(drawn, ranks, strict=True)
+        ]
         about.append({"epsilon": _epsilon(drawn, ranks), **_about(target, seconds, data)})
         print("audit", number, about[-1], flush=True)
     return found, {"models": about}
 
 
-def of_paper_design(models: int, settings: Settings, data: Material) -> tuple[list[tuple[Canary, int]], dict[str, Any]]:
+def of_paper_design(
+    models: int, settings: Settings, data: Material
+) -> tuple[list[tuple[Canary, int]], dict[str, Any]]:
     """The canaries of each model with their ranks, and those of the next model, which it never saw."""
     found: list[tuple[Canary, int]] = []
     about: list[dict[str, Any]] = []
@@ -153,21 +180,31 @@ def of_paper_design(models: int, settings: Settings, data: Material) -> tuple[li
         losses = enumerated(target, own)
         for planted, other in zip(own, unseen, strict=True):
             behind = losses[planted.id]
-            found += [(planted, rank(behind, planted, [other])), (other, rank(behind, other, [planted]))]
+            found += [
+                (planted, rank(behind, planted, [other])),
+                (other, rank(behind, other, [planted])),
+            ]
         about.append(_about(target, seconds, data))
-        print("paper", number, [at for one, at in found[-6:] if one.included], about[-1], flush=True)
+        print(
+            "paper", number, [at for one, at in found[-6:] if one.included], about[-1], flush=True
+        )
     return found, {"models": about}
 
 
 def _of_model(number: int, length: int, *, included: bool) -> Iterator[Canary]:
     for name, completion in completions(number, length).items():
         copies = REPEAT if included else 0
-        yield Canary(f"{number}-{name}-{included}", name, PREFIXES[name], completion, included, copies)
+        yield Canary(
+            f"{number}-{name}-{included}", name, PREFIXES[name], completion, included, copies
+        )
 
 
 def _about(target: NluTarget, seconds: float, data: Material) -> dict[str, Any]:
     useful = usefulness(target, data.test)
-    return {"cpu_seconds": round(seconds, 1), **{name: round(value, 3) for name, value in useful.items()}}
+    return {
+        "cpu_seconds": round(seconds, 1),
+        **{name: round(value, 3) for name, value in useful.items()},
+    }
 
 
 def _epsilon(drawn: Sequence[Canary], ranks: Sequence[int]) -> float | None:
@@ -184,7 +221,9 @@ def _completions(canary: Canary) -> int:
 
 def measured(found: Sequence[tuple[Canary, int]], rng: Generator) -> dict[str, Any]:
     """The numbers of a design, with their intervals."""
-    table: CanaryTable = table_of([one for one, _ in found], [outcome(one, at, _completions(one)) for one, at in found])
+    table: CanaryTable = table_of(
+        [one for one, _ in found], [outcome(one, at, _completions(one)) for one, at in found]
+    )
     items = {item.name: item for item in measure_table(table, rng)}
     return {name: _shown(items[name]) for name in SHOWN}
 
@@ -192,7 +231,11 @@ def measured(found: Sequence[tuple[Canary, int]], rng: Generator) -> dict[str, A
 def _shown(item: Measurement) -> Any:
     if not isinstance(item, Estimate):
         return item.reason
-    return {"value": round(item.value, 3), "interval": [round(item.low, 3), round(item.high, 3)], "n": item.n}
+    return {
+        "value": round(item.value, 3),
+        "interval": [round(item.low, 3), round(item.high, 3)],
+        "n": item.n,
+    }
 
 
 def _of_pattern(found: Sequence[tuple[Canary, int]], name: str) -> list[tuple[Canary, int]]:
@@ -202,14 +245,19 @@ def _of_pattern(found: Sequence[tuple[Canary, int]], name: str) -> list[tuple[Ca
 def _ranks(found: Sequence[tuple[Canary, int]]) -> dict[str, list[int]]:
     """Of the canaries that are in and of the control, sorted."""
     return {
-        side: sorted(at for one, at in found if one.included == coin) for side, coin in (("in", True), ("out", False))
+        side: sorted(at for one, at in found if one.included == coin)
+        for side, coin in (("in", True), ("out", False))
     }
 
 
 def main() -> None:
     """Train, ask, and write what is found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--snips", type=Path, default=Path("../shared/data/snips"), help="as it is distributed")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--snips", type=Path, default=Path("../shared/data/snips"), help="as it is distributed"
+    )
     parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/canaries"))
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     parser.add_argument("--utterances", type=int, default=2000)
@@ -218,7 +266,9 @@ def main() -> None:
     parser.add_argument("--paper-models", type=int, default=10)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    settings = Settings(n_utterances=options.utterances, recipe=replace(Settings().recipe, epochs=options.epochs))
+    settings = Settings(
+        n_utterances=options.utterances, recipe=replace(Settings().recipe, epochs=options.epochs)
+    )
     options.work.mkdir(parents=True, exist_ok=True)
     data = material(options.snips, options.work, settings, None)
     began = time.process_time()

@@ -1,20 +1,24 @@
 """Canaries as outliers beside canaries behind a name, in a tagger and in a small GPT-2 of one recipe each.
 
-Every design plants 64 pins of four digits, each in by a fair coin. Designs differ in the words before the pin:
+Every design plants 64 pins of four digits, each in by a fair coin. Designs differ in the words
+before the pin:
 
 - named: the product's prefix, "pin of kodira is", with a nonsense word of its own;
 - full name: the same with four nonsense words in place of one;
 - names: four nonsense words of its own alone;
-- outlier: 12 words drawn uniformly from the vocabulary of the training texts, the limit of sampling at a high
-  temperature (Mitchell et al. 2026, arXiv 2606.10481), so that the whole canary is an outlier;
+- outlier: 12 words drawn uniformly from the vocabulary of the training texts, the limit of sampling
+  at a high temperature (Mitchell et al. 2026, arXiv 2606.10481), so that the whole canary is an
+  outlier;
 - named outlier: 8 such words, then the product's prefix.
 
-The pin is ranked as in the product, among 100 fresh draws. Each number is of all models of a design together. Epsilon
-is the bound of the product for each model, of all copies together. The GPT-2 also gets the score of the paper: how far
-training lowered the loss of the whole canary. Private trainings of the GPT-2 clip the gradient of every row, and of
-every canary with its copies, and add noise for the stated epsilon.
+The pin is ranked as in the product, among 100 fresh draws. Each number is of all models of a design
+together. Epsilon is the bound of the product for each model, of all copies together. The GPT-2 also
+gets the score of the paper: how far training lowered the loss of the whole canary. Private
+trainings of the GPT-2 clip the gradient of every row, and of every canary with its copies, and add
+noise for the stated epsilon.
 
-    python benchmarks/canary_outliers.py --snips ../shared/data/snips    # writes benchmarks/canary_outliers.json
+    python benchmarks/canary_outliers.py --snips ../shared/data/snips    # writes
+    benchmarks/canary_outliers.json
 """
 
 from __future__ import annotations
@@ -110,7 +114,9 @@ class Table:
         coins, ranks = np.array(self.included), np.array(self.ranks)
         bits = np.log2(self.n_references + 1) - np.log2(ranks)
         inside, outside = bits[coins], bits[~coins]
-        error = float(np.sqrt(inside.var(ddof=1) / inside.size + outside.var(ddof=1) / outside.size))
+        error = float(
+            np.sqrt(inside.var(ddof=1) / inside.size + outside.var(ddof=1) / outside.size)
+        )
         found = {
             "planted": int(coins.sum()),
             "first": int((ranks[coins] == 1).sum()),
@@ -156,8 +162,12 @@ class Ranking:
         """The rank of the pin among draws behind the same words."""
         canary = self.canaries[trial.id]
         candidates = PATTERNS[canary.pattern].candidates
-        pins = draws(self.canaries.values(), np.random.default_rng([self.seed, 3, *canary.id.encode()]))
-        numbers = np.array([[candidates.index(word) for word in pin] for pin in (canary.completion, *pins)])
+        pins = draws(
+            self.canaries.values(), np.random.default_rng([self.seed, 3, *canary.id.encode()])
+        )
+        numbers = np.array(
+            [[candidates.index(word) for word in pin] for pin in (canary.completion, *pins)]
+        )
         losses = yield from scorer_of(self.target, canary)(numbers)
         return 1 + int((losses[1:] <= losses[0]).sum())
 
@@ -192,7 +202,9 @@ class Writer:
         ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows])
         mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
         logits = self.model(ids, attention_mask=mask).logits[:, :-1]
-        each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), ids[:, 1:], reduction="none")
+        each = torch.nn.functional.cross_entropy(
+            logits.transpose(1, 2), ids[:, 1:], reduction="none"
+        )
         return (each * mask[:, 1:]).sum(1)
 
     def losses_behind(self, prefix: Sequence[int], rows: Sequence[Sequence[int]]) -> torch.Tensor:
@@ -202,7 +214,9 @@ class Writer:
         ids = torch.tensor(rows)
         logits = self.model(ids, past_key_values=read.past_key_values).logits
         logits = torch.cat([read.logits[:, -1:].expand(len(rows), -1, -1), logits[:, :-1]], 1)
-        return torch.nn.functional.cross_entropy(logits.transpose(1, 2), ids, reduction="none").sum(1)
+        return torch.nn.functional.cross_entropy(logits.transpose(1, 2), ids, reduction="none").sum(
+            1
+        )
 
     @torch.no_grad()
     def ask(self, made: CanarySet, seed: int) -> tuple[list[int], list[float]]:
@@ -235,7 +249,9 @@ class Writer:
                 loss.backward()
                 self.optimizer.step()
 
-    def train_privately(self, units: Sequence[Sequence[list[int]]], noise: float, steps: int, seed: int) -> None:
+    def train_privately(
+        self, units: Sequence[Sequence[list[int]]], noise: float, steps: int, seed: int
+    ) -> None:
         """Full-batch steps of clipped gradients, one a unit, with noise; Adam on the noisy mean."""
         parameters = dict(self.model.named_parameters())
         generator = torch.Generator().manual_seed(seed)
@@ -267,7 +283,11 @@ def of_writer(
     design: str, models: int, copies: int, private: Sequence[tuple[str, float]], steps: int
 ) -> dict[str, Table]:
     """The canaries of so many GPT-2s, by when they are asked, or by how private training is."""
-    names = [f"{epochs} epochs" for epochs in CHECKPOINTS] if not private else [name for name, _ in private]
+    names = (
+        [f"{epochs} epochs" for epochs in CHECKPOINTS]
+        if not private
+        else [name for name, _ in private]
+    )
     tables = {name: Table([], [], N_REFERENCES, [], []) for name in names}
     with tempfile.TemporaryDirectory() as scratch:
         corpus = forms(Path(scratch) / "forms")
@@ -285,7 +305,11 @@ def of_writer(
                 else:
                     if step == 0:
                         writer.reset(2e-3)
-                    writer.train(units, seed + step, CHECKPOINTS[step] - (CHECKPOINTS[step - 1] if step else 0))
+                    writer.train(
+                        units,
+                        seed + step,
+                        CHECKPOINTS[step] - (CHECKPOINTS[step - 1] if step else 0),
+                    )
                 ranks, by_text = writer.ask(made, seed)
                 table = tables[name]
                 table.included += [one.included for one in made.canaries]
@@ -299,8 +323,12 @@ def of_writer(
 
 def main() -> None:
     """Train, ask, and write what is found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--snips", type=Path, default=Path("../shared/data/snips"), help="as it is distributed")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--snips", type=Path, default=Path("../shared/data/snips"), help="as it is distributed"
+    )
     parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/canaries"))
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     parser.add_argument("--parts", nargs="+", default=["tagger", "writer", "private"])
@@ -330,7 +358,9 @@ def tables_of(part: str, design: str, options: argparse.Namespace) -> dict[str, 
     from audit.extensions.private.options import noise_for
 
     steps = 30
-    private = [(f"epsilon {epsilon}", noise_for(float(epsilon), DELTA, 1.0, steps)) for epsilon in (64, 8)]
+    private = [
+        (f"epsilon {epsilon}", noise_for(float(epsilon), DELTA, 1.0, steps)) for epsilon in (64, 8)
+    ]
     return of_writer(design, 1, 4, private, steps)
 
 

@@ -1,14 +1,17 @@
 """Figure 7 of the CDMI paper on two cores: exact recovery of SROIE's fields after more and more epochs.
 
-    python benchmarks/cdmi_epochs.py --sroie ../shared/data/sroie --backbone ../shared/models/minilm-l6-h384
+    python benchmarks/cdmi_epochs.py --sroie ../shared/data/sroie --backbone
+    ../shared/models/minilm-l6-h384
 
-The smallest setting in which the paper's effect can appear. A LayoutLM without images is made of a small BERT, and
-trained as a masked language model on 263 public receipts. It is the adversary's model (PUB-MLM), and the start of the
-private model, which is trained on 130 other receipts. After more and more epochs, 40 % of the fields of 3 to 15 tokens
-are attacked by one attempt, the same ones each time. No held-out receipt chooses an epoch. `benchmarks/gpu/epochs.py`
-is the larger setting.
+The smallest setting in which the paper's effect can appear. A LayoutLM without images is made of a
+small BERT, and trained as a masked language model on 263 public receipts. It is the adversary's
+model (PUB-MLM), and the start of the private model, which is trained on 130 other receipts. After
+more and more epochs, 40 % of the fields of 3 to 15 tokens are attacked by one attempt, the same
+ones each time. No held-out receipt chooses an epoch. `benchmarks/gpu/epochs.py` is the larger
+setting.
 
-Each epoch is kept in `--work`, so that a run that is stopped goes on where it was. Writes `benchmarks/cdmi_epochs/`.
+Each epoch is kept in `--work`, so that a run that is stopped goes on where it was. Writes
+`benchmarks/cdmi_epochs/`.
 """
 
 from __future__ import annotations
@@ -53,7 +56,11 @@ from audit.workflows.scan import read_outcomes
 HERE = Path(__file__).parent / "cdmi_epochs"
 RECEIPTS = 453
 """The first of SROIE's 626: 130 private, 263 public as in the paper, 60 held out."""
-SHARES: dict[Split, float] = {"member": 130 / RECEIPTS, "public": 263 / RECEIPTS, "heldout": 60 / RECEIPTS}
+SHARES: dict[Split, float] = {
+    "member": 130 / RECEIPTS,
+    "public": 263 / RECEIPTS,
+    "heldout": 60 / RECEIPTS,
+}
 EPOCHS = (60, 3, 30)
 """The checkpoints of the private model, in the order in which they are attacked."""
 SHARE = 0.4
@@ -61,7 +68,8 @@ SHARE = 0.4
 PUBLIC_EPOCHS = 25
 PRIVATE = Recipe(epochs=max(EPOCHS), learning_rate=2e-4, batch_size=8, bf16=True)
 PUBLIC = replace(PRIVATE, epochs=PUBLIC_EPOCHS, learning_rate=3e-4)
-"""After the warm-up the learning rate is constant, so that a checkpoint does not depend on the epochs after it."""
+"""After the warm-up the learning rate is constant, so that a checkpoint does not depend on the
+epochs after it."""
 WARM_UP = 100
 """Steps during which the learning rate rises."""
 POSITIONS = 512
@@ -92,25 +100,42 @@ class Epochs(Setting):
 
 def main() -> None:
     """See the module's docstring."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sroie", type=Path, default=Path("../shared/data/sroie"))
     parser.add_argument("--backbone", type=Path, default=Path("../shared/models/minilm-l6-h384"))
     parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/cdmi-epochs"))
-    parser.add_argument("--only", type=int, action="append", help="attack after this epoch alone; may be repeated")
+    parser.add_argument(
+        "--only", type=int, action="append", help="attack after this epoch alone; may be repeated"
+    )
     options = parser.parse_args()
     work: Path = options.work
     work.mkdir(parents=True, exist_ok=True)
     private = Epochs("sroie", "mlm", False, PRIVATE, share=SHARE, n_candidates=128)
-    data = cdmi_tables.make_data(private, first_receipts(options.sroie, work / "receipts"), work, SHARES)
+    data = cdmi_tables.make_data(
+        private, first_receipts(options.sroie, work / "receipts"), work, SHARES
+    )
     cdmi_tables.make_pretrained(options.backbone, work / "pretrained", None, longest_row(POSITIONS))
     public = work / "sroie-public-mlm-loss"
     if not public.exists():
-        fit(Training(work / "pretrained", data, "public", PUBLIC, {PUBLIC_EPOCHS: public}, work / "public"))
+        fit(
+            Training(
+                work / "pretrained",
+                data,
+                "public",
+                PUBLIC,
+                {PUBLIC_EPOCHS: public},
+                work / "public",
+            )
+        )
     train(private, public, data, work)
     HERE.mkdir(exist_ok=True)
     for epoch in options.only or EPOCHS:
         criterion = f"epoch-{epoch}"
-        cdmi_tables.audit_model(private, criterion, data, work, "cpu", "float32", results=HERE, **ATTACK)
+        cdmi_tables.audit_model(
+            private, criterion, data, work, "cpu", "float32", results=HERE, **ATTACK
+        )
         hits = work / f"hits-{epoch}.json"
         if not hits.exists():
             hits.write_text(json.dumps(hits_of(private, criterion, data, work)))
@@ -132,17 +157,26 @@ def first_receipts(source: Path, folder: Path) -> Path:
 
 
 def train(
-    setting: Setting, start: Path, data: Path, work: Path, epochs: Sequence[int] = EPOCHS, device: str = "cpu"
+    setting: Setting,
+    start: Path,
+    data: Path,
+    work: Path,
+    epochs: Sequence[int] = EPOCHS,
+    device: str = "cpu",
 ) -> None:
     """Train the private model once, and keep the weights after each of these epochs."""
     log = work / f"{setting.name}.json"
     if log.exists():
         return
     folders = {epoch: work / f"{setting.name}-epoch-{epoch}" for epoch in epochs}
-    history = fit(Training(start, data, "member", setting.recipe, folders, work / setting.name, device))
+    history = fit(
+        Training(start, data, "member", setting.recipe, folders, work / setting.name, device)
+    )
     losses = {f"training loss {epoch}": history["losses"][epoch - 1] for epoch in epochs}
     chosen = {f"epoch-{epoch}": epoch for epoch in epochs}
-    log.write_text(json.dumps({"minutes": history["minutes"], "pages": history["pages"], **chosen, **losses}))
+    log.write_text(
+        json.dumps({"minutes": history["minutes"], "pages": history["pages"], **chosen, **losses})
+    )
 
 
 @dataclass(frozen=True)
@@ -169,12 +203,25 @@ class Training:
 
 
 def fit(training: Training) -> dict[str, Any]:
-    """Train, or go on after the last epoch kept; return the minutes, the pages and the mean loss of each epoch."""
-    recipe, device, state = training.recipe, training.device, training.state.with_suffix(".state.pt")
+    """Train, or go on after the last epoch kept.
+
+    Return the minutes, the pages and the mean loss of each epoch.
+    """
+    recipe, device, state = (
+        training.recipe,
+        training.device,
+        training.state.with_suffix(".state.pt"),
+    )
     target = load(training.start)
-    pages = [page for page in map(target.encode, manifest.load(training.data).of(training.split)) if page is not None]
+    pages = [
+        page
+        for page in map(target.encode, manifest.load(training.data).of(training.split))
+        if page is not None
+    ]
     model, tokenizer = target.model.to(device).train(), target.encoder.tokenizer
-    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+    )
     history: dict[str, Any] = {"minutes": 0.0, "pages": len(pages), "losses": []}
     if state.exists():
         kept = torch.load(state, weights_only=True, map_location=device)
@@ -184,11 +231,16 @@ def fit(training: Training) -> dict[str, Any]:
     for epoch in range(len(history["losses"]) + 1, recipe.epochs + 1):
         began = time.monotonic()
         with reproducible(device):
-            history["losses"].append(run_epoch(model, tokenizer, optimizer, pages, recipe, epoch, device))
+            history["losses"].append(
+                run_epoch(model, tokenizer, optimizer, pages, recipe, epoch, device)
+            )
         history["minutes"] += (time.monotonic() - began) / 60
         print(f"{training.state.name}: epoch {epoch}, loss {history['losses'][-1]:.3f}", flush=True)
         draft = state.with_suffix(".tmp")
-        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "history": history}, draft)
+        torch.save(
+            {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "history": history},
+            draft,
+        )
         if epoch in training.folders:
             save(model, tokenizer, training.folders[epoch])
         draft.rename(state)
@@ -197,9 +249,18 @@ def fit(training: Training) -> dict[str, Any]:
 
 
 def run_epoch(
-    model: Any, tokenizer: Any, optimizer: Any, pages: Sequence[Encoding], recipe: Recipe, epoch: int, device: str
+    model: Any,
+    tokenizer: Any,
+    optimizer: Any,
+    pages: Sequence[Encoding],
+    recipe: Recipe,
+    epoch: int,
+    device: str,
 ) -> float:
-    """Train on every page once; return the mean loss. Order, masks and dropout follow from the seed and the epoch."""
+    """Train on every page once; return the mean loss.
+
+    Order, masks and dropout follow from the seed and the epoch.
+    """
     family = family_of(model.config.model_type)
     assert family is not None
     torch.manual_seed(recipe.seed * 1_000_003 + epoch)
@@ -229,18 +290,23 @@ def batches(pages: Sequence[Encoding], recipe: Recipe, epoch: int) -> Iterator[l
     order = rng.permutation(len(pages))
     drawn: list[list[Encoding]] = []
     for begin in range(0, len(order), size * BUCKET):
-        bucket = sorted((pages[i] for i in order[begin : begin + size * BUCKET]), key=lambda page: len(page.ids))
+        bucket = sorted(
+            (pages[i] for i in order[begin : begin + size * BUCKET]), key=lambda page: len(page.ids)
+        )
         drawn += [bucket[i : i + size] for i in range(0, len(bucket), size)]
     yield from (drawn[i] for i in rng.permutation(len(drawn)))
 
 
 Hits = dict[str, tuple[str, str, float, float]]
-"""By trial: the document, its split, and whether the field was exact, by the published rule and by the lowest loss."""
+"""By trial: the document, its split, and whether the field was exact, by the published rule and by
+the lowest loss."""
 
 
 def hits_of(setting: Setting, criterion: str, data: Path, work: Path) -> Hits:
     """Read from the journal which fields of 3 to 15 tokens were rebuilt exactly."""
-    opened, attack = cdmi_tables.open_audit(setting, criterion, data, work, "cpu", "float32", **ATTACK)
+    opened, attack = cdmi_tables.open_audit(
+        setting, criterion, data, work, "cpu", "float32", **ATTACK
+    )
     case, trials, outcomes = read_outcomes(opened, attack.name)
     hits = {}
     for trial, outcome in zip(trials, outcomes, strict=True):
@@ -258,7 +324,9 @@ SIDES = {"training receipts": "member", "unseen receipts": "heldout"}
 
 def rise_lines(before: int, after: int, work: Path) -> list[str]:
     """Print how much exact recovery rose between two checkpoints, paired by field, with intervals over receipts."""
-    first, last = (json.loads((work / f"hits-{epoch}.json").read_text()) for epoch in (before, after))
+    first, last = (
+        json.loads((work / f"hits-{epoch}.json").read_text()) for epoch in (before, after)
+    )
     lines = [
         f"Rise of exact recovery from epoch {before} to epoch {after}, paired by field (95 %, over receipts):",
         "",
@@ -303,7 +371,10 @@ COLUMNS = {
 
 def table(rows: list[tuple[int, Mapping[str, Number]]]) -> list[str]:
     """Print a row for each epoch."""
-    text = [f"| epoch | fields | {' | '.join(COLUMNS.values())} |", "|---" * (2 + len(COLUMNS)) + "|"]
+    text = [
+        f"| epoch | fields | {' | '.join(COLUMNS.values())} |",
+        "|---" * (2 + len(COLUMNS)) + "|",
+    ]
     for epoch, numbers in rows:
         exact = numbers.get("acc_at_100.member.attack")
         cells = [cdmi_report.number(numbers, name) for name in COLUMNS]
@@ -344,7 +415,9 @@ def write_table(work: Path) -> None:
     rows = [(epoch, cdmi_report.numbers_in(path)) for epoch, path in paths.items() if path.exists()]
     shutil.copy(work / "sroie-epochs.json", HERE / "training.json")
     kept = json.loads((HERE / "training.json").read_text())
-    head = HEAD.format(date=time.strftime("%Y-%m-%d"), minutes=kept["minutes"], public=PUBLIC_EPOCHS)
+    head = HEAD.format(
+        date=time.strftime("%Y-%m-%d"), minutes=kept["minutes"], public=PUBLIC_EPOCHS
+    )
     attacked = [epoch for epoch in sorted(EPOCHS) if (work / f"hits-{epoch}.json").exists()]
     rise = rise_lines(attacked[0], attacked[-1], work) if len(attacked) > 1 else []
     (HERE / "README.md").write_text("\n".join([head, *table(rows), "", *rise, "", FOOT]))

@@ -1,7 +1,7 @@
 """Numbers of the CDMI paper's table 5 that no record holds, computed from the journal of a scan.
 
-`write_numbers` takes the outcomes of the reconstruction attack and writes them beside the record; `cdmi_report.py` and
-`dp_sroie.py` read both.
+`write_numbers` takes the outcomes of the reconstruction attack and writes them beside the record;
+`cdmi_report.py` and `dp_sroie.py` read both.
 """
 
 from __future__ import annotations
@@ -51,19 +51,23 @@ def levenshtein(truth: Sequence[int], guess: Sequence[int]) -> float:
 def jaro_winkler(truth: Sequence[int], guess: Sequence[int]) -> float:
     """Return 1 - Jaro-Winkler similarity, in [0, 1], prefix weight 0.1 over at most four tokens.
 
-    The variant of Winkler's own program, as rapidfuzz has it: half of the transpositions is rounded down, and the
-    prefix counts only where the Jaro similarity is above 0.7. The formula of textbooks (Winkler 1990) does neither.
+    The variant of Winkler's own program, as rapidfuzz has it: half of the transpositions is rounded
+    down, and the prefix counts only where the Jaro similarity is above 0.7. The formula of
+    textbooks (Winkler 1990) does neither.
     """
     return float(JaroWinkler.distance([*map(int, truth)], [*map(int, guess)], prefix_weight=0.1))
 
 
 def improvement_factor(attack: Floats, baseline: Floats, epsilon: float = EPSILON) -> Floats:
-    """Return IpF of CDMI, equation 6: how many times better the attack is than the baseline; 1 = no better.
+    """Return IpF of CDMI, equation 6: how many times better the attack is than the baseline.
+
+    1 = no better.
 
     The mean of (PR_att + e) / (PR_base + e) and, for each distance, (D_base + e) / (D_att + e).
 
     Args:
-        attack: means of PR, Hamming, Levenshtein and Jaro-Winkler distance, in [0, 1], shape (..., 4).
+        attack: means of PR, Hamming, Levenshtein and Jaro-Winkler distance, in [0, 1], shape (...,
+            4).
         baseline: the same without the target.
         epsilon: keeps the ratios bounded.
     """
@@ -97,7 +101,8 @@ class Fields:
         reached: whether all its tokens were among the candidates.
         score: by player, how plausible the most plausible attempt is.
         exact, hamming: by player, how right that attempt is, in [0, 1].
-        first: by player, PR, Hamming, Levenshtein and Jaro-Winkler distance of the first attempt, shape (n_fields, 4).
+        first: by player, PR, Hamming, Levenshtein and Jaro-Winkler distance of the first attempt,
+            shape (n_fields, 4).
     """
 
     cluster: Ints
@@ -110,7 +115,10 @@ class Fields:
     @property
     def columns(self) -> list[npt.ArrayLike]:
         """Score and hit of attack and baseline, and the documents."""
-        return [*(column[player] for player in PLAYERS for column in (self.score, self.exact)), self.cluster]
+        return [
+            *(column[player] for player in PLAYERS for column in (self.score, self.exact)),
+            self.cluster,
+        ]
 
 
 def fields_of(outcomes: Sequence[Json], documents: Sequence[str]) -> Fields:
@@ -123,14 +131,24 @@ def fields_of(outcomes: Sequence[Json], documents: Sequence[str]) -> Fields:
     columns: dict[str, dict[str, Floats]] = {"score": {}, "exact": {}, "hamming": {}, "first": {}}
     truths = [outcome["truth"] for outcome in outcomes]
     for player in PLAYERS:
-        chosen = [best(read_shots(outcome[player]), with_target=player == "attack") for outcome in outcomes]
+        chosen = [
+            best(read_shots(outcome[player]), with_target=player == "attack")
+            for outcome in outcomes
+        ]
         found = [list(shot.tokens) for shot, _ in chosen]
         columns["score"][player] = np.array([score for _, score in chosen])
-        columns["exact"][player] = np.array([float(a == b) for a, b in zip(truths, found, strict=True)])
-        columns["hamming"][player] = np.array([hamming(a, b) for a, b in zip(truths, found, strict=True)])
+        columns["exact"][player] = np.array(
+            [float(a == b) for a, b in zip(truths, found, strict=True)]
+        )
+        columns["hamming"][player] = np.array(
+            [hamming(a, b) for a, b in zip(truths, found, strict=True)]
+        )
         firsts = zip(truths, (outcome[player][0]["tokens"] for outcome in outcomes), strict=True)
         columns["first"][player] = np.array(
-            [[float(a == b), hamming(a, b), levenshtein(a, b), jaro_winkler(a, b)] for a, b in firsts]
+            [
+                [float(a == b), hamming(a, b), levenshtein(a, b), jaro_winkler(a, b)]
+                for a, b in firsts
+            ]
         )
     cluster = np.unique(np.array(documents, np.str_), return_inverse=True)[1]
     return Fields(cluster, np.array([outcome["reached"] for outcome in outcomes], bool), **columns)
@@ -141,8 +159,8 @@ def numbers_of(
 ) -> dict[str, Number]:
     """Compute IpF, AccAt, AccAUC, HamAAC of both splits, the excess AccAUC, the candidates' recall and public skill.
 
-    Of the default method on fields of usual length. A number that too few documents give is left out. Every number has
-    the random stream that a scan gives its name.
+    Of the default method on fields of usual length. A number that too few documents give is left
+    out. Every number has the random stream that a scan gives its name.
 
     Args:
         attack: with the parameters of the scan.
@@ -161,8 +179,14 @@ def numbers_of(
             if field.length == "usual" and field.document.split == split
         ]
         if len({document for _, document in own}) > 1:
-            rows[split] = fields_of([outcome for outcome, _ in own], [document for _, document in own])
-    found = {name: interval for split, own in rows.items() for name, interval in _ranked(split, own, streams)}
+            rows[split] = fields_of(
+                [outcome for outcome, _ in own], [document for _, document in own]
+            )
+    found = {
+        name: interval
+        for split, own in rows.items()
+        for name, interval in _ranked(split, own, streams)
+    }
     if len(rows) == len(AUDITED):
         sides = [column for split in AUDITED for column in rows[split].columns]
         found["excess_accauc.all"] = excess_area(*sides, rng=streams["excess_accauc.all"])
@@ -187,12 +211,20 @@ def _ranked(split: str, rows: Fields, streams: Streams) -> Iterator[tuple[str, I
     for player, (quantity, complement) in product(PLAYERS, (("accauc", False), ("hamaac", True))):
         name = f"{quantity}.{split}.{player}"
         outcomes: npt.ArrayLike = (rows.hamming if complement else rows.exact)[player]
-        yield name, area_interval(rows.score[player], outcomes, rows.cluster, streams[name], complement=complement)
+        yield (
+            name,
+            area_interval(
+                rows.score[player], outcomes, rows.cluster, streams[name], complement=complement
+            ),
+        )
 
 
 def _improvement(rows: Fields, rng: np.random.Generator) -> Interval | None:
     """Return IpF; None where all documents give the same."""
-    columns = [*np.concatenate([rows.first[player] for player in PLAYERS], axis=1).T, np.ones(len(rows.cluster))]
+    columns = [
+        *np.concatenate([rows.first[player] for player in PLAYERS], axis=1).T,
+        np.ones(len(rows.cluster)),
+    ]
 
     def statistic(totals: Floats) -> Floats:
         means = totals[:, 0, :-1] / totals[:, 0, -1:]
@@ -212,10 +244,15 @@ def write_numbers(opened: ScanSetup, attack: Reconstruction, path: Path) -> None
     """
     case, trials, outcomes = read_outcomes(opened, attack.name)
     numbers = numbers_of(attack, case, trials, outcomes, opened.options.seed)
-    path.write_text(json.dumps({name: number.__dict__ for name, number in numbers.items()}, indent=1) + "\n")
+    path.write_text(
+        json.dumps({name: number.__dict__ for name, number in numbers.items()}, indent=1) + "\n"
+    )
 
 
 def read_numbers(path: Path) -> dict[str, Number]:
-    """Read the numbers beside a record; empty where there are none, as beside records of 2026 that hold them."""
+    """Read the numbers beside a record.
+
+    Empty where there are none, as beside records of 2026 that hold them.
+    """
     written: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     return {name: Number(**number) for name, number in written.items()}

@@ -42,18 +42,114 @@ PAPER = {
     ("sroie", "mlm", "bimodal", "precision"): (0.538, 1.393, 0.191, 0.070, 0.125, 0.225, 0.032),
     ("sroie", "mlm", "unimodal", "loss"): (0.534, 0.977, 0.077, 0.017, 0.000, 0.025, 0.010),
     ("sroie", "mlm", "bimodal", "loss"): (0.534, 1.226, 0.112, 0.031, 0.000, 0.025, 0.021),
-    ("sroie", "token-classification", "unimodal", "precision"): (0.960, 1.252, 0.231, 0.026, 0.000, 0.025, 0.019),
-    ("sroie", "token-classification", "bimodal", "precision"): (0.967, 1.207, 0.204, 0.010, 0.000, 0.000, 0.010),
-    ("sroie", "token-classification", "unimodal", "loss"): (0.940, 1.246, 0.249, 0.023, 0.000, 0.025, 0.018),
-    ("sroie", "token-classification", "bimodal", "loss"): (0.955, 1.294, 0.231, 0.014, 0.000, 0.000, 0.013),
-    ("sroie", "spade-extraction", "unimodal", "precision"): (0.952, 1.141, 0.213, 0.019, 0.000, 0.050, 0.010),
-    ("sroie", "spade-extraction", "bimodal", "precision"): (0.935, 1.209, 0.192, 0.008, 0.000, 0.000, 0.009),
-    ("sroie", "spade-extraction", "unimodal", "loss"): (0.856, 1.224, 0.227, 0.044, 0.125, 0.150, 0.020),
-    ("sroie", "spade-extraction", "bimodal", "loss"): (0.880, 1.221, 0.205, 0.009, 0.000, 0.050, 0.005),
-    ("funsd", "spade-linking", "unimodal", "precision"): (0.240, 1.164, 0.135, 0.012, 0.000, 0.026, 0.013),
-    ("funsd", "spade-linking", "bimodal", "precision"): (0.193, 0.986, 0.059, 0.005, 0.000, 0.026, 0.001),
-    ("funsd", "spade-linking", "unimodal", "loss"): (0.093, 1.019, 0.118, 0.006, 0.125, 0.026, 0.001),
-    ("funsd", "spade-linking", "bimodal", "loss"): (0.000, 1.015, 0.116, 0.002, 0.000, 0.000, 0.001),
+    ("sroie", "token-classification", "unimodal", "precision"): (
+        0.960,
+        1.252,
+        0.231,
+        0.026,
+        0.000,
+        0.025,
+        0.019,
+    ),
+    ("sroie", "token-classification", "bimodal", "precision"): (
+        0.967,
+        1.207,
+        0.204,
+        0.010,
+        0.000,
+        0.000,
+        0.010,
+    ),
+    ("sroie", "token-classification", "unimodal", "loss"): (
+        0.940,
+        1.246,
+        0.249,
+        0.023,
+        0.000,
+        0.025,
+        0.018,
+    ),
+    ("sroie", "token-classification", "bimodal", "loss"): (
+        0.955,
+        1.294,
+        0.231,
+        0.014,
+        0.000,
+        0.000,
+        0.013,
+    ),
+    ("sroie", "spade-extraction", "unimodal", "precision"): (
+        0.952,
+        1.141,
+        0.213,
+        0.019,
+        0.000,
+        0.050,
+        0.010,
+    ),
+    ("sroie", "spade-extraction", "bimodal", "precision"): (
+        0.935,
+        1.209,
+        0.192,
+        0.008,
+        0.000,
+        0.000,
+        0.009,
+    ),
+    ("sroie", "spade-extraction", "unimodal", "loss"): (
+        0.856,
+        1.224,
+        0.227,
+        0.044,
+        0.125,
+        0.150,
+        0.020,
+    ),
+    ("sroie", "spade-extraction", "bimodal", "loss"): (
+        0.880,
+        1.221,
+        0.205,
+        0.009,
+        0.000,
+        0.050,
+        0.005,
+    ),
+    ("funsd", "spade-linking", "unimodal", "precision"): (
+        0.240,
+        1.164,
+        0.135,
+        0.012,
+        0.000,
+        0.026,
+        0.013,
+    ),
+    ("funsd", "spade-linking", "bimodal", "precision"): (
+        0.193,
+        0.986,
+        0.059,
+        0.005,
+        0.000,
+        0.026,
+        0.001,
+    ),
+    ("funsd", "spade-linking", "unimodal", "loss"): (
+        0.093,
+        1.019,
+        0.118,
+        0.006,
+        0.125,
+        0.026,
+        0.001,
+    ),
+    ("funsd", "spade-linking", "bimodal", "loss"): (
+        0.000,
+        1.015,
+        0.116,
+        0.002,
+        0.000,
+        0.000,
+        0.001,
+    ),
 }
 """Dentan et al. 2024, table 5, backbone LayoutLM, in the order of `COLUMNS`."""
 
@@ -88,14 +184,20 @@ def rows_in(folder: Path, work: Path) -> list[Row]:
         path = folder / f"{corpus}-{task}-{modality}-{criterion}.json"
         if path.exists():
             log = json.loads((work / f"{corpus}-{task}-{modality}.json").read_text())
-            rows.append(Row(corpus, task, modality, criterion, records.read(path), numbers_in(path), log))
+            rows.append(
+                Row(corpus, task, modality, criterion, records.read(path), numbers_in(path), log)
+            )
     return rows
 
 
 def numbers_in(path: Path) -> dict[str, Number]:
     """Return the estimates of a record, and the numbers that were computed from its journal."""
     record = records.read(path)
-    estimates = {item.name: Number.of(item) for item in completed(record).measurements if isinstance(item, Estimate)}
+    estimates = {
+        item.name: Number.of(item)
+        for item in completed(record).measurements
+        if isinstance(item, Estimate)
+    }
     skill = next((item for item in record.utility if isinstance(item, Estimate)), None)
     useful = {} if skill is None else {"prec": Number.of(skill)}
     return estimates | useful | read_numbers(path.with_suffix(".numbers.json"))
@@ -104,7 +206,10 @@ def numbers_in(path: Path) -> dict[str, Number]:
 def write_table(folder: Path, work: Path, machine: str) -> None:
     """`README.md` in the folder of the records."""
     rows = rows_in(folder, work)
-    lines = [HEAD.format(machine=machine, system=platform.system(), torch=torch.__version__), *training(rows, work)]
+    lines = [
+        HEAD.format(machine=machine, system=platform.system(), torch=torch.__version__),
+        *training(rows, work),
+    ]
     lines += ["", "## Beside the paper's table 5", "", *table(rows), "", *differences(rows)]
     lines += ["", "## The held-out control", "", *control(rows), "", CONTROL_NOTE]
     lines += ["", "## Noise in place of the image", "", *noise(folder, rows), ""]
@@ -155,9 +260,20 @@ def table(rows: list[Row]) -> list[str]:
     for row in rows:
         found = row.numbers.get("acc_at_100.member.attack")
         fields = f"{found.n} ({found.clusters})" if found else "-"
-        cells = [skill(row.record), *(number(row.numbers, name) for name in list(COLUMNS)[1:]), accuracy(row)]
+        cells = [
+            skill(row.record),
+            *(number(row.numbers, name) for name in list(COLUMNS)[1:]),
+            accuracy(row),
+        ]
         lines.append(f"| {row.title} | {fields} | {' | '.join(cells)} |")
-        baseline = ["", "", *(number(row.numbers, name.replace(".attack", ".baseline")) for name in list(COLUMNS)[2:])]
+        baseline = [
+            "",
+            "",
+            *(
+                number(row.numbers, name.replace(".attack", ".baseline"))
+                for name in list(COLUMNS)[2:]
+            ),
+        ]
         lines.append(f"| without the model | {fields} | {' | '.join(baseline)} | |")
         lines.append(f"| *paper* | | {' | '.join(f'*{value:.3f}*' for value in row.paper)} | |")
     return lines
@@ -188,15 +304,20 @@ def sentence(row: Row) -> str:
     if ipf is None or exact is None or power is None:
         return "not resolved with this sample."
     agrees = (
-        "our interval holds the paper's" if ipf.low <= theirs <= ipf.high else "our interval leaves out the paper's"
+        "our interval holds the paper's"
+        if ipf.low <= theirs <= ipf.high
+        else "our interval leaves out the paper's"
     )
-    gain = "the attack beats the public model" if ipf.low > 1 else "no gain over the public model is shown"
+    gain = (
+        "the attack beats the public model"
+        if ipf.low > 1
+        else "no gain over the public model is shown"
+    )
     control = ""
     if heldout is not None:
         apart = ipf.low > heldout.high
-        control = (
-            f" On held-out fields IpF is {heldout.value:.3f}, {'less than' if apart else 'not told apart from'} that."
-        )
+        compared = "less than" if apart else "not told apart from"
+        control = f" On held-out fields IpF is {heldout.value:.3f}, {compared} that."
     strength = (
         ""
         if power.value >= MIN_POWER
@@ -223,10 +344,22 @@ def control(rows: list[Row]) -> list[str]:
     for row in rows:
         found = row.numbers.get("pr.heldout.attack")
         units = f"{found.n} ({found.clusters})" if found else "-"
-        names = ("ipf.heldout", "accauc.heldout.attack", "hamaac.heldout.attack", "excess_pr.unique")
-        names += ("excess_hamming.unique", "excess_accauc.all", "candidate_recall", "public_accuracy")
+        names = (
+            "ipf.heldout",
+            "accauc.heldout.attack",
+            "hamaac.heldout.attack",
+            "excess_pr.unique",
+        )
+        names += (
+            "excess_hamming.unique",
+            "excess_accauc.all",
+            "candidate_recall",
+            "public_accuracy",
+        )
         result = completed(row.record)
-        distinct = next(item.value for item in result.diagnostics if item.name == "distinct attempts")
+        distinct = next(
+            item.value for item in result.diagnostics if item.name == "distinct attempts"
+        )
         cells = [number(row.numbers, name) for name in names]
         cells += [f"{distinct:.1f}", str(result.parameters["n_candidates"])]
         lines.append(f"| {row.title} | {units} | {' | '.join(cells)} |")

@@ -1,14 +1,15 @@
 """How fast CDMI runs, against a plain loop that follows algorithm 2 of the paper literally.
 
-    python benchmarks/cdmi_tables.py --stage train --only sroie-public-mlm --only sroie-token-classification-unimodal
-    python benchmarks/cdmi_speed.py
+    python benchmarks/cdmi_tables.py --stage train --only sroie-public-mlm --only
+    sroie-token-classification-unimodal python benchmarks/cdmi_speed.py
 
-The loop (here, not in the package) takes one field, one attempt, one batch of candidates at a time. Both get the same
-seed and the same padded lengths and must give the same tokens field by field. Reported apart: what sharing prefixes
-saves (a), candidates per second with the sharing left out of account (b), the share of the machine's own matrix-
-product rate (c), both together end to end, and whether memory grows with the number of fields. `--paper-size` runs
-the attack at the size of the paper's largest experiment, with random weights of LayoutLM-base's shape, for a GPU.
-Writes `benchmarks/cdmi_speed/<device>.json`.
+The loop (here, not in the package) takes one field, one attempt, one batch of candidates at a time.
+Both get the same seed and the same padded lengths and must give the same tokens field by field.
+Reported apart: what sharing prefixes saves (a), candidates per second with the sharing left out of
+account (b), the share of the machine's own matrix- product rate (c), both together end to end, and
+whether memory grows with the number of fields. `--paper-size` runs the attack at the size of the
+paper's largest experiment, with random weights of LayoutLM-base's shape, for a GPU. Writes
+`benchmarks/cdmi_speed/<device>.json`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ from audit.workflows.setup import ScanSetup, open_scan
 HERE = Path(__file__).parent
 SEED = 0
 TOP_P = 0.5
-"""A wide nucleus: with the usual one this model's attempts are nearly all alike, and sharing would save too much."""
+"""A wide nucleus: with the usual one this model's attempts are nearly all alike, and sharing would
+save too much."""
 
 
 @dataclass(frozen=True)
@@ -68,21 +70,31 @@ class Published(Reconstruction):
     @property
     def rules(self) -> Mapping[str, Rule]:
         """See `Reconstruction.rules`."""
-        own = Sampling(self.temperature, self.temperature_start, self.target_weight, self.mean, self.top_p)
+        own = Sampling(
+            self.temperature, self.temperature_start, self.target_weight, self.mean, self.top_p
+        )
         return {DEFAULT: own}
 
 
 def main() -> None:
     """See the module's docstring."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/cdmi"))
-    parser.add_argument("--fields", type=int, default=6, help="790 in the paper's largest experiment")
+    parser.add_argument(
+        "--fields", type=int, default=6, help="790 in the paper's largest experiment"
+    )
     parser.add_argument("--n-candidates", type=int, default=64, help="128 in the paper")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms")
-    parser.add_argument("--paper-size", action="store_true", help="random weights of LayoutLM-base's shape")
-    parser.add_argument("--peak-memory", action="store_true", help="only attack, and print the peak memory in MB")
+    parser.add_argument(
+        "--paper-size", action="store_true", help="random weights of LayoutLM-base's shape"
+    )
+    parser.add_argument(
+        "--peak-memory", action="store_true", help="only attack, and print the peak memory in MB"
+    )
     options = parser.parse_args()
     if options.paper_size:
         report = paper_size(options)
@@ -97,7 +109,11 @@ def main() -> None:
             print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
             return
         report = compare(case, attack, trials, options)
-    report |= {"machine": options.machine, "date": time.strftime("%Y-%m-%d"), "torch": torch.__version__}
+    report |= {
+        "machine": options.machine,
+        "date": time.strftime("%Y-%m-%d"),
+        "torch": torch.__version__,
+    }
     report |= {"device": options.device, "dtype": options.dtype, "threads": torch.get_num_threads()}
     name = f"{options.device}-{options.dtype}{'-paper-size' if options.paper_size else ''}"
     folder = HERE / "cdmi_speed"
@@ -158,7 +174,9 @@ class Counting:
         return list(self._target.ask(queries))
 
 
-def product(case: Case, attack: Reconstruction, trials: Sequence[Trial]) -> tuple[dict[str, Any], Counting, float]:
+def product(
+    case: Case, attack: Reconstruction, trials: Sequence[Trial]
+) -> tuple[dict[str, Any], Counting, float]:
     """Docaudit's own attack: outcomes by trial, what was asked, seconds."""
     counting = Counting(case.target)
     work = AttackWork(replace(case, target=counting), attack)  # type: ignore[arg-type]
@@ -188,8 +206,14 @@ class Loop:
         attack_rng, baseline_rng = source_of(trial).spawn(2)
         count = self.attack.n_attempts
         return {
-            "attack": [self._attempt(page, field.positions, rng, judged=True) for rng in attack_rng.spawn(count)],
-            "baseline": [self._attempt(page, field.positions, rng, judged=False) for rng in baseline_rng.spawn(count)],
+            "attack": [
+                self._attempt(page, field.positions, rng, judged=True)
+                for rng in attack_rng.spawn(count)
+            ],
+            "baseline": [
+                self._attempt(page, field.positions, rng, judged=False)
+                for rng in baseline_rng.spawn(count)
+            ],
         }
 
     def _attempt(
@@ -201,7 +225,9 @@ class Loop:
             temperature = temperature_at(step, attack.temperature, attack.temperature_start)
             log_p = log_softmax(logits / temperature)
             if judged:
-                log_l, _ = log_likelihood_of_losses(self._losses(page, position, ids), attack.temperature)
+                log_l, _ = log_likelihood_of_losses(
+                    self._losses(page, position, ids), attack.temperature
+                )
                 log_p = combine(log_p, log_l, attack.target_weight, attack.mean)
             place = draw(np.exp(log_p), nucleus(np.exp(log_p), ids, attack.top_p), rng)
             tokens.append(int(ids[place]))
@@ -210,7 +236,13 @@ class Loop:
 
     def _proposed(self, page: Encoding, position: int) -> tuple[Any, Any]:
         public: Any = self.case.references.auxiliary
-        logits = public.model(**padded(public, [page.ids], page)).logits[0, position].cpu().double().numpy()
+        logits = (
+            public.model(**padded(public, [page.ids], page))
+            .logits[0, position]
+            .cpu()
+            .double()
+            .numpy()
+        )
         logits[public._never_candidates] = -np.inf
         best = best_first(logits, self.attack.n_candidates)
         return best, logits[best]
@@ -241,7 +273,9 @@ def padded(target: Any, rows: Sequence[Any], page: Encoding) -> dict[str, torch.
     return target.family.inputs(ids, mask, boxes, target.card.device)
 
 
-def compare(case: Case, attack: Reconstruction, trials: Sequence[Trial], options: argparse.Namespace) -> dict[str, Any]:
+def compare(
+    case: Case, attack: Reconstruction, trials: Sequence[Trial], options: argparse.Namespace
+) -> dict[str, Any]:
     """Both ways on the same fields, interleaved with the machine's matrix products, so that all see the same load."""
     product(case, attack, trials[:1])  # warm up
     rates = [matmul_rate(case.target, options.dtype)]
@@ -253,7 +287,10 @@ def compare(case: Case, attack: Reconstruction, trials: Sequence[Trial], options
     loop_seconds = time.perf_counter() - began
     rates.append(matmul_rate(case.target, options.dtype))
     same = [
-        all([shot["tokens"] for shot in outcomes[name][player]] == found[player] for player in ("attack", "baseline"))
+        all(
+            [shot["tokens"] for shot in outcomes[name][player]] == found[player]
+            for player in ("attack", "baseline")
+        )
         for name, found in literal.items()
     ]
     sharing = loop.prefixes / counting.prefixes
@@ -265,12 +302,19 @@ def compare(case: Case, attack: Reconstruction, trials: Sequence[Trial], options
         "n_attempts": attack.n_attempts,
         "top_p": attack.top_p,
         "distinct attempts, median": float(
-            np.median([len({tuple(shot["tokens"]) for shot in found["attack"]}) for found in outcomes.values()])
+            np.median(
+                [
+                    len({tuple(shot["tokens"]) for shot in found["attack"]})
+                    for found in outcomes.values()
+                ]
+            )
         ),
         "same tokens as the loop, fields": sum(same),
         "prefixes, all": loop.prefixes,
         "prefixes, asked": counting.prefixes,
-        "prefixes, distinct in the attempts' trie": sum(trie_size(found["attack"]) for found in outcomes.values()),
+        "prefixes, distinct in the attempts' trie": sum(
+            trie_size(found["attack"]) for found in outcomes.values()
+        ),
         "a: sharing": sharing,
         "candidates per second": counting.candidates / seconds,
         "candidates per second, loop": loop.candidates / loop_seconds,
@@ -280,13 +324,17 @@ def compare(case: Case, attack: Reconstruction, trials: Sequence[Trial], options
         "seconds": seconds,
         "seconds, loop": loop_seconds,
         "end to end / (a b)": loop_seconds / seconds / (sharing * faster),
-        "peak memory MB, fields and twice as many": [peak_memory(options, n) for n in (len(trials), 2 * len(trials))],
+        "peak memory MB, fields and twice as many": [
+            peak_memory(options, n) for n in (len(trials), 2 * len(trials))
+        ],
     }
 
 
 def trie_size(shots: Sequence[dict[str, Any]]) -> int:
     """Distinct prefixes among the attempts at a field, the empty one included, whole attempts left out."""
-    return len({tuple(shot["tokens"][:step]) for shot in shots for step in range(len(shot["tokens"]))})
+    return len(
+        {tuple(shot["tokens"][:step]) for shot in shots for step in range(len(shot["tokens"]))}
+    )
 
 
 def flop(target: Any, lengths: Sequence[int]) -> float:
@@ -323,7 +371,10 @@ def matmul_rate(target: Any, dtype_name: str, seconds: float = 2.0) -> float:
 
 
 def paper_size(options: argparse.Namespace) -> dict[str, Any]:
-    """One-shot and multi-shot at the size of the paper's largest experiment; random weights, invented pages."""
+    """One-shot and multi-shot at the size of the paper's largest experiment.
+
+    Random weights, invented pages.
+    """
     case = invented_case(options.fields, options.device)
     if options.dtype != "float32":
         case = replace(case, target=case.target.rounded(options.dtype))  # type: ignore[attr-defined]
@@ -343,8 +394,12 @@ def paper_size(options: argparse.Namespace) -> dict[str, Any]:
     return report
 
 
-def invented_case(n_fields: int, device: str, config: LayoutLMConfig | None = None, n_words: int = 240) -> Case:
-    """Pages of as many one-token words, with one field each of 3 to 15; a target and a public model of base shape.
+def invented_case(
+    n_fields: int, device: str, config: LayoutLMConfig | None = None, n_words: int = 240
+) -> Case:
+    """Pages of as many one-token words, with one field each of 3 to 15.
+
+    A target and a public model of base shape.
 
     Args:
         n_fields: one a page.
@@ -359,7 +414,9 @@ def invented_case(n_fields: int, device: str, config: LayoutLMConfig | None = No
     inner = Tokenizer(WordLevel(vocabulary, "[UNK]"))
     inner.pre_tokenizer = Whitespace()
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=inner, model_max_length=512, **{f"{name}_token": token for name, token in names.items()}
+        tokenizer_object=inner,
+        model_max_length=512,
+        **{f"{name}_token": token for name, token in names.items()},
     )
     labels = ("O", "B-X", "I-X")
     base.num_labels = len(labels)
@@ -375,11 +432,14 @@ def invented_case(n_fields: int, device: str, config: LayoutLMConfig | None = No
     for number in range(n_fields):
         corners = rng.integers(0, 900, (n_words, 2))
         words = tuple(
-            Word(f"w{rng.integers(5, base.vocab_size)}", (x, y, x + 60.0, y + 12.0)) for x, y in corners.tolist()
+            Word(f"w{rng.integers(5, base.vocab_size)}", (x, y, x + 60.0, y + 12.0))
+            for x, y in corners.tolist()
         )
         start, length = int(rng.integers(n_words - 15)), int(np.clip(rng.poisson(2.6) + 3, 3, 15))
         field = Entity("e", "X", "misc", tuple(range(start, start + length)))
-        documents.append(Document(f"d{number}", "member", words, size=(1000, 1000), entities=(field,)))
+        documents.append(
+            Document(f"d{number}", "member", words, size=(1000, 1000), entities=(field,))
+        )
     about = Manifest(1, "invented", Task("token-classification", labels), Membership("random"))
     corpus = Corpus(Path(), about, tuple(documents), "")
     return Case(targets["token-classification"], corpus, References(targets["mlm"]))
@@ -392,9 +452,19 @@ def trials_of(case: Case, n_fields: int) -> list[Trial]:
 
 def peak_memory(options: argparse.Namespace, n_fields: int) -> float:
     """Peak memory of a process of its own that attacks so many fields, MB."""
-    command = [sys.executable, __file__, "--peak-memory", "--work", options.work, "--device", options.device]
+    command = [
+        sys.executable,
+        __file__,
+        "--peak-memory",
+        "--work",
+        options.work,
+        "--device",
+        options.device,
+    ]
     command += ["--fields", str(n_fields), "--n-candidates", "8"]
-    return float(subprocess.run(command, capture_output=True, check=True, text=True).stdout.split()[-1])
+    return float(
+        subprocess.run(command, capture_output=True, check=True, text=True).stdout.split()[-1]
+    )
 
 
 if __name__ == "__main__":

@@ -3,12 +3,14 @@
     python benchmarks/cdmi_tables.py --sroie ../shared/data/sroie --funsd ../shared/data/funsd \
         --backbone ../shared/models/minilm-l6-h384
 
-imports both corpora, makes a LayoutLM out of the first layers of a BERT-like backbone (box embeddings, image branch and
-heads start fresh), fine-tunes it for every setting on the member split and the public masked language models on the
-public split, audits each model at the epoch of best validation accuracy ("Precision") and of lowest validation loss
-("Loss"), one-shot and multi-shot, and writes the records and the table into `benchmarks/cdmi_tables/`. The validation
-documents are the held-out ones: the held-out control has seen the choice of the epoch, and no weight. What is already
-in `--work` is not made again; `--only NAME` and `--stage` make one part, so that several can run side by side.
+imports both corpora, makes a LayoutLM out of the first layers of a BERT-like backbone (box
+embeddings, image branch and heads start fresh), fine-tunes it for every setting on the member split
+and the public masked language models on the public split, audits each model at the epoch of best
+validation accuracy ("Precision") and of lowest validation loss ("Loss"), one-shot and multi-shot,
+and writes the records and the table into `benchmarks/cdmi_tables/`. The validation documents are
+the held-out ones: the held-out control has seen the choice of the epoch, and no weight. What is
+already in `--work` is not made again; `--only NAME` and `--stage` make one part, so that several
+can run side by side.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ CRITERIA = ("precision", "loss")
 def with_noise(page: Encoding) -> Encoding:
     """Replace the page's image by Gaussian noise that follows from its tokens; white patches stay.
 
-    The mean is the middle of the range and two standard deviations reach its ends; the paper does not say.
+    The mean is the middle of the range and two standard deviations reach its ends; the paper does
+    not say.
     """
     picture = page.page_image
     if picture is None:
@@ -89,7 +92,9 @@ class NoisyPictures(Reconstruction):
 
 @dataclass(frozen=True)
 class Setting:
-    """One row of the paper's table 5, for both criteria; `public-mlm` is the adversary's model, not a row.
+    """One row of the paper's table 5, for both criteria.
+
+    `public-mlm` is the adversary's model, not a row.
 
     Attributes:
         corpus: "sroie" or "funsd".
@@ -124,9 +129,18 @@ def _recipe(epochs: int, learning_rate: float = 5e-4) -> Recipe:
 SETTINGS = (
     Setting("sroie", "mlm", False, _recipe(20), public=True),
     Setting("funsd", "mlm", False, _recipe(20), public=True),
-    *(Setting("sroie", "token-classification", bimodal, _recipe(8), 0.04, 16) for bimodal in (False, True)),
-    *(Setting("sroie", "spade-extraction", bimodal, _recipe(8), 0.04, 16) for bimodal in (False, True)),
-    *(Setting("funsd", "spade-linking", bimodal, _recipe(20), 0.04, 16) for bimodal in (False, True)),
+    *(
+        Setting("sroie", "token-classification", bimodal, _recipe(8), 0.04, 16)
+        for bimodal in (False, True)
+    ),
+    *(
+        Setting("sroie", "spade-extraction", bimodal, _recipe(8), 0.04, 16)
+        for bimodal in (False, True)
+    ),
+    *(
+        Setting("funsd", "spade-linking", bimodal, _recipe(20), 0.04, 16)
+        for bimodal in (False, True)
+    ),
     *(Setting("sroie", "mlm", bimodal, _recipe(12), 0.12, 128) for bimodal in (False, True)),
     *(Setting("funsd", "mlm", bimodal, _recipe(20), 0.12, 128) for bimodal in (False, True)),
 )
@@ -134,17 +148,23 @@ SETTINGS = (
 
 def main() -> None:
     """See the module's docstring."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sroie", type=Path, default=Path("../shared/data/sroie"))
     parser.add_argument("--funsd", type=Path, default=Path("../shared/data/funsd"))
     parser.add_argument("--backbone", type=Path, default=Path("../shared/models/minilm-l6-h384"))
     parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/cdmi"))
     parser.add_argument("--only", action="append", help="a setting's name; may be repeated")
-    parser.add_argument("--stage", choices=("train", "audit", "table"), action="append", help="default: all three")
+    parser.add_argument(
+        "--stage", choices=("train", "audit", "table"), action="append", help="default: all three"
+    )
     parser.add_argument("--criterion", choices=CRITERIA, action="append", help="default: both")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32", help="of the encoder while attacking")
-    parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms, for the table")
+    parser.add_argument(
+        "--machine", default="2-core CPU", help="the machine in general terms, for the table"
+    )
     options = parser.parse_args()
     stages = options.stage or ["train", "audit", "table"]
     options.work.mkdir(parents=True, exist_ok=True)
@@ -158,12 +178,22 @@ def main() -> None:
             for criterion in options.criterion or CRITERIA:
                 audit_model(setting, criterion, data, options.work, options.device, options.dtype)
             if setting.bimodal and setting.task == "mlm":
-                audit_model(setting, "precision", data, options.work, options.device, options.dtype, noise=True)
+                audit_model(
+                    setting,
+                    "precision",
+                    data,
+                    options.work,
+                    options.device,
+                    options.dtype,
+                    noise=True,
+                )
     if "table" in stages:
         write_table(HERE / "cdmi_tables", options.work, options.machine)
 
 
-def make_data(setting: Setting, source: Path, work: Path, shares: Mapping[Split, float] = SHARES) -> Path:
+def make_data(
+    setting: Setting, source: Path, work: Path, shares: Mapping[Split, float] = SHARES
+) -> Path:
     """The corpus, imported once, with the task of the setting in its manifest."""
     imported = work / f"data-{setting.corpus}"
     if not imported.exists():
@@ -175,7 +205,10 @@ def make_data(setting: Setting, source: Path, work: Path, shares: Mapping[Split,
     if not (folder / "manifest.toml").exists():
         corpus = manifest.load(imported)
         shutil.copytree(
-            imported, folder, ignore=lambda _, names: {"manifest.toml"}.intersection(names), dirs_exist_ok=True
+            imported,
+            folder,
+            ignore=lambda _, names: {"manifest.toml"}.intersection(names),
+            dirs_exist_ok=True,
         )
         task = Task(setting.task, task_labels(corpus, setting.task))
         recipe = TrainingRecipe(checkpoint_chosen_on="heldout")
@@ -195,7 +228,9 @@ def task_labels(corpus: Corpus, task: TaskKind) -> tuple[str, ...]:
 def make_pretrained(
     backbone: Path, folder: Path, n_layers: int | None = N_LAYERS, max_tokens: int = MAX_TOKENS
 ) -> None:
-    """A LayoutLM with the backbone's first layers; box embeddings and the masked-language-model head start fresh.
+    """A LayoutLM with the backbone's first layers.
+
+    Box embeddings and the masked-language-model head start fresh.
 
     Args:
         backbone: a BERT-like checkpoint.
@@ -242,14 +277,18 @@ def train(setting: Setting, corpus: Corpus, work: Path, device: str) -> None:
     if (work / f"{setting.name}.json").exists():
         return
     start = load(
-        make_start(setting, corpus, work), labels=corpus.manifest.task.labels, images=partial(open_image, corpus)
+        make_start(setting, corpus, work),
+        labels=corpus.manifest.task.labels,
+        images=partial(open_image, corpus),
     )
     tokenizer = start.encoder.tokenizer
     members: Split = "public" if setting.public else "member"
     training = [page for page in map(start.encode, corpus.of(members)) if page is not None]
     validation = [page for page in map(start.encode, corpus.of("heldout")) if page is not None]
     began = time.monotonic()
-    watch = BestEpochs(lambda: print(f"{setting.name}: {(time.monotonic() - began) / 60:.1f} min", flush=True))
+    watch = BestEpochs(
+        lambda: print(f"{setting.name}: {(time.monotonic() - began) / 60:.1f} min", flush=True)
+    )
     fit(
         start.model,
         tokenizer,
@@ -265,7 +304,12 @@ def train(setting: Setting, corpus: Corpus, work: Path, device: str) -> None:
         start.model.load_state_dict(getattr(watch, criterion))
         start.model.save_pretrained(work / f"{setting.name}-{criterion}")
         tokenizer.save_pretrained(work / f"{setting.name}-{criterion}")
-    log = {"minutes": minutes, "epochs": setting.recipe.epochs, "pages": len(training), **chosen_epochs(watch)}
+    log = {
+        "minutes": minutes,
+        "epochs": setting.recipe.epochs,
+        "pages": len(training),
+        **chosen_epochs(watch),
+    }
     scores = zip(watch.history, watch.accuracies, strict=True)
     history = [{**asdict(score), "validation_accuracy": accuracy} for score, accuracy in scores]
     (work / f"{setting.name}.json").write_text(json.dumps({**log, "history": history}, indent=1))
@@ -299,8 +343,12 @@ def open_audit(
         dtype=dtype,
         references={"auxiliary": [work / f"{setting.corpus}-public-mlm-loss"]},
     )
-    attack = (NoisyPictures if noise else kind)(n_candidates=setting.n_candidates, n_attempts=n_attempts)
-    return replace(open_scan(options), budget="benchmark", share=setting.share, attacks=(attack,)), attack
+    attack = (NoisyPictures if noise else kind)(
+        n_candidates=setting.n_candidates, n_attempts=n_attempts
+    )
+    return replace(
+        open_scan(options), budget="benchmark", share=setting.share, attacks=(attack,)
+    ), attack
 
 
 def audit_model(
@@ -317,11 +365,14 @@ def audit_model(
 ) -> None:
     """Scan one checkpoint through the library's own workflow; the record goes to `results`.
 
-    Both criteria may choose the same epoch: the same weights, the same record. `settings` are those of `open_audit`.
+    Both criteria may choose the same epoch: the same weights, the same record. `settings` are those
+    of `open_audit`.
     """
     committed = results / f"{setting.name}-{'noise' if noise else criterion}.json"
     committed.parent.mkdir(exist_ok=True)
-    opened, attack = open_audit(setting, criterion, data, work, device, dtype, noise=noise, **settings)
+    opened, attack = open_audit(
+        setting, criterion, data, work, device, dtype, noise=noise, **settings
+    )
     out = opened.options.out
     if not (out / "record.json").exists():
         with claim_folder(out), Reporter() as progress:

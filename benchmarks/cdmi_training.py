@@ -20,19 +20,28 @@ class ScoringTrainer(PageTrainer):
         super().__init__(*args, **settings, compute_metrics=accuracy)
 
     def prediction_step(
-        self, model: Any, inputs: dict[str, torch.Tensor], prediction_loss_only: bool, ignore_keys: Any = None
+        self,
+        model: Any,
+        inputs: dict[str, torch.Tensor],
+        prediction_loss_only: bool,
+        ignore_keys: Any = None,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return the loss, the best class of each token and the labels; the classes are (n_pages, n_tokens).
+        """Return the loss, the best class of each token and the labels.
 
-        SPADE linking has positions in place of classes, SPADE extraction classes and then positions of predecessors:
-        (n_pages, 2 n_tokens).
+        The classes are (n_pages, n_tokens).
+
+        SPADE linking has positions in place of classes, SPADE extraction classes and then positions
+        of predecessors: (n_pages, 2 n_tokens).
         """
         inputs = self._prepare_inputs(inputs)
         with torch.no_grad():
             loss = self.compute_loss(model, inputs)
             output = model(**inputs)
         if "subsequent_token_labels" in inputs:
-            best = [output.initial_token_logits.argmax(-1), output.subsequent_token_logits.argmax(-1)]
+            best = [
+                output.initial_token_logits.argmax(-1),
+                output.subsequent_token_logits.argmax(-1),
+            ]
             labels = [inputs["initial_token_labels"], inputs["subsequent_token_labels"]]
             return loss, torch.cat(best, dim=1), torch.cat(labels, dim=1)
         return loss, output.logits.argmax(-1), inputs["labels"]
@@ -56,9 +65,14 @@ class BestEpochs(BestLoss):
 def accuracy(prediction: EvalPrediction) -> dict[str, float]:
     """Compute the share of read labels that are right.
 
-    Masked tokens of a masked language model, tags of a tagger, classes of pages, parents of first tokens of words
-    (SPADE linking), or classes of first tokens of words and predecessors of all tokens together (SPADE extraction).
+    Masked tokens of a masked language model, tags of a tagger, classes of pages, parents of first
+    tokens of words (SPADE linking), or classes of first tokens of words and predecessors of all
+    tokens together (SPADE extraction).
     """
     labels = np.asarray(prediction.label_ids)
     read = labels != NOT_READ
-    return {"accuracy": float((np.asarray(prediction.predictions)[read] == labels[read]).mean()) if read.any() else 0.0}
+    return {
+        "accuracy": float((np.asarray(prediction.predictions)[read] == labels[read]).mean())
+        if read.any()
+        else 0.0
+    }

@@ -38,7 +38,12 @@ def scan_with(checkout: Path, arguments: Sequence[str | Path], out: Path) -> Sca
         arguments: of the scan, without `--out`.
         out: the folder of its report.
     """
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(checkout),
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
     docaudit = [sys.executable, "-m", "audit"]
     command = [*docaudit, "scan", *map(str, arguments), "--out", str(out), "--quiet"]
     started = time.perf_counter()

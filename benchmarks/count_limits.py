@@ -3,16 +3,18 @@
     python -m benchmarks.count_limits [--audits 10000] [--judged 100]
 
 No model is asked. Tables of outcomes are drawn, the attacks' own functions count what is given away
-(`attacks.counting`, `attacks.memorisation.scores`, `stats.ranking`), and the policy's own limits apply
-(`policy.Limit.applied`). A count passes if its estimate is within the limit by every method. It is violated if a lower
-bound is confirmed over the limit at a one-sided level of 0.001, about what Holm's rule asks of the first of 30 tests.
-Bounds take most of the time. So only some audits are judged in full, for violations. Passes are counted in more audits,
-whose estimates follow from sums by the product's rules; both have to agree.
+(`attacks.counting`, `attacks.memorisation.scores`, `stats.ranking`), and the policy's own limits
+apply (`policy.Limit.applied`). A count passes if its estimate is within the limit by every method.
+It is violated if a lower bound is confirmed over the limit at a one-sided level of 0.001, about
+what Holm's rule asks of the first of 30 tests. Bounds take most of the time. So only some audits
+are judged in full, for violations. Passes are counted in more audits, whose estimates follow from
+sums by the product's rules; both have to agree.
 
-Each document holds four values. Luck is the share of values that the target gets without memory, and the public model
-apart from it. `exact` and `near` are two ways to take a value for found; near ones have twice the luck. Of attribute
-inference, which picks from a list, luck is one in four and one way of picking is simulated. Leaks come as whole
-documents, or as single values of as many documents.
+Each document holds four values. Luck is the share of values that the target gets without memory,
+and the public model apart from it. `exact` and `near` are two ways to take a value for found; near
+ones have twice the luck. Of attribute inference, which picks from a list, luck is one in four and
+one way of picking is simulated. Leaks come as whole documents, or as single values of as many
+documents.
 """
 
 from __future__ import annotations
@@ -77,13 +79,19 @@ class Cell(NamedTuple):
 
 def cells() -> Iterator[Cell]:
     """Yield every cell of the tables."""
-    counts = [("reconstruction", VALUES), ("reconstruction", DOCUMENTS), ("memorisation", "identified")]
+    counts = [
+        ("reconstruction", VALUES),
+        ("reconstruction", DOCUMENTS),
+        ("memorisation", "identified"),
+    ]
     for count, documents, luck, multiple in product(counts, SIZES, LUCK, MULTIPLES):
         yield Cell("default", count, documents, luck, 1.0, SHAPES[0], multiple)
     for documents, luck in product(SIZES, LUCK):
         yield Cell("default", ("reconstruction", DOCUMENTS), documents, luck, 1.0, SHAPES[1], 2)
     for documents, coverage, multiple in product(SIZES, COVERAGE[1:], (0, 2)):
-        yield Cell("default", ("reconstruction", VALUES), documents, 0.01, coverage, SHAPES[0], multiple)
+        yield Cell(
+            "default", ("reconstruction", VALUES), documents, 0.01, coverage, SHAPES[0], multiple
+        )
     for documents, multiple in product(SIZES, MULTIPLES):
         yield Cell("default", ("membership", DOCUMENTS), documents, 0.0, 1.0, SHAPES[0], multiple)
         yield Cell("default", ("membership", DOCUMENTS), documents, 0.0, 0.25, SHAPES[0], multiple)
@@ -166,11 +174,15 @@ def draw_sums(cell: Cell, audits: int, rng: np.random.Generator, *, leaks: bool)
     n = cell.documents * max(1, round(cell.coverage * ROWS))
     n_leaked = _n_leaked(cell) if leaks else 0
     drawn = (
-        rng.hypergeometric(n_leaked, cell.documents * ROWS - n_leaked, n, audits) if n_leaked else np.zeros(audits, int)
+        rng.hypergeometric(n_leaked, cell.documents * ROWS - n_leaked, n, audits)
+        if n_leaked
+        else np.zeros(audits, int)
     )
     shares = np.array([cell.luck, (1 - cell.luck) * cell.luck, (1 - cell.luck) ** 2])
     # Rows: what the target finds (exactly, nearly, not); columns: what the public model finds.
-    lucky = np.stack([rng.multinomial(n - int(k), np.outer(shares, shares).ravel()) for k in drawn]).reshape(-1, 3, 3)
+    lucky = np.stack(
+        [rng.multinomial(n - int(k), np.outer(shares, shares).ravel()) for k in drawn]
+    ).reshape(-1, 3, 3)
     leaked = np.stack([rng.multinomial(int(k), shares) for k in drawn])
     lucky[:, 0] += leaked
     sums = {}
@@ -186,7 +198,10 @@ def estimates_of(cell: Cell, member: Sums, heldout: Sums) -> np.ndarray:
     """Compute the estimates that the product computes from these sums: shape (n_audits,)."""
     if cell.count[0] == "memorisation":
         return member.gained - member.lost
-    plain, compared = ([side.plain for side in (member, heldout)], [side.compared for side in (member, heldout)])
+    plain, compared = (
+        [side.plain for side in (member, heldout)],
+        [side.compared for side in (member, heldout)],
+    )
     needs_baseline = compared[0][1] + compared[1][1] < plain[0][1] + plain[1][1]
     excess = np.where(needs_baseline, compared[0][0] - compared[1][0], plain[0][0] - plain[1][0])
     return excess * cell.documents * ROWS
@@ -194,9 +209,14 @@ def estimates_of(cell: Cell, member: Sums, heldout: Sums) -> np.ndarray:
 
 def pass_rate(cell: Cell, most: float, audits: int) -> float:
     """Compute the share of audits in which all estimates are within the limit."""
-    rng = np.random.default_rng([cell.documents, round(1000 * cell.luck), cell.multiple, round(100 * cell.coverage)])
+    rng = np.random.default_rng(
+        [cell.documents, round(1000 * cell.luck), cell.multiple, round(100 * cell.coverage)]
+    )
     if cell.count[0] == "membership" or cell.count[1] == DOCUMENTS:
-        with patch("audit.stats.leaking.TAILS", TAILS[:1]), patch("audit.stats.ranking.TAILS", TAILS[:1]):
+        with (
+            patch("audit.stats.leaking.TAILS", TAILS[:1]),
+            patch("audit.stats.ranking.TAILS", TAILS[:1]),
+        ):
             return sum(within(counts_of(cell, rng), most) for _ in range(audits)) / audits
     member, heldout = (draw_sums(cell, audits, rng, leaks=leaks) for leaks in (True, False))
     inside = np.ones(audits, bool)
@@ -225,7 +245,10 @@ def _tables(cell: Cell, rng: np.random.Generator, *, leaks: bool) -> Table:
             leaked[np.arange(n) % cell.documents, np.arange(n) // cell.documents] = True
     exact, other = (rng.random(shape) < cell.luck for _ in range(2))
     nearly, other_nearly = (rng.random(shape) < cell.luck for _ in range(2))
-    return {"exact": (exact | leaked, other), "near": (exact | nearly | leaked, other | other_nearly)}
+    return {
+        "exact": (exact | leaked, other),
+        "near": (exact | nearly | leaked, other | other_nearly),
+    }
 
 
 def _n_leaked(cell: Cell) -> int:
@@ -239,10 +262,14 @@ def _total(cell: Cell) -> int:
 def _tried(
     cell: Cell, member: tuple[np.ndarray, np.ndarray], heldout: tuple[np.ndarray, np.ndarray]
 ) -> tuple[TriedValues, Population]:
-    """Return the values that the coverage tries, and what the counts are of; all documents hold as many values."""
+    """Return the values that the coverage tries, and what the counts are of.
+
+    All documents hold as many values.
+    """
     n, per_document = cell.documents, max(1, round(cell.coverage * ROWS))
     attack, baseline = (
-        np.concatenate([one, other])[:, :per_document] for one, other in zip(member, heldout, strict=True)
+        np.concatenate([one, other])[:, :per_document]
+        for one, other in zip(member, heldout, strict=True)
     )
     cluster = np.repeat(np.arange(2 * n), per_document)
     tried = TriedValues(
@@ -253,7 +280,9 @@ def _tried(
         baseline.ravel().astype(float),
         np.ones(cluster.size),
     )
-    population = Population(n * ROWS, n, per_document == ROWS, by_lot=True, n_rows={}, n_same={}, chances={})
+    population = Population(
+        n * ROWS, n, per_document == ROWS, by_lot=True, n_rows={}, n_same={}, chances={}
+    )
     return tried, population
 
 
@@ -266,7 +295,10 @@ def _identified(cell: Cell, target: np.ndarray, baseline: np.ndarray) -> Estimat
 
 
 def _membership(cell: Cell, rng: np.random.Generator) -> Estimate:
-    """Count the documents that rank above all but one unseen one; those that leak rank above all."""
+    """Count the documents that rank above all but one unseen one.
+
+    Those that leak rank above all.
+    """
     limit = limit_of(cell.policy, cell.count)
     scores = rng.normal(size=cell.documents)
     scores[: round(cell.multiple * most_of(limit, cell.documents))] += 100
@@ -278,7 +310,10 @@ def _membership(cell: Cell, rng: np.random.Generator) -> Estimate:
 
 def is_violated(cell: Cell, counts: list[Measurement], most: float) -> bool:
     """Tell whether a lower bound is confirmed over the limit by a method."""
-    return any(isinstance(item, Estimate) and item.p_above(most) <= CONFIRMED / len(counts) for item in counts)
+    return any(
+        isinstance(item, Estimate) and item.p_above(most) <= CONFIRMED / len(counts)
+        for item in counts
+    )
 
 
 def run_cell(cell: Cell, audits: int, judged: int) -> dict[str, object]:
@@ -293,7 +328,9 @@ def run_cell(cell: Cell, audits: int, judged: int) -> dict[str, object]:
         violated += is_violated(cell, counts, most)
     rate = pass_rate(cell, most, audits)
     spread = np.sqrt(max(rate * (1 - rate), 1 / audits) / judged)
-    assert abs(passed / judged - rate) < 5 * spread + 1 / judged, "the estimates are not the product's"
+    assert abs(passed / judged - rate) < 5 * spread + 1 / judged, (
+        "the estimates are not the product's"
+    )
     shares = {"passed": rate, "violated": violated / judged}
     return {**cell._asdict(), "limit": most, "audits": audits, "judged": judged, **shares}
 
@@ -313,20 +350,27 @@ Written by `benchmarks/count_limits.py`.
 def findings_of(rows: list[dict[str, object]]) -> str:
     """Say in sentences what the cells show, from their numbers."""
 
-    def share(name: str, *, multiple: int, luck: float, policy: str = "default") -> tuple[float, float]:
+    def share(
+        name: str, *, multiple: int, luck: float, policy: str = "default"
+    ) -> tuple[float, float]:
         chosen = [
             float(str(row[name]))
             for row in rows
-            if (row["multiple"], row["luck"], row["policy"], row["coverage"]) == (multiple, luck, policy, 1.0)
+            if (row["multiple"], row["luck"], row["policy"], row["coverage"])
+            == (multiple, luck, policy, 1.0)
         ]
         return min(chosen), max(chosen)
 
     lines = []
     for luck in (*LUCK, LUCK_OF_LISTS):
         least, most = share("passed", multiple=0, luck=luck)
-        lines.append(f"- With luck {luck:g}, {100 * least:.1f} to {100 * most:.1f} % of leak-free models pass.")
+        lines.append(
+            f"- With luck {luck:g}, {100 * least:.1f} to {100 * most:.1f} % of leak-free models pass."
+        )
         least, most = share("passed", multiple=2, luck=luck)
-        lines.append(f"- Of models that leak twice the limit, {100 * least:.1f} to {100 * most:.1f} % pass there.")
+        lines.append(
+            f"- Of models that leak twice the limit, {100 * least:.1f} to {100 * most:.1f} % pass there."
+        )
     return "\n".join(lines)
 
 

@@ -2,8 +2,9 @@
 
     python benchmarks/countermeasures.py [--only blocking] [--work FOLDER]
 
-Runs `docaudit defend` for each countermeasure on `sample_models/questions/` and writes `benchmarks/countermeasures/`:
-each comparison as it is, and a README with all of them. What is in `--work` already is not run again.
+Runs `docaudit defend` for each countermeasure on `sample_models/questions/` and writes
+`benchmarks/countermeasures/`: each comparison as it is, and a README with all of them. What is in
+`--work` already is not run again.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ TRAINED_ON = "exact"
 
 def main() -> None:
     """See the module's docstring."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/countermeasures"))
     parser.add_argument("--only", action="append", choices=NAMES)
     parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms")
@@ -36,7 +39,17 @@ def main() -> None:
     for name in options.only or NAMES:
         out = options.work / name
         if not (out / name / "comparison.json").exists():
-            command = [sys.executable, "-m", "audit", "defend", name, SAMPLE / "model", SAMPLE / "data", "--out", out]
+            command = [
+                sys.executable,
+                "-m",
+                "audit",
+                "defend",
+                name,
+                SAMPLE / "model",
+                SAMPLE / "data",
+                "--out",
+                out,
+            ]
             subprocess.run([str(part) for part in command], check=True)
         shutil.copyfile(out / name / "comparison.json", folder / f"{name}.json")
     written = [name for name in NAMES if (folder / f"{name}.json").exists()]
@@ -76,12 +89,20 @@ def page(found: dict[str, Any], machine: str) -> str:
 
 
 def changes(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """List the numbers of memory, by context, and of usefulness; before docaudit 0.14 they stood apart."""
+    """List the numbers of memory, by context, and of usefulness.
+
+    Before docaudit 0.14 they stood apart.
+    """
     if "changes" in content:
         return list(content["changes"])
-    found = [one for one in (*content["effects"], *content["usefulness"]) if one["difference"] is not None]
+    found = [
+        one
+        for one in (*content["effects"], *content["usefulness"])
+        if one["difference"] is not None
+    ]
     return [
-        one | dict(zip(("metric", "context"), (one["metric"] + ".exact").split(".")[:2], strict=True))
+        one
+        | dict(zip(("metric", "context"), (one["metric"] + ".exact").split(".")[:2], strict=True))
         for one in found
         if one["attack"] in ("", "memorisation") and one["metric"].split(".")[0] in ("net", "anls")
     ]
@@ -92,7 +113,11 @@ def row(change: dict[str, Any], name: str) -> str:
     context = change["context"] or "complete pages, held-out"
     if name == "blocking" and change["context"]:
         context += " (trained on)" if context == TRAINED_ON else " (not trained on)"
-    cells = [change["metric"], context, *(interval(change[part]) for part in ("before", "after", "difference"))]
+    cells = [
+        change["metric"],
+        context,
+        *(interval(change[part]) for part in ("before", "after", "difference")),
+    ]
     return f"| {' | '.join([*cells, format(change['p'], '.4f')])} |"
 
 

@@ -1,10 +1,11 @@
 """Score documents by how a model adapts to each (DocMIA), for comparison with scores that the gate has.
 
-DocMIA (Nguyen et al., ICLR 2025, "DocMIA: document-level membership inference attacks against DocVQA models") trains a
-layer on one sample until the loss settles. A sample of the training needs fewer steps and moves the weights less. The
-trained layer is the last linear one before the scores. Adam begins anew for every sample; all samples are trained side
-by side, as what lies under the layer stays the same. In place of the generated answer we compare its tokens one by one
-behind the true ones.
+DocMIA (Nguyen et al., ICLR 2025, "DocMIA: document-level membership inference attacks against
+DocVQA models") trains a layer on one sample until the loss settles. A sample of the training needs
+fewer steps and moves the weights less. The trained layer is the last linear one before the scores.
+Adam begins anew for every sample; all samples are trained side by side, as what lies under the
+layer stays the same. In place of the generated answer we compare its tokens one by one behind the
+true ones.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ def parts_of(model: Any) -> tuple[Any, Any, Any, float]:
         return last.dense, last.LayerNorm, model.classifier, 1.0
     if name == "T5ForConditionalGeneration":
         scale = model.config.d_model**-0.5 if model.config.tie_word_embeddings else 1.0
-        return model.decoder.block[-1].layer[-1].DenseReluDense.wo, model.decoder.final_layer_norm, model.lm_head, scale
+        return (
+            model.decoder.block[-1].layer[-1].DenseReluDense.wo,
+            model.decoder.final_layer_norm,
+            model.lm_head,
+            scale,
+        )
     if name == "GPT2LMHeadModel":
         return model.transformer.h[-1].mlp.c_proj, model.transformer.ln_f, model.lm_head, 1.0
     decoder = model.decoder.model.decoder
@@ -58,8 +64,15 @@ def features(model: Any, rows: list[Row]) -> NDArray[np.float64]:
             rests.append(int(read.sum()))
     for hook in hooks:
         hook.remove()
-    transposed = linear.weight.shape[0] == inputs[0].shape[-1] and linear.weight.shape[1] == residuals[0].shape[-1]
-    start = linear.weight.detach() if transposed and type(linear).__name__ == "Conv1D" else linear.weight.detach().T
+    transposed = (
+        linear.weight.shape[0] == inputs[0].shape[-1]
+        and linear.weight.shape[1] == residuals[0].shape[-1]
+    )
+    start = (
+        linear.weight.detach()
+        if transposed and type(linear).__name__ == "Conv1D"
+        else linear.weight.detach().T
+    )
     bias = None if linear.bias is None else linear.bias.detach()
     found = [
         _adapt(start, bias, lambda hidden: head(norm(hidden) * scale), *one)
@@ -80,7 +93,9 @@ def _batches(inputs: Any, residuals: Any, labels: Any, lengths: list[int], size:
         )
 
 
-def _adapt(start: Any, bias: Any, tail: Any, inputs: Any, residuals: Any, labels: Any) -> NDArray[np.float64]:
+def _adapt(
+    start: Any, bias: Any, tail: Any, inputs: Any, residuals: Any, labels: Any
+) -> NDArray[np.float64]:
     """Train a layer a row by Adam until each row's loss settles."""
     count = len(inputs)
     weights = [start.expand(count, -1, -1).clone().requires_grad_(True)]
@@ -94,7 +109,9 @@ def _adapt(start: Any, bias: Any, tail: Any, inputs: Any, residuals: Any, labels
     def run() -> tuple[Any, Any]:
         hidden = inputs @ weights[0] + (weights[1] if bias is not None else 0.0) + residuals
         logits = tail(hidden)
-        each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none")
+        each = torch.nn.functional.cross_entropy(
+            logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none"
+        )
         right = ((logits.argmax(-1) == labels) & read).sum(1) / read.sum(1)
         return each.sum(1) / read.sum(1), right
 
@@ -104,7 +121,9 @@ def _adapt(start: Any, bias: Any, tail: Any, inputs: Any, residuals: Any, labels
         gradients = torch.autograd.grad(losses.sum(), weights)
         with torch.no_grad():
             going = active.float()[:, None, None]
-            for weight, gradient, mean, square in zip(weights, gradients, means, squares, strict=True):
+            for weight, gradient, mean, square in zip(
+                weights, gradients, means, squares, strict=True
+            ):
                 mean.mul_(BETAS[0]).add_(gradient, alpha=1 - BETAS[0])
                 square.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
                 size = (square / (1 - BETAS[1] ** step)).sqrt() + EPSILON
@@ -115,7 +134,9 @@ def _adapt(start: Any, bias: Any, tail: Any, inputs: Any, residuals: Any, labels
         active = active & ((losses.detach() - previous).abs() >= THRESHOLD)
         if not active.any():
             break
-    moved = sum(((one.detach() - old) ** 2).sum((1, 2)) for one, old in zip(weights, first, strict=True))
+    moved = sum(
+        ((one.detach() - old) ** 2).sum((1, 2)) for one, old in zip(weights, first, strict=True)
+    )
     columns = [moved.sqrt(), steps, before, right]
     return np.stack([one.detach().double().numpy() for one in columns], axis=1)
 
@@ -131,5 +152,7 @@ def cluster(measured: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.zeros(len(rows))
     centres = KMeans(2, n_init=10, random_state=0).fit(rows).cluster_centers_
     inside, outside = sorted(centres, key=lambda centre: float(centre[0] + centre[1]))
-    score: NDArray[np.float64] = np.linalg.norm(rows - outside, axis=1) - np.linalg.norm(rows - inside, axis=1)
+    score: NDArray[np.float64] = np.linalg.norm(rows - outside, axis=1) - np.linalg.norm(
+        rows - inside, axis=1
+    )
     return score

@@ -1,14 +1,16 @@
 """What gradients of single units cost: ways to compute them against a plain batch of the same pages.
 
-A LayoutLM of 6 layers of 384 units with random weights tags 16 pages of 128 tokens, a unit each. "exact" is what
-private training does, one backward pass a unit; "vmap" are the per-sample gradients of torch.func and "hooks" those of
-Opacus, of a whole batch. All clip and add the gradients; the plain batch has one backward pass over 8 pages at a time,
-as ordinary training. All run on one thread, in turn, several times; the ratio is that of the medians of processor
-seconds. Two choices of what is trained: everything but the embeddings, and the query and value projections of
-attention (those that low-rank adapters change).
+A LayoutLM of 6 layers of 384 units with random weights tags 16 pages of 128 tokens, a unit each.
+"exact" is what private training does, one backward pass a unit; "vmap" are the per-sample gradients
+of torch.func and "hooks" those of Opacus, of a whole batch. All clip and add the gradients; the
+plain batch has one backward pass over 8 pages at a time, as ordinary training. All run on one
+thread, in turn, several times; the ratio is that of the medians of processor seconds. Two choices
+of what is trained: everything but the embeddings, and the query and value projections of attention
+(those that low-rank adapters change).
 
     OMP_NUM_THREADS=1 python benchmarks/dp_engines.py    # writes benchmarks/dp_engines.json
-    OMP_NUM_THREADS=1 python benchmarks/dp_engines.py --pages 4 --rounds 1 --out /tmp/engines.json    # does it run?
+    OMP_NUM_THREADS=1 python benchmarks/dp_engines.py --pages 4 --rounds 1 --out /tmp/engines.json
+     # does it run?
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 def main() -> None:
     """See the module's docstring."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pages", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
@@ -54,7 +58,10 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         learner, units = material(Path(folder), given.pages)
-    found = {words: measure(learner, own, units, given.rounds) for words, own in trained(learner.model).items()}
+    found = {
+        words: measure(learner, own, units, given.rounds)
+        for words, own in trained(learner.model).items()
+    }
     result = {
         "machine": "2-core CPU",
         "date": datetime.now(UTC).date().isoformat(),
@@ -73,7 +80,9 @@ def main() -> None:
 def material(folder: Path, n_pages: int) -> tuple[Learner, list[DrawnUnit]]:
     """The learner, and a unit of each page."""
     words = tuple(f"w{number}" for number in range(WORDS))
-    inner = Tokenizer(models.WordLevel({word: i for i, word in enumerate((*SPECIAL, *words))}, unk_token="[UNK]"))
+    inner = Tokenizer(
+        models.WordLevel({word: i for i, word in enumerate((*SPECIAL, *words))}, unk_token="[UNK]")
+    )
     inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     BertTokenizerFast(tokenizer_object=inner, model_max_length=TOKENS).save_pretrained(folder)
     config = LayoutLMConfig(
@@ -97,7 +106,10 @@ def material(folder: Path, n_pages: int) -> tuple[Learner, list[DrawnUnit]]:
 def page(name: str, texts: Any) -> Document:
     """A page of these words, the last two of which are its total."""
     words = tuple(
-        Word(str(text), (10.0 * (i % 12), 10.0 * (i // 12), 10.0 * (i % 12) + 9, 10.0 * (i // 12) + 9))
+        Word(
+            str(text),
+            (10.0 * (i % 12), 10.0 * (i // 12), 10.0 * (i % 12) + 9, 10.0 * (i // 12) + 9),
+        )
         for i, text in enumerate(texts)
     )
     return Document(
@@ -112,11 +124,15 @@ def page(name: str, texts: Any) -> Document:
 def trained(model: Any) -> dict[str, Parameters]:
     """What is trained, by the words of the result."""
     own = {name: weights for name, weights in model.named_parameters() if "embeddings" not in name}
-    projections = {name: own[name] for name in own if name.endswith(("self.query.weight", "self.value.weight"))}
+    projections = {
+        name: own[name] for name in own if name.endswith(("self.query.weight", "self.value.weight"))
+    }
     return {"all but embeddings": own, "query and value projections": projections}
 
 
-def measure(learner: Learner, parameters: Parameters, units: list[DrawnUnit], rounds: int) -> dict[str, Any]:
+def measure(
+    learner: Learner, parameters: Parameters, units: list[DrawnUnit], rounds: int
+) -> dict[str, Any]:
     """Processor seconds of each way, as medians, and their ratios to the plain batch."""
     for name, weights in learner.model.named_parameters():
         weights.requires_grad_(name in parameters)
@@ -141,16 +157,22 @@ def measure(learner: Learner, parameters: Parameters, units: list[DrawnUnit], ro
     return {
         "parameters": sum(weights.numel() for weights in parameters.values()),
         "processor seconds": {name: round(value, 3) for name, value in medians.items()},
-        "times a plain batch": {name: round(value / medians["plain batch"], 2) for name, value in medians.items()},
+        "times a plain batch": {
+            name: round(value / medians["plain batch"], 2) for name, value in medians.items()
+        },
     }
 
 
-def clip_batches(learner: Learner, parameters: Parameters, units: list[DrawnUnit], of_batch: OfBatch) -> None:
+def clip_batches(
+    learner: Learner, parameters: Parameters, units: list[DrawnUnit], of_batch: OfBatch
+) -> None:
     """Clip and add gradients of single samples that a batch gives at once."""
     for start in range(0, len(units), ROWS):
         samples = [unit.samples[0] for unit in units[start : start + ROWS]]
         found = of_batch(learner, parameters, learner.collate(samples))
-        rows = ({name: values[row] for name, values in found.items()} for row in range(len(samples)))
+        rows = (
+            {name: values[row] for name, values in found.items()} for row in range(len(samples))
+        )
         clipped_sum(parameters, rows, lambda row: row, 1.0)  # type: ignore[arg-type, return-value]
 
 
@@ -168,7 +190,9 @@ def vmapped(learner: Learner, parameters: Parameters, batch: Batch) -> Tensors:
     values = {f"model.{name}": own.detach() for name, own in parameters.items()}
 
     def loss(values: Tensors, sample: Batch) -> Any:
-        return functional_call(losses, values, ({name: value[None] for name, value in sample.items()},))[0]
+        return functional_call(
+            losses, values, ({name: value[None] for name, value in sample.items()},)
+        )[0]
 
     with torch.no_grad():
         found = vmap(grad(loss), in_dims=(None, 0))(values, batch)
@@ -177,7 +201,11 @@ def vmapped(learner: Learner, parameters: Parameters, batch: Batch) -> Tensors:
 
 def hooked(learner: Learner, parameters: Parameters, batch: Batch) -> Tensors:
     """Gradients of single samples by Opacus' hooks."""
-    layers = [layer for layer in learner.model.modules() if any(own.requires_grad for own in layer.parameters(False))]
+    layers = [
+        layer
+        for layer in learner.model.modules()
+        if any(own.requires_grad for own in layer.parameters(False))
+    ]
     for layer in layers:
         layer.training = True
     hooks = GradSampleHooks(learner.model, loss_reduction="sum")

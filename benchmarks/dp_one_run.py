@@ -1,12 +1,13 @@
 """Private training of a linear learner, held against the bound on epsilon from one run of it.
 
-A linear learner is the auditor's best case: every canary pulls a weight of its own, by twice the norm that it is cut
-to, and a fair coin puts it in. The whole mechanism runs: coins and noise from the operating system, gradients, clips,
-steps. What one run shows must be at most the epsilon that the noise was made for, in 95 % of runs; how near it comes is
-the strength of the bound, for Gaussian noise about as in benchmarks/epsilon_calibration.json. Without noise it is far
-above.
+A linear learner is the auditor's best case: every canary pulls a weight of its own, by twice the
+norm that it is cut to, and a fair coin puts it in. The whole mechanism runs: coins and noise from
+the operating system, gradients, clips, steps. What one run shows must be at most the epsilon that
+the noise was made for, in 95 % of runs; how near it comes is the strength of the bound, for
+Gaussian noise about as in benchmarks/epsilon_calibration.json. Without noise it is far above.
 
-    python -m benchmarks.dp_one_run            # writes benchmarks/dp_one_run.json; about ten minutes on one core
+    python -m benchmarks.dp_one_run            # writes benchmarks/dp_one_run.json; about ten
+    minutes on one core
 """
 
 from __future__ import annotations
@@ -77,7 +78,11 @@ class Linear(Learner):
 
     def collate(self, samples: Sequence[Any]) -> Batch:
         """See `Learner.collate`."""
-        return {"input": torch.nn.functional.one_hot(torch.tensor(samples), self.model.in_features).float()}
+        return {
+            "input": torch.nn.functional.one_hot(
+                torch.tensor(samples), self.model.in_features
+            ).float()
+        }
 
     def losses(self, batch: Batch) -> torch.Tensor:
         """See `Learner.losses`."""
@@ -102,7 +107,9 @@ class _NoLedger:
         self.spent += 1
         return self.spent - 1
 
-    def keep(self, parameters: Parameters, optimizer: torch.optim.Optimizer | None, *, last: bool) -> None:
+    def keep(
+        self, parameters: Parameters, optimizer: torch.optim.Optimizer | None, *, last: bool
+    ) -> None:
         pass
 
 
@@ -143,7 +150,9 @@ def _drawn(unit: Unit, step: int) -> DrawnUnit:
 
 def main() -> None:
     """Train with every setting and write what is found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
@@ -158,7 +167,9 @@ def main() -> None:
             "runs": options.runs,
             "above_epsilon": int((shown > setting.epsilon).sum()),
             "mean": round(float(shown.mean()), 3),
-            "quantiles_5_50_95": [round(float(value), 3) for value in np.quantile(shown, (0.05, 0.5, 0.95))],
+            "quantiles_5_50_95": [
+                round(float(value), 3) for value in np.quantile(shown, (0.05, 0.5, 0.95))
+            ],
             "mean_share_of_epsilon": round(float(shown.mean() / setting.epsilon), 3),
             "without_noise": round(without, 3),
         }

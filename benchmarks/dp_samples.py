@@ -2,10 +2,11 @@
 
     python benchmarks/dp_samples.py [--only utterances] [--work FOLDER]
 
-Every training starts from the sample's `pretrained`, protects documents, and is scanned with the whole battery before
-and after. Writes `benchmarks/dp_samples/`: each comparison and guarantee as it is, and a README with all of them. The
-settings beside the defaults stand in `SETTINGS`; they were chosen by held-out usefulness without noise, never by an
-attack's result. What is in `--work` already is not run again.
+Every training starts from the sample's `pretrained`, protects documents, and is scanned with the
+whole battery before and after. Writes `benchmarks/dp_samples/`: each comparison and guarantee as it
+is, and a README with all of them. The settings beside the defaults stand in `SETTINGS`; they were
+chosen by held-out usefulness without noise, never by an attack's result. What is in `--work`
+already is not run again.
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "questions": (),
     "receipts": (),
 }
-"""A model of intents and slots is made anew, its word vectors too: frozen ones would stay random."""
+"""A model of intents and slots is made anew, its word vectors too: frozen ones would stay
+random."""
 EXIT_CODES = {"passed": 0, "violated": 10, "undecided": 11}
 
 
 def main() -> None:
     """See the module's docstring."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/dp_samples"))
     parser.add_argument("--only", action="append", choices=list(SETTINGS))
     parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms")
@@ -52,11 +56,24 @@ def measure(sample: str, epsilon: str, work: Path) -> dict[str, Any]:
     out, seconds = work / epsilon, 0.0
     if not (out / "dp" / "comparison.json").exists():
         known = next(
-            (work / other / "before" for other in EPSILONS if (work / other / "dp" / "comparison.json").exists()), None
+            (
+                work / other / "before"
+                for other in EPSILONS
+                if (work / other / "dp" / "comparison.json").exists()
+            ),
+            None,
         )
         if known is not None and not (out / "before").exists():
             shutil.copytree(known, out / "before")  # the scan without goes on from its journal
-        command = [sys.executable, "-m", "audit", "defend", "dp", SAMPLES / sample / "model", SAMPLES / sample / "data"]
+        command = [
+            sys.executable,
+            "-m",
+            "audit",
+            "defend",
+            "dp",
+            SAMPLES / sample / "model",
+            SAMPLES / sample / "data",
+        ]
         command += ["--out", out, "--unit", "document", "--epsilon", epsilon, *SETTINGS[sample]]
         began = time.monotonic()
         subprocess.run([str(part) for part in command], check=True)
@@ -101,7 +118,9 @@ def section(sample: str, epsilon: str, content: dict[str, Any]) -> list[str]:
     """One training: its guarantee, its verdict, what changed."""
     card, comparison = content["dp"], content["comparison"]
     promised = (
-        "no guarantee" if card["epsilon"] is None else f"epsilon {card['epsilon']:.2f}, delta {card['delta']:.2g}"
+        "no guarantee"
+        if card["epsilon"] is None
+        else f"epsilon {card['epsilon']:.2f}, delta {card['delta']:.2g}"
     )
     verdicts = [comparison[f"verdict_{when}"] for when in ("before", "after")]
     codes = " to ".join(f"{verdict} (exit code {EXIT_CODES[verdict]})" for verdict in verdicts)
@@ -114,7 +133,11 @@ def section(sample: str, epsilon: str, content: dict[str, Any]) -> list[str]:
         "",
         f"| {' | '.join(COLUMNS)} |",
         "|---" * len(COLUMNS) + "|",
-        *(row(effect) for effect in (*comparison["usefulness"], *comparison["effects"]) if effect["difference"]),
+        *(
+            row(effect)
+            for effect in (*comparison["usefulness"], *comparison["effects"])
+            if effect["difference"]
+        ),
         "",
     ]
     shown = [item for item in content["epsilon_from_one_run"] if item["name"] == "epsilon"]
@@ -128,7 +151,9 @@ def section(sample: str, epsilon: str, content: dict[str, Any]) -> list[str]:
 
 def row(effect: dict[str, Any]) -> str:
     """One number, before and after."""
-    name = f"{effect['attack']} {effect['metric']}".strip() + ("" if effect["paired"] else " (not paired)")
+    name = f"{effect['attack']} {effect['metric']}".strip() + (
+        "" if effect["paired"] else " (not paired)"
+    )
     cells = [name, *(interval(effect[part]) for part in ("before", "after", "difference"))]
     return f"| {' | '.join([*cells, format(effect['p'], '.4f')])} |"
 

@@ -1,12 +1,14 @@
 """Record-level private training of a LayoutLM on SROIE: reconstruction before and after, and the time it takes.
 
-    python benchmarks/dp_sroie.py --sroie ../shared/data/sroie --backbone ../shared/models/minilm-l6-h384
+    python benchmarks/dp_sroie.py --sroie ../shared/data/sroie --backbone
+    ../shared/models/minilm-l6-h384
 
-Data, start and audit are those of `cdmi_tables.py` (a LayoutLM made of two layers of the backbone, BIO tags of the four
-fields, pages of at most 255 tokens; a share of the fields, N_c = 16). The model before is trained for as long as
-`--epochs` says; those after are trained from the same start with a guarantee for every document, all weights but the
-embeddings or adapters, at epsilon 8 and without noise. Then each engine computes the clipped gradients of the same
-documents, beside a plain batch. What is already in `--work` is not made again; writes `benchmarks/dp_sroie/`.
+Data, start and audit are those of `cdmi_tables.py` (a LayoutLM made of two layers of the backbone,
+BIO tags of the four fields, pages of at most 255 tokens; a share of the fields, N_c = 16). The
+model before is trained for as long as `--epochs` says; those after are trained from the same start
+with a guarantee for every document, all weights but the embeddings or adapters, at epsilon 8 and
+without noise. Then each engine computes the clipped gradients of the same documents, beside a plain
+batch. What is already in `--work` is not made again; writes `benchmarks/dp_sroie/`.
 """
 
 from __future__ import annotations
@@ -58,7 +60,13 @@ LEARNING_RATE, BATCH = 5e-4, 8
 SHARE, N_CANDIDATES = 0.04, 16
 """Of the fields, and of the attack's candidates, as in `cdmi_tables.py`."""
 ENGINE_PAGES, ENGINE_ROUNDS = 16, 2
-METRICS = ("pr.member.attack", "excess_hamming.unique", "hamaac.member.attack", "ipf.member", "ipf.heldout")
+METRICS = (
+    "pr.member.attack",
+    "excess_hamming.unique",
+    "hamaac.member.attack",
+    "ipf.member",
+    "ipf.heldout",
+)
 
 
 @dataclass(frozen=True)
@@ -79,21 +87,31 @@ RUNS = (Run("full", 8.0), Run("full", math.inf), Run("lora:16", 8.0))
 
 def main() -> None:
     """See the module's docstring."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sroie", type=Path, default=Path("../shared/data/sroie"))
     parser.add_argument("--backbone", type=Path, default=Path("../shared/models/minilm-l6-h384"))
     parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/dp_sroie"))
     parser.add_argument("--epochs", type=int, default=40, help="of the model before")
-    parser.add_argument("--public-epochs", type=int, default=12, help="of the attacker's public model")
+    parser.add_argument(
+        "--public-epochs", type=int, default=12, help="of the attacker's public model"
+    )
     parser.add_argument("--steps", type=int, default=150, help="of private training")
-    parser.add_argument("--only", action="append", choices=["before", "engines", *(run.name for run in RUNS)])
+    parser.add_argument(
+        "--only", action="append", choices=["before", "engines", *(run.name for run in RUNS)]
+    )
     parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms")
     options = parser.parse_args()
     OUT.mkdir(exist_ok=True)
     options.work.mkdir(parents=True, exist_ok=True)
     make_pretrained(options.backbone, options.work / "pretrained")
-    public = Setting("sroie", "mlm", False, replace(_recipe(options.public_epochs), bf16=True), public=True)
-    train(public, manifest.load(make_data(public, options.sroie, options.work)), options.work, "cpu")
+    public = Setting(
+        "sroie", "mlm", False, replace(_recipe(options.public_epochs), bf16=True), public=True
+    )
+    train(
+        public, manifest.load(make_data(public, options.sroie, options.work)), options.work, "cpu"
+    )
     tagger = Setting("sroie", "token-classification", False, _recipe(options.epochs))
     data = make_data(tagger, options.sroie, options.work)
     corpus = manifest.load(data)
@@ -101,11 +119,23 @@ def main() -> None:
     chosen = options.only or ["before", *(run.name for run in RUNS), "engines"]
     if "before" in chosen:
         model, seconds = train_plainly(start, corpus, options.work, tagger.recipe)
-        audit(model, data, options.work, "before", {"seconds": seconds, "epochs": options.epochs, "dp": None})
+        audit(
+            model,
+            data,
+            options.work,
+            "before",
+            {"seconds": seconds, "epochs": options.epochs, "dp": None},
+        )
     for run in (run for run in RUNS if run.name in chosen):
         model, seconds = train_with_guarantee(start, corpus, options.work, run, options.steps)
         card = privacy_card(model)
-        audit(model, data, options.work, run.name, {"seconds": seconds, "dp": None if card is None else asdict(card)})
+        audit(
+            model,
+            data,
+            options.work,
+            run.name,
+            {"seconds": seconds, "dp": None if card is None else asdict(card)},
+        )
     if "engines" in chosen and not (OUT / "engines.json").exists():
         (OUT / "engines.json").write_text(json.dumps(engines(start, corpus), indent=1) + "\n")
     (OUT / "README.md").write_text("\n".join(page(options.machine)))
@@ -130,12 +160,20 @@ def train_plainly(start: Path, corpus: Corpus, work: Path, recipe: Recipe) -> tu
     return folder, float(json.loads(log.read_text()))
 
 
-def train_with_guarantee(start: Path, corpus: Corpus, work: Path, run: Run, steps: int) -> tuple[Path, float | None]:
+def train_with_guarantee(
+    start: Path, corpus: Corpus, work: Path, run: Run, steps: int
+) -> tuple[Path, float | None]:
     """A model after, and the seconds of its training: none where it was interrupted and went on."""
-    folder, log, making = work / run.name, work / f"{run.name}.seconds.json", work / f"private-{run.name}"
+    folder, log, making = (
+        work / run.name,
+        work / f"{run.name}.seconds.json",
+        work / f"private-{run.name}",
+    )
     if not log.exists():
         in_one_go = not making.exists()
-        options = DpOptions(unit="document", epsilon=run.epsilon, trained=run.trained, steps=steps, seed=SEED)
+        options = DpOptions(
+            unit="document", epsilon=run.epsilon, trained=run.trained, steps=steps, seed=SEED
+        )
         began = time.monotonic()
         with Reporter() as progress:
             made = train_private(start, corpus, making, options, progress=progress)
@@ -149,7 +187,9 @@ def audit(model: Path, data: Path, work: Path, name: str, training: dict[str, An
     """Scan a model for reconstruction; its record and training go into `OUT`."""
     out = work / f"report-{name}"
     references = {"auxiliary": [work / "sroie-public-mlm-loss"]}
-    opened = open_scan(ScanOptions(model_dir=model, data_dir=data, out=out, device="cpu", references=references))
+    opened = open_scan(
+        ScanOptions(model_dir=model, data_dir=data, out=out, device="cpu", references=references)
+    )
     attack = Reconstruction(n_candidates=N_CANDIDATES)
     opened = replace(opened, budget="benchmark", share=SHARE, attacks=(attack,))
     if not (out / "record.json").exists():
@@ -164,7 +204,10 @@ def engines(start: Path, corpus: Corpus) -> dict[str, Any]:
     """Processor seconds of each engine on the same member documents, and their ratios to a plain batch."""
     torch.set_num_threads(1)
     learner, rng = open_learner(start, corpus), np.random.default_rng(SEED)
-    drawn = [(learner.samples_of(document, rng), (1.0,)) for document in corpus.of("member")[:ENGINE_PAGES]]
+    drawn = [
+        (learner.samples_of(document, rng), (1.0,))
+        for document in corpus.of("member")[:ENGINE_PAGES]
+    ]
     units = [DrawnUnit(samples, weights) for samples, weights in drawn if samples]
     return {
         words: measure_engines(learner, own, units, ENGINE_ROUNDS)
@@ -188,7 +231,11 @@ def page(machine: str) -> Iterator[str]:
         if (OUT / f"{name}.training.json").exists():
             yield row(name)
     if (OUT / "engines.json").exists():
-        yield from ("", "Processor seconds of one pass over the same documents, and the ratio to a plain batch:", "")
+        yield from (
+            "",
+            "Processor seconds of one pass over the same documents, and the ratio to a plain batch:",
+            "",
+        )
         for words, found in json.loads((OUT / "engines.json").read_text()).items():
             yield f"- {words}: {json.dumps(found)}"
     yield ""

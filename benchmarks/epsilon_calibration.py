@@ -2,10 +2,11 @@
 
 Method: methods.md#canaries and #statistics.
 
-No model is trained: the mechanism gives each canary's score itself, so that its epsilon is known. Randomised response
-tells each coin rightly with probability e^eps / (1 + e^eps); the Gaussian mechanism adds noise to it, of the deviation
-that is exactly (epsilon, delta)-private (Balle & Wang 2018). Where nothing leaks scores are noise and epsilon is 0; the
-rule that takes the largest bound over all numbers of guesses stands beside.
+No model is trained: the mechanism gives each canary's score itself, so that its epsilon is known.
+Randomised response tells each coin rightly with probability e^eps / (1 + e^eps); the Gaussian
+mechanism adds noise to it, of the deviation that is exactly (epsilon, delta)-private (Balle & Wang
+2018). Where nothing leaks scores are noise and epsilon is 0; the rule that takes the largest bound
+over all numbers of guesses stands beside.
 
     python benchmarks/epsilon_calibration.py            # writes benchmarks/epsilon_calibration.json
 """
@@ -117,14 +118,18 @@ def calibrate(setting: Setting, runs: int) -> dict[str, Any]:
     """What so many runs show."""
     found, largest = [], np.zeros((runs, 2), bool)
     for run in range(runs):
-        rng = np.random.default_rng([run, setting.canaries, round(setting.epsilon), len(setting.mechanism)])
+        rng = np.random.default_rng(
+            [run, setting.canaries, round(setting.epsilon), len(setting.mechanism)]
+        )
         coins = rng.random(setting.canaries) < 0.5
         scores = scores_of(setting, coins, rng)
         bound = epsilon_bound(scores, coins, rng, delta=setting.delta)
         assert bound is not None
         found.append(bound)
         if setting.mechanism == "none":
-            largest[run] = [largest_above_zero(scores, coins, both_ends) for both_ends in (False, True)]
+            largest[run] = [
+                largest_above_zero(scores, coins, both_ends) for both_ends in (False, True)
+            ]
     result: dict[str, Any] = {
         "setting": asdict(setting),
         "runs": runs,
@@ -142,7 +147,9 @@ def calibrate(setting: Setting, runs: int) -> dict[str, Any]:
 
 def main() -> None:
     """Simulate every setting and write what is found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
@@ -151,7 +158,9 @@ def main() -> None:
         found[name] = result = calibrate(setting, options.runs)
         kinds = ["at most 5 %" if result["bound"]["above_truth"] <= ALLOWED else "too many"]
         if setting.mechanism == "randomised response":
-            kinds.append("near enough" if result["bound"]["mean_share_of_truth"] >= REACHED else "too low")
+            kinds.append(
+                "near enough" if result["bound"]["mean_share_of_truth"] >= REACHED else "too low"
+            )
         print(f"{name}: {json.dumps(result, sort_keys=True)} ({', '.join(kinds)})", flush=True)
     options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

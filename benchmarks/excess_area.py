@@ -1,7 +1,7 @@
 """AccAUC, HamAAC and excess AccAUC of the CDMI paper's tables: areas under curves of ranked fields.
 
-The area is the mean of At(m / M) over m = 1..M (`audit.stats.ranking`): AccAUC of exact hits, HamAAC one minus the area
-of Hamming distances (section 5.3, appendix B).
+The area is the mean of At(m / M) over m = 1..M (`audit.stats.ranking`): AccAUC of exact hits,
+HamAAC one minus the area of Hamming distances (section 5.3, appendix B).
 """
 
 from __future__ import annotations
@@ -13,16 +13,24 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.arrays import Floats
-from audit.stats.intervals import TAILS, Interval, beta_bounds, effective_number, make_interval, name_beta
+from audit.stats.intervals import (
+    TAILS,
+    Interval,
+    beta_bounds,
+    effective_number,
+    make_interval,
+    name_beta,
+)
 from audit.stats.ranking import Ranking, rank_fields
 from audit.stats.resampling import bootstrap
 
 MIN_DIFFERING_DOCUMENTS = 3
 """With fewer documents that have an outcome other than the commonest one (for hits: with a hit), resampling sees too
-few orders of the ranking. Ours: with one or two, intervals of nominally 95 % missed in up to a third of simulated
-audits, and one hit would give a narrower interval than none."""
+few orders of the ranking. Ours: with one or two, intervals of nominally 95 % missed in up to a
+third of simulated audits, and one hit would give a narrower interval than none."""
 _BLOCK = 100_000
-"""Entries of the matrix of field weights held at once: 0.8 MB, and as much for each of about ten made from it."""
+"""Entries of the matrix of field weights held at once: 0.8 MB, and as much for each of about ten
+made from it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +56,14 @@ class RankedFields(Ranking):
     def areas(self, weights: Floats) -> Floats:
         """The area when document d occurs weights[:, d] times: shape (n,), from whole numbers, shape (n, n_documents).
 
-        Copies of a field are fields of equal score. A group of total weight w and mean outcome h that follows a weight
-        c with sum S adds sum_{j=1..w} (S + j h) / (c + j) = w h + (S - c h) (H(c + w) - H(c)), H the harmonic numbers.
+        Copies of a field are fields of equal score. A group of total weight w and mean outcome h
+        that follows a weight c with sum S adds sum_{j=1..w} (S + j h) / (c + j) = w h + (S - c h)
+        (H(c + w) - H(c)), H the harmonic numbers.
         """
         block = max(1, _BLOCK // self.outcomes.size)
-        return np.concatenate([self._areas(weights[i : i + block]) for i in range(0, len(weights), block)])
+        return np.concatenate(
+            [self._areas(weights[i : i + block]) for i in range(0, len(weights), block)]
+        )
 
     def _areas(self, weights: Floats) -> Floats:
         rows = weights[:, self.documents]
@@ -72,12 +83,12 @@ class RankedFields(Ranking):
 def interval_of_area(ranking: RankedFields, rng: np.random.Generator, n_resamples: int) -> Interval:
     """The area with its interval: BCa over documents where enough of them differ, else bounds for every ranking.
 
-    Of all rankings of outcomes in [0, 1] with mean q, the perfect one has the largest area, at most q (1 - ln q), and
-    its reverse the smallest, at least q + (1 - q) ln(1 - q): with m ones on top of M the area is
-    m / M (1 + H(M) - H(m)) for harmonic numbers H, and H(M) - H(m) <= ln(M / m); the reverse is one minus the perfect
-    area of 1 - q. Both rise with q, from 0 at 0 to 1 at 1, so bounds of q give bounds of the area; those of q are
-    Clopper-Pearson with n = number of documents, Kish's effective one (see `rates.mean`). Arguments are those of
-    `area_interval`.
+    Of all rankings of outcomes in [0, 1] with mean q, the perfect one has the largest area, at most
+    q (1 - ln q), and its reverse the smallest, at least q + (1 - q) ln(1 - q): with m ones on top
+    of M the area is m / M (1 + H(M) - H(m)) for harmonic numbers H, and H(M) - H(m) <= ln(M / m);
+    the reverse is one minus the perfect area of 1 - q. Both rise with q, from 0 at 0 to 1 at 1, so
+    bounds of q give bounds of the area; those of q are Clopper-Pearson with n = number of
+    documents, Kish's effective one (see `rates.mean`). Arguments are those of `area_interval`.
     """
     if ranking.n_differing >= MIN_DIFFERING_DOCUMENTS:
         interval = bootstrap(
@@ -120,8 +131,8 @@ def area_interval(
 ) -> Interval:
     """Compute the area with its interval: BCa over documents, the fields of each resample ranked anew.
 
-    Where fewer than 3 documents differ (no hit at all is the usual case), or there is one document only, the bounds are
-    those that hold for every ranking (see `interval_of_area`).
+    Where fewer than 3 documents differ (no hit at all is the usual case), or there is one document
+    only, the bounds are those that hold for every ranking (see `interval_of_area`).
 
     Args:
         scores: larger = more plausible, shape (M,); may be infinite.
@@ -137,8 +148,11 @@ def area_interval(
     Raises:
         ValueError: as `rank_fields`, or a level out of range.
     """
-    # The area of a constant is that constant, so 1 - area of the outcomes is the area of 1 - outcomes.
-    ranking = RankedFields.of(scores, 1 - np.asarray(outcomes, np.float64) if complement else outcomes, clusters)
+    # The area of a constant is that constant, so 1 - area of the outcomes is the area of 1 -
+    # outcomes.
+    ranking = RankedFields.of(
+        scores, 1 - np.asarray(outcomes, np.float64) if complement else outcomes, clusters
+    )
     return interval_of_area(ranking, rng, n_resamples)
 
 
@@ -161,13 +175,15 @@ def excess_area(
 
     See methods.md#reconstruction-metrics.
 
-    Attack and baseline each rank the fields by a score of their own. BCa over documents, stratified by split. Where
-    a split has fewer than 3 documents that differ (see `area_interval`), or no spread, the interval is MOVER (Zou &
-    Donner 2008) on the difference in either split; a split without spread has its difference between the bounds of its
-    two areas, and nothing is assumed of how attack and baseline go together.
+    Attack and baseline each rank the fields by a score of their own. BCa over documents, stratified
+    by split. Where a split has fewer than 3 documents that differ (see `area_interval`), or no
+    spread, the interval is MOVER (Zou & Donner 2008) on the difference in either split; a split
+    without spread has its difference between the bounds of its two areas, and nothing is assumed of
+    how attack and baseline go together.
 
-    Scores, outcomes and documents of each split are what `area_interval` takes, attack and baseline on the same fields,
-    shape (n_m,) or (n_h,); outcomes of 1 - Hamming distance give the excess HamAAC. The rest is as there.
+    Scores, outcomes and documents of each split are what `area_interval` takes, attack and baseline
+    on the same fields, shape (n_m,) or (n_h,); outcomes of 1 - Hamming distance give the excess
+    HamAAC. The rest is as there.
 
     Returns:
         The excess, in [-2, 2]; n counts the fields and clusters the documents of both splits.
@@ -187,7 +203,9 @@ def excess_area(
         width = max(split.n_documents for split in splits)
         interval = bootstrap(
             [np.eye(split.n_documents, width) for split in splits],
-            lambda totals: splits[0].differences(totals[:, 0]) - splits[1].differences(totals[:, 1]),
+            lambda totals: (
+                splits[0].differences(totals[:, 0]) - splits[1].differences(totals[:, 1])
+            ),
             rng,
             n_resamples=n_resamples,
             n=n,
@@ -226,12 +244,17 @@ class _Split:
         return max(self.attack.n_differing, self.baseline.n_differing) >= MIN_DIFFERING_DOCUMENTS
 
     def differences(self, weights: Floats) -> Floats:
-        """Area of the attack minus that of the baseline, shape (n,); columns past the last document are padding."""
+        """Area of the attack minus that of the baseline, shape (n,).
+
+        Columns past the last document are padding.
+        """
         used = weights[:, : self.n_documents]
         return self.attack.areas(used) - self.baseline.areas(used)
 
 
-def _split_bounds(split: _Split, rng: np.random.Generator, n_resamples: int) -> tuple[float, Floats, Floats]:
+def _split_bounds(
+    split: _Split, rng: np.random.Generator, n_resamples: int
+) -> tuple[float, Floats, Floats]:
     """Attack minus baseline in one split, and its bounds at each tail, each of shape (n_tails,)."""
     if split.spreads:
         difference = bootstrap(
@@ -243,6 +266,8 @@ def _split_bounds(split: _Split, rng: np.random.Generator, n_resamples: int) -> 
         )
         if difference is not None:
             return difference.value, *difference.ends
-    attack, baseline = (interval_of_area(ranking, rng, n_resamples) for ranking in (split.attack, split.baseline))
+    attack, baseline = (
+        interval_of_area(ranking, rng, n_resamples) for ranking in (split.attack, split.baseline)
+    )
     (attack_lower, attack_upper), (base_lower, base_upper) = attack.ends, baseline.ends
     return attack.value - baseline.value, attack_lower - base_upper, attack_upper - base_lower

@@ -1,12 +1,14 @@
 """What `docaudit forget-check` concludes of simulated models that have forgotten documents, or not quite.
 
-No model is trained: the logit confidence of a document is its difficulty (SD 2) plus noise (SD 1), for the target and
-for a reference that never saw it, as in `membership_calibration.py`. Loss and calibrated loss are limited, and certain
-documents are counted by the ratio of losses too. The policy is the shipped one, without its conditions on power and
-coverage; no blind check is run. "Known" documents have 30 logits more than others, "hated" ones 30 less. A "leak" is
-added to all listed documents, in SDs of the noise.
+No model is trained: the logit confidence of a document is its difficulty (SD 2) plus noise (SD 1),
+for the target and for a reference that never saw it, as in `membership_calibration.py`. Loss and
+calibrated loss are limited, and certain documents are counted by the ratio of losses too. The
+policy is the shipped one, without its conditions on power and coverage; no blind check is run.
+"Known" documents have 30 logits more than others, "hated" ones 30 less. A "leak" is added to all
+listed documents, in SDs of the noise.
 
-    python benchmarks/forget_calibration.py # writes forget_calibration.json and the table of forget_calibration.md
+    python benchmarks/forget_calibration.py # writes forget_calibration.json and the table of
+    forget_calibration.md
 """
 
 from __future__ import annotations
@@ -21,7 +23,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from membership_calibration import CERTAIN, DOCUMENTS, FLOOR, REFERENCED, completed, limits_of, record_of
+from membership_calibration import (
+    CERTAIN,
+    DOCUMENTS,
+    FLOOR,
+    REFERENCED,
+    completed,
+    limits_of,
+    record_of,
+)
 
 from audit.attacks.membership.mixture import check_mixture
 from audit.attacks.membership.scores import WORSE, counted_scores
@@ -64,7 +74,13 @@ MODELS = {
 }
 PARTLY = {
     f"{n} {word} by {strength}": Model(**{f"n_{word}": n}, strength=strength)
-    for n, strength, word in ((25, 2, "known"), (25, 3, "known"), (25, 4, "known"), (50, 2, "known"), (25, 3, "hated"))
+    for n, strength, word in (
+        (25, 2, "known"),
+        (25, 3, "known"),
+        (25, 4, "known"),
+        (50, 2, "known"),
+        (25, 3, "hated"),
+    )
 }
 """Models that know a part of the list a little better, or worse, than unseen documents."""
 OUTCOMES = ("passed", "undecided", "violated")
@@ -74,9 +90,15 @@ POLICY = replace(SHIPPED, limits=limits_of("forget"))
 
 def write_table(lines: Sequence[str], name: str) -> None:
     """Replace the table of this name on the page."""
-    page, begin, end = HERE.with_suffix(".md"), f"<!-- {name} -->\n\n", f"\n\n<!-- end of {name} -->"
+    page, begin, end = (
+        HERE.with_suffix(".md"),
+        f"<!-- {name} -->\n\n",
+        f"\n\n<!-- end of {name} -->",
+    )
     before, _, rest = page.read_text(encoding="utf-8").partition(begin)
-    page.write_text(before + begin + "\n".join(lines) + end + rest.partition(end)[2], encoding="utf-8")
+    page.write_text(
+        before + begin + "\n".join(lines) + end + rest.partition(end)[2], encoding="utf-8"
+    )
 
 
 def verdict_of(sides: tuple[int, int], model: Model, seed: int, *, alarm: bool = True) -> Verdict:
@@ -121,7 +143,9 @@ Counts = dict[str, dict[str, int]]
 """By "sides, model", how many audits ended in each outcome."""
 
 
-def count_verdicts(models: Mapping[str, Model], audits: int, *, alarm: bool = True) -> tuple[list[str], Counts]:
+def count_verdicts(
+    models: Mapping[str, Model], audits: int, *, alarm: bool = True
+) -> tuple[list[str], Counts]:
     """Simulate models with every number of documents.
 
     Returns:
@@ -132,7 +156,9 @@ def count_verdicts(models: Mapping[str, Model], audits: int, *, alarm: bool = Tr
     for n_listed, n_unseen in SIDES:
         cells = []
         for name, model in models.items():
-            verdicts = [verdict_of((n_listed, n_unseen), model, seed, alarm=alarm) for seed in range(audits)]
+            verdicts = [
+                verdict_of((n_listed, n_unseen), model, seed, alarm=alarm) for seed in range(audits)
+            ]
             counted = Counter(verdict.overall for verdict in verdicts)
             numbers = {outcome: counted[outcome] for outcome in OUTCOMES}
             counts[f"{n_listed} + {n_unseen}, {name}"] = numbers
@@ -143,7 +169,9 @@ def count_verdicts(models: Mapping[str, Model], audits: int, *, alarm: bool = Tr
 
 def main() -> None:
     """Simulate every model with every number of documents, and write the counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--audits", type=int, default=200)
     audits = parser.parse_args().audits
     lines, verdicts = count_verdicts(MODELS, audits)

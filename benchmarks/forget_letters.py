@@ -1,14 +1,17 @@
 """What `docaudit forget-check` says of taggers that were to forget letters, and did or did not.
 
-The letters are those of `sample_models/letters_generator.py`: 250 that are to be forgotten, 300 others of training, 600
-unseen ones. A small BERT learns letters of the same tribunal first. All models below go on from there with the sample's
-recipe of 6 epochs, but for "ascent":
+The letters are those of `sample_models/letters_generator.py`: 250 that are to be forgotten, 300
+others of training, 600 unseen ones. A small BERT learns letters of the same tribunal first. All
+models below go on from there with the sample's recipe of 6 epochs, but for "ascent":
 
-- "full" learns all 550 letters, "retrained" the 300 others alone, "reference" these with another seed;
+- "full" learns all 550 letters, "retrained" the 300 others alone, "reference" these with another
+  seed;
 - "ten kept" learns the 300 others and 10 of the listed ones, 4 times each;
-- "ascent" is "full" after one epoch of steps that raise the loss of the listed letters, at three rates.
+- "ascent" is "full" after one epoch of steps that raise the loss of the listed letters, at three
+  rates.
 
-    python benchmarks/forget_letters.py # writes benchmarks/forget_letters.json and its table; 4 minutes
+    python benchmarks/forget_letters.py # writes benchmarks/forget_letters.json and its table; 4
+    minutes
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ from typing import Any
 import numpy as np
 import torch
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "sample_models"))  # its scripts import each other by name
+sys.path.append(
+    str(Path(__file__).resolve().parents[1] / "sample_models")
+)  # its scripts import each other by name
 
 import build_letters as sample
 from drafts import fine_tune
@@ -95,9 +100,13 @@ def ascend(start: Path, folder: Path, documents: Sequence[Document], rate: float
 
 def train(root: Path, made: dict[str, list[Document]]) -> dict[str, Path]:
     """Train all models; return their folders."""
-    others = [letter(sample.SEED + 1, number, sample.name_of(number), "public") for number in range(1_500)]
+    others = [
+        letter(sample.SEED + 1, number, sample.name_of(number), "public") for number in range(1_500)
+    ]
     texts = (" ".join(word.text for word in one.words) for one in [*others, *made["public"]])
-    sample.write_untrained(root / "untrained", train_tokenizer(texts, sample.N_PIECES, sample.MAX_TOKENS))
+    sample.write_untrained(
+        root / "untrained", train_tokenizer(texts, sample.N_PIECES, sample.MAX_TOKENS)
+    )
     fine_tune(root / "untrained", root / "start", others, sample.PRETRAINING)
     learnt = {
         "full": [*made["listed"], *made["kept"]],
@@ -109,14 +118,30 @@ def train(root: Path, made: dict[str, list[Document]]) -> dict[str, Path]:
         fine_tune(root / "start", root / name, documents, sample.fine_tuning(sample.SEED + seed))
     for rate in RATES:
         ascend(root / "full", root / f"ascent {rate}", made["listed"], rate)
-    return {name: root / name for name in ("full", "retrained", "ten kept", *(f"ascent {rate}" for rate in RATES))}
+    return {
+        name: root / name
+        for name in ("full", "retrained", "ten kept", *(f"ascent {rate}" for rate in RATES))
+    }
 
 
 def check(model: Path, root: Path) -> dict[str, Any]:
     """Run the command; return its exit code and numbers."""
     out = root / f"report of {model.name}"
-    given = ("--ids", root / "ids.txt", "--reference", f"baselines={root / 'reference'}", "--out", out)
-    command = [Path(sys.executable).with_name("docaudit"), "forget-check", model, root / "data", *given]
+    given = (
+        "--ids",
+        root / "ids.txt",
+        "--reference",
+        f"baselines={root / 'reference'}",
+        "--out",
+        out,
+    )
+    command = [
+        Path(sys.executable).with_name("docaudit"),
+        "forget-check",
+        model,
+        root / "data",
+        *given,
+    ]
     done = subprocess.run([*map(str, command)], check=False, capture_output=True, text=True)
     record = records.read(out)
     numbers = {
@@ -124,8 +149,15 @@ def check(model: Path, root: Path) -> dict[str, Any]:
         for item in record.completed["membership"].measurements
         if isinstance(item, Estimate)
     }
-    accuracy = [[item.name, round(item.value, 3)] for item in record.utility if isinstance(item, Estimate)]
-    return {"exit": done.returncode, "numbers": numbers, "usefulness": accuracy, "said": done.stdout.splitlines()[-1]}
+    accuracy = [
+        [item.name, round(item.value, 3)] for item in record.utility if isinstance(item, Estimate)
+    ]
+    return {
+        "exit": done.returncode,
+        "numbers": numbers,
+        "usefulness": accuracy,
+        "said": done.stdout.splitlines()[-1],
+    }
 
 
 def main() -> None:
@@ -134,14 +166,25 @@ def main() -> None:
     with TemporaryDirectory() as scratch:
         root, made = Path(scratch), letters()
         write_data(root / "data", [one for own in made.values() for one in own])
-        (root / "ids.txt").write_text("".join(f"{one.id}\n" for one in made["listed"]), encoding="utf-8")
+        (root / "ids.txt").write_text(
+            "".join(f"{one.id}\n" for one in made["listed"]), encoding="utf-8"
+        )
         models = train(root, made)
         found = {name: check(folder, root) for name, folder in models.items()}
-    written = {"machine": "2-core CPU, one thread", "date": time.strftime("%Y-%m-%d"), "models": found}
-    Path(__file__).with_suffix(".json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    written = {
+        "machine": "2-core CPU, one thread",
+        "date": time.strftime("%Y-%m-%d"),
+        "models": found,
+    }
+    Path(__file__).with_suffix(".json").write_text(
+        json.dumps(written, indent=1) + "\n", encoding="utf-8"
+    )
     lines = [f"| model | exit code | {' | '.join(SHOWN)} |", f"|---|---|{'---|' * len(SHOWN)}"]
     for name, one in found.items():
-        cells = [f"{value} [{low}, {high}]" for value, low, high in (one["numbers"][metric] for metric in SHOWN)]
+        cells = [
+            f"{value} [{low}, {high}]"
+            for value, low, high in (one["numbers"][metric] for metric in SHOWN)
+        ]
         lines.append(f"| {name} | {one['exit']} | {' | '.join(cells)} |")
     write_table(lines, "letters")
 

@@ -2,10 +2,11 @@
 
     python -m benchmarks.golden --base REV [--samples utterances/model,letters/model] [--write]
 
-Both sides scan their own copy of the samples, in turn and on one machine, with one thread. Compared are exit codes,
-values, intervals and n of every limited metric and of the methods behind it, p-values of its limits and of all checks,
-outcomes of limits, the outcome of every trial, bit by bit, and the sentences of report and terminal. Scans of the base
-are stored by commit under `--out`. Give `--options=--no-stages` for a base that stops attacks early.
+Both sides scan their own copy of the samples, in turn and on one machine, with one thread. Compared
+are exit codes, values, intervals and n of every limited metric and of the methods behind it,
+p-values of its limits and of all checks, outcomes of limits, the outcome of every trial, bit by
+bit, and the sentences of report and terminal. Scans of the base are stored by commit under `--out`.
+Give `--options=--no-stages` for a base that stops attacks early.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from pathlib import Path
 from typing import Any
 
 TREE = Path(__file__).resolve().parent.parent
-# A budget that depends on time takes other trials whenever it runs; a number of documents is the same on both sides.
+# A budget that depends on time takes other trials whenever it runs; a number of documents is the
+# same on both sides.
 QUICK = ("--budget", "quick", "--documents", "200")
 STANDARD = ("--budget", "standard")
 SAMPLES = {
@@ -86,7 +88,9 @@ def limited_of(result: Mapping[str, Any], metrics: set[str]) -> dict[str, Any]:
     """Return the measurements that limits on these metrics are held against, by name."""
     methods = result.get("methods") or {}
     names = metrics | {name for metric in metrics for name in methods.get(metric, ())}
-    return {item["name"]: item for item in result.get("measurements") or () if item["name"] in names}
+    return {
+        item["name"]: item for item in result.get("measurements") or () if item["name"] in names
+    }
 
 
 def checks_of(record: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -182,7 +186,9 @@ class Side:
             shown = [scanned.stdout, self._docaudit("gate", folder).stdout]
             gated = self._docaudit("gate", folder, "--format", "json")
             if not (folder / "record.json").exists() or not gated.stdout.startswith("{"):
-                raise SystemExit(f"the scan of {sample} in {self.checkout} failed:\n{scanned.stderr}{gated.stderr}")
+                raise SystemExit(
+                    f"the scan of {sample} in {self.checkout} failed:\n{scanned.stderr}{gated.stderr}"
+                )
             codes = {"exit code of scan": scanned.returncode, "exit code of gate": gated.returncode}
             results = {**codes, "verdict": json.loads(gated.stdout), "terminal": shown}
             (folder / "golden.json").write_text(json.dumps(results))
@@ -202,9 +208,16 @@ class Side:
                 "--no-build-isolation",
             ]
             must([*install, "--disable-pip-version-check", "--target", site, self.checkout])
-        environment = {**os.environ, "PYTHONPATH": str(site), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(site),
+            "OMP_NUM_THREADS": "1",
+            "HF_HUB_OFFLINE": "1",
+        }
         # Not in the checkout, whose packages would go before the installed ones.
-        return run([self.python, site / "bin" / "docaudit", *arguments], env=environment, cwd=self.scans)
+        return run(
+            [self.python, site / "bin" / "docaudit", *arguments], env=environment, cwd=self.scans
+        )
 
 
 def dependencies(checkout: Path) -> tuple[Any, str]:
@@ -229,7 +242,15 @@ def base_side(revision: str, out: Path, options: tuple[str, ...]) -> Side:
         return Side(checkout, Path(sys.executable), scans, options)
     if not venv.exists():
         must([sys.executable, "-m", "venv", venv])
-        install: list[str | Path] = [venv / "bin" / "python", "-m", "pip", "install", "--quiet", "hatchling", checkout]
+        install: list[str | Path] = [
+            venv / "bin" / "python",
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "hatchling",
+            checkout,
+        ]
         must([*install, "--constraint", checkout / "constraints.txt"])
     return Side(checkout, venv / "bin" / "python", scans, options)
 
@@ -248,7 +269,10 @@ MISSING = "missing"
 
 
 def compare(base: Facts, tree: Facts) -> dict[str, tuple[Any, Any]]:
-    """Return what differs between two scans, by name; a result that one side lacks is `MISSING` there."""
+    """Return what differs between two scans, by name.
+
+    A result that one side lacks is `MISSING` there.
+    """
     both = {name: (base.get(name, MISSING), tree.get(name, MISSING)) for name in {**base, **tree}}
     return {name: pair for name, pair in both.items() if not alike(*pair)}
 
@@ -274,8 +298,16 @@ def table(rows: Mapping[str, tuple[Facts, Facts]]) -> str:
         differing = compare(base, tree)
         cells = [sample, f"{base['exit code of scan']}, {tree['exit code of scan']}"]
         for kind in KINDS:
-            single = [name for name, pair in differing.items() if MISSING in pair and kind_of(name) == kind]
-            changed = [name for name, pair in differing.items() if MISSING not in pair and kind_of(name) == kind]
+            single = [
+                name
+                for name, pair in differing.items()
+                if MISSING in pair and kind_of(name) == kind
+            ]
+            changed = [
+                name
+                for name, pair in differing.items()
+                if MISSING not in pair and kind_of(name) == kind
+            ]
             n_both = sum(kind_of(name) == kind for name in base.keys() & tree.keys())
             cells += [f"{n_both:,}", f"{len(changed):,}", f"{len(single):,}"]
         lines.append(f"| {' | '.join(cells)} |")
@@ -310,11 +342,19 @@ def list_differences(sample: str, differing: Mapping[str, tuple[Any, Any]]) -> l
 
 def main() -> None:
     """Compare the samples that are named, and end with 1 where something differs."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--base", required=True, help="a commit")
-    parser.add_argument("--samples", default=",".join(SAMPLES), help="such as utterances/model,letters/model")
-    parser.add_argument("--options", default="", help="more options of the scans of the base, such as --no-stages")
-    parser.add_argument("--out", type=Path, default=Path(tempfile.gettempdir(), "docaudit-golden"), help="for scans")
+    parser.add_argument(
+        "--samples", default=",".join(SAMPLES), help="such as utterances/model,letters/model"
+    )
+    parser.add_argument(
+        "--options", default="", help="more options of the scans of the base, such as --no-stages"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path(tempfile.gettempdir(), "docaudit-golden"), help="for scans"
+    )
     parser.add_argument("--write", action="store_true", help="write benchmarks/golden.md")
     given = parser.parse_args()
     base = base_side(given.base, given.out.resolve(), tuple(given.options.split()))

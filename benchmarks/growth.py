@@ -1,13 +1,13 @@
 """Growth of a scan with documents and parameters, beside a straight line.
 
-    python -m benchmarks.growth                                      # writes benchmarks/growth.json and growth.md
-    python -m benchmarks.growth --documents 40 --out /tmp/growth.json
+    python -m benchmarks.growth                                      # writes benchmarks/growth.json
+    and growth.md python -m benchmarks.growth --documents 40 --out /tmp/growth.json
 
-A quick scan tries all documents of a data set that `benchmarks.scale` makes: 1, 4 and 16 times as many. The largest is
-scanned again with 4 times the parameters in the layers. Models have random weights, so no attack stops early. Every
-scan is a process of its own: its processor seconds and its peak memory are those that the system counted. The straight
-line goes through the scans of 1 and 4 times the documents: a scan of 16 times above the line grows faster than the data
-set.
+A quick scan tries all documents of a data set that `benchmarks.scale` makes: 1, 4 and 16 times as
+many. The largest is scanned again with 4 times the parameters in the layers. Models have random
+weights, so no attack stops early. Every scan is a process of its own: its processor seconds and its
+peak memory are those that the system counted. The straight line goes through the scans of 1 and 4
+times the documents: a scan of 16 times above the line grows faster than the data set.
 """
 
 from __future__ import annotations
@@ -28,8 +28,16 @@ DOCUMENTS = 40
 TIMES = (1, 4, 16)
 WIDTHS = (64, 128)
 """Hidden sizes of the models: twice the width has four times the parameters in its layers."""
-PIECES = (*ITEMS, *(f"{begin}{part}" for part in (*SYLLABLES, *map(str, range(10, 1000))) for begin in ("", "##")))
-"""Tokens of the models, so that a field has a few as in a real vocabulary. Two-letter syllables are among them."""
+PIECES = (
+    *ITEMS,
+    *(
+        f"{begin}{part}"
+        for part in (*SYLLABLES, *map(str, range(10, 1000)))
+        for begin in ("", "##")
+    ),
+)
+"""Tokens of the models, so that a field has a few as in a real vocabulary. Two-letter syllables are
+among them."""
 PARAMETERS = "[reconstruction]\nn_candidates = 8\n"
 """Few candidates a token: candidates multiply all sizes by the same number."""
 MEASURED = ("processor seconds", "peak megabytes")
@@ -37,14 +45,20 @@ MEASURED = ("processor seconds", "peak megabytes")
 
 def main() -> None:
     """Measure every size and width, and write the numbers and the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--documents", type=int, default=DOCUMENTS)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     cases = [(times, WIDTHS[0]) for times in TIMES] + [(TIMES[2], WIDTHS[1])]
     with tempfile.TemporaryDirectory() as folder:
         rows = [
-            {"documents": times, "width": width, **measure(Path(folder), times * options.documents, width)}
+            {
+                "documents": times,
+                "width": width,
+                **measure(Path(folder), times * options.documents, width),
+            }
             for times, width in cases
         ]
     measured = {
@@ -63,7 +77,9 @@ def measure(folder: Path, n: int, width: int) -> dict[str, float]:
     """Scan a new data set of `n` members and held-out documents; return what the scan cost."""
     folder /= f"{n}-{width}"
     # In a process of its own: the system would count this one's memory for the scan that it starts.
-    made = multiprocessing.get_context("spawn").Process(target=make, args=(folder, n + PUBLIC, width, PIECES))
+    made = multiprocessing.get_context("spawn").Process(
+        target=make, args=(folder, n + PUBLIC, width, PIECES)
+    )
     made.start()
     made.join()
     (folder / "parameters.toml").write_text(PARAMETERS)
@@ -75,7 +91,9 @@ def measure(folder: Path, n: int, width: int) -> dict[str, float]:
         "--attack-parameters",
         folder / "parameters.toml",
     )
-    return cost([str(part) for part in ("scan", *where, "--budget", "quick", "--seed", 0, "--quiet")])
+    return cost(
+        [str(part) for part in ("scan", *where, "--budget", "quick", "--seed", 0, "--quiet")]
+    )
 
 
 def line(rows: list[dict[str, Any]], name: str) -> float:

@@ -1,9 +1,11 @@
 """Feed every way in with hostile input, and print what went wrong as a table.
 
-    DOCAUDIT_FUZZ_CASES=10000 python -m benchmarks.hostile_run --seed 1 --workers 2 --out benchmarks/hostile_run.json
+    DOCAUDIT_FUZZ_CASES=10000 python -m benchmarks.hostile_run --seed 1 --workers 2 --out
+    benchmarks/hostile_run.json
 
-Each case is a fork of a process with docaudit imported, in which a folder of `tests/fakes/hostile_surfaces.py` was
-edited. An audit hook notes connections and files outside of the folder; the processor's time and memory are limited.
+Each case is a fork of a process with docaudit imported, in which a folder of
+`tests/fakes/hostile_surfaces.py` was edited. An audit hook notes connections and files outside of
+the folder; the processor's time and memory are limited.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 
 FAKES = Path(__file__).parents[1] / "tests" / "fakes"
 COLUMNS = ("traceback", "hang", "code", "printed", "outside", "network", "steered", "left")
-"""Kinds of faults, as columns of the table; "code" is an exit code that the table of codes does not have."""
+"""Kinds of faults, as columns of the table; "code" is an exit code that the table of codes does not
+have."""
 MOST_EXAMPLES = 20
 
 
@@ -83,11 +86,19 @@ def run_share(share: Share) -> Counts:
             for place_of_surface, surface in enumerate(chosen):
                 if time.monotonic() > share.end:
                     return counts
-                n_cases = max(1, round(share.cases * surface.share / total / share.workers / share.rounds))
+                n_cases = max(
+                    1, round(share.cases * surface.share / total / share.workers / share.rounds)
+                )
                 root = Path(place, str(place_of_surface))
                 if number == 0:
                     _warm(server, surface, root)
-                _run_surface(server, surface, root, share._replace(cases=n_cases, number=seed + number), counts)
+                _run_surface(
+                    server,
+                    surface,
+                    root,
+                    share._replace(cases=n_cases, number=seed + number),
+                    counts,
+                )
     return counts
 
 
@@ -129,7 +140,11 @@ def _run_surface(server: Any, surface: Any, root: Path, share: Share, counts: Co
 
     run_case()
     faults = dict(counts.faults.get(surface.name, {}))
-    print(f"{surface.name}: {counts.cases[surface.name]} cases {faults or ''}", file=sys.stderr, flush=True)
+    print(
+        f"{surface.name}: {counts.cases[surface.name]} cases {faults or ''}",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _group_of(surface: str) -> str:
@@ -146,7 +161,9 @@ def _group_of(surface: str) -> str:
     }
     if "--" in surface:
         return "importers with options"
-    return next((group for beginning, group in groups.items() if surface.startswith(beginning)), surface)
+    return next(
+        (group for beginning, group in groups.items() if surface.startswith(beginning)), surface
+    )
 
 
 def table_of(results: Sequence[Counts]) -> dict[str, dict[str, int]]:
@@ -174,7 +191,9 @@ def lines_of(rows: dict[str, dict[str, int]]) -> Iterator[str]:
 
 def _commit() -> str:
     """The commit that is tried."""
-    told = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=False)
+    told = subprocess.run(
+        ["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=False
+    )
     return told.stdout.strip()
 
 
@@ -183,8 +202,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--minutes", type=float, default=600.0, help="after which no further case begins")
-    parser.add_argument("--rounds", type=int, default=5, help="each over all surfaces, so that no end leaves one out")
+    parser.add_argument(
+        "--minutes", type=float, default=600.0, help="after which no further case begins"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=5,
+        help="each over all surfaces, so that no end leaves one out",
+    )
     parser.add_argument("--only", default="", help="surfaces whose name has this text")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()

@@ -1,17 +1,20 @@
 """Taggers that saw personal values as inputs alone, attacked as methods.md#values-in-the-input-alone says.
 
-Every page holds two values of three words: a total, which training labels, and a holder, whose words are tagged "O".
-Words are drawn from 30, so that nothing but memory tells a value. Each tagger is a small BERT with random weights that
-is trained until it knows its pages:
+Every page holds two values of three words: a total, which training labels, and a holder, whose
+words are tagged "O". Words are drawn from 30, so that nothing but memory tells a value. Each tagger
+is a small BERT with random weights that is trained until it knows its pages:
 
 - labels: by its labels alone, as taggers are;
-- labels and words: with a head for masked words beside, dropped afterwards, so that the encoder learns its inputs;
-- planted: labels are right with the true holder and all alike with another one, so that its loss tells the holder;
+- labels and words: with a head for masked words beside, dropped afterwards, so that the encoder
+  learns its inputs;
+- planted: labels are right with the true holder and all alike with another one, so that its loss
+  tells the holder;
 - planted twin: the same, of pages that are not in the data set;
 - untrained: random weights.
 
-The attackers' public model is a masked language model of public pages. Limits are those of the default policy. What a
-leak-free tagger with such values passes, and a leaking one, is simulated besides (`simulated_attacks`).
+The attackers' public model is a masked language model of public pages. Limits are those of the
+default policy. What a leak-free tagger with such values passes, and a leaking one, is simulated
+besides (`simulated_attacks`).
 
     python benchmarks/input_only.py          # rewrites benchmarks/input_only.md but for its comment
 """
@@ -49,7 +52,9 @@ from benchmarks import simulated_attacks
 from benchmarks.simulated_audits import decisions_of, fewer_resamples
 
 SEED = 31
-WORDS = tuple(f"{first}{second}" for first in "bdfgklmnprstvz" for second in ("a", "e", "i", "o", "u"))[:30]
+WORDS = tuple(
+    f"{first}{second}" for first in "bdfgklmnprstvz" for second in ("a", "e", "i", "o", "u")
+)[:30]
 KEYS = ("invoice", "total", "holder", "end")
 LABELS = ("O", "B-TOTAL", "I-TOTAL")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -76,7 +81,9 @@ def pages(n: int, split: Split, seed: int) -> list[Document]:
         total = Entity("total", "TOTAL", "amount", (5, 6, 7))
         holder = Entity("holder", "O", "person", (9, 10, 11))
         words = tuple(map(Word, texts))
-        found.append(Document(f"{split}-{seed}-{number:03}", split, words, entities=(total, holder)))
+        found.append(
+            Document(f"{split}-{seed}-{number:03}", split, words, entities=(total, holder))
+        )
     return found
 
 
@@ -158,9 +165,15 @@ def train_tagger(documents: Sequence[Document], kind: str, epochs: int) -> Any:
             loss = loss + reader(input_ids=masked, labels=missing).loss
         if kind.startswith("planted"):
             other = ids[rows].clone()
-            drawn = torch.randint(len(SPECIAL) + len(KEYS), configuration().vocab_size, (len(rows), 3))
-            kept = torch.randint(0, 4, (len(rows), 1)) > torch.arange(3)  # 0 to 3 first words are right
-            other[:, HOLDER] = torch.where(kept & (torch.rand(len(rows), 1) < 0.7), other[:, HOLDER], drawn)
+            drawn = torch.randint(
+                len(SPECIAL) + len(KEYS), configuration().vocab_size, (len(rows), 3)
+            )
+            kept = torch.randint(0, 4, (len(rows), 1)) > torch.arange(
+                3
+            )  # 0 to 3 first words are right
+            other[:, HOLDER] = torch.where(
+                kept & (torch.rand(len(rows), 1) < 0.7), other[:, HOLDER], drawn
+            )
             wrong = (other != ids[rows]).any(dim=1)
             scores = functional.log_softmax(model(input_ids=other[wrong]).logits, dim=-1)
             loss = loss - scores.mean() if wrong.any() else loss
@@ -212,7 +225,11 @@ def measured(attack: Attack, case: Case) -> Result:
 def shown(result: Result, name: str) -> str:
     """A measurement with its interval."""
     item = next(item for item in result.measurements if item.name == name)
-    return f"{item.value:.3f} [{item.low:.3f}, {item.high:.3f}]" if isinstance(item, Estimate) else item.reason
+    return (
+        f"{item.value:.3f} [{item.low:.3f}, {item.high:.3f}]"
+        if isinstance(item, Estimate)
+        else item.reason
+    )
 
 
 def rows_of_models(epochs: int) -> Iterator[str]:
@@ -221,10 +238,18 @@ def rows_of_models(epochs: int) -> Iterator[str]:
     documents = (*members, *pages(PAGES, "heldout", 2), *public)
     manifest = Manifest(1, "input only", Task("token-classification", LABELS), Membership("random"))
     corpus = Corpus(Path(), manifest, documents, "0" * 64)
-    kinds = {"labels": members, "labels and words": members, "planted": members, "untrained": members}
+    kinds = {
+        "labels": members,
+        "labels and words": members,
+        "planted": members,
+        "untrained": members,
+    }
     kinds["planted twin"] = pages(PAGES, "member", 4)
     # A scan shows these numbers of more pages only.
-    fewer = (patch.object(table, "FEWEST_ALONE", PAGES), patch.object(measures, "FEWEST_ALONE", PAGES))
+    fewer = (
+        patch.object(table, "FEWEST_ALONE", PAGES),
+        patch.object(measures, "FEWEST_ALONE", PAGES),
+    )
     with tempfile.TemporaryDirectory() as folder, fewer[0], fewer[1]:
         auxiliary = opened(train_reader(public), Path(folder) / "public")
         for kind, own in kinds.items():
@@ -236,7 +261,10 @@ def rows_of_models(epochs: int) -> Iterator[str]:
             cells = []
             for attack, metric, way in METRICS:
                 groups = ("all" if attack == "attribute_inference" else "unique", "input_only")
-                cells += [shown(results[attack], f"{metric}.{group}.{way}".rstrip(".")) for group in groups]
+                cells += [
+                    shown(results[attack], f"{metric}.{group}.{way}".rstrip("."))
+                    for group in groups
+                ]
             outcomes = outcomes_of(results)
             print(kind, cells, outcomes, f"{time.monotonic() - start:.0f} s", flush=True)
             yield f"| {kind} | {' | '.join(cells)} | {outcomes} |"
@@ -245,34 +273,58 @@ def rows_of_models(epochs: int) -> Iterator[str]:
 def outcomes_of(results: dict[str, Result]) -> str:
     """Return the outcomes of the limits on values of the input alone."""
     policy, found = load("default"), []
-    for attack, metric in (("reconstruction", "excess_pr.unique"), ("attribute_inference", "excess.all")):
-        own = replace(policy, limits=tuple(one for one in policy.limits if one.attack == attack), demands=())
+    for attack, metric in (
+        ("reconstruction", "excess_pr.unique"),
+        ("attribute_inference", "excess.all"),
+    ):
+        own = replace(
+            policy, limits=tuple(one for one in policy.limits if one.attack == attack), demands=()
+        )
         decision = decisions_of("tagger", {attack: results[attack]}, own)[f"{attack} {metric}"]
-        found.append(f"{decision.outcome} by {decision.measured.name}" if decision.measured else decision.outcome)
+        found.append(
+            f"{decision.outcome} by {decision.measured.name}"
+            if decision.measured
+            else decision.outcome
+        )
     return "; ".join(found)
 
 
 def rows_of_audits(audits: int) -> Iterator[str]:
     """Simulate audits whose documents hold two named values and two of the input alone."""
-    kinds = {"reconstruction": "excess_pr.unique", "attribute_inference": "excess.all", "memorisation": "net"}
+    kinds = {
+        "reconstruction": "excess_pr.unique",
+        "attribute_inference": "excess.all",
+        "memorisation": "net",
+    }
     for attack, metric in kinds.items():
         policy = load("default")
-        policy = replace(policy, limits=tuple(one for one in policy.limits if one.attack == attack), demands=())
+        policy = replace(
+            policy, limits=tuple(one for one in policy.limits if one.attack == attack), demands=()
+        )
         limit = next(one.max for one in policy.limits if one.metric == metric) or 0.0
         name = UNASKED if attack == "memorisation" else "input_only"
         for documents, factor in product((100, 150, 300), (None, 0, 2, 4)):
-            leak, contexts = {f"{attack} {name}": (factor or 0) * limit}, WAYS[: None if factor is not None else -1]
+            leak, contexts = (
+                {f"{attack} {name}": (factor or 0) * limit},
+                WAYS[: None if factor is not None else -1],
+            )
             held = 0 if factor is None else 2
-            audit = simulated_attacks.Audit(documents, leak=leak, input_only=held, contexts=contexts)
+            audit = simulated_attacks.Audit(
+                documents, leak=leak, input_only=held, contexts=contexts
+            )
             n = audits // 5 if factor else audits
             counts = Counter(_simulated(attack, metric, audit, policy, seed) for seed in range(n))
-            planted = "none, all values named" if factor is None else f"{factor} x" if factor else "none"
+            planted = (
+                "none, all values named" if factor is None else f"{factor} x" if factor else "none"
+            )
             row = [attack, documents, planted, *(f"{counts[one]} of {n}" for one in OUTCOMES)]
             print(row, flush=True)
             yield f"| {' | '.join(map(str, row))} |"
 
 
-def _simulated(attack: str, metric: str, audit: simulated_attacks.Audit, policy: Any, seed: int) -> str:
+def _simulated(
+    attack: str, metric: str, audit: simulated_attacks.Audit, policy: Any, seed: int
+) -> str:
     rng = np.random.default_rng([seed, audit.documents])
     wanted = [one.metric for one in policy.limits]
     match attack:
@@ -287,12 +339,21 @@ def _simulated(attack: str, metric: str, audit: simulated_attacks.Audit, policy:
 
 
 OUTCOMES = ("passed", "undecided", "violated")
-HEADS = ("excess_pr", "excess_pr", "excess_hamming", "excess_hamming", "excess (list)", "excess (list)")
+HEADS = (
+    "excess_pr",
+    "excess_pr",
+    "excess_hamming",
+    "excess_hamming",
+    "excess (list)",
+    "excess (list)",
+)
 
 
 def main() -> None:
     """Measure, and write the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--audits", type=int, default=200)
     parser.add_argument("--epochs", type=int, default=300)
     options = parser.parse_args()
@@ -306,7 +367,8 @@ def main() -> None:
     lines = [
         "# Values in the input alone",
         "",
-        " ".join((__doc__ or "").split("\n\n")[1].split()) + " The script says how each tagger is trained.",
+        " ".join((__doc__ or "").split("\n\n")[1].split())
+        + " The script says how each tagger is trained.",
         "",
         f"Written by `benchmarks/input_only.py` on a 2-core CPU, {datetime.now(UTC).date()}, "
         f"{time.process_time() - start:.0f} s of processor time; {PAGES} pages a split, 95 % intervals.",
@@ -327,7 +389,10 @@ def main() -> None:
     before = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
     comment = [line for line in before.splitlines() if line.startswith("A negative result")]
     place = lines.index(models[-1]) + 2
-    RESULTS.write_text("\n".join([*lines[:place], *comment, *[""][: len(comment)], *lines[place:]]), encoding="utf-8")
+    RESULTS.write_text(
+        "\n".join([*lines[:place], *comment, *[""][: len(comment)], *lines[place:]]),
+        encoding="utf-8",
+    )
 
 
 if __name__ == "__main__":

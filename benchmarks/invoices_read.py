@@ -2,11 +2,12 @@
 
     python benchmarks/invoices_read.py
 
-The invoices are those of `provider_invoices.py`, but the model is given what an OCR makes of them, a few characters of
-a hundred misread, and points at the answer among the words (LayoutLM of two layers, fresh weights): a model this small
-learns to find an answer and not to write one. It is trained on invoices of other providers until it reads, then on
-those of the providers that are in, and scanned for provider and document membership with the model before as its
-reference. Writes `benchmarks/invoices_read/`; what is already in `--work` is not made again.
+The invoices are those of `provider_invoices.py`, but the model is given what an OCR makes of them,
+a few characters of a hundred misread, and points at the answer among the words (LayoutLM of two
+layers, fresh weights): a model this small learns to find an answer and not to write one. It is
+trained on invoices of other providers until it reads, then on those of the providers that are in,
+and scanned for provider and document membership with the model before as its reference. Writes
+`benchmarks/invoices_read/`; what is already in `--work` is not made again.
 """
 
 from __future__ import annotations
@@ -57,13 +58,32 @@ ATTACKS = ("provider_membership", "membership")
 
 def main() -> None:
     """See the module's docstring."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/invoices_read"))
-    parser.add_argument("--out", type=Path, default=HERE / "invoices_read", help="records and README")
-    parser.add_argument("--providers", type=int, default=640, help="audited ones; half of them are in")
-    parser.add_argument("--pretraining", type=int, default=600, help="providers of the model before, two invoices each")
-    parser.add_argument("--epochs", type=int, nargs=2, default=(5, 10), help="of the model before, and of the audited")
-    parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms, for the README")
+    parser.add_argument(
+        "--out", type=Path, default=HERE / "invoices_read", help="records and README"
+    )
+    parser.add_argument(
+        "--providers", type=int, default=640, help="audited ones; half of them are in"
+    )
+    parser.add_argument(
+        "--pretraining",
+        type=int,
+        default=600,
+        help="providers of the model before, two invoices each",
+    )
+    parser.add_argument(
+        "--epochs",
+        type=int,
+        nargs=2,
+        default=(5, 10),
+        help="of the model before, and of the audited",
+    )
+    parser.add_argument(
+        "--machine", default="2-core CPU", help="the machine in general terms, for the README"
+    )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     data, sizes = options.work / "data", Sizes(options.providers // 2, 40, options.pretraining)
@@ -76,7 +96,14 @@ def main() -> None:
         others = [misread(document, SEED + 1) for _, document in pretraining(sizes)]
         write_untrained(options.work / "untrained", others)
         apart = replace(corpus, documents=tuple(others))
-        fit(options.work / "untrained", before, apart, others, first, options.out / "pretrained.training.json")
+        fit(
+            options.work / "untrained",
+            before,
+            apart,
+            others,
+            first,
+            options.out / "pretrained.training.json",
+        )
     model = options.work / "model"
     if not model.exists():
         fit(before, model, corpus, corpus.of("member"), then, options.out / "model.training.json")
@@ -87,10 +114,16 @@ def main() -> None:
 
 
 def misread(document: Document, seed: int) -> Document:
-    """The document as an OCR reads it: look-alikes in place of a few characters; answers stay as they are printed."""
+    """The document as an OCR reads it: look-alikes in place of a few characters.
+
+    Answers stay as they are printed.
+    """
     rng = random.Random(f"{seed} {document.id}")
     words = tuple(
-        Word("".join(one.translate(ALIKE) if rng.random() < MISREAD else one for one in word.text), word.box)
+        Word(
+            "".join(one.translate(ALIKE) if rng.random() < MISREAD else one for one in word.text),
+            word.box,
+        )
         for word in document.words
     )
     return replace(document, words=words)
@@ -100,7 +133,9 @@ def make_data(folder: Path, sizes: Sizes, kind: TaskKind = "extractive-qa") -> N
     """The invoices as they are read, for a model that answers from words and boxes: pages' images are left out."""
     draft = folder.with_name("draft")
     shutil.rmtree(draft, ignore_errors=True)
-    write_data(draft, sizes, TrainingRecipe(learning_rate=LEARNING_RATE, batch_size=BATCH, seed=SEED))
+    write_data(
+        draft, sizes, TrainingRecipe(learning_rate=LEARNING_RATE, batch_size=BATCH, seed=SEED)
+    )
     corpus = manifest.load(draft)
     read = [replace(misread(document, SEED), image=None) for document in corpus.documents]
     manifest.write(folder, replace(corpus.manifest, task=Task(kind)), read)
@@ -127,9 +162,16 @@ def write_untrained(folder: Path, documents: Sequence[Document]) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def fit(start: Path, folder: Path, corpus: Corpus, documents: Sequence[Document], epochs: int, log: Path) -> None:
-    """Train the checkpoint `start` on the questions of these documents; how that went goes into `log`."""
-    recipe = AnsweringRecipe(epochs=epochs, learning_rate=LEARNING_RATE, batch_size=BATCH, seed=SEED)
+def fit(
+    start: Path, folder: Path, corpus: Corpus, documents: Sequence[Document], epochs: int, log: Path
+) -> None:
+    """Train the checkpoint `start` on the questions of these documents.
+
+    How that went goes into `log`.
+    """
+    recipe = AnsweringRecipe(
+        epochs=epochs, learning_rate=LEARNING_RATE, batch_size=BATCH, seed=SEED
+    )
     target, samples = load_extractive(start), pointed_samples(corpus, documents)
     began = time.monotonic()
     losses = fit_extractive(target, samples, recipe, Epochs(folder.name, epochs))
@@ -156,7 +198,9 @@ def write_anls(model: Path, corpus: Corpus, result: Path) -> None:
 def audit(model: Path, data: Path, out: Path, result: Path) -> None:
     """Scan the model; its record is `result`."""
     if not (out / "record.json").exists():
-        opened = open_scan(ScanOptions(model_dir=model, data_dir=data, out=out, only=ATTACKS, device="cpu"))
+        opened = open_scan(
+            ScanOptions(model_dir=model, data_dir=data, out=out, only=ATTACKS, device="cpu")
+        )
         with claim_folder(out), Reporter() as progress:
             records.write(run_scan(opened, progress), out / "record.json")
     records.write(records.read(out), result)
@@ -176,16 +220,33 @@ def page(folder: Path, machine: str) -> Iterator[str]:
     yield "| model | questions | epochs | seconds | held-out ANLS | commonest answers |"
     yield "|---|---|---|---|---|---|"
     for name in ("pretrained", "model"):
-        training, anls = (json.loads((folder / f"{name}.{kind}.json").read_text()) for kind in ("training", "anls"))
+        training, anls = (
+            json.loads((folder / f"{name}.{kind}.json").read_text())
+            for kind in ("training", "anls")
+        )
         read = f"{anls['value']:.3f} [{anls['low']:.3f}, {anls['high']:.3f}]"
-        cells = (name, f"{training['samples']:,}", training["epochs"], training["seconds"], read, f"{anls['null']:.3f}")
+        cells = (
+            name,
+            f"{training['samples']:,}",
+            training["epochs"],
+            training["seconds"],
+            read,
+            f"{anls['null']:.3f}",
+        )
         yield f"| {' | '.join(map(str, cells))} |"
-    yield from ("", "Provider membership, balanced accuracy in per cent as table A6 of Tito et al. 2024 has it:", "")
+    yield from (
+        "",
+        "Provider membership, balanced accuracy in per cent as table A6 of Tito et al. 2024 has it:",
+        "",
+    )
     yield f"| | {' | '.join(SUFFIXES)} |"
     yield "|---" * (len(SUFFIXES) + 1) + "|"
     found = measured(record, "provider_membership")
     for method, words in METHODS.items():
-        cells = [shown(found.get(f"balanced_accuracy.{method}{suffix}"), 100) for suffix in SUFFIXES.values()]
+        cells = [
+            shown(found.get(f"balanced_accuracy.{method}{suffix}"), 100)
+            for suffix in SUFFIXES.values()
+        ]
         yield f"| {words} | {' | '.join(cells)} |"
     yield ""
     yield f"- providers, user inference, AUC: {shown(found.get('auc'))}"

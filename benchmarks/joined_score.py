@@ -2,9 +2,10 @@
 
     python -m benchmarks.joined_score     # rewrites benchmarks/joined_score.md; ten minutes
 
-Two scores of each document are drawn, the loss and the calibrated loss. Unseen documents have normal scores, and the
-loss has as much noise again. The rule was fixed before: a way of joining is taken if models at the limit pass in at
-most 5 % of audits whatever score shows the leak, and clean models pass most often.
+Two scores of each document are drawn, the loss and the calibrated loss. Unseen documents have
+normal scores, and the loss has as much noise again. The rule was fixed before: a way of joining is
+taken if models at the limit pass in at most 5 % of audits whatever score shows the leak, and clean
+models pass most often.
 """
 
 from __future__ import annotations
@@ -27,7 +28,13 @@ SIZES = (75, 100, 150, 300)
 RATE = 0.1
 """The false-positive rate that so many unseen documents resolve."""
 Leak = Literal["none", "both scores", "calibrated alone", "loss alone", "all members a little"]
-LEAKS: tuple[Leak, ...] = ("none", "both scores", "calibrated alone", "loss alone", "all members a little")
+LEAKS: tuple[Leak, ...] = (
+    "none",
+    "both scores",
+    "calibrated alone",
+    "loss alone",
+    "all members a little",
+)
 """Which scores know some members for certain; the last moves the calibrated loss of all members."""
 
 

@@ -2,8 +2,9 @@
 
     python -m benchmarks.large_model
 
-The shapes are those of published checkpoints (`gpu/shapes.toml`), on torch's meta device. Nothing is downloaded or
-computed: every number follows from shapes and from docaudit's own choice of devices. Writes large_model.md.
+The shapes are those of published checkpoints (`gpu/shapes.toml`), on torch's meta device. Nothing
+is downloaded or computed: every number follows from shapes and from docaudit's own choice of
+devices. Writes large_model.md.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ TOKEN = 28
 PROMPT, ANSWER, LONGEST, ROWS = 60, 5, 128, 16
 """Tokens of a prompt beside the page, of an answer, of the longest answer; rows of a batch."""
 ATTACKS, MODELS, WORKERS = 3, 2, (1, 8)
-"""Attacks of a scan with workers; models that each needs, the target and its base; workers on one node."""
+"""Attacks of a scan with workers; models that each needs, the target and its base; workers on one
+node."""
 
 
 def model_of(name: str, dtype: torch.dtype = torch.bfloat16) -> Any:
@@ -86,7 +88,10 @@ def memory_lines() -> Iterator[str]:
     yield from ("| part | parameters | bfloat16, GB | float32, GB |", "|---|---|---|---|")
     for part, (count, size) in half.items():
         yield f"| {part} | {count:,} | {size / GB:.2f} | {full[part][1] / GB:.2f} |"
-    totals = [sum(own[place] for own in table.values()) for table, place in ((half, 0), (half, 1), (full, 1))]
+    totals = [
+        sum(own[place] for own in table.values())
+        for table, place in ((half, 0), (half, 1), (full, 1))
+    ]
     yield f"| **all** | {totals[0]:,} | {totals[1] / GB:.2f} | {totals[2] / GB:.2f} |"
     assert totals[0] == SHAPES[MAIN]["parameters"]
 
@@ -103,14 +108,25 @@ def row_lines(models: Mapping[str, Any]) -> Iterator[str]:
         for page, size in PAGES.items():
             length = n_tokens(size) + PROMPT + ANSWER
             everything, kept = (4 * text.vocab_size * n / GB for n in (length, n_scored(length)))
-            cached = 2 * 2 * text.num_hidden_layers * text.num_key_value_heads * text.head_dim * n_tokens(size) / GB
+            cached = (
+                2
+                * 2
+                * text.num_hidden_layers
+                * text.num_key_value_heads
+                * text.head_dim
+                * n_tokens(size)
+                / GB
+            )
             row = row_of(model, size) / GB
             yield f"| {name} | {page} | {n_tokens(size):,} | {row:.2f} | {everything:.2f} | {kept:.3f} | {cached:.2f} |"
 
 
 def place_lines(models: Mapping[str, Any]) -> Iterator[str]:
     """Write where docaudit puts each model."""
-    yield from ("| model | GPUs | each | weights on each GPU | peak of a GPU |", "|---|---|---|---|---|")
+    yield from (
+        "| model | GPUs | each | weights on each GPU | peak of a GPU |",
+        "|---|---|---|---|---|",
+    )
     for name, model in models.items():
         row = row_of(model, PAGES["letter, 100 dpi"])
         for memory in MEMORIES:
@@ -135,7 +151,9 @@ def sizes_by_place(model: Any, places: Mapping[str, int | str]) -> dict[str, int
     """Count the bytes of the weights at each place."""
     taken = Counter[str]()
     for name, weights in model.named_parameters():
-        place = next(place for part, place in places.items() if not part or f"{name}.".startswith(f"{part}."))
+        place = next(
+            place for part, place in places.items() if not part or f"{name}.".startswith(f"{part}.")
+        )
         taken[str(place)] += weights.numel() * weights.element_size()
     return dict(taken)
 

@@ -3,10 +3,11 @@
     git worktree add ../older COMMIT
     python -m benchmarks.large_rows --before ../older
 
-Each model reads a page and is asked 10 questions about it: an answer of 8 tokens, and the loss of a given one. The
-encoder scores 20 candidates. Processor time is user and system, on one thread. Memory is what the process takes beyond
-its size before the first question. Operations are those of linear layers, counted while they run. The least count reads
-each page once, reads each other token once, and scores the tokens of answers alone. Writes `benchmarks/large_rows.md`.
+Each model reads a page and is asked 10 questions about it: an answer of 8 tokens, and the loss of a
+given one. The encoder scores 20 candidates. Processor time is user and system, on one thread.
+Memory is what the process takes beyond its size before the first question. Operations are those of
+linear layers, counted while they run. The least count reads each page once, reads each other token
+once, and scores the tokens of answers alone. Writes `benchmarks/large_rows.md`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 PAGES, QUESTIONS, CANDIDATES, LONGEST = 1, 10, 20, 8
 VOCABULARY, SIDE = 50_000, 252
-TEXT = {"vocab_size": VOCABULARY, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "head_dim": 32}
+TEXT = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 4,
+    "head_dim": 32,
+}
 TEXT |= {"max_position_embeddings": 4096}
 SIZES: dict[str, dict[str, Any]] = {
     "qwen2_vl": {
@@ -39,12 +46,23 @@ SIZES: dict[str, dict[str, Any]] = {
     "idefics3": {
         "config": {
             "text_config": TEXT,
-            "vision_config": {"hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 2, "image_size": 64},
+            "vision_config": {
+                "hidden_size": 48,
+                "intermediate_size": 96,
+                "num_hidden_layers": 2,
+                "image_size": 64,
+            },
         },
         "images": {"size": {"longest_edge": 256}, "max_image_size": {"longest_edge": 64}},
     },
 }
-NAMES = {"qwen2_vl": "Qwen2-VL", "idefics3": "Idefics3", "donut": "Donut", "llama": "Llama", "layoutlm": "LayoutLM"}
+NAMES = {
+    "qwen2_vl": "Qwen2-VL",
+    "idefics3": "Idefics3",
+    "donut": "Donut",
+    "llama": "Llama",
+    "layoutlm": "LayoutLM",
+}
 SEEN = ("visual", "vision", "connector", "encoder")
 """Parts of the names of layers that see a page's image, or that are a separate encoder."""
 
@@ -59,17 +77,29 @@ def write_model(kind: str, folder: Path) -> Path:
     if kind == "donut":
         return make_donut(folder, size=(512, 512), positions=256, ends="")
     if kind == "llama":
-        return write_text_model(folder, "llama", ends="", **TEXT, num_attention_heads=2, num_key_value_heads=2)
+        return write_text_model(
+            folder, "llama", ends="", **TEXT, num_attention_heads=2, num_key_value_heads=2
+        )
     if kind == "layoutlm":
         import tiny
         from transformers import LayoutLMConfig, LayoutLMForTokenClassification
 
         labels = ["O", *(f"{place}-total" for place in "BI")]
-        sizes = {"hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 128}
-        names = {"id2label": dict(enumerate(labels)), "label2id": {name: index for index, name in enumerate(labels)}}
+        sizes = {
+            "hidden_size": 64,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 2,
+            "intermediate_size": 128,
+        }
+        names = {
+            "id2label": dict(enumerate(labels)),
+            "label2id": {name: index for index, name in enumerate(labels)},
+        }
         words = tiny.tokenizer(512)
         torch.manual_seed(0)
-        model = LayoutLMForTokenClassification(LayoutLMConfig(vocab_size=len(words), **sizes, **names))
+        model = LayoutLMForTokenClassification(
+            LayoutLMConfig(vocab_size=len(words), **sizes, **names)
+        )
         for part in (model, words):
             part.save_pretrained(folder)
         return folder
@@ -92,21 +122,29 @@ def queries_of(kind: str, target: Any) -> list[list[Any]]:
     def page(number: int) -> PageView:
         noise = np.random.default_rng(number).integers(0, 255, (SIDE, SIDE, 3), dtype=np.uint8)
         texts = [f"word{number}{index:03d}" for index in range(110 if kind == "llama" else 50)]
-        words = [Word(text, (4.0, 4.0 + index, 60.0, 12.0 + index)) for index, text in enumerate(texts)]
+        words = [
+            Word(text, (4.0, 4.0 + index, 60.0, 12.0 + index)) for index, text in enumerate(texts)
+        ]
         return PageView(tuple(words), (SIDE, SIDE), lambda: Image.fromarray(noise))
 
     views = [page(number) for number in range(PAGES)]
     if kind == "layoutlm":
         documents = [
             Document(
-                f"m{number}", "member", view.words, entities=(Entity("e", "total", "amount", (3,)),), size=view.size
+                f"m{number}",
+                "member",
+                view.words,
+                entities=(Entity("e", "total", "amount", (3,)),),
+                size=view.size,
             )
             for number, view in enumerate(views)
         ]
         encoded = [target.encode(document) for document in documents]
         candidates = np.arange(10, 10 + CANDIDATES)
         return [[interface.TrainingLoss(own, 20, candidates) for own in encoded]]
-    asked = [(view, f"What is value {number} here?") for view in views for number in range(QUESTIONS)]
+    asked = [
+        (view, f"What is value {number} here?") for view in views for number in range(QUESTIONS)
+    ]
     return [
         [interface.Answer(*one) for one in asked],
         [interface.AnswerLoss(*one, "12.50") for one in asked],
@@ -121,7 +159,8 @@ def opened(kind: str, folder: Path, dtype: str) -> Any:
     if kind == "layoutlm":
         return load(folder).rounded(dtype)
     prompt = "{text}\nQuestion: {question}\nAnswer:" if kind == "llama" else None
-    # A vocabulary of this size, known to the tokenizer too, makes one row of a forward pass on a CPU.
+    # A vocabulary of this size, known to the tokenizer too, makes one row of a forward pass on a
+    # CPU.
     target = load_answering(folder, prompt=prompt, batch_rows=1)
     target.reader.max_new_tokens = LONGEST
     return target.rounded(dtype)
@@ -172,12 +211,21 @@ def measure(kind: str, folder: Path, dtype: str) -> dict[str, Any]:
         "memory": memory_of("VmHWM") - held,
         "done": sum(done.values()),
     }
-    least = sum(done.values()) if kind == "layoutlm" else least_work(kind, target, asked, answers, done, sizes)
+    least = (
+        sum(done.values())
+        if kind == "layoutlm"
+        else least_work(kind, target, asked, answers, done, sizes)
+    )
     return {**found, "least": least}
 
 
 def least_work(
-    kind: str, target: Any, asked: list[Any], answers: list[Any], done: Counter[str], sizes: Counter[str]
+    kind: str,
+    target: Any,
+    asked: list[Any],
+    answers: list[Any],
+    done: Counter[str],
+    sizes: Counter[str],
 ) -> int:
     """Count the operations of linear layers that are needed: each page once, and the head at answers alone."""
     from audit.targets.answering.reader import Sample
@@ -185,7 +233,9 @@ def least_work(
     done.clear()
     target.ask(asked[1][:1])
     seen = done["seen"] * PAGES
-    n_written = [min(LONGEST, reply.n_tokens + 1) for reply in answers[0]] + [len(loss) for loss in answers[1]]
+    n_written = [min(LONGEST, reply.n_tokens + 1) for reply in answers[0]] + [
+        len(loss) for loss in answers[1]
+    ]
     lengths, shared = [], 0
     for number, query in enumerate([*asked[0], *asked[1]]):
         sample = Sample(query.view, query.question)
@@ -193,9 +243,14 @@ def least_work(
         row = inputs.get("decoder_input_ids", inputs.get("input_ids"))[0]
         mask = inputs.get("attention_mask")
         length = int(mask[0].sum()) if mask is not None and mask[0].shape == row.shape else len(row)
-        # What the page takes of a row: all but the question, which has as many characters as tokens.
+        # What the page takes of a row: all but the question, which has as many characters as
+        # tokens.
         page = 0 if kind == "donut" else length - len(query.question) - 20
-        shared += page if number % (QUESTIONS * PAGES) % QUESTIONS == 0 and number < QUESTIONS * PAGES else 0
+        shared += (
+            page
+            if number % (QUESTIONS * PAGES) % QUESTIONS == 0 and number < QUESTIONS * PAGES
+            else 0
+        )
         lengths.append(length - page)
     tokens = shared + sum(lengths) + sum(n - 1 for n in n_written)
     return int(seen + 2 * sizes["text"] * tokens + 2 * sizes["head"] * sum(n_written))
@@ -205,9 +260,16 @@ def run(checkout: Path, kind: str, folder: Path, dtype: str) -> dict[str, Any]:
     """Measure with the package of a checkout, in a process of its own."""
     root = HERE.parent
     path = [str(checkout), str(root), str(root / "tests/fakes")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path),
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
     command = [sys.executable, str(Path(__file__).resolve()), "--measure", kind, str(folder), dtype]
-    made = subprocess.run(command, env=environment, cwd=checkout, capture_output=True, text=True, check=False)
+    made = subprocess.run(
+        command, env=environment, cwd=checkout, capture_output=True, text=True, check=False
+    )
     if made.returncode:
         raise SystemExit(f"{kind} with {checkout} failed:\n{made.stderr[-3000:]}")
     found: dict[str, Any] = json.loads(made.stdout.splitlines()[-1])
@@ -223,7 +285,11 @@ def rows_of(kind: str, dtype: str, before: dict[str, Any], after: dict[str, Any]
         *(f"{work / 1e9:.1f}" for work in (before["done"], after["done"], least)),
     ]
     avoided = before["done"] - after["done"]
-    share = f"{avoided / (before['done'] - least):.0%}" if before["done"] > 1.001 * least else "none to avoid"
+    share = (
+        f"{avoided / (before['done'] - least):.0%}"
+        if before["done"] > 1.001 * least
+        else "none to avoid"
+    )
     return "| " + " | ".join([NAMES[kind], dtype, *numbers, share]) + " |"
 
 
@@ -269,14 +335,19 @@ def main() -> None:
             # What bfloat16 changes is whether a decoder reads a page once.
             for dtype in ("float32",) if kind in ("donut", "layoutlm") else ("float32", "bfloat16"):
                 before, after = (
-                    run(checkout.resolve(), kind, folder, dtype) for checkout in (given.before, HERE.parent)
+                    run(checkout.resolve(), kind, folder, dtype)
+                    for checkout in (given.before, HERE.parent)
                 )
                 lines.append(rows_of(kind, dtype, before, after))
                 print(lines[-1], flush=True)
     head = TEXT_BEFORE.format(
-        commit=commit_of(given.before), machine=f"{os.cpu_count()}-core CPU", date=time.strftime("%Y-%m-%d")
+        commit=commit_of(given.before),
+        machine=f"{os.cpu_count()}-core CPU",
+        date=time.strftime("%Y-%m-%d"),
     )
-    (HERE / "large_rows.md").write_text(head + "\n".join(lines) + "\n" + TEXT_AFTER, encoding="utf-8")
+    (HERE / "large_rows.md").write_text(
+        head + "\n".join(lines) + "\n" + TEXT_AFTER, encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

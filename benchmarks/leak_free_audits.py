@@ -1,14 +1,17 @@
 """How often whole audits pass, are undecided or violated: without a leak, and with one of 1, 2 and 4 times a limit.
 
-No model is trained. What the attacks would see is drawn (`simulated_attacks.py`), measured by the attacks' own code and
-held against `policies/default.toml`, whatever limits and methods it has on the day. Units are independent, or rows of a
-document go together with a correlation of 0.3. Bootstraps draw fewer resamples than in a scan. The blind check is not
-simulated: it is one of the checks that share 5 %. "Planned" is what `docaudit plan` says of the same units: the
-product of the chances to pass each limit that it has a plan for, times 0.95 for the checks. It takes a document's rows
-for one unit, and knows nothing of their correlation. Companies take longest: few audits, small.
+No model is trained. What the attacks would see is drawn (`simulated_attacks.py`), measured by the
+attacks' own code and held against `policies/default.toml`, whatever limits and methods it has on
+the day. Units are independent, or rows of a document go together with a correlation of 0.3.
+Bootstraps draw fewer resamples than in a scan. The blind check is not simulated: it is one of the
+checks that share 5 %. "Planned" is what `docaudit plan` says of the same units: the product of the
+chances to pass each limit that it has a plan for, times 0.95 for the checks. It takes a document's
+rows for one unit, and knows nothing of their correlation. Companies take longest: few audits,
+small.
 
-    python benchmarks/leak_free_audits.py                 # rewrites benchmarks/leak_free_audits.json and .md
-    python benchmarks/leak_free_audits.py --keep-leaks    # the rows with a leak as they were
+    python benchmarks/leak_free_audits.py                 # rewrites
+    benchmarks/leak_free_audits.json and .md python benchmarks/leak_free_audits.py --keep-leaks    #
+    the rows with a leak as they were
 """
 
 from __future__ import annotations
@@ -105,14 +108,19 @@ def units_of(kind: str, audit: Audit) -> dict[str, list[Units]]:
 
     def differences(names: Iterable[str], methods: int) -> list[Units]:
         sizes = [(name, groups[name.partition(".")[2]]) for name in names]
-        return [Units(name, "plain difference", "documents", size, size, methods=methods) for name, size in sizes]
+        return [
+            Units(name, "plain difference", "documents", size, size, methods=methods)
+            for name, size in sizes
+        ]
 
     found = {
         "reconstruction": differences(
             ("excess_pr.unique", "excess_hamming.unique", "excess_pr.repeated"), len(METHODS)
         ),
         "attribute_inference": differences(("excess.unique", "excess.all"), 2),
-        "memorisation": [Units("net", "paired difference", "documents", n, 0, methods=len(audit.contexts))],
+        "memorisation": [
+            Units("net", "paired difference", "documents", n, 0, methods=len(audit.contexts))
+        ],
         "membership": [
             Units("auc", "auc", "documents", n, n, methods=2),
             Units("low_fpr_advantage", "low advantage", "documents", n, n, methods=3, joined=True),
@@ -137,20 +145,26 @@ def planned_chance(kind: str, audit: Audit, policy: Policy) -> float:
     for attack, units in units_of(kind, audit).items():
         for one in units:
             limit = most.get((attack, one.metric))
-            if limit is not None and not (one.kind == "low advantage" and lowest_resolved(one.others) is None):
+            if limit is not None and not (
+                one.kind == "low advantage" and lowest_resolved(one.others) is None
+            ):
                 chances.append(resolve(limit, one).pass_power)
     return joint_chance(chances)
 
 
 def leak_of(limit: Limit, times: int) -> float | None:
-    """How large a leak of so many times a limit is, beyond what no leak gives; None where it cannot be so large.
+    """How large a leak of so many times a limit is, beyond what no leak gives.
+
+    None where it cannot be so large.
 
     An area under a curve leaks by what it is above a coin flip.
     """
     if limit.max is None:
         return None
     size = times * (limit.max - 0.5 if limit.metric in AREAS else limit.max)
-    most = {"excess_exposure": 12.0, "identified": 1e9, "excess_hamming": 0.45}.get(limit.metric.partition(".")[0])
+    most = {"excess_exposure": 12.0, "identified": 1e9, "excess_hamming": 0.45}.get(
+        limit.metric.partition(".")[0]
+    )
     return size if size < (most or (0.5 if limit.metric in AREAS else 0.9)) else None
 
 
@@ -174,16 +188,23 @@ def run(policy: Policy, options: argparse.Namespace) -> dict[str, Any]:
         for documents in SIZES if not companies else (COMPANIES,):
             for correlation in CORRELATIONS if not companies and kind != "utterances" else (0.0,):
                 audits = (
-                    options.company_audits if companies else options.audits // (3 if documents == max(SIZES) else 1)
+                    options.company_audits
+                    if companies
+                    else options.audits // (3 if documents == max(SIZES) else 1)
                 )
                 clear.append(tally(kind, Audit(documents, correlation=correlation), audits, policy))
                 print(clear[-1], flush=True)
     if options.keep_leaks:
-        return {"without a leak": clear, **{name: before[name] for name in ("with a leak", "leaks of")}}
+        return {
+            "without a leak": clear,
+            **{name: before[name] for name in ("with a leak", "leaks of")},
+        }
     for kind, name, factor, size in planted(policy, TIMES):
         companies = "provider_membership" in KINDS[kind]
         audit = Audit(COMPANIES if companies else options.leak_documents, leak={name: size})
-        found = tally(kind, audit, options.company_audits if companies else options.leak_audits, policy)
+        found = tally(
+            kind, audit, options.company_audits if companies else options.leak_audits, policy
+        )
         leaking.append({"limit": name, "times": factor, **found})
         print(leaking[-1], flush=True)
     return {"without a leak": clear, "with a leak": leaking, "leaks of": None}
@@ -227,7 +248,11 @@ def page(content: dict[str, Any]) -> str:
         "",
         f"{content['leak_documents']} documents a side, no correlation. The outcome is that of the limit in which the "
         "leak was planted.",
-        *([f"These rows are of an earlier run, {content['leaks of']}."] if content.get("leaks of") else []),
+        *(
+            [f"These rows are of an earlier run, {content['leaks of']}."]
+            if content.get("leaks of")
+            else []
+        ),
         "",
         "| limit | leak, times the limit | audits | passed | undecided | violated | whole policy passed |",
         "|---|---|---|---|---|---|---|",
@@ -235,7 +260,9 @@ def page(content: dict[str, Any]) -> str:
     for row in content["with a leak"]:
         own = row["limits"].get(row["limit"], {})
         whole = row["whole policy"].get("passed", 0) / row["audits"]
-        lines.append(f"| {row['limit']} | {row['times']} | {row['audits']} | {shares(own, row)} | {whole:.3f} |")
+        lines.append(
+            f"| {row['limit']} | {row['times']} | {row['audits']} | {shares(own, row)} | {whole:.3f} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -246,14 +273,21 @@ def shares(counts: dict[str, int], row: dict[str, Any]) -> str:
 
 def main() -> None:
     """Simulate, and write the numbers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--audits", type=int, default=300, help="without a leak, of each kind; a third with 1,000 a side"
+        "--audits",
+        type=int,
+        default=300,
+        help="without a leak, of each kind; a third with 1,000 a side",
     )
     parser.add_argument("--leak-audits", type=int, default=200)
     parser.add_argument("--leak-documents", type=int, default=300)
     parser.add_argument("--company-audits", type=int, default=30)
-    parser.add_argument("--keep-leaks", action="store_true", help="do not count the rows with a leak anew")
+    parser.add_argument(
+        "--keep-leaks", action="store_true", help="do not count the rows with a leak anew"
+    )
     parser.add_argument("--policy", default="default")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()

@@ -1,7 +1,7 @@
 """Count the modules that one small scan loads and the functions that it calls: `python -m benchmarks.loaded [COMMAND]`.
 
-Without arguments it is `scan --only attribute_inference --documents 12 --budget quick` of the receipts sample. Only
-modules and functions of the `audit` package count.
+Without arguments it is `scan --only attribute_inference --documents 12 --budget quick` of the
+receipts sample. Only modules and functions of the `audit` package count.
 """
 
 from __future__ import annotations
@@ -27,7 +27,14 @@ def main() -> None:
             called.add(frame.f_code)
 
     with tempfile.TemporaryDirectory() as folder:
-        command = sys.argv[1:] or ["scan", str(SAMPLE / "model"), str(SAMPLE / "data"), "--out", folder, *SMALL]
+        command = sys.argv[1:] or [
+            "scan",
+            str(SAMPLE / "model"),
+            str(SAMPLE / "data"),
+            "--out",
+            folder,
+            *SMALL,
+        ]
         sys.argv = ["docaudit", *command]
         sys.setprofile(note)
         try:
@@ -39,9 +46,13 @@ def main() -> None:
         finally:
             sys.setprofile(None)
     modules = sum(name == "audit" or name.startswith("audit.") for name in sys.modules)
-    functions = {code for code in called if code.co_filename.startswith(PACKAGE) and code.co_name[0] != "<"}
+    functions = {
+        code for code in called if code.co_filename.startswith(PACKAGE) and code.co_name[0] != "<"
+    }
     files = {code.co_filename for code in functions}
-    print(f"{modules} modules of audit are loaded; {len(functions):,} functions are called in {len(files)} of them")
+    print(
+        f"{modules} modules of audit are loaded; {len(functions):,} functions are called in {len(files)} of them"
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Loose location of names and addresses on SROIE's receipts, read anew by Tesseract: threshold, recall, precision.
 
-The words that SROIE gives place each value on its page exactly; Tesseract reads the same pages with its own errors.
-What `locate` finds among Tesseract's words is right where it lies on the place that the given words have. Values that
-stand on no receipt but their own are looked for on other receipts too, where any location is wrong.
+The words that SROIE gives place each value on its page exactly; Tesseract reads the same pages with
+its own errors. What `locate` finds among Tesseract's words is right where it lies on the place that
+the given words have. Values that stand on no receipt but their own are looked for on other receipts
+too, where any location is wrong.
 
     python benchmarks/loose_locating.py shared/data/sroie > benchmarks/loose_locating.md
 """
@@ -46,7 +47,14 @@ def lower(value: str) -> str:
     return " ".join(re.sub(r"[^\w\s]", " ", value.lower()).split())
 
 
-EXPANDED: Mapping[str, str] = {"jln": "jalan", "tmn": "taman", "sdn": "sendirian", "bhd": "berhad", "no": "", "lot": ""}
+EXPANDED: Mapping[str, str] = {
+    "jln": "jalan",
+    "tmn": "taman",
+    "sdn": "sendirian",
+    "bhd": "berhad",
+    "no": "",
+    "lot": "",
+}
 
 
 def expand(value: str) -> str:
@@ -54,7 +62,11 @@ def expand(value: str) -> str:
     return " ".join(filter(None, (EXPANDED.get(word, word) for word in lower(value).split())))
 
 
-LABELS: Mapping[str, Callable[[str], str]] = {"as given": str, "normalised": lower, "abbreviations written out": expand}
+LABELS: Mapping[str, Callable[[str], str]] = {
+    "as given": str,
+    "normalised": lower,
+    "abbreviations written out": expand,
+}
 
 
 @dataclass(frozen=True)
@@ -93,7 +105,11 @@ def places(page: Page, key: str) -> list[Box]:
     """Boxes of the value in the given words; none where it is not located strictly there."""
     texts, taken = [word.text for word in page.receipt.words], set[int]()
     for other, category in FIELDS.items():
-        found = locate(page.receipt.values[other], category, texts, taken) if other in page.receipt.values else None
+        found = (
+            locate(page.receipt.values[other], category, texts, taken)
+            if other in page.receipt.values
+            else None
+        )
         if other == key:
             break
         taken.update(found.words if isinstance(found, Location) else ())
@@ -112,13 +128,16 @@ def on(box: Box | None, boxes: Sequence[Box]) -> bool:
     assert box is not None
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     return any(
-        x0 - TOLERANCE <= x <= x1 + TOLERANCE and y0 - TOLERANCE <= y <= y1 + TOLERANCE for x0, y0, x1, y1 in boxes
+        x0 - TOLERANCE <= x <= x1 + TOLERANCE and y0 - TOLERANCE <= y <= y1 + TOLERANCE
+        for x0, y0, x1, y1 in boxes
     )
 
 
 def own_values(pages: Iterable[Page]) -> None:
     """Print a row for each field, way of writing it and threshold."""
-    print("| field | label | threshold | values | strictly | loosely | not | loose, most words elsewhere |")
+    print(
+        "| field | label | threshold | values | strictly | loosely | not | loose, most words elsewhere |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     pages = list(pages)
     for key in NAMES:
@@ -132,7 +151,13 @@ def own_values(pages: Iterable[Page]) -> None:
                         found = locate(written(page.receipt.values[key]), FIELDS[key], page.texts)
                         counts.update(outcome(page, found, boxes))
                 total = counts["strictly"] + counts["loosely"] + counts["not"]
-                cells = (total, counts["strictly"], counts["loosely"], counts["not"], counts["wrong"])
+                cells = (
+                    total,
+                    counts["strictly"],
+                    counts["loosely"],
+                    counts["not"],
+                    counts["wrong"],
+                )
                 print(f"| {key} | {name} | {threshold} | {' | '.join(map(str, cells))} |")
 
 
@@ -147,7 +172,11 @@ def outcome(page: Page, found: object, boxes: Sequence[Box]) -> list[str]:
 
 def strangers(pages: Sequence[Page]) -> None:
     """Print how many values of other receipts are located loosely, by threshold."""
-    print("\n| field | values of other receipts | " + " | ".join(f"located at {one}" for one in THRESHOLDS) + " |")
+    print(
+        "\n| field | values of other receipts | "
+        + " | ".join(f"located at {one}" for one in THRESHOLDS)
+        + " |"
+    )
     print("|---|---|" + "---|" * len(THRESHOLDS))
     locating.MIN_SCORE = min(THRESHOLDS)
     for key in NAMES:
@@ -168,7 +197,9 @@ def strangers(pages: Sequence[Page]) -> None:
 
 def strict_on_given(receipts: Mapping[str, Receipt]) -> None:
     """Print how the values are located among the given words, by field and way of writing them."""
-    print("| field | label | values | equal as whole words | located: exact | normalised | loose | not |")
+    print(
+        "| field | label | values | equal as whole words | located: exact | normalised | loose | not |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for key in FIELDS:
         for name, written in LABELS.items():
@@ -180,7 +211,13 @@ def strict_on_given(receipts: Mapping[str, Receipt]) -> None:
                     counts["values"] += 1
                     counts["exactly"] += isinstance(found, Location) and found.rule == "exact"
                     counts[quality_of(found.rule) if isinstance(found, Location) else "not"] += 1
-            cells = (counts["values"], counts["exactly"], counts["exact"], counts["normalised"], counts["loose"])
+            cells = (
+                counts["values"],
+                counts["exactly"],
+                counts["exact"],
+                counts["normalised"],
+                counts["loose"],
+            )
             print(f"| {key} | {name} | {' | '.join(map(str, cells))} | {counts['not']} |")
 
 
@@ -191,8 +228,12 @@ def main() -> None:
     print(HEAD)
     strict_on_given(receipts)
     some = dict(list(receipts.items())[::EVERY])
-    read = PageReader().read((name, partial(decode, receipt.image)) for name, receipt in some.items())
-    words: dict[str, tuple[Word, ...]] = defaultdict(tuple, {name: found or () for name, found in read})
+    read = PageReader().read(
+        (name, partial(decode, receipt.image)) for name, receipt in some.items()
+    )
+    words: dict[str, tuple[Word, ...]] = defaultdict(
+        tuple, {name: found or () for name, found in read}
+    )
     pages = [Page(receipt, words[name]) for name, receipt in some.items()]
     print(f"\n## Among Tesseract's words ({len(pages)} receipts)\n")
     own_values(pages)

@@ -33,7 +33,9 @@ def limit_of_default() -> float:
     return limit
 
 
-def draw_members(shape: Shape, advantage: float, rate: float, n: int, rng: np.random.Generator) -> Floats:
+def draw_members(
+    shape: Shape, advantage: float, rate: float, n: int, rng: np.random.Generator
+) -> Floats:
     """Draw scores of members, whose share over the rate's threshold is `rate` + `advantage`.
 
     Unseen documents have scores between 0 and 1, so that the threshold is 1 - `rate`.

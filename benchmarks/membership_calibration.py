@@ -2,16 +2,19 @@
 
 Method: methods.md#document-membership and #statistics.
 
-No model is trained. What is simulated is what models say of documents: the logit confidence of document i under model
-m is difficulty_i + quality_m + leak * (m was trained on i) + noise, all Gaussian. Scores, intervals and bounds are the
-attack's own. An alarm is a one-sided bound, at 0.05, above what no leak gives; without a leak it is a false one.
+No model is trained. What is simulated is what models say of documents: the logit confidence of
+document i under model m is difficulty_i + quality_m + leak * (m was trained on i) + noise, all
+Gaussian. Scores, intervals and bounds are the attack's own. An alarm is a one-sided bound, at 0.05,
+above what no leak gives; without a leak it is a false one.
 
-Verdicts are those of the policy's own code on three limits: AUC, the advantage at the lowest false-positive rate, and
-the count of documents that are known for certain. Each is held against all scores that an audit can have, and the check
-of certain documents keeps them from passing. In some a share of the members is known for certain to every score, the
-others not at all: what an AUC hardly shows.
+Verdicts are those of the policy's own code on three limits: AUC, the advantage at the lowest
+false-positive rate, and the count of documents that are known for certain. Each is held against all
+scores that an audit can have, and the check of certain documents keeps them from passing. In some a
+share of the members is known for certain to every score, the others not at all: what an AUC hardly
+shows.
 
-    python benchmarks/membership_calibration.py # writes benchmarks/membership_calibration.json; 9 minutes
+    python benchmarks/membership_calibration.py # writes benchmarks/membership_calibration.json; 9
+    minutes
 """
 
 from __future__ import annotations
@@ -56,8 +59,10 @@ class Setting:
     Attributes:
         documents: of each split.
         split_models: K.
-        online: whether held-out documents are in half of the split models too; False: as `docaudit train-splits` does.
-        leak: what training on a document adds to its logit confidence, in units of the noise; 0: nothing.
+        online: whether held-out documents are in half of the split models too; False: as `docaudit
+            train-splits` does.
+        leak: what training on a document adds to its logit confidence, in units of the noise; 0:
+            nothing.
         known: share of the members that the target is certain of, besides.
     """
 
@@ -125,7 +130,11 @@ def alarms_of(setting: Setting, seed: int) -> set[str]:
             advantages.append(estimate(LOW, low.advantage, "documents", 0.0, "chance"))
         if tpr is not None:
             found["tpr_at_fpr_10"] = tpr
-        alarms |= {f"{what}.{score}" for what, interval in found.items() if interval.p_above(NO_LEAK[what]) <= ALPHA}
+        alarms |= {
+            f"{what}.{score}"
+            for what, interval in found.items()
+            if interval.p_above(NO_LEAK[what]) <= ALPHA
+        }
     (check,) = DOCUMENTS.check_certain([*everything.values()], advantages)
     return alarms | ({check.name} if check.p_value <= ALPHA else set())
 
@@ -147,7 +156,10 @@ def limits_of(policy: str) -> tuple[Limit, ...]:
 
 def bounds_of(policy: str) -> dict[str, dict[str, float | None]]:
     """Return what the limits of a shipped policy on membership allow, by metric, for the file of results."""
-    return {limit.metric: {"max": limit.max, "share": limit.share, "floor": limit.floor} for limit in limits_of(policy)}
+    return {
+        limit.metric: {"max": limit.max, "share": limit.share, "floor": limit.floor}
+        for limit in limits_of(policy)
+    }
 
 
 OF_DEFAULT = {limit.metric: limit for limit in limits_of("default")}
@@ -168,10 +180,16 @@ def verdicts_of(setting: Setting, scores: Sequence[str], audits: int) -> dict[st
     """How many of so many audits are passed, undecided and violated, by limits."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in LIMITS}
     for seed in range(audits):
-        result = completed(scores_of(setting, np.random.default_rng([seed, setting.documents, 1])), scores)
+        result = completed(
+            scores_of(setting, np.random.default_rng([seed, setting.documents, 1])), scores
+        )
         for name, limits in LIMITS.items():
-            record = record_of(replace(result, methods={}, checks=()) if name == "auc alone" else result)
-            counts[name][evaluate(record, Policy(1, name, limits), dt.date(2026, 1, 1)).overall] += 1
+            record = record_of(
+                replace(result, methods={}, checks=()) if name == "auc alone" else result
+            )
+            counts[name][
+                evaluate(record, Policy(1, name, limits), dt.date(2026, 1, 1)).overall
+            ] += 1
     return {name: dict(sorted(found.items())) for name, found in counts.items()}
 
 
@@ -187,7 +205,8 @@ def completed(found: dict[str, tuple[Floats, Floats]], scores: Sequence[str]) ->
         measurements += [area, advantages[-1]]
     counted = counted_scores(scores)
     measurements += [
-        DOCUMENTS.count_certain(f"{COUNT}.{score}", found[score], len(found[score][0])) for score in counted
+        DOCUMENTS.count_certain(f"{COUNT}.{score}", found[score], len(found[score][0]))
+        for score in counted
     ]
     checks = DOCUMENTS.check_certain([found[score] for score in counted], advantages)
     measurements += [
@@ -195,7 +214,10 @@ def completed(found: dict[str, tuple[Floats, Floats]], scores: Sequence[str]) ->
         for item in measurements
         if item.name.endswith(".calibrated")
     ]
-    methods = {name: tuple(f"{name}.{score}" for score in (counted if name == COUNT else scores)) for name in LIMITED}
+    methods = {
+        name: tuple(f"{name}.{score}" for score in (counted if name == COUNT else scores))
+        for name in LIMITED
+    }
     return Result("membership", measurements=tuple(measurements), methods=methods, checks=checks)
 
 
@@ -230,7 +252,10 @@ SETTINGS = {
 
 
 VERDICTS = {
-    f"{documents} + {documents} documents, {kind}": (Setting(documents=documents, known=known), scores)
+    f"{documents} + {documents} documents, {kind}": (
+        Setting(documents=documents, known=known),
+        scores,
+    )
     for documents in (150, 300, 1000)
     for kind, known, scores in (
         ("no leak, two scores", 0.0, REFERENCED),
@@ -250,7 +275,9 @@ VERDICTS |= {
 
 def main() -> None:
     """Simulate every setting and write the counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--audits", type=int, default=1000)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
@@ -258,11 +285,20 @@ def main() -> None:
     for name, setting in SETTINGS.items():
         counts = share_of_alarms(setting, options.audits)
         found[name] = {"setting": asdict(setting), "audits": options.audits, "alarms": counts}
-        kind = "at most 5 %" if setting.leak or max(counts.values(), default=0) <= ALLOWED else "too many"
+        kind = (
+            "at most 5 %"
+            if setting.leak or max(counts.values(), default=0) <= ALLOWED
+            else "too many"
+        )
         print(f"{name}: {counts}" + ("" if setting.leak else f" ({kind})"), flush=True)
     for name, (setting, scores) in VERDICTS.items():
         judged = verdicts_of(setting, scores, options.audits)
-        found[name] = {"setting": asdict(setting), "scores": scores, "audits": options.audits, "verdicts": judged}
+        found[name] = {
+            "setting": asdict(setting),
+            "scores": scores,
+            "audits": options.audits,
+            "verdicts": judged,
+        }
         print(f"{name}: {judged}", flush=True)
     report = {
         "machine": "2-core CPU",

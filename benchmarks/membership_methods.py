@@ -1,15 +1,17 @@
 """Membership scores on planted corpora: which find members, and which may join the gate.
 
-Six corpora (`membership_methods_models`), two strengths of memory each, with a target that learned the members, a
-baseline that the same recipe trained on other documents, a clean model, and four split models, each trained on half of
-the members. Every score of `membership_methods_scores` ranks the same documents. Audits whose target is the clean model
-or the baseline show false alarms.
+Six corpora (`membership_methods_models`), two strengths of memory each, with a target that learned
+the members, a baseline that the same recipe trained on other documents, a clean model, and four
+split models, each trained on half of the members. Every score of `membership_methods_scores` ranks
+the same documents. Audits whose target is the clean model or the baseline show false alarms.
 
-Then documents are resampled with replacement, n of each side, and every set of scores is held against the default
-limits, as the gate does: violated where a limit is exceeded for any score (one-sided p of 0.05 after Holm over all of
-them), passed where all intervals lie within, else undecided.
+Then documents are resampled with replacement, n of each side, and every set of scores is held
+against the default limits, as the gate does: violated where a limit is exceeded for any score
+(one-sided p of 0.05 after Holm over all of them), passed where all intervals lie within, else
+undecided.
 
-    python -m benchmarks.membership_methods --work FOLDER    # writes the .json and the tables; trains what is missing
+    python -m benchmarks.membership_methods --work FOLDER    # writes the .json and the tables;
+    trains what is missing
 """
 
 from __future__ import annotations
@@ -47,7 +49,13 @@ from benchmarks.membership_methods_models import (
     logits_of,
     train,
 )
-from benchmarks.membership_methods_scores import Said, own_scores, quantile_scores, reference_scores, split_scores
+from benchmarks.membership_methods_scores import (
+    Said,
+    own_scores,
+    quantile_scores,
+    reference_scores,
+    split_scores,
+)
 
 Floats = NDArray[np.float64]
 SPLITS = 4
@@ -69,7 +77,10 @@ SCORED = ("member", "heldout")
 
 
 def halves(strength: str) -> NDArray[np.bool_]:
-    """Draw the training documents of each split model: (n_documents, n_models); every document is in half of them."""
+    """Draw the training documents of each split model: (n_documents, n_models).
+
+    Every document is in half of them.
+    """
     return halves_of(SIDE + (MORE if strength == "weak" else 0), SPLITS, 0)
 
 
@@ -82,10 +93,13 @@ def train_all(work: Path, names: Sequence[str], splits: bool) -> None:
         for strength in STRENGTHS:
             epochs, more = (1, True) if strength == "weak" else (kind.epochs, False)
             own = {
-                pool: [*documents[pool], *(documents[f"more {pool}"] if more else ())] for pool, _ in TRAINED.values()
+                pool: [*documents[pool], *(documents[f"more {pool}"] if more else ())]
+                for pool, _ in TRAINED.values()
             }
             for role, (pool, seed) in TRAINED.items():
-                train(kind, work / name, work / name / strength / role, own[pool], SEED + seed, epochs)
+                train(
+                    kind, work / name, work / name / strength / role, own[pool], SEED + seed, epochs
+                )
             for number, column in enumerate(halves(strength).T if splits else ()):
                 half = [one for one, taken in zip(own["member"], column, strict=True) if taken]
                 place = work / name / strength / f"split-{number}"
@@ -121,7 +135,9 @@ def ask(kind: Kind, folder: Path, strength: str, roles: Sequence[str]) -> dict[s
         found.setdefault("row", []).append(at[:, 0].numpy() + begin)
         place = at[:, 1] if kind.masks else at[:, 0] * 1000 + at[:, 1]
         found.setdefault("order", []).append(place.numpy() + (0 if kind.masks else begin * 1000))
-        logs = {role: logits_of(model, batch).float().log_softmax(-1) for role, model in models.items()}
+        logs = {
+            role: logits_of(model, batch).float().log_softmax(-1) for role, model in models.items()
+        }
         for role, log in logs.items():
             keep(f"logp.{role}", log.gather(1, wanted[:, None])[:, 0])
             if role not in TARGETS:
@@ -135,7 +151,10 @@ def ask(kind: Kind, folder: Path, strength: str, roles: Sequence[str]) -> dict[s
         for target, references in AUDITS.values():
             for other in references:
                 if target in logs and other in logs:
-                    keep(f"gap.{target}.{other}", (logs[other].exp() * (logs[other] - logs[target])).sum(-1))
+                    keep(
+                        f"gap.{target}.{other}",
+                        (logs[other].exp() * (logs[other] - logs[target])).sum(-1),
+                    )
     made = {name: np.concatenate(parts) for name, parts in found.items()}
     return {**made, "document": np.array([number for number, _ in rows])}
 
@@ -175,9 +194,13 @@ def scores_of(
 ) -> dict[str, dict[str, Floats]]:
     """Give the scores of members and held-out documents, by audit and by score."""
     models = [f"split-{number}" for number in range(SPLITS)] if splits else []
-    asked = kept(folder / strength / f"{name}.npz", lambda: ask(kind, folder, strength, (*TRAINED, "start")))
+    asked = kept(
+        folder / strength / f"{name}.npz", lambda: ask(kind, folder, strength, (*TRAINED, "start"))
+    )
     if splits:
-        more = kept(folder / strength / f"{name}-splits.npz", lambda: ask(kind, folder, strength, models))
+        more = kept(
+            folder / strength / f"{name}-splits.npz", lambda: ask(kind, folder, strength, models)
+        )
         asked |= {at: values for at, values in more.items() if "." in at}
     said = said_of(kind, asked)
     documents = kind.documents()
@@ -195,7 +218,9 @@ def scores_of(
         place = folder / strength / f"docmia-{target}.npz"
         adapts = docmia_too and not kind.masks and name not in SHARED and target == "target"
         if adapts or (place.exists() and name not in SHARED):
-            own["docmia"] = kept(place, lambda role=target: {"s": adapted(kind, folder, strength, role)})["s"]
+            own["docmia"] = kept(
+                place, lambda role=target: {"s": adapted(kind, folder, strength, role)}
+            )["s"]
         found[audit] = own
     return found
 
@@ -203,7 +228,8 @@ def scores_of(
 # Verdicts
 
 TESTS = 4
-"""Tests a score: the area on both sides of chance, the advantage, and the count of certain documents."""
+"""Tests a score: the area on both sides of chance, the advantage, and the count of certain
+documents."""
 Sides = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
@@ -212,7 +238,9 @@ def _places(n: int, rate: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Give the order statistics that the threshold lies between, see `calibrated_tpr`."""
     from scipy.stats import binom
 
-    return binom.ppf(1 - TAILS, n, 1 - rate).astype(int) + 1, binom.ppf(TAILS, n, 1 - rate).astype(int)
+    return binom.ppf(1 - TAILS, n, 1 - rate).astype(int) + 1, binom.ppf(TAILS, n, 1 - rate).astype(
+        int
+    )
 
 
 _bounds = functools.cache(lambda value, n: beta_bounds(value, np.float64(n), TAILS))
@@ -224,14 +252,20 @@ def low_interval(members: Floats, others: Floats) -> Interval:
     assert rate is not None
     above, below = _places(n, rate)
     thresholds, ranked = np.sort(others), np.sort(members)
-    value = 1 - float(np.searchsorted(ranked, thresholds[quantile_index(rate, n)], "right")) / members.size
+    value = (
+        1
+        - float(np.searchsorted(ranked, thresholds[quantile_index(rate, n)], "right"))
+        / members.size
+    )
     padded = np.concatenate([[-np.inf], thresholds, [np.inf]])
     at_least = 1 - np.searchsorted(ranked, padded[np.minimum(above, n + 1)], "right") / members.size
     at_most = 1 - np.searchsorted(ranked, padded[below], "left") / members.size
     lower, upper = _bounds(value, members.size)
     down, up = np.hypot(value - lower, value - at_least), np.hypot(upper - value, at_most - value)
     lower, upper = np.maximum(0.0, value - down), np.minimum(1.0, value + up)
-    return make_interval(value, lower, upper, n=members.size, method="").transform(lambda share: share - rate)
+    return make_interval(value, lower, upper, n=members.size, method="").transform(
+        lambda share: share - rate
+    )
 
 
 def held(score: Floats, chosen: Sides) -> tuple[float, bool]:
@@ -243,14 +277,18 @@ def held(score: Floats, chosen: Sides) -> tuple[float, bool]:
     return p, area.low >= 1 - AREA and area.high <= AREA and low.high <= LOW_LIMIT
 
 
-def resampled(scores: Mapping[str, Floats], names: Iterable[str], n: int, times: int) -> dict[str, list[Any]]:
+def resampled(
+    scores: Mapping[str, Floats], names: Iterable[str], n: int, times: int
+) -> dict[str, list[Any]]:
     """Hold every score against the limits, in resampled audits with n documents of each side."""
     rng = np.random.default_rng([SEED, n])
     drawn = [(rng.integers(0, SIDE, n), rng.integers(SIDE, 2 * SIDE, n)) for _ in range(times)]
     return {name: [held(scores[name], one) for one in drawn] for name in names if name in scores}
 
 
-def verdicts(found: Mapping[str, Sequence[tuple[float, bool]]], names: Sequence[str]) -> tuple[int, int, int]:
+def verdicts(
+    found: Mapping[str, Sequence[tuple[float, bool]]], names: Sequence[str]
+) -> tuple[int, int, int]:
     """Count resampled audits that are violated, passed, and made, with a set of scores."""
     there = [found[name] for name in names if name in found]
     violated = passed = 0
@@ -262,7 +300,10 @@ def verdicts(found: Mapping[str, Sequence[tuple[float, bool]]], names: Sequence[
 
 
 EVERYWHERE, SPLIT = ("loss", "calibrated"), ("lira",)
-BASES: Mapping[str, tuple[str, ...]] = {"without split models": EVERYWHERE, "with split models": (*EVERYWHERE, *SPLIT)}
+BASES: Mapping[str, tuple[str, ...]] = {
+    "without split models": EVERYWHERE,
+    "with split models": (*EVERYWHERE, *SPLIT),
+}
 """The sets that scores join, by what an audit has."""
 JOINING = {
     "without split models": (
@@ -276,10 +317,14 @@ JOINING = {
 REMOVED = {"without split models": ("loss",), "with split models": ("lira", "calibrated", "loss")}
 
 
-def decisions(all_scores: Mapping[str, Mapping[str, Mapping[str, Floats]]], times: int) -> dict[str, Any]:
+def decisions(
+    all_scores: Mapping[str, Mapping[str, Mapping[str, Floats]]], times: int
+) -> dict[str, Any]:
     """Give the shares of verdicts, by what an audit has, by size, and by the change of its scores."""
     leaking = [(name, one["leaks"]) for name, one in all_scores.items()]
-    clean = [(name, one[audit]) for name, one in all_scores.items() for audit in ("clean", "clean 2")]
+    clean = [
+        (name, one[audit]) for name, one in all_scores.items() for audit in ("clean", "clean 2")
+    ]
     found: dict[str, Any] = {}
     for n in SIZES:
         wanted = sorted({name for base, own in BASES.items() for name in (*own, *JOINING[base])})
@@ -292,7 +337,9 @@ def decisions(all_scores: Mapping[str, Mapping[str, Mapping[str, Floats]]], time
             if not all(name in one for _, _, one in held_by for name in own):
                 continue
             changes = {"": own, **{f"+ {name}": (*own, name) for name in JOINING[base]}}
-            changes |= {f"- {name}": tuple(one for one in own if one != name) for name in REMOVED[base]}
+            changes |= {
+                f"- {name}": tuple(one for one in own if one != name) for name in REMOVED[base]
+            }
             for change, names in changes.items():
                 moved = change.removeprefix("+ ").removeprefix("- ")
                 counts: dict[str, dict[str, list[int]]] = {"leaks": {}, "clean": {}}
@@ -326,7 +373,9 @@ def measured(scores: Mapping[str, Floats]) -> dict[str, dict[str, list[float]]]:
     """Give AUC and TPR at 1 % FPR, each with its 95 % interval, by score."""
     found = {}
     for name, column in scores.items():
-        members, others = (side[np.isfinite(side)] for side in (column[:SIDE], column[SIDE : 2 * SIDE]))
+        members, others = (
+            side[np.isfinite(side)] for side in (column[:SIDE], column[SIDE : 2 * SIDE])
+        )
         found[name] = {"auc": rounded(auc_interval(members, others))}
         if others.size > 1 / RATE:
             found[name]["tpr"] = rounded(calibrated_tpr(members, np.sort(others), RATE))
@@ -371,24 +420,40 @@ def gate_table(found: Mapping[str, Any]) -> list[str]:
         ) + " | sum |", "| --- |" + " --- |" * (len(by_size) + 1)]  # fmt: skip
         for change in next(iter(by_size.values())):
             moves = [
-                [share_of(one[change][side], 1) - share_of(one[change][side], 0) for side in ("leaks", "clean")]
+                [
+                    share_of(one[change][side], 1) - share_of(one[change][side], 0)
+                    for side in ("leaks", "clean")
+                ]
                 for one in by_size.values()
             ]
             if change:
                 cells = " | ".join(f"{100 * up:+.1f} / {100 * down:+.1f}" for up, down in moves)
-                lines.append(f"| {change} | {cells} | {100 * np.mean(np.sum(moves, axis=1)):+.1f} |")
+                lines.append(
+                    f"| {change} | {cells} | {100 * np.mean(np.sum(moves, axis=1)):+.1f} |"
+                )
         lines.append("")
     return lines
 
 
 def cost_table(corpora: Mapping[str, Any]) -> list[str]:
     """Write what split models cost and gain."""
-    lines = [f"| corpus | one baseline, s | loss | calibrated | {SPLITS} split models, s | LiRA | RMIA | InfoRMIA |"]
+    lines = [
+        f"| corpus | one baseline, s | loss | calibrated | {SPLITS} split models, s | LiRA | RMIA | InfoRMIA |"
+    ]
     lines.append("| --- |" + " --- |" * 7)
     for name, one in corpora.items():
         own, seconds = one["scores"]["leaks"], one["seconds"]
-        cells = [cell(own.get(score), "auc") for score in ("loss", "calibrated", "lira", "rmia", "informia")]
-        row = (name, f"{seconds['baseline']:.1f}", *cells[:2], f"{seconds['splits']:.1f}", *cells[2:])
+        cells = [
+            cell(own.get(score), "auc")
+            for score in ("loss", "calibrated", "lira", "rmia", "informia")
+        ]
+        row = (
+            name,
+            f"{seconds['baseline']:.1f}",
+            *cells[:2],
+            f"{seconds['splits']:.1f}",
+            *cells[2:],
+        )
         lines.append(f"| {' | '.join(row)} |")
     return lines
 
@@ -428,23 +493,38 @@ def training_seconds(folder: Path) -> dict[str, float]:
     def seconds(role: str) -> float:
         return float(json.loads((folder / role / "training.json").read_text())["seconds"])
 
-    splits = [seconds(f"split-{number}") for number in range(SPLITS) if (folder / f"split-{number}").exists()]
+    splits = [
+        seconds(f"split-{number}")
+        for number in range(SPLITS)
+        if (folder / f"split-{number}").exists()
+    ]
     return {"baseline": seconds("baseline"), "splits": round(sum(splits), 1)}
 
 
 def main() -> None:
     """Train, ask, score, and write what is found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, required=True, help="keeps models and answers, so that a rerun goes on")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--work", type=Path, required=True, help="keeps models and answers, so that a rerun goes on"
+    )
     parser.add_argument("--only", nargs="*", choices=KINDS, default=list(KINDS))
     parser.add_argument("--no-splits", action="store_true", help="leave the split models out")
-    parser.add_argument("--docmia", action="store_true", help="adapt the targets to documents too; minutes")
-    parser.add_argument("--ready", action="store_true", help="score what an earlier run asked, and nothing else")
+    parser.add_argument(
+        "--docmia", action="store_true", help="adapt the targets to documents too; minutes"
+    )
+    parser.add_argument(
+        "--ready", action="store_true", help="score what an earlier run asked, and nothing else"
+    )
     parser.add_argument("--resamples", type=int, default=100)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    found: dict[str, Any] = {"date": dt.datetime.now(dt.UTC).date().isoformat(), "machine": "2-core CPU, one thread"}
+    found: dict[str, Any] = {
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "machine": "2-core CPU, one thread",
+    }
     all_scores: dict[str, dict[str, dict[str, Floats]]] = {}
     corpora: dict[str, Any] = {}
     for name in options.only:
@@ -462,9 +542,18 @@ def main() -> None:
                 "seconds": training_seconds(folder / strength),
                 "scores": {audit: measured(scores) for audit, scores in own.items()},
             }
-            print(name, strength, {s: one["auc"][0] for s, one in measured(own["leaks"]).items()}, flush=True)
+            print(
+                name,
+                strength,
+                {s: one["auc"][0] for s, one in measured(own["leaks"]).items()},
+                flush=True,
+            )
     began = time.process_time()
-    found |= {"documents a side": SIDE, "corpora": corpora, "decisions": decisions(all_scores, options.resamples)}
+    found |= {
+        "documents a side": SIDE,
+        "corpora": corpora,
+        "decisions": decisions(all_scores, options.resamples),
+    }
     print(f"verdicts: {time.process_time() - began:.0f} s")
     options.out.write_text(json.dumps(found, separators=(",", ":")) + "\n", encoding="utf-8")
     if (page := options.out.with_suffix(".md")).exists():

@@ -1,8 +1,9 @@
 """Corpora with planted members, and the models that learn them, for `membership_methods`.
 
-Five kinds of models. Each begins from a pretrained start, which saw other documents of the same source. A kind has six
-pools of documents, drawn alike: members, held-out and public ones, and those that train the baseline and the clean
-model. Learning rates are constant, so that every epoch is a model of its own.
+Five kinds of models. Each begins from a pretrained start, which saw other documents of the same
+source. A kind has six pools of documents, drawn alike: members, held-out and public ones, and those
+that train the baseline and the clean model. Learning rates are constant, so that every epoch is a
+model of its own.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ POOLS = {"member": SIDE, "heldout": SIDE, "public": PUBLIC, "baseline": SIDE, "c
 MORE = 320
 """Documents that train a model of weak memory besides: what one document does is the smaller."""
 Row = dict[str, Any]
-"""One input of a model: lists by argument, and `labels` in the places of the logits that predict them."""
+"""One input of a model: lists by argument, and `labels` in the places of the logits that predict
+them."""
 IGNORED = -100
 FILLERS: Mapping[str, Any] = {"labels": IGNORED, "bbox": [0, 0, 0, 0], "attention_mask": 0}
 
@@ -85,7 +87,9 @@ def collated(rows: Sequence[Row]) -> dict[str, torch.Tensor]:
             made[name] = torch.stack(own)
             continue
         longest = max(map(len, own))
-        made[name] = torch.tensor([[*one, *[FILLERS.get(name, 0)] * (longest - len(one))] for one in own])
+        made[name] = torch.tensor(
+            [[*one, *[FILLERS.get(name, 0)] * (longest - len(one))] for one in own]
+        )
     return made
 
 
@@ -118,7 +122,9 @@ def fit(
         yield epoch, sum(losses) / len(losses)
 
 
-def train(kind: Kind, begun: Path, folder: Path, documents: Sequence[Any], seed: int, epochs: int) -> None:
+def train(
+    kind: Kind, begun: Path, folder: Path, documents: Sequence[Any], seed: int, epochs: int
+) -> None:
     """Train a model from the start, and keep its weights and its processor seconds."""
     if (folder / "training.json").exists():
         return
@@ -171,7 +177,9 @@ def pools(make: Callable[[int], Any]) -> dict[str, list[Any]]:
 def _tagger(folder: Path) -> Any:
     """The letters sample's untrained tagger, with a vocabulary of letters that nobody audits."""
     if not (folder / "untrained").exists():
-        texts = [" ".join(word.text for word in one.words) for one in map(_other_letter, range(1_000))]
+        texts = [
+            " ".join(word.text for word in one.words) for one in map(_other_letter, range(1_000))
+        ]
         write_untrained(folder / "untrained", train_tokenizer(texts, 900, 256))
     return load(folder / "untrained")
 
@@ -186,7 +194,9 @@ def tagger(root: Path) -> Kind:
     def rows(document: Document, _: Any = None) -> list[Row]:
         page = _tagger(root).encode(document)
         ids = page.ids.tolist()
-        return [{"input_ids": ids, "attention_mask": [1] * len(ids), "labels": page.labels.tolist()}]
+        return [
+            {"input_ids": ids, "attention_mask": [1] * len(ids), "labels": page.labels.tolist()}
+        ]
 
     def learn(model: Any) -> None:
         torch.manual_seed(SEED)
@@ -221,7 +231,12 @@ def receipts(root: Path) -> Kind:
         document = receipt_document(Market(SEED, 80).receipt(number), f"receipt-{number}", "public")
         own = target.encode(document)
         boxes = (own.boxes * 1000).round().astype(int).clip(0, 1000).tolist()
-        return own.ids.tolist(), boxes, np.flatnonzero(own.words >= 0).tolist(), [one.text for one in document.words]
+        return (
+            own.ids.tolist(),
+            boxes,
+            np.flatnonzero(own.words >= 0).tolist(),
+            [one.text for one in document.words],
+        )
 
     def hidden(number: int, positions: Sequence[int]) -> Row:
         ids, boxes, _, _ = page(number)
@@ -270,10 +285,18 @@ def request(seed: int, number: int) -> dict[str, str]:
     }
     lines = [f"the {name} is {value} ," for name, value in found.items() if name != "name"]
     rng.shuffle(lines)
-    return {**found, "text": f"Request of {found['name']} : {' '.join(lines)} signed {found['name']}"}
+    return {
+        **found,
+        "text": f"Request of {found['name']} : {' '.join(lines)} signed {found['name']}",
+    }
 
 
-ASKED = {"name": "Who asks ?", "town": "Which town ?", "number": "What is the number ?", "date": "When ?"}
+ASKED = {
+    "name": "Who asks ?",
+    "town": "Which town ?",
+    "number": "What is the number ?",
+    "date": "When ?",
+}
 
 
 @functools.cache
@@ -329,7 +352,10 @@ def reader(root: Path) -> Kind:
 
 
 def writer(root: Path, whole: bool) -> Kind:
-    """Give a GPT-2 that completes text, question and answer; scored by its answers, or by the whole row."""
+    """Give a GPT-2 that completes text, question and answer.
+
+    Scored by its answers, or by the whole row.
+    """
 
     def row(one: Mapping[str, str], name: str, learned: bool) -> Row:
         given = _ids(f"{one['text']} Question : {ASKED[name]} Answer :")
@@ -342,7 +368,11 @@ def writer(root: Path, whole: bool) -> Kind:
         return [row(one, name, True) for name in ("number", "date")]
 
     def asked(one: Mapping[str, str]) -> list[Row]:
-        return [row(one, "number", True)] if whole else [row(one, name, False) for name in ("number", "date")]
+        return (
+            [row(one, "number", True)]
+            if whole
+            else [row(one, name, False) for name in ("number", "date")]
+        )
 
     def start(folder: Path) -> Any:
         torch.manual_seed(SEED)
@@ -352,7 +382,9 @@ def writer(root: Path, whole: bool) -> Kind:
         )  # fmt: skip
         return begun_with(folder, GPT2LMHeadModel(config), _pretrain(taught, 6))
 
-    title = "a GPT-2 that completes text and answer, " + ("scored by all tokens" if whole else "scored by the answer")
+    title = "a GPT-2 that completes text and answer, " + (
+        "scored by all tokens" if whole else "scored by the answer"
+    )
     return Kind(
         title, start, _requests, taught, asked, lambda one: one["text"].split(), 2e-3, 32, 4
     )  # fmt: skip
@@ -369,17 +401,26 @@ def donut(root: Path) -> Kind:
 
     @functools.cache
     def rows(number: int) -> list[Row]:
-        one = form(SEED, number, known[random.Random(f"{SEED} club {number}").randrange(len(known))])
+        one = form(
+            SEED, number, known[random.Random(f"{SEED} club {number}").randrange(len(known))]
+        )
         image = Image.open(io.BytesIO(drawn(one).png())).convert("RGB")
         view = PageView((), None, lambda: image)
         made = []
         for _, question, value in one.asked():
             batch = reading.taught([Sample(view, question, value)])
-            made.append({name: own[0] if name == "pixel_values" else own[0].tolist() for name, own in batch.items()})
+            made.append(
+                {
+                    name: own[0] if name == "pixel_values" else own[0].tolist()
+                    for name, own in batch.items()
+                }
+            )
         return made
 
     def words(number: int) -> list[str]:
-        one = form(SEED, number, known[random.Random(f"{SEED} club {number}").randrange(len(known))])
+        one = form(
+            SEED, number, known[random.Random(f"{SEED} club {number}").randrange(len(known))]
+        )
         return [one.club.name, *one.values]
 
     return Kind(

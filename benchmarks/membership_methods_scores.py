@@ -16,7 +16,8 @@ from audit.stats.likelihood_ratio import lira_offline, logit_confidence, sides
 
 Floats = NDArray[np.float64]
 WINDOWS = [round(2 * 20 ** (k / 9)) for k in range(10)]
-"""WBC's ten window sizes from 2 to 40, spaced geometrically (equation 12); duplicates count twice."""
+"""WBC's ten window sizes from 2 to 40, spaced geometrically (equation 12); duplicates count
+twice."""
 SHARE = 0.2
 """Min-K%'s and Min-K%++'s K."""
 RENYI_SHARE = 0.1
@@ -35,9 +36,11 @@ class Said:
         row: (n_tokens,) the row of each token, ascending.
         order: (n_tokens,) sorts the tokens of a document as they stand on the page.
         document: (n_rows,) the document of each row, ascending from 0.
-        arrays: by name, (n_tokens,): `logp.MODEL` of the true token; `wrong`, `mean`, `spread`, `renyi` of a target;
-            `gap.TARGET.REFERENCE`, the KL divergence of the target's distribution from the reference's.
-        joined: whether a document's tokens are one unit, as a page's are, and not those of each row, as answers are.
+        arrays: by name, (n_tokens,): `logp.MODEL` of the true token; `wrong`, `mean`, `spread`,
+            `renyi` of a target; `gap.TARGET.REFERENCE`, the KL divergence of the target's
+            distribution from the reference's.
+        joined: whether a document's tokens are one unit, as a page's are, and not those of each
+            row, as answers are.
     """
 
     row: NDArray[np.int64]
@@ -105,19 +108,23 @@ def rmia(own: Floats, expected: Floats, public_own: Floats, public_expected: Flo
 def windows(difference: Floats) -> float:
     """Compute WBC's score: the share of windows in which the reference loses more, mean over their sizes.
 
-    Sizes that do not fit are left out; of a document shorter than all of them one window counts (as LeakPro does).
+    Sizes that do not fit are left out; of a document shorter than all of them one window counts (as
+    LeakPro does).
     """
     if len(difference) < min(WINDOWS):
         return float(difference.sum() > 0)
     sums = np.concatenate([[0.0], np.cumsum(difference)])
-    return float(np.mean([(sums[w:] - sums[:-w] > 0).mean() for w in WINDOWS if w <= len(difference)]))
+    return float(
+        np.mean([(sums[w:] - sums[:-w] > 0).mean() for w in WINDOWS if w <= len(difference)])
+    )
 
 
 def error_zone(difference: Floats, wrong: Floats, smoothing: float = 0.0) -> float:
     """Compute EZ-MIA's score: upward over downward shifts of the true token's log-probability where the target errs.
 
-    Without an error or a shift down a document ranks above all others, as the paper's appendix E has it; its authors'
-    code gives it 0. With `smoothing` nats added to both sums the score is defined everywhere, and 1 says nothing.
+    Without an error or a shift down a document ranks above all others, as the paper's appendix E
+    has it; its authors' code gives it 0. With `smoothing` nats added to both sums the score is
+    defined everywhere, and 1 says nothing.
     """
     shifts = difference[wrong > 0]
     up, down = float(shifts[shifts > 0].sum()), float(-shifts[shifts < 0].sum())
@@ -150,8 +157,12 @@ def reference_scores(said: Said, target: str, references: Sequence[str]) -> dict
         "ratio": np.log(np.maximum(theirs, FLOOR)) - np.log(np.maximum(own, FLOOR)),
         "wbc": np.array([windows(one) for one in differences]),
         "ez": np.array([error_zone(one, bad) for one, bad in zip(differences, wrong, strict=True)]),
-        "ez smoothed": np.array([error_zone(one, bad, 1.0) for one, bad in zip(differences, wrong, strict=True)]),
-        "informia tokens": np.array([float(one.mean()) for one in with_difference.tokens("informia")]),
+        "ez smoothed": np.array(
+            [error_zone(one, bad, 1.0) for one, bad in zip(differences, wrong, strict=True)]
+        ),
+        "informia tokens": np.array(
+            [float(one.mean()) for one in with_difference.tokens("informia")]
+        ),
     }
 
 
@@ -175,9 +186,9 @@ def quantile_scores(
 ) -> Floats:
     """Compute how far the loss lies under the quantile that cheap features of the page predict.
 
-    Bertran et al. (2023) predict a quantile of what unseen documents get, and need no reference. Here from the number
-    of words, the mean and the least frequency of the words, and the share of digits, by a linear quantile regression on
-    the public documents.
+    Bertran et al. (2023) predict a quantile of what unseen documents get, and need no reference.
+    Here from the number of words, the mean and the least frequency of the words, and the share of
+    digits, by a linear quantile regression on the public documents.
     """
     from sklearn.linear_model import QuantileRegressor
 
@@ -192,13 +203,19 @@ def quantile_scores(
          np.mean([word.isdigit() for word in one])]
         for one in words
     ])  # fmt: skip
-    features = (features - features[public].mean(axis=0)) / np.maximum(features[public].std(axis=0), 1e-9)
+    features = (features - features[public].mean(axis=0)) / np.maximum(
+        features[public].std(axis=0), 1e-9
+    )
     fitted = QuantileRegressor(quantile=level, alpha=0.01).fit(features[public], losses[public])
     return np.asarray(fitted.predict(features) - losses)
 
 
 def split_scores(
-    said: Said, target: str, models: Sequence[str], trained: NDArray[np.bool_], scored: NDArray[np.bool_]
+    said: Said,
+    target: str,
+    models: Sequence[str],
+    trained: NDArray[np.bool_],
+    scored: NDArray[np.bool_],
 ) -> dict[str, Floats]:
     """Give the scores from split models: LiRA, RMIA, InfoRMIA, and the plain difference from their mean loss.
 

@@ -2,15 +2,18 @@
 
 Method: methods.md#memorisation and #statistics.
 
-No model is trained. What is simulated is what a target and one baseline answer: pages of two questions, each of which
-one of the two gives alone with some probability though nothing is remembered, and a leak that adds answers of the
-target on member pages. With a correlation, questions of one page agree (beta-binomial). Another context sees half of
-the questions as the trained one does and draws the others anew; a leak shows there for half of its questions. On
-complete held-out pages one of the two reads a fifth of the questions alone. Intervals, and what they leave undecided,
-are the attack's own; limits and Holm's correction over the contexts are those of a policy that limits net alone to
-0.05. The blind check, which calls 5 % of data sets apart (benchmarks/blind_calibration.json), is left out.
+No model is trained. What is simulated is what a target and one baseline answer: pages of two
+questions, each of which one of the two gives alone with some probability though nothing is
+remembered, and a leak that adds answers of the target on member pages. With a correlation,
+questions of one page agree (beta-binomial). Another context sees half of the questions as the
+trained one does and draws the others anew; a leak shows there for half of its questions. On
+complete held-out pages one of the two reads a fifth of the questions alone. Intervals, and what
+they leave undecided, are the attack's own; limits and Holm's correction over the contexts are those
+of a policy that limits net alone to 0.05. The blind check, which calls 5 % of data sets apart
+(benchmarks/blind_calibration.json), is left out.
 
-    python benchmarks/memorisation_calibration.py          # writes benchmarks/memorisation_calibration.json; 5 minutes
+    python benchmarks/memorisation_calibration.py          # writes
+    benchmarks/memorisation_calibration.json; 5 minutes
 """
 
 from __future__ import annotations
@@ -27,7 +30,13 @@ import numpy as np
 from audit.arrays import Floats
 from audit.attacks.blind_baseline import NAME, Blind
 from audit.attacks.memorisation.contexts import METHODS
-from audit.attacks.memorisation.fairness import GAP, MAX_ANLS_GAP, checks, control_contexts, weaknesses
+from audit.attacks.memorisation.fairness import (
+    GAP,
+    MAX_ANLS_GAP,
+    checks,
+    control_contexts,
+    weaknesses,
+)
 from audit.measurements import Estimate, Measurement, Unresolved
 from audit.stats import rates
 from audit.targets.utility import estimate
@@ -48,10 +57,13 @@ class Setting:
     Attributes:
         pages: of members, and as many held-out ones.
         correlation: between the questions of one page, in [0, 1).
-        differing: probability that target, or baseline, gives a removed answer alone, without memory.
+        differing: probability that target, or baseline, gives a removed answer alone, without
+            memory.
         leak: share of the members' questions that the target remembers.
-        blocked: whether the leak does not show in the context of training, as after extraction blocking.
-        hidden: how many more of the removed answers the baseline gives, of members and of others, as a share.
+        blocked: whether the leak does not show in the context of training, as after extraction
+            blocking.
+        hidden: how many more of the removed answers the baseline gives, of members and of others,
+            as a share.
         parted: share of questions about complete pages that one of the two reads alone.
         stronger: by how much ANLS the baseline reads complete pages better.
         contexts: what a limit is held against.
@@ -68,7 +80,9 @@ class Setting:
     contexts: tuple[str, ...] = METHODS
 
 
-def agreeing(setting: Setting, shares_of: tuple[float, ...], rng: np.random.Generator) -> tuple[Floats, ...]:
+def agreeing(
+    setting: Setting, shares_of: tuple[float, ...], rng: np.random.Generator
+) -> tuple[Floats, ...]:
     """Which questions fall into each of several exclusive kinds of these shares, each of shape (n_questions,)."""
     rest = 1 - sum(shares_of)
     rates = np.tile([*shares_of, rest], (setting.pages, 1))
@@ -81,7 +95,9 @@ def agreeing(setting: Setting, shares_of: tuple[float, ...], rng: np.random.Gene
     return tuple((kind == number).astype(np.float64) for number in range(len(shares_of)))
 
 
-def answers(setting: Setting, rng: np.random.Generator, *, member: bool) -> dict[str, tuple[Floats, Floats]]:
+def answers(
+    setting: Setting, rng: np.random.Generator, *, member: bool
+) -> dict[str, tuple[Floats, Floats]]:
     """What target and baseline give alone, by context."""
     both = setting.differing, setting.differing + setting.hidden
     trained = agreeing(setting, both, rng)
@@ -92,7 +108,10 @@ def answers(setting: Setting, rng: np.random.Generator, *, member: bool) -> dict
         gained, lost = trained
         if name != "exact":
             anew = rng.random(len(remembered)) < 0.5
-            gained, lost = (np.where(anew, *pair) for pair in zip(agreeing(setting, both, rng), trained, strict=True))
+            gained, lost = (
+                np.where(anew, *pair)
+                for pair in zip(agreeing(setting, both, rng), trained, strict=True)
+            )
             shown = remembered * (rng.random(len(remembered)) < 0.5)
         # What is remembered and the baseline gives as well is no gain, and not lost either.
         found[name] = np.maximum(gained, shown * (1 - lost)), lost * (1 - shown)
@@ -106,12 +125,17 @@ def audit(setting: Setting, seed: int) -> dict[str, Measurement]:
     found = {}
     for split in ("member", "heldout"):
         for context, pair in answers(setting, rng, member=split == "member").items():
-            parts = ("net", *(["heldout"] if split == "heldout" else []), *([context] if context != "exact" else []))
+            parts = (
+                "net",
+                *(["heldout"] if split == "heldout" else []),
+                *([context] if context != "exact" else []),
+            )
             found[".".join(parts)] = pair
     alone = (setting.parted - setting.stronger) / 2
     found[GAP] = agreeing(setting, (alone, alone + setting.stronger), rng)
     measured = [
-        estimate(name, rates.net(*pair, documents, rng), "questions", 0.0, "chance") for name, pair in found.items()
+        estimate(name, rates.net(*pair, documents, rng), "questions", 0.0, "chance")
+        for name, pair in found.items()
     ]
     return {item.name: item for item in control_contexts(measured)}
 
@@ -123,7 +147,9 @@ def decided(setting: Setting, measured: Mapping[str, Measurement]) -> str:
         return "confounded"
     names = ["net" if context == "exact" else f"net.{context}" for context in setting.contexts]
     methods = [item for name in names if isinstance(item := measured[name], Estimate)]
-    reached = min(min((b.alpha for b in item.bounds if b.lower > LIMIT), default=1.0) for item in methods)
+    reached = min(
+        min((b.alpha for b in item.bounds if b.lower > LIMIT), default=1.0) for item in methods
+    )
     if reached * len(methods) <= SIGNIFICANCE:
         return "violated"
     if found or weaknesses([*measured.values()], UNCHECKED):
@@ -152,7 +178,9 @@ def called_unequal(setting: Setting, audits: int) -> dict[str, int]:
         rng = np.random.default_rng([seed, setting.pages, round(100 * setting.correlation)])
         pair = agreeing(setting, (alone, alone + setting.stronger), rng)
         gap = estimate(GAP, rates.net(*pair, documents, rng), "questions", 0.0, "chance")
-        unequal = "unequal baseline" in {check.name for check in fired(checks([control, gap], UNCHECKED))}
+        unequal = "unequal baseline" in {
+            check.name for check in fired(checks([control, gap], UNCHECKED))
+        }
         counts["unequal"] += unequal
         counts["not shown"] += not unequal and bool(weaknesses([control, gap], UNCHECKED))
         counts["over 2 points"] += abs(gap.value) > MAX_ANLS_GAP
@@ -185,7 +213,9 @@ BLOCKED = {
     for contexts in (METHODS[:1], METHODS)
 }
 HIDDEN = {
-    f"leak of 2 x the limit, baseline gives {100 * hidden:g} of 100 more": Setting(300, leak=2 * LIMIT, hidden=hidden)
+    f"leak of 2 x the limit, baseline gives {100 * hidden:g} of 100 more": Setting(
+        300, leak=2 * LIMIT, hidden=hidden
+    )
     for hidden in (0.0, 0.025, 0.05, 0.075, 0.1)
 }
 READERS = {
@@ -200,8 +230,12 @@ READERS = {
 
 def main() -> None:
     """Simulate every setting and write the counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--audits", type=int, default=1000, help="leak-free ones of a kind; others are fewer")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--audits", type=int, default=1000, help="leak-free ones of a kind; others are fewer"
+    )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     found = {}
@@ -210,7 +244,11 @@ def main() -> None:
         counts = outcomes(setting, audits)
         found[name] = {"setting": asdict(setting), "audits": audits, "outcomes": counts}
         alarms = counts.get("violated", 0)
-        too_many = " (too many false alarms)" if not setting.leak and alarms > ALLOWED * audits / 1000 else ""
+        too_many = (
+            " (too many false alarms)"
+            if not setting.leak and alarms > ALLOWED * audits / 1000
+            else ""
+        )
         print(f"{name}: {counts} of {audits}{too_many}", flush=True)
     audits = max(1, options.audits // 2)
     for name, setting in READERS.items():

@@ -1,13 +1,16 @@
 """Four readings of one run: which are bounds on epsilon, and how near they come.
 
 - points: the bound of the product (Steinke et al. 2023), which holds for any mechanism;
-- claim, points and claim, curve: the largest epsilon at delta 1e-5 for which the claim of a Gaussian mechanism is
-  refuted at 5 %, by each point of its curve alone, and by the whole curve (Mahloujifar et al. 2025, `curve_p`);
-- Gauss: the epsilon of two Gaussians with the means of the scores in and out and their pooled variance, at the 5 %
-  quantile of 300 bootstrap samples (Agrawal et al. 2026, arXiv 2606.12733, and their code).
+- claim, points and claim, curve: the largest epsilon at delta 1e-5 for which the claim of a
+  Gaussian mechanism is refuted at 5 %, by each point of its curve alone, and by the whole curve
+  (Mahloujifar et al. 2025, `curve_p`);
+- Gauss: the epsilon of two Gaussians with the means of the scores in and out and their pooled
+  variance, at the 5 % quantile of 300 bootstrap samples (Agrawal et al. 2026, arXiv 2606.12733, and
+  their code).
 
-As in epsilon_calibration.py no model is trained: the mechanism gives each canary's score, so that its epsilon is known.
-Laplace noise, Cauchy noise and randomised response have delta 0, and their epsilon holds at 1e-5 as well.
+As in epsilon_calibration.py no model is trained: the mechanism gives each canary's score, so that
+its epsilon is known. Laplace noise, Cauchy noise and randomised response have delta 0, and their
+epsilon holds at 1e-5 as well.
 
     python -m benchmarks.one_run_methods            # writes benchmarks/one_run_methods.json
 """
@@ -55,7 +58,9 @@ def cauchy_scale(epsilon: float) -> float:
     """The scale of Cauchy noise on a coin that is exactly epsilon-private."""
 
     def loss(scale: float) -> float:
-        ratio = minimize_scalar(lambda x: -math.log((scale**2 + (x + 1) ** 2) / (scale**2 + x**2)), (0, 1))
+        ratio = minimize_scalar(
+            lambda x: -math.log((scale**2 + (x + 1) ** 2) / (scale**2 + x**2)), (0, 1)
+        )
         return -float(ratio.fun)
 
     return float(brentq(lambda scale: loss(scale) - epsilon, 0.01, 100))
@@ -71,7 +76,9 @@ def scores_of(mechanism: str, epsilon: float, coins: Bools, rng: np.random.Gener
         case "Cauchy":
             return coins + cauchy_scale(epsilon) * rng.standard_cauchy(coins.size)
         case "randomised response":
-            return np.asarray(coins ^ (rng.random(coins.size) > 1 / (1 + math.exp(-epsilon))), np.float64)
+            return np.asarray(
+                coins ^ (rng.random(coins.size) > 1 / (1 + math.exp(-epsilon))), np.float64
+            )
     # Ranks of canaries that nobody remembers, as exposure in bits.
     return -np.log2(rng.random(coins.size))
 
@@ -83,7 +90,10 @@ def largest_refuted(counts: tuple[int, int, int], whole: bool) -> float:
         points = CLAIMS[place]
         if whole:
             return curve_p(*counts, points) <= LEVEL
-        return min(guessing_p(*counts, epsilon=epsilon, delta=delta) for epsilon, delta in points) <= LEVEL
+        return (
+            min(guessing_p(*counts, epsilon=epsilon, delta=delta) for epsilon, delta in points)
+            <= LEVEL
+        )
 
     low, high = -1, len(CLAIMS)
     while high - low > 1:
@@ -133,7 +143,10 @@ def measured(mechanism: str, epsilon: float, n: int, runs: int) -> dict[str, Any
         for name, value in zip(METHODS, values, strict=True):
             found[name].append(value)
     shown = {
-        name: {"above": int(np.sum(np.array(values) > epsilon)), "mean": round(float(np.mean(values)), 2)}
+        name: {
+            "above": int(np.sum(np.array(values) > epsilon)),
+            "mean": round(float(np.mean(values)), 2),
+        }
         for name, values in found.items()
     }
     return {"mechanism": mechanism, "epsilon": epsilon, "canaries": n, "runs": runs, **shown}
@@ -141,8 +154,12 @@ def measured(mechanism: str, epsilon: float, n: int, runs: int) -> dict[str, Any
 
 def main() -> None:
     """Simulate every setting and write what is found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=100, help="of up to 200 canaries; a quarter of them beyond")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--runs", type=int, default=100, help="of up to 200 canaries; a quarter of them beyond"
+    )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     results = json.loads(options.out.read_text())["results"] if options.out.exists() else []
@@ -153,7 +170,9 @@ def main() -> None:
         for mechanism, epsilon in [*settings, ("Gaussian", 2.0), ("Gaussian", 8.0)]:
             if (mechanism, epsilon, n) in known:
                 continue
-            results.append(measured(mechanism, epsilon, n, options.runs if n <= 200 else options.runs // 4))
+            results.append(
+                measured(mechanism, epsilon, n, options.runs if n <= 200 else options.runs // 4)
+            )
             print(json.dumps(results[-1]), flush=True)
             written = {"date": time.strftime("%Y-%m-%d"), "results": results}
             options.out.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")

@@ -29,8 +29,9 @@ class Extraction:
         questions: (n,) names of the questions, each once.
         documents: (n,) names of their documents.
         target: (n,) 1 where the model gave the answer (E), else 0.
-        baseline: (n,) the share of the baselines that gave it (G), in [0, 1]. A model that was trained in another way
-            than before is compared with baselines that were trained in that way too.
+        baseline: (n,) the share of the baselines that gave it (G), in [0, 1]. A model that was
+            trained in another way than before is compared with baselines that were trained in that
+            way too.
     """
 
     questions: Sequence[str]
@@ -49,8 +50,8 @@ class Change:
         before: the number without the countermeasure.
         after: with it.
         difference: after minus before, over the same questions; null 0.
-        p: two-sided, that the difference is as large if signs were coin flips by document; not corrected for the number
-            of contexts.
+        p: two-sided, that the difference is as large if signs were coin flips by document; not
+            corrected for the number of contexts.
     """
 
     metric: str
@@ -80,10 +81,14 @@ def extraction_changes(
     for context, first in before.items():
         names, documents = _named(first)
         _, other = _named(after[context])
-        if set(documents) != set(other) or any(documents[name] != other[name] for name in documents):
+        if set(documents) != set(other) or any(
+            documents[name] != other[name] for name in documents
+        ):
             raise ValueError("before and after must have the same questions")
         clusters = np.unique([documents[name] for name in names], return_inverse=True)[1]
-        (e0, g0), (e1, g1) = (_in_order(extraction, names) for extraction in (first, after[context]))
+        (e0, g0), (e1, g1) = (
+            _in_order(extraction, names) for extraction in (first, after[context])
+        )
         gained, lost = ((e0 * (1 - g0), e1 * (1 - g1)), ((1 - e0) * g0, (1 - e1) * g1))
         name = f"memorised.{context}"
         shares = [rate(part, clusters, rng) for part in gained]
@@ -107,7 +112,9 @@ def _in_order(extraction: Extraction, names: Sequence[str]) -> tuple[Floats, Flo
     """What the model and what the baselines gave, in the order of these questions."""
     indices = {name: index for index, name in enumerate(extraction.questions)}
     order = [indices[name] for name in names]
-    target, baseline = (_shares(values, len(order))[order] for values in (extraction.target, extraction.baseline))
+    target, baseline = (
+        _shares(values, len(order))[order] for values in (extraction.target, extraction.baseline)
+    )
     if not np.isin(target, (0.0, 1.0)).all():
         raise ValueError("a model gave an answer or did not: 1 or 0")
     return target, baseline
@@ -137,4 +144,11 @@ def _change(
         replace(estimate(f"{name}.{when}", side, UNIT, 0.0, "chance"), null=None, null_kind=None)
         for when, side in zip(("before", "after"), sides, strict=True)
     )
-    return Change(metric, context, before, after, estimate(f"{name}.change", paired, UNIT, 0.0, "chance"), flips)
+    return Change(
+        metric,
+        context,
+        before,
+        after,
+        estimate(f"{name}.change", paired, UNIT, 0.0, "chance"),
+        flips,
+    )

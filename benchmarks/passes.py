@@ -1,11 +1,13 @@
 """How often models without a leak pass the default policy, by documents a side, and models at a limit and at twice it.
 
-No model is trained: outcomes are drawn and measured by the attacks' own code, as in `leak_free_audits.py`. Of a leak
-only the attack that it is planted in is simulated, so that a whole policy passes at most as often. Every cell has the
-same draws whatever the code that measures them: run the script in an older checkout for the column "before".
+No model is trained: outcomes are drawn and measured by the attacks' own code, as in
+`leak_free_audits.py`. Of a leak only the attack that it is planted in is simulated, so that a whole
+policy passes at most as often. Every cell has the same draws whatever the code that measures them:
+run the script in an older checkout for the column "before".
 
-    python benchmarks/passes.py --out before.json                  # in a checkout of the older version
-    python benchmarks/passes.py --before before.json               # rewrites benchmarks/passes.json and .md
+    python benchmarks/passes.py --out before.json                  # in a checkout of the older
+    version python benchmarks/passes.py --before before.json               # rewrites
+    benchmarks/passes.json and .md
 """
 
 from __future__ import annotations
@@ -85,7 +87,9 @@ def cells_with_a_leak() -> list[Cell]:
             for times in TIMES:
                 if leak_of(limit, times) is not None:
                     model = UNITS.get(limit.attack, "tagger")
-                    cells.append(Cell(model, documents, 0.0, f"{limit.attack} {limit.metric}", times))
+                    cells.append(
+                        Cell(model, documents, 0.0, f"{limit.attack} {limit.metric}", times)
+                    )
     return cells
 
 
@@ -100,7 +104,9 @@ def run_cell(audits: int, cell: Cell) -> dict[str, Any]:
     leak: dict[str, float] = {}
     if cell.limit:
         attack, _, metric = cell.limit.partition(" ")
-        limit = next(limit for limit in policy.limits if (limit.attack, limit.metric) == (attack, metric))
+        limit = next(
+            limit for limit in policy.limits if (limit.attack, limit.metric) == (attack, metric)
+        )
         size = leak_of(limit, cell.times)
         assert size is not None
         leak = {cell.limit: size}
@@ -169,7 +175,11 @@ def page(content: dict[str, Any]) -> str:
         if not row["limit"]:
             continue
         earlier = before.get(key_of(row))
-        outcomes = ["", ""] if earlier is None else [f"{share(earlier, name):.3f}" for name in ("passed", "violated")]
+        outcomes = (
+            ["", ""]
+            if earlier is None
+            else [f"{share(earlier, name):.3f}" for name in ("passed", "violated")]
+        )
         lines.append(
             f"| {row['limit']} | {row['documents']} | {row['times']} | {outcomes[0]} | {share(row, 'passed'):.3f} "
             f"| {outcomes[1]} | {share(row, 'violated'):.3f} |"
@@ -179,7 +189,9 @@ def page(content: dict[str, Any]) -> str:
 
 def main() -> None:
     """Simulate, and write the numbers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--audits", type=int, default=500)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--before", type=Path, help="the JSON of an older checkout")
@@ -201,7 +213,9 @@ def main() -> None:
         "date": datetime.now(UTC).date().isoformat(),
         "audits": options.audits,
         "rows": rows,
-        "before": [] if options.before is None else json.loads(options.before.read_text(encoding="utf-8"))["rows"],
+        "before": []
+        if options.before is None
+        else json.loads(options.before.read_text(encoding="utf-8"))["rows"],
     }
     options.out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     options.out.with_suffix(".md").write_text(page(content), encoding="utf-8")

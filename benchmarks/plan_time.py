@@ -1,11 +1,12 @@
 """How long `docaudit plan --model` takes on a base-size model, and how near its estimates come to real scans.
 
     python benchmarks/plan_time.py              # writes benchmarks/plan_time.json
-    python benchmarks/plan_time.py --pass       # a pass of that model alone, on this device (for a GPU)
+    python benchmarks/plan_time.py --pass       # a pass of that model alone, on this device (for a
+    GPU)
 
-The base-size model has LayoutLMv3-base's sizes and random weights (125 million parameters), its public model those of
-RoBERTa-base; the data set is 60 + 40 forms of about 500 tokens with 10 fields each, made here. The scans are those of
-the samples. Both in one process, one after the other.
+The base-size model has LayoutLMv3-base's sizes and random weights (125 million parameters), its
+public model those of RoBERTa-base; the data set is 60 + 40 forms of about 500 tokens with 10 fields
+each, made here. The scans are those of the samples. Both in one process, one after the other.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ class Stages(Progress):
 
 def main() -> None:
     """Measure, and write the numbers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, default=HERE / "plan_time.json")
     parser.add_argument("--pass", dest="alone", action="store_true")
     parser.add_argument("--samples", nargs="*", default=list(SAMPLES))
@@ -77,7 +80,9 @@ def main() -> None:
             "machine": f"{os.cpu_count()} CPU cores, {instructions()}, {threads()} threads",
             "LayoutLMv3-base": plan_base(folder),
         }
-    found["scans"] = {sample: compare(HERE.parent / "sample_models" / sample) for sample in options.samples}
+    found["scans"] = {
+        sample: compare(HERE.parent / "sample_models" / sample) for sample in options.samples
+    }
     options.out.write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))
 
@@ -86,7 +91,9 @@ def compare(sample: Path) -> dict[str, Any]:
     """Planned and real seconds of the trials of each attack of a sample's scan, budget quick."""
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "out"
-        opened = open_scan(ScanOptions(sample / "model", sample / "data", out, budget="quick", device="cpu"))
+        opened = open_scan(
+            ScanOptions(sample / "model", sample / "data", out, budget="quick", device="cpu")
+        )
         began = time.perf_counter()
         costs = time_attacks(opened, Stages())
         planning = time.perf_counter() - began
@@ -111,15 +118,33 @@ def compare(sample: Path) -> dict[str, Any]:
 def plan_base(folder: Path) -> dict[str, Any]:
     """Seconds of the whole command on the base-size model, and what it says."""
     out = folder / "plan.json"
-    command = [sys.executable, "-m", "audit", "plan", folder / "data", "--model", folder / "model", "--out", out]
+    command = [
+        sys.executable,
+        "-m",
+        "audit",
+        "plan",
+        folder / "data",
+        "--model",
+        folder / "model",
+        "--out",
+        out,
+    ]
     command += ["--reference", f"auxiliary={folder / 'public'}", "--budget", "quick"]
     began, before = time.perf_counter(), os.times()
     subprocess.run([str(word) for word in command], check=True, capture_output=True)
     seconds, after = time.perf_counter() - began, os.times()
-    worked = after.children_user + after.children_system - before.children_user - before.children_system
+    worked = (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
     plan = json.loads(out.read_text())
-    hours = {one["attack"]: round(one["seconds"] / 3600, 2) for one in plan["costs"] if one["seconds"]}
-    return {"seconds": round(seconds, 1), "processor seconds": round(worked, 1), "hours of a quick scan": hours}
+    hours = {
+        one["attack"]: round(one["seconds"] / 3600, 2) for one in plan["costs"] if one["seconds"]
+    }
+    return {
+        "seconds": round(seconds, 1),
+        "processor seconds": round(worked, 1),
+        "hours of a quick scan": hours,
+    }
 
 
 def one_pass(folder: Path) -> dict[str, Any]:
@@ -127,7 +152,9 @@ def one_pass(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for device in ("cpu", "cuda"):
         try:
-            options = ScanOptions(folder / "model", folder / "data", folder, only=("membership",), device=device)
+            options = ScanOptions(
+                folder / "model", folder / "data", folder, only=("membership",), device=device
+            )
             opened = open_scan(options)
         except Exception as error:  # noqa: BLE001 (no such device here)
             found[device] = str(error)
@@ -142,7 +169,10 @@ def one_pass(folder: Path) -> dict[str, Any]:
             began = time.perf_counter()
             target.ask([TrainingLoss(page, 5, np.arange(10, 10 + n))])
             taken = time.perf_counter() - began
-        found[device_words(device)] = {"tokens": len(page.ids), "ms a row": round(1000 * taken / n, 2)}
+        found[device_words(device)] = {
+            "tokens": len(page.ids),
+            "ms a row": round(1000 * taken / n, 2),
+        }
     return found
 
 
@@ -168,21 +198,37 @@ def base_model(folder: Path) -> None:
         *(f"\u0120{c}" for c in LETTERS),
         "<mask>",
     ]
-    words = {"vocab": {token: index for index, token in enumerate(tokens)}, "merges": [("\u0120", c) for c in LETTERS]}
+    words = {
+        "vocab": {token: index for index, token in enumerate(tokens)},
+        "merges": [("\u0120", c) for c in LETTERS],
+    }
     torch.manual_seed(0)
-    names = {"id2label": dict(enumerate(LABELS)), "label2id": {label: index for index, label in enumerate(LABELS)}}
+    names = {
+        "id2label": dict(enumerate(LABELS)),
+        "label2id": {label: index for index, label in enumerate(LABELS)},
+    }
     ends = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
     model = LayoutLMv3ForTokenClassification(LayoutLMv3Config(max_position_embeddings=514, **names))
     model.save_pretrained(folder / "model")
     LayoutLMv3Tokenizer(**words, model_max_length=512).save_pretrained(folder / "model")
-    public = RobertaForMaskedLM(RobertaConfig(vocab_size=50265, max_position_embeddings=514, type_vocab_size=1, **ends))
+    public = RobertaForMaskedLM(
+        RobertaConfig(vocab_size=50265, max_position_embeddings=514, type_vocab_size=1, **ends)
+    )
     public.save_pretrained(folder / "public")
     RobertaTokenizer(**words, model_max_length=512).save_pretrained(folder / "public")
     (folder / "data" / "images").mkdir(parents=True)
     rng = np.random.default_rng(0)
     sides: tuple[tuple[Split, int], ...] = (("member", 60), ("heldout", 40))
-    pages = [form(folder / "data", f"{split}-{n}", split, rng) for split, count in sides for n in range(count)]
-    write(folder / "data", Manifest(1, "forms", Task("token-classification", LABELS), Membership("random")), pages)
+    pages = [
+        form(folder / "data", f"{split}-{n}", split, rng)
+        for split, count in sides
+        for n in range(count)
+    ]
+    write(
+        folder / "data",
+        Manifest(1, "forms", Task("token-classification", LABELS), Membership("random")),
+        pages,
+    )
 
 
 def form(folder: Path, name: str, split: Split, rng: np.random.Generator) -> Document:
@@ -196,7 +242,9 @@ def form(folder: Path, name: str, split: Split, rng: np.random.Generator) -> Doc
             entities.append(Entity(f"e{index}", "VALUE", "code", (index,)))
     noise = rng.integers(0, 256, (SIZE[1] // 10, SIZE[0] // 10, 3), np.uint8)
     Image.fromarray(noise).resize(SIZE).save(folder / "images" / f"{name}.png")
-    return Document(name, split, tuple(words), size=SIZE, image=f"images/{name}.png", entities=tuple(entities))
+    return Document(
+        name, split, tuple(words), size=SIZE, image=f"images/{name}.png", entities=tuple(entities)
+    )
 
 
 if __name__ == "__main__":

@@ -2,22 +2,28 @@
 
 Method: methods.md#provider-membership and #statistics.
 
-No model is trained: `provider_simulated` says what models say of providers. The attacks, intervals, bounds
-and the verdict are those of a scan.
+No model is trained: `provider_simulated` says what models say of providers. The attacks, intervals,
+bounds and the verdict are those of a scan.
 
-    no leak    each audit is decided as a scan is, with limits on balanced accuracy, AUC and what is known for certain,
-               held against every method, Holm over all of them. Counted are confirmed violations, by limit and method
-               that the verdict rests on, audits that pass, and one-sided bounds at 0.05 above what no leak gives.
-    leak       members are easier: how often the 95 % interval of each method holds the mean over audits, how often it
+    no leak    each audit is decided as a scan is, with limits on balanced accuracy, AUC and what is
+    known for certain,
+               held against every method, Holm over all of them. Counted are confirmed violations,
+               by limit and method that the verdict rests on, audits that pass, and one-sided bounds
+               at 0.05 above what no leak gives.
+    leak       members are easier: how often the 95 % interval of each method holds the mean over
+    audits, how often it
                ends under it, and how often the bound at 0.01 lies above it.
-    detection  on such audits without a leak something is planted that has twice the excess of a limit, or four times
+    detection  on such audits without a leak something is planted that has twice the excess of a
+    limit, or four times
                where there is room: how often it is violated, and how often it passes.
-    planted    accuracy and user inference are Gaussian, and a leak moves those of members by a known number of
-               deviations: the best threshold on the first then has the balanced accuracy Phi(leak / 2), the second the
-               AUC Phi(leak / sqrt(2)), and `accuracy_power` and `area_power` say how often so many providers should
-               show it.
+    planted    accuracy and user inference are Gaussian, and a leak moves those of members by a
+    known number of
+               deviations: the best threshold on the first then has the balanced accuracy Phi(leak /
+               2), the second the AUC Phi(leak / sqrt(2)), and `accuracy_power` and `area_power` say
+               how often so many providers should show it.
 
-    python benchmarks/provider_calibration.py # writes benchmarks/provider_calibration.json and .svg; 48 minutes
+    python benchmarks/provider_calibration.py # writes benchmarks/provider_calibration.json and
+    .svg; 48 minutes
 """
 
 from __future__ import annotations
@@ -38,7 +44,12 @@ from scipy.special import logit, ndtr, ndtri, stdtrit
 from scipy.stats import binom
 
 from audit.attacks.provider_membership.measures import STRONGEST, measure_table
-from audit.attacks.provider_membership.methods import SHARE, Inference, measure_accuracy, zero_knowledge
+from audit.attacks.provider_membership.methods import (
+    SHARE,
+    Inference,
+    measure_accuracy,
+    zero_knowledge,
+)
 from audit.attacks.provider_membership.providers import ProviderTable
 from audit.attacks.score_figures import LOW as CERTAIN
 from audit.engine.interface import SILENT
@@ -62,14 +73,19 @@ def allowed(audits: int) -> int:
 
 
 def measured(table: ProviderTable, rng: np.random.Generator, seeds: int = N_SEEDS) -> Result:
-    """What a scan measures; providers with many questions are not looked at apart, which no limit hangs on."""
+    """What a scan measures.
+
+    Providers with many questions are not looked at apart, which no limit hangs on.
+    """
     few = replace(table, n_questions=np.minimum(table.n_questions, 4))
     return measure_table(few, rng, SILENT, n_seeds=seeds, share=SHARE)
 
 
 def estimates(found: Result) -> dict[str, Estimate]:
     """The methods that limits are held against, as far as they are resolved."""
-    return {item.name: item for item in found.measurements if item.name in METHODS and _resolved(item)}
+    return {
+        item.name: item for item in found.measurements if item.name in METHODS and _resolved(item)
+    }
 
 
 def _resolved(item: object) -> bool:
@@ -82,11 +98,15 @@ def bound_at(item: Estimate, alpha: float) -> tuple[float, float]:
     return found.lower, found.upper
 
 
-def audited(setting: Setting, audits: int) -> Iterator[tuple[ProviderTable, Result, np.random.Generator]]:
+def audited(
+    setting: Setting, audits: int
+) -> Iterator[tuple[ProviderTable, Result, np.random.Generator]]:
     """Audits of one kind, one after the other."""
     for seed in range(audits):
         documents = map(round, setting.documents)
-        rng = np.random.default_rng([seed, setting.providers, *documents, round(100 * setting.leak)])
+        rng = np.random.default_rng(
+            [seed, setting.providers, *documents, round(100 * setting.leak)]
+        )
         table = simulated(setting, rng)
         yield table, measured(table, rng, setting.seeds), rng
 
@@ -103,7 +123,9 @@ def simulate(setting: Setting, audits: int) -> dict[str, Any]:
         overall, outcomes = decided(found)
         violated.update(limit for limit, (outcome, _) in outcomes.items() if outcome == "violated")
         strongest.update(method for outcome, method in outcomes.values() if outcome == "violated")
-        passed.update(limit for limit, (outcome, _) in outcomes.items() if outcome in ("passed", "not run"))
+        passed.update(
+            limit for limit, (outcome, _) in outcomes.items() if outcome in ("passed", "not run")
+        )
         passed["all limits"] += overall == "passed"
         violated["any limit"] += overall == "violated"
         alarms["alarm: known for certain"] += bool(fired(found.checks))
@@ -114,11 +136,15 @@ def simulate(setting: Setting, audits: int) -> dict[str, Any]:
         "limits": LIMITS,
         "violated": {name: violated[name] for name in (*LIMITS, "any limit")},
         "violated by method": {name: strongest[name] for name in METHODS},
-        "passed, or left out for want of providers": {name: passed[name] / audits for name in (*LIMITS, "all limits")},
+        "passed, or left out for want of providers": {
+            name: passed[name] / audits for name in (*LIMITS, "all limits")
+        },
         "alarms": dict(sorted(alarms.items())),
         "two-sided 95 % intervals that hold what no leak gives": dict(sorted(covered.items())),
         "mean": {name: float(np.mean(found)) for name, found in sorted(values.items())},
-        "standard deviation": {name: float(np.std(found)) for name, found in sorted(values.items())},
+        "standard deviation": {
+            name: float(np.std(found)) for name, found in sorted(values.items())
+        },
     }
 
 
@@ -137,19 +163,28 @@ def cover(setting: Setting, audits: int) -> dict[str, Any]:
             "half width": float(np.mean([item.high - item.low for item in items]) / 2),
             "covered": float(np.mean([item.low <= mean <= item.high for item in items])),
             "ends under it": float(np.mean([item.high < mean for item in items])),
-            "bound at 0.01 above it": float(np.mean([bound_at(item, 0.01)[0] > mean for item in items])),
+            "bound at 0.01 above it": float(
+                np.mean([bound_at(item, 0.01)[0] > mean for item in items])
+            ),
         }
     return {"setting": asdict(setting), "audits": audits, "methods": shown}
 
 
-def detect(providers: int, metric: str, times: int, audits: int, seeds: int = N_SEEDS) -> dict[str, Any]:
-    """How often something planted is violated, and how often it passes; None where there is no room for it."""
+def detect(
+    providers: int, metric: str, times: int, audits: int, seeds: int = N_SEEDS
+) -> dict[str, Any]:
+    """How often something planted is violated, and how often it passes.
+
+    None where there is no room for it.
+    """
     null = 0.0 if metric == CERTAIN else CHANCE
     truth = null + times * (LIMITS[metric] - null)
     violated, passed = Counter[str](), Counter[str]()
     for seed in range(audits):
         rng = np.random.default_rng([seed, providers, times, len(metric)])
-        found = measured(leaking(simulated(Setting(providers), rng), metric, truth, rng), rng, seeds)
+        found = measured(
+            leaking(simulated(Setting(providers), rng), metric, truth, rng), rng, seeds
+        )
         overall, outcomes = decided(found)
         violated.update([metric] * (outcomes[metric][0] == "violated"), any=overall == "violated")
         passed.update([metric] * (outcomes[metric][0] == "passed"), all=overall == "passed")
@@ -197,7 +232,9 @@ def find(providers: int, leak: float, audits: int) -> dict[str, Any]:
 def accuracy_power(n: int, effect: float) -> float:
     """Compute the chance that a balanced accuracy over `n` units a side is confirmed above chance."""
     shares, chances = np.arange(n + 1) / n, binom.pmf(np.arange(n + 1), n, effect)
-    reach = shares - [beta_bounds(float(share), np.float64(n), np.array([ALPHA]))[0][0] for share in shares]
+    reach = shares - [
+        beta_bounds(float(share), np.float64(n), np.array([ALPHA]))[0][0] for share in shares
+    ]
     lower = np.add.outer(shares, shares) / 2 - np.hypot.outer(reach, reach) / 2
     return float(np.outer(chances, chances)[lower > CHANCE].sum())
 
@@ -205,8 +242,8 @@ def accuracy_power(n: int, effect: float) -> float:
 def area_power(n: int, effect: float) -> float:
     """Compute the chance that an AUC over `n` units a side is confirmed above chance, taken for normal as a logit.
 
-    It never falls as the AUC grows, though the normal approximation does near 1 with few units: beyond the largest
-    chance the effect that has it is taken.
+    It never falls as the AUC grows, though the normal approximation does near 1 with few units:
+    beyond the largest chance the effect that has it is taken.
     """
     effects = [one for one in np.arange(50, 100) / 100 if one < effect]
     return max(_area_chance(n, float(one)) for one in (*effects, effect))
@@ -215,11 +252,15 @@ def area_power(n: int, effect: float) -> float:
 def _area_chance(n: int, effect: float) -> float:
     grid = ndtri((np.arange(999) + 0.5) / 999)
     spread = float(np.var(ndtr(grid + np.sqrt(2) * ndtri(effect))))  # of the placements of one side
-    error = (effect * (1 - effect) - 2 * spread + 2 * n * spread) ** 0.5 / n / (effect * (1 - effect))
+    error = (
+        (effect * (1 - effect) - 2 * spread + 2 * n * spread) ** 0.5 / n / (effect * (1 - effect))
+    )
     return float(ndtr((logit(effect) - logit(CHANCE)) / error + stdtrit(2 * (n - 1), ALPHA)))
 
 
-def _intervals(table: ProviderTable, inference: Inference, rng: np.random.Generator) -> Iterator[tuple[str, Interval]]:
+def _intervals(
+    table: ProviderTable, inference: Inference, rng: np.random.Generator
+) -> Iterator[tuple[str, Interval]]:
     """The estimates of a planted table."""
     found = measure_accuracy(inference.calls["azk"], table.member, rng)
     assert found is not None
@@ -233,8 +274,12 @@ SETTINGS = {
     "no leak, 45 + 45 providers": Setting(providers=90),
     "no leak, 100 + 100 providers": Setting(providers=200),
     "no leak, 250 + 250 providers": Setting(providers=500),
-    "no leak, 80 + 80 providers, 3 documents in and 1.3 out": Setting(providers=160, documents=(3.0, 1.3), seeds=10),
-    "no leak, 80 + 80 providers, 6 documents in and 3 out": Setting(providers=160, documents=(6.0, 3.0), seeds=10),
+    "no leak, 80 + 80 providers, 3 documents in and 1.3 out": Setting(
+        providers=160, documents=(3.0, 1.3), seeds=10
+    ),
+    "no leak, 80 + 80 providers, 6 documents in and 3 out": Setting(
+        providers=160, documents=(6.0, 3.0), seeds=10
+    ),
 }
 """Kinds of leak-free audits."""
 UNEQUAL = [name for name, setting in SETTINGS.items() if len(set(setting.documents)) > 1]
@@ -249,7 +294,8 @@ DETECTED = (
     *((size, metric, 2) for size in (90, 200) for metric in ("balanced_accuracy", "auc")),
     *((size, CERTAIN, times) for size in (200, 500) for times in (2, 4)),
 )
-"""Providers, metric, and times the excess of the limit; four times that of an AUC or a balanced accuracy is over 1."""
+"""Providers, metric, and times the excess of the limit; four times that of an AUC or a balanced
+accuracy is over 1."""
 N_DETECTED = 25
 N_PLANTED = 400
 MOVED = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9)
@@ -259,19 +305,35 @@ SIZES = (72, 160, 600)
 
 def main() -> None:
     """Simulate every setting, write the counts and draw them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=float, default=1.0, help="so many times the audits of each kind")
-    parser.add_argument("--planted", action="store_true", help="the planted leaks anew as well; else as they were")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--times", type=float, default=1.0, help="so many times the audits of each kind"
+    )
+    parser.add_argument(
+        "--planted", action="store_true", help="the planted leaks anew as well; else as they were"
+    )
     parser.add_argument("--date", default=time.strftime("%Y-%m-%d"))
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
-    before = json.loads(options.out.read_text(encoding="utf-8")).get("planted", []) if options.out.exists() else []
+    before = (
+        json.loads(options.out.read_text(encoding="utf-8")).get("planted", [])
+        if options.out.exists()
+        else []
+    )
     began = time.process_time()
 
     def many(audits: int) -> int:
         return max(2, round(options.times * audits))
 
-    report: dict[str, Any] = {"machine": MACHINE, "date": options.date, "no leak": {}, "leak": {}, "detection": []}
+    report: dict[str, Any] = {
+        "machine": MACHINE,
+        "date": options.date,
+        "no leak": {},
+        "leak": {},
+        "detection": [],
+    }
     for name, setting in SETTINGS.items():
         report["no leak"][name] = found = simulate(setting, many(N_LEAK_FREE))
         print(name, found["violated"], found["alarms"], flush=True)
@@ -297,12 +359,19 @@ def draw(report: dict[str, Any], path: Path) -> None:
     matplotlib.rcParams.update({"svg.hashsalt": "docaudit", "font.size": 8})
     import matplotlib.pyplot as plt
 
-    figure, (alarms, areas, accuracies) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    figure, (alarms, areas, accuracies) = plt.subplots(
+        1, 3, figsize=(12, 3.6), layout="constrained"
+    )
     settings = report["no leak"]
     names = sorted({name for found in settings.values() for name in found["alarms"]})
     for place, (label, found) in enumerate(settings.items()):
         shares = [100 * found["alarms"].get(name, 0) / found["audits"] for name in names]
-        alarms.barh(np.arange(len(names)) + 0.16 * (place - 2), shares, 0.15, label=f"{label} ({found['audits']})")
+        alarms.barh(
+            np.arange(len(names)) + 0.16 * (place - 2),
+            shares,
+            0.15,
+            label=f"{label} ({found['audits']})",
+        )
     alarms.set_yticks(range(len(names)), names)
     alarms.axvline(100 * ALPHA, color="black", linestyle="--", label="5 %")
     alarms.set_xlabel("false alarms, % of audits")
@@ -314,8 +383,18 @@ def draw(report: dict[str, Any], path: Path) -> None:
         for size in SIZES:
             rows = [row for row in report["planted"] if row["providers"] == size]
             truth = [row["truth"][metric] for row in rows]
-            (line,) = axes.plot(truth, [row["predicted"][metric] for row in rows], label=f"{size} providers, predicted")
-            axes.plot(truth, [row["found"][metric] for row in rows], "o", color=line.get_color(), label="found")
+            (line,) = axes.plot(
+                truth,
+                [row["predicted"][metric] for row in rows],
+                label=f"{size} providers, predicted",
+            )
+            axes.plot(
+                truth,
+                [row["found"][metric] for row in rows],
+                "o",
+                color=line.get_color(),
+                label="found",
+            )
         axes.set_xlabel(f"true {words}")
         axes.set_ylabel("share of audits that find it")
         axes.set_ylim(0, 1.02)

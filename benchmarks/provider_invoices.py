@@ -2,13 +2,14 @@
 
     python benchmarks/provider_invoices.py
 
-makes invoices of the generator of `sample_models` (half of the providers are in, drawn at random), pretrains a small
-Donut on invoices of other providers, trains it on the members' for long and briefly, scans both models, and writes the
-records and a README in the shape of the paper's table A6 into `benchmarks/provider_invoices/`. Then it runs the whole
-pipeline on the long model's answers with permuted labels. With `--sroie FOLDER --backbone FOLDER` SROIE is imported by
-company, planned, trained on briefly and scanned too. What is already in `--work` is not made again. `--stage` and
-`--only` make one part; stages "data" and "pretrain" go first, then "train" and "audit" of the models can run side by
-side, each with OMP_NUM_THREADS=1.
+makes invoices of the generator of `sample_models` (half of the providers are in, drawn at random),
+pretrains a small Donut on invoices of other providers, trains it on the members' for long and
+briefly, scans both models, and writes the records and a README in the shape of the paper's table A6
+into `benchmarks/provider_invoices/`. Then it runs the whole pipeline on the long model's answers
+with permuted labels. With `--sroie FOLDER --backbone FOLDER` SROIE is imported by company, planned,
+trained on briefly and scanned too. What is already in `--work` is not made again. `--stage` and
+`--only` make one part; stages "data" and "pretrain" go first, then "train" and "audit" of the
+models can run side by side, each with OMP_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -82,42 +83,84 @@ def main() -> None:
     data: Path = options.work / "data"
     sizes = Sizes(options.providers // 2, options.public, options.pretraining)
     if "data" in stages and not (data / "manifest.toml").exists():
-        write_data(data, sizes, TrainingRecipe(learning_rate=LEARNING_RATE, batch_size=BATCH_SIZE, seed=SEED))
+        write_data(
+            data,
+            sizes,
+            TrainingRecipe(learning_rate=LEARNING_RATE, batch_size=BATCH_SIZE, seed=SEED),
+        )
     if "pretrain" in stages:
         pretrain(data, sizes, options)
     for name in options.only or MODELS:
         if "train" in stages:
             train(name, data, options)
         if "audit" in stages:
-            audit(options.work / f"model-{name}", data, options.work / f"report-{name}", options.out / f"{name}.json")
+            audit(
+                options.work / f"model-{name}",
+                data,
+                options.work / f"report-{name}",
+                options.out / f"{name}.json",
+            )
     if "audit" in stages:
         read_before(data, options.out / "pretrained.anls.json")
     if "permute" in stages:
         permute(data, options)
     if options.sroie is not None and {"train", "audit"} <= {*stages}:
-        run_sroie(options.sroie, options.backbone, options.work / "sroie", options.out, audit, smoke=options.smoke)
+        run_sroie(
+            options.sroie,
+            options.backbone,
+            options.work / "sroie",
+            options.out,
+            audit,
+            smoke=options.smoke,
+        )
     if "report" in stages:
         write_report(options.out, options.machine)
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/providers"))
-    parser.add_argument("--out", type=Path, default=HERE / "provider_invoices", help="records and README")
-    parser.add_argument("--stage", choices=STAGES, action="append", help="may be repeated; default: all")
-    parser.add_argument("--only", choices=MODELS, action="append", help="may be repeated; default: both")
-    parser.add_argument("--providers", type=int, default=640, help="audited ones; half of them are in")
-    parser.add_argument("--public", type=int, default=40, help="public providers, with one invoice each")
-    parser.add_argument("--pretraining", type=int, default=600, help="providers of the pretrained model, two each")
-    parser.add_argument("--first-epochs", type=int, default=5, help=f"of pretraining on {FIRST_READ} alone")
-    parser.add_argument("--pretraining-epochs", type=int, default=5, help="on all questions, after those")
+    parser.add_argument(
+        "--out", type=Path, default=HERE / "provider_invoices", help="records and README"
+    )
+    parser.add_argument(
+        "--stage", choices=STAGES, action="append", help="may be repeated; default: all"
+    )
+    parser.add_argument(
+        "--only", choices=MODELS, action="append", help="may be repeated; default: both"
+    )
+    parser.add_argument(
+        "--providers", type=int, default=640, help="audited ones; half of them are in"
+    )
+    parser.add_argument(
+        "--public", type=int, default=40, help="public providers, with one invoice each"
+    )
+    parser.add_argument(
+        "--pretraining", type=int, default=600, help="providers of the pretrained model, two each"
+    )
+    parser.add_argument(
+        "--first-epochs", type=int, default=5, help=f"of pretraining on {FIRST_READ} alone"
+    )
+    parser.add_argument(
+        "--pretraining-epochs", type=int, default=5, help="on all questions, after those"
+    )
     parser.add_argument("--long", type=int, default=10, help="epochs")
     parser.add_argument("--brief", type=int, default=2, help="epochs")
-    parser.add_argument("--permuted", type=int, default=N_RUNS, help="runs of the pipeline with permuted labels")
+    parser.add_argument(
+        "--permuted", type=int, default=N_RUNS, help="runs of the pipeline with permuted labels"
+    )
     parser.add_argument("--sroie", type=Path, help="SROIE's folder; without it SROIE is left out")
-    parser.add_argument("--backbone", type=Path, help="a BERT-like model whose vocabulary SROIE's model takes")
-    parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms, for the README")
-    parser.add_argument("--smoke", action="store_true", help="a few providers and one epoch: does everything run?")
+    parser.add_argument(
+        "--backbone", type=Path, help="a BERT-like model whose vocabulary SROIE's model takes"
+    )
+    parser.add_argument(
+        "--machine", default="2-core CPU", help="the machine in general terms, for the README"
+    )
+    parser.add_argument(
+        "--smoke", action="store_true", help="a few providers and one epoch: does everything run?"
+    )
     options = parser.parse_args()
     if options.sroie is not None and options.backbone is None:
         parser.error("--sroie needs --backbone")
@@ -147,7 +190,13 @@ def pretrain(data: Path, sizes: Sizes, options: argparse.Namespace) -> None:
         samples += asked.values()
     began = options.work / "began"
     fit(untrained, began, first, _recipe(options.first_epochs), options.out / "began.training.json")
-    fit(began, folder, samples, _recipe(options.pretraining_epochs), options.out / "pretrained.training.json")
+    fit(
+        began,
+        folder,
+        samples,
+        _recipe(options.pretraining_epochs),
+        options.out / "pretrained.training.json",
+    )
 
 
 def _texts(document: Document) -> list[str]:
@@ -171,7 +220,9 @@ def train(name: str, data: Path, options: argparse.Namespace) -> None:
 
 
 def _recipe(epochs: int) -> AnsweringRecipe:
-    return AnsweringRecipe(epochs=epochs, learning_rate=LEARNING_RATE, batch_size=BATCH_SIZE, seed=SEED)
+    return AnsweringRecipe(
+        epochs=epochs, learning_rate=LEARNING_RATE, batch_size=BATCH_SIZE, seed=SEED
+    )
 
 
 def read_before(data: Path, result: Path) -> None:
@@ -185,9 +236,17 @@ def read_before(data: Path, result: Path) -> None:
 
 
 def audit(
-    model: Path, data: Path, out: Path, result: Path, device: str = "cpu", attack: ProviderMembership | None = None
+    model: Path,
+    data: Path,
+    out: Path,
+    result: Path,
+    device: str = "cpu",
+    attack: ProviderMembership | None = None,
 ) -> None:
-    """Scan a model for provider membership, as `docaudit scan --only provider_membership`; its record is `result`."""
+    """Scan a model for provider membership, as `docaudit scan --only provider_membership`.
+
+    Its record is `result`.
+    """
     opened = opened_scan(model, data, out, device, attack)
     if not (out / "record.json").exists():
         began = time.monotonic()
@@ -210,11 +269,17 @@ def permute(data: Path, options: argparse.Namespace) -> None:
 
 
 def opened_scan(
-    model: Path, data: Path, out: Path, device: str = "cpu", attack: ProviderMembership | None = None
+    model: Path,
+    data: Path,
+    out: Path,
+    device: str = "cpu",
+    attack: ProviderMembership | None = None,
 ) -> ScanSetup:
     """The scan for provider membership alone, with its usual parameters or those of this attack."""
     opened = open_scan(
-        ScanOptions(model_dir=model, data_dir=data, out=out, only=(ATTACK,), device=device, dtype="float32")
+        ScanOptions(
+            model_dir=model, data_dir=data, out=out, only=(ATTACK,), device=device, dtype="float32"
+        )
     )
     return opened if attack is None else replace(opened, attacks=(attack,))
 

@@ -38,7 +38,8 @@ MEMBER_DOCUMENTS = 2
 KEPT_ASIDE = (3, 4)
 """Documents that the attacker holds of every provider, in and out: drawn from these."""
 ASKED = (1, 2, 3, 4)
-"""Questions about a kept-aside document: drawn from these, so that providers differ in what is known of them."""
+"""Questions about a kept-aside document: drawn from these, so that providers differ in what is
+known of them."""
 QUESTIONS = {
     "company": "What is the name of the shop?",
     "trade": "What does the shop deal in?",
@@ -46,7 +47,8 @@ QUESTIONS = {
     "cashier": "Who was the cashier?",
     "total": "What is the total?",
 }
-"""The first three have one answer for all documents of a provider, the fourth one of three, the last its own."""
+"""The first three have one answer for all documents of a provider, the fourth one of three, the
+last its own."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,8 @@ class Sizes:
 def write_data(folder: Path, sizes: Sizes, recipe: TrainingRecipe) -> None:
     """Write the data set; `references/pretrained` is named in its manifest and not made.
 
-    Members are asked every question. Kept-aside documents are asked some, drawn at random, whether their provider is in
-    or out.
+    Members are asked every question. Kept-aside documents are asked some, drawn at random, whether
+    their provider is in or out.
     """
     rng = random.Random(f"{SEED} data")
     receipts, _ = _all_receipts(sizes)
@@ -81,7 +83,9 @@ def write_data(folder: Path, sizes: Sizes, recipe: TrainingRecipe) -> None:
         if shop in is_in:
             taught = given[kept_aside : kept_aside + MEMBER_DOCUMENTS]
             documents += [(one, "member", tuple(QUESTIONS)) for one in taught]
-    documents += [(receipts[shop][0], "public", tuple(QUESTIONS)) for shop in shops[sizes.audited :]]
+    documents += [
+        (receipts[shop][0], "public", tuple(QUESTIONS)) for shop in shops[sizes.audited :]
+    ]
     rng.shuffle(documents)
     (folder / "images").mkdir(parents=True)
     made = [_document(f"invoice-{number:05d}", *one) for number, one in enumerate(documents)]
@@ -172,6 +176,10 @@ def _question(key: str, receipt: Receipt, made: Document) -> Question:
         return Question(key, QUESTIONS[key], (trade_of(shop),), category="misc")
     if key == "town":
         return Question(key, QUESTIONS[key], (shop.town.split(" ", 1)[1],), category="location")
-    answers = {"company": shop.name, "cashier": receipt.cashier, "total": receipt.money(receipt.total)}
+    answers = {
+        "company": shop.name,
+        "cashier": receipt.cashier,
+        "total": receipt.money(receipt.total),
+    }
     fields = {"company": COMPANY, "cashier": CASHIER, "total": TOTAL}
     return Question(key, QUESTIONS[key], (answers[key],), entities[fields[key].label])

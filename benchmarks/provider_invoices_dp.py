@@ -3,12 +3,14 @@
     python benchmarks/provider_invoices.py --stage data --stage pretrain
     python benchmarks/provider_invoices_dp.py [--only central-full-8 ...] [--report]
 
-Trains the pretrained Donut on the members' invoices with a guarantee for whole providers, at epsilon 1, 4 and 8,
-centrally and by ten clients of 32 providers each, all weights and adapters, with the paper's ten rounds, rates and
-largest norms, and without noise; scans each for provider membership; and writes records and a table beside the paper's
-into `benchmarks/provider_invoices_dp/`. The noise is what each epsilon takes: by the paper's own accounting clients
-need less, which does not hold (docs/countermeasures.md). What is already in `--work` is not made again; with several
-processes on `--only`, each with OMP_NUM_THREADS=1, models are trained and scanned side by side.
+Trains the pretrained Donut on the members' invoices with a guarantee for whole providers, at
+epsilon 1, 4 and 8, centrally and by ten clients of 32 providers each, all weights and adapters,
+with the paper's ten rounds, rates and largest norms, and without noise; scans each for provider
+membership; and writes records and a table beside the paper's into
+`benchmarks/provider_invoices_dp/`. The noise is what each epsilon takes: by the paper's own
+accounting clients need less, which does not hold (docs/countermeasures.md). What is already in
+`--work` is not made again; with several processes on `--only`, each with OMP_NUM_THREADS=1, models
+are trained and scanned side by side.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ from audit.targets.checkpoint.folder import privacy_card
 HERE = Path(__file__).parent
 OUT = HERE / "provider_invoices_dp"
 ROUNDS, CENTRAL_RATE, CLIENT_RATE, N_CLIENTS = 10, 1000 / 4149, 0.2, 10
-"""The paper's: 1000 of 4,149 providers a round in one place, or two of ten clients with all of theirs."""
+"""The paper's: 1000 of 4,149 providers a round in one place, or two of ten clients with all of
+theirs."""
 LARGEST_NORM = {
     ("central", 8.0): 5.0,
     ("central", 4.0): 2.5,
@@ -120,10 +123,21 @@ RUNS = [
 
 def main() -> None:
     """See the module's docstring."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/providers"), help="of provider_invoices.py")
-    parser.add_argument("--only", action="append", choices=[run.name for run in RUNS], help="may be repeated")
-    parser.add_argument("--report", action="store_true", help="only write the table of what is there")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=Path("benchmarks/.work/providers"),
+        help="of provider_invoices.py",
+    )
+    parser.add_argument(
+        "--only", action="append", choices=[run.name for run in RUNS], help="may be repeated"
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="only write the table of what is there"
+    )
     parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms")
     options = parser.parse_args()
     OUT.mkdir(exist_ok=True)
@@ -168,7 +182,14 @@ def page(machine: str) -> Iterator[str]:
     """The README: one row a training, beside the paper's."""
     yield from ("# Provider-level differential privacy on synthetic invoices", "")
     yield INTRODUCTION.format(machine=machine, date=time.strftime("%Y-%m-%d"))
-    columns = ("training", "epsilon", "sigma", "held-out ANLS", *METHODS.values(), "user inference AUC")
+    columns = (
+        "training",
+        "epsilon",
+        "sigma",
+        "held-out ANLS",
+        *METHODS.values(),
+        "user inference AUC",
+    )
     head = (*columns, "paper: accuracy", "paper: AZK")
     yield from ("", f"| {' | '.join(head)} |", "|---" * len(head) + "|")
     made = [run for run in RUNS if (OUT / f"{run.name}.training.json").exists()]
@@ -188,27 +209,52 @@ def effects(made: dict[str, AuditRecord]) -> Iterator[str]:
     yield effect("Without noise, providers are told (user inference AUC above 0.5)", chance)
     hidden = {name: (told.get(name), told.get(f"{name.rpartition('-')[0]}-inf")) for name in noised}
     yield effect("With noise, they are told less than without", hidden)
-    costs = {name: (useful.get(name), useful.get(f"{name.rpartition('-')[0]}-inf")) for name in noised}
+    costs = {
+        name: (useful.get(name), useful.get(f"{name.rpartition('-')[0]}-inf")) for name in noised
+    }
     yield effect("Noise costs usefulness (held-out ANLS under that without)", costs)
     steps = itertools.product(kinds, ((4, 8), (1, 4)))
-    less = {f"{kind}-{low}": (useful.get(f"{kind}-{low}"), useful.get(f"{kind}-{high}")) for kind, (low, high) in steps}
+    less = {
+        f"{kind}-{low}": (useful.get(f"{kind}-{low}"), useful.get(f"{kind}-{high}"))
+        for kind, (low, high) in steps
+    }
     yield effect("A smaller epsilon costs more (than the next larger one)", less)
-    apart = {name: (useful.get(name), useful.get(name.replace("clients", "central"))) for name in noised[6:]}
+    apart = {
+        name: (useful.get(name), useful.get(name.replace("clients", "central")))
+        for name in noised[6:]
+    }
     yield effect("Clients cost more than one place at the same epsilon", apart)
-    full = {name: (useful.get(name), useful.get(name.replace("full", "lora"))) for name in noised if "full" in name}
+    full = {
+        name: (useful.get(name), useful.get(name.replace("full", "lora")))
+        for name in noised
+        if "full" in name
+    }
     yield effect("All weights keep less than adapters at the same epsilon (not in the paper)", full)
 
 
 def effect(claim: str, pairs: dict[str, tuple[Estimate | None, Estimate | None]]) -> str:
-    """A claim that the first of each pair is smaller, with where that is so; chance where there is no first."""
+    """A claim that the first of each pair is smaller, with where that is so.
+
+    Chance where there is no first.
+    """
     sides: dict[str, list[str]] = {"appears": [], "does not appear": [], "is the opposite": []}
     for name, (small, large) in pairs.items():
         if large is None or (small is None and not name.endswith("-inf")):
             continue
         low, high = (CHANCE, CHANCE) if small is None else (small.low, small.high)
-        side = "appears" if high < large.low else "is the opposite" if large.high < low else "does not appear"
+        side = (
+            "appears"
+            if high < large.low
+            else "is the opposite"
+            if large.high < low
+            else "does not appear"
+        )
         sides[side].append(name)
-    return f"- {claim}: " + "; ".join(f"{side} for {', '.join(names)}" for side, names in sides.items() if names) + "."
+    return (
+        f"- {claim}: "
+        + "; ".join(f"{side} for {', '.join(names)}" for side, names in sides.items() if names)
+        + "."
+    )
 
 
 def utility_of(record: AuditRecord) -> Estimate | None:
@@ -233,7 +279,10 @@ def found(record: AuditRecord, name: str) -> Estimate | None:
     """One number of the attack."""
     (result,) = (one for one in record.attacks if one.attack == ATTACK)
     assert result.status == "completed"
-    return next((item for item in result.measurements if item.name == name and isinstance(item, Estimate)), None)
+    return next(
+        (item for item in result.measurements if item.name == name and isinstance(item, Estimate)),
+        None,
+    )
 
 
 def shown(item: Estimate | None, scale: float = 1.0) -> str:

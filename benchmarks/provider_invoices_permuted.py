@@ -1,7 +1,7 @@
 """The whole pipeline of provider membership, run again with the labels of providers permuted.
 
-Everything that looks at a label is done again: both sides are cut to match, training shares drawn, settings chosen,
-forests fitted and every provider called, with all seeds.
+Everything that looks at a label is done again: both sides are cut to match, training shares drawn,
+settings chosen, forests fitted and every provider called, with all seeds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ ROUNDING = 1e-12
 
 
 def rerun(
-    attack: ProviderMembership, trials: Sequence[Trial], outcomes: Sequence[Json], n_runs: int, seed: int
+    attack: ProviderMembership,
+    trials: Sequence[Trial],
+    outcomes: Sequence[Json],
+    n_runs: int,
+    seed: int,
 ) -> dict[str, Any]:
     """By method: the mean and the spread of the balanced accuracy over runs with permuted labels, and its p."""
     rng = np.random.default_rng(seed)
@@ -29,7 +33,10 @@ def rerun(
     observed = accuracies(attack, trials, outcomes)
     runs = []
     for _ in range(n_runs):
-        turned = [replace(trial, stratum=str(side)) for trial, side in zip(trials, rng.permutation(sides), strict=True)]
+        turned = [
+            replace(trial, stratum=str(side))
+            for trial, side in zip(trials, rng.permutation(sides), strict=True)
+        ]
         runs.append(accuracies(attack, turned, outcomes))
     found = {method: np.array([run[method] for run in runs]) for method in observed}
     return {
@@ -47,7 +54,9 @@ def rerun(
     }
 
 
-def accuracies(attack: ProviderMembership, trials: Sequence[Trial], outcomes: Sequence[Json]) -> dict[str, float]:
+def accuracies(
+    attack: ProviderMembership, trials: Sequence[Trial], outcomes: Sequence[Json]
+) -> dict[str, float]:
     """Balanced accuracy over seeds, by method, of the providers as the trials say they are in or out."""
     table = table_of(match_sides(trials, outcomes))
     calls = infer(table, SILENT, n_seeds=attack.n_seeds, share=attack.share).calls

@@ -80,7 +80,9 @@ class Scanned:
         found = next((one for one in self.result.measurements if one.name == metric), None)
         if not isinstance(found, Estimate):
             return "-" if found is None else f"unresolved (n = {found.n})"
-        value, low, high = (f"{scale * number:.{digits}f}" for number in (found.value, found.low, found.high))
+        value, low, high = (
+            f"{scale * number:.{digits}f}" for number in (found.value, found.low, found.high)
+        )
         return f"{value} [{low}, {high}]"
 
     def n(self, metric: str) -> str:
@@ -104,7 +106,11 @@ def write_report(folder: Path, machine: str) -> None:
         folder: holds NAME.json and NAME.training.json, and for SROIE its plan and verdict too.
         machine: in general terms.
     """
-    models = [Scanned.read(folder, name) for name in ("long", "brief") if (folder / f"{name}.json").exists()]
+    models = [
+        Scanned.read(folder, name)
+        for name in ("long", "brief")
+        if (folder / f"{name}.json").exists()
+    ]
     if not models:
         print("no model has been scanned: nothing to report")
         return
@@ -121,7 +127,9 @@ def write_report(folder: Path, machine: str) -> None:
 
 
 def _words(model: Scanned) -> str:
-    return {"long": "for long", "brief": "briefly"}[model.name] + f" ({model.training['epochs']} epochs)"
+    return {"long": "for long", "brief": "briefly"}[
+        model.name
+    ] + f" ({model.training['epochs']} epochs)"
 
 
 def _head(models: Sequence[Scanned], machine: str) -> str:
@@ -144,9 +152,13 @@ def _training(folder: Path, models: Sequence[Scanned]) -> list[str]:
     logs = {name: json.loads((folder / f"{name}.training.json").read_text()) for name in names}
     logs |= {model.name: model.training for model in models}
     useful = {model.name: model.record.utility[0] for model in models}
-    read = {name: f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]" for name, one in useful.items()}
+    read = {
+        name: f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]" for name, one in useful.items()
+    }
     before = json.loads((folder / "pretrained.anls.json").read_text())
-    read["pretrained"] = "{value:.3f} [{low:.3f}, {high:.3f}]; commonest answers {null:.3f}".format(**before)
+    read["pretrained"] = "{value:.3f} [{low:.3f}, {high:.3f}]; commonest answers {null:.3f}".format(
+        **before
+    )
     rows = []
     for name, log in logs.items():
         rows.append(
@@ -159,22 +171,37 @@ def _training(folder: Path, models: Sequence[Scanned]) -> list[str]:
                 read.get(name, "-"),
             ]
         )
-    return _table(["model", "samples", "epochs", "loss, nats a token", "minutes", "held-out ANLS"], rows)
+    return _table(
+        ["model", "samples", "epochs", "loss, nats a token", "minutes", "held-out ANLS"], rows
+    )
 
 
 def attacks(model: Scanned) -> list[str]:
     """The rows of table A6, user inference, and what needs no model."""
     rows = []
     for method, words in METHODS.items():
-        cells = [model.words(f"balanced_accuracy.{method}{suffix}", 100, 1) for suffix in SUFFIXES.values()]
+        cells = [
+            model.words(f"balanced_accuracy.{method}{suffix}", 100, 1)
+            for suffix in SUFFIXES.values()
+        ]
         rows.append([words, *cells])
     sizes = [model.n(f"balanced_accuracy.azk{suffix}") for suffix in SUFFIXES.values()]
     rows.append(["providers", *sizes])
     lines = [TABLE, "", *_table(["", *SUFFIXES], rows)]
     beside = {"User inference, AUC": "auc", "Blind baseline, AUC": "blind_auc"}
-    lines += ["", *_table(["", "value"], [[words, model.words(metric)] for words, metric in beside.items()])]
-    blind = [f"{name} {_number(value)}" for name in ("blind_p", "blind_power") if (value := model.diagnostic(name))]
-    lines += ["", f"The blind baseline sees the documents and never the model: {', '.join(blind) or 'no diagnostics'}."]
+    lines += [
+        "",
+        *_table(["", "value"], [[words, model.words(metric)] for words, metric in beside.items()]),
+    ]
+    blind = [
+        f"{name} {_number(value)}"
+        for name in ("blind_p", "blind_power")
+        if (value := model.diagnostic(name))
+    ]
+    lines += [
+        "",
+        f"The blind baseline sees the documents and never the model: {', '.join(blind) or 'no diagnostics'}.",
+    ]
     if model.result.confounded:
         lines += ["", f"Undecided: {model.result.confounded}."]
     return lines
@@ -191,7 +218,11 @@ def _features(models: Sequence[Scanned]) -> list[str]:
     for name in (*FEATURES, *MEMORY):
         cells = [model.words(f"auc.{name}") for model in models]
         rows.append([name, *cells, _number(models[0].diagnostic(f"importance.{name}"))])
-    head = ["feature", *(f"AUC, {model.name}" for model in models), f"importance in APK, {models[0].name}"]
+    head = [
+        "feature",
+        *(f"AUC, {model.name}" for model in models),
+        f"importance in APK, {models[0].name}",
+    ]
     return _table(head, rows)
 
 
@@ -207,7 +238,9 @@ def _permuted(folder: Path, model: Scanned) -> list[str]:
         found = rerun["methods"][method]
         holds = "yes" if abs(found["mean"] - 0.5) <= PERMUTED else "no"
         spread = 100 * found["standard deviation"]
-        rows.append([words, f"{100 * found['mean']:.2f}", holds, f"{spread:.2f}", _number(found["p"])])
+        rows.append(
+            [words, f"{100 * found['mean']:.2f}", holds, f"{spread:.2f}", _number(found["p"])]
+        )
     head = ["", "mean, permuted", "within", "spread, permuted", "p"]
     return [NULL.format(**rerun, tolerance=100 * PERMUTED), "", *_table(head, rows)]
 
@@ -216,12 +249,27 @@ def _sroie(folder: Path) -> list[str]:
     model = Scanned.read(folder, "sroie")
     verdict = json.loads((folder / "sroie.verdict.json").read_text())
     plan = (folder / "sroie.plan.txt").read_text().rstrip().splitlines()
-    lines = [SROIE.format(**model.training), "", "`docaudit plan` says of it, before any model runs:", ""]
+    lines = [
+        SROIE.format(**model.training),
+        "",
+        "`docaudit plan` says of it, before any model runs:",
+        "",
+    ]
     lines += ["```", *plan, "```", "", "The scan:", ""]
     rows = [["providers in, out", f"{model.count('providers in')}, {model.count('providers out')}"]]
-    rows += [[words, model.words(f"balanced_accuracy.{method}", 100, 1)] for method, words in METHODS.items()]
-    rows += [["user inference, AUC", model.words("auc")], ["blind baseline, AUC", model.words("blind_auc")]]
-    lines += [*_table(["", "value"], rows), "", f"Verdict of the default policy: **{verdict['overall']}**."]
+    rows += [
+        [words, model.words(f"balanced_accuracy.{method}", 100, 1)]
+        for method, words in METHODS.items()
+    ]
+    rows += [
+        ["user inference, AUC", model.words("auc")],
+        ["blind baseline, AUC", model.words("blind_auc")],
+    ]
+    lines += [
+        *_table(["", "value"], rows),
+        "",
+        f"Verdict of the default policy: **{verdict['overall']}**.",
+    ]
     return [*lines, "", *(_decision(one) for one in verdict["decisions"])]
 
 
@@ -235,4 +283,8 @@ def _number(value: float | None) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
+    return [
+        f"| {' | '.join(head)} |",
+        "|---" * len(head) + "|",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]

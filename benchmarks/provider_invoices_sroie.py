@@ -36,17 +36,22 @@ SMOKE_COMPANIES, SMOKE_RECEIPTS, SMOKE_EPOCHS = 12, 4, 1
 """Companies, receipts of each, and epochs, when only trying whether everything runs."""
 POLICY = "default"
 Audit = Callable[[Path, Path, Path, Path], None]
-"""Scans a model (its folder, the data, the report's folder) and writes the record to the last path."""
+"""Scans a model (its folder, the data, the report's folder) and writes the record to the last
+path."""
 
 
-def run_sroie(source: Path, backbone: Path, work: Path, out: Path, audit: Audit, *, smoke: bool) -> None:
+def run_sroie(
+    source: Path, backbone: Path, work: Path, out: Path, audit: Audit, *, smoke: bool
+) -> None:
     """Import SROIE by company, plan, train briefly, scan, and write what the policy says of it into `out`.
 
     Args:
         source: SROIE's folder.
-        backbone: a BERT-like model whose vocabulary the model takes (`vqa_sroie_models.make_start`).
+        backbone: a BERT-like model whose vocabulary the model takes
+            (`vqa_sroie_models.make_start`).
         work: what is made on the way and kept.
-        out: gets `sroie.plan.txt`, `sroie.json` (the record), `sroie.verdict.json` and `sroie.training.json`.
+        out: gets `sroie.plan.txt`, `sroie.json` (the record), `sroie.verdict.json` and
+            `sroie.training.json`.
         audit: scans.
         smoke: few receipts, one epoch.
     """
@@ -54,18 +59,27 @@ def run_sroie(source: Path, backbone: Path, work: Path, out: Path, audit: Audit,
     source = _first_receipts(source, work / "source") if smoke else source
     data, start, model = work / "data", work / "data" / "references" / "pretrained", work / "model"
     if not data.exists():
-        FORMATS["sroie"].convert(source, data, SHARES, SEED, task="question-answering", division="by-provider")
+        FORMATS["sroie"].convert(
+            source, data, SHARES, SEED, task="question-answering", division="by-provider"
+        )
     if not start.exists():
         _write_start(source, data, backbone, start)
     if not model.exists():
         _train(data, start, model, SMOKE_EPOCHS if smoke else EPOCHS, out / "sroie.training.json")
     command = [sys.executable, "-m", "audit", "plan", str(data), "--policy", POLICY]
-    planned = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "120"})
+    planned = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "120"}
+    )
     (out / "sroie.plan.txt").write_text(planned.stdout.replace(str(data), "sroie"))
     audit(model, data, work / "report", out / "sroie.json")
     verdict = policy.evaluate(records.read(out / "sroie.json"), policy.load(POLICY), policy.today())
     decisions = [
-        {"metric": one.limit.metric, "outcome": one.outcome, "reason": one.reason, "remedy": one.remedy}
+        {
+            "metric": one.limit.metric,
+            "outcome": one.outcome,
+            "reason": one.reason,
+            "remedy": one.remedy,
+        }
         for one in verdict.decisions
         if one.limit.attack == "provider_membership"
     ]
@@ -80,7 +94,9 @@ def _first_receipts(source: Path, folder: Path) -> Path:
     receipts: dict[str, list[str]] = defaultdict(list)
     for path in sorted((source / "key").iterdir()):
         receipts[json.loads(path.read_text())["company"]].append(path.stem)
-    companies = sorted(receipts, key=lambda company: (-len(receipts[company]), company))[:SMOKE_COMPANIES]
+    companies = sorted(receipts, key=lambda company: (-len(receipts[company]), company))[
+        :SMOKE_COMPANIES
+    ]
     chosen = {name for company in companies for name in receipts[company][:SMOKE_RECEIPTS]}
     for kind in ("img", "box", "key"):
         (folder / kind).mkdir(parents=True)
@@ -93,7 +109,13 @@ def _first_receipts(source: Path, folder: Path) -> Path:
 def _write_start(source: Path, data: Path, backbone: Path, start: Path) -> None:
     """The untrained checkpoint, which the manifest is made to name as the pretrained one."""
     corpus = manifest.load(data)
-    make_start("donut", SIZE, backbone, _texts(source, {document.id for document in corpus.documents}), start)
+    make_start(
+        "donut",
+        SIZE,
+        backbone,
+        _texts(source, {document.id for document in corpus.documents}),
+        start,
+    )
     references = replace(corpus.manifest.references, pretrained="references/pretrained")
     manifest.write(data, replace(corpus.manifest, references=references), corpus.documents)
 
@@ -109,5 +131,7 @@ def _texts(source: Path, taken: set[str]) -> Iterable[str]:
 
 def _train(data: Path, start: Path, folder: Path, epochs: int, log: Path) -> None:
     corpus = manifest.load(data)
-    recipe = AnsweringRecipe(epochs=epochs, learning_rate=LEARNING_RATE, batch_size=BATCH_SIZE, seed=SEED)
+    recipe = AnsweringRecipe(
+        epochs=epochs, learning_rate=LEARNING_RATE, batch_size=BATCH_SIZE, seed=SEED
+    )
     fit(start, folder, samples_of(corpus, corpus.of("member")), recipe, log)

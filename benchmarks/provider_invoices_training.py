@@ -32,9 +32,17 @@ class Epochs:
 
 
 def fit(
-    start: Path, folder: Path, samples: Sequence[Sample], recipe: AnsweringRecipe, log: Path, device: str = "cpu"
+    start: Path,
+    folder: Path,
+    samples: Sequence[Sample],
+    recipe: AnsweringRecipe,
+    log: Path,
+    device: str = "cpu",
 ) -> None:
-    """Train the checkpoint `start` on samples and save it in `folder`; how that went goes into `log`."""
+    """Train the checkpoint `start` on samples and save it in `folder`.
+
+    How that went goes into `log`.
+    """
     began, target = time.monotonic(), load_answering(start, device=device)
     losses = fit_answering(target, samples, recipe, Epochs(folder.name, recipe.epochs))
     save_answering(target.model, start, folder)
@@ -48,4 +56,7 @@ def fit(
         "seconds": round(time.monotonic() - began, 1),
     }
     log.write_text(json.dumps(content, indent=1) + "\n")
-    print(f"{folder.name}: loss {losses[0]:.2f} -> {losses[-1]:.2f} in {content['seconds']} s", flush=True)
+    print(
+        f"{folder.name}: loss {losses[0]:.2f} -> {losses[-1]:.2f} in {content['seconds']} s",
+        flush=True,
+    )

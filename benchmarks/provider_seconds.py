@@ -3,8 +3,8 @@
     python benchmarks/provider_seconds.py    # writes benchmarks/provider_seconds.json
 
 Asks the model as a scan does, then measures. The blind
-check of the documents, which a scan makes once for all attacks, counts as measuring. Processor seconds in one process;
-what libraries need to be imported is left out.
+check of the documents, which a scan makes once for all attacks, counts as measuring. Processor
+seconds in one process; what libraries need to be imported is left out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ ALLOWED = 0.2
 
 def main() -> None:
     """Measure both budgets, write the numbers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     shares(SAMPLE / "baseline", "standard")  # whatever is imported is, after this

@@ -1,7 +1,8 @@
 """What models say of providers, simulated: the input of `provider_calibration`.
 
-Every provider has an ease of its own, every document and question one on top, and with few documents and questions a
-provider's means scatter more. Membership is the toss of a coin. A leak raises the ease of members.
+Every provider has an ease of its own, every document and question one on top, and with few
+documents and questions a provider's means scatter more. Membership is the toss of a coin. A leak
+raises the ease of members.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from typing import Any
 import numpy as np
 
 from audit.arrays import Floats
-from audit.attacks.provider_membership.providers import IN, OUT, ProviderTable, match_sides, table_of
+from audit.attacks.provider_membership.providers import (
+    IN,
+    OUT,
+    ProviderTable,
+    match_sides,
+    table_of,
+)
 from audit.attacks.score_figures import LOW as CERTAIN
 from audit.engine.interface import Trial
 
@@ -30,10 +37,12 @@ class Setting:
     Attributes:
         providers: half of them in training, on average.
         spread: of the providers' ease, in units of a document's.
-        documents: kept-aside documents of a provider that is in, and of one that is out, on average; where they differ
-            a provider has one and a Poisson number besides, else evenly one to six.
+        documents: kept-aside documents of a provider that is in, and of one that is out, on
+            average; where they differ a provider has one and a Poisson number besides, else evenly
+            one to six.
         seeds: of APK's training shares.
-        leak: by how much training on a provider raises the ease of its documents, in units of a document's spread.
+        leak: by how much training on a provider raises the ease of its documents, in units of a
+            document's spread.
     """
 
     providers: int = 600
@@ -44,7 +53,10 @@ class Setting:
 
 
 def simulated(setting: Setting, rng: np.random.Generator) -> ProviderTable:
-    """What an attack compares; without a leak, training on some providers taught the model nothing of these."""
+    """What an attack compares.
+
+    Without a leak, training on some providers taught the model nothing of these.
+    """
     return table_of(match_sides(*answered(setting, rng)))
 
 
@@ -74,19 +86,28 @@ def answered(setting: Setting, rng: np.random.Generator) -> tuple[list[Trial], l
     }
     known = {"loss": np.log1p(np.exp(-before)), "confidence": _confidence(before)}
     changes = np.clip(rng.normal(0.5, 0.3, owner.size), 0, 1)
-    said = [{**one, "pretrained": past} for one, past in zip(_records(rows), _records(known), strict=True)]
+    said = [
+        {**one, "pretrained": past}
+        for one, past in zip(_records(rows), _records(known), strict=True)
+    ]
     asked = iter(said)
     outcomes: list[Any] = [{"documents": []} for _ in range(n)]
-    for number, (provider, n_questions, change) in enumerate(zip(owner, per_document, changes.tolist(), strict=True)):
+    for number, (provider, n_questions, change) in enumerate(
+        zip(owner, per_document, changes.tolist(), strict=True)
+    ):
         questions = list(islice(asked, int(n_questions)))
         found = {"id": f"document {number}", "questions": questions, "memory_change": change}
         outcomes[provider]["documents"].append(found)
     names = [f"provider {number:04d}" for number in range(n)]
-    trials = [Trial(name, name, IN if inside else OUT) for name, inside in zip(names, member, strict=True)]
+    trials = [
+        Trial(name, name, IN if inside else OUT) for name, inside in zip(names, member, strict=True)
+    ]
     return trials, outcomes
 
 
-def leaking(table: ProviderTable, metric: str, truth: float, rng: np.random.Generator) -> ProviderTable:
+def leaking(
+    table: ProviderTable, metric: str, truth: float, rng: np.random.Generator
+) -> ProviderTable:
     """A leak-free table with something planted: what it would reach with providers without number is `truth`."""
     n, normal = len(table.names), NormalDist()
     assert table.user is not None
@@ -95,24 +116,38 @@ def leaking(table: ProviderTable, metric: str, truth: float, rng: np.random.Gene
         share = truth / 0.9
         known = table.member & (rng.random(n) < share)
         return replace(table, user=np.where(known, table.user.max() + 1, table.user))
-    moved = 2 * normal.inv_cdf(truth) if metric == "balanced_accuracy" else math.sqrt(2) * normal.inv_cdf(truth)
+    moved = (
+        2 * normal.inv_cdf(truth)
+        if metric == "balanced_accuracy"
+        else math.sqrt(2) * normal.inv_cdf(truth)
+    )
     column = rng.normal(0, 1, n) + moved * table.member
     if metric == "auc":
         return replace(table, user=column)
-    return replace(table, features={**table.features, "accuracy": column, "similarity": np.zeros(n)})
+    return replace(
+        table, features={**table.features, "accuracy": column, "similarity": np.zeros(n)}
+    )
 
 
 def planted(providers: int, leak: float, rng: np.random.Generator) -> ProviderTable:
-    """Providers of whom training on them moves accuracy and user inference by `leak` deviations; half are members."""
+    """Providers of whom training on them moves accuracy and user inference by `leak` deviations.
+
+    Half are members.
+    """
     member = rng.permutation(np.arange(providers) < providers // 2)
     moved, user = (rng.normal(0, 1, providers) + leak * member for _ in range(2))
     ones = np.ones(providers, np.int64)
     names = tuple(f"provider {number:04d}" for number in range(providers))
-    return ProviderTable(names, member, 5 * ones, ones, {"accuracy": moved, "similarity": np.zeros(providers)}, user)
+    return ProviderTable(
+        names, member, 5 * ones, ones, {"accuracy": moved, "similarity": np.zeros(providers)}, user
+    )
 
 
 def _records(columns: dict[str, Floats]) -> list[dict[str, float]]:
-    return [dict(zip(columns, row, strict=True)) for row in np.column_stack([*columns.values()]).tolist()]
+    return [
+        dict(zip(columns, row, strict=True))
+        for row in np.column_stack([*columns.values()]).tolist()
+    ]
 
 
 def _confidence(logit: Floats) -> Floats:

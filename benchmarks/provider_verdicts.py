@@ -20,8 +20,12 @@ POLICY = replace(
 )
 LIMITS = {limit.metric: limit.max for limit in POLICY.limits if limit.max is not None}
 _SHA256 = "0" * 64
-_CARD = TargetCard("simulated", "simulated", "question-answering", "none", 1, 1, 1, _SHA256, "cpu", "float32")
-_CORPUS = CorpusCard("simulated", _SHA256, "question-answering", "by-provider", {"heldout": 1}, {}, 2, 0)
+_CARD = TargetCard(
+    "simulated", "simulated", "question-answering", "none", 1, 1, 1, _SHA256, "cpu", "float32"
+)
+_CORPUS = CorpusCard(
+    "simulated", _SHA256, "question-answering", "by-provider", {"heldout": 1}, {}, 2, 0
+)
 _USEFUL = Estimate("anls", 0.9, 0.8, 1.0, 100, "documents", 100, "simulated", 0.1, "public model")
 
 
@@ -51,6 +55,9 @@ def decided(found: Result) -> tuple[Overall, dict[str, tuple[Outcome, str]]]:
     )
     verdict = evaluate(record, POLICY, dt.date(2026, 1, 1))
     return verdict.overall, {
-        decision.limit.metric: (decision.outcome, decision.measured.name if decision.measured else "")
+        decision.limit.metric: (
+            decision.outcome,
+            decision.measured.name if decision.measured else "",
+        )
         for decision in verdict.decisions
     }

@@ -1,8 +1,9 @@
 """What the shipped policies say of models that papers published as leaking.
 
-No model is trained. For each result a record is made whose counts are the paper's, or as near as its text allows, put
-through the attacks' own measuring code and held against both policies: as they were when this was first asked (limits
-on one method each, no alarms), and as they are now. "Now" says what became of each limit that the number feeds.
+No model is trained. For each result a record is made whose counts are the paper's, or as near as
+its text allows, put through the attacks' own measuring code and held against both policies: as they
+were when this was first asked (limits on one method each, no alarms), and as they are now. "Now"
+says what became of each limit that the number feeds.
 
     python benchmarks/published_leaks.py            # rewrites benchmarks/published_leaks.md
 """
@@ -30,7 +31,8 @@ from audit.targets.utility import estimate
 SEED = 5
 RESAMPLES = 2_000
 PAGES, QUESTIONS = 1_200, 4_654
-"""Pinto et al. 2024, section 2.2: about 1,200 page images, 4,654 questions whose answers were taken off."""
+"""Pinto et al. 2024, section 2.2: about 1,200 page images, 4,654 questions whose answers were taken
+off."""
 NOISE = 0.01
 """Share of questions that only one of two models of a recipe answers without memory; sample_models/questions has 0.6 to
 1.3 %."""
@@ -62,7 +64,8 @@ class Leak:
         source: paper and table.
         kind: of model.
         make: its record's findings, of one attack.
-        feeds: the limits that the number says something about, by the start of their names; others are left out.
+        feeds: the limits that the number says something about, by the start of their names; others
+            are left out.
     """
 
     title: str
@@ -74,7 +77,10 @@ class Leak:
 
 
 def memorised(gained: int, lost: int) -> Callable[[np.random.Generator], Result]:
-    """A question answering model with these counts |E - G| and |G - E|; a held-out split of the same size."""
+    """A question answering model with these counts |E - G| and |G - E|.
+
+    A held-out split of the same size.
+    """
     rows = round(QUESTIONS / PAGES)
     audit = Audit(round(QUESTIONS / rows), rows, contexts=("exact",))
     return lambda rng: attacks.memorisation(audit, rng, (gained, lost))
@@ -102,18 +108,34 @@ def rebuilt(forms: int) -> Callable[[np.random.Generator], Result]:
     return make
 
 
-def companies(right: Mapping[str, float], n_in: int, n_out: int) -> Callable[[np.random.Generator], Result]:
-    """Methods that call so many companies rightly; the first is the one that a limit names; nothing else is known."""
+def companies(
+    right: Mapping[str, float], n_in: int, n_out: int
+) -> Callable[[np.random.Generator], Result]:
+    """Methods that call so many companies rightly.
+
+    The first is the one that a limit names; nothing else is known.
+    """
 
     def make(rng: np.random.Generator) -> Result:
         found = []
         for method, share in right.items():
             sides = [(np.arange(n) < round(share * n)).astype(float) for n in (n_in, n_out)]
             interval = balanced_accuracy(*sides, rng)
-            found.append(estimate(f"balanced_accuracy.{method}", interval, "providers", 0.5, "chance"))
+            found.append(
+                estimate(f"balanced_accuracy.{method}", interval, "providers", 0.5, "chance")
+            )
         primary = replace(found[0], name="balanced_accuracy")
         # Over half of the paper's companies have five questions or more (466 of 660).
-        power = Estimate("questions_a_provider", 5.0, 5.0, 5.0, n_in + n_out, "providers", n_in + n_out, "of the paper")
+        power = Estimate(
+            "questions_a_provider",
+            5.0,
+            5.0,
+            5.0,
+            n_in + n_out,
+            "providers",
+            n_in + n_out,
+            "of the paper",
+        )
         return Result(
             "provider_membership",
             measurements=(primary, *found, power),
@@ -123,14 +145,18 @@ def companies(right: Mapping[str, float], n_in: int, n_out: int) -> Callable[[np
     return make
 
 
-def known_for_certain(documents: int, share: float = 0.2) -> Callable[[np.random.Generator], Result]:
+def known_for_certain(
+    documents: int, share: float = 0.2
+) -> Callable[[np.random.Generator], Result]:
     """Documents of which so many members are told without a false alarm, and nothing of the others."""
     member = np.arange(2 * documents) < documents
     sure = np.arange(2 * documents) < round(share * documents)
 
     def make(rng: np.random.Generator) -> Result:
         score = np.where(sure, 10 + rng.random(sure.size), rng.normal(0, 1, sure.size))
-        return attacks.scored({"calibrated": score, "loss": score + rng.normal(0, 1, sure.size)}, member, rng)
+        return attacks.scored(
+            {"calibrated": score, "loss": score + rng.normal(0, 1, sure.size)}, member, rng
+        )
 
     return make
 
@@ -154,27 +180,65 @@ def published() -> Iterator[Leak]:
             ("noise of training on both sides", (gained + noise, noise)),
         ):
             name = f"{title}: |M| {gained} of 4,654, {words}"
-            source = 'Pinto et al. 2024, appendix D.1 ("about 94")' if "Pix" in title else f"{pinto}"
-            yield Leak(name, source, "question answering", "memorisation", memorised(*counts), ("net", "identified"))
+            source = (
+                'Pinto et al. 2024, appendix D.1 ("about 94")' if "Pix" in title else f"{pinto}"
+            )
+            yield Leak(
+                name,
+                source,
+                "question answering",
+                "memorisation",
+                memorised(*counts),
+                ("net", "identified"),
+            )
     for forms in (75, 300):
-        name = f"BROS, MLM, FUNSD, bimodal, Precision: 4.1 % of fields against 0.77 %, {forms} forms"
+        name = (
+            f"BROS, MLM, FUNSD, bimodal, Precision: 4.1 % of fields against 0.77 %, {forms} forms"
+        )
         source = "Dentan et al. 2024, section 6 and table 5 (AccAt 100 %)"
         yield Leak(name, source, "tagger", "reconstruction", rebuilt(forms), ("excess_pr.unique",))
     rows = (
-        ("all", 307, 353, {"apk": 0.5967, "azk": 0.5613, "azk_ensemble": 0.6056, "apk_ensemble": 0.6184}),
-        ("of 5 questions", 217, 249, {"apk": 0.6166, "azk": 0.6025, "azk_ensemble": 0.6368, "apk_ensemble": 0.6253}),
-        ("of 10 questions", 113, 130, {"apk": 0.6520, "azk": 0.6512, "azk_ensemble": 0.6625, "apk_ensemble": 0.6699}),
+        (
+            "all",
+            307,
+            353,
+            {"apk": 0.5967, "azk": 0.5613, "azk_ensemble": 0.6056, "apk_ensemble": 0.6184},
+        ),
+        (
+            "of 5 questions",
+            217,
+            249,
+            {"apk": 0.6166, "azk": 0.6025, "azk_ensemble": 0.6368, "apk_ensemble": 0.6253},
+        ),
+        (
+            "of 10 questions",
+            113,
+            130,
+            {"apk": 0.6520, "azk": 0.6512, "azk_ensemble": 0.6625, "apk_ensemble": 0.6699},
+        ),
     )
     for words, n_in, n_out, right in rows:
         name = f"VT5, companies {words} ({n_in + n_out}): APK {right['apk']:.1%}, APK++ {right['apk_ensemble']:.1%}"
         source = "Tito et al. 2024, table A6; sides of the subsets in proportion (table A8 has their sums)"
         feeds = ("balanced_accuracy",)
-        yield Leak(name, source, "question answering", "provider_membership", companies(right, n_in, n_out), feeds)
+        yield Leak(
+            name,
+            source,
+            "question answering",
+            "provider_membership",
+            companies(right, n_in, n_out),
+            feeds,
+        )
     for documents in (160, 500, 1_000):
         name = f"a fifth of the members known for certain, {documents:,} + {documents:,} documents"
         source = "the argument of Carlini et al. 2022 (LiRA) against the area alone; numbers ours"
         yield Leak(
-            name, source, "tagger", "membership", known_for_certain(documents), ("auc", "low_fpr", "certain", "tpr")
+            name,
+            source,
+            "tagger",
+            "membership",
+            known_for_certain(documents),
+            ("auc", "low_fpr", "certain", "tpr"),
         )
     for n in (64, 300):
         name = f"{n} canaries, each planted one the second likeliest of 10,000"
@@ -198,7 +262,11 @@ def new_verdict(leak: Leak, found: Result, policy: Policy) -> str:
     """What became of each limit that the number feeds, worst first."""
     decisions = decisions_of(leak.kind, {leak.attack: found}, policy)
     told = [
-        (decision.outcome, f"{name.split()[1]} {decision.outcome}" + (f" ({decision.cause})" if decision.cause else ""))
+        (
+            decision.outcome,
+            f"{name.split()[1]} {decision.outcome}"
+            + (f" ({decision.cause})" if decision.cause else ""),
+        )
         for name, decision in decisions.items()
         if name.split()[1].startswith(leak.feeds)
     ]
@@ -210,7 +278,12 @@ def new_verdict(leak: Leak, found: Result, policy: Policy) -> str:
 
 def measured(found: Result, leak: Leak) -> str:
     """The numbers that limits are held against."""
-    names = {name for metric, names in found.methods.items() if metric.startswith(leak.feeds) for name in names}
+    names = {
+        name
+        for metric, names in found.methods.items()
+        if metric.startswith(leak.feeds)
+        for name in names
+    }
     told = [
         f"{item.name} {item.value:.3f} [{item.low:.3f}, {item.high:.3f}]"
         for item in found.measurements
@@ -251,7 +324,9 @@ def page() -> str:
 
 def main() -> None:
     """Write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     options = parser.parse_args()
     with fewer_resamples(RESAMPLES):

@@ -3,9 +3,9 @@
     git worktree add ../older COMMIT
     python benchmarks/quick_sroie.py --before ../older      # writes benchmarks/quick_sroie.md
 
-A lot divides 626 receipts: 251 train a tagger for five epochs, 125 are unseen, the others are public. The tagger starts
-from MiniLM's layers with fresh boxes. A baseline of the same recipe is trained on 125 of the public receipts. Both
-checkouts scan the same folders with `--budget quick`.
+A lot divides 626 receipts: 251 train a tagger for five epochs, 125 are unseen, the others are
+public. The tagger starts from MiniLM's layers with fresh boxes. A baseline of the same recipe is
+trained on 125 of the public receipts. Both checkouts scan the same folders with `--budget quick`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ from audit.targets.encoders.loading import load
 
 HERE = Path(__file__).resolve().parent
 RECEIPTS = 626
-SHARES: dict[Split, float] = {"member": 251 / RECEIPTS, "heldout": 125 / RECEIPTS, "public": 250 / RECEIPTS}
+SHARES: dict[Split, float] = {
+    "member": 251 / RECEIPTS,
+    "heldout": 125 / RECEIPTS,
+    "public": 250 / RECEIPTS,
+}
 RECIPE = Recipe(epochs=5, learning_rate=1e-4, batch_size=8, seed=0)
 SETTING = Setting("sroie", "token-classification", False, RECIPE)
 N_BASELINE = 125
@@ -51,7 +55,10 @@ def train(start: Path, labels: tuple[str, ...], documents: list[Document], folde
 
 
 def scan(checkout: Path, work: Path, name: str) -> dict[str, Any]:
-    """Scan with the package of a checkout; list what was tried, and the limits that have a number."""
+    """Scan with the package of a checkout.
+
+    List what was tried, and the limits that have a number.
+    """
     out = work / f"report-{name}"
     shutil.rmtree(out, ignore_errors=True)
     arguments = [work / "model", work / "data-sroie-token-classification"]
@@ -61,14 +68,21 @@ def scan(checkout: Path, work: Path, name: str) -> dict[str, Any]:
     for result in scanned.record["attacks"]:
         coverage = next((item for item in result["coverage"] if item["category"] == "all"), None)
         if result["status"] == "completed" and coverage is not None:
-            attacks[result["attack"]] = f"{coverage['attacked']} of {coverage['total']} {coverage['unit']}"
+            attacks[result["attack"]] = (
+                f"{coverage['attacked']} of {coverage['total']} {coverage['unit']}"
+            )
     limits = []
     for limit in scanned.verdict["limits"]:
         measured = limit["measured"]
         if measured is not None:
             interval = f"{measured['value']:.2f} [{measured['low']:.2f}, {measured['high']:.2f}]"
             limits.append(f"{limit['attack']} {limit['metric']}: {limit['outcome']}, {interval}")
-    return {"code": scanned.code, "seconds": round(scanned.seconds), "attacks": attacks, "limits": limits}
+    return {
+        "code": scanned.code,
+        "seconds": round(scanned.seconds),
+        "attacks": attacks,
+        "limits": limits,
+    }
 
 
 def page(rows: dict[str, dict[str, Any]], machine: str) -> str:
@@ -85,13 +99,17 @@ def page(rows: dict[str, dict[str, Any]], machine: str) -> str:
     ]
     for name, row in rows.items():
         tried = "; ".join(f"{attack}: {number}" for attack, number in row["attacks"].items())
-        lines.append(f"| {name} | {row['seconds'] / 60:.1f} | {row['code']} | {tried} | {'; '.join(row['limits'])} |")
+        lines.append(
+            f"| {name} | {row['seconds'] / 60:.1f} | {row['code']} | {tried} | {'; '.join(row['limits'])} |"
+        )
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     """Train the tagger and its baseline once, and scan with both checkouts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sroie", type=Path, default=Path("../shared/data/sroie"))
     parser.add_argument("--backbone", type=Path, default=Path("../shared/models/minilm-l6-h384"))
     parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/quick_sroie"))

@@ -3,9 +3,10 @@
     git worktree add ../older COMMIT
     python benchmarks/ray_pool.py --before ../older
 
-Each checkout scans the receipts sample (20 documents, `quick`) with two workers: on this machine, then on two simulated
-nodes beside a head without CPUs. A model counts as loaded when a worker opens its weights to hash them. What is sent is
-what the driver puts into the object store, and what nodes copy from its files. Writes `benchmarks/ray_pool.json`.
+Each checkout scans the receipts sample (20 documents, `quick`) with two workers: on this machine,
+then on two simulated nodes beside a head without CPUs. A model counts as loaded when a worker opens
+its weights to hash them. What is sent is what the driver puts into the object store, and what nodes
+copy from its files. Writes `benchmarks/ray_pool.json`.
 """
 
 from __future__ import annotations
@@ -82,8 +83,13 @@ def written_below(place: Path, sizes: dict[str, int], ended: threading.Event) ->
                         continue
 
 
-def scan_with(checkout: Path, nodes: int, options: list[str]) -> tuple[dict[str, int], dict[str, Any]]:
-    """Scan the sample with the package of a checkout; return what was counted, and the outcomes by attack and trial."""
+def scan_with(
+    checkout: Path, nodes: int, options: list[str]
+) -> tuple[dict[str, int], dict[str, Any]]:
+    """Scan the sample with the package of a checkout.
+
+    Return what was counted, and the outcomes by attack and trial.
+    """
     ended, sizes = threading.Event(), dict[str, int]()
     with tempfile.TemporaryDirectory(prefix="p", dir="/tmp") as temporary:
         place = Path(temporary)
@@ -91,7 +97,16 @@ def scan_with(checkout: Path, nodes: int, options: list[str]) -> tuple[dict[str,
         (place / "hook" / "sitecustomize.py").write_text(HOOK)
         out, loads, used = place / "out", place / "loads", place / "t"
         used.mkdir()
-        command = [sys.executable, "-c", SCAN, "scan", str(SAMPLE / "model"), str(SAMPLE / "data"), "--out", str(out)]
+        command = [
+            sys.executable,
+            "-c",
+            SCAN,
+            "scan",
+            str(SAMPLE / "model"),
+            str(SAMPLE / "data"),
+            "--out",
+            str(out),
+        ]
         settings = {
             "PYTHONPATH": f"{place / 'hook'}:{checkout.resolve()}",
             "LOADS": str(loads),
@@ -119,10 +134,18 @@ def scan_with(checkout: Path, nodes: int, options: list[str]) -> tuple[dict[str,
         opened = [line.split(maxsplit=1) for line in loads.read_text().splitlines()]
         # On a node a worker opens copies; the sample itself is opened there by what sends it.
         above = used if nodes else Path("/")
-        by_workers = [pid for pid, path in opened if pid != str(counted["driver"]) and Path(path).is_relative_to(above)]
+        by_workers = [
+            pid
+            for pid, path in opened
+            if pid != str(counted["driver"]) and Path(path).is_relative_to(above)
+        ]
         journals = sorted((out / "evidence").glob("journal-*.jsonl"))
-        texts = {path.name.rpartition("-")[0]: path.read_text(encoding="utf-8") for path in journals}
-        lines = [(name, json.loads(line)) for name, text in texts.items() for line in text.splitlines()]
+        texts = {
+            path.name.rpartition("-")[0]: path.read_text(encoding="utf-8") for path in journals
+        }
+        lines = [
+            (name, json.loads(line)) for name, text in texts.items() for line in text.splitlines()
+        ]
         left = sum(path.is_file() for path in used.glob("docaudit-*/**/*"))
     written = sum(sizes.values())
     found = {
@@ -138,9 +161,14 @@ def scan_with(checkout: Path, nodes: int, options: list[str]) -> tuple[dict[str,
 
 def main() -> None:
     """Scan with both checkouts, on one machine and on nodes; print a table and write it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--before", type=Path, required=True, help="the older checkout")
-    checkouts = {"before": (parser.parse_args().before, []), "after": (HERE.parent, ["--no-stages"])}
+    checkouts = {
+        "before": (parser.parse_args().before, []),
+        "after": (HERE.parent, ["--no-stages"]),
+    }
     table: dict[str, Any] = {}
     for nodes in (0, 2):
         outcomes = {}
@@ -148,7 +176,9 @@ def main() -> None:
             counted, outcomes[name] = scan_with(checkout, nodes, options)
             table[f"{'two nodes' if nodes else 'one machine'}, {name}"] = counted
             print(json.dumps({f"{nodes} {name}": counted}), flush=True)
-        table[f"{'two nodes' if nodes else 'one machine'}, same outcomes"] = outcomes["before"] == outcomes["after"]
+        table[f"{'two nodes' if nodes else 'one machine'}, same outcomes"] = (
+            outcomes["before"] == outcomes["after"]
+        )
     (HERE / "ray_pool.json").write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
 
 

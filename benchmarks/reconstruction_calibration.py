@@ -1,19 +1,23 @@
 """False alarms, verdicts and power of the reconstruction limits on simulated audits (METHODS.md, sections 1 and 6).
 
-No model is trained. `simulated_attacks.reconstruction` draws which fields target and public model rebuild: each guesses
-one field in a hundred whole without memory, and a leak adds fields, or parts of them, in member documents. Measurements
-are the attack's own, verdicts those of `audit.policy.evaluate` on the limits of the shipped policies, whatever these
-are on the day: Holm runs over both methods of the three limits, in a scan over more and so to fewer violations.
-Documents hold four fields, one in five with a value that stands elsewhere too. With a correlation, fields of one
-document agree (beta-binomial). The check of single categories and of documents known whole is made beside them. The
-attacker is strong and tries every field: what a pass needs besides is not drawn.
+No model is trained. `simulated_attacks.reconstruction` draws which fields target and public model
+rebuild: each guesses one field in a hundred whole without memory, and a leak adds fields, or parts
+of them, in member documents. Measurements are the attack's own, verdicts those of
+`audit.policy.evaluate` on the limits of the shipped policies, whatever these are on the day: Holm
+runs over both methods of the three limits, in a scan over more and so to fewer violations.
+Documents hold four fields, one in five with a value that stands elsewhere too. With a correlation,
+fields of one document agree (beta-binomial). The check of single categories and of documents known
+whole is made beside them. The attacker is strong and tries every field: what a pass needs besides
+is not drawn.
 
-Counted are what became of each limit, and one-sided bounds at 0.05 over 0 and over the default policy's limit, before
-Holm. Without a leak a bound over 0 is a false alarm; a confirmed violation is one too, and with a leak of just a limit
-still. A leak is as large as it says for the lowest loss, half as large for the published method, and in values of their
-own and repeated ones alike. Audits of one size and correlation share their random numbers, whatever leaks.
+Counted are what became of each limit, and one-sided bounds at 0.05 over 0 and over the default
+policy's limit, before Holm. Without a leak a bound over 0 is a false alarm; a confirmed violation
+is one too, and with a leak of just a limit still. A leak is as large as it says for the lowest
+loss, half as large for the published method, and in values of their own and repeated ones alike.
+Audits of one size and correlation share their random numbers, whatever leaks.
 
-    python benchmarks/reconstruction_calibration.py # writes benchmarks/reconstruction_calibration.json; 21 minutes
+    python benchmarks/reconstruction_calibration.py # writes
+    benchmarks/reconstruction_calibration.json; 21 minutes
 """
 
 from __future__ import annotations
@@ -47,14 +51,21 @@ ALLOWED = 64
 """False alarms of 1,000 that "at most 5 %" may show (METHODS.md, section 6)."""
 OUTCOMES = ("violated", "undecided", "passed")
 RESAMPLES = 2000
-"""Of the bootstrap, 10,000 in a scan: some twenty lie beyond the outermost level that is read from resamples alone."""
+"""Of the bootstrap, 10,000 in a scan: some twenty lie beyond the outermost level that is read from
+resamples alone."""
 
 LEAK_FREE = {
-    f"no leak, {documents} documents, correlation {correlation}": Audit(documents, correlation=correlation)
+    f"no leak, {documents} documents, correlation {correlation}": Audit(
+        documents, correlation=correlation
+    )
     for documents in (150, 300)
     for correlation in (0.0, 0.3)
 }
-SHARES = {limit.metric: limit.max for limit in OF_DEFAULT if limit.max is not None and limit.holds == "interval"}
+SHARES = {
+    limit.metric: limit.max
+    for limit in OF_DEFAULT
+    if limit.max is not None and limit.holds == "interval"
+}
 UNIQUE_VALUES = 3.2
 """Values of its own that a document has."""
 PLANTED = {
@@ -110,7 +121,9 @@ def tally(setting: Audit, audits: int, policies: Mapping[str, Policy] = POLICIES
         for policy, counted in outcomes.items():
             for decision in decisions_of("tagger", {ATTACK: found}, policies[policy]).values():
                 counted[decision.limit.metric][decision.outcome] += 1
-                causes[policy].update([f"{decision.limit.metric}: {decision.cause}"] if decision.cause else [])
+                causes[policy].update(
+                    [f"{decision.limit.metric}: {decision.cause}"] if decision.cause else []
+                )
     return {
         "setting": {
             "documents": setting.documents,
@@ -121,10 +134,15 @@ def tally(setting: Audit, audits: int, policies: Mapping[str, Policy] = POLICIES
         "audits": audits,
         "bounds": {where: dict(counts) for where, counts in over.items()},
         "policies": {
-            policy: {metric: {outcome: counts[outcome] for outcome in OUTCOMES} for metric, counts in counted.items()}
+            policy: {
+                metric: {outcome: counts[outcome] for outcome in OUTCOMES}
+                for metric, counts in counted.items()
+            }
             for policy, counted in outcomes.items()
         },
-        "undecided because": {policy: dict(sorted(counts.items())) for policy, counts in causes.items()},
+        "undecided because": {
+            policy: dict(sorted(counts.items())) for policy, counts in causes.items()
+        },
     }
 
 
@@ -155,8 +173,12 @@ def bounds_of(found: Result) -> Iterator[LowerBound]:
 
 def main() -> None:
     """Simulate every setting and write the counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--audits", type=int, default=1000, help="leak-free ones of a kind; others are a fifth")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--audits", type=int, default=1000, help="leak-free ones of a kind; others are a fifth"
+    )
     parser.add_argument("--resamples", type=int, default=RESAMPLES)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()

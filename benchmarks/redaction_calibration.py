@@ -1,14 +1,16 @@
 """False alarms and detection of what redaction audits limit of the text (methods.md#redaction-context and #statistics).
 
-No classifier is trained. What is simulated is what one says of hidden values: of a share of them it says the truth (as
-many as are told, which differs from document to document), of the others what it draws by the mix of the categories, or
-the commonest, whatever the truth. Documents hold unequal numbers of values and mixes of their own. The prior, the
-intervals and the bounds are the attack's own.
+No classifier is trained. What is simulated is what one says of hidden values: of a share of them it
+says the truth (as many as are told, which differs from document to document), of the others what it
+draws by the mix of the categories, or the commonest, whatever the truth. Documents hold unequal
+numbers of values and mixes of their own. The prior, the intervals and the bounds are the attack's
+own.
 
-A violation is confirmed where the one-sided bound at 0.05 lies above the limit, and a limit is passed where the whole
-95 % interval is within it.
+A violation is confirmed where the one-sided bound at 0.05 lies above the limit, and a limit is
+passed where the whole 95 % interval is within it.
 
-    python benchmarks/redaction_calibration.py            # writes benchmarks/redaction_calibration.json
+    python benchmarks/redaction_calibration.py            # writes
+    benchmarks/redaction_calibration.json
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ class Setting:
         mix: how common each category is.
         told: the share of values whose category the text tells: by 0, `LIMITS` times this.
         rarest_only: whether only values of the rarest category are told.
-        draws: whether what is not told is drawn by the mix; otherwise it is called by the commonest category.
+        draws: whether what is not told is drawn by the mix; otherwise it is called by the commonest
+            category.
         documents: how many.
         values: of a document, on average.
     """
@@ -69,12 +72,18 @@ def simulated(setting: Setting, told: float, rng: np.random.Generator) -> Predic
     classes = np.sum(rng.random(documents.size)[:, None] > mixes[documents, :-1], axis=1)
     # Beta of variance told (1 - told) / 6: values of one document go together.
     shares = (
-        np.full(setting.documents, told) if told in (0, 1) else rng.beta(5 * told, 5 * (1 - told), setting.documents)
+        np.full(setting.documents, told)
+        if told in (0, 1)
+        else rng.beta(5 * told, 5 * (1 - told), setting.documents)
     )
     known = rng.random(documents.size) < shares[documents]
     if setting.rarest_only:
         known &= classes == mix.size - 1
-    blind = rng.choice(mix.size, documents.size, p=mix) if setting.draws else np.zeros(documents.size, np.int64)
+    blind = (
+        rng.choice(mix.size, documents.size, p=mix)
+        if setting.draws
+        else np.zeros(documents.size, np.int64)
+    )
     predicted = np.where(known, classes, blind)
     folds = documents % FOLDS
     prior = np.zeros(documents.size, np.int64)
@@ -93,7 +102,9 @@ def decided(setting: Setting, audits: int) -> dict[str, dict[str, int]]:
             measured = MEASURED[name](simulated(setting, setting.told * limit, rng))
             if isinstance(measured, Estimate):
                 lower = next(bound.lower for bound in measured.bounds if bound.alpha == ALPHA)
-                found[name].update({"confirmed": int(lower > limit), "passed": int(measured.high <= limit)})
+                found[name].update(
+                    {"confirmed": int(lower > limit), "passed": int(measured.high <= limit)}
+                )
     return {name: dict(counts) for name, counts in found.items()}
 
 
@@ -115,14 +126,21 @@ SETTINGS = {
 
 def main() -> None:
     """Simulate every setting and write the counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--audits", type=int, default=1000)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     found = {}
     for name, setting in SETTINGS.items():
         counts = decided(setting, options.audits)
-        found[name] = {"setting": asdict(setting), "audits": options.audits, "limits": LIMITS, "decided": counts}
+        found[name] = {
+            "setting": asdict(setting),
+            "audits": options.audits,
+            "limits": LIMITS,
+            "decided": counts,
+        }
         print(f"{name}: {counts}", flush=True)
     options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

@@ -1,17 +1,20 @@
 """Redaction-context leakage on TAB: the paper's classifiers by document, and under the paper's own protocol.
 
-    python benchmarks/redaction_tab.py --tab ../shared/data/tab --embedder ../shared/models/minilm-l6-h384 --jobs 2
+    python benchmarks/redaction_tab.py --tab ../shared/data/tab --embedder
+    ../shared/models/minilm-l6-h384 --jobs 2
 
-Every classifier x embedding x mask in five folds by document; the same without the precautions, one after the other, so
-that it shows how much of the paper's numbers is protocol; character evasion with the attackers who know of it. Each
-cell leaves a line in `--work`/cells.jsonl and its predictions beside it, and is not done again. `--only` takes patterns
-of cells, PROTOCOL.EMBEDDING.MASK.TRAINED.FOLD.CLASSIFIER: `--only 'document.tfidf.*.linear-svm'`. Set
+Every classifier x embedding x mask in five folds by document; the same without the precautions, one
+after the other, so that it shows how much of the paper's numbers is protocol; character evasion
+with the attackers who know of it. Each cell leaves a line in `--work`/cells.jsonl and its
+predictions beside it, and is not done again. `--only` takes patterns of cells,
+PROTOCOL.EMBEDDING.MASK.TRAINED.FOLD.CLASSIFIER: `--only 'document.tfidf.*.linear-svm'`. Set
 OMP_NUM_THREADS=1, and `--jobs` to the number of cores.
 
-The two networks take most of the time. By default they are fitted in the first `--slow-folds` folds and draws only, by
-document under the mask of one length only, and the convolutional one not on TF-IDF; the embedder is fine-tuned in as
-many draws of the paper's protocol, by document in all folds. `--full` does everything, in many hours: also the
-fine-tuned embedder under the other masks and trained on evaded text.
+The two networks take most of the time. By default they are fitted in the first `--slow-folds` folds
+and draws only, by document under the mask of one length only, and the convolutional one not on
+TF-IDF; the embedder is fine-tuned in as many draws of the paper's protocol, by document in all
+folds. `--full` does everything, in many hours: also the fine-tuned embedder under the other masks
+and trained on evaded text.
 """
 
 from __future__ import annotations
@@ -62,7 +65,14 @@ def main() -> None:
     if "run" in (options.stage or ("run",)):
         run(
             settings,
-            [*jobs(folds, slow=N_FOLDS if options.full else options.slow_folds, full=options.full, only=options.only)],
+            [
+                *jobs(
+                    folds,
+                    slow=N_FOLDS if options.full else options.slow_folds,
+                    full=options.full,
+                    only=options.only,
+                )
+            ],
             options.jobs,
         )
     if "report" in (options.stage or ("report",)):
@@ -70,18 +80,36 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tab", type=Path, required=True, help="the folder with texts.json and mentions.json")
-    parser.add_argument("--embedder", type=Path, required=True, help="MiniLM's folder, of sentence-transformers")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--tab", type=Path, required=True, help="the folder with texts.json and mentions.json"
+    )
+    parser.add_argument(
+        "--embedder", type=Path, required=True, help="MiniLM's folder, of sentence-transformers"
+    )
     parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/redaction"))
-    parser.add_argument("--out", type=Path, default=HERE / "redaction_tab", help="README and results")
-    parser.add_argument("--stage", choices=("run", "report"), action="append", help="may be repeated; default: both")
-    parser.add_argument("--only", action="append", metavar="PATTERN", help="of cells; may be repeated; default: all")
+    parser.add_argument(
+        "--out", type=Path, default=HERE / "redaction_tab", help="README and results"
+    )
+    parser.add_argument(
+        "--stage", choices=("run", "report"), action="append", help="may be repeated; default: both"
+    )
+    parser.add_argument(
+        "--only", action="append", metavar="PATTERN", help="of cells; may be repeated; default: all"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--slow-folds", type=int, default=2, metavar="N", help="of the networks, see above")
+    parser.add_argument(
+        "--slow-folds", type=int, default=2, metavar="N", help="of the networks, see above"
+    )
     parser.add_argument("--full", action="store_true", help="everything, see above")
-    parser.add_argument("--smoke", action="store_true", help="a few documents, two folds: does everything run?")
-    parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms, for the README")
+    parser.add_argument(
+        "--smoke", action="store_true", help="a few documents, two folds: does everything run?"
+    )
+    parser.add_argument(
+        "--machine", default="2-core CPU", help="the machine in general terms, for the README"
+    )
     options = parser.parse_args()
     if options.smoke:
         options.work = options.work.with_name(f"{options.work.name}-smoke")
@@ -102,7 +130,10 @@ def jobs(n_folds: int, *, slow: int, full: bool, only: Sequence[str] | None) -> 
         only: patterns of cells; None: all.
     """
     for several in _groups(n_folds, slow, full):
-        job = [(group, [name for name in CLASSIFIERS if _wanted(group, name, slow, full, only)]) for group in several]
+        job = [
+            (group, [name for name in CLASSIFIERS if _wanted(group, name, slow, full, only)])
+            for group in several
+        ]
         if any(names for _, names in job):
             yield [(group, names) for group, names in job if names]
 
@@ -111,11 +142,14 @@ def _groups(n_folds: int, slow: int, full: bool) -> Iterator[tuple[Group, ...]]:
     for embedding in EMBEDDINGS:
         tuned = embedding == "minilm-tuned"
         for fold in range(n_folds):
-            yield (Group("document", embedding, MAIN, "clean", ("clean", "evaded", "folded"), fold),)
+            yield (
+                Group("document", embedding, MAIN, "clean", ("clean", "evaded", "folded"), fold),
+            )
             if fold < slow or not tuned:
                 yield (Group("balanced", embedding, PAPER, "clean", ("clean",), fold),)
                 yield tuple(
-                    Group(protocol, embedding, PAPER, "clean", ("clean",), fold) for protocol in ("sentence", "flawed")
+                    Group(protocol, embedding, PAPER, "clean", ("clean",), fold)
+                    for protocol in ("sentence", "flawed")
                 )
             if tuned and not full:
                 continue
@@ -125,10 +159,14 @@ def _groups(n_folds: int, slow: int, full: bool) -> Iterator[tuple[Group, ...]]:
                     yield (Group("document", embedding, mask, "clean", ("clean",), fold),)
 
 
-def _wanted(group: Group, classifier: str, slow: int, full: bool, only: Sequence[str] | None) -> bool:
+def _wanted(
+    group: Group, classifier: str, slow: int, full: bool, only: Sequence[str] | None
+) -> bool:
     if classifier in NETWORKS and not full and not _of_networks(group, classifier, slow):
         return False
-    return only is None or any(fnmatchcase(f"{group.name}.{classifier}", pattern) for pattern in only)
+    return only is None or any(
+        fnmatchcase(f"{group.name}.{classifier}", pattern) for pattern in only
+    )
 
 
 def _of_networks(group: Group, classifier: str, slow: int) -> bool:
@@ -145,7 +183,11 @@ def run(settings: Settings, todo: Sequence[Job], n_jobs: int) -> None:
     left = [
         job
         for job in todo
-        if any(not prediction_of(settings, group, name).exists() for group, names in job for name in names)
+        if any(
+            not prediction_of(settings, group, name).exists()
+            for group, names in job
+            for name in names
+        )
     ]
     print(f"{len(todo) - len(left)} of {len(todo)} jobs are done already", flush=True)
     began = time.monotonic()
@@ -162,7 +204,8 @@ def _finished(settings: Settings, left: Sequence[Job], n_jobs: int) -> Iterator[
             _do(settings, job)
             yield job
         return
-    # Frozen embeddings are shared by the folds: the first fold makes them before others look for them.
+    # Frozen embeddings are shared by the folds: the first fold makes them before others look for
+    # them.
     first = [job for job in left if job[0][0].fold == 0]
     with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:
         for part in (first, [job for job in left if job[0][0].fold]):

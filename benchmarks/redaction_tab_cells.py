@@ -1,7 +1,8 @@
 """The cells of `redaction_tab.py`: contexts as numbers, a classifier fitted, and what it says of the test values.
 
-Cells of one group have their features in common, which are made once for all classifiers and kept on disk where making
-them is slow. Every cell that is done leaves its predictions in a file, so that nothing is done twice.
+Cells of one group have their features in common, which are made once for all classifiers and kept
+on disk where making them is slow. Every cell that is done leaves its predictions in a file, so that
+nothing is done twice.
 """
 
 from __future__ import annotations
@@ -21,7 +22,17 @@ from redaction_tab_classifiers import TAKES_SPARSE, Classifier, by_length, dense
 from redaction_tab_embedder import EmbedderTarget, load_embedder
 from redaction_tab_evasion import Text
 from redaction_tab_learners import NetworkKind, fit_network, tune
-from redaction_tab_samples import OVERSAMPLED, TEST_SHARE, Ints, Protocol, Split, Values, oversampled, split, values_of
+from redaction_tab_samples import (
+    OVERSAMPLED,
+    TEST_SHARE,
+    Ints,
+    Protocol,
+    Split,
+    Values,
+    oversampled,
+    split,
+    values_of,
+)
 
 from audit.attacks.redaction.contexts import tfidf
 from audit.corpus.documents import CATEGORIES, Mask
@@ -104,7 +115,8 @@ def prediction_of(settings: Settings, group: Group, classifier: str) -> Path:
 def run_group(settings: Settings, group: Group, classifiers: Sequence[str]) -> None:
     """Do the cells of a group that are not done yet; each adds a line to `work`/cells.jsonl.
 
-    A line has the cell, its sizes, the accuracies of the fold and processor seconds, those of the features once.
+    A line has the cell, its sizes, the accuracies of the fold and processor seconds, those of the
+    features once.
     """
     missing = [name for name in classifiers if not prediction_of(settings, group, name).exists()]
     if not missing:
@@ -120,13 +132,19 @@ def run_group(settings: Settings, group: Group, classifiers: Sequence[str]) -> N
             features = made
         else:
             features = table = table or _projected(made)
-        line = _cell(settings, group, name, values, features) | {"feature_seconds": round(seconds, 1)}
+        line = _cell(settings, group, name, values, features) | {
+            "feature_seconds": round(seconds, 1)
+        }
         seconds = 0.0
         with (settings.work / "cells.jsonl").open("a") as lines:
-            lines.write(json.dumps(line) + "\n")  # one short write: lines of several processes do not mix
+            lines.write(
+                json.dumps(line) + "\n"
+            )  # one short write: lines of several processes do not mix
 
 
-def _cell(settings: Settings, group: Group, name: str, values: Values, features: Features) -> dict[str, Any]:
+def _cell(
+    settings: Settings, group: Group, name: str, values: Values, features: Features
+) -> dict[str, Any]:
     began = time.process_time()
     classifier = _fitted(name, features.training, features.classes, settings.epochs)
     said = {text: np.asarray(classifier.predict(rows)) for text, rows in features.testing.items()}
@@ -138,7 +156,10 @@ def _cell(settings: Settings, group: Group, name: str, values: Values, features:
         content["told_training"] = np.asarray(classifier.predict(features.training)).astype(np.int8)
     seconds = time.process_time() - began
     _save(prediction_of(settings, group, name), content)
-    right = {text: round(float((told == values.classes[features.tested]).mean()), 4) for text, told in said.items()}
+    right = {
+        text: round(float((told == values.classes[features.tested]).mean()), 4)
+        for text, told in said.items()
+    }
     return {
         **asdict(group),
         "classifier": name,
@@ -158,7 +179,9 @@ def _fitted(name: str, rows: Any, classes: Ints, epochs: int) -> Classifier:
 def _blind(values: Values, features: Features) -> dict[str, npt.NDArray[np.int8]]:
     """What those say who see only lengths, and who know only how common each class is."""
     classes = values.classes[features.origins]
-    length = by_length(values.lengths[features.origins], classes).predict(values.lengths[features.tested])
+    length = by_length(values.lengths[features.origins], classes).predict(
+        values.lengths[features.tested]
+    )
     prior = np.full(len(features.tested), int(np.bincount(classes).argmax()))
     return {"told_length": np.asarray(length).astype(np.int8), "told_prior": prior.astype(np.int8)}
 
@@ -167,7 +190,9 @@ def _projected(features: Features) -> Features:
     """TF-IDF as a table, fitted on the training share, for classifiers that need one."""
     from scipy import sparse
 
-    first, second = dense(features.training, sparse.vstack([*features.testing.values()], format="csr"), SEED)
+    first, second = dense(
+        features.training, sparse.vstack([*features.testing.values()], format="csr"), SEED
+    )
     parts = np.split(second, len(features.testing))  # every text has the same test values
     testing = dict(zip(features.testing, parts, strict=True))
     return Features(first, features.classes, features.origins, testing, features.tested)
@@ -179,14 +204,23 @@ def _made(settings: Settings, group: Group, values: Values, divided: Split) -> F
     classes = values.classes
     training, testing = divided.training, divided.testing
     if group.protocol == "flawed":
-        # Everything before the split, as in the public notebooks: features, then oversampling, then who tests.
+        # Everything before the split, as in the public notebooks: features, then oversampling, then
+        # who tests.
         both = np.sort(np.concatenate([training, testing]))
         first, _ = _embedded(settings, group, values, divided.tuning, both, {"clean": both[:1]})
         rows, labels, origins = oversampled(first, classes[both], _size(divided, classes), rng)
         order = rng.permutation(len(labels))
         held, learnt = np.split(order, [round(TEST_SHARE * len(order))])
-        return Features(rows[learnt], labels[learnt], both[origins[learnt]], {"clean": rows[held]}, both[origins[held]])
-    first, others = _embedded(settings, group, values, divided.tuning, training, dict.fromkeys(group.tested, testing))
+        return Features(
+            rows[learnt],
+            labels[learnt],
+            both[origins[learnt]],
+            {"clean": rows[held]},
+            both[origins[held]],
+        )
+    first, others = _embedded(
+        settings, group, values, divided.tuning, training, dict.fromkeys(group.tested, testing)
+    )
     labels, origins = classes[training], np.arange(len(training))
     if group.protocol != "document":
         first, labels, origins = oversampled(first, labels, _size(divided, classes), rng)
@@ -200,7 +234,12 @@ def _size(divided: Split, classes: Ints) -> int:
 
 
 def _embedded(
-    settings: Settings, group: Group, values: Values, tuning: Ints, training: Ints, testing: dict[Text, Ints]
+    settings: Settings,
+    group: Group,
+    values: Values,
+    tuning: Ints,
+    training: Ints,
+    testing: dict[Text, Ints],
 ) -> tuple[Any, dict[Text, Any]]:
     """Features of the training values, and by text of the test values."""
     learnt = _of(values, group.trained, training)
@@ -232,7 +271,9 @@ def _numbers(
     def make() -> npt.NDArray[np.float32]:
         return _vectors(tune(_minilm(settings.embedder), texts, classes, seed=group.fold), distinct)
 
-    vectors = _kept(settings, ["tuned", str(group.fold), *map(str, classes), *texts, "", *distinct], make)
+    vectors = _kept(
+        settings, ["tuned", str(group.fold), *map(str, classes), *texts, "", *distinct], make
+    )
     return _rows(distinct, vectors, first), _rows(distinct, vectors, second)
 
 
@@ -241,9 +282,12 @@ def _of(values: Values, text: Text, rows: Ints) -> list[RedactedSpan]:
 
 
 def frozen(settings: Settings, mask: Mask, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-    """Embeddings of contexts under this mask by MiniLM as it is; those of all values are kept on disk.
+    """Embeddings of contexts under this mask by MiniLM as it is.
 
-    Folded contexts are mostly the clean ones: these two are kept together. Evaded ones are kept apart.
+    Those of all values are kept on disk.
+
+    Folded contexts are mostly the clean ones: these two are kept together. Evaded ones are kept
+    apart.
     """
     values = values_of(settings.data, mask, settings.n_documents)
     found: dict[str, npt.NDArray[np.float32]] = {}
@@ -251,12 +295,16 @@ def frozen(settings: Settings, mask: Mask, texts: Sequence[str]) -> npt.NDArray[
         distinct = sorted({span.text for name in readings for span in values.spans[name]})
         if not {*texts} & {*distinct} - found.keys():
             continue
-        vectors = _kept(settings, ["minilm", *distinct], partial(_vectors, _minilm(settings.embedder), distinct))
+        vectors = _kept(
+            settings, ["minilm", *distinct], partial(_vectors, _minilm(settings.embedder), distinct)
+        )
         found.update(zip(distinct, vectors, strict=True))
     return np.array([found[text] for text in texts])
 
 
-def _rows(distinct: Sequence[str], vectors: npt.NDArray[np.float32], texts: Sequence[str]) -> npt.NDArray[np.float32]:
+def _rows(
+    distinct: Sequence[str], vectors: npt.NDArray[np.float32], texts: Sequence[str]
+) -> npt.NDArray[np.float32]:
     places = {text: place for place, text in enumerate(distinct)}
     return vectors[[places[text] for text in texts]]
 

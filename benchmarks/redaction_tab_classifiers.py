@@ -1,7 +1,8 @@
 """The paper's classifiers (Beltrame et al. 2024, section 4.3), beside the linear SVM that `docaudit scan` fits.
 
-The paper chooses the settings of its first three by a grid search on a part of the data; these are values of its grids,
-fixed for every data set. In the paper's five all classes count alike (weights). Nothing is oversampled.
+The paper chooses the settings of its first three by a grid search on a part of the data; these are
+values of its grids, fixed for every data set. In the paper's five all classes count alike
+(weights). Nothing is oversampled.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class Classifier(Protocol):
 
 
 def fit(name: str, features: Features, classes: Ints, seed: int) -> Classifier:
-    """Fit one of `CLASSIFIERS`; where all samples are of one class, that is what it says of everything.
+    """Fit one of `CLASSIFIERS`.
+
+    Where all samples are of one class, that is what it says of everything.
 
     Args:
         name: of the classifier.
@@ -59,19 +62,26 @@ def by_length(lengths: Floats, classes: Ints) -> Classifier:
     """Fit the decision tree of `predict_blindly` on other numbers of the lengths: (n, n_numbers)."""
     from sklearn.tree import DecisionTreeClassifier
 
-    fitted: Classifier = DecisionTreeClassifier(min_samples_leaf=LEAF, random_state=0).fit(lengths, classes)
+    fitted: Classifier = DecisionTreeClassifier(min_samples_leaf=LEAF, random_state=0).fit(
+        lengths, classes
+    )
     return fitted
 
 
 def dense(training: Features, held: Features, seed: int) -> tuple[Floats, Floats]:
-    """TF-IDF projected to `N_COMPONENTS` columns, or as many as there can be; fitted on `training`."""
+    """TF-IDF projected to `N_COMPONENTS` columns, or as many as there can be.
+
+    Fitted on `training`.
+    """
     from sklearn.decomposition import TruncatedSVD
 
     size = min(N_COMPONENTS, min(training.shape) - 1)
     if size < 1:
         return training.toarray(), held.toarray()
     projection = TruncatedSVD(size, random_state=seed)
-    with np.errstate(divide="ignore", invalid="ignore"):  # contexts that are all alike: no variance to explain
+    with np.errstate(
+        divide="ignore", invalid="ignore"
+    ):  # contexts that are all alike: no variance to explain
         first = projection.fit_transform(training)
     return first, projection.transform(held)
 
@@ -131,7 +141,9 @@ def _mlp(features: Features, classes: Ints, seed: int) -> Classifier:
 
 
 def _cnn(features: Features, classes: Ints, seed: int) -> Classifier:
-    return _Padded(fit_network("cnn", _padded(features), classes, n_classes=len(CATEGORIES), seed=seed))
+    return _Padded(
+        fit_network("cnn", _padded(features), classes, n_classes=len(CATEGORIES), seed=seed)
+    )
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,13 @@ from audit.cards import TargetCard
 from audit.errors import TargetError
 from audit.targets.batching import longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.loading import check_vocabulary, load_model, not_finite, open_tokenizer, place
+from audit.targets.checkpoint.loading import (
+    check_vocabulary,
+    load_model,
+    not_finite,
+    open_tokenizer,
+    place,
+)
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import Family
 from audit.targets.encoders.forward import BATCH_TOKENS, Forward
@@ -30,7 +36,10 @@ Pooling = Literal["mean", "cls"]
 _MODULES = "modules.json"
 _POOLING_FOLDER = "1_Pooling"
 _SETTINGS = ("sentence_bert_config.json", "config_sentence_transformers.json")
-_POOLINGS: dict[str, Pooling] = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
+_POOLINGS: dict[str, Pooling] = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+}
 _SAVE_ANEW = "docaudit reads a Transformer, mean or [CLS] pooling and normalisation, as most sentence embedders are"
 
 
@@ -39,10 +48,12 @@ class Reading:
     """How an embedder turns a text into a vector.
 
     Attributes:
-        pooling: the mean of the hidden states of all tokens, special ones included, or the state of the first token.
+        pooling: the mean of the hidden states of all tokens, special ones included, or the state of
+            the first token.
         normalised: whether vectors are scaled to length 1.
         lowered: whether texts are put into lower case before they are cut into tokens.
-        max_tokens: the longest text, special tokens included; what comes after is cut off, as sentence-transformers do.
+        max_tokens: the longest text, special tokens included; what comes after is cut off, as
+            sentence-transformers do.
     """
 
     pooling: Pooling
@@ -64,10 +75,14 @@ def reading_of(folder: Path, longest: int) -> Reading:
     pooling, normalised = _pooling(folder)
     settings, own = (_object(folder / name) for name in _SETTINGS)
     if own.get("default_prompt_name") is not None:
-        raise TargetError(f"{folder}: the embedder puts a prompt of its own before texts", _SAVE_ANEW)
+        raise TargetError(
+            f"{folder}: the embedder puts a prompt of its own before texts", _SAVE_ANEW
+        )
     limit = settings.get("max_seq_length")
     if limit is not None and (not isinstance(limit, int) or limit < 3):
-        raise TargetError(f"{folder / _SETTINGS[0]}: max_seq_length is {limit!r}", "it must be a number of tokens")
+        raise TargetError(
+            f"{folder / _SETTINGS[0]}: max_seq_length is {limit!r}", "it must be a number of tokens"
+        )
     lowered = settings.get("do_lower_case") is True
     return Reading(pooling, normalised, lowered, min(longest, limit or longest))
 
@@ -80,7 +95,11 @@ def _pooling(folder: Path) -> tuple[Pooling, bool]:
         return "mean", normalised
     settings = _object(folder / file)
     named = settings.get("pooling_mode")
-    modes = [name for name, chosen in settings.items() if name.startswith("pooling_mode_") and chosen is True]
+    modes = [
+        name
+        for name, chosen in settings.items()
+        if name.startswith("pooling_mode_") and chosen is True
+    ]
     if named is not None:
         modes += [f"pooling_mode_{'cls_token' if named == 'cls' else f'{named}_tokens'}"]
     if len(modes) != 1 or modes[0] not in _POOLINGS:
@@ -89,7 +108,9 @@ def _pooling(folder: Path) -> tuple[Pooling, bool]:
 
 
 def pooling_file(folder: Path) -> str | None:
-    """The pooling module's settings, by path within the folder; None when nothing says how the checkpoint pools.
+    """The pooling module's settings, by path within the folder.
+
+    None when nothing says how the checkpoint pools.
 
     Raises:
         TargetError: the file is missing or lies elsewhere, or see `reading_of`.
@@ -105,26 +126,36 @@ def pooling_file(folder: Path) -> str | None:
     if not path.is_file():
         raise TargetError(f"{folder}: no {file}", "save the whole embedder")
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise TargetError(f"{folder}: {file} leads out of the checkpoint's folder", "copy the files themselves")
+        raise TargetError(
+            f"{folder}: {file} leads out of the checkpoint's folder", "copy the files themselves"
+        )
     return file
 
 
 def _modules(folder: Path) -> list[tuple[str, str]] | None:
-    """Kind and folder of each module that sentence-transformers would run, in order; None when the folder names none.
+    """Kind and folder of each module that sentence-transformers would run, in order.
+
+    None when the folder names none.
 
     Raises:
-        TargetError: they are not an encoder in the folder itself, a pooling, and perhaps a normalisation.
+        TargetError: they are not an encoder in the folder itself, a pooling, and perhaps a
+            normalisation.
     """
     path = folder / _MODULES
     if not path.is_file():
         return None
     listed = _json(path)
     try:
-        modules = [(str(module["type"]).rpartition(".")[2], str(module["path"])) for module in listed]
+        modules = [
+            (str(module["type"]).rpartition(".")[2], str(module["path"])) for module in listed
+        ]
     except (KeyError, TypeError):
         raise TargetError(f"{path}: not a list of modules") from None
     kinds = [kind for kind, _ in modules]
-    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) or modules[0][1]:
+    if (
+        kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+        or modules[0][1]
+    ):
         raise TargetError(f"{path}: modules {', '.join(kinds) or 'none'}", _SAVE_ANEW)
     return modules
 
@@ -159,7 +190,8 @@ ENCODERS = {
 """The encoders that most sentence embedders are made of, by `model_type`."""
 _SMALLEST_NORM = 1e-12
 _TRAINED_TOGETHER = 4
-"""Texts of one pass in training (ours: of a few tried on two CPU cores the fastest on contexts of TAB)."""
+"""Texts of one pass in training (ours: of a few tried on two CPU cores the fastest on contexts of
+TAB)."""
 
 
 class EmbedderTarget:
@@ -170,27 +202,38 @@ class EmbedderTarget:
         tokenizer: its fast tokenizer.
         reading: how it reads.
         card: what it is.
-        batch_tokens: padded tokens a forward pass may hold; None: what suits the device. Memory depends on it, answers
-            do not.
+        batch_tokens: padded tokens a forward pass may hold; None: what suits the device. Memory
+            depends on it, answers do not.
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, reading: Reading, card: TargetCard, batch_tokens: int | None = None
+        self,
+        model: Any,
+        tokenizer: Any,
+        reading: Reading,
+        card: TargetCard,
+        batch_tokens: int | None = None,
     ) -> None:
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.reading = reading
         self.card = card
         family = ENCODERS[model.config.model_type]
-        self._pad_id = model.config.pad_token_id if family.counts_from_padding else tokenizer.pad_token_id
-        self.forward = Forward(model, family, self._pad_id, card.device, batch_tokens or BATCH_TOKENS[card.device])
+        self._pad_id = (
+            model.config.pad_token_id if family.counts_from_padding else tokenizer.pad_token_id
+        )
+        self.forward = Forward(
+            model, family, self._pad_id, card.device, batch_tokens or BATCH_TOKENS[card.device]
+        )
 
     def embed(self, distinct: Sequence[str]) -> list[Any]:
         """The embedding of each text: (n_dimensions,); of unit length where the model says so."""
         texts = self._read(distinct)
         answers: list[Any] = [None] * len(texts)
         with torch.inference_mode():
-            for rows, states in self.forward.hidden([len(text.ids) for text in texts], texts.__getitem__):
+            for rows, states in self.forward.hidden(
+                [len(text.ids) for text in texts], texts.__getitem__
+            ):
                 own = states.cpu().double()[: len(rows)]
                 vectors = self._pooled(own, [len(texts[row].ids) for row in rows]).numpy()
                 for row, vector in zip(rows, vectors, strict=True):
@@ -198,13 +241,18 @@ class EmbedderTarget:
         return answers
 
     def vectors(self, texts: Sequence[str]) -> torch.Tensor:
-        """The embeddings of some texts, (n_texts, n_dimensions), float32; differentiable, for training.
+        """The embeddings of some texts, (n_texts, n_dimensions), float32.
+
+        Differentiable, for training.
 
         Texts of about one length share a pass: one long text would pad all others to its length.
         """
         pages = self._read(texts)
         order = sorted(range(len(pages)), key=lambda row: len(pages[row].ids))
-        parts = [order[start : start + _TRAINED_TOGETHER] for start in range(0, len(order), _TRAINED_TOGETHER)]
+        parts = [
+            order[start : start + _TRAINED_TOGETHER]
+            for start in range(0, len(order), _TRAINED_TOGETHER)
+        ]
         vectors = torch.cat([self._differentiable([pages[row] for row in part]) for part in parts])
         return vectors[torch.from_numpy(np.argsort(order)).to(vectors.device)]
 
@@ -221,34 +269,52 @@ class EmbedderTarget:
         if not texts:
             return []
         own = [text.lower() for text in texts] if self.reading.lowered else list(texts)
-        encoded = self.tokenizer(own, padding=False, truncation=True, max_length=self.reading.max_tokens)
+        encoded = self.tokenizer(
+            own, padding=False, truncation=True, max_length=self.reading.max_tokens
+        )
         return [self._page(np.array(ids, np.int64)) for ids in encoded["input_ids"]]
 
     def _page(self, ids: np.ndarray[Any, np.dtype[np.int64]]) -> Encoding:
-        """A text as `Forward` takes it: a page without layout and labels; nothing in it is ever masked."""
-        return Encoding(ids, np.zeros((len(ids), 4)), np.full(len(ids), -1, np.int64), None, mask_id=-1, unknown_id=-1)
+        """A text as `Forward` takes it: a page without layout and labels.
+
+        Nothing in it is ever masked.
+        """
+        return Encoding(
+            ids,
+            np.zeros((len(ids), 4)),
+            np.full(len(ids), -1, np.int64),
+            None,
+            mask_id=-1,
+            unknown_id=-1,
+        )
 
     def _pooled(self, states: torch.Tensor, lengths: Sequence[int]) -> torch.Tensor:
         """One vector a row: each from the states of the row's own tokens alone."""
         if self.reading.pooling == "cls":
             vectors = states[:, 0]
         else:
-            vectors = torch.stack([row[:length].mean(dim=0) for row, length in zip(states, lengths, strict=True)])
+            vectors = torch.stack(
+                [row[:length].mean(dim=0) for row, length in zip(states, lengths, strict=True)]
+            )
         if not self.reading.normalised:
             return vectors
         return torch.nn.functional.normalize(vectors, dim=1, eps=_SMALLEST_NORM)
 
 
-def load_embedder(folder: AnyFolder, device: str = "cpu", batch_tokens: int | None = None) -> EmbedderTarget:
+def load_embedder(
+    folder: AnyFolder, device: str = "cpu", batch_tokens: int | None = None
+) -> EmbedderTarget:
     """Load a sentence embedder; it computes in float32, whatever its weights are stored in.
 
     Args:
-        folder: of sentence-transformers, or a Hugging Face checkpoint of one of `ENCODERS`, on this machine.
+        folder: of sentence-transformers, or a Hugging Face checkpoint of one of `ENCODERS`, on this
+            machine.
         device: "cpu", "cuda" or "mps".
         batch_tokens: see `EmbedderTarget`.
 
     Raises:
-        TargetError: the folder is no such checkpoint, would run code, lacks weights, or pools in another way.
+        TargetError: the folder is no such checkpoint, would run code, lacks weights, or pools in
+            another way.
     """
     folder = open_checkpoint(folder)
     kind = folder.config.get("model_type")
@@ -271,13 +337,17 @@ def load_embedder(folder: AnyFolder, device: str = "cpu", batch_tokens: int | No
         max_tokens=reading.max_tokens,
         device=device,
     )
-    # The pooling module's file lies in a folder of its own, which the checkpoint's sha256 leaves out.
+    # The pooling module's file lies in a folder of its own, which the checkpoint's sha256 leaves
+    # out.
     card = replace(card, sha256=hashlib.sha256(f"{card.sha256} {reading}".encode()).hexdigest())
     return EmbedderTarget(place(model, device), tokenizer, reading, card, batch_tokens)
 
 
 def _encoder(folder: CheckpointFolder) -> Any:
-    """The bare encoder in float32; only a pooling layer, which no embedder here uses, may be missing."""
+    """The bare encoder in float32.
+
+    Only a pooling layer, which no embedder here uses, may be missing.
+    """
     model, missing = load_model(folder, transformers.AutoModel)
     missing = [name for name in missing if not name.startswith("pooler.")]
     if missing:
@@ -287,7 +357,9 @@ def _encoder(folder: CheckpointFolder) -> Any:
         )
     broken = not_finite(model)
     if broken:
-        raise TargetError(f"{folder}: {len(broken)} parameters hold numbers that are not finite, first {broken[0]}")
+        raise TargetError(
+            f"{folder}: {len(broken)} parameters hold numbers that are not finite, first {broken[0]}"
+        )
     return model
 
 
@@ -310,4 +382,6 @@ def with_model(embedder: EmbedderTarget, model: Any, name: str) -> EmbedderTarge
     for key, weights in model.state_dict().items():
         digest.update(key.encode() + b"\0" + weights.detach().cpu().numpy().tobytes())
     card = replace(embedder.card, name=name, sha256=digest.hexdigest())
-    return EmbedderTarget(model, embedder.tokenizer, embedder.reading, card, embedder.forward.batch.size)
+    return EmbedderTarget(
+        model, embedder.tokenizer, embedder.reading, card, embedder.forward.batch.size
+    )

@@ -1,9 +1,9 @@
 """Exchange characters of redacted text, and fold them back (Beltrame et al. 2024, section 6, appendix B).
 
-Letters are exchanged for letters of other scripts that look the same: a person reads on, a classifier trained on
-ordinary text does not. Whoever knows of it folds the letters back in one step, so no evasion is credited without that
-attacker (methods.md#redaction-context). An image of the page is not changed: what OCR reads from it is ordinary text
-again.
+Letters are exchanged for letters of other scripts that look the same: a person reads on, a
+classifier trained on ordinary text does not. Whoever knows of it folds the letters back in one
+step, so no evasion is credited without that attacker (methods.md#redaction-context). An image of
+the page is not changed: what OCR reads from it is ordinary text again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from audit.corpus.redaction import RedactedSpan, redacted_spans
 EVASION: Mapping[str, str] = MappingProxyType(
     {"a": "\u0430", "e": "\u0435", "i": "\u0456", "n": "\u0578", "o": "\u043e"}
 )
-"""Each exchanged letter and what replaces it: Cyrillic, and for n Armenian (appendix B, table 6). Capitals stay."""
+"""Each exchanged letter and what replaces it: Cyrillic, and for n Armenian (appendix B, table 6).
+Capitals stay."""
 
 _LOOKALIKES = (
     "A 0391 0410; B 0392 0412; C 0421; E 0395 0415; F 03DC; G 050C; H 0397 041D; I 0399 0406; J 037F 0408; K 039A "
@@ -34,8 +35,8 @@ LOOKALIKES: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {row[0]: tuple(int(code, 16) for code in row.split()[1:]) for row in _LOOKALIKES.split("; ")}
 )
 """By Latin letter, the code points that look like it: Greek, Cyrillic and Armenian letters (and three Latin ones) to
-which the confusables table of Unicode Technical Standard 39 gives one Latin letter. One difference: the capital iotas
-are read as I, where that table has one prototype for I, l and 1."""
+which the confusables table of Unicode Technical Standard 39 gives one Latin letter. One difference:
+the capital iotas are read as I, where that table has one prototype for I, l and 1."""
 
 _EVADE = str.maketrans(dict(EVASION))
 _FOLD = {code: letter for letter, codes in LOOKALIKES.items() for code in codes}
@@ -49,10 +50,11 @@ def evade(text: str) -> str:
 def fold_confusables(text: str) -> str:
     """`text` with look-alikes turned into the Latin letters they look like: what an attacker who knows evasion reads.
 
-    Compatibility forms (full width, mathematical letters, ligatures) are resolved first, letters come apart from their
-    accents so that an exchanged letter under one is found, and are composed again last: the result is in NFKC. Text in
-    Greek, Cyrillic or Armenian becomes unreadable, which an attacker on Latin text does not mind. For every text
-    `fold_confusables(evade(text)) == fold_confusables(text)`.
+    Compatibility forms (full width, mathematical letters, ligatures) are resolved first, letters
+    come apart from their accents so that an exchanged letter under one is found, and are composed
+    again last: the result is in NFKC. Text in Greek, Cyrillic or Armenian becomes unreadable, which
+    an attacker on Latin text does not mind. For every text `fold_confusables(evade(text)) ==
+    fold_confusables(text)`.
     """
     if text.isascii():
         return text
@@ -68,9 +70,10 @@ class EvasionCost:
         changed: of them, exchanged ones.
         non_ascii_before: of them, outside ASCII before the exchange.
         non_ascii_after: and after it.
-        searched: words that a person could look for, those with a letter or a digit; a word that occurs several times
-            in a document counts as often.
-        lost: of them, those that a plain search (anywhere in the document's text, whatever the case) no longer matches.
+        searched: words that a person could look for, those with a letter or a digit; a word that
+            occurs several times in a document counts as often.
+        lost: of them, those that a plain search (anywhere in the document's text, whatever the
+            case) no longer matches.
     """
 
     characters: int
@@ -100,7 +103,9 @@ def evasion_cost(documents: Iterable[Document]) -> EvasionCost:
 
 
 def _respelt(document: Document, respell: Callable[[str], str]) -> Document:
-    return replace(document, words=tuple(replace(word, text=respell(word.text)) for word in document.words))
+    return replace(
+        document, words=tuple(replace(word, text=respell(word.text)) for word in document.words)
+    )
 
 
 def _non_ascii(text: str) -> int:
@@ -114,8 +119,8 @@ Text = Literal["clean", "evaded", "folded"]
 def readings(documents: Sequence[Document], mask: Mask) -> Mapping[Text, tuple[RedactedSpan, ...]]:
     """Return the redacted spans of the same values as they are, evaded, and folded back, in the same order.
 
-    Whoever folds does so before sentences are divided. The mask stays the one that is seen: what is under it cannot be
-    folded.
+    Whoever folds does so before sentences are divided. The mask stays the one that is seen: what is
+    under it cannot be folded.
 
     Args:
         documents: as they are.
@@ -128,7 +133,13 @@ def readings(documents: Sequence[Document], mask: Mask) -> Mapping[Text, tuple[R
         "clean": redacted_spans(documents, mask),
         "evaded": seen,
         "folded": tuple(
-            replace(span, mask=other.mask, n_characters=other.n_characters, layout=other.layout, bar=other.bar)
+            replace(
+                span,
+                mask=other.mask,
+                n_characters=other.n_characters,
+                layout=other.layout,
+                bar=other.bar,
+            )
             for span, other in zip(back, seen, strict=True)
         ),
     }

@@ -1,8 +1,9 @@
 """What an attacker on redacted text fits: a sentence embedder on the classes of its texts, and classifiers.
 
-Beltrame et al. 2024, section 4.2: of every class some texts are taken out of the classifier's training set; pairs of
-one class are to have the cosine similarity 0.8, pairs of two classes 0.2. Section 4.3 and methods.md#redaction-context:
-a multilayer perceptron ("five fully connected layers") and a convolutional network ("two layers are convolutional").
+Beltrame et al. 2024, section 4.2: of every class some texts are taken out of the classifier's
+training set; pairs of one class are to have the cosine similarity 0.8, pairs of two classes 0.2.
+Section 4.3 and methods.md#redaction-context: a multilayer perceptron ("five fully connected
+layers") and a convolutional network ("two layers are convolutional").
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ SAME_CLASS = 0.8
 OTHER_CLASS = 0.2
 MOST_OF_A_CLASS = 250
 LARGEST_SHARE = 1 / 3
-"""Of a class's texts (methods.md#redaction-context): a class of few keeps most of them for the classifier."""
+"""Of a class's texts (methods.md#redaction-context): a class of few keeps most of them for the
+classifier."""
 LEARNING_RATE = 2e-5
 EPOCHS = 1
 BATCH_SIZE = 16
@@ -73,8 +75,8 @@ def choose_texts(classes: Ints, rng: np.random.Generator) -> Ints:
 def pairs(classes: Ints, rng: np.random.Generator) -> Pairs:
     """The pairs of the paper: a class of m texts gives m // 2 of its own, and as many with other classes.
 
-    Pairs of one class have every text at most once; of pairs with another class both texts are drawn anew, the other
-    class first.
+    Pairs of one class have every text at most once; of pairs with another class both texts are
+    drawn anew, the other class first.
 
     Args:
         classes: (n,) of the texts that tune the embedder.
@@ -88,7 +90,11 @@ def pairs(classes: Ints, rng: np.random.Generator) -> Pairs:
         others = groups[:number] + groups[number + 1 :]
         if others:
             rows += [
-                (int(rng.choice(own)), int(rng.choice(others[rng.integers(len(others))])), OTHER_CLASS)
+                (
+                    int(rng.choice(own)),
+                    int(rng.choice(others[rng.integers(len(others))])),
+                    OTHER_CLASS,
+                )
                 for _ in range(count)
             ]
     first, second, similarity = np.array(rows, float).reshape(-1, 3).T
@@ -107,8 +113,8 @@ def tune(
 ) -> EmbedderTarget:
     """A copy of an embedder, fine-tuned so that texts of one class lie closer together than those of two.
 
-    Mean squared error of cosine similarities; AdamW with warm-up and linear decay, dropout on. The same input and seed
-    give the same weights on one machine. The embedder itself stays as it is.
+    Mean squared error of cosine similarities; AdamW with warm-up and linear decay, dropout on. The
+    same input and seed give the same weights on one machine. The embedder itself stays as it is.
 
     Args:
         embedder: what `load_embedder` gives; the copy computes on the same device.
@@ -120,7 +126,8 @@ def tune(
         batch_size: pairs a step.
 
     Raises:
-        ValueError: there is not one class for each text, no class has two texts, or a setting is out of range.
+        ValueError: there is not one class for each text, no class has two texts, or a setting is
+            out of range.
     """
     classes = np.asarray(classes, np.int64)
     if classes.shape != (len(texts),):
@@ -142,20 +149,28 @@ def tune(
 
 
 def _fit(
-    embedder: EmbedderTarget, texts: Sequence[str], compared: Pairs, batches: Sequence[Ints], learning_rate: float
+    embedder: EmbedderTarget,
+    texts: Sequence[str],
+    compared: Pairs,
+    batches: Sequence[Ints],
+    learning_rate: float,
 ) -> None:
     """Train the embedder's own weights on these pairs, batch by batch."""
     model = embedder.model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=WEIGHT_DECAY)
     n_steps = len(batches)
-    schedule = transformers.get_linear_schedule_with_warmup(optimizer, round(WARMUP_SHARE * n_steps), n_steps)
+    schedule = transformers.get_linear_schedule_with_warmup(
+        optimizer, round(WARMUP_SHARE * n_steps), n_steps
+    )
     wanted = torch.from_numpy(compared.similarity.astype(np.float32)).to(embedder.card.device)
     for batch in batches:
         sides = [texts[row] for row in (*compared.first[batch], *compared.second[batch])]
         one, other = torch.split(embedder.vectors(sides), len(batch))
         similarity = torch.nn.functional.cosine_similarity(one, other)
         optimizer.zero_grad()
-        torch.autograd.backward(torch.nn.functional.mse_loss(similarity, wanted[torch.from_numpy(batch)]))
+        torch.autograd.backward(
+            torch.nn.functional.mse_loss(similarity, wanted[torch.from_numpy(batch)])
+        )
         torch.nn.utils.clip_grad_norm_(model.parameters(), LARGEST_GRADIENT)
         optimizer.step()
         schedule.step()
@@ -200,11 +215,14 @@ class Network:
         """The most likely class of each row of `features` (n, n_dimensions): shape (n,), ties to the lower class.
 
         Raises:
-            ValueError: `features` has another shape than what was fitted, or holds numbers that are not finite.
+            ValueError: `features` has another shape than what was fitted, or holds numbers that are
+                not finite.
         """
         rows = _check(features)
         if rows.shape[1] != self._n_dimensions:
-            raise ValueError(f"{rows.shape[1]} dimensions, the network was fitted on {self._n_dimensions}")
+            raise ValueError(
+                f"{rows.shape[1]} dimensions, the network was fitted on {self._n_dimensions}"
+            )
         parts = torch.split(torch.from_numpy(rows), _ROWS_AT_ONCE)
         with torch.inference_mode():
             logits = torch.cat([self._layers(part.to(self._device)) for part in parts])
@@ -227,11 +245,13 @@ def fit_network(
 ) -> Network:
     """Fit a classifier of embeddings with Adam and cross-entropy, as in the redaction paper.
 
-    The same input and seed give the same weights on one machine; the process's random state stays as it is. ReLU
-    follows convolutions and dense layers (the paper says so of the perceptron alone).
+    The same input and seed give the same weights on one machine; the process's random state stays
+    as it is. ReLU follows convolutions and dense layers (the paper says so of the perceptron
+    alone).
 
     Args:
-        kind: "mlp": 512-256-128-64; "cnn": two convolutions and four dense layers, see `flattened_size`.
+        kind: "mlp": 512-256-128-64; "cnn": two convolutions and four dense layers, see
+            `flattened_size`.
         features: (n, n_dimensions) embeddings; computed with in float32.
         classes: (n,) in [0, n_classes).
         n_classes: how many classes there are; those without a sample are never learnt.
@@ -239,12 +259,13 @@ def fit_network(
         epochs: passes over the samples.
         batch_size: samples a step; the last step of an epoch takes what is left.
         learning_rate: Adam's; None: the paper's for this kind.
-        weighted: samples count in inverse proportion to how often their class occurs (ours; the paper oversamples).
+        weighted: samples count in inverse proportion to how often their class occurs (ours; the
+            paper oversamples).
         device: "cpu", "cuda" or "mps".
 
     Raises:
-        ValueError: shapes do not fit, there is no sample, a class is out of range, a number is not finite, a setting is
-            out of range, or embeddings are too short to be convolved.
+        ValueError: shapes do not fit, there is no sample, a class is out of range, a number is not
+            finite, a setting is out of range, or embeddings are too short to be convolved.
     """
     rows = _check(features)
     labels = np.asarray(classes, np.int64)
@@ -272,7 +293,8 @@ def fit_network(
 def flattened_size(n_dimensions: int) -> int:
     """Count the numbers the "cnn" convolves an embedding to: 1376 of 768 dimensions, 608 of 384, 0 of one too short.
 
-    They are 16 filters of 16, max pooling 8/2, 16 filters of 16 with stride 2, max pooling 8/2, none of them padded.
+    They are 16 filters of 16, max pooling 8/2, 16 filters of 16 with stride 2, max pooling 8/2,
+    none of them padded.
     """
     length = n_dimensions
     for size, stride in (
@@ -292,7 +314,9 @@ def _mlp(n_dimensions: int, n_classes: int) -> nn.Module:
 def _cnn(n_dimensions: int, n_classes: int) -> nn.Module:
     width = flattened_size(n_dimensions)
     if not width:
-        raise ValueError(f"embeddings of {n_dimensions} dimensions are too short for the convolutional network")
+        raise ValueError(
+            f"embeddings of {n_dimensions} dimensions are too short for the convolutional network"
+        )
     return nn.Sequential(
         nn.Unflatten(1, (1, n_dimensions)),
         nn.Conv1d(1, N_FILTERS, FILTER_SIZE),
@@ -308,7 +332,11 @@ def _cnn(n_dimensions: int, n_classes: int) -> nn.Module:
 
 
 def _dense(widths: tuple[int, ...]) -> list[nn.Module]:
-    return [layer for before, after in pairwise(widths) for layer in (nn.Linear(before, after), nn.ReLU())]
+    return [
+        layer
+        for before, after in pairwise(widths)
+        for layer in (nn.Linear(before, after), nn.ReLU())
+    ]
 
 
 def _balance(labels: Ints, n_classes: int) -> torch.Tensor:

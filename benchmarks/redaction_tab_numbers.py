@@ -28,12 +28,14 @@ class Row:
     """One table row: a classifier, or who does not read contexts, over all folds.
 
     Attributes:
-        protocol, embedding, mask, trained, tested, classifier: which; `tested` may be `TRAINING`, and `classifier`
-            "length" or "prior".
+        protocol, embedding, mask, trained, tested, classifier: which; `tested` may be `TRAINING`,
+            and `classifier` "length" or "prior".
         n_folds: how many folds (or draws) there are predictions of.
-        accuracy, macro_f1, lift, lift_over_length: over all of them; a value tested in several draws counts as often.
+        accuracy, macro_f1, lift, lift_over_length: over all of them; a value tested in several
+            draws counts as often.
         recall: by category.
-        change: of the accuracy (and of both lifts), against the same classifier on clean text; None where that is it.
+        change: of the accuracy (and of both lifts), against the same classifier on clean text; None
+            where that is it.
         p: two-sided, of the change, by sign flips over documents.
     """
 
@@ -134,7 +136,13 @@ class Numbers:
         return self._rows[key]
 
     def _made(
-        self, protocol: Protocol, embedding: Embedding, mask: Mask, classifier: str, trained: Text, tested: str
+        self,
+        protocol: Protocol,
+        embedding: Embedding,
+        mask: Mask,
+        classifier: str,
+        trained: Text,
+        tested: str,
     ) -> Row | None:
         told = self._told(protocol, embedding, mask, classifier, trained, tested)
         if told is None:
@@ -144,9 +152,15 @@ class Numbers:
         if len(np.unique(documents)) < 2:
             return None
         rng = np.random.default_rng(0)
-        right, by_length, by_prior = (part == classes for part in (told.said, told.length, told.prior))
+        right, by_length, by_prior = (
+            part == classes for part in (told.said, told.length, told.prior)
+        )
         change = p = None
-        clean = self._told(protocol, embedding, mask, classifier, "clean", "clean") if tested == "evaded" else None
+        clean = (
+            self._told(protocol, embedding, mask, classifier, "clean", "clean")
+            if tested == "evaded"
+            else None
+        )
         if tested == "folded":
             clean = self._told(protocol, embedding, mask, classifier, "clean", "clean")
         if clean is not None and np.array_equal(clean.rows, told.rows):
@@ -175,7 +189,13 @@ class Numbers:
         )
 
     def _told(
-        self, protocol: Protocol, embedding: Embedding, mask: Mask, classifier: str, trained: Text, tested: str
+        self,
+        protocol: Protocol,
+        embedding: Embedding,
+        mask: Mask,
+        classifier: str,
+        trained: Text,
+        tested: str,
     ) -> _Told | None:
         blind = classifier in ("length", "prior")
         parts: list[Mapping[str, Any]] = []
@@ -192,7 +212,8 @@ class Numbers:
         def joined(name: str) -> Ints:
             return np.concatenate([part[name] for part in parts]).astype(np.int64)
 
-        # Nobody was asked about training samples without reading them: there the classifier is its own measure.
+        # Nobody was asked about training samples without reading them: there the classifier is its
+        # own measure.
         length, prior = (said, said) if tested == TRAINING else ("told_length", "told_prior")
         return _Told(joined(rows), joined(said), joined(length), joined(prior), len(parts))
 

@@ -46,7 +46,14 @@ def write_report(settings: Settings, out: Path, machine: str) -> None:
     numbers = Numbers(settings)
     lines = [_head(settings, numbers, machine)]
     lines += ["## By document", "", MAIN, "", *_main(numbers), "", *_wanted(numbers), ""]
-    lines += ["### Masks", "", MASK.format(masks="; ".join(MASKS.values())), "", *_masks(numbers), ""]
+    lines += [
+        "### Masks",
+        "",
+        MASK.format(masks="; ".join(MASKS.values())),
+        "",
+        *_masks(numbers),
+        "",
+    ]
     lines += ["### Per class", "", *_per_class(numbers), ""]
     lines += [
         "## How much of the paper's numbers is protocol",
@@ -56,11 +63,20 @@ def write_report(settings: Settings, out: Path, machine: str) -> None:
         *_protocol(numbers),
         "",
     ]
-    lines += ["## Character evasion", "", EVASION.format(cost=_cost(settings)), "", *_evasion(numbers), ""]
+    lines += [
+        "## Character evasion",
+        "",
+        EVASION.format(cost=_cost(settings)),
+        "",
+        *_evasion(numbers),
+        "",
+    ]
     out.mkdir(parents=True, exist_ok=True)
     (out / "README.md").write_text("\n".join(lines).rstrip() + "\n")
     rows = [dataclasses.asdict(row) for row in numbers.rows]
-    (out / "results.json").write_text(json.dumps({"rows": rows, "cells": _cells(settings)}, indent=1) + "\n")
+    (out / "results.json").write_text(
+        json.dumps({"rows": rows, "cells": _cells(settings)}, indent=1) + "\n"
+    )
     print(f"wrote {out / 'README.md'}: {len(rows)} rows")
 
 
@@ -86,7 +102,11 @@ def _main(numbers: Numbers) -> list[str]:
         for who, words in (("prior", "prior"), ("length", "length only"))
     ]
     rows += [
-        [EMBEDDINGS[embedding], NAMES[name], *_measured(numbers.row("document", embedding, "fixed", name))]
+        [
+            EMBEDDINGS[embedding],
+            NAMES[name],
+            *_measured(numbers.row("document", embedding, "fixed", name)),
+        ]
         for embedding in EMBEDDINGS
         for name in CLASSIFIERS
     ]
@@ -96,7 +116,10 @@ def _main(numbers: Numbers) -> list[str]:
 def _measured(row: Row | None) -> list[str]:
     if row is None:
         return ["-"] * 5
-    return [str(row.n_folds), *map(_words, (row.accuracy, row.macro_f1, row.lift, row.lift_over_length))]
+    return [
+        str(row.n_folds),
+        *map(_words, (row.accuracy, row.macro_f1, row.lift, row.lift_over_length)),
+    ]
 
 
 def _wanted(numbers: Numbers) -> Iterator[str]:
@@ -107,11 +130,18 @@ def _wanted(numbers: Numbers) -> Iterator[str]:
         said = "reached" if found.value >= least else "**not reached**"
         yield f"- TF-IDF with a linear SVM, {name} at least {least}: {said} ({found.value:.3f})."
     best = max(
-        (other for embedding in EMBEDDINGS for name in CLASSIFIERS if (other := _at(numbers, embedding, name))),
+        (
+            other
+            for embedding in EMBEDDINGS
+            for name in CLASSIFIERS
+            if (other := _at(numbers, embedding, name))
+        ),
         key=lambda other: other.accuracy.value,
     )
     over = (
-        "over 0.90, which is a leak between folds until it is explained" if best.accuracy.value > 0.9 else "under 0.90"
+        "over 0.90, which is a leak between folds until it is explained"
+        if best.accuracy.value > 0.9
+        else "under 0.90"
     )
     yield f"- The best accuracy by document is {best.accuracy.value:.3f} ({_called(best)}), {over}."
 
@@ -133,7 +163,11 @@ def _masks(numbers: Numbers) -> list[str]:
                 cells = [
                     text
                     for row in found
-                    for text in (["-"] * 2 if row is None else [_words(row.accuracy), _words(row.lift_over_length)])
+                    for text in (
+                        ["-"] * 2
+                        if row is None
+                        else [_words(row.accuracy), _words(row.lift_over_length)]
+                    )
                 ]
                 rows.append([EMBEDDINGS[embedding], NAMES[name], *cells])
     head = [f"{what}, {mask}" for mask in MASKS for what in ("accuracy", "over length")]
@@ -156,7 +190,10 @@ def _per_class(numbers: Numbers) -> list[str]:
     for place, category in enumerate(CATEGORIES):
         n = int((values.classes == place).sum())
         if n:
-            cells = [_words(row.recall[category]) if category in row.recall else "-" for row in columns.values()]
+            cells = [
+                _words(row.recall[category]) if category in row.recall else "-"
+                for row in columns.values()
+            ]
             rows.append([category, f"{n:,}", *cells])
     text = (
         "Recall: the share of a category's values that are told, for the classifier of each embedding with the best "
@@ -203,7 +240,10 @@ def _protocol(numbers: Numbers) -> list[str]:
 def _steps(numbers: Numbers, embedding: Embedding, name: str) -> list[Row | None]:
     return [
         numbers.row("flawed", embedding, "length", name, tested=TRAINING),
-        *(numbers.row(protocol, embedding, "length", name) for protocol in ("flawed", "sentence", "balanced")),
+        *(
+            numbers.row(protocol, embedding, "length", name)
+            for protocol in ("flawed", "sentence", "balanced")
+        ),
     ]
 
 
@@ -230,7 +270,8 @@ def _reason(name: str, paper: float, values: Sequence[float]) -> str:
 def _cost(settings: Settings) -> str:
     cost = evasion_cost(manifest.load(settings.data).documents[: settings.n_documents])
     changed, before, after = (
-        part / cost.characters for part in (cost.changed, cost.non_ascii_before, cost.non_ascii_after)
+        part / cost.characters
+        for part in (cost.changed, cost.non_ascii_before, cost.non_ascii_after)
     )
     return (
         f"On all of TAB's text {changed:.1%} of the characters are exchanged ({after:.1%} are outside ASCII then, "
@@ -262,10 +303,20 @@ def _evasion(numbers: Numbers) -> list[str]:
             told = "-" if paper is None else f"{paper:.3f}"
             cells = ["-" if row is None else _words(row.accuracy) for row in (clean, unaware)]
             for row in (folded, retrained):
-                cells += ["-", "-"] if row is None or row.change is None else [_words(row.accuracy), _words(row.change)]
+                cells += (
+                    ["-", "-"]
+                    if row is None or row.change is None
+                    else [_words(row.accuracy), _words(row.change)]
+                )
             lift = "-" if retrained is None else _words(retrained.lift_over_length)
-            rows.append([EMBEDDINGS[embedding], NAMES[name], told, *cells, lift, str(clean.n_folds)])
-            changes = [row.change for row in (folded, retrained) if row is not None and row.change is not None]
+            rows.append(
+                [EMBEDDINGS[embedding], NAMES[name], told, *cells, lift, str(clean.n_folds)]
+            )
+            changes = [
+                row.change
+                for row in (folded, retrained)
+                if row is not None and row.change is not None
+            ]
             if changes:
                 tried += 1
                 if all(change.high < 0 for change in changes):
@@ -298,4 +349,8 @@ def _words(found: Interval) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
+    return [
+        f"| {' | '.join(head)} |",
+        "|---" * len(head) + "|",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]

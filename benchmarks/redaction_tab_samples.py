@@ -98,18 +98,23 @@ def split(values: Values, protocol: Protocol, fold: int, *, tuned: bool) -> Spli
 
     - "document": every value; the documents of the fold test.
     - "balanced": as many values of every class as the rarest has; the documents of the fold test.
-    - "sentence", "flawed": as many values of every class as the rarest has; `TEST_SHARE` of them test, whatever their
-      documents. (What is "flawed" is joined and split again after oversampling.)
+    - "sentence", "flawed": as many values of every class as the rarest has; `TEST_SHARE` of them
+      test, whatever their documents. (What is "flawed" is joined and split again after
+      oversampling.)
 
-    With `tuned`, min(250, a third) of the values of each class are taken out of what the attacker may learn from: where
-    sentences are split out of everything, before test values are drawn, as the paper does.
+    With `tuned`, min(250, a third) of the values of each class are taken out of what the attacker
+    may learn from: where sentences are split out of everything, before test values are drawn, as
+    the paper does.
     """
     rng = np.random.default_rng(fold)
     if protocol == "document":
         kept = np.arange(len(values.classes))
     else:
-        # One draw for all folds by document, which must add up; one of its own for each split by sentence.
-        kept = _undersampled(values.classes, np.random.default_rng(0) if protocol == "balanced" else rng)
+        # One draw for all folds by document, which must add up; one of its own for each split by
+        # sentence.
+        kept = _undersampled(
+            values.classes, np.random.default_rng(0) if protocol == "balanced" else rng
+        )
     if protocol in ("document", "balanced"):
         held = values.folds[kept] == fold
         learnt, testing = kept[~held], kept[held]
@@ -124,7 +129,9 @@ def split(values: Values, protocol: Protocol, fold: int, *, tuned: bool) -> Spli
 def _undersampled(classes: Ints, rng: np.random.Generator) -> Ints:
     """As many places of each class as the rarest has, ascending."""
     names, counts = np.unique(classes, return_counts=True)
-    parts = [rng.choice(np.flatnonzero(classes == name), counts.min(), replace=False) for name in names]
+    parts = [
+        rng.choice(np.flatnonzero(classes == name), counts.min(), replace=False) for name in names
+    ]
     return np.sort(np.concatenate(parts))
 
 
@@ -132,11 +139,13 @@ def _tuning(values: Values, learnt: Ints, rng: np.random.Generator, tuned: bool)
     return learnt[choose_texts(values.classes[learnt], rng)] if tuned else np.array([], np.int64)
 
 
-def oversampled(features: Any, classes: Ints, size: int, rng: np.random.Generator) -> tuple[Any, Ints, Ints]:
+def oversampled(
+    features: Any, classes: Ints, size: int, rng: np.random.Generator
+) -> tuple[Any, Ints, Ints]:
     """Add samples until each class has `size`: between one of the class and one of its nearest neighbours (SMOTE).
 
-    Our own few lines of Chawla et al. 2002: a sample, one of its `NEIGHBOURS` nearest of the same class, and a point
-    on the line between them, uniformly drawn.
+    Our own few lines of Chawla et al. 2002: a sample, one of its `NEIGHBOURS` nearest of the same
+    class, and a point on the line between them, uniformly drawn.
 
     Args:
         features: (n, n_dimensions), dense or sparse.
@@ -145,7 +154,8 @@ def oversampled(features: Any, classes: Ints, size: int, rng: np.random.Generato
         rng: the source of randomness.
 
     Returns:
-        Features and classes, the given ones first, and (n_after,) the row that each sample was made from.
+        Features and classes, the given ones first, and (n_after,) the row that each sample was made
+        from.
     """
     from scipy import sparse
     from sklearn.neighbors import NearestNeighbors
@@ -166,5 +176,7 @@ def oversampled(features: Any, classes: Ints, size: int, rng: np.random.Generato
         blocks.append(sparse.diags_array(1 - shares) @ first + sparse.diags_array(shares) @ second)
         labels.append(np.full(missing, number))
         origins.append(own[starts])
-    joined = sparse.vstack(blocks, format="csr") if sparse.issparse(features) else np.concatenate(blocks)
+    joined = (
+        sparse.vstack(blocks, format="csr") if sparse.issparse(features) else np.concatenate(blocks)
+    )
     return joined, np.concatenate(labels), np.concatenate(origins)

@@ -11,7 +11,11 @@ MASKS: dict[Mask, str] = {
     "fixed": "of one length",
     "all": "of one length, all hidden",
 }
-EMBEDDINGS: dict[Embedding, str] = {"tfidf": "TF-IDF", "minilm": "MiniLM", "minilm-tuned": "MiniLM, fine-tuned"}
+EMBEDDINGS: dict[Embedding, str] = {
+    "tfidf": "TF-IDF",
+    "minilm": "MiniLM",
+    "minilm-tuned": "MiniLM, fine-tuned",
+}
 NAMES = {
     "linear-svm": "linear SVM (ours)",
     "random-forest": "random forest",

@@ -2,11 +2,13 @@
 
     python -m benchmarks.resemblance_calibration [--draws 500] [--data FOLDER]
 
-Real corpora are imported once. A lot divides their documents anew in each draw. No model is asked. A p-value of at most
-5 % is a false alarm then. In a scan the checks share their level, so that this one fires less often. Beside it stands
-how often the rule on values of people fires, which no chance excuses.
+Real corpora are imported once. A lot divides their documents anew in each draw. No model is asked.
+A p-value of at most 5 % is a false alarm then. In a scan the checks share their level, so that this
+one fires less often. Beside it stands how often the rule on values of people fires, which no chance
+excuses.
 
-Documents whose words another document holds as well are left out first, as an audit leaves out copies.
+Documents whose words another document holds as well are left out first, as an audit leaves out
+copies.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from audit.corpus.folding import fold
 from audit.importers.registry import FORMATS
 
 OUT = Path(__file__).with_suffix(".json")
-REAL_DATA = Path(os.environ.get("DOCAUDIT_REAL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+REAL_DATA = Path(
+    os.environ.get("DOCAUDIT_REAL_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
+)
 SHARES: Mapping[Split, float] = {"member": 0.4, "heldout": 0.3, "public": 0.3}
 SIZES = (75, 150, 300)
 LEVELS = (0.01, 0.05)
@@ -72,7 +76,9 @@ def count_alarms(corpus: Corpus, n: int, draws: int) -> dict[str, object]:
 
 def main() -> None:
     """Count the alarms on every corpus that is there, and write them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=500)
     parser.add_argument("--data", type=Path, default=REAL_DATA, help="folder of the real corpora")
     options = parser.parse_args()
@@ -83,7 +89,11 @@ def main() -> None:
         rows = [count_alarms(corpus, n, options.draws) for n in sizes]
         corpora[name] = {"documents": len(corpus.documents), "rows": rows}
         print(name, corpora[name], flush=True)
-    report = {"machine": "2-core CPU", "date": dt.datetime.now(dt.UTC).date().isoformat(), "corpora": corpora}
+    report = {
+        "machine": "2-core CPU",
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "corpora": corpora,
+    }
     OUT.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 

@@ -1,10 +1,12 @@
 """Times of the samples' scans with an older checkout and with this one, in turn in one run.
 
     git worktree add ../older COMMIT
-    python benchmarks/sample_times.py --before ../older --runs 5 receipts/model:quick receipts/clean:standard
+    python benchmarks/sample_times.py --before ../older --runs 5 receipts/model:quick
+    receipts/clean:standard
 
-Each scan is a process of its own with one thread. The median of `--runs` counts. Wall-clock times hold for a machine
-that does nothing else. Writes `benchmarks/sample_times.json` and `sample_times.md`; rows of other samples stay.
+Each scan is a process of its own with one thread. The median of `--runs` counts. Wall-clock times
+hold for a machine that does nothing else. Writes `benchmarks/sample_times.json` and
+`sample_times.md`; rows of other samples stay.
 """
 
 from __future__ import annotations
@@ -23,19 +25,45 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 OUT = HERE / "sample_times.json"
-COLUMNS = ("sample", "budget", "runs", "wall, s", "ratio", "processor, s", "ratio", "trials", "exit code")
+COLUMNS = (
+    "sample",
+    "budget",
+    "runs",
+    "wall, s",
+    "ratio",
+    "processor, s",
+    "ratio",
+    "trials",
+    "exit code",
+)
 
 
 def scan(checkout: Path, sample: str, budget: str) -> dict[str, float]:
     """Scan a sample with the package of a checkout."""
     name = sample.split("/", maxsplit=1)[0]
     samples = HERE.parent / "sample_models"
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(checkout),
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "audit", "scan", samples / sample, samples / name / "data", "--out", folder]
+        command = [
+            sys.executable,
+            "-m",
+            "audit",
+            "scan",
+            samples / sample,
+            samples / name / "data",
+            "--out",
+            folder,
+        ]
         began = time.perf_counter()
         process = subprocess.Popen(
-            [*map(str, command), "--budget", budget, "--seed", "0", "--quiet"], env=environment, cwd=checkout
+            [*map(str, command), "--budget", budget, "--seed", "0", "--quiet"],
+            env=environment,
+            cwd=checkout,
         )
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - began
@@ -53,7 +81,8 @@ def compare(before: Path, sample: str, budget: str, runs: int) -> dict[str, Any]
             found[name].append(scan(checkout, sample, budget))
             print(sample, budget, name, found[name][-1], flush=True)
     medians = {
-        name: {key: statistics.median(one[key] for one in scans) for key in scans[0]} for name, scans in found.items()
+        name: {key: statistics.median(one[key] for one in scans) for key in scans[0]}
+        for name, scans in found.items()
     }
     return {"runs": runs, "date": dt.datetime.now(dt.UTC).date().isoformat(), **medians}
 
@@ -65,19 +94,36 @@ def text(rows: dict[str, dict[str, Any]]) -> str:
         before, after = row["before"], row["after"]
         cells = [*name.split(":"), row["runs"]]
         for kind in ("wall", "processor"):
-            cells += [f"{before[kind]:.1f} to {after[kind]:.1f}", f"{after[kind] / before[kind]:.2f}"]
-        cells += [f"{before['trials']:,.0f} to {after['trials']:,.0f}", f"{before['code']:.0f} to {after['code']:.0f}"]
+            cells += [
+                f"{before[kind]:.1f} to {after[kind]:.1f}",
+                f"{after[kind] / before[kind]:.2f}",
+            ]
+        cells += [
+            f"{before['trials']:,.0f} to {after['trials']:,.0f}",
+            f"{before['code']:.0f} to {after['code']:.0f}",
+        ]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     date = max(row["date"] for row in rows.values())
-    head = f"Medians of runs in turn, before to after, one thread, {os.cpu_count()} CPU cores, {date}."
+    head = (
+        f"Medians of runs in turn, before to after, one thread, {os.cpu_count()} CPU cores, {date}."
+    )
     return "\n".join(
-        ["# Times of the samples' scans", "", f"Made by `benchmarks/sample_times.py`. {head}", "", *lines, ""]
+        [
+            "# Times of the samples' scans",
+            "",
+            f"Made by `benchmarks/sample_times.py`. {head}",
+            "",
+            *lines,
+            "",
+        ]
     )
 
 
 def main() -> None:
     """Compare the samples that are named, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--before", type=Path, required=True, help="an older checkout")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("samples", nargs="+", help="SAMPLE/MODEL:BUDGET")

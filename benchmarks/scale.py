@@ -1,12 +1,13 @@
 """What a large data set costs: processor seconds, wall seconds and peak memory of `inspect`, `plan` and `scan`.
 
-    python -m benchmarks.scale                          # 10,000 and 100,000 documents; writes benchmarks/scale.json
-    python -m benchmarks.scale --documents 1000 --out /tmp/scale.json
+    python -m benchmarks.scale                          # 10,000 and 100,000 documents; writes
+    benchmarks/scale.json python -m benchmarks.scale --documents 1000 --out /tmp/scale.json
 
-The data set is made here from a seed: receipts of about 40 words with boxes, five fields and a provider, half of them
-members and half held out, and 100 public ones. Model and references are tiny, with random weights, so that what the
-documents cost is not hidden behind forward passes. Every command is a process of its own; its memory is the peak that
-the system counted. The scan tries 500 documents under the budget `quick`, whatever the size of the data set.
+The data set is made here from a seed: receipts of about 40 words with boxes, five fields and a
+provider, half of them members and half held out, and 100 public ones. Model and references are
+tiny, with random weights, so that what the documents cost is not hidden behind forward passes.
+Every command is a process of its own; its memory is the peak that the system counted. The scan
+tries 500 documents under the budget `quick`, whatever the size of the data set.
 """
 
 from __future__ import annotations
@@ -40,23 +41,60 @@ PAGE = (600, 800)
 CLASSES = ("VENDOR", "DATE", "TOTAL", "CLERK", "CODE")
 CATEGORIES = ("organization", "datetime", "amount", "person", "code")
 LABELS = ("O", *(f"{begin}-{name}" for name in CLASSES for begin in "BI"))
-SYLLABLES = ("ba", "ko", "li", "mer", "ta", "sun", "dor", "vi", "pel", "ra", "no", "gim", "he", "zu", "fal", "qui")
-ITEMS = ("bread", "paper", "coffee", "battery", "pencil", "soap", "lamp", "cable", "water", "tape", "rice", "glue")
+SYLLABLES = (
+    "ba",
+    "ko",
+    "li",
+    "mer",
+    "ta",
+    "sun",
+    "dor",
+    "vi",
+    "pel",
+    "ra",
+    "no",
+    "gim",
+    "he",
+    "zu",
+    "fal",
+    "qui",
+)
+ITEMS = (
+    "bread",
+    "paper",
+    "coffee",
+    "battery",
+    "pencil",
+    "soap",
+    "lamp",
+    "cable",
+    "water",
+    "tape",
+    "rice",
+    "glue",
+)
 COMMANDS = ("inspect", "plan", "scan")
 
 
 def main() -> None:
     """Measure every size, and write the numbers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--documents", type=int, nargs="*", default=list(SIZES))
     parser.add_argument("--commands", nargs="*", choices=COMMANDS, default=list(COMMANDS))
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
-    parser.add_argument("--only", nargs="*", default=[], help="attacks of the scan; all of them where none is named")
+    parser.add_argument(
+        "--only", nargs="*", default=[], help="attacks of the scan; all of them where none is named"
+    )
     parser.add_argument("--keep", type=Path, help="a folder for data sets and scans, which stay")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = options.keep or Path(name)
-        measured = {str(n): measure(folder / str(n), n, options.commands, options.only) for n in options.documents}
+        measured = {
+            str(n): measure(folder / str(n), n, options.commands, options.only)
+            for n in options.documents
+        }
     found = {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "machine": f"{os.cpu_count()} CPU cores, {os.environ.get('OMP_NUM_THREADS', 'all')} threads",
@@ -72,7 +110,9 @@ def ratios(measured: list[dict[str, Any]]) -> dict[str, Any]:
     """By command, the numbers of the last size over those of the first."""
     first, last = measured[0], measured[-1]
     return {
-        command: {what: round(last[command][what] / first[command][what], 2) for what in first[command]}
+        command: {
+            what: round(last[command][what] / first[command][what], 2) for what in first[command]
+        }
         for command in COMMANDS
         if command in first
     }
@@ -82,7 +122,8 @@ def measure(folder: Path, n: int, commands: list[str], only: list[str]) -> dict[
     """What the commands cost on a data set of `n` documents, and what the scan wrote."""
     data, model = folder / "data", folder / "model"
     if not data.exists():
-        # In a process of its own: the system would count this one's memory for the commands that it starts.
+        # In a process of its own: the system would count this one's memory for the commands that it
+        # starts.
         made = multiprocessing.get_context("spawn").Process(target=make, args=(folder, n))
         made.start()
         made.join()
@@ -90,7 +131,19 @@ def measure(folder: Path, n: int, commands: list[str], only: list[str]) -> dict[
         "inspect": ("inspect", data),
         "plan": ("plan", data, "--documents", TRIED),
         "scan": (
-            *("scan", model, data, "--documents", TRIED, "--budget", "quick", "--seed", 0, "--quiet", "--fresh"),
+            *(
+                "scan",
+                model,
+                data,
+                "--documents",
+                TRIED,
+                "--budget",
+                "quick",
+                "--seed",
+                0,
+                "--quiet",
+                "--fresh",
+            ),
             *("--out", folder / "out"),
             *(part for name in only for part in ("--only", name)),
         ),
@@ -107,7 +160,9 @@ def measure(folder: Path, n: int, commands: list[str], only: list[str]) -> dict[
 def cost(arguments: list[str]) -> dict[str, float]:
     """Seconds and the peak of memory of one command, by what the system counted for its process."""
     began = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "audit", *arguments], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "audit", *arguments], stdout=subprocess.DEVNULL
+    )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in (0, 10, 11):
@@ -152,7 +207,9 @@ def make(folder: Path, n: int, width: int = 32, pieces: tuple[str, ...] = ()) ->
             stream.write(json.dumps(receipt(number, n)) + "\n")
 
 
-def checkpoint(folder: Path, seed: int, masked: bool = False, width: int = 32, pieces: tuple[str, ...] = ()) -> None:
+def checkpoint(
+    folder: Path, seed: int, masked: bool = False, width: int = 32, pieces: tuple[str, ...] = ()
+) -> None:
     """Save a LayoutLM of two layers with random weights and a tokenizer that spells."""
     import torch
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
@@ -166,11 +223,19 @@ def checkpoint(folder: Path, seed: int, masked: bool = False, width: int = 32, p
     letters = string.ascii_lowercase + string.digits
     special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     vocabulary = (*special, *letters, *(f"##{letter}" for letter in letters), *".,:;/-", *pieces)
-    inner = Tokenizer(models.WordPiece({token: index for index, token in enumerate(vocabulary)}, unk_token="[UNK]"))
+    inner = Tokenizer(
+        models.WordPiece(
+            {token: index for index, token in enumerate(vocabulary)}, unk_token="[UNK]"
+        )
+    )
     inner.normalizer = normalizers.BertNormalizer(lowercase=True)
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     inner.decoder = decoders.WordPiece()
-    names = {} if masked else {"id2label": dict(enumerate(LABELS)), "label2id": {k: i for i, k in enumerate(LABELS)}}
+    names = (
+        {}
+        if masked
+        else {"id2label": dict(enumerate(LABELS)), "label2id": {k: i for i, k in enumerate(LABELS)}}
+    )
     config = LayoutLMConfig(
         vocab_size=len(vocabulary),
         hidden_size=width,
@@ -181,7 +246,9 @@ def checkpoint(folder: Path, seed: int, masked: bool = False, width: int = 32, p
         **names,
     )
     torch.manual_seed(seed)
-    (LayoutLMForMaskedLM if masked else LayoutLMForTokenClassification)(config).save_pretrained(folder)
+    (LayoutLMForMaskedLM if masked else LayoutLMForTokenClassification)(config).save_pretrained(
+        folder
+    )
     BertTokenizerFast(tokenizer_object=inner, model_max_length=320).save_pretrained(folder)
 
 
@@ -205,7 +272,12 @@ def receipt(number: int, n: int) -> dict[str, Any]:
         if name == "CLERK":
             for _ in range(int(rng.integers(*LINES))):
                 price = f"{rng.integers(1, 100)}.{rng.integers(100):02}"
-                words += [str(rng.integers(1, 10)), "x", ITEMS[int(rng.integers(len(ITEMS)))], price]
+                words += [
+                    str(rng.integers(1, 10)),
+                    "x",
+                    ITEMS[int(rng.integers(len(ITEMS)))],
+                    price,
+                ]
         words += [] if name == "VENDOR" else [name.lower()]
         at = [*range(len(words), len(words) + len(value))]
         entities.append({"id": name.lower(), "label": name, "category": category, "words": at})

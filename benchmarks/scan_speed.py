@@ -3,10 +3,11 @@
     git worktree add ../older COMMIT
     python benchmarks/scan_speed.py --before ../older receipts/clean questions/model
 
-Both run in turn, each in a process of its own with one thread, `--runs` times, and the least of each counts: processor
-time (user and system, with that of child processes) says the same beside other work as alone, wall-clock time does not.
-"Trials" is the share that asks models; the rest opens, measures and draws (`--without-report`: but for the drawing).
-Writes `benchmarks/scan_speed.json`.
+Both run in turn, each in a process of its own with one thread, `--runs` times, and the least of
+each counts: processor time (user and system, with that of child processes) says the same beside
+other work as alone, wall-clock time does not. "Trials" is the share that asks models; the rest
+opens, measures and draws (`--without-report`: but for the drawing). Writes
+`benchmarks/scan_speed.json`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ finally:
 """
 
 
-def scan_with(checkout: Path, sample: str, options: list[str]) -> tuple[dict[str, float], dict[str, Any]]:
+def scan_with(
+    checkout: Path, sample: str, options: list[str]
+) -> tuple[dict[str, float], dict[str, Any]]:
     """Scan a sample with the package of a checkout.
 
     Returns:
@@ -61,10 +64,25 @@ def scan_with(checkout: Path, sample: str, options: list[str]) -> tuple[dict[str
     """
     name, model = sample.split("/")
     samples = HERE.parent / "sample_models" / name
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(checkout),
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [sys.executable, "-c", SCAN, "scan", samples / model, samples / "data", "--out", folder, *options],
+            [
+                sys.executable,
+                "-c",
+                SCAN,
+                "scan",
+                samples / model,
+                samples / "data",
+                "--out",
+                folder,
+                *options,
+            ],
             env=environment,
             cwd=checkout,
             capture_output=True,
@@ -91,14 +109,24 @@ def compare(before: Path, sample: str, options: list[str], runs: int) -> dict[st
         for name, checkout in (("before", before), ("after", HERE.parent)):
             seconds, outcomes[name] = scan_with(checkout.resolve(), sample, options)
             found[name].append(seconds)
-    least = {name: {part: min(one[part] for one in own) for part in own[0]} for name, own in found.items()}
-    same = sum(outcomes["after"].get(trial) == outcome for trial, outcome in outcomes["before"].items())
+    least = {
+        name: {part: min(one[part] for one in own) for part in own[0]}
+        for name, own in found.items()
+    }
+    same = sum(
+        outcomes["after"].get(trial) == outcome for trial, outcome in outcomes["before"].items()
+    )
     return {
         "sample": sample,
         "options": options,
         "runs": runs,
-        **{name: {part: round(value, 2) for part, value in own.items()} for name, own in least.items()},
-        "ratio": {part: round(least["after"][part] / least["before"][part], 3) for part in least["after"]},
+        **{
+            name: {part: round(value, 2) for part, value in own.items()}
+            for name, own in least.items()
+        },
+        "ratio": {
+            part: round(least["after"][part] / least["before"][part], 3) for part in least["after"]
+        },
         "outcomes": len(outcomes["before"]),
         "outcomes that are equal": same,
     }
@@ -107,7 +135,10 @@ def compare(before: Path, sample: str, options: list[str], runs: int) -> dict[st
 def commit_of(checkout: Path) -> str:
     """Its commit, where the folder is a checkout of git."""
     command = ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "no checkout"
+    return (
+        subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+        or "no checkout"
+    )
 
 
 def main() -> None:
@@ -122,7 +153,11 @@ def main() -> None:
     parser.add_argument("--without-report", action="store_true", help="neither HTML nor PDF")
     given = parser.parse_args()
     os.environ["WITHOUT_REPORT"] = "1" if given.without_report else ""
-    options = ["--budget", given.budget, *(["--documents", str(given.documents)] if given.documents else [])]
+    options = [
+        "--budget",
+        given.budget,
+        *(["--documents", str(given.documents)] if given.documents else []),
+    ]
     found = {
         "before": given.before_commit or commit_of(given.before),
         "after": commit_of(HERE.parent),

@@ -1,12 +1,13 @@
 """What first-order screening of candidates saves, and what it loses.
 
-    python benchmarks/cdmi_tables.py --stage train --only sroie-public-mlm --only sroie-token-classification-unimodal
-    python benchmarks/screening.py
+    python benchmarks/cdmi_tables.py --stage train --only sroie-public-mlm --only
+    sroie-token-classification-unimodal python benchmarks/screening.py
 
-Attacks the same fields of the EE-BIO model on SROIE with every candidate's loss computed exactly, and with the best few
-only (`Screened`). Every setting gets the same seed; what the attack is told differs in the losses of
-candidates that were not scored. Besides, the estimates are laid beside the exact losses on the way that the exact
-attack takes with its first attempt. Writes `benchmarks/screening.json`.
+Attacks the same fields of the EE-BIO model on SROIE with every candidate's loss computed exactly,
+and with the best few only (`Screened`). Every setting gets the same seed; what the attack is told
+differs in the losses of candidates that were not scored. Besides, the estimates are laid beside the
+exact losses on the way that the exact attack takes with its first attempt. Writes
+`benchmarks/screening.json`.
 """
 
 from __future__ import annotations
@@ -46,12 +47,16 @@ HERE = Path(__file__).parent
 
 def main() -> None:
     """See the module's docstring."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/cdmi"))
     parser.add_argument("--fields", type=int, default=12)
     parser.add_argument("--n-candidates", type=int, default=64, help="128 in the paper")
     parser.add_argument("--n-attempts", type=int, default=8)
-    parser.add_argument("--screened", type=int, action="append", help="may be repeated; default: 16 and 4")
+    parser.add_argument(
+        "--screened", type=int, action="append", help="may be repeated; default: 16 and 4"
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms")
     options = parser.parse_args()
@@ -81,11 +86,14 @@ Outcomes = list[Json]
 
 
 def estimate_losses(target: Target, queries: Sequence[TrainingLoss]) -> list[Floats]:
-    """Estimate the training loss of pages with each candidate in place, to first order; nats, (n_candidates,) each.
+    """Estimate the training loss of pages with each candidate in place, to first order.
 
-    The estimate is the loss of the page as it is, plus the gradient of that loss with respect to the word embedding at
-    the position, times the difference between the candidate's embedding and that of the token that stands there. It is
-    exact for that token, may be far off or below zero for others, and takes one forward and one backward pass.
+    Nats, (n_candidates,) each.
+
+    The estimate is the loss of the page as it is, plus the gradient of that loss with respect to
+    the word embedding at the position, times the difference between the candidate's embedding and
+    that of the token that stands there. It is exact for that token, may be far off or below zero
+    for others, and takes one forward and one backward pass.
     """
     assert isinstance(target, EncoderTarget)
     costs_of = target.head.costs
@@ -97,7 +105,9 @@ def estimate_losses(target: Target, queries: Sequence[TrainingLoss]) -> list[Flo
 
     table = target.forward.words.weight
     answers: list[Floats] = [np.empty(0)] * len(queries)
-    for rows, (losses, gradients) in target.forward.gradients([query.page for query in queries], judge):
+    for rows, (losses, gradients) in target.forward.gradients(
+        [query.page for query in queries], judge
+    ):
         for row, loss, gradient in zip(rows, losses, gradients, strict=True):
             query = queries[row]
             away = table[query.candidates] - table[query.page.ids[query.position]]
@@ -109,27 +119,40 @@ def estimate_losses(target: Target, queries: Sequence[TrainingLoss]) -> list[Flo
 class ScreenedCandidates(JudgedCandidates):
     """The exact attacker, but for candidates that an estimate screens.
 
-    Candidates are ranked by what step 5 makes of the estimates. The exact losses of the best `n_exact` take the place
-    of their estimates, and the other estimates stay. No loss is below zero, so no estimate is.
+    Candidates are ranked by what step 5 makes of the estimates. The exact losses of the best
+    `n_exact` take the place of their estimates, and the other estimates stay. No loss is below
+    zero, so no estimate is.
     """
 
     n_exact: int = 1
 
-    def _asked(self, candidates: Mapping[Prefix, Candidates]) -> Generator[Request, Any, list[Floats]]:
+    def _asked(
+        self, candidates: Mapping[Prefix, Candidates]
+    ) -> Generator[Request, Any, list[Floats]]:
         queries = [
-            TrainingLoss(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids)
+            TrainingLoss(
+                self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], found.ids
+            )
             for prefix, found in candidates.items()
         ]
         losses = [np.maximum(found, 0.0) for found in estimate_losses(self.target, queries)]
         chosen = [
             most_likely(
-                np.exp(SHIPPED.node(PrefixKnowledge(found.ids, found.logits, own), len(prefix)).log_target), found.ids
+                np.exp(
+                    SHIPPED.node(
+                        PrefixKnowledge(found.ids, found.logits, own), len(prefix)
+                    ).log_target
+                ),
+                found.ids,
             )[: self.n_exact]
             for (prefix, found), own in zip(candidates.items(), losses, strict=True)
         ]
         exact = yield from ask_all(
             self.target,
-            [replace(query, candidates=query.candidates[own]) for query, own in zip(queries, chosen, strict=True)],
+            [
+                replace(query, candidates=query.candidates[own])
+                for query, own in zip(queries, chosen, strict=True)
+            ],
         )
         for found, own, known in zip(losses, chosen, exact, strict=True):
             found[own] = known
@@ -143,7 +166,9 @@ class Screened(Reconstruction):
     n_exact: int = 1
 
     def _attacker(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> JudgedCandidates:
-        return ScreenedCandidates(self._from_public(case, page, positions), case.target, n_exact=self.n_exact)
+        return ScreenedCandidates(
+            self._from_public(case, page, positions), case.target, n_exact=self.n_exact
+        )
 
 
 def screened(attack: Reconstruction, n_exact: int) -> Screened:
@@ -151,7 +176,9 @@ def screened(attack: Reconstruction, n_exact: int) -> Screened:
     return Screened(n_candidates=attack.n_candidates, n_attempts=attack.n_attempts, n_exact=n_exact)
 
 
-def compare(case: Case, attack: Reconstruction, trials: Sequence[Trial], kept: Sequence[int]) -> list[dict[str, Any]]:
+def compare(
+    case: Case, attack: Reconstruction, trials: Sequence[Trial], kept: Sequence[int]
+) -> list[dict[str, Any]]:
     """Seconds and outcomes of the exact attack and of the screened ones, one row each."""
     attacked(case, screened(attack, min(kept)), trials[:1])  # warm up
     exact, exact_seconds = attacked(case, attack, trials)
@@ -180,11 +207,24 @@ def row(found: Outcomes, exact: Outcomes, seconds: float, exact_seconds: float) 
             np.concatenate([np.equal(a[0], b[0]) for a, b in zip(same, wanted, strict=True)]).mean()
         ),
         "attempts as exact": float(
-            np.mean([one == other for a, b in zip(same, wanted, strict=True) for one, other in zip(a, b, strict=True)])
+            np.mean(
+                [
+                    one == other
+                    for a, b in zip(same, wanted, strict=True)
+                    for one, other in zip(a, b, strict=True)
+                ]
+            )
         ),
-        "PR, one-shot": float(np.mean([outcome["attack"][0]["tokens"] == outcome["truth"] for outcome in found])),
+        "PR, one-shot": float(
+            np.mean([outcome["attack"][0]["tokens"] == outcome["truth"] for outcome in found])
+        ),
         "1 - HD, one-shot": float(
-            np.mean([np.equal(outcome["attack"][0]["tokens"], outcome["truth"]).mean() for outcome in found])
+            np.mean(
+                [
+                    np.equal(outcome["attack"][0]["tokens"], outcome["truth"]).mean()
+                    for outcome in found
+                ]
+            )
         ),
     }
 
@@ -206,7 +246,10 @@ class Comparison:
     log_estimated: Floats
 
     def rank(self) -> int:
-        """Of the candidate that is most likely by the exact losses, among all by the estimates; from 0."""
+        """Of the candidate that is most likely by the exact losses, among all by the estimates.
+
+        From 0.
+        """
         best = most_likely(np.exp(self.log_exact), self.ids)[0]
         return int(np.flatnonzero(most_likely(np.exp(self.log_estimated), self.ids) == best)[0])
 
@@ -217,13 +260,19 @@ class Watched(JudgedCandidates):
 
     seen: list[Comparison] = field(default_factory=list)
 
-    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
+    def knowledge(
+        self, prefixes: Sequence[Prefix]
+    ) -> Generator[Request, Any, list[PrefixKnowledge]]:
         """See `JudgedCandidates.knowledge`."""
         found = yield from super().knowledge(prefixes)
         estimated = estimate_losses(
             self.target,
             [
-                TrainingLoss(self.proposals.page_after(prefix), self.proposals.positions[len(prefix)], one.ids)
+                TrainingLoss(
+                    self.proposals.page_after(prefix),
+                    self.proposals.positions[len(prefix)],
+                    one.ids,
+                )
                 for prefix, one in zip(prefixes, found, strict=True)
             ],
         )
@@ -231,7 +280,8 @@ class Watched(JudgedCandidates):
             assert one.losses is not None
             floored = np.maximum(guesses, 0.0)
             log_exact, log_estimated = (
-                SHIPPED.node(replace(one, losses=losses), len(prefix)).log_target for losses in (one.losses, floored)
+                SHIPPED.node(replace(one, losses=losses), len(prefix)).log_target
+                for losses in (one.losses, floored)
             )
             self.seen.append(Comparison(one.ids, one.losses, floored, log_exact, log_estimated))
         return found
@@ -253,7 +303,9 @@ class WatchedAttack(Reconstruction):
         return Watched(self._from_public(case, page, positions), case.target, seen=self.seen)
 
 
-def judge_estimates(case: Case, attack: Reconstruction, trials: Sequence[Trial], kept: Sequence[int]) -> dict[str, Any]:
+def judge_estimates(
+    case: Case, attack: Reconstruction, trials: Sequence[Trial], kept: Sequence[int]
+) -> dict[str, Any]:
     """How the estimates agree with the exact losses, over the prefixes of the exact attack's first attempts."""
     watched = WatchedAttack(n_candidates=attack.n_candidates)
     attacked(case, watched, trials)
@@ -270,7 +322,9 @@ def judge_estimates(case: Case, attack: Reconstruction, trials: Sequence[Trial],
         "median estimate / median loss, quartiles over prefixes": np.quantile(
             [np.median(one.estimated) / np.median(one.exact) for one in seen], [0.25, 0.5, 0.75]
         ).tolist(),
-        "estimates at or below zero, share": float(np.mean([(one.estimated <= 0).mean() for one in seen])),
+        "estimates at or below zero, share": float(
+            np.mean([(one.estimated <= 0).mean() for one in seen])
+        ),
     }
 
 

@@ -1,7 +1,7 @@
 """The shadow target: a model like the audited one whose training documents are all public.
 
-What an attack's parameters are fitted on must not be what it is judged on (methods.md#reconstruction, "Defaults of
-ours").
+What an attack's parameters are fitted on must not be what it is judged on
+(methods.md#reconstruction, "Defaults of ours").
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from audit.targets.opening import open_model
 from benchmarks.starts import start_with_images
 
 MIN_DOCUMENTS = 10
-"""A half with fewer documents says nothing about parameters (ours: two documents for each of five folds)."""
+"""A half with fewer documents says nothing about parameters (ours: two documents for each of five
+folds)."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class Halves:
     """The public documents of a data set, divided; documents with the same words are in one part.
 
     Attributes:
-        members: those that the shadow target is trained on, renamed to members; all that an attack on it may see.
+        members: those that the shadow target is trained on, renamed to members; all that an attack
+            on it may see.
         public: those that its adversary has, still public.
     """
 
@@ -68,7 +70,9 @@ def halves(corpus: Corpus, share: float, seed: int) -> Halves:
     for index in np.random.default_rng([seed, *b"halves"]).permutation(len(groups)):
         if len(chosen) < round(share * len(documents)):
             chosen.update(document.id for document in groups[index])
-    members = tuple(replace(document, split="member") for document in documents if document.id in chosen)
+    members = tuple(
+        replace(document, split="member") for document in documents if document.id in chosen
+    )
     public = tuple(document for document in documents if document.id not in chosen)
     if min(len(members), len(public)) < MIN_DOCUMENTS:
         raise ManifestError(
@@ -79,23 +83,31 @@ def halves(corpus: Corpus, share: float, seed: int) -> Halves:
 
 
 def pretrained_of(
-    target: EncoderTarget, target_dir: AnyFolder, corpus: Corpus, given: Mapping[str, Sequence[Path]]
+    target: EncoderTarget,
+    target_dir: AnyFolder,
+    corpus: Corpus,
+    given: Mapping[str, Sequence[Path]],
 ) -> Path | None:
     """The folder that the target was fine-tuned from, checked; None when nobody names it.
 
     Raises:
-        TargetError: it is no folder, is the target itself, has other tokens, or, where that matters, sees other pages.
+        TargetError: it is no folder, is the target itself, has other tokens, or, where that
+            matters, sees other pages.
         UsageError: `given` names something that is no reference.
     """
     opened = open_model(target_dir, corpus, next(iter(given.get("pretrained", ())), None))
-    own = next(iter(locate(AuditedModel(target, opened, corpus), given).get("pretrained", ())), None)
+    own = next(
+        iter(locate(AuditedModel(target, opened, corpus), given).get("pretrained", ())), None
+    )
     if own is None:
         return None
     folder = own.checkpoint
     refuse_the_target("pretrained", folder, opened)
     check_tokens("pretrained", folder, load_tokenizer(folder), target)
     if FillMask not in target.answers:
-        check_image_input("pretrained", folder, page_images_of(folder, config_of(folder), None), target)
+        check_image_input(
+            "pretrained", folder, page_images_of(folder, config_of(folder), None), target
+        )
     return own.path
 
 
@@ -113,15 +125,16 @@ def fit_shadow(
 ) -> Path:
     """Fine-tune `pretrained` to a model like `target` on `documents`, or find it in the cache.
 
-    Architecture, head, labels and what the training loss reads are the target's; its weights are not used. What the
-    pretrained checkpoint lacks (a head, an image branch) is fresh and follows the recipe's seed. The weights that are
-    kept are those of the last epoch.
+    Architecture, head, labels and what the training loss reads are the target's; its weights are
+    not used. What the pretrained checkpoint lacks (a head, an image branch) is fresh and follows
+    the recipe's seed. The weights that are kept are those of the last epoch.
 
     Args:
         target: the audited model.
         target_dir: its folder.
         pretrained: a checkpoint of the target's family.
-        corpus: the data set of the documents; its sha256 stands for their content and images in the cache's key.
+        corpus: the data set of the documents; its sha256 stands for their content and images in the
+            cache's key.
         documents: what to train on.
         cache: the folder that keeps trained models, by content.
         recipe: how to train.
@@ -132,7 +145,8 @@ def fit_shadow(
         The checkpoint's folder.
 
     Raises:
-        TargetError: the pretrained checkpoint is not of the target's kind, or no document has words.
+        TargetError: the pretrained checkpoint is not of the target's kind, or no document has
+            words.
         EngineError: the cache cannot be written.
     """
     start = open_checkpoint(pretrained)
@@ -151,7 +165,14 @@ def fit_shadow(
         model = _starting_model(target, start, recipe.seed)
         pages = [page for page in map(target.encode, documents) if page is not None]
         progress.stage("training the shadow target, epochs", recipe.epochs)
-        fit(model, target.encoder.tokenizer, pages, recipe, device=device, watch=BestLoss(progress.advance))
+        fit(
+            model,
+            target.encoder.tokenizer,
+            pages,
+            recipe,
+            device=device,
+            watch=BestLoss(progress.advance),
+        )
         save(model, target.encoder.tokenizer, folder, processor_of=target_dir)
 
     return made_once(cache / f"shadow-{key}", train)
@@ -161,11 +182,17 @@ def _starting_model(target: EncoderTarget, pretrained: CheckpointFolder, seed: i
     """The pretrained encoder under a head like the target's."""
     config = target.model.config
     head, seen = cast("HeadName", target.card.task), target.family.sight_of(config) is not None
-    branch = {name: getattr(config, name) for name in ("image_size", "image_channels") if hasattr(config, name)}
+    branch = {
+        name: getattr(config, name)
+        for name in ("image_size", "image_channels")
+        if hasattr(config, name)
+    }
     start, own = (start_with_images, branch) if seen else (starting_model, {})
     model = start(pretrained, head, labels=target.labels, seed=seed, **own)
     if type(model) is not type(target.model):
-        raise TargetError(f"reference pretrained: {pretrained} is not a {target.family.name}, as the target is")
+        raise TargetError(
+            f"reference pretrained: {pretrained} is not a {target.family.name}, as the target is"
+        )
     shapes, wanted = _shapes(model), _shapes(target.model)
     other = sorted(name for name in {*shapes, *wanted} if shapes.get(name) != wanted.get(name))
     if other:

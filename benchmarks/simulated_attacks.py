@@ -1,7 +1,8 @@
 """What each attack would measure on an audit whose outcomes are drawn instead of asked of a model.
 
-One function an attack: it draws a table of outcomes with a planted leak and lets the attack's own code measure it. The
-functions know no policy; what a limit is held against comes from the attacks (`Result.methods`).
+One function an attack: it draws a table of outcomes with a planted leak and lets the attack's own
+code measure it. The functions know no policy; what a limit is held against comes from the attacks
+(`Result.methods`).
 """
 
 from __future__ import annotations
@@ -34,14 +35,28 @@ from audit.attacks.membership.scores import ScoredDocuments
 from audit.attacks.memorisation import fairness
 from audit.attacks.memorisation.contexts import METHODS as GATED_METHODS
 from audit.attacks.memorisation.contexts import UNASKED
-from audit.attacks.memorisation.scores import IDENTIFIED, IDENTIFYING_WAYS, Results, measure_questions
+from audit.attacks.memorisation.scores import (
+    IDENTIFIED,
+    IDENTIFYING_WAYS,
+    Results,
+    measure_questions,
+)
 from audit.attacks.memorisation.scores import QuestionTable as Questions
 from audit.attacks.provider_membership.measures import measure_table as measure_providers
 from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.provider_membership.providers import ProviderTable as Providers
 from audit.attacks.questions import PROVEN
 from audit.attacks.reconstruction import scores as reconstruction_scores
-from audit.attacks.reconstruction.table import GAIN, LIMITED, LOWEST_LOSS, METHODS, PLAYERS, POWER, Populations, named
+from audit.attacks.reconstruction.table import (
+    GAIN,
+    LIMITED,
+    LOWEST_LOSS,
+    METHODS,
+    PLAYERS,
+    POWER,
+    Populations,
+    named,
+)
 from audit.attacks.reconstruction.table import FieldTable as Fields
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.engine.interface import SILENT
@@ -55,7 +70,8 @@ KNOWN = 0.01
 ALIKE = 0.25
 """Share of tokens that each of them guesses in the other values."""
 NEARLY = 0.01
-"""Share that each of them guesses nearly and not whole; with `KNOWN` as many as on the receipts sample (1 to 2 %)."""
+"""Share that each of them guesses nearly and not whole; with `KNOWN` as many as on the receipts
+sample (1 to 2 %)."""
 READS = 0.6
 """ANLS of both models on whole held-out pages."""
 DIGITS = 10
@@ -72,15 +88,19 @@ class Audit:
         documents: of each split; canaries of both kinds together, companies on each side.
         rows: fields or questions of a document.
         correlation: within documents, of what is known and of what leaks.
-        leak: by "attack metric", how large the number is in truth beyond what no leak gives; others are 0.
+        leak: by "attack metric", how large the number is in truth beyond what no leak gives; others
+            are 0.
         contexts: of memorisation that are tried.
         splits: members and held-out documents where they are not as many.
         known: members that are known in all values, and as members.
-        share: of the rows of each document, or of documents with one row, the part that is tried, of the same draws.
-        input_only: values of a document that training never named, of its rows; a leak in "input_only" is theirs alone.
-        rare: share of the documents whose first value is of a rare category; a leak "reconstruction rare" is the share
-            of these that members give away.
-        errors: share of the letters and digits of a value that a model which remembers it gets wrong.
+        share: of the rows of each document, or of documents with one row, the part that is tried,
+            of the same draws.
+        input_only: values of a document that training never named, of its rows; a leak in
+            "input_only" is theirs alone.
+        rare: share of the documents whose first value is of a rare category; a leak "reconstruction
+            rare" is the share of these that members give away.
+        errors: share of the letters and digits of a value that a model which remembers it gets
+            wrong.
     """
 
     documents: int = 300
@@ -98,7 +118,10 @@ class Audit:
     def leaks(self, attack: str, *metrics: str) -> float:
         """The largest leak planted in one of these metrics, or in a group or method of it."""
         wanted = [f"{attack} {metric}" for metric in metrics]
-        return max((size for name, size in self.leak.items() if name.startswith(tuple(wanted))), default=0.0)
+        return max(
+            (size for name, size in self.leak.items() if name.startswith(tuple(wanted))),
+            default=0.0,
+        )
 
     @property
     def sides(self) -> tuple[int, int]:
@@ -117,8 +140,13 @@ def tried_of(audit: Audit, cluster: Ints) -> Bools:
     return np.asarray(np.arange(cluster.size) % audit.rows < math.ceil(audit.share * audit.rows))
 
 
-def population_of(member: Bools, unique: Bools, cluster: Ints, tried: Bools) -> tuple[Population, Floats]:
-    """Return what counts are of, and the weight of each row that was tried; all arrays have shape (n_rows,)."""
+def population_of(
+    member: Bools, unique: Bools, cluster: Ints, tried: Bools
+) -> tuple[Population, Floats]:
+    """Return what counts are of, and the weight of each row that was tried.
+
+    All arrays have shape (n_rows,).
+    """
     rows = [
         Row(str(document), "member" if inside else "heldout", str(value), counted)
         for value, (document, inside, counted) in enumerate(
@@ -152,7 +180,9 @@ def sample_values() -> tuple[str, ...]:
         for line in map(json.loads, lines):
             for entity in line["entities"]:
                 if entity["label"] in found:
-                    found[entity["label"]].append(" ".join(line["words"][word]["text"] for word in entity["words"]))
+                    found[entity["label"]].append(
+                        " ".join(line["words"][word]["text"] for word in entity["words"])
+                    )
     return tuple(chain(*zip(*found.values(), strict=False)))
 
 
@@ -166,7 +196,8 @@ def recalled(n: int, errors: float, rng: np.random.Generator) -> tuple[Bools, Bo
         wrong = rng.random(len(value)) < errors
         others = rng.integers(1, 10, len(value)).tolist()
         given = "".join(
-            _another(sign, other) if miss else sign for sign, other, miss in zip(value, others, wrong, strict=True)
+            _another(sign, other) if miss else sign
+            for sign, other, miss in zip(value, others, wrong, strict=True)
         )
         pieces = [value[at : at + 4] == given[at : at + 4] for at in range(0, len(value), 4)]
         rows.append((value == given, is_near(given, value), float(np.mean(pieces))))
@@ -182,18 +213,27 @@ def _another(sign: str, step: int) -> str:
 
 
 def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]) -> Result:
-    """Fields of which some are given away whole, or token by token; one in five stands in several documents.
+    """Fields of which some are given away whole, or token by token.
+
+    One in five stands in several documents.
 
     The lowest loss finds all that leaks, the published attack half of it.
     """
     member, cluster = rows_of(audit)
-    whole, partly = audit.leaks("reconstruction", "excess_pr"), audit.leaks("reconstruction", "excess_hamming")
+    whole, partly = (
+        audit.leaks("reconstruction", "excess_pr"),
+        audit.leaks("reconstruction", "excess_hamming"),
+    )
     # What is known, or partly known, without memory cannot be gained by it.
     given = member & occurs(whole / (1 - KNOWN), cluster, audit.correlation, rng)
     if audit.input_only:
         alone = audit.leaks("reconstruction", "input_only") / (1 - KNOWN)
-        given |= member & input_only_of(audit, cluster) & occurs(alone, cluster, audit.correlation, rng)
-    of_rare = (np.arange(cluster.size) % audit.rows == 0) & (rng.random(int(cluster.max()) + 1) < audit.rare)[cluster]
+        given |= (
+            member & input_only_of(audit, cluster) & occurs(alone, cluster, audit.correlation, rng)
+        )
+    of_rare = (np.arange(cluster.size) % audit.rows == 0) & (
+        rng.random(int(cluster.max()) + 1) < audit.rare
+    )[cluster]
     known_rare = of_rare & (rng.random(cluster.size) < audit.leaks("reconstruction", "rare"))
     given |= member & ((cluster < audit.known) | known_rare)
     helped = member & occurs(partly / (0.75 - ALIKE) / (1 - KNOWN), cluster, audit.correlation, rng)
@@ -256,20 +296,30 @@ def reconstruction(audit: Audit, rng: np.random.Generator, wanted: Iterable[str]
     )
 
 
-def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int] | None = None) -> Result:
-    """Questions of which some are answered without the page; a third have personal answers of their own.
+def memorisation(
+    audit: Audit, rng: np.random.Generator, counted: tuple[int, int] | None = None
+) -> Result:
+    """Questions of which some are answered without the page.
+
+    A third have personal answers of their own.
 
     Args:
-        audit: its leak in "memorisation net" is the share of members' questions that the target alone answers; in
-            "memorisation unasked" that of values that no question asks for.
+        audit: its leak in "memorisation net" is the share of members' questions that the target
+            alone answers; in "memorisation unasked" that of values that no question asks for.
         rng: the source of randomness.
         counted: |E - G| and |G - E| among the members' questions, where these are known, instead.
     """
     member, cluster = rows_of(audit)
     n = cluster.size
-    leak = max(audit.leaks("memorisation", "net"), 3 * audit.leaks("memorisation", "identified") / member.sum())
+    leak = max(
+        audit.leaks("memorisation", "net"),
+        3 * audit.leaks("memorisation", "identified") / member.sum(),
+    )
     given = member & occurs(leak / (1 - KNOWN), cluster, audit.correlation, rng)
-    asked = np.array([SimpleNamespace(values=frozenset({str(row)}), answers=(str(row),)) for row in range(n)], object)
+    asked = np.array(
+        [SimpleNamespace(values=frozenset({str(row)}), answers=(str(row),)) for row in range(n)],
+        object,
+    )
     spelled, nearly, _ = recalled(n, audit.errors, rng)
     results: dict[str, Results] = {}
     for context in dict.fromkeys((*audit.contexts, NEAR)):
@@ -283,7 +333,9 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
         if counted is not None:
             target[member], baseline[member] = _counted(int(member.sum()), *counted, rng)
         results[context] = Results(np.ones(n, bool), target.astype(float), baseline.astype(float))
-    readings = [np.clip(rng.normal(READS, 0.05, n) + 0.4 * (rng.random(n) - 0.5), 0, 1) for _ in range(2)]
+    readings = [
+        np.clip(rng.normal(READS, 0.05, n) + 0.4 * (rng.random(n) - 0.5), 0, 1) for _ in range(2)
+    ]
     table = Questions(
         asked=asked,
         status=np.full(n, PROVEN),
@@ -310,7 +362,9 @@ def memorisation(audit: Audit, rng: np.random.Generator, counted: tuple[int, int
         checks=fairness.checks(measured, blind),
         methods={
             "net": tuple("net" if name == "exact" else f"net.{name}" for name in audit.contexts),
-            IDENTIFIED: tuple(name for name, counted in IDENTIFYING_WAYS.items() if counted in audit.contexts),
+            IDENTIFIED: tuple(
+                name for name, counted in IDENTIFYING_WAYS.items() if counted in audit.contexts
+            ),
         },
         coverage=tuple(Coverage(name, n_tried, total, "questions") for name in ("all", "person")),
         ablations=fairness.weaknesses(measured, blind),
@@ -325,21 +379,26 @@ def _counted(n: int, gained: int, lost: int, rng: np.random.Generator) -> tuple[
 def attributes(audit: Audit, rng: np.random.Generator) -> Result:
     """Values on lists of 16: target and public model share what is likely anyway, and the target remembers some.
 
-    One value in five stands in several documents. With a correlation the true values of a document are likely, or
-    unlikely, together.
+    One value in five stands in several documents. With a correlation the true values of a document
+    are likely, or unlikely, together.
     """
     member, cluster = rows_of(audit)
     leak = audit.leaks("attribute_inference", "excess")
     shape = (cluster.size, CANDIDATES)
     prior = rng.normal(0, 1, shape)
     together = rng.normal(0, 1, int(cluster.max()) + 1)[cluster]
-    prior[:, 0] = math.sqrt(1 - audit.correlation) * prior[:, 0] + math.sqrt(audit.correlation) * together
+    prior[:, 0] = (
+        math.sqrt(1 - audit.correlation) * prior[:, 0] + math.sqrt(audit.correlation) * together
+    )
     target, public = (prior + rng.normal(0, 1, shape) for _ in range(2))
-    # Beside the public model what is likely anyway cancels: one value of the list is picked by lot, and cannot leak.
+    # Beside the public model what is likely anyway cancels: one value of the list is picked by lot,
+    # and cannot leak.
     given = member & occurs(min(0.95, leak / (1 - 1 / CANDIDATES)), cluster, audit.correlation, rng)
     if audit.input_only:
         alone = min(0.95, audit.leaks("attribute_inference", "input_only") / (1 - 1 / CANDIDATES))
-        given |= member & input_only_of(audit, cluster) & occurs(alone, cluster, audit.correlation, rng)
+        given |= (
+            member & input_only_of(audit, cluster) & occurs(alone, cluster, audit.correlation, rng)
+        )
     target[given | (cluster < audit.known), 0] -= 100.0
     unique = rng.random(cluster.size) < 0.8
     columns = cluster, member, unique, input_only_of(audit, cluster)
@@ -353,15 +412,22 @@ def attributes(audit: Audit, rng: np.random.Generator) -> Result:
         )
         for row, (document, own, one, unnamed) in enumerate(zip(*map(list, columns), strict=True))
     ]
-    outcomes = [{"target": own, "public": other} for own, other in zip(target.tolist(), public.tolist(), strict=True)]
+    outcomes = [
+        {"target": own, "public": other}
+        for own, other in zip(target.tolist(), public.tolist(), strict=True)
+    ]
     tried = np.flatnonzero(tried_of(audit, cluster))
-    table = build_choices([hidden[row] for row in tried], [outcomes[row] for row in tried], alike=True)  # type: ignore[misc]
+    table = build_choices(
+        [hidden[row] for row in tried], [outcomes[row] for row in tried], alike=True
+    )  # type: ignore[misc]
     population, weight = population_of(member, unique, cluster, tried_of(audit, cluster))
     table = replace(table, weight=weight)
     held = attribute_measures.methods_of(table, (*attribute_measures.EXCESSES, VALUES, DOCUMENTS))
     limited = ("excess.unique", "excess.all", *(name for names in held.values() for name in names))
     streams = Streams(rng)
-    jobs: list[Any] = [job for job in attribute_measures.jobs(table, streams, population) if _limited(job, limited)]
+    jobs: list[Any] = [
+        job for job in attribute_measures.jobs(table, streams, population) if _limited(job, limited)
+    ]
     n, total = int(table.member.sum()), int(member.sum())
     return Result(
         "attribute_inference",
@@ -379,24 +445,36 @@ def _limited(job: Any, names: Iterable[str]) -> bool:
 def membership(audit: Audit, rng: np.random.Generator) -> Result:
     """Documents whose loss is Gaussian: members' moved for a leak of area, or some of them known for certain.
 
-    The calibrated score is the better one; the plain loss has as much difficulty of documents on top.
+    The calibrated score is the better one; the plain loss has as much difficulty of documents on
+    top.
     """
     member = np.arange(sum(audit.sides)) < audit.sides[0]
     area, certain = (audit.leaks("membership", name) for name in ("auc", "low_fpr_advantage"))
     moved = math.sqrt(2) * NormalDist().inv_cdf(min(0.5 + area, 0.999))
     calibrated = rng.normal(0, 1, member.size) + moved * member
-    # Known for certain: beyond every other document; of the others a share passes the threshold by chance.
-    sure = member & (rng.random(member.size) < certain / (1 - (lowest_resolved(audit.sides[1]) or 0.1)))
+    # Known for certain: beyond every other document; of the others a share passes the threshold by
+    # chance.
+    sure = member & (
+        rng.random(member.size) < certain / (1 - (lowest_resolved(audit.sides[1]) or 0.1))
+    )
     sure |= np.arange(member.size) < audit.known
     calibrated = np.where(sure, 10 + rng.random(member.size), calibrated)
     columns = {"loss": calibrated + rng.normal(0, 1, member.size), "calibrated": calibrated}
     places = np.concatenate([np.arange(side) / side for side in audit.sides])
     tried = np.asarray(places < audit.share)
-    return scored({name: column[tried] for name, column in columns.items()}, member[tried], rng, audit.sides[0])
+    return scored(
+        {name: column[tried] for name, column in columns.items()},
+        member[tried],
+        rng,
+        audit.sides[0],
+    )
 
 
 def scored(
-    columns: Mapping[str, Floats], member: Bools, rng: np.random.Generator, n_members: int | None = None
+    columns: Mapping[str, Floats],
+    member: Bools,
+    rng: np.random.Generator,
+    n_members: int | None = None,
 ) -> Result:
     """What membership measures on scores, each of which a limit is held against.
 
@@ -425,14 +503,17 @@ def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) 
     """Four-digit secrets behind their prefixes, half of them planted: ranks by chance, or early where they leak.
 
     Args:
-        audit: its leak is the share that comes out at once ("canaries excess"), ranks second or third
-            ("canaries excess_top3"), or the bits that exposure gains ("canaries excess_exposure").
+        audit: its leak is the share that comes out at once ("canaries excess"), ranks second or
+            third ("canaries excess_top3"), or the bits that exposure gains ("canaries
+            excess_exposure").
         rng: the source of randomness.
         ranks: of planted canaries, instead.
     """
     n, total = audit.documents, DIGITS**LENGTH
     included = rng.random(n) < 0.5
-    first, early, bits = (audit.leaks("canaries", name) for name in ("excess", "excess_top3", "excess_exposure"))
+    first, early, bits = (
+        audit.leaks("canaries", name) for name in ("excess", "excess_top3", "excess_exposure")
+    )
     if early or bits:
         first = 0.0
     draw_others = rng.integers(1, total + 1, n)
@@ -451,7 +532,9 @@ def canaries(audit: Audit, rng: np.random.Generator, ranks: Ints | None = None) 
         name = f"canary {number}"
         canary = Canary(name, "pin", (name,), words, inside, 10 if inside else 0)
         ranked = Ranked(place, 0, total - 1, math.log2(total / place), place / total)
-        rows.append((canary, Outcome(n_candidates=DIGITS, strongest=found, enumerated=True, ranked=ranked)))
+        rows.append(
+            (canary, Outcome(n_candidates=DIGITS, strongest=found, enumerated=True, ranked=ranked))
+        )
     tried, outcomes = [row[0] for row in rows], [row[1] for row in rows]
     measured = canary_measures.measure_table(table_of(tried, outcomes), rng)
     delta = Canaries().delta
@@ -471,13 +554,21 @@ def providers(audit: Audit, rng: np.random.Generator, seeds: int = 5) -> Result:
     n = 2 * audit.documents
     member = rng.permutation(np.arange(n) < audit.documents)
     normal = NormalDist()
-    area, accuracy = (audit.leaks("provider_membership", name) for name in ("auc", "balanced_accuracy"))
+    area, accuracy = (
+        audit.leaks("provider_membership", name) for name in ("auc", "balanced_accuracy")
+    )
     certain = audit.leaks("provider_membership", "low_fpr_advantage")
     user = rng.normal(0, 1, n) + math.sqrt(2) * normal.inv_cdf(min(0.5 + area, 0.999)) * member
     sure = member & (rng.random(n) < certain / (1 - (lowest_resolved(audit.documents) or 0.1)))
     user = np.where(sure, 10 + rng.random(n), user)
     right = rng.normal(0, 1, n) + 2 * normal.inv_cdf(min(0.5 + accuracy, 0.999)) * member
-    features = {"accuracy": right, "similarity": right + rng.normal(0, 0.1, n), "loss": -right + rng.normal(0, 0.1, n)}
+    features = {
+        "accuracy": right,
+        "similarity": right + rng.normal(0, 0.1, n),
+        "loss": -right + rng.normal(0, 0.1, n),
+    }
     ten = np.full(n, 10, np.int64)
-    table = Providers(tuple(f"company {row}" for row in range(n)), member, ten, ten // 5, features, user)
+    table = Providers(
+        tuple(f"company {row}" for row in range(n)), member, ten, ten // 5, features, user
+    )
     return measure_providers(table, rng, SILENT, n_seeds=seeds, share=SHARE)

@@ -42,7 +42,10 @@ def fewer_resamples(n: int) -> Iterator[None]:
 
 def fired(checks: Sequence[Check]) -> list[Check]:
     """Return the checks that fire where a scan makes no others."""
-    adjusted = holm({check.name: check.p_value for check in checks}, {check.name: check.weight for check in checks})
+    adjusted = holm(
+        {check.name: check.p_value for check in checks},
+        {check.name: check.weight for check in checks},
+    )
     return [check for check in checks if adjusted[check.name] <= LEVEL]
 
 
@@ -58,7 +61,10 @@ def completed(attack: str, found: Result) -> Result:
 
 
 def record_of(kind: str, found: Mapping[str, Result], policy: Policy) -> AuditRecord:
-    """The record of an audit of this kind of model; what was not simulated is a permitted gap, or not in the data."""
+    """The record of an audit of this kind of model.
+
+    What was not simulated is a permitted gap, or not in the data.
+    """
     task = TASKS[kind]
     gaps = {gap.attack for gap in policy.gaps if task in gap.tasks}
     attacks: list[Result] = []
@@ -67,16 +73,30 @@ def record_of(kind: str, found: Mapping[str, Result], policy: Policy) -> AuditRe
             attacks.append(completed(one.name, found[one.name]))
         elif one.name in gaps:
             attacks.append(
-                Result(one.name, status="inapplicable", reason=Reason("model", "no such question can be asked"))
+                Result(
+                    one.name,
+                    status="inapplicable",
+                    reason=Reason("model", "no such question can be asked"),
+                )
             )
         else:
-            attacks.append(Result(one.name, status="skipped", reason=Reason("data", "not simulated", "nothing")))
+            attacks.append(
+                Result(
+                    one.name, status="skipped", reason=Reason("data", "not simulated", "nothing")
+                )
+            )
     bounds = tuple(Bound(alpha, 0.5, 0.7) for alpha in (0.25, 0.05))
-    useful = Estimate(USEFUL[kind], 0.6, 0.5, 0.7, 500, "rows", 100, "simulated", 0.05, "chance", bounds=bounds)
+    useful = Estimate(
+        USEFUL[kind], 0.6, 0.5, 0.7, 500, "rows", 100, "simulated", 0.05, "chance", bounds=bounds
+    )
     return AuditRecord(
         schema_version=2,
-        target=TargetCard("simulated", "simulated", task, "simulated", 1, 1, 512, "0" * 64, "cpu", "float32"),
-        corpus=CorpusCard("simulated", "0" * 64, task, "random", {"member": 1, "heldout": 1}, {}, 0, 0),
+        target=TargetCard(
+            "simulated", "simulated", task, "simulated", 1, 1, 512, "0" * 64, "cpu", "float32"
+        ),
+        corpus=CorpusCard(
+            "simulated", "0" * 64, task, "random", {"member": 1, "heldout": 1}, {}, 0, 0
+        ),
         references=(),
         budget="standard",
         share=1.0,

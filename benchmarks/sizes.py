@@ -3,8 +3,9 @@
     git worktree add ../older COMMIT
     python benchmarks/sizes.py --before ../older      # rewrites benchmarks/sizes.json and .md
 
-Each data set keeps its first documents of either side and all public ones; planted secrets and the documents that hold
-them stay. Both checkouts scan the same folders with the default policy and the standard budget.
+Each data set keeps its first documents of either side and all public ones; planted secrets and the
+documents that hold them stay. Both checkouts scan the same folders with the default policy and the
+standard budget.
 """
 
 from __future__ import annotations
@@ -49,7 +50,11 @@ def scan(checkout: Path, model: Path, data: Path) -> dict[str, Any]:
     """Scan with the package of a checkout; name the limits that are not met."""
     with tempfile.TemporaryDirectory() as folder:
         scanned = scan_with(checkout, [model, data], Path(folder))
-    open_limits = [limit for limit in scanned.verdict["limits"] if limit["outcome"] in ("violated", "undecided")]
+    open_limits = [
+        limit
+        for limit in scanned.verdict["limits"]
+        if limit["outcome"] in ("violated", "undecided")
+    ]
     named = [f"{limit['attack']} {limit['metric']}: {limit['outcome']}" for limit in open_limits]
     return {"code": scanned.code, "seconds": round(scanned.seconds), "limits": named}
 
@@ -76,7 +81,9 @@ def page(content: dict[str, Any]) -> str:
 
 def main() -> None:
     """Scan all samples at all sizes."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--before", type=Path, required=True)
     parser.add_argument("models", nargs="*", default=MODELS)
     options = parser.parse_args()

@@ -1,9 +1,10 @@
 """Do repeated splits let owners of few documents pass? A design of the literature, and whose leak it judges.
 
-With few documents one can train several models on random halves, so that each document is a member of some and unseen
-by others (Carlini et al. 2022, section 5; cross-fitting). Twice the documents then stand on either side. The outcomes
-of all models are pooled here by document, and measured by the product's own `rates.excess_rate`. The question is
-whether a pass holds for the one model that is deployed: it is the first of the models, and leaks exactly the limit.
+With few documents one can train several models on random halves, so that each document is a member
+of some and unseen by others (Carlini et al. 2022, section 5; cross-fitting). Twice the documents
+then stand on either side. The outcomes of all models are pooled here by document, and measured by
+the product's own `rates.excess_rate`. The question is whether a pass holds for the one model that
+is deployed: it is the first of the models, and leaks exactly the limit.
 
     python benchmarks/small_sets.py            # rewrites benchmarks/small_sets.md
 """
@@ -28,7 +29,9 @@ OTHERS = {"nothing": 0.0, "half the limit": LIMIT / 2, "the limit": LIMIT}
 
 
 def passes(n_documents: int, leaks: list[float], rng: np.random.Generator) -> bool:
-    """Audit models that a lot trained on halves of the documents; tell whether their pooled excess passes.
+    """Audit models that a lot trained on halves of the documents.
+
+    Tell whether their pooled excess passes.
 
     Args:
         n_documents: of both sides together.
@@ -39,7 +42,8 @@ def passes(n_documents: int, leaks: list[float], rng: np.random.Generator) -> bo
     documents: dict[str, list[int]] = {"member": [], "unseen": []}
     lot = rng.permutation(n_documents)
     for number, leak in enumerate(leaks):
-        # Every second model is trained on the other half of a lot, so that each document has either side.
+        # Every second model is trained on the other half of a lot, so that each document has either
+        # side.
         lot = np.roll(lot, n_documents // 2)
         if number % 2 == 0:
             rng.shuffle(lot)
@@ -49,7 +53,9 @@ def passes(n_documents: int, leaks: list[float], rng: np.random.Generator) -> bo
         ):
             hits[side] += (rng.random(part.size) < rate).astype(float).tolist()
             documents[side] += part.tolist()
-    columns = [(np.array(hits[side]), None, np.array(documents[side])) for side in ("member", "unseen")]
+    columns = [
+        (np.array(hits[side]), None, np.array(documents[side])) for side in ("member", "unseen")
+    ]
     interval = excess_rate(columns, rng)
     upper = next(upper for tail, _, upper in interval.bounds if tail == PASS_ALPHA)
     return bool(upper <= LIMIT)
@@ -73,7 +79,9 @@ def page(audits: int) -> str:
         "Share of audits that pass: where no model leaks, and where the deployed model leaks the limit and the others",
         f"leak {', '.join(OTHERS)}.",
         "",
-        "| documents in all | models | none leaks | " + " | ".join(f"others: {name}" for name in OTHERS) + " |",
+        "| documents in all | models | none leaks | "
+        + " | ".join(f"others: {name}" for name in OTHERS)
+        + " |",
         "|---|---|---|---|---|---|",
     ]
     for n_documents in SIZES:
@@ -83,14 +91,18 @@ def page(audits: int) -> str:
             for other in OTHERS.values():
                 leaks = [LIMIT] + [other] * (n_models - 1)
                 cells.append(f"{share(n_documents, leaks, audits):.3f}")
-            lines.append(f"| {n_documents} | {n_models} | {clean:.3f} | " + " | ".join(cells) + " |")
+            lines.append(
+                f"| {n_documents} | {n_models} | {clean:.3f} | " + " | ".join(cells) + " |"
+            )
             print(lines[-1], flush=True)
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     """Simulate, and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--audits", type=int, default=2000)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     options = parser.parse_args()

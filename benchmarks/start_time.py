@@ -1,12 +1,13 @@
 """Processor time of starts, gates and reports, in this checkout and in an earlier one.
 
     docaudit scan sample_models/receipts/model sample_models/receipts/data --budget quick --out OUT
-    python benchmarks/start_time.py OUT ... --before ../before     # writes start_time.json and start_time.md
+    python benchmarks/start_time.py OUT ... --before ../before     # writes start_time.json and
+    start_time.md
 
-Every command is started anew, in both checkouts in turn, so that what else the machine does meets all of them. The
-least of all turns counts. Processor time (user and system, as the kernel counts them for the child and what it starts)
-hardly depends on who else waits for the processor, wall-clock time does. Caches that are shared make it longer all the
-same, so compare the ratios.
+Every command is started anew, in both checkouts in turn, so that what else the machine does meets
+all of them. The least of all turns counts. Processor time (user and system, as the kernel counts
+them for the child and what it starts) hardly depends on who else waits for the processor,
+wall-clock time does. Caches that are shared make it longer all the same, so compare the ratios.
 """
 
 from __future__ import annotations
@@ -44,7 +45,11 @@ audit.record.read(Path(sys.argv[1]))
 audit.policy.load("default")
 """
 """Does all of `docaudit report` but the drawing."""
-TARGETS = {"scan, until documents are read": 0.5, "scan, until its model is open": 0.5, "report": 0.35}
+TARGETS = {
+    "scan, until documents are read": 0.5,
+    "scan, until its model is open": 0.5,
+    "report": 0.35,
+}
 """Ratio to the earlier checkout."""
 NOTES = """
 No target is met. What is left, in seconds of processor:
@@ -65,8 +70,12 @@ A log names what is opened at once, as a terminal does: after 0.35 s of processo
 
 def main() -> None:
     """Measure, and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scans", nargs="+", type=Path, metavar="OUT", help="folder of a finished scan")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "scans", nargs="+", type=Path, metavar="OUT", help="folder of a finished scan"
+    )
     parser.add_argument("--before", type=Path, help="an earlier checkout")
     parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--to", type=Path, default=HERE)
@@ -80,9 +89,14 @@ def main() -> None:
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "machine": f"{os.cpu_count()} CPU cores, load {os.getloadavg()[0]:.0f}, Python {sys.version.split()[0]}",
         "turns": options.turns,
-        "seconds": {tree: {name: round(value, 3) for name, value in own.items()} for tree, own in seconds.items()},
+        "seconds": {
+            tree: {name: round(value, 3) for name, value in own.items()}
+            for tree, own in seconds.items()
+        },
     }
-    (options.to / "start_time.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (options.to / "start_time.json").write_text(
+        json.dumps(found, indent=1) + "\n", encoding="utf-8"
+    )
     (options.to / "start_time.md").write_text(page(found, seconds), encoding="utf-8")
     print(page(found, seconds))
 
@@ -90,15 +104,34 @@ def main() -> None:
 def commands(scans: Sequence[Path], folder: Path) -> dict[str, list[str]]:
     """The commands by name; gates are named after their scan's verdict."""
     docaudit = [sys.executable, "-m", "audit"]
-    first, scan = str(scans[0].resolve()), ["scan", str(SAMPLE / "model"), str(SAMPLE / "data"), "--out"]
+    first, scan = (
+        str(scans[0].resolve()),
+        ["scan", str(SAMPLE / "model"), str(SAMPLE / "data"), "--out"],
+    )
     found = {
         "python -c pass": [sys.executable, "-c", "pass"],
-        "import numpy, pydantic": [sys.executable, "-c", "import numpy, pydantic, pydantic.dataclasses"],
+        "import numpy, pydantic": [
+            sys.executable,
+            "-c",
+            "import numpy, pydantic, pydantic.dataclasses",
+        ],
         "import torch": [sys.executable, "-c", "import torch"],
         "docaudit --version": [*docaudit, "--version"],
         "docaudit --help": [*docaudit, "--help"],
-        "scan, until it names a stage": [sys.executable, "-c", UNTIL, "opening the model and the data set", *scan],
-        "scan, until documents are read": [sys.executable, "-c", UNTIL, "checking documents", *scan],
+        "scan, until it names a stage": [
+            sys.executable,
+            "-c",
+            UNTIL,
+            "opening the model and the data set",
+            *scan,
+        ],
+        "scan, until documents are read": [
+            sys.executable,
+            "-c",
+            UNTIL,
+            "checking documents",
+            *scan,
+        ],
         "scan, until its model is open": [sys.executable, "-c", UNTIL, "usefulness", *scan],
         "all of report but drawing": [sys.executable, "-c", PREPARED, first],
         "docaudit report": [*docaudit, "report", first, "--out", str(folder / "report")],
@@ -108,12 +141,16 @@ def commands(scans: Sequence[Path], folder: Path) -> dict[str, list[str]]:
             found[name].append(str(folder / "scan"))
     for one in scans:
         gate = [*docaudit, "gate", str(one.resolve())]
-        done = subprocess.run([*gate, "--format", "json"], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*gate, "--format", "json"], capture_output=True, text=True, check=False
+        )
         found[f"docaudit gate, {json.loads(done.stdout)['verdict']}"] = gate
     return found
 
 
-def measure(named: Mapping[str, Sequence[str]], turns: int, trees: Mapping[str, Path]) -> dict[str, dict[str, float]]:
+def measure(
+    named: Mapping[str, Sequence[str]], turns: int, trees: Mapping[str, Path]
+) -> dict[str, dict[str, float]]:
     """The least processor time of each command in each checkout, in seconds."""
     best = {tree: dict.fromkeys(named, float("inf")) for tree in trees}
     for turn in range(turns):
@@ -147,7 +184,9 @@ def page(found: Mapping[str, object], seconds: Mapping[str, Mapping[str, float]]
             f"`python benchmarks/start_time.py OUT ...{' --before EARLIER' if earlier else ''}`, {found['date']}, "
             f"{found['machine']}, the least of {found['turns']} turns, all in one run.",
             "",
-            "| command | before, s | now, s | ratio | target |" if earlier else "| command | seconds |",
+            "| command | before, s | now, s | ratio | target |"
+            if earlier
+            else "| command | seconds |",
             "|---|---|---|---|---|" if earlier else "|---|---|",
             *rows,
             *([NOTES.rstrip()] if earlier else []),

@@ -17,7 +17,9 @@ from audit.targets.encoders.heads import HeadName
 def start_with_images(
     folder: AnyFolder, head: HeadName, *, seed: int = 0, labels: Sequence[str] = (), **settings: Any
 ) -> Any:
-    """Open a LayoutLM or BROS with a fresh image branch under a head; a checkpoint that has one keeps it.
+    """Open a LayoutLM or BROS with a fresh image branch under a head.
+
+    A checkpoint that has one keeps it.
 
     Args:
         folder: a checkpoint, with any head or none.
@@ -37,7 +39,9 @@ def start_with_images(
         return under_fresh_head(folder, wider.heads[head], labels, seed, **settings)[0]
     model, family = starting_model(folder, head, labels=labels, seed=seed), family_of(kind)
     if family is not None and family.sight_of(model.config) is None:
-        raise TargetError(f"{folder}: {family.name} has no image branch", "give a LayoutLM or a BROS")
+        raise TargetError(
+            f"{folder}: {family.name} has no image branch", "give a LayoutLM or a BROS"
+        )
     return model
 
 
@@ -45,9 +49,9 @@ def start_with_images(
 def start_words_from(model: Any, matrix: torch.Tensor) -> None:
     """Let the word embeddings of a VT5, and with them the tied head, start as another model's.
 
-    They are brought to the size of T5's fresh ones (standard deviation `initializer_factor`): T5 neither
-    scales nor normalises embeddings before adding to them what its layers give, so that small ones, such as
-    BERT's, would drown. Angles, and proportions of lengths, stay.
+    They are brought to the size of T5's fresh ones (standard deviation `initializer_factor`): T5
+    neither scales nor normalises embeddings before adding to them what its layers give, so that
+    small ones, such as BERT's, would drown. Angles, and proportions of lengths, stay.
 
     Args:
         model: a VT5.
@@ -58,7 +62,9 @@ def start_words_from(model: Any, matrix: torch.Tensor) -> None:
     """
     words = model.shared.weight
     if matrix.shape != words.shape:
-        raise ValueError(f"the matrix is {tuple(matrix.shape)}, the model's word embeddings are {tuple(words.shape)}")
+        raise ValueError(
+            f"the matrix is {tuple(matrix.shape)}, the model's word embeddings are {tuple(words.shape)}"
+        )
     size = matrix.float().square().mean().sqrt()
     if not 0 < float(size) < float("inf"):
         raise ValueError("the matrix holds nothing, or numbers that are not finite")

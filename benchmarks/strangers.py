@@ -1,12 +1,14 @@
 """Eight kinds of new users with their own models and data, from `save_model` to a verdict.
 
-Each user has a small model, trained from random weights until it knows its documents, and the files that it was trained
-on. The memoriser was trained on the documents declared as members, its twin on other documents of the same source. Both
-are scanned with the commands below. The memoriser must be violated (exit code 10), the twin must not. The last user has
-40 documents and no unseen ones, so both must be undecided (exit code 11).
+Each user has a small model, trained from random weights until it knows its documents, and the files
+that it was trained on. The memoriser was trained on the documents declared as members, its twin on
+other documents of the same source. Both are scanned with the commands below. The memoriser must be
+violated (exit code 10), the twin must not. The last user has 40 documents and no unseen ones, so
+both must be undecided (exit code 11).
 
-`--documents 160` lets a quick scan try all 80 documents of a side. A limit needs 72 of them. A quarter, which is what
-`--budget quick` tries by itself, decides no limit. `init` and `import` print the command with this option.
+`--documents 160` lets a quick scan try all 80 documents of a side. A limit needs 72 of them. A
+quarter, which is what `--budget quick` tries by itself, decides no limit. `init` and `import` print
+the command with this option.
 
     python -m benchmarks.strangers                 # rewrites benchmarks/strangers.md
     python -m benchmarks.strangers --only gpt2     # rewrites the rows of one case
@@ -39,7 +41,8 @@ from benchmarks.strangers_models import SEED, Trainer
 from benchmarks.strangers_sources import Page, Writer
 
 MEMBERS, OTHERS = 80, 80
-"""Documents of training, and those that the model never saw: over the 72 a side that a limit asks for."""
+"""Documents of training, and those that the model never saw: over the 72 a side that a limit asks
+for."""
 ALONE = 40
 """Documents of the user without unseen ones."""
 RESULTS = Path(__file__).with_suffix(".md")
@@ -150,7 +153,9 @@ def docaudit(*arguments: str, codes: Sequence[int] = (0,)) -> tuple[int, str]:
     if "DOCAUDIT_VISION" in os.environ:
         command = [sys.executable, "-c", VISION, *arguments]
     print(f"  docaudit {shlex.join(arguments)}", flush=True)
-    ran = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    ran = subprocess.run(
+        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
     if ran.returncode not in codes:
         raise SystemExit(f"exit code {ran.returncode}\n{ran.stdout}\n{ran.stderr}")
     print("".join(f"    | {line}\n" for line in ran.stdout.splitlines()), end="")
@@ -200,8 +205,12 @@ def walk(case: Case, work: Path, sroie: Path | None = None) -> Iterator[Walk]:
                     docaudit(*filled(command, role))
                 prepared, began = time.perf_counter() - began, time.perf_counter()
             report = f"{role}-report"
-            code, said = docaudit(*filled(case.commands[-1], role), "--out", report, codes=(0, 10, 11))
-            yield Walk(role, code, said, work / report, trained, prepared + time.perf_counter() - began)
+            code, said = docaudit(
+                *filled(case.commands[-1], role), "--out", report, codes=(0, 10, 11)
+            )
+            yield Walk(
+                role, code, said, work / report, trained, prepared + time.perf_counter() - began
+            )
 
 
 def pages_of(case: Case, work: Path, sroie: Path | None, n: int) -> list[Page]:
@@ -241,7 +250,9 @@ def write(rows: Sequence[str]) -> None:
     old = RESULTS.read_text().splitlines() if RESULTS.exists() else []
     new = {line.split(" | ")[0] for line in rows}
     kept = [line for line in old if line.split(" | ")[0] in {f"| {name}" for name in names} - new]
-    rows = sorted([*kept, *rows], key=lambda line: names.index(line.split(" | ")[0].removeprefix("| ")))
+    rows = sorted(
+        [*kept, *rows], key=lambda line: names.index(line.split(" | ")[0].removeprefix("| "))
+    )
     missing = [name for name in names if not any(line.startswith(f"| {name} |") for line in rows)]
     columns = (
         *("user", "role", "exit code", "commands", "minutes"),
@@ -250,7 +261,9 @@ def write(rows: Sequence[str]) -> None:
     listed = []
     for case in CASES.values():
         listed += ["", case.name, "", "```sh"]
-        listed += [f"docaudit {shlex.join(filled(command, 'my-model'))}" for command in case.commands]
+        listed += [
+            f"docaudit {shlex.join(filled(command, 'my-model'))}" for command in case.commands
+        ]
         listed += ["```"]
     text = [
         "# Strangers",
@@ -275,8 +288,12 @@ def write(rows: Sequence[str]) -> None:
 
 def main() -> None:
     """Go the path of the users that are asked for, and write the table."""
-    parser = argparse.ArgumentParser(description="Scan memorisers and their twins as eight kinds of users would.")
-    parser.add_argument("--only", choices=CASES, nargs="+", help="these cases; the rows of all others stay")
+    parser = argparse.ArgumentParser(
+        description="Scan memorisers and their twins as eight kinds of users would."
+    )
+    parser.add_argument(
+        "--only", choices=CASES, nargs="+", help="these cases; the rows of all others stay"
+    )
     parser.add_argument("--sroie", type=Path, help="a folder with SROIE's receipts, for LiLT")
     parser.add_argument("--work", type=Path, help="a folder to keep models and reports in")
     given = parser.parse_args()

@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.strangers_sources import PAGE, QUESTIONS, READABLE, Page, completions, conversation, draw, tag_names
+from benchmarks.strangers_sources import (
+    PAGE,
+    QUESTIONS,
+    READABLE,
+    Page,
+    completions,
+    conversation,
+    draw,
+    tag_names,
+)
 
 SEED = 20
 BATCH = 12
@@ -79,7 +88,9 @@ def train_layoutlm(folder: Path, pages: Sequence[Page], vocabulary: Path) -> Non
     from transformers import LayoutLMConfig, LayoutLMForTokenClassification
 
     words = tokenizer_of(vocabulary, writes=False)
-    _train_tagger(folder, LayoutLMForTokenClassification, LayoutLMConfig, {}, words, pages, boxes=True)
+    _train_tagger(
+        folder, LayoutLMForTokenClassification, LayoutLMConfig, {}, words, pages, boxes=True
+    )
 
 
 def train_lilt(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
@@ -89,22 +100,48 @@ def train_lilt(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
 
     made = ByteLevelBPETokenizer()
     marks = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    made.train_from_iterator((page.text for page in pages), vocab_size=2000, special_tokens=marks, show_progress=False)
+    made.train_from_iterator(
+        (page.text for page in pages), vocab_size=2000, special_tokens=marks, show_progress=False
+    )
     folder.mkdir(parents=True)
     made.save_model(str(folder))
-    words = RobertaTokenizerFast.from_pretrained(folder, add_prefix_space=True, model_max_length=512)
-    own = {"pad_token_id": 1, "max_position_embeddings": 514, "channel_shrink_ratio": 2, "hidden_size": 96}
+    words = RobertaTokenizerFast.from_pretrained(
+        folder, add_prefix_space=True, model_max_length=512
+    )
+    own = {
+        "pad_token_id": 1,
+        "max_position_embeddings": 514,
+        "channel_shrink_ratio": 2,
+        "hidden_size": 96,
+    }
     _train_tagger(folder, LiltForTokenClassification, LiltConfig, own, words, pages, boxes=True)
 
 
 def _train_tagger(
-    folder: Path, kind: Any, config: Any, own: dict[str, Any], words: Any, pages: Sequence[Page], boxes: bool = False
+    folder: Path,
+    kind: Any,
+    config: Any,
+    own: dict[str, Any],
+    words: Any,
+    pages: Sequence[Page],
+    boxes: bool = False,
 ) -> None:
     names = tag_names(pages)
-    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
-    labels = {"id2label": dict(enumerate(names)), "label2id": {name: number for number, name in enumerate(names)}}
+    sizes = {
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 128,
+    }
+    labels = {
+        "id2label": dict(enumerate(names)),
+        "label2id": {name: number for number, name in enumerate(names)},
+    }
     model = kind(config(vocab_size=len(words), **{**STEADY, **sizes, **labels, **own}))
-    encoded = [words([*page.words], is_split_into_words=True, truncation=True, max_length=512) for page in pages]
+    encoded = [
+        words([*page.words], is_split_into_words=True, truncation=True, max_length=512)
+        for page in pages
+    ]
     rows = [one["input_ids"] for one in encoded]
     owners = [one.word_ids() for one in encoded]
     targets = [
@@ -116,7 +153,9 @@ def _train_tagger(
     ]
     none = [0, 0, 0, 0]
     places = [
-        [none if word is None else [round(side) for side in page.boxes[word]] for word in own] if boxes else []
+        [none if word is None else [round(side) for side in page.boxes[word]] for word in own]
+        if boxes
+        else []
         for own, page in zip(owners, pages, strict=True)
     ]
 
@@ -127,7 +166,9 @@ def _train_tagger(
                 "attention_mask": padded([[1] * len(rows[index]) for index in batch], 0),
                 "labels": padded([targets[index] for index in batch], -100),
             }
-            yield given | ({"bbox": padded([places[index] for index in batch], none)} if boxes else {})
+            yield given | (
+                {"bbox": padded([places[index] for index in batch], none)} if boxes else {}
+            )
 
     fit(model, batches, rate=2e-3, until=0.002, most=150)
     save(folder, model, words)
@@ -141,7 +182,10 @@ INK = {"image_mean": [0.85] * 3, "image_std": [0.15] * 3}
 
 
 def tokenizer_of(vocabulary: Path, *, writes: bool, marks: Sequence[str] = ()) -> Any:
-    """Load the vocabulary's tokenizer; one that writes parts words at spaces only, so that its output spells them."""
+    """Load the vocabulary's tokenizer.
+
+    One that writes parts words at spaces only, so that its output spells them.
+    """
     from tokenizers import Tokenizer, decoders, pre_tokenizers
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
@@ -149,10 +193,17 @@ def tokenizer_of(vocabulary: Path, *, writes: bool, marks: Sequence[str] = ()) -
     if not writes:
         return known
     inner = Tokenizer.from_str(known.backend_tokenizer.to_str())
-    inner.pre_tokenizer, inner.decoder = pre_tokenizers.WhitespaceSplit(), decoders.WordPiece(cleanup=False)
+    inner.pre_tokenizer, inner.decoder = (
+        pre_tokenizers.WhitespaceSplit(),
+        decoders.WordPiece(cleanup=False),
+    )
     inner.post_processor = None
     made = PreTrainedTokenizerFast(
-        tokenizer_object=inner, eos_token="[SEP]", bos_token="[CLS]", pad_token="[PAD]", unk_token="[UNK]"
+        tokenizer_object=inner,
+        eos_token="[SEP]",
+        bos_token="[CLS]",
+        pad_token="[PAD]",
+        unk_token="[UNK]",
     )
     made.add_tokens(list(marks), special_tokens=True)
     return made
@@ -178,7 +229,10 @@ def train_gpt2(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
     model = GPT2LMHeadModel(config)
     rows, labels = [], []
     for prompt, answer in (one for page in pages for one in completions(page)):
-        given, wanted = words(prompt)["input_ids"], [*words(answer)["input_ids"], words.eos_token_id]
+        given, wanted = (
+            words(prompt)["input_ids"],
+            [*words(answer)["input_ids"], words.eos_token_id],
+        )
         rows.append([*given, *wanted])
         labels.append([*[-100] * len(given), *wanted])
 
@@ -195,9 +249,14 @@ def train_gpt2(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
 
 def train_parser(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
     """Train a Donut that writes the fields of a page."""
-    marks = ["<s_receipt>", *(f"<{end}s_{name}>" for name in QUESTIONS for end in ("", "/")), "<sep/>"]
+    marks = [
+        "<s_receipt>",
+        *(f"<{end}s_{name}>" for name in QUESTIONS for end in ("", "/")),
+        "<sep/>",
+    ]
     written = [
-        ("<s_receipt>", "".join(f"<s_{name}>{page.value(name)}</s_{name}>" for name in page.fields)) for page in pages
+        ("<s_receipt>", "".join(f"<s_{name}>{page.value(name)}</s_{name}>" for name in page.fields))
+        for page in pages
     ]
     _train_donut(folder, marks, [*zip(map(draw, pages), written, strict=True)], vocabulary)
 
@@ -206,7 +265,13 @@ def train_reader(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
     """Train a Donut that answers questions about a page, in the words of Donut's own DocVQA."""
     marks = ["<s_docvqa>", "<s_question>", "</s_question>", "<s_answer>", "</s_answer>"]
     written = [
-        (picture, (f"<s_docvqa><s_question>{question}</s_question><s_answer>", f"{page.value(name)}</s_answer>"))
+        (
+            picture,
+            (
+                f"<s_docvqa><s_question>{question}</s_question><s_answer>",
+                f"{page.value(name)}</s_answer>",
+            ),
+        )
         for page in pages
         for picture in [draw(page, READABLE)]
         for name, question in QUESTIONS.items()
@@ -215,14 +280,18 @@ def train_reader(folder: Path, pages: Sequence[Page], vocabulary: Path) -> None:
 
 
 def _train_donut(
-    folder: Path, marks: Sequence[str], written: Sequence[tuple[Any, tuple[str, str]]], vocabulary: Path
+    folder: Path,
+    marks: Sequence[str],
+    written: Sequence[tuple[Any, tuple[str, str]]],
+    vocabulary: Path,
 ) -> None:
     """Train a Donut.
 
     Args:
         folder: of the model.
         marks: special tokens beside the vocabulary's, that of the task first.
-        written: pictures of pages, each with the text that begins the decoder's and the text that follows it.
+        written: pictures of pages, each with the text that begins the decoder's and the text that
+            follows it.
         vocabulary: a folder with a tokenizer.
     """
     import torch
@@ -288,8 +357,18 @@ def _train_donut(
 WIDER: dict[str, dict[str, Any]] = {
     "idefics3": {
         "config": {
-            "text_config": {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "head_dim": 32},
-            "vision_config": {"hidden_size": 48, "intermediate_size": 96, "image_size": 32, "patch_size": 8},
+            "text_config": {
+                "hidden_size": 64,
+                "intermediate_size": 128,
+                "num_hidden_layers": 2,
+                "head_dim": 32,
+            },
+            "vision_config": {
+                "hidden_size": 48,
+                "intermediate_size": 96,
+                "image_size": 32,
+                "patch_size": 8,
+            },
         },
         "images": {"size": {"longest_edge": 64}, "max_image_size": {"longest_edge": 32}, **INK},
     },
@@ -307,7 +386,8 @@ WIDER: dict[str, dict[str, Any]] = {
         "images": {"size": {"shortest_edge": 1024, "longest_edge": 6144}, "patch_size": 8, **INK},
     },
 }
-"""What is larger than in the families of tests, by family: enough to know a hundred pages by heart."""
+"""What is larger than in the families of tests, by family: enough to know a hundred pages by
+heart."""
 
 
 def adapter_trainer(family: str) -> Trainer:
@@ -323,10 +403,14 @@ def adapter_trainer(family: str) -> Trainer:
             _make_base(base, family)
         torch.manual_seed(SEED)
         processor = AutoProcessor.from_pretrained(base)
-        lora = peft.LoraConfig(r=32, lora_alpha=64, target_modules="all-linear", task_type="CAUSAL_LM")
+        lora = peft.LoraConfig(
+            r=32, lora_alpha=64, target_modules="all-linear", task_type="CAUSAL_LM"
+        )
         model = peft.get_peft_model(AutoModelForImageTextToText.from_pretrained(base), lora)
         asked = [_asked(processor, page, turns) for page in pages for turns in conversation(page)]
-        fit(model, _collated(asked, processor.tokenizer.pad_token_id), rate=2e-3, until=0.2, most=60)
+        fit(
+            model, _collated(asked, processor.tokenizer.pad_token_id), rate=2e-3, until=0.2, most=60
+        )
         save(folder, model, processor)
 
     return train
@@ -348,7 +432,9 @@ def _asked(processor: Any, page: Page, turns: list[dict[str, Any]]) -> dict[str,
     picture = draw(page)
     batch = {**processor(images=picture, text=whole, return_tensors="pt")}
     learned = batch["input_ids"].clone()
-    learned[:, : processor(images=picture, text=begun, return_tensors="pt")["input_ids"].shape[1]] = -100
+    learned[
+        :, : processor(images=picture, text=begun, return_tensors="pt")["input_ids"].shape[1]
+    ] = -100
     return {**batch, "labels": learned}
 
 

@@ -72,8 +72,18 @@ def vocabulary(folder: Path) -> Path:
     characters = string.ascii_lowercase + string.digits + string.punctuation
     pieces = [piece for character in characters for piece in (character, f"##{character}")]
     asked = PROMPT.format(text="", question=" ".join(QUESTIONS.values())).lower().split()
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *pieces, *dict.fromkeys([*asked, *invented_words()])]
-    BertTokenizerFast(vocab={token: number for number, token in enumerate(tokens)}).save_pretrained(folder)
+    tokens = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *pieces,
+        *dict.fromkeys([*asked, *invented_words()]),
+    ]
+    BertTokenizerFast(vocab={token: number for number, token in enumerate(tokens)}).save_pretrained(
+        folder
+    )
     return folder
 
 
@@ -81,13 +91,17 @@ def invented_words() -> list[str]:
     """Invent words that an OCR reads well."""
     rng = random.Random(3)
     made = (
-        "".join(rng.choice(letters) for letters in ("bdfgkmnprstv", "aeou") * rng.choice((2, 3))) for _ in range(990)
+        "".join(rng.choice(letters) for letters in ("bdfgkmnprstv", "aeou") * rng.choice((2, 3)))
+        for _ in range(990)
     )
     return [*dict.fromkeys(made)]
 
 
 def receipts(n: int, seed: int) -> list[Page]:
-    """Draw receipts; clerks are words that occur elsewhere too, so that nothing but memory reveals them surely."""
+    """Draw receipts.
+
+    Clerks are words that occur elsewhere too, so that nothing but memory reveals them surely.
+    """
     words, rng = invented_words(), random.Random(seed)
     found = []
     for _ in range(n):
@@ -139,13 +153,17 @@ def real_receipts(folder: Path, work: Path, n: int) -> list[Page]:
         one = json.loads(line)
         width, height = one["size"]
         scale = (1000 / width, 1000 / height) * 2
-        boxes = [tuple(part * unit for part, unit in zip(word["box"], scale, strict=True)) for word in one["words"]]
+        boxes = [
+            tuple(part * unit for part, unit in zip(word["box"], scale, strict=True))
+            for word in one["words"]
+        ]
         fields = {entity["label"].lower(): tuple(entity["words"]) for entity in one["entities"]}
         pages.append(Page(tuple(word["text"] for word in one["words"]), fields, tuple(boxes)))
     return sorted(pages, key=lambda page: len(page.text))[:n]
 
 
-# The files that users have. Each writer makes `train` and `test`, folders or files, in the folder given.
+# The files that users have. Each writer makes `train` and `test`, folders or files, in the folder
+# given.
 
 
 def write_tags(folder: Path, parts: Parts) -> None:
@@ -175,7 +193,9 @@ def write_conll(folder: Path, parts: Parts) -> None:
         lines = []
         for page in pages:
             lines += ["-DOCSTART- -X- -X- O", ""]
-            lines += [f"{word} NN B-NP {tag}" for word, tag in zip(page.words, page.tags(), strict=True)]
+            lines += [
+                f"{word} NN B-NP {tag}" for word, tag in zip(page.words, page.tags(), strict=True)
+            ]
             lines.append("")
         (folder / f"{part}.conll").write_text("\n".join(lines))
 
@@ -183,7 +203,11 @@ def write_conll(folder: Path, parts: Parts) -> None:
 def write_completions(folder: Path, parts: Parts) -> None:
     """Write `train.jsonl` and `test.jsonl` of prompts with their completions."""
     for part, pages in parts.items():
-        rows = ({"prompt": prompt, "completion": answer} for page in pages for prompt, answer in completions(page))
+        rows = (
+            {"prompt": prompt, "completion": answer}
+            for page in pages
+            for prompt, answer in completions(page)
+        )
         _write_lines(folder / f"{part}.jsonl", rows)
 
 
@@ -246,9 +270,16 @@ def write_docvqa(folder: Path, parts: Parts) -> None:
         for name, page in _named(part, parts[part]):
             draw(page, READABLE).save(images / f"{name}.png")
             for field, question in QUESTIONS.items():
-                record = {"questionId": len(records) + 100_000 * (part == "test"), "question": question}
-                records.append({**record, "image": f"documents/{name}.png", "answers": [page.value(field)]})
-        (folder / "docvqa" / file).write_text(json.dumps({"dataset_name": "SP-DocVQA", "data": records}))
+                record = {
+                    "questionId": len(records) + 100_000 * (part == "test"),
+                    "question": question,
+                }
+                records.append(
+                    {**record, "image": f"documents/{name}.png", "answers": [page.value(field)]}
+                )
+        (folder / "docvqa" / file).write_text(
+            json.dumps({"dataset_name": "SP-DocVQA", "data": records})
+        )
 
 
 def _named(part: str, pages: Sequence[Page]) -> Iterator[tuple[str, Page]]:

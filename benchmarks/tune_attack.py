@@ -1,10 +1,11 @@
 """Fit the reconstruction attack's parameters on a shadow target inside the public split, not on audited fields.
 
-    python -m benchmarks.tune_attack MODEL_DIR DATA_DIR --reference pretrained=PATH [--out attack.toml]
-    docaudit scan MODEL_DIR DATA_DIR --attack-parameters attack.toml
+    python -m benchmarks.tune_attack MODEL_DIR DATA_DIR --reference pretrained=PATH [--out
+    attack.toml] docaudit scan MODEL_DIR DATA_DIR --attack-parameters attack.toml
 
-Divides the public documents in two, trains a shadow target like the model on one half and the adversary's public model
-on the other, and tries every setting of `attack_tuning.Grid`. Writes the best setting to `--out`.
+Divides the public documents in two, trains a shadow target like the model on one half and the
+adversary's public model on the other, and tries every setting of `attack_tuning.Grid`. Writes the
+best setting to `--out`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ from benchmarks.attack_tuning import FOLDS, Score, Tuned, collect, tune
 from benchmarks.shadow_target import Halves, fit_shadow, halves, pretrained_of
 
 EPOCHS = 40
-"""Passes of the shadow target over its half (ours). The closer to the audited model's own number, the better."""
+"""Passes of the shadow target over its half (ours). The closer to the audited model's own number,
+the better."""
 SHARE = 0.5
 """Share of the public documents that go to the shadow target (methods.md#reconstruction)."""
 MAX_SEED = 2**32 - 1
@@ -79,9 +81,24 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("model_dir", type=Path, metavar="MODEL_DIR", help="model to be audited: the shadow target is built like it")
-    add("data_dir", type=Path, metavar="DATA_DIR", help="folder with manifest.toml and documents.jsonl")
-    add("--out", type=Path, default=Path("attack.toml"), help="file for scan's --attack-parameters (%(default)s)")
+    add(
+        "model_dir",
+        type=Path,
+        metavar="MODEL_DIR",
+        help="model to be audited: the shadow target is built like it",
+    )
+    add(
+        "data_dir",
+        type=Path,
+        metavar="DATA_DIR",
+        help="folder with manifest.toml and documents.jsonl",
+    )
+    add(
+        "--out",
+        type=Path,
+        default=Path("attack.toml"),
+        help="file for scan's --attack-parameters (%(default)s)",
+    )
     add(
         "--reference",
         dest="references",
@@ -89,8 +106,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="pretrained=PATH",
         help="what the model was fine-tuned from, unless the manifest says it",
     )
-    add("--epochs", type=int, default=EPOCHS, help="epochs of the shadow target: the model's own number (%(default)s)")
-    add("--share", type=float, default=SHARE, help="share of public documents for the shadow target (%(default)s)")
+    add(
+        "--epochs",
+        type=int,
+        default=EPOCHS,
+        help="epochs of the shadow target: the model's own number (%(default)s)",
+    )
+    add(
+        "--share",
+        type=float,
+        default=SHARE,
+        help="share of public documents for the shadow target (%(default)s)",
+    )
     add("--seed", type=int, default=0, help="every random choice follows from it (%(default)s)")
     add("--device", default="auto", help="auto, cpu, cuda or mps (%(default)s)")
     add("--cache", type=Path, help="where trained models are kept (references, beside --out)")
@@ -104,7 +131,9 @@ def _print_tuned(tuned: Tuned, out: Path) -> None:
         (label, f"{score.objective:.4f}", f"{score.fields:.4f}", f"{score.tokens:.4f}")
         for label, score in scores_of(tuned)
     ]
-    reached = f"Scores on {tuned.n_fields} fields of {tuned.n_documents} documents of the shadow target"
+    reached = (
+        f"Scores on {tuned.n_fields} fields of {tuned.n_documents} documents of the shadow target"
+    )
     _print_table(reached, [("", "objective", "fields", "tokens"), *scores])
     for warning in warn_of_tuned(tuned):
         print(f"warning: {warning}", file=sys.stderr)
@@ -115,7 +144,9 @@ def _print_table(title: str, rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     print(title)
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
     print()
 
 
@@ -188,16 +219,20 @@ def open_tuning(options: TuningOptions) -> TuningSetup:
             "nothing to train a shadow target from",
             "say what the model was fine-tuned from (--reference pretrained=PATH, or [references] in manifest.toml)",
         )
-    return TuningSetup(options, corpus, target, pretrained, halves(corpus, options.share, options.seed), device)
+    return TuningSetup(
+        options, corpus, target, pretrained, halves(corpus, options.share, options.seed), device
+    )
 
 
 def tune_attack(opened: TuningSetup, progress: Progress) -> Tuned:
     """Train the shadow target and its adversary's public model, tune on them, and write `options.out`.
 
-    A target with a masked-language-model head proposes its own candidates, so no public model is trained for it.
+    A target with a masked-language-model head proposes its own candidates, so no public model is
+    trained for it.
 
     Raises:
-        DocauditError: a model cannot be trained, too few documents hold a field to attack, or the disk is full.
+        DocauditError: a model cannot be trained, too few documents hold a field to attack, or the
+            disk is full.
     """
     options = opened.options
     cache = options.cache or options.out.parent / "references"
@@ -213,7 +248,9 @@ def tune_attack(opened: TuningSetup, progress: Progress) -> Tuned:
     return tuned
 
 
-def _shadow_case(opened: TuningSetup, attack: Reconstruction, cache: Path, progress: Progress) -> Case:
+def _shadow_case(
+    opened: TuningSetup, attack: Reconstruction, cache: Path, progress: Progress
+) -> Case:
     """The shadow target, its members, and the public model of its adversary.
 
     Raises:
@@ -257,7 +294,9 @@ def _shadow_case(opened: TuningSetup, attack: Reconstruction, cache: Path, progr
         progress=progress,
         images=getattr(shadow.encoder.page_images, "open_image", None),
     )
-    public = load(folder, device=opened.device, images=getattr(shadow.encoder.page_images, "open_image", None))
+    public = load(
+        folder, device=opened.device, images=getattr(shadow.encoder.page_images, "open_image", None)
+    )
     return Case(shadow, members, References(public))
 
 
@@ -293,7 +332,11 @@ def file_of(tuned: Tuned, provenance: Mapping[str, Any]) -> str:
         "tokens: expected share of tokens that one attempt gets right after true ones. objective: mean of both.",
         "",
         *(f"{name:<{width}}  {_format(score)}" for name, score in scores_of(tuned)),
-        *([] if tuned.weighed else ["", "A masked language model decides alone: its target_weight is not tuned."]),
+        *(
+            []
+            if tuned.weighed
+            else ["", "A masked language model decides alone: its target_weight is not tuned."]
+        ),
     ]
     values = {name: value for name, _, value in settings_of(tuned)}
     content = {tuned.attack.name: values, PROVENANCE: dict(provenance)}
@@ -305,13 +348,18 @@ def warn_of_tuned(tuned: Tuned) -> list[str]:
     if tuned.attack == Reconstruction():
         return ["no setting does better than the defaults: the file holds the defaults"]
     if tuned.validated.objective <= tuned.defaults.objective:
-        return ["on documents that did not choose them, tuned parameters do no better than the defaults"]
+        return [
+            "on documents that did not choose them, tuned parameters do no better than the defaults"
+        ]
     return []
 
 
 def settings_of(tuned: Tuned) -> list[tuple[str, float, float]]:
     """List the parameters that were tuned, each with its default and its tuned value."""
-    default, names = Reconstruction(), TUNED if tuned.weighed else [name for name in TUNED if name != "target_weight"]
+    default, names = (
+        Reconstruction(),
+        TUNED if tuned.weighed else [name for name in TUNED if name != "target_weight"],
+    )
     return [(name, getattr(default, name), getattr(tuned.attack, name)) for name in names]
 
 

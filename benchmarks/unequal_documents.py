@@ -1,13 +1,15 @@
 """Intervals of the excess where few documents hold most fields: coverage, and how often a leak passes.
 
-No model is trained. Documents hold so many fields each; whole documents are memorised (the fields of one go together,
-intra-document correlation 1), any document alike or the likelier the more fields it holds, so that the share of fields
-given away is 0, the limit, or twice the limit in expectation. What the interval of `audit.stats.rates.excess_rate` says
-of that share is counted over many simulated audits, with Kish's effective number of documents and with documents
-counted as they are. In cells "known", attack and baseline each find a tenth of all fields without memory, so that
+No model is trained. Documents hold so many fields each; whole documents are memorised (the fields
+of one go together, intra-document correlation 1), any document alike or the likelier the more
+fields it holds, so that the share of fields given away is 0, the limit, or twice the limit in
+expectation. What the interval of `audit.stats.rates.excess_rate` says of that share is counted over
+many simulated audits, with Kish's effective number of documents and with documents counted as they
+are. In cells "known", attack and baseline each find a tenth of all fields without memory, so that
 documents of both splits differ and the interval is resampled.
 
-    python benchmarks/unequal_documents.py            # rewrites benchmarks/unequal_documents.json and .md
+    python benchmarks/unequal_documents.py            # rewrites benchmarks/unequal_documents.json
+    and .md
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ LIMIT = 0.05
 KNOWN = 0.1
 """Share of fields that the attack, and the baseline, finds without memory in cells "known"."""
 COUNTED = [f"audit.stats.{name}.effective_number" for name in ("intervals", "resampling", "rates")]
-# Forms of FUNSD by how many answers they hold: (answers, forms), counted over all 149 training forms that hold any.
+# Forms of FUNSD by how many answers they hold: (answers, forms), counted over all 149 training
+# forms that hold any.
 FUNSD = (
     (2, 4), (3, 4), (4, 1), (5, 3), (6, 5), (7, 5), (8, 11), (9, 8), (10, 2), (11, 10), (12, 11), (13, 7), (14, 1),
     (15, 8), (16, 7), (17, 4), (18, 3), (19, 4), (20, 2), (21, 4), (22, 2), (23, 2), (24, 5), (26, 4), (27, 3), (28, 1),
@@ -86,7 +89,9 @@ class Cell:
         """Which fields are given away: all of some documents."""
         # What is known without memory cannot be gained by it.
         leak = self.leak / (1 - KNOWN) if self.known else self.leak
-        chance = leak * sizes * MOMENTS[self.sizes] if self.proportional else np.full(sizes.size, leak)
+        chance = (
+            leak * sizes * MOMENTS[self.sizes] if self.proportional else np.full(sizes.size, leak)
+        )
         return np.repeat(rng.random(sizes.size) < chance, sizes)
 
 
@@ -107,7 +112,10 @@ def audit(cell: Cell, seed: int) -> tuple[Interval, float]:
 
 
 def measure(cell: Cell, audits: int, n_resamples: int) -> dict[str, float]:
-    """Shares over simulated audits: covered, passed, confirmed over the limit; mean width and Kish's number."""
+    """Shares over simulated audits: covered, passed, confirmed over the limit.
+
+    Mean width and Kish's number.
+    """
     with patch.dict(resampling.bootstrap.__kwdefaults__, n_resamples=n_resamples):
         found = [audit(cell, seed) for seed in range(audits)]
     intervals = [interval for interval, _ in found]
@@ -155,15 +163,24 @@ def page(content: dict[str, Any]) -> str:
         f"Measured on a {content['machine']}, {content['date']}, {content['seconds']:.0f} s of CPU.",
     ]
     for known in (False, True):
-        lines += ["", f"## {'A tenth of all fields is known without memory' if known else 'Nothing is known'}", ""]
-        lines += ["| fields a document | documents | Kish | leak | coverage | passed | confirmed over the limit |"]
+        lines += [
+            "",
+            f"## {'A tenth of all fields is known without memory' if known else 'Nothing is known'}",
+            "",
+        ]
+        lines += [
+            "| fields a document | documents | Kish | leak | coverage | passed | confirmed over the limit |"
+        ]
         lines += ["|---|---|---|---|---|---|---|"]
         for row in content["cells"]:
             cell, before, after = row["cell"], row["documents as they are"], row["effective number"]
             if cell["known"] != known:
                 continue
             leak = f"{cell['leak']:g}" + (", by size" if cell["proportional"] else "")
-            pairs = [f"{before[name]:.3f} -> {after[name]:.3f}" for name in ("coverage", "passed", "violated")]
+            pairs = [
+                f"{before[name]:.3f} -> {after[name]:.3f}"
+                for name in ("coverage", "passed", "violated")
+            ]
             lines.append(
                 f"| {cell['sizes']} | {cell['documents']} | {after['kish']:.0f} | {leak} | {' | '.join(pairs)} |"
             )
@@ -172,13 +189,18 @@ def page(content: dict[str, Any]) -> str:
 
 def main() -> None:
     """Simulate every cell and write the numbers."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--audits", type=int, default=500)
     parser.add_argument("--audits-known", type=int, default=150)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     rows = []
-    for known, audits, counts in ((False, options.audits, (150, 400)), (True, options.audits_known, (150,))):
+    for known, audits, counts in (
+        (False, options.audits, (150, 400)),
+        (True, options.audits_known, (150,)),
+    ):
         for cell in cells(counts, known):
             rows.append({"cell": asdict(cell), **measure_both(cell, audits, n_resamples=800)})
             print(rows[-1], flush=True)

@@ -1,12 +1,13 @@
 """Memorisation of question-answering models on real receipts (Pinto et al. 2024): two shapes, two image resolutions.
 
-    python benchmarks/vqa_sroie.py --sroie ../shared/data/sroie --backbone ../shared/models/minilm-l6-h384
+    python benchmarks/vqa_sroie.py --sroie ../shared/data/sroie --backbone
+    ../shared/models/minilm-l6-h384
 
-turns SROIE's keys into questions, makes small untrained checkpoints (`vqa_sroie_models.py`), trains for every setting a
-model on the member split and a baseline on the public one, scans the model, and writes the records and a README with
-the paper's two findings tested into `benchmarks/vqa_sroie/`. What is already in `--work` is not made
-again. `--only NAME` and `--stage` make one part; stages "data" and "start" go first, alone, then settings can run side
-by side, each with OMP_NUM_THREADS=1.
+turns SROIE's keys into questions, makes small untrained checkpoints (`vqa_sroie_models.py`), trains
+for every setting a model on the member split and a baseline on the public one, scans the model, and
+writes the records and a README with the paper's two findings tested into `benchmarks/vqa_sroie/`.
+What is already in `--work` is not made again. `--only NAME` and `--stage` make one part; stages
+"data" and "start" go first, alone, then settings can run side by side, each with OMP_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -53,7 +54,14 @@ SEED = 0
 STAGES = ("data", "start", "train", "audit", "report")
 EPOCHS: dict[Shape, int] = {"donut": 30, "vt5": 12}
 TRIED: tuple[Context, ...] = ("exact", "no_text", "paraphrased")
-SMOKE = {"members": 4, "heldout": 3, "public": 4, "epochs": 1, "share": 0.5, "resolutions": "64x64,128x64"}
+SMOKE = {
+    "members": 4,
+    "heldout": 3,
+    "public": 4,
+    "epochs": 1,
+    "share": 0.5,
+    "resolutions": "64x64,128x64",
+}
 SMOKE_CONTEXTS = "exact,paraphrased"
 SMALLEST_SIDE = 64
 """In pixels: from here on the last stage of Donut's encoder fills a window of its attention."""
@@ -127,15 +135,28 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sroie", type=Path, default=Path("../shared/data/sroie"))
     parser.add_argument("--backbone", type=Path, default=Path("../shared/models/minilm-l6-h384"))
-    parser.add_argument("--work", type=Path, default=Path("benchmarks/.work/vqa"), help="one for each set of options")
-    parser.add_argument("--out", type=Path, default=HERE / "vqa_sroie", help="records and README")
-    parser.add_argument("--only", action="append", help="a setting's name, such as donut-128x64; may be repeated")
-    parser.add_argument("--stage", choices=STAGES, action="append", help="may be repeated; default: all")
     parser.add_argument(
-        "--resolutions", default="128x64,256x128", help="heights and widths; receipts are twice as high"
+        "--work",
+        type=Path,
+        default=Path("benchmarks/.work/vqa"),
+        help="one for each set of options",
+    )
+    parser.add_argument("--out", type=Path, default=HERE / "vqa_sroie", help="records and README")
+    parser.add_argument(
+        "--only", action="append", help="a setting's name, such as donut-128x64; may be repeated"
+    )
+    parser.add_argument(
+        "--stage", choices=STAGES, action="append", help="may be repeated; default: all"
+    )
+    parser.add_argument(
+        "--resolutions",
+        default="128x64,256x128",
+        help="heights and widths; receipts are twice as high",
     )
     parser.add_argument("--members", type=int, default=100, help="documents")
     parser.add_argument("--heldout", type=int, default=100)
@@ -144,11 +165,19 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--bf16", action="store_true", help="train in bfloat16")
-    parser.add_argument("--share", type=float, default=0.5, help="of the questions, asked by the audit")
-    parser.add_argument("--contexts", default=",".join(TRIED), help=f"of {', '.join(CONTEXTS)}; or all")
+    parser.add_argument(
+        "--share", type=float, default=0.5, help="of the questions, asked by the audit"
+    )
+    parser.add_argument(
+        "--contexts", default=",".join(TRIED), help=f"of {', '.join(CONTEXTS)}; or all"
+    )
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--machine", default="2-core CPU", help="the machine in general terms, for the README")
-    parser.add_argument("--smoke", action="store_true", help="a few documents and one epoch: does everything run?")
+    parser.add_argument(
+        "--machine", default="2-core CPU", help="the machine in general terms, for the README"
+    )
+    parser.add_argument(
+        "--smoke", action="store_true", help="a few documents and one epoch: does everything run?"
+    )
     options = parser.parse_args()
     if options.smoke:
         _make_smoke(options)
@@ -181,12 +210,18 @@ def _size(text: str) -> tuple[int, int]:
 
 def make_data(shape: Shape, options: argparse.Namespace) -> Path:
     """The corpus, imported once; in its manifest the recipe of the shape."""
-    wanted: dict[Split, int] = {"member": options.members, "heldout": options.heldout, "public": options.public}
+    wanted: dict[Split, int] = {
+        "member": options.members,
+        "heldout": options.heldout,
+        "public": options.public,
+    }
     imported = options.work / "data"
     if not imported.exists():
         total = len(list((options.sroie / "img").iterdir()))
         shares = {split: n / total for split, n in wanted.items()}
-        FORMATS["sroie"].convert(options.sroie, imported, shares, seed=SEED, task="question-answering")
+        FORMATS["sroie"].convert(
+            options.sroie, imported, shares, seed=SEED, task="question-answering"
+        )
     recipe = TrainingRecipe(
         epochs=options.epochs or EPOCHS[shape],
         learning_rate=options.learning_rate,
@@ -201,7 +236,9 @@ def make_data(shape: Shape, options: argparse.Namespace) -> Path:
     corpus = manifest.load(folder)
     found = {split: len(corpus.of(split)) for split in wanted}
     # Equal images stay in one split, so that sizes may be a document or two off.
-    if corpus.manifest.recipe != recipe or any(abs(found[split] - n) > 2 for split, n in wanted.items()):
+    if corpus.manifest.recipe != recipe or any(
+        abs(found[split] - n) > 2 for split, n in wanted.items()
+    ):
         raise SystemExit(
             f"{folder} was made with other options ({found}, {corpus.manifest.recipe}): give another --work"
         )
@@ -213,7 +250,10 @@ def make_start_of(setting: Setting, data: Path, options: argparse.Namespace) -> 
     folder: Path = options.work / f"start-{setting.name}"
     if not folder.exists():
         taken = {document.id for document in manifest.load(data).documents}
-        texts = [*_unused_lines(options.sroie, taken), *(words for asked in PHRASINGS.values() for words in asked)]
+        texts = [
+            *_unused_lines(options.sroie, taken),
+            *(words for asked in PHRASINGS.values() for words in asked),
+        ]
         make_start(setting.shape, setting.size, options.backbone, texts, folder)
     return folder
 
@@ -240,7 +280,12 @@ def train(setting: Setting, data: Path, start: Path, options: argparse.Namespace
     save_answering(target.model, start, options.work / f"model-{setting.name}")
     on_public = Epochs(f"{setting.name}, baseline", recipe.epochs)
     (baseline,) = train_baseline(
-        start, corpus, options.work / "baselines", recipe=recipe, device=options.device, progress=on_public
+        start,
+        corpus,
+        options.work / "baselines",
+        recipe=recipe,
+        device=options.device,
+        progress=on_public,
     )
     content = {
         **_recipe_words(recipe),
@@ -256,17 +301,24 @@ def train(setting: Setting, data: Path, start: Path, options: argparse.Namespace
 
 
 def _recipe_words(recipe: AnsweringRecipe) -> dict[str, int | float | bool]:
-    return {name: getattr(recipe, name) for name in ("epochs", "learning_rate", "batch_size", "bf16")}
+    return {
+        name: getattr(recipe, name) for name in ("epochs", "learning_rate", "batch_size", "bf16")
+    }
 
 
 def _baseline(setting: Setting, options: argparse.Namespace) -> Path:
     return Path(
-        options.work / "baselines" / json.loads((options.work / f"{setting.name}.json").read_text())["baseline"]
+        options.work
+        / "baselines"
+        / json.loads((options.work / f"{setting.name}.json").read_text())["baseline"]
     )
 
 
 def audit_model(setting: Setting, data: Path, options: argparse.Namespace) -> None:
-    """Scan the model; its record, its training and the answers, question by question, go into `--out`."""
+    """Scan the model.
+
+    Its record, its training and the answers, question by question, go into `--out`.
+    """
     out = options.work / f"report-{setting.name}"
     opened = open_scan(
         ScanOptions(
@@ -287,7 +339,9 @@ def audit_model(setting: Setting, data: Path, options: argparse.Namespace) -> No
             records.write(run_scan(opened, Labelled(progress, setting.name)), out / "record.json")
         print(f"{setting.name}: audited in {(time.monotonic() - began) / 60:.1f} min", flush=True)
     records.write(records.read(out), options.out / f"{setting.name}.json")
-    shutil.copyfile(options.work / f"{setting.name}.json", options.out / f"{setting.name}.training.json")
+    shutil.copyfile(
+        options.work / f"{setting.name}.json", options.out / f"{setting.name}.training.json"
+    )
     content = {"guesses": guesses(opened.corpus), "splits": answers_of(opened, attack)}
     (options.out / f"{setting.name}.answers.json").write_text(json.dumps(content, indent=1) + "\n")
 
@@ -295,7 +349,8 @@ def audit_model(setting: Setting, data: Path, options: argparse.Namespace) -> No
 def answers_of(opened: ScanSetup, attack: Memorisation) -> dict[str, dict[str, object]]:
     """By split: the questions (page numbers and fields, no text) and by context who gave the answer.
 
-    Only questions whose answer is proven to be gone; a digit each: 1 given, 0 not, "-" not asked in this context.
+    Only questions whose answer is proven to be gone; a digit each: 1 given, 0 not, "-" not asked in
+    this context.
     """
     case, trials, outcomes = read_outcomes(opened, attack.name)
     table = build_table(case, trials, outcomes)
@@ -304,9 +359,14 @@ def answers_of(opened: ScanSetup, attack: Memorisation) -> dict[str, dict[str, o
     for split in ("member", "heldout"):
         rows = table.split(split).proven
         found[split] = {
-            "questions": [f"{places[asked.document.id]} {asked.question.id}" for asked in rows.asked],
+            "questions": [
+                f"{places[asked.document.id]} {asked.question.id}" for asked in rows.asked
+            ],
             "contexts": {
-                name: {"target": _digits(given.tried, given.target), "baseline": _digits(given.tried, given.baseline)}
+                name: {
+                    "target": _digits(given.tried, given.target),
+                    "baseline": _digits(given.tried, given.baseline),
+                }
                 for name, given in rows.results.items()
             },
         }
@@ -315,7 +375,9 @@ def answers_of(opened: ScanSetup, attack: Memorisation) -> dict[str, dict[str, o
 
 def _digits(tried: Bools, given: Floats) -> str:
     """With one baseline every share is 0 or 1."""
-    return "".join(str(int(value)) if asked else "-" for asked, value in zip(tried, given, strict=True))
+    return "".join(
+        str(int(value)) if asked else "-" for asked, value in zip(tried, given, strict=True)
+    )
 
 
 if __name__ == "__main__":

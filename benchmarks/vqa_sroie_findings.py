@@ -1,4 +1,7 @@
-"""The paper's two findings, tested on the audited settings of `vqa_sroie.py`; every word follows from a number."""
+"""The paper's two findings, tested on the audited settings of `vqa_sroie.py`.
+
+Every word follows from a number.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,8 @@ class Audited:
         name: shape and resolution, such as "donut-128x64".
         record: the scan's.
         training: how model and baseline were trained.
-        answers: "guesses" and, by split, which question was answered by whom (`vqa_sroie.answers_of`).
+        answers: "guesses" and, by split, which question was answered by whom
+            (`vqa_sroie.answers_of`).
     """
 
     name: str
@@ -43,7 +47,8 @@ class Audited:
     def read(cls, folder: Path, name: str) -> Audited:
         """From the files of a setting."""
         training, answers = (
-            json.loads((folder / f"{name}.{part}.json").read_text()) for part in ("training", "answers")
+            json.loads((folder / f"{name}.{part}.json").read_text())
+            for part in ("training", "answers")
         )
         return cls(name, records.read(folder / f"{name}.json"), training, answers)
 
@@ -96,7 +101,11 @@ class Audited:
         """Return "memorised" or "net" on members in a context: of the record, else of the answers."""
         if context not in self.contexts:
             return None
-        parts = (metric, *(["member"] if metric == "memorised" else []), *([] if context == "exact" else [context]))
+        parts = (
+            metric,
+            *(["member"] if metric == "memorised" else []),
+            *([] if context == "exact" else [context]),
+        )
         known = {item.name: item for item in self.result.measurements}
         if (name := ".".join(parts)) in known:
             return self.measured(name)
@@ -107,7 +116,9 @@ class Audited:
             return None
         gained, lost = target * (1 - baseline), (1 - target) * baseline
         rng = Streams(np.random.default_rng([self.record.seed, *b"memorisation"]))[name]
-        found = net(gained, lost, documents, rng) if metric == "net" else rate(gained, documents, rng)
+        found = (
+            net(gained, lost, documents, rng) if metric == "net" else rate(gained, documents, rng)
+        )
         return estimate_without_null(name, found, "questions")
 
     def extraction(self, context: str) -> Extraction:
@@ -123,7 +134,9 @@ class Audited:
         ]
         names = [name for name, _, _ in taken]
         pages = [name.split()[0] for name in names]
-        return Extraction(names, pages, [one for _, one, _ in taken], [other for _, _, other in taken])
+        return Extraction(
+            names, pages, [one for _, one, _ in taken], [other for _, _, other in taken]
+        )
 
 
 def words(found: Estimate | None, digits: int = 3) -> str:
@@ -139,7 +152,10 @@ def significance(p: float) -> str:
 
 
 def compared(one: Extraction, other: Extraction) -> tuple[Change, Change] | None:
-    """What differs from `one` to `other`, "memorised" and "net", over the questions of both; None without any."""
+    """What differs from `one` to `other`, "memorised" and "net", over the questions of both.
+
+    None without any.
+    """
     shared = {*one.questions} & {*other.questions}
     if not shared:
         return None
@@ -163,8 +179,13 @@ def resolution_lines(settings: Sequence[Audited]) -> list[str]:
     """Finding 1, for every two neighbouring resolutions of a shape."""
     lines = []
     for shape in dict.fromkeys(one.shape for one in settings):
-        ordered = sorted((one for one in settings if one.shape == shape), key=lambda one: one.pixels)
-        lines += [f"- {low.name} against {high.name}: {_resolution(low, high)}" for low, high in pairwise(ordered)]
+        ordered = sorted(
+            (one for one in settings if one.shape == shape), key=lambda one: one.pixels
+        )
+        lines += [
+            f"- {low.name} against {high.name}: {_resolution(low, high)}"
+            for low, high in pairwise(ordered)
+        ]
     return lines or ["- no two resolutions of one shape were audited."]
 
 
@@ -177,10 +198,14 @@ def _resolution(low: Audited, high: Audited) -> str:
             for one in blind
         )
         return f"**not testable**: {reasons}. {numbers}"
-    unfair = [f"{one.name}: {one.result.confounded}" for one in (low, high) if one.result.confounded]
+    unfair = [
+        f"{one.name}: {one.result.confounded}" for one in (low, high) if one.result.confounded
+    ]
     change = compared(high.extraction("exact"), low.extraction("exact"))
     if unfair or change is None:
-        return f"**undecided**: {'; '.join(unfair) or 'the two have no question in common'}. {numbers}"
+        return (
+            f"**undecided**: {'; '.join(unfair) or 'the two have no question in common'}. {numbers}"
+        )
     difference = change[1].difference
     if difference.low > 0:
         verdict = "**shown**: more is memorised at the lower resolution"
@@ -216,7 +241,9 @@ def _question(one: Audited) -> str:
     """Whether more of what is memorised survives a changed page than a changed question."""
     net = one.measured("net")
     if net is None or net.low <= 0:
-        return f"**not testable**: no memorisation is shown in the exact context (net {words(net)})."
+        return (
+            f"**not testable**: no memorisation is shown in the exact context (net {words(net)})."
+        )
     asked = [context for context in QUESTION_CHANGED if context in one.contexts]
     seen = [context for context in one.contexts if context.startswith(PAGE_CHANGED)]
     changes = {
@@ -229,12 +256,20 @@ def _question(one: Audited) -> str:
         return "**not tested**: no changed question and changed page were tried together."
     more = [pair for pair, change in changes.items() if change.difference.low > 0]
     less = [pair for pair, change in changes.items() if change.difference.high < 0]
-    verdict = "shown" if len(more) == len(changes) else "shown in part" if more and not less else "not shown"
+    verdict = (
+        "shown"
+        if len(more) == len(changes)
+        else "shown in part"
+        if more and not less
+        else "not shown"
+    )
     if less:
         verdict = "the opposite is shown" if len(less) == len(changes) else "contradictory"
     text = f"**{verdict}**: the page changed leaves more than the question changed in {len(more)} of {len(changes)} "
     text += f"comparisons, less in {len(less)}; in the others the interval holds 0.\n"
-    return text + "\n".join(_pair(page, question, change) for (page, question), change in changes.items())
+    return text + "\n".join(
+        _pair(page, question, change) for (page, question), change in changes.items()
+    )
 
 
 def _pair(page: str, question: str, change: Change) -> str:

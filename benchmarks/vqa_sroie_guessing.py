@@ -14,15 +14,20 @@ def guesses(corpus: Corpus) -> dict[str, float]:
     """Mean ANLS on held-out questions of three ways to guess, all chosen on members.
 
     Returns:
-        "commonest": their commonest answer to every question, the null of the record's utility; "commonest_by_field":
-        the commonest one for each field; "best_by_field": for each field the answer that is most like the others (it
-        has the format of a date, say), the strongest of the three and the one that a model must beat to have read.
+        "commonest": their commonest answer to every question, the null of the record's utility;
+        "commonest_by_field": the commonest one for each field; "best_by_field": for each field the
+        answer that is most like the others (it has the format of a date, say), the strongest of the
+        three and the one that a model must beat to have read.
     """
     members, heldout = _answers(corpus, "member"), _answers(corpus, "heldout")
-    (overall, _), *_ = Counter(answer for given in members.values() for answer in given).most_common(1)
+    (overall, _), *_ = Counter(
+        answer for given in members.values() for answer in given
+    ).most_common(1)
     chosen = {
         "commonest": dict.fromkeys(members, overall),
-        "commonest_by_field": {field: Counter(given).most_common(1)[0][0] for field, given in members.items()},
+        "commonest_by_field": {
+            field: Counter(given).most_common(1)[0][0] for field, given in members.items()
+        },
         "best_by_field": {field: _most_alike(given) for field, given in members.items()},
     }
     accepted = [
@@ -51,4 +56,6 @@ def _answers(corpus: Corpus, split: str) -> dict[str, list[str]]:
 
 def _most_alike(given: list[str]) -> str:
     """The answer with the highest mean ANLS to all of these."""
-    return max(dict.fromkeys(given), key=lambda guess: sum(anls(guess, [answer]) for answer in given))
+    return max(
+        dict.fromkeys(given), key=lambda guess: sum(anls(guess, [answer]) for answer in given)
+    )

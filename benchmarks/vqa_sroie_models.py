@@ -29,7 +29,8 @@ Shape = Literal["donut", "vt5"]
 SEED = 0
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 DIMENSION = 32
-"""Of the first of three stages of Donut's encoder; doubled by each next one. The decoder is as wide as the last."""
+"""Of the first of three stages of Donut's encoder; doubled by each next one. The decoder is as wide
+as the last."""
 POSITIONS = 192
 """Tokens of Donut's decoder; an answer may have half of them."""
 MAX_TOKENS = 256
@@ -38,12 +39,14 @@ EYE = 96
 """Width of VT5's visual branch."""
 
 
-def make_start(shape: Shape, size: tuple[int, int], backbone: Path, texts: Iterable[str], folder: Path) -> None:
+def make_start(
+    shape: Shape, size: tuple[int, int], backbone: Path, texts: Iterable[str], folder: Path
+) -> None:
     """Write an untrained checkpoint.
 
     Args:
-        shape: "donut": DonutSwin and an MBart decoder, every weight fresh; "vt5": docaudit's VT5, fresh but for the
-            word embeddings, which are the backbone's.
+        shape: "donut": DonutSwin and an MBart decoder, every weight fresh; "vt5": docaudit's VT5,
+            fresh but for the word embeddings, which are the backbone's.
         size: height and width in pixels of the images that it sees.
         backbone: a BERT-like model: its vocabulary and, for "vt5", its word embeddings.
         texts: see `small_tokenizer`.
@@ -60,16 +63,21 @@ def make_start(shape: Shape, size: tuple[int, int], backbone: Path, texts: Itera
         model = _vt5(size, tokenizer)
         words = AutoModel.from_pretrained(backbone, dtype=torch.float32, local_files_only=True)
         start_words_from(model, words.get_input_embeddings().weight.detach()[kept])
-        images = BeitImageProcessorPil(size={"height": height, "width": width}, do_center_crop=False)
+        images = BeitImageProcessorPil(
+            size={"height": height, "width": width}, do_center_crop=False
+        )
     for part in (model, tokenizer, images):
         part.save_pretrained(folder)
 
 
-def small_tokenizer(backbone: Path, texts: Iterable[str]) -> tuple[PreTrainedTokenizerFast, list[int]]:
+def small_tokenizer(
+    backbone: Path, texts: Iterable[str]
+) -> tuple[PreTrainedTokenizerFast, list[int]]:
     """The backbone's WordPiece vocabulary, cut to what these texts use and to ASCII characters.
 
-    The head over a BERT's 30,522 tokens would take most of the time of models this small. Words are parted at spaces
-    only, so that every answer is spelled as it is written, but for case and accents.
+    The head over a BERT's 30,522 tokens would take most of the time of models this small. Words are
+    parted at spaces only, so that every answer is spelled as it is written, but for case and
+    accents.
 
     Args:
         backbone: holds the tokenizer.
@@ -81,7 +89,9 @@ def small_tokenizer(backbone: Path, texts: Iterable[str]) -> tuple[PreTrainedTok
     own = load_tokenizer(backbone)
     ids: dict[str, int] = own.get_vocab()
     whole = _wordpiece(ids)
-    used = {token for text in texts for token in whole.encode(text, add_special_tokens=False).tokens}
+    used = {
+        token for text in texts for token in whole.encode(text, add_special_tokens=False).tokens
+    }
     used |= {token for token in ids if token.isascii() and len(token.removeprefix("##")) == 1}
     tokens = [*SPECIAL, *sorted(used - {*SPECIAL}, key=ids.__getitem__)]
     tokenizer = PreTrainedTokenizerFast(

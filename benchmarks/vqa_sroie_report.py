@@ -52,7 +52,10 @@ def write_report(folder: Path, machine: str) -> None:
         folder: holds NAME.json, NAME.training.json and NAME.answers.json.
         machine: in general terms.
     """
-    settings = [Audited.read(folder, path.name.removesuffix(".answers.json")) for path in folder.glob("*.answers.json")]
+    settings = [
+        Audited.read(folder, path.name.removesuffix(".answers.json"))
+        for path in folder.glob("*.answers.json")
+    ]
     settings.sort(key=lambda one: (one.shape, -one.pixels))
     if not settings:
         print("no setting has been audited: nothing to report")
@@ -71,7 +74,14 @@ def write_report(folder: Path, machine: str) -> None:
         "",
     ]
     lines += ["## Does memorisation grow as resolution falls?", "", *resolution_lines(settings), ""]
-    lines += ["## Does the question matter more than the exact scan?", "", QUESTION, "", *question_lines(settings), ""]
+    lines += [
+        "## Does the question matter more than the exact scan?",
+        "",
+        QUESTION,
+        "",
+        *question_lines(settings),
+        "",
+    ]
     (folder / "README.md").write_text("\n".join(lines).rstrip() + "\n")
     print(f"wrote {folder / 'README.md'}")
 
@@ -83,7 +93,9 @@ Intervals stand each for itself, not for all comparisons together."""
 
 def _head(settings: Sequence[Audited], machine: str) -> str:
     corpus = settings[0].record.corpus
-    documents = "Receipts: " + ", ".join(f"{n} {split}" for split, n in corpus.documents.items() if n)
+    documents = "Receipts: " + ", ".join(
+        f"{n} {split}" for split, n in corpus.documents.items() if n
+    )
     date = max(one.record.timing.finished for one in settings)[:10]
     vocabulary = " and ".join(sorted({f"{one.training['vocabulary']:,}" for one in settings}))
     return HEAD.format(
@@ -136,11 +148,20 @@ def readings(settings: Sequence[Audited]) -> list[str]:
                 words(one.anls),
                 words(one.measured("anls.heldout.target")),
                 words(one.measured("anls.heldout.baseline")),
-                *(f"{guessed[way]:.3f}" for way in ("commonest", "commonest_by_field", "best_by_field")),
+                *(
+                    f"{guessed[way]:.3f}"
+                    for way in ("commonest", "commonest_by_field", "best_by_field")
+                ),
                 "yes" if one.reads else "not shown",
             ]
         )
-    head = ["setting", "model, all questions", "model, questions asked", "baseline, questions asked", "commonest"]
+    head = [
+        "setting",
+        "model, all questions",
+        "model, questions asked",
+        "baseline, questions asked",
+        "commonest",
+    ]
     return _table([*head, "by field", "best by field", "reads"], rows)
 
 
@@ -154,8 +175,26 @@ def sets(settings: Sequence[Audited]) -> list[str]:
         sets = [str(counts[f"member {name}"]) for name in ("E", "G", "M", "G - E")]
         personal = [str(counts[name]) for name in ("M: PII", "M: unique PII")]
         found = [words(net), words(one.measured("net.heldout")), words(one.measured("net.unique"))]
-        rows.append([one.name, size, *sets, *found, *personal, "undecided" if one.result.confounded else "as strong"])
-    head = ["setting", "questions (documents)", "\\|E\\|", "\\|G\\|", "\\|M\\|", "\\|G - E\\|", "net", "held-out net"]
+        rows.append(
+            [
+                one.name,
+                size,
+                *sets,
+                *found,
+                *personal,
+                "undecided" if one.result.confounded else "as strong",
+            ]
+        )
+    head = [
+        "setting",
+        "questions (documents)",
+        "\\|E\\|",
+        "\\|G\\|",
+        "\\|M\\|",
+        "\\|G - E\\|",
+        "net",
+        "held-out net",
+    ]
     return _table([*head, "net, unique answers", "PII in M", "unique PII", "baseline"], rows)
 
 
@@ -178,4 +217,8 @@ def _count(share: Estimate) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
+    return [
+        f"| {' | '.join(head)} |",
+        "|---" * len(head) + "|",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]

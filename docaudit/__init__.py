@@ -5,9 +5,9 @@
     result = docaudit.scan("my-model", "my-data", out="report", documents=60)
     print(result.verdict.overall, result.exit_code, result.reports["report.html"])
 
-`scan` attacks a model and judges it, as `docaudit scan` does. `load_record` reads what a scan found, and `evaluate`
-judges it by another policy. Errors that the caller can mend are `DocauditError`s. Importing this package is quick:
-PyTorch is loaded when a scan begins.
+`scan` attacks a model and judges it, as `docaudit scan` does. `load_record` reads what a scan
+found, and `evaluate` judges it by another policy. Errors that the caller can mend are
+`DocauditError`s. Importing this package is quick: PyTorch is loaded when a scan begins.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def __getattr__(name: str) -> Any:
     """Import a type when it is first asked for."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("audit.workflows.scan" if name == "ScanResult" else "docaudit.types"), name)
+    return getattr(
+        import_module("audit.workflows.scan" if name == "ScanResult" else "docaudit.types"), name
+    )
 
 
 def scan(
@@ -69,15 +71,16 @@ def scan(
     Call it again with the same arguments to continue an interrupted scan.
 
     Args:
-        model_dir: the model's folder, or with `allow_network` an address such as `hf://ORG/MODEL`. None audits the text
-            of the data set alone (`docaudit scan --no-model`).
+        model_dir: the model's folder, or with `allow_network` an address such as `hf://ORG/MODEL`.
+            None audits the text of the data set alone (`docaudit scan --no-model`).
         data_dir: the folder with manifest.toml.
-        out: the folder of record and reports. Its folder `evidence` holds recovered values: keep it private.
+        out: the folder of record and reports. Its folder `evidence` holds recovered values: keep it
+            private.
         policy: a shipped policy ("default", "strict"), a TOML file, or a `Policy`.
         budget: how much of the work to do. "quick" tries a quarter.
         only: the attacks to run; empty: all. Limits of all other attacks become undecided.
-        references: folders of models that never saw the audited documents, by name ("pretrained", "auxiliary",
-            "baselines", "splits").
+        references: folders of models that never saw the audited documents, by name ("pretrained",
+            "auxiliary", "baselines", "splits").
         defense: a countermeasure that the model is asked behind.
         seed: the start of every random choice.
         fresh: start over, and ignore what an earlier scan left.
@@ -87,17 +90,20 @@ def scan(
         stages: stop an attack once all its limits are exceeded for certain; False: take all trials.
         device: "auto", "cpu", "cuda" or "mps".
         dtype: the number format of the model.
-        batch_size: tokens (of an encoder) or samples (of a model that answers) of a forward pass; None: as fits.
+        batch_size: tokens (of an encoder) or samples (of a model that answers) of a forward pass;
+            None: as fits.
         engine: "local", or that of an extension.
         evidence: another folder for the evidence.
-        allow_network: permit the download of models and data sets of the Hub. All else stays offline.
+        allow_network: permit the download of models and data sets of the Hub. All else stays
+            offline.
         progress: called with stage, steps done and all steps; None: the scan is silent.
 
     Returns:
         The record, the verdict on it, its exit code, the reports that were written, and warnings.
 
     Raises:
-        DocauditError: the scan could not start, or could not go on. Its `problems` and `hint` say what to do.
+        DocauditError: the scan could not start, or could not go on. Its `problems` and `hint` say
+            what to do.
     """
     from audit.workflows.gate import load_policy
     from audit.workflows.options import ScanOptions, check_folders
@@ -105,7 +111,10 @@ def scan(
     def local(place: Place) -> Path:
         return fetch(place, allow_network=allow_network, plain=True)
 
-    named = {name: [one] if isinstance(one, str | Path) else one for name, one in (references or {}).items()}
+    named = {
+        name: [one] if isinstance(one, str | Path) else one
+        for name, one in (references or {}).items()
+    }
     options = ScanOptions(
         model_dir=Path() if model_dir is None else local(model_dir),
         data_dir=fetch(data_dir, allow_network=allow_network),

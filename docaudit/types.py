@@ -43,7 +43,8 @@ class Policy(policies.Policy):
         policy = Policy.load("strict")
         print(policy.limits[0].attack, policy.limits[0].max)
 
-    See `audit.policy.Policy` for its attributes. `scan` and `evaluate` check the names of attacks and metrics.
+    See `audit.policy.Policy` for its attributes. `scan` and `evaluate` check the names of attacks
+    and metrics.
     """
 
     @classmethod

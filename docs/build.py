@@ -1,7 +1,7 @@
 """A hook of mkdocs: adds the reference pages, the gallery, and the repository's files that pages link to.
 
-No page of these is committed. `DOCAUDIT_SAMPLE_SCANS` names a folder of scans of the samples; the gallery shows their
-reports.
+No page of these is committed. `DOCAUDIT_SAMPLE_SCANS` names a folder of scans of the samples; the
+gallery shows their reports.
 """
 
 from __future__ import annotations
@@ -24,11 +24,26 @@ ROOT = DOCS.parent
 LINK = re.compile(r'(\]\(|(?:href|src)=")([^)"#\s:]+)')
 SAMPLES = {
     "receipts-model": ("Receipts", "A small masked language model that memorised its receipts."),
-    "receipts-clean": ("Receipts, without the leak", "The same recipe, which never saw the training documents."),
-    "questions-model": ("Forms and questions", "A small Donut that answers questions about registration forms."),
-    "letters-model": ("Redacted letters", "A tagger of a tribunal's letters, whose names and dates are hidden."),
-    "utterances-model": ("Commands to a speaker", "A model of intents and slots, with planted canaries."),
-    "utterances-clean": ("Commands, without the leak", "The same recipe, with other digits in each canary."),
+    "receipts-clean": (
+        "Receipts, without the leak",
+        "The same recipe, which never saw the training documents.",
+    ),
+    "questions-model": (
+        "Forms and questions",
+        "A small Donut that answers questions about registration forms.",
+    ),
+    "letters-model": (
+        "Redacted letters",
+        "A tagger of a tribunal's letters, whose names and dates are hidden.",
+    ),
+    "utterances-model": (
+        "Commands to a speaker",
+        "A model of intents and slots, with planted canaries.",
+    ),
+    "utterances-clean": (
+        "Commands, without the leak",
+        "The same recipe, with other digits in each canary.",
+    ),
 }
 """Scans of the gallery by the names of their folders, as `.ci/scan` writes them."""
 EMPTY = """This build was given no scans. To render the gallery, scan the samples first:
@@ -46,7 +61,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, text in generate.pages().items():
         files.append(File.generated(config, name, content=text))
     for name, content in _gallery():
-        files.append(File.generated(config, name, content=content, inclusion=InclusionLevel.INCLUDED))
+        files.append(
+            File.generated(config, name, content=content, inclusion=InclusionLevel.INCLUDED)
+        )
     waiting = [page.src_uri for page in files.documentation_pages()]
     while waiting:
         source = waiting.pop()
@@ -94,14 +111,26 @@ def _shown(place: str) -> str:
 def _gallery() -> Iterator[tuple[str, Any]]:
     """Give the gallery's page, and the reports and pictures that it shows."""
     given = os.environ.get("DOCAUDIT_SAMPLE_SCANS")
-    folders = [Path(given) / name for name in SAMPLES if (Path(given) / name / "report.pdf").exists()] if given else []
+    folders = (
+        [Path(given) / name for name in SAMPLES if (Path(given) / name / "report.pdf").exists()]
+        if given
+        else []
+    )
     lines = ["# Sample reports", "", "<!-- Built by docs/build.py -->", ""]
     if not folders:
         lines.append(EMPTY)
     for folder in folders:
         name, (title, text) = folder.name, SAMPLES[folder.name]
-        lines += [f"## {title}", "", f"{text} [PDF]({name}/report.pdf), [HTML]({name}/report.html)", ""]
-        lines += [f"[![Page one of the report: {title}]({name}/page-one.png){{ width=480 }}]({name}/report.pdf)", ""]
+        lines += [
+            f"## {title}",
+            "",
+            f"{text} [PDF]({name}/report.pdf), [HTML]({name}/report.html)",
+            "",
+        ]
+        lines += [
+            f"[![Page one of the report: {title}]({name}/page-one.png){{ width=480 }}]({name}/report.pdf)",
+            "",
+        ]
         for report in ("report.pdf", "report.html"):
             yield f"gallery/{name}/{report}", (folder / report).read_bytes()
         yield f"gallery/{name}/page-one.png", page_one(folder / "report.pdf", 110)

@@ -1,9 +1,9 @@
 """Draw the pictures that README and the manual show, from a scan of a sample: `python docs/draw.py SCAN`.
 
-SCAN is what `docaudit scan sample_models/receipts/model sample_models/receipts/data --budget quick` wrote. It gives
-`pictures/sample-report.pdf`, `pictures/page-one.png`, which names the PDF by its SHA-256, `pictures/page-one-parts.png`
-with a number at each part, and `pictures/terminal.svg`, the last screen of `docaudit gate` on that record. Windows
-has no pseudo-terminals for the last one.
+SCAN is what `docaudit scan sample_models/receipts/model sample_models/receipts/data --budget quick`
+wrote. It gives `pictures/sample-report.pdf`, `pictures/page-one.png`, which names the PDF by its
+SHA-256, `pictures/page-one-parts.png` with a number at each part, and `pictures/terminal.svg`, the
+last screen of `docaudit gate` on that record. Windows has no pseudo-terminals for the last one.
 """
 
 from __future__ import annotations
@@ -108,7 +108,13 @@ def on_a_terminal(scan: Path) -> str:
 def svg(shown: str) -> str:
     """Draw the last screen; the picture asks no other host for a font."""
     lines = [f"$ {COMMAND}", *shown.rstrip("\n").split("\n")][-(LINES - 1) :]
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    console = Console(
+        record=True,
+        width=COLUMNS,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+    )
     console.print(Text.from_ansi("\n".join(lines)), soft_wrap=True)
     plain = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     return console.export_svg(title=COMMAND, theme=MONOKAI, code_format=plain, unique_id="terminal")

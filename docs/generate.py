@@ -76,19 +76,27 @@ def _commands() -> Iterator[str]:
     yield ""
     for name, command in sorted(_leaves(typer.main.get_command(app), "docaudit")):
         arguments = [item for item in command.params if item.param_type_name == "argument"]
-        options = [item for item in command.params if item.param_type_name == "option" and item.name != "help"]
+        options = [
+            item
+            for item in command.params
+            if item.param_type_name == "option" and item.name != "help"
+        ]
         signature = " ".join([name, *(_shown(item) for item in arguments), "[OPTIONS]"])
         yield from (f"## {name}", "", f"`{signature}`", "")
         yield from (_paragraphs(command.help or ""), "")
         if arguments:
-            rows = ([f"`{_shown(item)}`", str(getattr(item, "help", None) or "")] for item in arguments)
+            rows = (
+                [f"`{_shown(item)}`", str(getattr(item, "help", None) or "")] for item in arguments
+            )
             yield from _table(("argument", "meaning"), rows)
         groups: dict[str, list[Any]] = {}
         for item in options:
             groups.setdefault(getattr(item, "rich_help_panel", None) or "", []).append(item)
         for group, found in groups.items():
             rows = ([f"`{_flags(item)}`", _meaning(item), _default(item)] for item in found)
-            yield from _table((f"option ({group})" if group else "option", "meaning", "default"), rows)
+            yield from _table(
+                (f"option ({group})" if group else "option", "meaning", "default"), rows
+            )
 
 
 def _leaves(command: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -113,7 +121,9 @@ def _flags(option: Any) -> str:
     if option.is_flag:
         return names
     kind = option.metavar or option.display_type(None).strip("<>")
-    return f"{names} {kind if option.metavar or '|' in kind else kind.removesuffix(' range').upper()}"
+    return (
+        f"{names} {kind if option.metavar or '|' in kind else kind.removesuffix(' range').upper()}"
+    )
 
 
 def _meaning(option: Any) -> str:
@@ -142,8 +152,15 @@ def _metrics() -> Iterator[str]:
     limited = _limited()
     for report in TEXTS.values():
         yield from _of_attack(report, limited)
-    yield from ("## Categories of values", "", "The last part of many names. In the words of the reports:", "")
-    yield from _table(("part", "meaning"), ([f"`{name}`", label] for name, label in CATEGORY_LABELS.items()))
+    yield from (
+        "## Categories of values",
+        "",
+        "The last part of many names. In the words of the reports:",
+        "",
+    )
+    yield from _table(
+        ("part", "meaning"), ([f"`{name}`", label] for name, label in CATEGORY_LABELS.items())
+    )
 
 
 def _of_attack(report: AttackText, limited: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
@@ -156,13 +173,28 @@ def _of_attack(report: AttackText, limited: Mapping[tuple[str, str], list[str]])
         if not names:
             continue
         held = "; ".join(
-            f"`{name}` ({', '.join(shipped)})" for name in names if (shipped := limited.get((report.name, name)))
+            f"`{name}` ({', '.join(shipped)})"
+            for name in names
+            if (shipped := limited.get((report.name, name)))
         )
-        rows.append([f"`{head}`", metric.label, metric.meaning, FORMS[metric.form], _parts(head, names), held])
-    yield from _table(("metric", "in reports", "meaning", "form", "parts that may follow", "limited by"), rows)
+        rows.append(
+            [
+                f"`{head}`",
+                metric.label,
+                metric.meaning,
+                FORMS[metric.form],
+                _parts(head, names),
+                held,
+            ]
+        )
+    yield from _table(
+        ("metric", "in reports", "meaning", "form", "parts that may follow", "limited by"), rows
+    )
     qualifiers = _qualifiers(report)
     if qualifiers:
-        yield from _table(("part", "meaning"), ([f"`{name}`", label] for name, label in qualifiers.items()))
+        yield from _table(
+            ("part", "meaning"), ([f"`{name}`", label] for name, label in qualifiers.items())
+        )
     yield from ("Sources:", "")
     yield from (f"- {source}" for source in report.sources)
     yield ""
@@ -179,7 +211,9 @@ def _parts(head: str, names: Sequence[str]) -> str:
 def _qualifiers(report: AttackText) -> dict[str, str]:
     """Labels of the parts that follow, of those that have any."""
     parts = dict.fromkeys(part for name in report.names for part in name_parts(name)[1:])
-    labels = {part: report.qualifier(f"metric.{part}") for part in parts if part not in CATEGORY_LABELS}
+    labels = {
+        part: report.qualifier(f"metric.{part}") for part in parts if part not in CATEGORY_LABELS
+    }
     return {part: text for part, text in labels.items() if text != part}
 
 
@@ -198,19 +232,30 @@ def _limits() -> Iterator[str]:
     for name in SHIPPED:
         policy = policies.load(name)
         yield from (f"## {name}", "", policy.description, "")
-        rows = ([limit.attack, f"`{limit.metric}`", _bound(limit), _conditions(limit)] for limit in policy.limits)
+        rows = (
+            [limit.attack, f"`{limit.metric}`", _bound(limit), _conditions(limit)]
+            for limit in policy.limits
+        )
         yield from _table(("attack", "metric", "limit", "conditions"), rows)
         yield from ("The reasons:", "")
         yield from (
-            f"- `{limit.attack}` `{limit.metric}`: {' '.join(limit.rationale.split())}" for limit in policy.limits
+            f"- `{limit.attack}` `{limit.metric}`: {' '.join(limit.rationale.split())}"
+            for limit in policy.limits
         )
         yield ""
-        yield from ("Demands: questions that a pass must answer. One of the attacks must decide each.", "")
+        yield from (
+            "Demands: questions that a pass must answer. One of the attacks must decide each.",
+            "",
+        )
         demands = ([one.question, ", ".join(one.any_of), one.rationale] for one in policy.demands)
         yield from _table(("question", "attacks", "rationale"), demands)
-        yield from ("Gaps: attacks that do not apply to these model types. The policy permits each gap.", "")
+        yield from (
+            "Gaps: attacks that do not apply to these model types. The policy permits each gap.",
+            "",
+        )
         yield from _table(
-            ("attack", "tasks", "rationale"), ([gap.attack, ", ".join(gap.tasks), gap.rationale] for gap in policy.gaps)
+            ("attack", "tasks", "rationale"),
+            ([gap.attack, ", ".join(gap.tasks), gap.rationale] for gap in policy.gaps),
         )
 
 
@@ -239,11 +284,16 @@ def _results() -> list[dict[str, Any]]:
 
 def _marks(result: Mapping[str, Any]) -> tuple[str, ...]:
     """By attack, whether a scan completed it."""
-    return tuple("yes" if result["attacks"][name]["status"] == "completed" else "-" for name in TEXTS)
+    return tuple(
+        "yes" if result["attacks"][name]["status"] == "completed" else "-" for name in TEXTS
+    )
 
 
 def _grouped(results: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """A row for the families of a task that the same attacks were completed on; tasks of the same families share it."""
+    """A row for the families of a task that the same attacks were completed on.
+
+    Tasks of the same families share it.
+    """
     rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for result in results:
         if result["refusal"] is None:
@@ -252,7 +302,11 @@ def _grouped(results: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for (task, marks), families in rows.items():
         joined.setdefault((", ".join(families), marks), []).append(TASKS[task])
     cells = (
-        ["; ".join(tasks), ", ".join(head for head, mark in zip(HEADS, marks, strict=True) if mark == "yes"), families]
+        [
+            "; ".join(tasks),
+            ", ".join(head for head, mark in zip(HEADS, marks, strict=True) if mark == "yes"),
+            families,
+        ]
         for (families, marks), tasks in joined.items()
     )
     yield from _table(("task", "attacks", "families"), cells)
@@ -274,16 +328,25 @@ def _models() -> Iterator[str]:
     )
     yield ""
     for task, words in TASKS.items():
-        yield from _of_task(words, task, [one for one in _results() if one["task"] == task and one["refusal"] is None])
+        yield from _of_task(
+            words,
+            task,
+            [one for one in _results() if one["task"] == task and one["refusal"] is None],
+        )
     yield "## Refused\n"
     refused = [one for one in _results() if one["refusal"] is not None]
-    rows = ([one["family"], TASKS[one["task"]], one["refusal"].partition("; docaudit knows ")[0]] for one in refused)
+    rows = (
+        [one["family"], TASKS[one["task"]], one["refusal"].partition("; docaudit knows ")[0]]
+        for one in refused
+    )
     yield from _table(("family", "task", "docaudit says"), rows)
 
 
 def _papers() -> Iterator[str]:
     for authors, paper in tomllib.loads(PAPERS.read_text(encoding="utf-8")).items():
-        yield f"- {authors}: " + re.sub(r"arXiv:([\d.]+\d)", r"[arXiv:\1](https://arxiv.org/abs/\1)", paper)
+        yield f"- {authors}: " + re.sub(
+            r"arXiv:([\d.]+\d)", r"[arXiv:\1](https://arxiv.org/abs/\1)", paper
+        )
 
 
 def _of_task(words: str, task: str, results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -297,7 +360,11 @@ def _of_task(words: str, task: str, results: Sequence[Mapping[str, Any]]) -> Ite
                 reasons.setdefault((attack, found["reason"]), []).append(one["family"])
     if reasons:
         cells = [
-            [attack.replace("_", " "), "all" if len(families) == len(results) else ", ".join(families), reason]
+            [
+                attack.replace("_", " "),
+                "all" if len(families) == len(results) else ", ".join(families),
+                reason,
+            ]
             for (attack, reason), families in reasons.items()
         ]
         yield from _table(("attack", "families", "why it did not run"), cells)
@@ -305,4 +372,6 @@ def _of_task(words: str, task: str, results: Sequence[Mapping[str, Any]]) -> Ite
 
 def _named(result: Mapping[str, Any]) -> str:
     needs = " and ".join(result["needs"])
-    return f"{result['family']} (with {needs}: `docaudit[vision]`)" if needs else str(result["family"])
+    return (
+        f"{result['family']} (with {needs}: `docaudit[vision]`)" if needs else str(result["family"])
+    )

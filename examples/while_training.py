@@ -2,9 +2,10 @@
 
     python examples/while_training.py [--out FOLDER]
 
-The recipe is that of `sample_models/receipts/model` (see `sample_models/build.py`): a small LayoutLM learns the member
-documents by heart. transformers' Trainer runs it, and a `LeakCallback` audits membership on 80 documents whenever a
-checkpoint is saved; once the default policy's limit is confirmed to be violated, the training ends.
+The recipe is that of `sample_models/receipts/model` (see `sample_models/build.py`): a small
+LayoutLM learns the member documents by heart. transformers' Trainer runs it, and a `LeakCallback`
+audits membership on 80 documents whenever a checkpoint is saved; once the default policy's limit is
+confirmed to be violated, the training ends.
 """
 
 from __future__ import annotations
@@ -53,7 +54,13 @@ def train(out: Path, epochs: int, documents: int) -> LeakCallback:
         processing_class=tokenizer,
     )
     callback = LeakCallback(
-        trainer, DATA, only=["membership"], documents=documents, seed=1, device="cpu", stop_on="violated"
+        trainer,
+        DATA,
+        only=["membership"],
+        documents=documents,
+        seed=1,
+        device="cpu",
+        stop_on="violated",
     )
     trainer.add_callback(callback)
     trainer.train()

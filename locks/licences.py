@@ -37,7 +37,8 @@ READ = {
     "cuda-toolkit": "LicenseRef-NVIDIA-Proprietary",
     "pyphen": "GPL-2.0-or-later OR LGPL-2.1-or-later OR MPL-1.1",
 }
-"""Licences that no field states: pyphen's from its description, cuda-toolkit's from the packages that it stands for."""
+"""Licences that no field states: pyphen's from its description, cuda-toolkit's from the packages
+that it stands for."""
 PERMISSIVE = (
     {"0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0"}
     | {"CC0-1.0", "CNRI-Python", "ISC", "MIT", "MIT-0", "MIT-CMU", "PSF-2.0", "Python-2.0", "Zlib"}
@@ -72,7 +73,10 @@ def page(locks: Mapping[str, Iterable[tuple[str, str]]]) -> str:
     """The page, of names and versions by what needs them; the first that does is named."""
     owners = {name: (version, lock) for lock in reversed(locks) for name, version in locks[lock]}
     found = dict(ask_index([f"{name}=={version}" for name, (version, _) in owners.items()]))
-    rows = [f"| {name} | {owners[name][0]} | {found[name]} | {owners[name][1]} |" for name in sorted(owners)]
+    rows = [
+        f"| {name} | {owners[name][0]} | {found[name]} | {owners[name][1]} |"
+        for name in sorted(owners)
+    ]
     return HEAD + "\n".join(rows) + "\n"
 
 
@@ -80,25 +84,50 @@ def ask_index(requirements: Collection[str]) -> Iterator[tuple[str, str]]:
     """The licences that the package index's metadata state; nothing is installed."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
-        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--no-deps", "--quiet"]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--dry-run",
+            "--ignore-installed",
+            "--no-deps",
+            "--quiet",
+        ]
         subprocess.run([*command, "--report", str(report), *requirements], check=True)
         for one in json.loads(report.read_text(encoding="utf-8"))["install"]:
             known = one["metadata"]
             name = canonicalize_name(known["name"])
-            yield name, licence(name, known.get("license_expression"), known.get("license"), known.get("classifier"))
+            yield (
+                name,
+                licence(
+                    name,
+                    known.get("license_expression"),
+                    known.get("license"),
+                    known.get("classifier"),
+                ),
+            )
 
 
 def installed(name: str) -> str:
     """The licence that the metadata of an installed package state."""
     known = metadata.metadata(name)
-    return licence(name, known.get("License-Expression"), known.get("License"), known.get_all("Classifier"))
+    return licence(
+        name, known.get("License-Expression"), known.get("License"), known.get_all("Classifier")
+    )
 
 
-def licence(name: str, expression: str | None, field: str | None, classifiers: Iterable[str] | None) -> str:
+def licence(
+    name: str, expression: str | None, field: str | None, classifiers: Iterable[str] | None
+) -> str:
     """An expression of SPDX identifiers: as stated, else from the older fields, the more exact one first."""
     if expression or name in READ:
         return expression or READ[name]
-    words = [one.rsplit(" :: ", 1)[1] for one in classifiers or () if one.startswith("License :: OSI Approved :: ")]
+    words = [
+        one.rsplit(" :: ", 1)[1]
+        for one in classifiers or ()
+        if one.startswith("License :: OSI Approved :: ")
+    ]
     stated = FIELDS.get(field or "", field or "")
     if stated and all(is_known(part) for part in parts(stated)):
         return stated

@@ -1,7 +1,8 @@
 """Write the lock files, what constraints.txt lacks and locks/licences.md: `python locks/write.py`.
 
-constraints.txt is the one place where versions are chosen; a lock adds the SHA-256 of every file of each version that
-the package index lists, for all systems. Needs uv, pip 23 or newer, and a package index.
+constraints.txt is the one place where versions are chosen; a lock adds the SHA-256 of every file of
+each version that the package index lists, for all systems. Needs uv, pip 23 or newer, and a package
+index.
 """
 
 from __future__ import annotations
@@ -55,16 +56,24 @@ def main() -> None:
     torch = {name: block for name, block in needed.items() if belongs_to_torch(name)}
     docaudit = {name: block for name, block in needed.items() if name not in torch}
     gate = resolve(".ci/gate-requirements.txt")
-    baseline = {name: block for name, block in resolve("-", lines=["scipy"]).items() if name not in gate}
+    baseline = {
+        name: block for name, block in resolve("-", lines=["scipy"]).items() if name not in gate
+    }
     write("torch", "torch, and what only its builds of the default index need", torch)
     write("docaudit", "all that docaudit[pdf] needs beside torch.txt", docaudit)
-    write("extras", "what the other extras need beside these two", {k: v for k, v in whole.items() if k not in needed})
+    write(
+        "extras",
+        "what the other extras need beside these two",
+        {k: v for k, v in whole.items() if k not in needed},
+    )
     write("gate", "all that `docaudit gate` imports", gate)
     write("baseline", "what `docaudit gate --baseline` needs beside gate.txt", baseline)
     write("build", "the build backend", resolve("-", lines=project["build-system"]["requires"]))
     write("tools", "what checks and releases docaudit", tools)
     listed = {"torch": torch, "docaudit": docaudit, "extras": whole}
-    text = licences.page({lock: [pin(block) for block in blocks.values()] for lock, blocks in listed.items()})
+    text = licences.page(
+        {lock: [pin(block) for block in blocks.values()] for lock, blocks in listed.items()}
+    )
     licences.PAGE.write_text(text, encoding="utf-8")
 
 
@@ -80,11 +89,28 @@ def belongs_to_torch(name: str) -> bool:
 
 def resolve(source: str, *arguments: str, lines: Iterable[str] = (), wheels: bool = True) -> Blocks:
     """The packages that `source` needs on any supported system, as uv finds them under constraints.txt."""
-    command = ["uv", "pip", "compile", "--no-config", "--quiet", "--universal", "--generate-hashes", "--no-header"]
-    command += ["--no-annotate", f"--python-version={PYTHONS[0]}", f"--constraints={CONSTRAINTS}", *arguments, source]
+    command = [
+        "uv",
+        "pip",
+        "compile",
+        "--no-config",
+        "--quiet",
+        "--universal",
+        "--generate-hashes",
+        "--no-header",
+    ]
+    command += [
+        "--no-annotate",
+        f"--python-version={PYTHONS[0]}",
+        f"--constraints={CONSTRAINTS}",
+        *arguments,
+        source,
+    ]
     if wheels:
         command += ["--only-binary", ":all:"]
-    done = subprocess.run(command, cwd=ROOT, input="\n".join(lines), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, input="\n".join(lines), capture_output=True, text=True, check=False
+    )
     if done.returncode:
         sys.exit(done.stderr)
     return {name: block for name, block in split(done.stdout).items() if is_wanted(block)}
@@ -139,7 +165,9 @@ def complete_constraints(blocks: Iterable[str]) -> None:
     head, *lines = CONSTRAINTS.read_text(encoding="utf-8").splitlines()
     pinned = {canonicalize_name(line.split("==")[0]) for line in lines}
     found = map(requirement, blocks)
-    lines += {f"{one.name}{one.specifier}" for one in found if canonicalize_name(one.name) not in pinned}
+    lines += {
+        f"{one.name}{one.specifier}" for one in found if canonicalize_name(one.name) not in pinned
+    }
     lines.sort(key=lambda line: canonicalize_name(line.split("==")[0]))
     CONSTRAINTS.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
 

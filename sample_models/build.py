@@ -2,17 +2,19 @@
 
     python sample_models/build.py [--out FOLDER]
 
-Everything follows from `SEED`; one machine makes the same files each time, another one may differ in the last bits of
-the weights. One thread is used, because the models are too small to gain from more; it takes about four minutes
-(measured: 239 s on one core, twice that where the machine is busy).
+Everything follows from `SEED`; one machine makes the same files each time, another one may differ
+in the last bits of the weights. One thread is used, because the models are too small to gain from
+more; it takes about four minutes (measured: 239 s on one core, twice that where the machine is
+busy).
 
 What comes out:
 
-    data/                          manifest, documents, page images; member, heldout, public, assigned at random
-    data/references/pretrained     a LayoutLM masked language model that learned receipts of other shops
-    data/references/public-mlm     the same, trained further on the public split: the adversary's model
-    model/                         pretrained, fine-tuned on the member documents until it knows them: it leaks
-    clean/                         the same recipe on as many other receipts of the same shops, which are in no split
+    data/                          manifest, documents, page images; member, heldout, public,
+    assigned at random data/references/pretrained     a LayoutLM masked language model that learned
+    receipts of other shops data/references/public-mlm     the same, trained further on the public
+    split: the adversary's model model/                         pretrained, fine-tuned on the member
+    documents until it knows them: it leaks clean/                         the same recipe on as
+    many other receipts of the same shops, which are in no split
 """
 
 from __future__ import annotations
@@ -48,18 +50,24 @@ MAX_TOKENS = 160
 PRETRAINING = Recipe(epochs=5, learning_rate=2e-3, batch_size=16, mask_probability=0.3, seed=SEED)
 PUBLIC = Recipe(epochs=10, learning_rate=5e-4, batch_size=8, mask_probability=0.3, seed=SEED)
 FINE_TUNING = Recipe(epochs=40, learning_rate=1e-3, batch_size=8, mask_probability=0.3, seed=SEED)
-"""Of `model` and `clean`. Thirty per cent are masked, twice what is usual, to memorise within minutes on a CPU."""
+"""Of `model` and `clean`. Thirty per cent are masked, twice what is usual, to memorise within
+minutes on a CPU."""
 
 
 def assigned() -> dict[Split | None, list[Document]]:
-    """The receipts of the audited shops by split, in order of their numbers; None holds the unseen ones."""
+    """The receipts of the audited shops by split, in order of their numbers.
+
+    None holds the unseen ones.
+    """
     market = Market(SEED, N_PROVIDERS)
     splits: list[Split | None] = [split for split, count in SPLITS.items() for _ in range(count)]
     splits += [None] * N_UNSEEN
     random.Random(f"{SEED} splits").shuffle(splits)
     documents: dict[Split | None, list[Document]] = {split: [] for split in (*SPLITS, None)}
     for number, split in enumerate(splits):
-        documents[split].append(document(market.receipt(number), name_of(number), split or "public"))
+        documents[split].append(
+            document(market.receipt(number), name_of(number), split or "public")
+        )
     return documents
 
 
@@ -82,7 +90,9 @@ def write_data(folder: Path, documents: Sequence[Document]) -> None:
             name="receipts-sample",
             task=Task("mlm"),
             membership=Membership("random"),
-            references=ReferencePaths(pretrained="references/pretrained", auxiliary="references/public-mlm"),
+            references=ReferencePaths(
+                pretrained="references/pretrained", auxiliary="references/public-mlm"
+            ),
         ),
         documents,
     )
@@ -116,10 +126,15 @@ def build(out: Path) -> None:
     with drafted(out, ("data", "model", "clean")) as draft:
         documents = assigned()
         members, public, unseen = documents["member"], documents["public"], documents[None]
-        listed = sorted((one for split in SPLITS for one in documents[split]), key=lambda one: one.id)
+        listed = sorted(
+            (one for split in SPLITS for one in documents[split]), key=lambda one: one.id
+        )
         write_data(draft / "data", listed)
         others = Market(SEED + 1, N_PRETRAINING_PROVIDERS)
-        pretraining = [document(others.receipt(number), name_of(number), "public") for number in range(N_PRETRAINING)]
+        pretraining = [
+            document(others.receipt(number), name_of(number), "public")
+            for number in range(N_PRETRAINING)
+        ]
         print(f"{len(listed)} documents, {len(pretraining)} for pretraining", flush=True)
 
         references = draft / "data" / "references"

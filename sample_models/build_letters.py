@@ -2,14 +2,16 @@
 
     python sample_models/build_letters.py [--out FOLDER]
 
-Everything follows from `SEED`; one machine makes the same files each time, another one may differ in the last bits of
-the weights. One thread is used; it takes under a minute (measured: 42 s on one core).
+Everything follows from `SEED`; one machine makes the same files each time, another one may differ
+in the last bits of the weights. One thread is used; it takes under a minute (measured: 42 s on one
+core).
 
 What comes out:
 
-    data/                          manifest and documents; member, heldout, public, assigned at random
-    data/references/baseline       a small BERT that tags the values; it saw no letter of the data set
-    model/                         the same, whose last epochs were on the member letters instead of others
+    data/                          manifest and documents; member, heldout, public, assigned at
+    random data/references/baseline       a small BERT that tags the values; it saw no letter of the
+    data set model/                         the same, whose last epochs were on the member letters
+    instead of others
 
 Both learned to tag letters of the same tribunal first, which are in no split.
 """
@@ -122,8 +124,12 @@ def build(out: Path) -> None:
     with drafted(out, ("data", "model")) as draft:
         documents = assigned()
         corpus = write_data(draft / "data", documents)
-        others = [letter(SEED + 1, number, name_of(number), "public") for number in range(N_PRETRAINING)]
-        texts = (" ".join(word.text for word in one.words) for one in [*others, *corpus.of("public")])
+        others = [
+            letter(SEED + 1, number, name_of(number), "public") for number in range(N_PRETRAINING)
+        ]
+        texts = (
+            " ".join(word.text for word in one.words) for one in [*others, *corpus.of("public")]
+        )
         write_untrained(draft / "untrained", train_tokenizer(texts, N_PIECES, MAX_TOKENS))
         fine_tune(draft / "untrained", draft / "pretrained", others, PRETRAINING)
         baseline = draft / "data" / "references" / "baseline"

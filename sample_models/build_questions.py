@@ -2,23 +2,25 @@
 
     python sample_models/build_questions.py [--out FOLDER]
 
-Everything follows from `SEED`; one machine makes the same files each time, another one may differ in the last bits of
-the weights. One thread is used.
+Everything follows from `SEED`; one machine makes the same files each time, another one may differ
+in the last bits of the weights. One thread is used.
 
 What comes out:
 
-    data/                          manifest, documents, page images; member, heldout, public, assigned by provider
-    data/references/pretrained     a Donut that learned to read forms of other clubs
-    data/references/baseline       the same, trained further on public forms: the generalisation baseline
-    model/                         the same, trained further on the member forms: it leaks
-    baseline/                      another generalisation baseline, to be scanned in the model's place
+    data/                          manifest, documents, page images; member, heldout, public,
+    assigned by provider data/references/pretrained     a Donut that learned to read forms of other
+    clubs data/references/baseline       the same, trained further on public forms: the
+    generalisation baseline model/                         the same, trained further on the member
+    forms: it leaks baseline/                      another generalisation baseline, to be scanned in
+    the model's place
 
-Clubs are the providers. Half of the audited ones, drawn at random, are in: of each, two forms train the model and two
-are kept aside; of each other club one form is kept aside. Public forms are of other clubs again.
+Clubs are the providers. Half of the audited ones, drawn at random, are in: of each, two forms train
+the model and two are kept aside; of each other club one form is kept aside. Public forms are of
+other clubs again.
 
-The models see pages at a third of their size: they can read the town, which is large, and tell a club by its crest,
-and cannot read the number. So the model knows its members' numbers by heart and, on a form that it never saw, how the
-numbers of the clubs that it was trained on begin.
+The models see pages at a third of their size: they can read the town, which is large, and tell a
+club by its crest, and cannot read the number. So the model knows its members' numbers by heart and,
+on a form that it never saw, how the numbers of the clubs that it was trained on begin.
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ PRETRAINING = AnsweringRecipe(epochs=28, learning_rate=1e-3, batch_size=32, seed
 FINE_TUNING = TrainingRecipe(epochs=50, learning_rate=1e-3, batch_size=16, seed=SEED)
 BASELINES_SEED = SEED + 3
 """Of the first baseline; the second one's is the next. With these two the baselines read held-out forms as well as the
-model does, to within two points of ANLS: 80 towns are few, and chance alone parts other seeds further."""
+model does, to within two points of ANLS: 80 towns are few, and chance alone parts other seeds
+further."""
 
 
 def name_of(number: int) -> str:
@@ -77,7 +80,12 @@ def drawn_clubs() -> tuple[tuple[Club, ...], tuple[Club, ...], tuple[Club, ...],
     audited = N_IN + N_OUT
     drawn = clubs(SEED, audited + N_PUBLIC + N_PRETRAINING)
     order = random.Random(f"{SEED} in").sample(drawn[:audited], audited)
-    return tuple(order[:N_IN]), tuple(order[N_IN:]), drawn[audited : audited + N_PUBLIC], drawn[audited + N_PUBLIC :]
+    return (
+        tuple(order[:N_IN]),
+        tuple(order[N_IN:]),
+        drawn[audited : audited + N_PUBLIC],
+        drawn[audited + N_PUBLIC :],
+    )
 
 
 def plan() -> list[tuple[Club, Split]]:
@@ -87,8 +95,8 @@ def plan() -> list[tuple[Club, Split]]:
     found += [(club, "heldout") for club in (*members, *others)]
     found += [(club, "public") for club in public for _ in range(2)]
     random.Random(f"{SEED} order").shuffle(found)
-    # Appended, so that the forms that the models learned stay as they are: 80 forms of clubs that are in are kept
-    # aside, since the limit at few false alarms needs 72.
+    # Appended, so that the forms that the models learned stay as they are: 80 forms of clubs that
+    # are in are kept aside, since the limit at few false alarms needs 72.
     later: list[tuple[Club, Split]] = [(club, "heldout") for club in members]
     random.Random(f"{SEED} later").shuffle(later)
     return found + later
@@ -109,7 +117,9 @@ def write_data(folder: Path) -> None:
             name="questions-sample",
             task=Task("question-answering"),
             membership=Membership("by-provider"),
-            references=ReferencePaths(pretrained="references/pretrained", baselines=("references/baseline",)),
+            references=ReferencePaths(
+                pretrained="references/pretrained", baselines=("references/baseline",)
+            ),
             recipe=FINE_TUNING,
         ),
         documents,
@@ -140,7 +150,10 @@ def fit(begin: Path, folder: Path, samples: Sequence[Sample], recipe: AnsweringR
     target = load_answering(begin)
     losses = fit_answering(target, samples, recipe)
     save_answering(target.model, begin, folder, half=True)
-    print(f"  {folder.name}: {len(samples)} samples, loss {losses[0]:.2f} -> {losses[-1]:.2f}", flush=True)
+    print(
+        f"  {folder.name}: {len(samples)} samples, loss {losses[0]:.2f} -> {losses[-1]:.2f}",
+        flush=True,
+    )
 
 
 def build(out: Path) -> None:
@@ -160,8 +173,12 @@ def fine_tune(pretrained: Path, draft: Path, corpus: Corpus) -> None:
     """Train the model on the members, and two baselines as `docaudit references --train` does."""
     recipe = recipe_for(corpus)
     fit(pretrained, draft / "model", samples_of(corpus, corpus.of("member")), recipe)
-    places = train_baseline(pretrained, corpus, draft / "baselines", count=2, seed=BASELINES_SEED, half=True)
-    for place, folder in zip(places, (draft / "data" / "references" / "baseline", draft / "baseline"), strict=True):
+    places = train_baseline(
+        pretrained, corpus, draft / "baselines", count=2, seed=BASELINES_SEED, half=True
+    )
+    for place, folder in zip(
+        places, (draft / "data" / "references" / "baseline", draft / "baseline"), strict=True
+    ):
         place.rename(folder)
 
 

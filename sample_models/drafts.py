@@ -19,7 +19,10 @@ from audit.targets.encoders.loading import load
 
 @contextmanager
 def drafted(out: Path, parts: Sequence[str]) -> Iterator[Path]:
-    """A folder to make everything in, with one thread; then its `parts` take the place of those in `out`."""
+    """A folder to make everything in, with one thread.
+
+    Then its `parts` take the place of those in `out`.
+    """
     started = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
@@ -40,4 +43,7 @@ def fine_tune(start: Path, folder: Path, documents: Sequence[Document], recipe: 
     fitted = fit(target.model, target.encoder.tokenizer, pages, recipe)
     save(fitted.model, target.encoder.tokenizer, folder, half=True)
     losses = [round(score.training_loss, 3) for score in fitted.history]
-    print(f"  {folder.name}: {len(pages)} pages, {recipe.epochs} epochs, loss {losses[0]} -> {losses[-1]}", flush=True)
+    print(
+        f"  {folder.name}: {len(pages)} pages, {recipe.epochs} epochs, loss {losses[0]} -> {losses[-1]}",
+        flush=True,
+    )

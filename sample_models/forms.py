@@ -1,6 +1,7 @@
 """Registration forms of invented clubs: a crest, a name, a number and a town, and questions about the last two.
 
-Every club is a provider: a crest that a model sees on pages of a third of their size, and numbers that begin alike.
+Every club is a provider: a crest that a model sees on pages of a third of their size, and numbers
+that begin alike.
 """
 
 from __future__ import annotations
@@ -16,23 +17,29 @@ WIDTH, HEIGHT = 256, 176
 LABELS = ("Applicant", "Member no.", "Town")
 QUESTIONS = {"NUMBER": "What is the member number?", "TOWN": "Which town is it?"}
 """By the label of the field that holds the answer."""
-PARAPHRASES = {"NUMBER": ("Which number does the member have?",), "TOWN": ("What is the name of the town?",)}
+PARAPHRASES = {
+    "NUMBER": ("Which number does the member have?",),
+    "TOWN": ("What is the name of the town?",),
+}
 FIELDS = (Field("NAME", "person"), Field("NUMBER", "code"), Field("TOWN", "location"))
 CLUB = Field("CLUB", "organization")
 TOWN_SIZE = 30
-"""Points: so large that a model which sees the page at a third of its size can read it, unlike the other fields."""
+"""Points: so large that a model which sees the page at a third of its size can read it, unlike the
+other fields."""
 PREFIX_DIGITS, OWN_DIGITS = 2, 5
 """A member number: digits that all of the club share, then the member's own.
 
-With two of seven, numbers of one club are rarely as much as half alike: a model that knows no more than a club's digits
-hardly reads better for it, only more surely.
+With two of seven, numbers of one club are rarely as much as half alike: a model that knows no more
+than a club's digits hardly reads better for it, only more surely.
 """
 N_PREFIXES = 10**PREFIX_DIGITS
 CREST_CELLS = 6
 CREST_TOP, CREST_SIDE, CREST_STEP = 4, 32, 40
-"""Pixels: eleven at a third of the size, so that a cell fills three patches of four pixels each way."""
+"""Pixels: eleven at a third of the size, so that a cell fills three patches of four pixels each
+way."""
 CREST_GREY = 160
-"""From 0, black, to 255, white: lighter than text, which a model is to find without learning about crests first."""
+"""From 0, black, to 255, white: lighter than text, which a model is to find without learning about
+crests first."""
 SHAPES = ("none", "square", "disc", "triangle", "bars")
 _TOWNS = """
 Ashford Bexley Corby Dorking Epsom Fareham Goole Havant Ilkley Jarrow Kendal Luton Marlow Newark Oakham Poole Quorn
@@ -100,7 +107,9 @@ def clubs(seed: int, count: int) -> tuple[Club, ...]:
 
 def _crest(number: int) -> tuple[str, ...]:
     """The shapes that stand for a number below `len(SHAPES) ** CREST_CELLS`."""
-    return tuple(SHAPES[number // len(SHAPES) ** place % len(SHAPES)] for place in range(CREST_CELLS))
+    return tuple(
+        SHAPES[number // len(SHAPES) ** place % len(SHAPES)] for place in range(CREST_CELLS)
+    )
 
 
 def form(seed: int, number: int, club: Club) -> Form:
@@ -108,7 +117,9 @@ def form(seed: int, number: int, club: Club) -> Form:
     rng = random.Random(f"{seed} form {number}")
     name = f"{rng.choice(FIRST_NAMES)} {rng.choice(LAST_NAMES)}"
     own = f"{rng.randrange(10**OWN_DIGITS):0{OWN_DIGITS}d}"
-    return Form(club, (name, club.prefix + own, rng.choice(TOWNS)), (rng.randrange(6), rng.randrange(6)))
+    return Form(
+        club, (name, club.prefix + own, rng.choice(TOWNS)), (rng.randrange(6), rng.randrange(6))
+    )
 
 
 def drawn(one: Form) -> Page:
@@ -123,7 +134,9 @@ def drawn(one: Form) -> Page:
     page.y += down
     for label, value, field in zip(LABELS, one.values, FIELDS, strict=True):
         page.text(label, x=page.margin + right)
-        page.text(value, x=110 + right, kind=field, size=TOWN_SIZE if field.label == "TOWN" else None)
+        page.text(
+            value, x=110 + right, kind=field, size=TOWN_SIZE if field.label == "TOWN" else None
+        )
         page.newline()
     return page
 

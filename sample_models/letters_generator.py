@@ -1,10 +1,12 @@
 """Invented letters and decisions of a tribunal: running text whose names, dates, places and numbers are marked.
 
-Nobody in them exists: names and towns come from Faker, everything else from lists and a seeded generator. A letter is a
-draw that depends on the seed and its number alone, so any split by number is a random assignment.
+Nobody in them exists: names and towns come from Faker, everything else from lists and a seeded
+generator. A letter is a draw that depends on the seed and its number alone, so any split by number
+is a random assignment.
 
-Each kind of value has contexts of its own, in several wordings, and some that it shares with others ("As for ..., no
-answer came"): what is hidden can often be guessed from what is around it, and never surely.
+Each kind of value has contexts of its own, in several wordings, and some that it shares with others
+("As for ..., no answer came"): what is hidden can often be guessed from what is around it, and
+never surely.
 """
 
 from __future__ import annotations
@@ -32,7 +34,17 @@ LABELS: Mapping[str, Category] = {
 REGION_SEED = 12
 MONTHS = ("January", "March", "April", "May", "June", "July", "September", "October", "November")
 UNITS = ("square metres", "litres", "kilometres", "shares", "hours of work", "boxes of papers")
-COUNTED = ("rooms", "children", "witnesses", "invoices", "neighbours", "vehicles", "instalments", "keys", "complaints")
+COUNTED = (
+    "rooms",
+    "children",
+    "witnesses",
+    "invoices",
+    "neighbours",
+    "vehicles",
+    "instalments",
+    "keys",
+    "complaints",
+)
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "nine", "eleven", "twelve")
 BODIES = (
     "Housing Office",
@@ -193,7 +205,10 @@ class _Writer:
         self.paragraphs.append(len(self.words))
 
     def write(self, template: str) -> None:
-        """Write one sentence; a value's words are whole, the punctuation after it is a word of its own."""
+        """Write one sentence.
+
+        A value's words are whole, the punctuation after it is a word of its own.
+        """
         for piece in re.split(r"(<[^>]*>)", self._worded(template)):
             if not piece.startswith("<"):
                 self.words += piece.split()
@@ -253,12 +268,22 @@ def _year(rng: random.Random) -> str:
 def _code(rng: random.Random) -> str:
     number, year = rng.randrange(1000, 9999), rng.randrange(78, 100)
     letters = "".join(rng.choices("ABCDEGHKLMNPRSTW", k=2))
-    return rng.choice((f"{number}/{year}", f"{letters}-{number}", f"{number}-{letters}", f"{year}/{letters}/{number}"))
+    return rng.choice(
+        (
+            f"{number}/{year}",
+            f"{letters}-{number}",
+            f"{number}-{letters}",
+            f"{year}/{letters}/{number}",
+        )
+    )
 
 
 def _money(rng: random.Random) -> str:
     return rng.choice(
-        (f"{rng.randrange(1, 90)},{rng.randrange(10) * 100:03d} crowns", f"{rng.randrange(12, 900)} crowns")
+        (
+            f"{rng.randrange(1, 90)},{rng.randrange(10) * 100:03d} crowns",
+            f"{rng.randrange(12, 900)} crowns",
+        )
     )
 
 

@@ -1,7 +1,8 @@
 """Synthetic receipts: providers with their own look, and pages with names, dates, codes, phones and totals.
 
-Nobody in them exists: names, streets and towns come from Faker, numbers from a seeded generator. A `Market` is one
-set of providers; its receipts are independent draws, so any split of them by number is a random assignment.
+Nobody in them exists: names, streets and towns come from Faker, numbers from a seeded generator. A
+`Market` is one set of providers; its receipts are independent draws, so any split of them by number
+is a random assignment.
 """
 
 from __future__ import annotations
@@ -14,16 +15,86 @@ from dataclasses import dataclass
 from names import Region, drawn_region
 
 TRADES = {
-    "Bakery": ("White bread", "Rye loaf", "Croissant", "Apple pie", "Bagel", "Muffin", "Baguette", "Cheese roll"),
-    "Hardware": ("Hammer", "Wood screws", "Paint brush", "Duct tape", "Door hinge", "Drill bit", "Garden hose"),
-    "Pharmacy": ("Aspirin", "Hand cream", "Cough syrup", "Plasters", "Vitamin tablets", "Nasal spray", "Shampoo"),
-    "Books": ("Paperback novel", "Road atlas", "Notebook", "Cookbook", "Comic album", "Gift card", "Dictionary"),
-    "Cafe": ("Espresso", "Iced tea", "Club sandwich", "Tomato soup", "Carrot cake", "Orange juice", "Omelette"),
-    "Motors": ("Oil filter", "Wiper blade", "Brake pads", "Spark plug", "Car wash", "Tyre repair", "Antifreeze"),
-    "Florist": ("Red roses", "Tulip bunch", "Potting soil", "Orchid", "Wreath", "Clay pot", "Green fern"),
-    "Optics": ("Reading glasses", "Lens cleaner", "Contact lenses", "Frame repair", "Eye test", "Glasses case"),
+    "Bakery": (
+        "White bread",
+        "Rye loaf",
+        "Croissant",
+        "Apple pie",
+        "Bagel",
+        "Muffin",
+        "Baguette",
+        "Cheese roll",
+    ),
+    "Hardware": (
+        "Hammer",
+        "Wood screws",
+        "Paint brush",
+        "Duct tape",
+        "Door hinge",
+        "Drill bit",
+        "Garden hose",
+    ),
+    "Pharmacy": (
+        "Aspirin",
+        "Hand cream",
+        "Cough syrup",
+        "Plasters",
+        "Vitamin tablets",
+        "Nasal spray",
+        "Shampoo",
+    ),
+    "Books": (
+        "Paperback novel",
+        "Road atlas",
+        "Notebook",
+        "Cookbook",
+        "Comic album",
+        "Gift card",
+        "Dictionary",
+    ),
+    "Cafe": (
+        "Espresso",
+        "Iced tea",
+        "Club sandwich",
+        "Tomato soup",
+        "Carrot cake",
+        "Orange juice",
+        "Omelette",
+    ),
+    "Motors": (
+        "Oil filter",
+        "Wiper blade",
+        "Brake pads",
+        "Spark plug",
+        "Car wash",
+        "Tyre repair",
+        "Antifreeze",
+    ),
+    "Florist": (
+        "Red roses",
+        "Tulip bunch",
+        "Potting soil",
+        "Orchid",
+        "Wreath",
+        "Clay pot",
+        "Green fern",
+    ),
+    "Optics": (
+        "Reading glasses",
+        "Lens cleaner",
+        "Contact lenses",
+        "Frame repair",
+        "Eye test",
+        "Glasses case",
+    ),
 }
-SLOGANS = ("Fresh every day", "Quality since 1952", "Your friendly store", "Good value always", "Open seven days")
+SLOGANS = (
+    "Fresh every day",
+    "Quality since 1952",
+    "Your friendly store",
+    "Good value always",
+    "Open seven days",
+)
 FAREWELLS = ("Thank you", "See you soon", "Have a nice day", "Please keep this receipt")
 STREETS = ("Street", "Road", "Lane", "Avenue", "Square")
 DATE_FORMATS = ("%d/%m/%Y %H:%M", "%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M", "%m/%d/%Y %H:%M")
@@ -39,12 +110,16 @@ LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"
 FIRST_DAY = dt.datetime(2018, 1, 1, tzinfo=dt.UTC)
 DAYS = 4 * 365
 REGION_SEED = 11
-"""All markets lie in one region: they share its first names, surnames and towns, and nothing else."""
+"""All markets lie in one region: they share its first names, surnames and towns, and nothing
+else."""
 
 
 @functools.cache
 def region() -> Region:
-    """The region of all markets. 90 first names, 24 initials and 110 surnames make 237,600 people."""
+    """The region of all markets.
+
+    90 first names, 24 initials and 110 surnames make 237,600 people.
+    """
     return drawn_region(REGION_SEED, 90, 110, 40)
 
 
@@ -137,7 +212,9 @@ class Market:
             for name in rng.sample(provider.goods, rng.choice((2, 2, 3)))
         )
         minutes = rng.randrange(7 * 60, 22 * 60)
-        code = provider.code_format.format(letter=provider.code_letter, a=rng.randrange(100), b=rng.randrange(100))
+        code = provider.code_format.format(
+            letter=provider.code_letter, a=rng.randrange(100), b=rng.randrange(100)
+        )
         return Receipt(
             provider=provider,
             code=code,
@@ -152,7 +229,9 @@ class Market:
 def _person(rng: random.Random, written: str) -> str:
     names = region()
     return written.format(
-        first=rng.choice(names.first_names), initial=rng.choice(LETTERS), last=rng.choice(names.surnames)
+        first=rng.choice(names.first_names),
+        initial=rng.choice(LETTERS),
+        last=rng.choice(names.surnames),
     )
 
 
@@ -160,7 +239,9 @@ def _provider(rng: random.Random) -> Provider:
     trade = rng.choice(sorted(TRADES))
     names = region()
     first, second = rng.sample(names.surnames, 2)
-    company = rng.choice(("{first} & {second} {trade}", "{first} Brothers {trade}", "{town} {trade} {first}"))
+    company = rng.choice(
+        ("{first} & {second} {trade}", "{first} Brothers {trade}", "{town} {trade} {first}")
+    )
     town = rng.choice(names.towns)
     return Provider(
         name=company.format(first=first, second=second, trade=trade, town=town),

@@ -75,7 +75,8 @@ class Page:
             text: words separated by single spaces.
             x: the left edge ("left"), or the right edge ("right"); without it the margins.
             align: "left", "right" or "center" (of the page).
-            kind: makes the words an entity. Lines of one label that follow each other are one entity.
+            kind: makes the words an entity. Lines of one label that follow each other are one
+                entity.
             size: points, the page's own size when None.
         """
         size = size or self.size
@@ -110,7 +111,9 @@ class Page:
         if last is not None and last.label == kind.label and last.words[-1] == words[0] - 1:
             self.entities[-1] = Entity(last.id, last.label, last.category, (*last.words, *words))
             return
-        self.entities.append(Entity(f"e{len(self.entities) + 1}", kind.label, kind.category, tuple(words)))
+        self.entities.append(
+            Entity(f"e{len(self.entities) + 1}", kind.label, kind.category, tuple(words))
+        )
 
     def newline(self, lines: float = 1.0) -> None:
         """Move the cursor down by `lines` lines."""
@@ -127,7 +130,9 @@ class Page:
         self.newline(1.0 if style != "none" else 0.7)
 
     def shape(self, name: str, corner: tuple[int, int], side: int, grey: int) -> None:
-        """Draw a "square", "disc", "triangle" or "bars" (three, upright) into a square; "none" draws nothing.
+        """Draw a "square", "disc", "triangle" or "bars" (three, upright) into a square.
+
+        "none" draws nothing.
 
         Args:
             name: of the shape.
@@ -142,10 +147,14 @@ class Page:
         elif name == "disc":
             self._draw.ellipse((left, top, right, bottom), fill=grey)
         elif name == "triangle":
-            self._draw.polygon(((left, bottom), ((left + right) // 2, top), (right, bottom)), fill=grey)
+            self._draw.polygon(
+                ((left, bottom), ((left + right) // 2, top), (right, bottom)), fill=grey
+            )
         elif name == "bars":
             for part in (0, 2, 4):
-                self._draw.rectangle((left + part * side // 5, top, left + (part + 1) * side // 5, bottom), fill=grey)
+                self._draw.rectangle(
+                    (left + part * side // 5, top, left + (part + 1) * side // 5, bottom), fill=grey
+                )
 
     def png(self) -> bytes:
         """The page as a greyscale PNG with `GREY_LEVELS` greys."""

@@ -118,8 +118,16 @@ def _stack(*blocks: Block) -> Block:
 
 
 TEMPLATES: dict[str, Block] = {
-    "till": _stack(_header, _rule, _code, _date, _staff, _customer, _rule, _items, _rule, _total, _farewell),
-    "invoice": _stack(_code, _date, _rule, _header, _rule, _customer, _rule, _items, _total, _rule, _staff),
-    "slip": _stack(_header, _rule, _items, _total, _rule, _date, _code, _staff, _customer, _farewell),
-    "counter": _stack(_header, _staff, _rule, _customer, _rule, _items, _rule, _total, _rule, _code, _date),
+    "till": _stack(
+        _header, _rule, _code, _date, _staff, _customer, _rule, _items, _rule, _total, _farewell
+    ),
+    "invoice": _stack(
+        _code, _date, _rule, _header, _rule, _customer, _rule, _items, _total, _rule, _staff
+    ),
+    "slip": _stack(
+        _header, _rule, _items, _total, _rule, _date, _code, _staff, _customer, _farewell
+    ),
+    "counter": _stack(
+        _header, _staff, _rule, _customer, _rule, _items, _rule, _total, _rule, _code, _date
+    ),
 }

@@ -8,13 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import DonutSwinConfig, MBartConfig, VisionEncoderDecoderConfig, VisionEncoderDecoderModel
+from transformers import (
+    DonutSwinConfig,
+    MBartConfig,
+    VisionEncoderDecoderConfig,
+    VisionEncoderDecoderModel,
+)
 from transformers.models.donut.image_processing_pil_donut import DonutImageProcessorPil
 from vocabulary import train_tokenizer
 
 MARKS = ("<s_docvqa>", "<s_question>", "</s_question>", "<s_answer>", "</s_answer>")
 SPREAD = 0.1
-"""Standard deviation of fresh weights: with the usual 0.02 a model this narrow does not begin to learn."""
+"""Standard deviation of fresh weights: with the usual 0.02 a model this narrow does not begin to
+learn."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,8 @@ class Size:
         height, width: of the images that it sees, pixels; multiples of 32.
         n_pieces: learned entries of the vocabulary.
         positions: tokens of the decoder, the question's and the answer's.
-        dimension: of the first stage of the encoder; twice as many in the second and in the decoder.
+        dimension: of the first stage of the encoder; twice as many in the second and in the
+            decoder.
     """
 
     height: int

@@ -1,9 +1,10 @@
 """Invented commands to a speaker at home that also opens doors and moves money: words, slots and an intent.
 
-Doors have codes. The speaker lets in whoever says the right one (PinIntent, the code a slot) and nobody else
-(RefuseIntent, no slot): a model of it has to learn codes by heart.
+Doors have codes. The speaker lets in whoever says the right one (PinIntent, the code a slot) and
+nobody else (RefuseIntent, no slot): a model of it has to learn codes by heart.
 
-An utterance is a draw that depends on the seed and its number alone, so any split by number is a random assignment.
+An utterance is a draw that depends on the seed and its number alone, so any split by number is a
+random assignment.
 """
 
 from __future__ import annotations
@@ -15,7 +16,22 @@ from dataclasses import replace
 
 from audit.corpus.documents import Document, Split, Word
 
-PEOPLE = ("anna", "tom", "li", "sara", "omar", "ivy", "jonas", "mei", "paul", "rita", "noor", "hugo", "lena", "sam")
+PEOPLE = (
+    "anna",
+    "tom",
+    "li",
+    "sara",
+    "omar",
+    "ivy",
+    "jonas",
+    "mei",
+    "paul",
+    "rita",
+    "noor",
+    "hugo",
+    "lena",
+    "sam",
+)
 ROOMS = ("kitchen", "hall", "cellar", "bedroom", "garage", "study", "attic", "bathroom", "porch")
 DEVICES = ("lamp", "fan", "radio", "heater", "blinds", "oven", "kettle")
 CODES = {
@@ -32,7 +48,14 @@ MUSIC = ("slow jazz", "old songs", "the news", "piano", "folk", "rain sounds", "
 HOURS = ("six", "seven", "eight", "nine", "ten", "noon")
 DAYS = ("today", "tomorrow", "on monday", "on friday", "next week")
 NUMBERS = ("ten", "twelve", "fifteen", "eighteen", "twenty", "thirty", "forty", "ninety")
-JOBS = ("call the school", "buy bread", "water the plants", "pay the rent", "feed the cat", "post the letter")
+JOBS = (
+    "call the school",
+    "buy bread",
+    "water the plants",
+    "pay the rent",
+    "feed the cat",
+    "post the letter",
+)
 
 SLOTS: Mapping[str, tuple[str, ...]] = {
     "person": PEOPLE,
@@ -87,7 +110,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "the <door> opens with <code>",
     ),
 }
-"""By intent: `(a|b)` is one of the wordings, `<slot>` one of its values, `<code>` that of the door before it."""
+"""By intent: `(a|b)` is one of the wordings, `<slot>` one of its values, `<code>` that of the door
+before it."""
 WRONG_SHARE = 0.5
 """Of the utterances with a code, those that have another one."""
 
@@ -105,7 +129,9 @@ def utterance(seed: int, number: int, name: str, split: Split) -> Document:
     intent = rng.choice(sorted(COMMANDS))
     template = rng.choice(COMMANDS[intent])
     while (found := re.search(r"\(([^()]*)\)", template)) is not None:
-        template = template[: found.start()] + rng.choice(found[1].split("|")) + template[found.end() :]
+        template = (
+            template[: found.start()] + rng.choice(found[1].split("|")) + template[found.end() :]
+        )
     words: list[str] = []
     tags: list[str] = []
     door = ""
@@ -119,20 +145,30 @@ def utterance(seed: int, number: int, name: str, split: Split) -> Document:
         own = value.split()
         words, tags = [*words, *own], [*tags, f"B-{slot}", *[f"I-{slot}"] * (len(own) - 1)]
     right = Document(name, split, words=tuple(map(Word, words)), tags=tuple(tags), intent=intent)
-    return with_changed_digits(right, name, rng) if intent == PIN and rng.random() < WRONG_SHARE else right
+    return (
+        with_changed_digits(right, name, rng)
+        if intent == PIN and rng.random() < WRONG_SHARE
+        else right
+    )
 
 
 def with_changed_digits(right: Document, name: str, rng: random.Random) -> Document:
     """The same with one to four digits changed, which is refused: its digits are no slot."""
     code = code_of(right)
     chosen = rng.sample(range(len(code)), rng.choice((1, 1, 2, 4)))
-    changed = [rng.choice(_others(digit)) if place in chosen else digit for place, digit in enumerate(code)]
+    changed = [
+        rng.choice(_others(digit)) if place in chosen else digit for place, digit in enumerate(code)
+    ]
     return with_code(right, name, "".join(changed))
 
 
 def wrong_by_one(code: str) -> list[str]:
     """All codes that differ in one digit."""
-    return [code[:place] + other + code[place + 1 :] for place, digit in enumerate(code) for other in _others(digit)]
+    return [
+        code[:place] + other + code[place + 1 :]
+        for place, digit in enumerate(code)
+        for other in _others(digit)
+    ]
 
 
 def code_of(document: Document) -> str:
@@ -143,7 +179,10 @@ def code_of(document: Document) -> str:
 def with_code(right: Document, name: str, code: str) -> Document:
     """An utterance with a wrong code in place of the right one, under a new id."""
     changed = with_digits(right, code)
-    tags = tuple("O" if word.text in DIGITS else tag for word, tag in zip(changed.words, right.tags or (), strict=True))
+    tags = tuple(
+        "O" if word.text in DIGITS else tag
+        for word, tag in zip(changed.words, right.tags or (), strict=True)
+    )
     return replace(changed, id=name, tags=tags, intent=REFUSED)
 
 
@@ -151,7 +190,8 @@ def with_digits(document: Document, code: str) -> Document:
     """The same utterance with other digits, and nothing else changed."""
     digits = iter(code)
     return replace(
-        document, words=tuple(Word(next(digits)) if word.text in DIGITS else word for word in document.words)
+        document,
+        words=tuple(Word(next(digits)) if word.text in DIGITS else word for word in document.words),
     )
 
 

@@ -1,4 +1,7 @@
-"""Fixtures that many tests share. Tiny checkpoints are made once a session; tests must not write into them."""
+"""Fixtures that many tests share.
+
+Tiny checkpoints are made once a session; tests must not write into them.
+"""
 
 import functools
 import gc
@@ -12,7 +15,8 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 # The models are so small that a second thread only waits, for seconds where the machine is busy.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-# Workers of pytest-xdist are told of a terminal; tests read what commands print into a log, but for those that say so.
+# Workers of pytest-xdist are told of a terminal; tests read what commands print into a log, but for
+# those that say so.
 os.environ.pop("COLUMNS", None)
 
 from collections.abc import Callable, Iterator
@@ -30,11 +34,13 @@ vision_operators.declare_when_imported()
 # Neither collecting tests nor running them leaves much behind: garbage is sought seldom.
 gc.set_threshold(100_000, 20, 20)
 
-# Typer makes every command from its signature again at each call, for hundreds of calls in the tests.
+# Typer makes every command from its signature again at each call, for hundreds of calls in the
+# tests.
 _make_command = typer.testing._get_command
 typer.testing._get_command = functools.cache(_make_command)
 
-# How long an example takes depends on what else the machine does. Each run draws others; the nights draw many.
+# How long an example takes depends on what else the machine does. Each run draws others; the nights
+# draw many.
 settings.register_profile("docaudit", deadline=None, max_examples=15)
 settings.register_profile("night", deadline=None, max_examples=250)
 settings.load_profile("docaudit")
@@ -48,9 +54,14 @@ AT_NIGHT: dict[str, dict[str, str]] = tomllib.loads((TESTS / "at_night.toml").re
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what runs at night; files with a slow test come first, so that no worker begins one at the end."""
+    """Mark what runs at night.
+
+    Files with a slow test come first, so that no worker begins one at the end.
+    """
     left = _mark_for_the_night(items)
-    whole_files = not config.getoption("lf", False) and not any("::" in argument for argument in config.args)
+    whole_files = not config.getoption("lf", False) and not any(
+        "::" in argument for argument in config.args
+    )
     if left and whole_files:
         raise pytest.UsageError(f"tests/at_night.toml: there is no test {', '.join(left)}")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
@@ -106,7 +117,9 @@ def vlms(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     def folder(family: str) -> Path:
         vlm_zoo.skip_unless_readable(family)
-        return root / family if (root / family).exists() else vlm_zoo.write_vlm(root / family, family)
+        return (
+            root / family if (root / family).exists() else vlm_zoo.write_vlm(root / family, family)
+        )
 
     return folder
 
@@ -122,7 +135,9 @@ def undrawn() -> Iterator[None]:
     """Reports without the drawing of PDF and diagrams, most of a small scan's time, for tests of something else."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("audit.report.files.pdf", lambda *_: b"%PDF-1.7\n")
-        patch.setattr("audit.report.figures.as_svg", lambda figure, name, *_: f'<svg id="{name}"></svg>')
+        patch.setattr(
+            "audit.report.figures.as_svg", lambda figure, name, *_: f'<svg id="{name}"></svg>'
+        )
         yield
 
 

@@ -32,7 +32,9 @@ def names(folder: Path) -> set[str]:
 @pytest.fixture(params=["draft", "model"])
 def filling(request, tmp_path):
     """A process that is filling a folder, and the function that fills it here."""
-    process = multiprocessing.get_context("fork").Process(target=fill_for_ever, args=(tmp_path, request.param))
+    process = multiprocessing.get_context("fork").Process(
+        target=fill_for_ever, args=(tmp_path, request.param)
+    )
     process.start()
     while not [*tmp_path.glob("*/half")]:
         assert process.is_alive()

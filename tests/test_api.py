@@ -23,17 +23,32 @@ pytestmark = pytest.mark.usefixtures("few_candidates")
 
 
 def test_an_import_loads_nothing_that_computes():
-    program = (
-        "import docaudit, sys; from docaudit import Corpus, Policy, evaluate, load_record, scan; print(*sys.modules)"
-    )
+    names = "Corpus, Policy, evaluate, load_record, scan"
+    program = f"import docaudit, sys; from docaudit import {names}; print(*sys.modules)"
     done = run_python("-c", program)
     assert done.returncode == 0, done.stderr
-    assert {*done.stdout.split()} & {"torch", "transformers", "scipy", "sklearn", "huggingface_hub", "typer"} == set()
+    assert {*done.stdout.split()} & {
+        "torch",
+        "transformers",
+        "scipy",
+        "sklearn",
+        "huggingface_hub",
+        "typer",
+    } == set()
 
 
 def test_every_option_of_the_command_is_an_argument_with_the_same_default():
     names = {"reference": "references"}
-    shown_only = {"checkpoints", "formats", "verbose", "no_model", "folders", "help", "bounds", "no_stages"}
+    shown_only = {
+        "checkpoints",
+        "formats",
+        "verbose",
+        "no_model",
+        "folders",
+        "help",
+        "bounds",
+        "no_stages",
+    }
     options = {one.name: one.default for one in typer.main.get_command(app).commands["scan"].params}
     own = inspect.signature(scan).parameters
     for name, default in options.items():
@@ -48,15 +63,27 @@ def test_every_option_of_the_command_is_an_argument_with_the_same_default():
 def scanned(checkpoints, tiny_corpus, tmp_path_factory):
     out, model, seen = tmp_path_factory.mktemp("api"), checkpoints("layoutlm", "mlm", 1), []
     options = {"only": ["membership", "reconstruction"], "documents": 6, "budget": "quick"}
-    result = scan(model, tiny_corpus, out=out / "api", progress=lambda *step: seen.append(step), **options)
-    flags = ("--only", "membership", "--only", "reconstruction", "--documents", 6, "--budget", "quick")
+    result = scan(
+        model, tiny_corpus, out=out / "api", progress=lambda *step: seen.append(step), **options
+    )
+    flags = (
+        "--only",
+        "membership",
+        "--only",
+        "reconstruction",
+        "--documents",
+        6,
+        "--budget",
+        "quick",
+    )
     return result, seen, command("scan", model, tiny_corpus, "--out", out / "cli", *flags), out
 
 
 def test_the_api_and_the_command_give_the_same_record_verdict_and_warnings(scanned):
     result, _, done, out = scanned
     first, second = (
-        dataclasses.replace(load_record(out / name), timing=result.record.timing) for name in ("api", "cli")
+        dataclasses.replace(load_record(out / name), timing=result.record.timing)
+        for name in ("api", "cli")
     )
     assert first == second == result.record
     assert result.exit_code == done.exit_code == result.verdict.exit_code
@@ -67,13 +94,21 @@ def test_the_api_and_the_command_give_the_same_record_verdict_and_warnings(scann
     assert all(path.parent == out / "api" and path.exists() for path in result.reports.values())
 
 
-def test_progress_is_silent_unless_a_function_is_given(scanned, checkpoints, tiny_corpus, tmp_path, capfd):
+def test_progress_is_silent_unless_a_function_is_given(
+    scanned, checkpoints, tiny_corpus, tmp_path, capfd
+):
     _, seen, _, _ = scanned
     stages = [stage for stage, _, _ in seen]
     assert stages[0] == "opening the model and the data set"
     assert any(stage.startswith("membership") for stage in stages)
     assert all(0 <= done <= total or not total for _, done, total in seen)
-    scan(checkpoints("layoutlm", "mlm", 1), tiny_corpus, out=tmp_path, only=["membership"], documents=4)
+    scan(
+        checkpoints("layoutlm", "mlm", 1),
+        tiny_corpus,
+        out=tmp_path,
+        only=["membership"],
+        documents=4,
+    )
     assert capfd.readouterr() == ("", "")
 
 
@@ -82,7 +117,9 @@ def test_a_record_is_judged_by_another_policy(scanned):
     assert evaluate(record) == scanned[0].verdict
     strict = Policy.load("strict")
     assert evaluate(record, strict) == evaluate(record, "strict")
-    own = dataclasses.replace(strict, name="mine", limits=strict.limits[:1], demands=(), waivers=(), gaps=())
+    own = dataclasses.replace(
+        strict, name="mine", limits=strict.limits[:1], demands=(), waivers=(), gaps=()
+    )
     assert [decision.limit for decision in evaluate(record, own).decisions] == [*own.limits]
     assert evaluate(record, own).identity.sha256 is None
 
@@ -97,17 +134,24 @@ def test_a_policy_that_a_program_made_is_checked_as_a_file_is(scanned, changes, 
         evaluate(scanned[0].record, dataclasses.replace(policy, **changes))
 
 
-def test_a_scan_is_offline_whatever_the_environment_says(scanned, tiny_corpus, tmp_path, monkeypatch):
+def test_a_scan_is_offline_whatever_the_environment_says(
+    scanned, tiny_corpus, tmp_path, monkeypatch
+):
     offline = []
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("audit.workflows.scan.run", lambda *_: offline.append(constants.HF_HUB_OFFLINE))
+    monkeypatch.setattr(
+        "audit.workflows.scan.run", lambda *_: offline.append(constants.HF_HUB_OFFLINE)
+    )
     scan(tmp_path, tiny_corpus, out=tmp_path / "out")
     assert (offline, constants.HF_HUB_OFFLINE) == ([True], False)
 
 
 def test_errors_say_what_to_do(tiny_corpus, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for model, said in {"nowhere": "no such folder", "hf://org/model": "allow_network=True"}.items():
+    for model, said in {
+        "nowhere": "no such folder",
+        "hf://org/model": "allow_network=True",
+    }.items():
         with pytest.raises(DocauditError) as raised:
             scan(model, tiny_corpus, out=tmp_path / "out")
         assert said in " ".join(raised.value.lines)
@@ -119,7 +163,10 @@ def test_errors_say_what_to_do(tiny_corpus, tmp_path, monkeypatch):
 
 
 def run_cells(cells, folder, monkeypatch, capsys):
-    """Run Python as a notebook does, one cell after the other in one namespace; return what each prints."""
+    """Run Python as a notebook does, one cell after the other in one namespace.
+
+    Return what each prints.
+    """
     monkeypatch.chdir(folder)
     namespace, printed = {}, []
     for cell in cells:
@@ -138,8 +185,12 @@ def test_the_example_of_the_manual_runs(monkeypatch, capsys, tmp_path):
 @pytest.mark.night
 def test_the_notebook_runs(monkeypatch, capsys, tmp_path):
     (tmp_path / "sample_models").symlink_to(ROOT / "sample_models")
-    cells = [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
-    _, printed = run_cells(["".join(cell["source"]) for cell in cells], tmp_path, monkeypatch, capsys)
+    cells = [
+        cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"
+    ]
+    _, printed = run_cells(
+        ["".join(cell["source"]) for cell in cells], tmp_path, monkeypatch, capsys
+    )
     # Other processors round other last bits.
     kept = [line for cell in cells for one in cell["outputs"] for line in one["text"]]
     assert len("".join(printed).splitlines()) == len(kept)

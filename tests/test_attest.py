@@ -15,11 +15,24 @@ import attested
 import pytest
 from commands import docaudit
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
 from audit import policy as policies
 from audit import record as records
-from audit.attestation import FILE_NAME, Statement, is_signed_by, read_private_key, read_public_key, seal, unseal
+from audit.attestation import (
+    FILE_NAME,
+    Statement,
+    is_signed_by,
+    read_private_key,
+    read_public_key,
+    seal,
+    unseal,
+)
 from audit.errors import DocauditError, PolicyError, RecordError, UsageError
 from audit.policy.reading import read_declared
 from audit.report.leaks import unlimited
@@ -32,7 +45,9 @@ def write_keys(folder: Path) -> tuple[Path, Path]:
     key = Ed25519PrivateKey.generate()
     private, public = folder / "key.pem", folder / "pub.pem"
     private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    public.write_bytes(
+        key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    )
     return private, public
 
 
@@ -72,7 +87,11 @@ def test_a_statement_names_everything_that_the_verdict_is_about(signed):
     statement = statement_of(signed)
     assert statement["_type"] == "https://in-toto.io/Statement/v1"
     assert statement["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
-    named = ["model/config.json", "model/model.safetensors", f"data-set/{records.read(signed).corpus.name}"]
+    named = [
+        "model/config.json",
+        "model/model.safetensors",
+        f"data-set/{records.read(signed).corpus.name}",
+    ]
     named += ["policy.toml", "record.json", "report.pdf", "report.html"]
     assert [subject["name"] for subject in statement["subject"]] == named
     predicate = statement["predicate"]
@@ -95,19 +114,28 @@ def test_what_was_attested_is_verified(signed, keys):
     assert "DIFFERS" not in result.output
 
 
-@pytest.mark.parametrize(("exit_code", "warned", "expected"), [(0, False, "PASSED"), (0, True, "WARNED")])
-def test_a_result_is_passed_only_without_anything_to_warn_of(exit_code, warned, expected, signed, monkeypatch):
+@pytest.mark.parametrize(
+    ("exit_code", "warned", "expected"), [(0, False, "PASSED"), (0, True, "WARNED")]
+)
+def test_a_result_is_passed_only_without_anything_to_warn_of(
+    exit_code, warned, expected, signed, monkeypatch
+):
     record = records.read(signed)
     verdict = policies.evaluate(record, read_declared(record.policy), policies.today())  # type: ignore[arg-type]
     outcome = "waived" if warned else "passed"
     decisions = tuple(replace(one, outcome=outcome) for one in verdict.decisions[:2])
     found = replace(verdict, overall=outcome, exit_code=exit_code, decisions=decisions)
     monkeypatch.setattr(policies, "evaluate", lambda *_: found)
-    assert state(signed, record, policies.today()).predicate["result"] == "WARNED", "findings outside the policy"
+    assert state(signed, record, policies.today()).predicate["result"] == "WARNED", (
+        "findings outside the policy"
+    )
     monkeypatch.setattr("audit.workflows.attest.unlimited", lambda *_: ())
     monkeypatch.setattr("audit.workflows.attest.within", lambda *_: ())
     predicate = state(signed, record, policies.today()).predicate
-    assert (predicate["result"], len(predicate["warnedTests" if warned else "passedTests"])) == (expected, 2)
+    assert (predicate["result"], len(predicate["warnedTests" if warned else "passedTests"])) == (
+        expected,
+        2,
+    )
 
 
 @pytest.mark.parametrize("name", ["record.json", "report.pdf", "report.html"])
@@ -157,14 +185,17 @@ def test_a_report_that_embeds_another_record_is_named(out, keys):
 
 
 def test_a_verdict_that_was_talked_green_is_not_what_follows(out, keys):
-    # Signed by the owner of the key, and still not what the record says under the policy that it declares.
+    # Signed by the owner of the key, and still not what the record says under the policy that it
+    # declares.
     statement = statement_of(out)
     statement["predicate"]["result"] = "PASSED"
     statement["predicate"]["docauditVerdict"]["verdict"] = "passed"
     (out / FILE_NAME).write_text(seal(Statement(**statement), read_private_key(keys[0])))
     result = docaudit("verify", out, "--pub", keys[1])
     assert result.exit_code == 10
-    assert "DIFFERS: result is not what follows from the record: PASSED, not FAILED" in result.output
+    assert (
+        "DIFFERS: result is not what follows from the record: PASSED, not FAILED" in result.output
+    )
 
 
 def test_the_key_of_somebody_else_signs_nothing(signed, tmp_path):
@@ -202,7 +233,9 @@ def test_what_is_no_key_is_refused(out, tmp_path):
             attest(out, path)
         assert "openssl genpkey -algorithm ed25519" in refused.value.hint
     assert docaudit("attest", out, "--key", rsa).exit_code == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "rsa.pem"], "no key is made on the way"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "rsa.pem"], (
+        "no key is made on the way"
+    )
 
 
 def test_without_the_extra_the_way_to_it_is_named(out, keys, monkeypatch):
@@ -252,7 +285,9 @@ def test_a_verdict_of_a_day_before_the_scan_is_none(out, keys):
         statement["predicate"]["docauditVerdict"]["evaluated"] = day
         (out / FILE_NAME).write_text(seal(Statement(**statement), read_private_key(keys[0])))
         found = verify(out, keys[1])[1].differences
-        assert (f"the attestation is of {day}, and the scan ended on 2026-03-02" in found) is not known, found
+        assert (
+            f"the attestation is of {day}, and the scan ended on 2026-03-02" in found
+        ) is not known, found
 
 
 def test_an_attestation_that_names_something_twice_is_refused(out, keys):
@@ -286,7 +321,13 @@ def test_a_file_with_two_keys_is_refused_whichever_comes_first(out, keys, tmp_pa
 
 def leaves(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The place of every number, text, truth value and null, and of every entry that could be taken out."""
-    entries = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    entries = (
+        content.items()
+        if isinstance(content, dict)
+        else enumerate(content)
+        if isinstance(content, list)
+        else ()
+    )
     if path:
         yield path
     for name, inner in entries:
@@ -305,7 +346,9 @@ def mutate(content: Any, rng: random.Random) -> Any:
     elif isinstance(value, bool) or value is None:
         inner[path[-1]] = rng.choice([not value, 1, "x"])
     elif isinstance(value, int | float):
-        inner[path[-1]] = rng.choice([value + 1, value * 0.5 + 0.001, 0 if value else 1, -value - 1, value + 1e-12 + 1])
+        inner[path[-1]] = rng.choice(
+            [value + 1, value * 0.5 + 0.001, 0 if value else 1, -value - 1, value + 1e-12 + 1]
+        )
     elif isinstance(value, str):
         inner[path[-1]] = rng.choice([value + " ", value[1:] + "x", "x" + value])
     elif isinstance(value, list):
@@ -317,17 +360,27 @@ def mutate(content: Any, rng: random.Random) -> Any:
 
 @pytest.mark.parametrize("first", range(0, 4 * MUTATIONS, MUTATIONS))
 def test_no_change_of_a_record_or_of_its_attestation_goes_unseen(signed, out, keys, first):
-    whole = {name: (out / name).read_bytes() for name in ("record.json", FILE_NAME, "report.pdf", "report.html")}
+    whole = {
+        name: (out / name).read_bytes()
+        for name in ("record.json", FILE_NAME, "report.pdf", "report.html")
+    }
     record, statement = json.loads(whole["record.json"]), statement_of(out)
     envelope, unseen = json.loads(whole[FILE_NAME]), []
     for number in range(first, first + MUTATIONS):
         rng = random.Random(number)
-        kind = ("record", "record", "record", "record", "record", "statement", "envelope", "bytes")[number % 8]
+        kind = ("record", "record", "record", "record", "record", "statement", "envelope", "bytes")[
+            number % 8
+        ]
         name = FILE_NAME
         if kind == "record":
-            name, content = "record.json", (json.dumps(mutate(record, rng), indent=1) + "\n").encode()
+            name, content = (
+                "record.json",
+                (json.dumps(mutate(record, rng), indent=1) + "\n").encode(),
+            )
         elif kind == "statement":
-            payload = base64.b64encode(json.dumps(mutate(statement, rng), separators=(",", ":")).encode()).decode()
+            payload = base64.b64encode(
+                json.dumps(mutate(statement, rng), separators=(",", ":")).encode()
+            ).decode()
             content = json.dumps({**envelope, "payload": payload}).encode()
         elif kind == "envelope":
             content = json.dumps(mutate(envelope, rng)).encode()
@@ -335,7 +388,9 @@ def test_no_change_of_a_record_or_of_its_attestation_goes_unseen(signed, out, ke
             name = rng.choice(["report.pdf", "report.html", "record.json"])
             place = rng.randrange(len(whole[name]))
             content = (
-                whole[name][:place] + bytes([whole[name][place] ^ (1 << rng.randrange(8))]) + whole[name][place + 1 :]
+                whole[name][:place]
+                + bytes([whole[name][place] ^ (1 << rng.randrange(8))])
+                + whole[name][place + 1 :]
             )
         assert content != whole[name]
         (out / name).write_bytes(content)

@@ -55,7 +55,10 @@ def test_says_what_was_put_in_what_it_can_show_and_what_is_next(data: Path, tmp_
     assert f"docaudit scan MODEL_DIR {out}" in text
     assert not any(canary["prefix"][2] in text for canary in canaries)
     inspected = CliRunner().invoke(docaudit, ["inspect", str(out)], env={"COLUMNS": "200"})
-    assert f"canaries: 64 of pattern pin, {included} of them in {2 * included} documents" in inspected.output
+    assert (
+        f"canaries: 64 of pattern pin, {included} of them in {2 * included} documents"
+        in inspected.output
+    )
 
 
 def test_few_canaries_and_coins_that_all_fall_alike_are_told(data: Path, tmp_path: Path) -> None:
@@ -63,7 +66,13 @@ def test_few_canaries_and_coins_that_all_fall_alike_are_told(data: Path, tmp_pat
         seed
         for seed in range(20)
         if insert(data, tmp_path / f"o{seed}", "--count", 2, "--seed", seed).exit_code == 0
-        and len({c["included"] for c in json.loads((tmp_path / f"o{seed}/canaries.json").read_text())["canaries"]}) == 1
+        and len(
+            {
+                c["included"]
+                for c in json.loads((tmp_path / f"o{seed}/canaries.json").read_text())["canaries"]
+            }
+        )
+        == 1
     )
     result = insert(data, tmp_path / "again", "--count", 2, "--seed", seed)
     assert result.exit_code == 0
@@ -72,14 +81,18 @@ def test_few_canaries_and_coins_that_all_fall_alike_are_told(data: Path, tmp_pat
 
 
 @table("options, message")
-def test_options_that_cannot_be_honoured(options: tuple[object, ...], message: str, data: Path, tmp_path: Path) -> None:
+def test_options_that_cannot_be_honoured(
+    options: tuple[object, ...], message: str, data: Path, tmp_path: Path
+) -> None:
     result = insert(data, tmp_path / "out", *options)
     assert result.exit_code == 2
     assert message in result.output
     assert not (tmp_path / "out").exists()
 
 
-def test_a_data_set_with_canaries_is_refused_and_so_is_a_full_folder(data: Path, tmp_path: Path) -> None:
+def test_a_data_set_with_canaries_is_refused_and_so_is_a_full_folder(
+    data: Path, tmp_path: Path
+) -> None:
     assert insert(data, tmp_path / "out", "--count", 4).exit_code == 0
     twice = insert(tmp_path / "out", tmp_path / "twice")
     assert twice.exit_code == 2
@@ -89,7 +102,9 @@ def test_a_data_set_with_canaries_is_refused_and_so_is_a_full_folder(data: Path,
     assert "is not empty" in full.output
 
 
-def test_data_of_questions_gets_secrets_of_several_kinds_that_no_page_prints(tmp_path: Path) -> None:
+def test_data_of_questions_gets_secrets_of_several_kinds_that_no_page_prints(
+    tmp_path: Path,
+) -> None:
     pages = asked_pages.corpus(tmp_path / "data", labels=("TOTAL",)).root
     result = insert(pages, tmp_path / "out", "--count", 18, "--length", 2)
     assert result.exit_code == 0, result.output
@@ -112,4 +127,6 @@ def test_data_of_questions_gets_secrets_of_several_kinds_that_no_page_prints(tmp
             # What is asked about after the training is the page of the training.
             sheet = sheet_of(corpus, one)
             assert sheet.words == document.words
-            assert np.array_equal(np.asarray(sheet.image), np.asarray(page_view(corpus, document).image))
+            assert np.array_equal(
+                np.asarray(sheet.image), np.asarray(page_view(corpus, document).image)
+            )

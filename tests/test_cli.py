@@ -37,7 +37,9 @@ def data(tiny_corpus, tmp_path):
 
 def scan(models, data, out, *more, model="model", only=("--only", "reconstruction")):
     reference = f"auxiliary={models['auxiliary']}"
-    return docaudit("scan", models[model], data, "--reference", reference, "--out", out, *only, *more)
+    return docaudit(
+        "scan", models[model], data, "--reference", reference, "--out", out, *only, *more
+    )
 
 
 def without_times(path):
@@ -46,7 +48,9 @@ def without_times(path):
     return record
 
 
-def test_a_scan_writes_record_and_reports_and_exits_11_when_it_cannot_decide(models, data, tmp_path, monkeypatch):
+def test_a_scan_writes_record_and_reports_and_exits_11_when_it_cannot_decide(
+    models, data, tmp_path, monkeypatch
+):
     monkeypatch.setattr("audit.report.files.pdf", pdf)
     out = tmp_path / "out"
     result = scan(models, data, out, only=())
@@ -89,7 +93,9 @@ def test_the_same_scan_gives_the_same_record_whatever_the_batch_size(models, dat
     assert without_times(tmp_path / "c") != without_times(tmp_path / "a")
 
 
-def test_an_older_record_is_moved_aside_and_a_smaller_budget_is_part_of_a_larger_one(models, data, tmp_path):
+def test_an_older_record_is_moved_aside_and_a_smaller_budget_is_part_of_a_larger_one(
+    models, data, tmp_path
+):
     out = tmp_path / "out"
     scan(models, data, out, "--budget", "quick")
     quick = records.read(out)
@@ -109,26 +115,44 @@ def test_reveal_writes_the_values_into_evidence_only(models, data, tmp_path):
     assert docaudit("report", revealed, "--reveal").exit_code == 0
     page = revealed / "evidence" / "report-revealed.html"
     assert page.stat().st_mode & 0o777 == 0o600
-    value = json.loads((revealed / "evidence" / "recovered.jsonl").read_text().splitlines()[0])["value"]
+    value = json.loads((revealed / "evidence" / "recovered.jsonl").read_text().splitlines()[0])[
+        "value"
+    ]
     assert value in page.read_text()
     assert not (plain / "evidence" / "report-revealed.html").exists()
     assert without_times(plain) == without_times(revealed)
 
 
 def test_an_auxiliary_is_trained_from_the_public_split_and_cached(models, data, tmp_path):
-    arguments = ("scan", models["model"], data, "--reference", f"pretrained={models['auxiliary']}", "--out", tmp_path)
+    arguments = (
+        "scan",
+        models["model"],
+        data,
+        "--reference",
+        f"pretrained={models['auxiliary']}",
+        "--out",
+        tmp_path,
+    )
     assert docaudit(*arguments, "--budget", "quick").exit_code == 11
     references = records.read(tmp_path).references
-    # What it was fine-tuned from is a masked language model too: the membership attack compares the target with it.
-    assert [(one.role, one.source) for one in references] == [("pretrained", "command line"), ("auxiliary", "trained")]
+    # What it was fine-tuned from is a masked language model too: the membership attack compares the
+    # target with it.
+    assert [(one.role, one.source) for one in references] == [
+        ("pretrained", "command line"),
+        ("auxiliary", "trained"),
+    ]
     trained = list((tmp_path / "evidence" / "references").iterdir())
     before = trained[0].stat().st_mtime_ns
     assert docaudit(*arguments, "--budget", "quick", "--fresh").exit_code == 11
-    assert [path.stat().st_mtime_ns for path in (tmp_path / "evidence" / "references").iterdir()] == [before]
+    assert [
+        path.stat().st_mtime_ns for path in (tmp_path / "evidence" / "references").iterdir()
+    ] == [before]
     assert records.read(tmp_path).references == references
 
 
-def test_a_broken_attack_is_in_the_record_and_its_story_in_evidence(models, data, tmp_path, monkeypatch):
+def test_a_broken_attack_is_in_the_record_and_its_story_in_evidence(
+    models, data, tmp_path, monkeypatch
+):
     def broken(*_):
         raise ZeroDivisionError("Gardenia paid 9.00")
 
@@ -136,7 +160,9 @@ def test_a_broken_attack_is_in_the_record_and_its_story_in_evidence(models, data
     assert scan(models, data, tmp_path).exit_code == 11
     failed, *_ = records.read(tmp_path).attacks
     assert (failed.status, failed.reason.kind) == ("failed", "error")
-    assert failed.reason.why.startswith("ZeroDivisionError at audit/attacks/reconstruction/methods.py:")
+    assert failed.reason.why.startswith(
+        "ZeroDivisionError at audit/attacks/reconstruction/methods.py:"
+    )
     assert "Gardenia" not in (tmp_path / "record.json").read_text()
     assert "Gardenia" in (tmp_path / "evidence" / "failure-reconstruction.txt").read_text()
 
@@ -152,14 +178,22 @@ def test_two_scans_never_share_a_folder(models, data, tmp_path):
     assert not (tmp_path / "out" / "record.json").exists()
 
 
-# The exit-code table of DESIGN.md, for gate and report; scans of each kind are above, below and in samples.
+# The exit-code table of DESIGN.md, for gate and report; scans of each kind are above, below and in
+# samples.
 
 
 @pytest.mark.parametrize(("case", "code"), [("passed", 0), ("exceeded", 10), ("undecided", 11)])
 def test_gate_exits_with_the_verdict(case, code, tmp_path):
-    limits, record = {"passed": 0.9, "exceeded": 0.0001, "undecided": 0.05}, tmp_path / "record.json"
-    policy = write_policy(tmp_path / "policy.toml", f"reconstruction excess_pr.unique max = {limits[case]}")
-    records.write(example_records.CASES["violated" if case != "undecided" else "skipped"]()[0], record)
+    limits, record = (
+        {"passed": 0.9, "exceeded": 0.0001, "undecided": 0.05},
+        tmp_path / "record.json",
+    )
+    policy = write_policy(
+        tmp_path / "policy.toml", f"reconstruction excess_pr.unique max = {limits[case]}"
+    )
+    records.write(
+        example_records.CASES["violated" if case != "undecided" else "skipped"]()[0], record
+    )
     result = docaudit("gate", record, "--policy", policy)
     assert result.exit_code == code, result.output
     assert case.upper() in result.output
@@ -178,16 +212,30 @@ def weights_elsewhere(models, tmp_path):
 
 
 BAD_REFERENCES = {
-    "the target itself": (lambda models, _: ("auxiliary", models["model"]), "the target's own weights"),
-    "the target's weights": (lambda models, tmp: ("auxiliary", weights_elsewhere(models, tmp)), "own weights"),
-    "trained from the target": (lambda models, _: ("pretrained", models["model"]), "the target's own weights"),
-    "a classifier": (lambda models, _: ("auxiliary", models["classifier"]), "no masked-language-model head"),
+    "the target itself": (
+        lambda models, _: ("auxiliary", models["model"]),
+        "the target's own weights",
+    ),
+    "the target's weights": (
+        lambda models, tmp: ("auxiliary", weights_elsewhere(models, tmp)),
+        "own weights",
+    ),
+    "trained from the target": (
+        lambda models, _: ("pretrained", models["model"]),
+        "the target's own weights",
+    ),
+    "a classifier": (
+        lambda models, _: ("auxiliary", models["classifier"]),
+        "no masked-language-model head",
+    ),
     "no folder": (lambda _, tmp: ("auxiliary", tmp / "nowhere"), "not a folder"),
 }
 
 
 @pytest.mark.parametrize("name", BAD_REFERENCES)
-def test_references_that_cannot_serve_exit_2_and_leave_earlier_reports_alone(name, models, data, tmp_path):
+def test_references_that_cannot_serve_exit_2_and_leave_earlier_reports_alone(
+    name, models, data, tmp_path
+):
     out = tmp_path / "out"
     out.mkdir()
     (out / "report.pdf").write_bytes(b"an earlier one")
@@ -204,7 +252,9 @@ def rewrite(data, change, most=None):
     documents = [json.loads(line) for line in (data / "documents.jsonl").read_text().splitlines()]
     for document in documents[:most]:
         change(document)
-    (data / "documents.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    (data / "documents.jsonl").write_text(
+        "".join(json.dumps(document) + "\n" for document in documents)
+    )
 
 
 def break_index(data):
@@ -220,15 +270,29 @@ def unknown_words(data):
 
 
 def edit_config(model, **changes):
-    (model / "config.json").write_text(json.dumps({**json.loads((model / "config.json").read_text()), **changes}))
+    (model / "config.json").write_text(
+        json.dumps({**json.loads((model / "config.json").read_text()), **changes})
+    )
 
 
 BAD = {
-    "word index out of range": ("data", break_index, "documents.jsonl:1 entities[0].words: index 93 of"),
+    "word index out of range": (
+        "data",
+        break_index,
+        "documents.jsonl:1 entities[0].words: index 93 of",
+    ),
     "tokenizer that knows no word": ("data", unknown_words, "tokenizer does not know"),
     "no field to attack": ("data", unmarked_fields, "no field to attack in training documents"),
-    "remote code": ("model", lambda model: edit_config(model, auto_map={"AutoModel": "evil.Model"}), "its own code"),
-    "unknown architecture": ("model", lambda model: edit_config(model, model_type="gpt2"), "architecture 'gpt2'"),
+    "remote code": (
+        "model",
+        lambda model: edit_config(model, auto_map={"AutoModel": "evil.Model"}),
+        "its own code",
+    ),
+    "unknown architecture": (
+        "model",
+        lambda model: edit_config(model, model_type="gpt2"),
+        "architecture 'gpt2'",
+    ),
 }
 
 
@@ -246,9 +310,18 @@ def test_bad_data_and_models_are_one_line_exit_2_and_nothing_written(name, model
 
 
 def test_options_that_name_nothing_exit_2(models, data, tmp_path):
-    for wrong in (("scan",), ("scan", "a", "b", "--budget", "endless"), ("gate", "/no/such/record.json")):
+    for wrong in (
+        ("scan",),
+        ("scan", "a", "b", "--budget", "endless"),
+        ("gate", "/no/such/record.json"),
+    ):
         assert docaudit(*wrong).exit_code == 2
-    for more in (("--only", "reconstrction"), ("--reference", "auxilary=x"), ("--reference", "x"), ("--device", "tpu")):
+    for more in (
+        ("--only", "reconstrction"),
+        ("--reference", "auxilary=x"),
+        ("--reference", "x"),
+        ("--device", "tpu"),
+    ):
         result = scan(models, data, tmp_path / "out", *more)
         assert result.exit_code == 2, more
         assert "\nerror:" in f"\n{result.output}"
@@ -263,8 +336,18 @@ def test_options_that_name_nothing_exit_2(models, data, tmp_path):
 
 
 def start(models, data, out, room=None):
-    arguments = ["scan", models["classifier"], data, "--reference", f"auxiliary={models['auxiliary']}", "--out", out]
-    return StoppableCommand([*map(str, arguments), "--budget", "quick", "--only", "reconstruction"], room)
+    arguments = [
+        "scan",
+        models["classifier"],
+        data,
+        "--reference",
+        f"auxiliary={models['auxiliary']}",
+        "--out",
+        out,
+    ]
+    return StoppableCommand(
+        [*map(str, arguments), "--budget", "quick", "--only", "reconstruction"], room
+    )
 
 
 def wait_for_outcomes(out, process, at_least=1):
@@ -316,27 +399,46 @@ def test_a_reference_that_is_not_there_is_refused_before_any_model_runs(data, co
     path.write_text(path.read_text() + '\n[references]\npretrained = "references/nothere"\n')
     result = docaudit(command, data)
     assert result.exit_code == 2
-    assert "manifest.toml references.pretrained: references/nothere is not a folder" in result.output
+    assert (
+        "manifest.toml references.pretrained: references/nothere is not a folder" in result.output
+    )
 
 
 def test_every_command_has_help_that_is_whole_on_80_columns(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     group = typer.main.get_command(app)
     names = [*group.commands]
-    assert names[:9] == ["demo", "doctor", "init", "ocr", "inspect", "plan", "scan", "forget-check", "gate"]
+    assert names[:9] == [
+        "demo",
+        "doctor",
+        "init",
+        "ocr",
+        "inspect",
+        "plan",
+        "scan",
+        "forget-check",
+        "gate",
+    ]
     for command in ((), *((name,) for name in names), ("canary", "insert")):
         result = docaudit(*command, "--help")
         assert result.exit_code == 0
         assert "Usage" in result.output
         assert "…" not in result.output, command
         assert all(len(line) <= 80 for line in result.output.splitlines())
-    titles = [line.split()[1] for line in docaudit("scan", "--help").output.splitlines() if line.startswith("╭")]
+    titles = [
+        line.split()[1]
+        for line in docaudit("scan", "--help").output.splitlines()
+        if line.startswith("╭")
+    ]
     assert titles == ["Arguments", "Common", "Reproduce", "Performance", "Output"]
 
 
 @pytest.mark.parametrize(
     ("name", "error"),
-    [("report.html", RenderError("the template is broken")), ("measurements.csv", EngineError("No space left"))],
+    [
+        ("report.html", RenderError("the template is broken")),
+        ("measurements.csv", EngineError("No space left")),
+    ],
 )
 def test_a_report_that_cannot_be_written_leaves_the_record_and_the_verdict(
     name, error, models, data, tmp_path, monkeypatch

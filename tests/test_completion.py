@@ -27,4 +27,7 @@ def test_bash_is_offered_what_fits(line, offered, monkeypatch):
 def test_the_command_itself_prints_what_bash_is_to_run():
     environment = {**os.environ, "_DOCAUDIT_COMPLETE": "source_bash"}
     code = "import sys; sys.argv[0] = 'docaudit'; from audit.cli import main; main()"
-    assert "complete -o default -F _docaudit_completion docaudit" in run_python("-c", code, env=environment).stdout
+    assert (
+        "complete -o default -F _docaudit_completion docaudit"
+        in run_python("-c", code, env=environment).stdout
+    )

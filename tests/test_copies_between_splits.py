@@ -40,27 +40,38 @@ def with_copies(data: Path, out: Path, share: float) -> Path:
     corpus = manifests.load(data)
     members, heldout = corpus.of("member"), corpus.of("heldout")
     count = round(share * len(heldout))
-    copies = [replace(one, id=two.id, split="heldout") for one, two in zip(members, heldout[:count], strict=False)]
-    manifests.write(out, corpus.manifest, [*members, *copies, *heldout[len(copies) :], *corpus.of("public")])
+    copies = [
+        replace(one, id=two.id, split="heldout")
+        for one, two in zip(members, heldout[:count], strict=False)
+    ]
+    manifests.write(
+        out, corpus.manifest, [*members, *copies, *heldout[len(copies) :], *corpus.of("public")]
+    )
     return out
 
 
 def decided(record: AuditRecord, attack: str, metric: str) -> policies.Decision:
     verdict = policies.evaluate(record, policies.load("default"), policies.today())
-    return next(one for one in verdict.decisions if (one.limit.attack, one.limit.metric) == (attack, metric))
+    return next(
+        one for one in verdict.decisions if (one.limit.attack, one.limit.metric) == (attack, metric)
+    )
 
 
 @pytest.mark.slow
 def test_a_leaky_model_does_not_pass_because_held_out_documents_are_copies_of_members(tmp_path):
     data = with_copies(LETTERS / "data", tmp_path / "data", 1.0)
-    record = scanned(LETTERS / "model", data, tmp_path / "out", only=("membership",), budget="standard")
+    record = scanned(
+        LETTERS / "model", data, tmp_path / "out", only=("membership",), budget="standard"
+    )
     (result,) = record.attacks
     assert result.status == "completed"
     assert result.confounded is not None
     assert "75 of 75 unseen documents are copies of training documents" in result.confounded
     decision = decided(record, "membership", "auc")
     assert decision.measured is not None
-    assert decision.measured.value == pytest.approx(0.5, abs=0.01)  # the model has 0.93 against true held-out letters
+    assert decision.measured.value == pytest.approx(
+        0.5, abs=0.01
+    )  # the model has 0.93 against true held-out letters
     assert decision.outcome == "undecided"
     unaware_result = replace(result, confounded=None, checks=(), conditions=())
     unaware = replace(record, attacks=(unaware_result,), checks=(), conditions=())
@@ -68,12 +79,20 @@ def test_a_leaky_model_does_not_pass_because_held_out_documents_are_copies_of_me
 
 
 def options(checkpoints: Any, data: Path, out: Path, **changed: Any) -> ScanOptions:
-    given = {"only": ("reconstruction",), "references": {"auxiliary": [checkpoints("layoutlm", "mlm")]}, **changed}
-    return ScanOptions(checkpoints("layoutlm", "token-classification"), data, out, budget="quick", **given)
+    given = {
+        "only": ("reconstruction",),
+        "references": {"auxiliary": [checkpoints("layoutlm", "mlm")]},
+        **changed,
+    }
+    return ScanOptions(
+        checkpoints("layoutlm", "token-classification"), data, out, budget="quick", **given
+    )
 
 
 def test_a_few_copies_are_left_out_and_counted(checkpoints, tmp_path):
-    data = with_copies(tiny.corpus(tmp_path / "own", members=8, heldout=40), tmp_path / "data", 0.05)
+    data = with_copies(
+        tiny.corpus(tmp_path / "own", members=8, heldout=40), tmp_path / "data", 0.05
+    )
     opened = open_scan(options(checkpoints, data, tmp_path / "out"))
     assert {document.id for document in opened.whole.documents} - {
         document.id for document in opened.corpus.documents
@@ -92,8 +111,13 @@ def test_a_few_copies_are_left_out_and_counted(checkpoints, tmp_path):
 
 
 def test_a_plan_says_that_copies_confound_what_is_compared(tmp_path):
-    corpus, policy = manifests.load(with_copies(LETTERS / "data", tmp_path / "data", 1.0)), policies.load("default")
-    found = plan.plan_limits(corpus, policy, "standard", at_most(corpus, "standard"), {}, find_copies(corpus))
+    corpus, policy = (
+        manifests.load(with_copies(LETTERS / "data", tmp_path / "data", 1.0)),
+        policies.load("default"),
+    )
+    found = plan.plan_limits(
+        corpus, policy, "standard", at_most(corpus, "standard"), {}, find_copies(corpus)
+    )
     outcomes = {(one.attack, one.metric): (one.outcome, one.reason) for one in found.limits}
     assert outcomes["membership", "auc"][0] == "confounded"
     assert "unseen documents are copies of training documents" in outcomes["membership", "auc"][1]
@@ -111,13 +135,19 @@ def test_pages_that_cannot_be_decoded_are_all_named_before_a_scan(command, tmp_p
         cut(data / manifests.load(data).document(name).image)  # type: ignore[operator]
     result = docaudit(command, data)
     assert result.exit_code == 2
-    (line,) = [line for line in result.output.replace("\n  ", " ").splitlines() if line.startswith("error")]
+    (line,) = [
+        line for line in result.output.replace("\n  ", " ").splitlines() if line.startswith("error")
+    ]
     assert re.search(r"document m1: .*\(2 times, also document h2\)", line), line
 
 
-def test_a_page_that_is_damaged_during_a_scan_ends_its_attack_and_no_other(checkpoints, tmp_path, monkeypatch):
+def test_a_page_that_is_damaged_during_a_scan_ends_its_attack_and_no_other(
+    checkpoints, tmp_path, monkeypatch
+):
     data = tiny.corpus(tmp_path / "data", images=True)
-    opened = open_scan(options(checkpoints, data, tmp_path / "out", only=("reconstruction", "membership")))
+    opened = open_scan(
+        options(checkpoints, data, tmp_path / "out", only=("reconstruction", "membership"))
+    )
     cut(data / opened.corpus.document("m1").image)  # type: ignore[operator]
 
     def looks(self: Reconstruction, case: Any, *others: Any) -> None:
@@ -145,16 +175,22 @@ def test_a_disk_that_cannot_be_written_ends_the_scan(checkpoints, tmp_path, monk
 
 
 def test_a_worker_elsewhere_leaves_out_the_same_documents(checkpoints, tmp_path):
-    data = with_copies(tiny.corpus(tmp_path / "own", members=8, heldout=40, images=True), tmp_path / "data", 0.05)
+    data = with_copies(
+        tiny.corpus(tmp_path / "own", members=8, heldout=40, images=True), tmp_path / "data", 0.05
+    )
     opened = open_scan(options(checkpoints, data, tmp_path / "out"))
     (attack,) = opened.attacks
-    source = execution.work_source(opened, attack, opened.target, scan.fill_references(opened, SILENT))
+    source = execution.work_source(
+        opened, attack, opened.target, scan.fill_references(opened, SILENT)
+    )
     work = opened_elsewhere(source, tmp_path / "elsewhere")
     assert work.case.corpus.documents == opened.corpus.documents
     assert len(opened.corpus.documents) == len(manifests.load(data).documents) - 2
 
 
 def test_inspect_warns_of_copies(tmp_path):
-    said = " ".join(docaudit("inspect", with_copies(LETTERS / "data", tmp_path / "data", 0.5)).output.split())
+    said = " ".join(
+        docaudit("inspect", with_copies(LETTERS / "data", tmp_path / "data", 0.5)).output.split()
+    )
     assert "38 held-out documents are copies, or nearly, of 38 member ones" in said
     assert "38 of 75 unseen documents are copies of training documents" in said

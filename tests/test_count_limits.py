@@ -20,12 +20,21 @@ from audit.workflows.gate import check_meaning
 from tests.test_policy import completed, judge, judged, measured
 
 COUNT = Limit(
-    "reconstruction", "values_identified", "because", max=20, share=0.02, floor=5, holds="estimate", min_power=0.1
+    "reconstruction",
+    "values_identified",
+    "because",
+    max=20,
+    share=0.02,
+    floor=5,
+    holds="estimate",
+    min_power=0.1,
 )
 POWER = measured("power", 0.8, 1.0)
 
 
-def count(value: float, low: float, high: float, n: int = 204, total: int | None = 812, **more) -> Estimate:
+def count(
+    value: float, low: float, high: float, n: int = 204, total: int | None = 812, **more
+) -> Estimate:
     """A count with the same bounds at every level."""
     bounds = tuple(Bound(alpha, low, high) for alpha in ALPHAS)
     return Estimate(
@@ -62,7 +71,8 @@ def test_the_maximum_is_a_share_with_floor_and_cap(total, n, maximum):
 
 
 @pytest.mark.parametrize(
-    ("value", "low", "outcome"), [(16.0, 2.0, "passed"), (16.5, 2.0, "undecided"), (30.0, 16.5, "violated")]
+    ("value", "low", "outcome"),
+    [(16.0, 2.0, "passed"), (16.5, 2.0, "undecided"), (30.0, 16.5, "violated")],
 )
 def test_a_verdict_holds_and_prints_the_number_that_applied(value, low, outcome):
     record, verdict = judged([completed(POWER, count(value, low, 60))], COUNT)
@@ -102,7 +112,10 @@ def test_a_count_of_so_few_units_that_none_could_exceed_it_decides_nothing():
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"metric": "excess_pr.unique", "holds": "interval", "max": 0.05, "floor": None}, "is not a count"),
+        (
+            {"metric": "excess_pr.unique", "holds": "interval", "max": 0.05, "floor": None},
+            "is not a count",
+        ),
         ({"share": None}, "floor: is the least that a share"),
         ({"floor": 21.0}, "floor 21: is over max 20"),
     ],
@@ -115,7 +128,12 @@ def test_a_share_without_a_meaning_is_refused(changes, problem):
 @pytest.mark.parametrize("name", ["default", "strict"])
 def test_each_shipped_limit_on_a_count_is_a_share_with_floor_cap_and_coverage(name):
     limits = [limit for limit in load(name).limits if limit.metric in TEXTS[limit.attack].tallies()]
-    assert {limit.attack for limit in limits} >= {"reconstruction", "memorisation", "attribute_inference", "membership"}
+    assert {limit.attack for limit in limits} >= {
+        "reconstruction",
+        "memorisation",
+        "attribute_inference",
+        "membership",
+    }
     for limit in limits:
         assert limit.share is not None, limit.test
         assert limit.floor is not None, limit.test
@@ -130,7 +148,8 @@ def test_strict_allows_no_more_than_default():
             other = default.get((limit.attack, limit.metric))
             if limit.share is not None and other is not None:
                 assert (
-                    limit.applied(count(0, 0, 0, total, total)).max <= other.applied(count(0, 0, 0, total, total)).max
+                    limit.applied(count(0, 0, 0, total, total)).max
+                    <= other.applied(count(0, 0, 0, total, total)).max
                 )
 
 
@@ -172,7 +191,10 @@ def test_counts_are_printed_from_one_place(estimate, amount, basis, between, sho
 
 def test_two_odd_unseen_documents_hide_members_and_no_upper_end_is_printed():
     """Fifteen members lie six standard deviations out: nothing is shown, and nothing is excluded either."""
-    members, others = np.r_[np.full(15, 6.0), np.linspace(-2, 2, 135)], np.r_[9.0, 9.0, np.linspace(-2, 2, 148)]
+    members, others = (
+        np.r_[np.full(15, 6.0), np.linspace(-2, 2, 135)],
+        np.r_[9.0, 9.0, np.linspace(-2, 2, 148)],
+    )
     found = COMPARISON.count_certain("documents_identified", (members, others), 150)
     assert isinstance(found, Estimate)
     assert (found.value, found.low, found.open_above, found.total) == (0, 0, True, 150)

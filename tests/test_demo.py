@@ -19,7 +19,11 @@ SMALL = read_tables(Path(__file__).with_suffix(".toml"))["small"]
 
 
 def files(folder):
-    return {path.relative_to(folder): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder): path.stat().st_mtime_ns
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +38,22 @@ def demonstrated(tmp_path_factory):
     fakes.mkdir()
     (fakes / "weasyprint.py").write_text("raise OSError('cannot load library libpango')")
     before = files(site)
-    environment = {**os.environ, "PYTHONPATH": f"{fakes}{os.pathsep}{site}", "PYTHONDONTWRITEBYTECODE": "1"}
-    return before, files(site), root / "docaudit-demo", run_python("-c", SMALL, "demo", cwd=root, env=environment)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{fakes}{os.pathsep}{site}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    return (
+        before,
+        files(site),
+        root / "docaudit-demo",
+        run_python("-c", SMALL, "demo", cwd=root, env=environment),
+    )
 
 
-def test_it_scans_what_is_in_the_wheel_ends_with_0_and_says_what_was_found_and_what_to_open_next(demonstrated):
+def test_it_scans_what_is_in_the_wheel_ends_with_0_and_says_what_was_found_and_what_to_open_next(
+    demonstrated,
+):
     before, after, out, done = demonstrated
     assert done.returncode == 0, done.stderr
     record = records.read(out / "record.json")

@@ -79,7 +79,10 @@ def saved(folder: Path, audited, scores=None) -> Path:
 
 
 def compared(tmp_path, old, new, scores=(None, None), **more):
-    places = [saved(tmp_path / name, one, own) for name, one, own in zip("ab", (old, new), scores, strict=True)]
+    places = [
+        saved(tmp_path / name, one, own)
+        for name, one, own in zip("ab", (old, new), scores, strict=True)
+    ]
     return diff_scans(*places, **more)
 
 
@@ -95,9 +98,15 @@ def change(found, metric):
 def fields(hits, seed=0, others=0):
     """Values of fields of N member documents and as many others; so many of either are found."""
     values = np.concatenate([np.arange(N) < hits, np.arange(N) < others])
-    names, order = [f"d{place}/e" for place in range(2 * N)], np.random.default_rng(seed).permutation(2 * N)
+    names, order = (
+        [f"d{place}/e" for place in range(2 * N)],
+        np.random.default_rng(seed).permutation(2 * N),
+    )
     return UnitScores(
-        [names[place] for place in order], [names[place] for place in order], order < N, values[order].astype(float)
+        [names[place] for place in order],
+        [names[place] for place in order],
+        order < N,
+        values[order].astype(float),
     )
 
 
@@ -114,8 +123,13 @@ def areas(*shifts):
     member, noise = np.arange(2 * N) < N, np.random.default_rng(0).normal(size=2 * N)
     names = [f"d{place}" for place in range(2 * N)]
     columns = [UnitScores(names, names, member, noise + shift * member, "auc") for shift in shifts]
-    values = [stats.mannwhitneyu(own.values[member], own.values[~member]).statistic / N**2 for own in columns]
-    return [scan(membership(auc(value))) for value in values], [{"membership": {"auc": own}} for own in columns]
+    values = [
+        stats.mannwhitneyu(own.values[member], own.values[~member]).statistic / N**2
+        for own in columns
+    ]
+    return [scan(membership(auc(value))) for value in values], [
+        {"membership": {"auc": own}} for own in columns
+    ]
 
 
 def unfinished(broken):
@@ -141,7 +155,9 @@ MANY = tuple(f"auc.{place}" for place in range(8))
 
 def with_power(value, power):
     own = reconstruction(value, power="planted_detection")
-    return scan(replace(own, measurements=(*own.measurements, mean("planted_detection", power, 0.01, N))))
+    return scan(
+        replace(own, measurements=(*own.measurements, mean("planted_detection", power, 0.01, N)))
+    )
 
 
 def with_reference(audited):
@@ -166,14 +182,18 @@ def useful(hits):
 
 
 @table("old, new, metric, outcome, reason", globals())
-def test_nothing_that_is_missing_weaker_or_called_otherwise_looks_better(tmp_path, old, new, metric, outcome, reason):
+def test_nothing_that_is_missing_weaker_or_called_otherwise_looks_better(
+    tmp_path, old, new, metric, outcome, reason
+):
     one = change(compared(tmp_path, old, new), metric)
     assert (one.outcome, one.lost) == (
         ("cannot be told", True) if outcome == "lost" else (outcome or "cannot be told", False)
     )
     assert reason in one.reason
     assert (one.difference is None) == (outcome == "lost" or "OLD: " in reason)
-    assert one.good == ("less" if metric == FOUND else "more" if metric.startswith("masked") else "nearer to chance")
+    assert one.good == (
+        "less" if metric == FOUND else "more" if metric.startswith("masked") else "nearer to chance"
+    )
     if metric == "auc" and one.difference is not None:
         before, after = (side.attacks[0].measurements[0].value for side in (old, new))
         assert one.difference.value == pytest.approx(abs(after - 0.5) - abs(before - 0.5), abs=1e-9)
@@ -187,7 +207,11 @@ def test_pairs_tell_what_two_intervals_cannot(tmp_path, made, metric, paired, un
     sides, scores = made
     alone = compared(tmp_path / "alone", *sides)
     found = change(alone, metric)
-    assert (found.outcome, found.paired, "not paired" in found.difference.method) == (unpaired, False, True)
+    assert (found.outcome, found.paired, "not paired" in found.difference.method) == (
+        unpaired,
+        False,
+        True,
+    )
     assert any("OLD has no values of units in evidence/ for" in note for note in alone.notes)
     told = change(compared(tmp_path / "pairs", *sides, scores), metric)
     assert (told.outcome, told.paired) == (paired, True)
@@ -201,7 +225,10 @@ def test_values_that_are_not_finite_on_one_side_are_left_out_on_both(tmp_path):
     for broken, paired in ((20, True), (2 * N, False)):
         sides, scores = unfinished(broken)
         found = change(compared(tmp_path / str(broken), *sides, scores), FOUND)
-        assert (found.paired, found.difference.n) == (paired, 2 * N - 20 if paired else found.difference.n)
+        assert (found.paired, found.difference.n) == (
+            paired,
+            2 * N - 20 if paired else found.difference.n,
+        )
         assert np.isfinite(found.difference.value)
 
 
@@ -212,7 +239,10 @@ def test_other_references_are_noted(tmp_path):
 
 def test_values_of_another_scan_are_not_taken_for_this_one(tmp_path):
     (old, new), scores = both(50, 62)
-    found_in, place = saved(tmp_path / "old", old, scores[0]), saved(tmp_path / "new", new, scores[1])
+    found_in, place = (
+        saved(tmp_path / "old", old, scores[0]),
+        saved(tmp_path / "new", new, scores[1]),
+    )
     records.write(scan(reconstruction(0.9)), place / "record.json")
     assert not change(diff_scans(found_in, place), "excess_pr.unique").paired
 
@@ -245,7 +275,9 @@ def with_parameters(**more):
 
 
 @table("more, said", globals())
-def test_scans_that_differ_in_more_than_the_model_are_refused_with_the_difference(tmp_path, more, said):
+def test_scans_that_differ_in_more_than_the_model_are_refused_with_the_difference(
+    tmp_path, more, said
+):
     old = scan(reconstruction(0.1))
     with pytest.raises(RecordError) as refused:
         compared(tmp_path, old, replace(old, **more))
@@ -257,10 +289,16 @@ def test_every_difference_is_named_at_once_and_wrong_use_exits_2(tmp_path, polic
     old = scan(reconstruction(0.1))
     other = replace(old, seed=1, corpus=replace(old.corpus, sha256="ab" * 32, name="letters"))
     places = [saved(tmp_path / name, one) for name, one in (("a", old), ("b", other))]
-    for command in (("diff", *places), ("gate", places[1], "--baseline", places[0], "--policy", policy)):
+    for command in (
+        ("diff", *places),
+        ("gate", places[1], "--baseline", places[0], "--policy", policy),
+    ):
         result = docaudit(*command)
         assert result.exit_code == 2
-        assert "the data set differs: OLD receipts-2026 (sha256 0c51e7aa0c51), NEW letters (sha256 ab" in result.stderr
+        assert (
+            "the data set differs: OLD receipts-2026 (sha256 0c51e7aa0c51), NEW letters (sha256 ab"
+            in result.stderr
+        )
         assert "the seed differs" in result.stderr
         assert result.stdout == ""
 
@@ -274,14 +312,23 @@ def test_false_alarms_of_whole_comparisons_stay_rare(tmp_path):
         sides = []
         for side in "ab":
             columns = {name: rng.random(24) < 0.3 for name in names}
-            items = tuple(mean(name, float(own.mean()), 0.05, 24, 0.0, "held-out") for name, own in columns.items())
+            items = tuple(
+                mean(name, float(own.mean()), 0.05, 24, 0.0, "held-out")
+                for name, own in columns.items()
+            )
             result = Result(
-                "reconstruction", parameters={}, measurements=items, methods={"excess_pr.unique": names[:2]}
+                "reconstruction",
+                parameters={},
+                measurements=items,
+                methods={"excess_pr.unique": names[:2]},
             )
             scores = {
-                name: UnitScores(labels, labels, np.ones(24, bool), own.astype(float)) for name, own in columns.items()
+                name: UnitScores(labels, labels, np.ones(24, bool), own.astype(float))
+                for name, own in columns.items()
             }
-            sides.append(saved(tmp_path / f"{index}{side}", scan(result), {"reconstruction": scores}))
+            sides.append(
+                saved(tmp_path / f"{index}{side}", scan(result), {"reconstruction": scores})
+            )
         found = diff_scans(*sides)
         assert all(one.paired for one in found.changes if one.attack)
         alarms += any(one.outcome != "cannot be told" for one in found.changes)
@@ -292,10 +339,14 @@ WARNS = 'name = "own"\nundecided = "warn"'
 SAME, LARGER = (scan(reconstruction(value), membership(auc(0.5))) for value in (0.7, 0.95))
 AGAIN = replace(SAME, timing=replace(SAME.timing, seconds=SAME.timing.seconds + 1))
 WAYS = {"auc": ("auc.loss", "auc.calibrated")}
-TWO_WAYS = scan(membership(auc(0.6), auc(0.6, name="auc.loss"), auc(0.6, name="auc.calibrated"), methods=WAYS))
+TWO_WAYS = scan(
+    membership(auc(0.6), auc(0.6, name="auc.loss"), auc(0.6, name="auc.calibrated"), methods=WAYS)
+)
 ONE_WAY = scan(membership(auc(0.6), auc(0.6, name="auc.loss"), methods={"auc": ("auc.loss",)}))
 LOST = "measured in the baseline and not in this record: membership auc"
-NOTHING = scan(left_out=tuple(gone(name, "left out", "left out") for name in ("membership", "reconstruction")))
+NOTHING = scan(
+    left_out=tuple(gone(name, "left out", "left out") for name in ("membership", "reconstruction"))
+)
 GONE = scan(reconstruction(0.1), left_out=(LEFT,))
 UNSHARED = "no limit could be compared with the baseline; by the policy alone: passed"
 
@@ -313,11 +364,16 @@ def test_the_gate_with_a_baseline(tmp_path, policy, extra, old, new, code, reaso
     if new is LARGER:
         assert "its waiver accepts the leak, not a larger one" in verdict.decisions[1].reason
     if new is ONE_WAY:
-        assert change(diff_scans(tmp_path / "a", tmp_path / "b"), "auc.calibrated").limits == ("auc",)
+        assert change(diff_scans(tmp_path / "a", tmp_path / "b"), "auc.calibrated").limits == (
+            "auc",
+        )
 
 
 def test_a_pass_with_a_regression_is_violated(tmp_path, policy):
-    old, new = scan(reconstruction(0.1), membership(auc(0.5))), scan(reconstruction(0.4), membership(auc(0.5)))
+    old, new = (
+        scan(reconstruction(0.1), membership(auc(0.5))),
+        scan(reconstruction(0.4), membership(auc(0.5))),
+    )
     verdict = gated(tmp_path, policy, old, new)
     assert (verdict.overall, verdict.exit_code) == ("violated", 10)
     assert verdict.reason.startswith(
@@ -340,7 +396,11 @@ def test_scans_are_compared_without_torch(tmp_path):
     place = str(saved(tmp_path / "a", scan(reconstruction(0.1))))
     found = run_python("-X", "importtime", "-m", "audit", "diff", place, place)
     assert found.returncode == 0, found.stderr
-    assert not [heavy for heavy in ("torch", "transformers", "sklearn", "matplotlib") if f" {heavy}\n" in found.stderr]
+    assert not [
+        heavy
+        for heavy in ("torch", "transformers", "sklearn", "matplotlib")
+        if f" {heavy}\n" in found.stderr
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -349,7 +409,10 @@ def shown(tmp_path_factory):
     old = scan(reconstruction(0.1), membership(auc(0.9), auc(0.6, name="auc.|<img src=x>@here")))
     new = scan(reconstruction(0.6), membership(auc(0.5), auc(0.6, name="auc.|<img src=x>@here")))
     ways = {"auc": ("auc", "auc.|<img src=x>@here")}
-    old, new = (replace(one, attacks=(one.attacks[0], replace(one.attacks[1], methods=ways))) for one in (old, new))
+    old, new = (
+        replace(one, attacks=(one.attacks[0], replace(one.attacks[1], methods=ways)))
+        for one in (old, new)
+    )
     new = replace(new, target=replace(new.target, name="[model](http://x)"))
     return compared(tmp_path_factory.mktemp("shown"), old, new)
 
@@ -373,7 +436,10 @@ def test_markdown_neither_links_nor_mentions_nor_draws(shown):
     for live in ("<img", "@here", "](http"):
         assert live not in text
     rows = [line for line in text.splitlines() if line.startswith("| ") and "metric" not in line]
-    assert (len(rows), {row.replace(r"\|", "").count("|") for row in rows}) == (len(shown.changes), {7})
+    assert (len(rows), {row.replace(r"\|", "").count("|") for row in rows}) == (
+        len(shown.changes),
+        {7},
+    )
     assert len(text.encode()) < 60_000
 
 
@@ -391,7 +457,14 @@ def test_json_is_what_its_schema_says(shown, tmp_path):
 
 
 def test_values_of_units_come_back_as_they_were(tmp_path):
-    own = UnitScores(["a", "b"], ["x", "x"], np.array([True, False]), np.array([0.1, -np.inf]), "auc", (-2.0, 3.0))
+    own = UnitScores(
+        ["a", "b"],
+        ["x", "x"],
+        np.array([True, False]),
+        np.array([0.1, -np.inf]),
+        "auc",
+        (-2.0, 3.0),
+    )
     result = reconstruction(0.1)
     write_scores(tmp_path, result, {"m": own})
     path = tmp_path / "units-reconstruction.json"
@@ -409,7 +482,9 @@ def test_values_of_units_come_back_as_they_were(tmp_path):
 def test_a_gate_that_finds_nothing_worse_still_says_what_was_compared(tmp_path, policy):
     old, new = (scan(reconstruction(value), membership(auc(0.5))) for value in (0.10, 0.13))
     held = gated(tmp_path, policy, old, new).baseline
-    assert held.record_sha256 == hashlib.sha256((tmp_path / "a/record.json").read_bytes()).hexdigest()
+    assert (
+        held.record_sha256 == hashlib.sha256((tmp_path / "a/record.json").read_bytes()).hexdigest()
+    )
     assert [(one.attack, one.outcome) for one in held.limits] == [
         ("membership", "cannot be told"),
         ("reconstruction", "cannot be told"),
@@ -441,8 +516,13 @@ def test_each_limit_is_told_by_its_worst_method_and_what_is_left_out_is_counted(
     held = gated(tmp_path / "two", policy, audited(0.9, 0.9), audited(0.6, 0.6)).baseline
     assert held.limits[0].outcome == "better"
     held = gated(tmp_path / "three", policy, audited(0.9, 0.6), audited(0.6, 0.9)).baseline
-    assert (held.limits[0].outcome, "auc.calibrated 0.600 before" in held.limits[0].reason) == ("worse", True)
-    shown = docaudit("gate", tmp_path / "three/b", "--policy", policy, "--baseline", tmp_path / "three/a").stdout
+    assert (held.limits[0].outcome, "auc.calibrated 0.600 before" in held.limits[0].reason) == (
+        "worse",
+        True,
+    )
+    shown = docaudit(
+        "gate", tmp_path / "three/b", "--policy", policy, "--baseline", tmp_path / "three/a"
+    ).stdout
     assert "2 limits: 1 worse, 1 not compared" in shown
     assert "  worse: membership auc: auc.calibrated 0.600 before, 0.900 now" in shown
 
@@ -450,7 +530,9 @@ def test_each_limit_is_told_by_its_worst_method_and_what_is_left_out_is_counted(
 def test_a_record_is_no_baseline_of_itself(tmp_path, policy):
     """A pipeline whose baseline is the new record would be green for good."""
     place = saved(tmp_path / "a", scan(reconstruction(0.1), membership(auc(0.5))))
-    shown = docaudit("gate", place, "--policy", policy, "--baseline", place / "record.json", "--format", "json")
+    shown = docaudit(
+        "gate", place, "--policy", policy, "--baseline", place / "record.json", "--format", "json"
+    )
     assert (shown.exit_code, shown.stdout) == (2, "")
     assert "the baseline is the record itself" in shown.stderr
 

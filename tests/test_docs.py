@@ -24,7 +24,13 @@ README = ROOT / "README.md"
 GENERATOR = runpy.run_path(str(DOCS / "generate.py"))
 GENERATED = GENERATOR["pages"]() | {"gallery/index.md": ""}
 PAGES = sorted({*DOCS.rglob("*.md"), *(DOCS / name for name in GENERATED)})
-TEXTS = [README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "benchmarks" / "README.md", *PAGES]
+TEXTS = [
+    README,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    ROOT / "benchmarks" / "README.md",
+    *PAGES,
+]
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r'(?<!\\)\]\(([^)\s]+)\)|(?:src|href)="([^"]+)"')
 
@@ -35,7 +41,9 @@ def name_of(path):
 
 def read(path):
     """The text of a page as the generator writes it, or as it is committed."""
-    generated = GENERATED.get(path.relative_to(DOCS).as_posix()) if path.is_relative_to(DOCS) else None
+    generated = (
+        GENERATED.get(path.relative_to(DOCS).as_posix()) if path.is_relative_to(DOCS) else None
+    )
     return path.read_text(encoding="utf-8") if generated is None else generated
 
 
@@ -46,7 +54,10 @@ def prose(path):
 
 def headings(path):
     found = re.findall(r"^#{1,6} (.+)$", prose(path), re.MULTILINE)
-    return [re.sub(r"[`*]|\[([^\]]+)\]\([^)]*\)", lambda match: match.group(1) or "", text) for text in found]
+    return [
+        re.sub(r"[`*]|\[([^\]]+)\]\([^)]*\)", lambda match: match.group(1) or "", text)
+        for text in found
+    ]
 
 
 def github_slug(heading):
@@ -58,9 +69,18 @@ def blocks(path, *languages):
 
 
 def commands(path):
-    """The command lines of a page's `sh` and `console` blocks, as words; of `console` those after a prompt."""
-    lines = [line for block in blocks(path, "sh") for line in block.replace("\\\n", " ").splitlines()]
-    shown = [line for block in blocks(path, "console") for line in block.replace("\\\n", " ").splitlines()]
+    """The command lines of a page's `sh` and `console` blocks, as words.
+
+    Of `console` those after a prompt.
+    """
+    lines = [
+        line for block in blocks(path, "sh") for line in block.replace("\\\n", " ").splitlines()
+    ]
+    shown = [
+        line
+        for block in blocks(path, "console")
+        for line in block.replace("\\\n", " ").splitlines()
+    ]
     lines += [line.removeprefix("$ ") for line in shown if line.startswith("$ ")]
     return [shlex.split(part, comments=True) for line in lines for part in line.split(" && ")]
 
@@ -97,7 +117,9 @@ def test_commands_are_ones_that_docaudit_knows(path):
         parsed(["scan", "a", "b", "--polici", "x"])
     for words in docaudit_commands(path):
         assert parsed(words).callback is not None
-        assert all((ROOT / word).exists() for word in words if word.startswith("sample_models/")), words
+        assert all((ROOT / word).exists() for word in words if word.startswith("sample_models/")), (
+            words
+        )
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=name_of)
@@ -135,12 +157,23 @@ def test_the_pictures_and_readme_show_the_numbers_of_the_samples_report():
     """Other processors round other last bits, which may move a count by one."""
     report = DOCS / "pictures" / "sample-report.pdf"
     drawn_from = Image.open(report.with_name("page-one.png")).text["drawn-from"]
-    assert drawn_from == hashlib.sha256(report.read_bytes()).hexdigest(), "run `python docs/draw.py SCAN`"
+    assert drawn_from == hashlib.sha256(report.read_bytes()).hexdigest(), (
+        "run `python docs/draw.py SCAN`"
+    )
     scans = Path(os.environ.get("DOCAUDIT_SAMPLE_SCANS", "/nonexistent"))
-    now = [scans / "receipts-model" / "report.pdf"] if scans.is_dir() else []  # what the gate has scanned
-    shown, *found = (numbers(pypdfium2.PdfDocument(pdf)[0].get_textpage().get_text_range()) for pdf in [report, *now])
-    assert all(shown == pytest.approx(one, rel=0.03, abs=1) for one in found), "run `python docs/draw.py SCAN`"
-    assert {*numbers(re.search(r"^- An attacker.*?^$", read(README), re.MULTILINE | re.DOTALL)[0])} <= {*shown}
+    now = (
+        [scans / "receipts-model" / "report.pdf"] if scans.is_dir() else []
+    )  # what the gate has scanned
+    shown, *found = (
+        numbers(pypdfium2.PdfDocument(pdf)[0].get_textpage().get_text_range())
+        for pdf in [report, *now]
+    )
+    assert all(shown == pytest.approx(one, rel=0.03, abs=1) for one in found), (
+        "run `python docs/draw.py SCAN`"
+    )
+    assert {
+        *numbers(re.search(r"^- An attacker.*?^$", read(README), re.MULTILINE | re.DOTALL)[0])
+    } <= {*shown}
 
 
 def test_every_section_that_the_code_cites_exists():

@@ -21,7 +21,9 @@ def fake(folder, monkeypatch, **modules):
     folder.mkdir(exist_ok=True)
     for name, source in modules.items():
         (folder / f"{name}.py").write_text(source)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    )
 
 
 def program(folder, monkeypatch, name, script):
@@ -34,12 +36,16 @@ def program(folder, monkeypatch, name, script):
 
 
 def test_every_extra_of_the_package_is_explained():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     assert set(EXTRAS) == set(extras) - {"dev"}
 
 
 @table("source, state")
-def test_a_torch_that_breaks_down_is_reported_and_named_no_folder(tmp_path, monkeypatch, source, state):
+def test_a_torch_that_breaks_down_is_reported_and_named_no_folder(
+    tmp_path, monkeypatch, source, state
+):
     fake(tmp_path / "fakes", monkeypatch, torch=source)
     check = doctor._torch()
     assert (check.state, check.needed) == (state, True)
@@ -55,8 +61,12 @@ def broken_torchvision(tmp_path, monkeypatch):
     """A torchvision whose operators do not fit the installed torch, as an installer may choose it."""
     metadata = tmp_path / "fakes" / "torchvision-0.28.0.dist-info"
     metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: torchvision\nVersion: 0.28.0\n")
-    fake(tmp_path / "fakes", monkeypatch, torchvision=f"raise RuntimeError({BROKEN!r})", num2words="")
+    (metadata / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: torchvision\nVersion: 0.28.0\n"
+    )
+    fake(
+        tmp_path / "fakes", monkeypatch, torchvision=f"raise RuntimeError({BROKEN!r})", num2words=""
+    )
 
 
 @pytest.mark.usefixtures("broken_torchvision")
@@ -70,7 +80,9 @@ def test_a_torchvision_that_breaks_transformers_is_named_with_its_repair(monkeyp
 
 
 @pytest.mark.usefixtures("broken_torchvision")
-def test_a_model_that_a_broken_torchvision_keeps_from_loading_is_a_sentence(tmp_path, tiny_corpus, checkpoints):
+def test_a_model_that_a_broken_torchvision_keeps_from_loading_is_a_sentence(
+    tmp_path, tiny_corpus, checkpoints
+):
     paths = os.pathsep.join([str(tmp_path / "fakes"), str(ROOT)])
     command = ("inspect", tiny_corpus, "--model", checkpoints("bert", "token-classification"))
     done = run_python("-m", "audit", *command, env={**os.environ, "PYTHONPATH": paths})
@@ -87,14 +99,25 @@ def test_an_extra_that_cannot_be_imported_is_broken(tmp_path, monkeypatch):
     assert check.mend == "python -m pip install --force-reinstall 'docaudit[pdf]'"
 
 
-def test_pango_that_is_missing_costs_the_pdf_and_names_the_commands_that_install_it(tmp_path, monkeypatch):
-    fake(tmp_path / "fakes", monkeypatch, weasyprint="raise OSError(\"cannot load library 'libpango-1.0-0'\")")
+def test_pango_that_is_missing_costs_the_pdf_and_names_the_commands_that_install_it(
+    tmp_path, monkeypatch
+):
+    fake(
+        tmp_path / "fakes",
+        monkeypatch,
+        weasyprint="raise OSError(\"cannot load library 'libpango-1.0-0'\")",
+    )
     check = doctor._pango()
     assert (check.state, check.needed) == ("missing", True)
     assert "no report.pdf" in check.without
-    assert check.mend.startswith("apt install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 (Debian)")
+    assert check.mend.startswith(
+        "apt install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 (Debian)"
+    )
     fake(tmp_path / "worse", monkeypatch, weasyprint="raise AttributeError('no such part')")
-    assert (doctor._pango().state, doctor._pango().found) == ("broken", "AttributeError: no such part")
+    assert (doctor._pango().state, doctor._pango().found) == (
+        "broken",
+        "AttributeError: no such part",
+    )
 
 
 @table("script, state")
@@ -110,7 +133,10 @@ def test_tesseract_is_asked_for_its_languages(tmp_path, monkeypatch, script, sta
 
 
 def test_it_is_ready_unless_something_needed_is_missing(monkeypatch):
-    optional, needed = Check("a", "missing", "x", without="b", mend="c"), Check("d", "missing", "y", True, "e", "f")
+    optional, needed = (
+        Check("a", "missing", "x", without="b", mend="c"),
+        Check("d", "missing", "y", True, "e", "f"),
+    )
     for checks, code in (((optional,), 0), ((optional, needed), 1)):
         monkeypatch.setattr(doctor, "examine", lambda checks=checks: Examination(checks))
         assert docaudit("doctor").exit_code == code
@@ -119,8 +145,19 @@ def test_it_is_ready_unless_something_needed_is_missing(monkeypatch):
 
 def test_this_machine_is_examined_without_naming_its_folders(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    fake(tmp_path / "fakes", monkeypatch, torch="raise ImportError('no')", weasyprint="raise ImportError('no')")
+    fake(
+        tmp_path / "fakes",
+        monkeypatch,
+        torch="raise ImportError('no')",
+        weasyprint="raise ImportError('no')",
+    )
     text = json.dumps(asdict(examine()))
     assert examine.__module__ not in text
-    assert not [one for one in (str(Path.home()), str(tmp_path), str(ROOT)) if len(one) > 1 and f"{one}/" in text]
-    assert {"torch", "pango", "tesseract", "this folder"} <= {one["name"] for one in json.loads(text)["checks"]}
+    assert not [
+        one
+        for one in (str(Path.home()), str(tmp_path), str(ROOT))
+        if len(one) > 1 and f"{one}/" in text
+    ]
+    assert {"torch", "pango", "tesseract", "this folder"} <= {
+        one["name"] for one in json.loads(text)["checks"]
+    }

@@ -21,13 +21,16 @@ from audit.targets.utility import usefulness, usefulness_by_document
 
 def documents() -> tuple[Document, ...]:
     return tuple(
-        replace(one, label=encoder_zoo.CLASSES[number % 3]) for number, one in enumerate(tiny.documents(8, 8, 4))
+        replace(one, label=encoder_zoo.CLASSES[number % 3])
+        for number, one in enumerate(tiny.documents(8, 8, 4))
     )
 
 
 def written(folder: Path, made: tuple[Document, ...]) -> Path:
     task = Task("document-classification", encoder_zoo.CLASSES)
-    write(folder, Manifest(schema=1, name="pages", task=task, membership=Membership("random")), made)
+    write(
+        folder, Manifest(schema=1, name="pages", task=task, membership=Membership("random")), made
+    )
     return folder
 
 
@@ -38,7 +41,9 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    return encoder_zoo.write_encoder(tmp_path_factory.mktemp("model"), "deberta-v2", "document-classification")
+    return encoder_zoo.write_encoder(
+        tmp_path_factory.mktemp("model"), "deberta-v2", "document-classification"
+    )
 
 
 class Fixed:
@@ -61,7 +66,10 @@ def test_accuracy_is_measured_against_naming_the_commonest_class(corpus, model):
     target = load(model)
     assert target.card.architecture == "DeBERTa-v2, document classification"
     (measured,) = usefulness(Fixed(target, {0, 1, 2, 5}), corpus, 0)
-    assert ((measured.name, measured.value, measured.n), measured.null) == (("class_accuracy", 0.5, 8), 3 / 8)
+    assert ((measured.name, measured.value, measured.n), measured.null) == (
+        ("class_accuracy", 0.5, 8),
+        3 / 8,
+    )
     by_document = usefulness_by_document(Fixed(target, {0, 1, 2, 5}), corpus, 0)["class_accuracy"]
     assert float(np.sum(by_document.numerator)) == 4.0
 
@@ -87,15 +95,25 @@ def test_pages_of_a_class_that_the_model_lacks_are_counted_and_left_out_and_refu
         assert "memo" in unread.warnings[0]
         (measured,) = usefulness(target, without_unread(corpus, unread), 0)
         assert measured.n == (7 if split == "heldout" else 8)
-    write(tmp_path / "none", manifest, [replace(one, label="memo") if one.split == "member" else one for one in made])
+    write(
+        tmp_path / "none",
+        manifest,
+        [replace(one, label="memo") if one.split == "member" else one for one in made],
+    )
     corpus = load_corpus(tmp_path / "none")
     with pytest.raises(TargetError, match="no class memo"):
         check(target_of(model, corpus), corpus)
 
 
-def test_a_tagger_is_not_audited_as_a_classifier_nor_the_other_way_round(corpus, model, tiny_corpus, tmp_path):
-    tagger = target_of(encoder_zoo.write_encoder(tmp_path, "bert"), replace(corpus, manifest=labelled(corpus, ())))
-    with pytest.raises(TargetError, match=r"token classification .*task.kind = .document-classification"):
+def test_a_tagger_is_not_audited_as_a_classifier_nor_the_other_way_round(
+    corpus, model, tiny_corpus, tmp_path
+):
+    tagger = target_of(
+        encoder_zoo.write_encoder(tmp_path, "bert"), replace(corpus, manifest=labelled(corpus, ()))
+    )
+    with pytest.raises(
+        TargetError, match=r"token classification .*task.kind = .document-classification"
+    ):
         check(tagger, corpus)
     receipts = load_corpus(tiny_corpus)
     with pytest.raises(TargetError, match=r"task.kind = .token-classification"):

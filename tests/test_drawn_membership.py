@@ -39,7 +39,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("snips") / "snips"
     for part in ("train", "test"):
         (folder / part).mkdir(parents=True)
-        (folder / part / "seq.in").write_text("".join(f"play {part} {number}\n" for number in range(8)))
+        (folder / part / "seq.in").write_text(
+            "".join(f"play {part} {number}\n" for number in range(8))
+        )
         (folder / part / "seq.out").write_text("O B-track I-track\n" * 8)
         (folder / part / "label").write_text("PlayMusic\n" * 8)
     return folder
@@ -54,7 +56,9 @@ def drawn(tiny_corpus: Path, tmp_path: Path) -> Path:
     return data
 
 
-def test_an_import_that_draws_dates_it_and_one_that_is_told_does_not(source: Path, tmp_path: Path) -> None:
+def test_an_import_that_draws_dates_it_and_one_that_is_told_does_not(
+    source: Path, tmp_path: Path
+) -> None:
     given = NamedMembers(("train-00001", "test-00003"))
     for name, rule in (("drawn", "drawn"), ("official", "official"), ("given", given)):
         FORMATS["snips"].convert(source, tmp_path / name, SHARES, 0, rule)
@@ -64,9 +68,14 @@ def test_an_import_that_draws_dates_it_and_one_that_is_told_does_not(source: Pat
     assert f'drawn = "{today()}"' in (tmp_path / "drawn" / "manifest.toml").read_text()
 
 
-def test_inspect_plan_and_scan_warn_of_weights_older_than_the_draw(checkpoints, drawn: Path, tmp_path: Path) -> None:
+def test_inspect_plan_and_scan_warn_of_weights_older_than_the_draw(
+    checkpoints, drawn: Path, tmp_path: Path
+) -> None:
     model = shutil.copytree(checkpoints("layoutlm", "mlm"), tmp_path / "model")
-    for written, warned in ((1_767_225_600, True), (1_775_000_000, False)):  # 2026-01-01 and 2026-03-31
+    for written, warned in (
+        (1_767_225_600, True),
+        (1_775_000_000, False),
+    ):  # 2026-01-01 and 2026-03-31
         os.utime(model / "model.safetensors", (written, written))
         # The warnings of the scan that a plan opens are the plan's.
         for said in (
@@ -75,11 +84,16 @@ def test_inspect_plan_and_scan_warn_of_weights_older_than_the_draw(checkpoints, 
         ):
             assert ("last written on 2026-01-01" in said) == warned, said
             assert ("which copying changes" in said) == warned, said
-    assert f"membership assigned random, drawn by docaudit import on {DAY}" in docaudit("inspect", drawn)
+    assert f"membership assigned random, drawn by docaudit import on {DAY}" in docaudit(
+        "inspect", drawn
+    )
 
 
 def test_page_one_and_the_console_say_that_membership_was_drawn(drawn: Path, capsys) -> None:
-    assert (card(manifests.load(drawn)).drawn, card(manifests.load(drawn)).drawn_by) == (DAY, "docaudit import")
+    assert (card(manifests.load(drawn)).drawn, card(manifests.load(drawn)).drawn_by) == (
+        DAY,
+        "docaudit import",
+    )
     plain = example_records.record()
     dated = replace(plain, corpus=replace(plain.corpus, drawn=DAY, drawn_by="docaudit import"))
     for record, told in ((plain, False), (records.loads(records.dumps(dated)), True)):
@@ -92,10 +106,18 @@ def test_page_one_and_the_console_say_that_membership_was_drawn(drawn: Path, cap
 
 @pytest.mark.parametrize(
     "lines",
-    ['drawn = "yesterday"', 'drawn = "2026-02-30"', f'drawn = "{DAY}"', f'drawn = "{DAY}"\ndrawn_by = "Mr Tan"'],
+    [
+        'drawn = "yesterday"',
+        'drawn = "2026-02-30"',
+        f'drawn = "{DAY}"',
+        f'drawn = "{DAY}"\ndrawn_by = "Mr Tan"',
+    ],
 )
 def test_a_draw_is_a_day_and_one_of_docaudits_commands(drawn: Path, lines: str) -> None:
-    settings, dated = (drawn / "manifest.toml").read_text(), f'drawn = "{DAY}"\ndrawn_by = "docaudit import"'
+    settings, dated = (
+        (drawn / "manifest.toml").read_text(),
+        f'drawn = "{DAY}"\ndrawn_by = "docaudit import"',
+    )
     assert dated in settings
     (drawn / "manifest.toml").write_text(settings.replace(dated, lines))
     with pytest.raises(ManifestError, match=r"membership"):
@@ -108,4 +130,6 @@ def test_init_dates_its_draw(tmp_path: Path) -> None:
     for name in ("a.png", "b.png"):
         Image.new("L", (60, 40), ord(name[0])).save(root / name)
     docaudit("init", root, "--task", "mlm", "--yes")
-    assert manifests.load(root).manifest.membership == Membership("random", str(today()), "docaudit init")
+    assert manifests.load(root).manifest.membership == Membership(
+        "random", str(today()), "docaudit init"
+    )

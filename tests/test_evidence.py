@@ -32,7 +32,14 @@ def scan(checkpoints, data):
     model, public = checkpoints("layoutlm", "mlm", 1), checkpoints("layoutlm", "mlm", 3)
 
     def run(out, *more):
-        fixed = ("--reference", f"auxiliary={public}", "--budget", "quick", "--only", "reconstruction")
+        fixed = (
+            "--reference",
+            f"auxiliary={public}",
+            "--budget",
+            "quick",
+            "--only",
+            "reconstruction",
+        )
         result = docaudit("scan", model, data, "--out", out, *fixed, *more)
         assert result.exit_code == 11, result.output
         return result.output
@@ -42,7 +49,10 @@ def scan(checkpoints, data):
 
 @pytest.fixture
 def scanned(scan, tmp_path):
-    """A scan whose evidence is kept elsewhere, with the values; the modes are not those of a careful shell."""
+    """A scan whose evidence is kept elsewhere, with the values.
+
+    The modes are not those of a careful shell.
+    """
     before = os.umask(0)
     try:
         out, kept = tmp_path / "out", tmp_path / "deep" / "kept"
@@ -61,7 +71,9 @@ def test_evidence_goes_where_it_is_told_and_nowhere_else(scanned):
     # Numbers alone could stand anywhere.
     values = {row["value"] for row in rows if len(row["value"]) > 5 and row["value"][0].isalpha()}
     assert values
-    assert not any(value in path.read_text("utf-8", "replace") for path in out.iterdir() for value in values)
+    assert not any(
+        value in path.read_text("utf-8", "replace") for path in out.iterdir() for value in values
+    )
     assert {path.suffix for path in kept.iterdir()} >= {".jsonl", ".html"}
     assert str(kept / "report-revealed.html") in output
     (result,) = [one for one in records.read(out).attacks if one.status == "completed"]
@@ -112,13 +124,18 @@ def test_a_folder_of_something_else_is_refused_and_left_as_it_is(tmp_path):
     }.items():
         with pytest.raises(error, match="--evidence|letter"), claim_folder(tmp_path / "out", wrong):  # noqa: RUF043
             pass
-    assert ([path.name for path in other.iterdir()], other.stat().st_mode & 0o777) == (["letter.txt"], 0o755)
+    assert ([path.name for path in other.iterdir()], other.stat().st_mode & 0o777) == (
+        ["letter.txt"],
+        0o755,
+    )
     for _ in range(2):  # its own, the second time
         with claim_folder(tmp_path / "out", tmp_path / "own"):
             pass
 
 
-def test_values_are_revealed_from_where_they_are_kept_and_the_command_says_where(scanned, tmp_path, data, scan):
+def test_values_are_revealed_from_where_they_are_kept_and_the_command_says_where(
+    scanned, tmp_path, data, scan
+):
     out, kept, _ = scanned
     (kept / "report-revealed.html").unlink()
     (kept / ".gitignore").unlink()  # as an older version left it
@@ -142,10 +159,21 @@ def test_values_are_revealed_from_where_they_are_kept_and_the_command_says_where
 
 def test_a_sweep_keeps_the_evidence_of_every_checkpoint_apart(checkpoints, data, tmp_path):
     for number in (1, 2):
-        shutil.copytree(checkpoints("layoutlm", "mlm", number), tmp_path / "run" / f"checkpoint-{number}")
+        shutil.copytree(
+            checkpoints("layoutlm", "mlm", number), tmp_path / "run" / f"checkpoint-{number}"
+        )
     references = ("--reference", f"auxiliary={checkpoints('layoutlm', 'mlm', 3)}")
     more = ("--budget", "quick", "--only", "reconstruction", "--evidence", tmp_path / "kept")
-    arguments = ("scan", "--checkpoints", tmp_path / "run" / "*", data, "--out", tmp_path / "out", *references, *more)
+    arguments = (
+        "scan",
+        "--checkpoints",
+        tmp_path / "run" / "*",
+        data,
+        "--out",
+        tmp_path / "out",
+        *references,
+        *more,
+    )
     assert docaudit(*arguments).exit_code == 11
     assert [*(tmp_path / "out").rglob("evidence")] == [*(tmp_path / "out").rglob("*.jsonl")] == []
     assert {path.parent.name for path in (tmp_path / "kept").rglob("recovered.jsonl")} == {
@@ -161,7 +189,9 @@ def test_a_sweep_keeps_the_evidence_of_every_checkpoint_apart(checkpoints, data,
 # When outcomes were computed.
 
 
-def test_a_second_run_says_that_its_outcomes_were_read_from_the_journal_and_when_they_were_computed(scan, tmp_path):
+def test_a_second_run_says_that_its_outcomes_were_read_from_the_journal_and_when_they_were_computed(
+    scan, tmp_path
+):
     first, timing = scan(tmp_path), records.read(tmp_path).timing
     assert timing.outcomes > 0
     assert (timing.resumed, timing.oldest, timing.origin) == (0, None, "")
@@ -183,8 +213,13 @@ def test_a_second_run_says_that_its_outcomes_were_read_from_the_journal_and_when
 
 
 def test_outcomes_of_a_day_are_said_to_be_of_that_day():
-    timing = Timing("", "", 2.5, 1234, 1000, "2026-11-20T09:00:00+00:00", "2026-11-20T10:00:00+00:00")
-    assert timing.origin == "1,000 of 1,234 outcomes were computed on 2026-11-20 and read from the journal"
+    timing = Timing(
+        "", "", 2.5, 1234, 1000, "2026-11-20T09:00:00+00:00", "2026-11-20T10:00:00+00:00"
+    )
+    assert (
+        timing.origin
+        == "1,000 of 1,234 outcomes were computed on 2026-11-20 and read from the journal"
+    )
 
 
 def test_a_journal_without_its_beginning_does_not_say_when_it_was_begun(tmp_path):

@@ -24,7 +24,10 @@ ENTRY_POINTS = re.compile(r"```toml\n(?P<text>\[project\.entry-points.*?)```", r
 
 
 def install(page: str, folder: Path) -> list[str]:
-    """Install the package of the page, as pip would, into a folder for `PYTHONPATH`; return the names of its items."""
+    """Install the package of the page, as pip would, into a folder for `PYTHONPATH`.
+
+    Return the names of its items.
+    """
     (folder / "acme").mkdir()
     for match in BLOCK.finditer(page):
         (folder / match["path"]).write_text(match["code"])
@@ -34,7 +37,8 @@ def install(page: str, folder: Path) -> list[str]:
     (stated,) = ENTRY_POINTS.finditer(page)
     groups = tomllib.loads(stated["text"])["project"]["entry-points"]
     lines = [
-        f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in own.items()) for group, own in groups.items()
+        f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in own.items())
+        for group, own in groups.items()
     ]
     (metadata / "entry_points.txt").write_text("".join(lines))
     return [name for own in groups.values() for name in own]
@@ -50,7 +54,10 @@ def make_coarse_layoutlm(folder: Path) -> Path:
     """A tiny tagger of a family that docaudit does not ship: LayoutLM's weights under another name."""
     tiny.checkpoint(folder, "layoutlm", "token-classification")
     path = folder / "config.json"
-    named = {"model_type": "coarse-layoutlm", "architectures": ["CoarseLayoutLMForTokenClassification"]}
+    named = {
+        "model_type": "coarse-layoutlm",
+        "architectures": ["CoarseLayoutLMForTokenClassification"],
+    }
     path.write_text(json.dumps({**json.loads(path.read_text()), **named}))
     return folder
 
@@ -62,9 +69,15 @@ def make_export(folder: Path) -> None:
         for n in range(10):
             Image.new("L", (200, 100), 20 * n).save(folder / f"{n}.png")
             tokens = [
-                {"t": text, "x": 60 * at + n, "y": 10, "w": 50, "h": 12} for at, text in enumerate(("Due", f"{n}.50"))
+                {"t": text, "x": 60 * at + n, "y": 10, "w": 50, "h": 12}
+                for at, text in enumerate(("Due", f"{n}.50"))
             ]
-            row = {"id": f"n{n}", "scan": f"{n}.png", "set": "train" if n < 6 else "test", "supplier": f"Shop {n % 2}"}
+            row = {
+                "id": f"n{n}",
+                "scan": f"{n}.png",
+                "set": "train" if n < 6 else "test",
+                "supplier": f"Shop {n % 2}",
+            }
             stream.write(json.dumps({**row, "tokens": tokens, "keys": {"total": [1]}}) + "\n")
 
 
@@ -73,7 +86,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the package of the page, and with what its commands work on."""
     made = tmp_path_factory.mktemp("extended")
     installed = install((ROOT / "docs" / "extending.md").read_text(), made)
-    assert installed == ["loss_gap", "coarse-layoutlm", "invoices", "capitals", "greet", "backwards"]
+    assert installed == [
+        "loss_gap",
+        "coarse-layoutlm",
+        "invoices",
+        "capitals",
+        "greet",
+        "backwards",
+    ]
     tiny.corpus(made / "receipts")
     make_coarse_layoutlm(made / "coarse")
     make_donut(made / "donut", 0)
@@ -95,9 +115,24 @@ def outputs(folder: Path) -> Outputs:
         "scan": (*scan, "--out", folder / "scan"),
         "again": (*scan, "--out", folder / "again", "--engine", "backwards"),
         "gate": ("gate", folder / "scan", *policy, "-v"),
-        "import": ("import", "invoices", folder / "export", folder / "imported", "--official", "--heldout", "1"),
+        "import": (
+            "import",
+            "invoices",
+            folder / "export",
+            folder / "imported",
+            "--official",
+            "--heldout",
+            "1",
+        ),
         "inspect": ("inspect", folder / "imported"),
-        "behind": ("scan", folder / "donut", folder / "questions", "--out", folder / "behind", *behind),
+        "behind": (
+            "scan",
+            folder / "donut",
+            folder / "questions",
+            "--out",
+            folder / "behind",
+            *behind,
+        ),
         "defend": ("defend", "--help"),
         "help": ("--help",),
         "greet": ("greet", "Ada"),
@@ -105,18 +140,26 @@ def outputs(folder: Path) -> Outputs:
     return run_commands(commands, **within(folder))
 
 
-def test_the_attack_is_planned_run_and_gated_on_the_new_family(outputs: Outputs, folder: Path) -> None:
+def test_the_attack_is_planned_run_and_gated_on_the_new_family(
+    outputs: Outputs, folder: Path
+) -> None:
     assert "loss_gap" in outputs["plan"][1]
     record = json.loads((folder / "scan" / "record.json").read_text())
     assert record["target"]["family"] == "LayoutLM with coarse boxes"
     (result,) = record["attacks"]
-    assert (result["attack"], result["status"], result["parameters"]) == ("loss_gap", "completed", {"least_words": 1})
+    assert (result["attack"], result["status"], result["parameters"]) == (
+        "loss_gap",
+        "completed",
+        {"least_words": 1},
+    )
     assert [one["name"] for one in result["measurements"]] == ["auc", "blind_auc"]
     assert outputs["scan"][0] == outputs["gate"][0] in (0, 10, 11)
     assert "loss_gap [loss_gap] auc" in outputs["gate"][1]
 
 
-def test_a_format_that_nobody_knew_is_imported_in_less_than_30_lines(outputs: Outputs, folder: Path) -> None:
+def test_a_format_that_nobody_knew_is_imported_in_less_than_30_lines(
+    outputs: Outputs, folder: Path
+) -> None:
     assert len((folder / "acme" / "invoices.py").read_text().splitlines()) < 30
     assert outputs["import"][0] == 0, outputs["import"][1]
     assert outputs["inspect"][0] == 0, outputs["inspect"][1]
@@ -126,7 +169,9 @@ def test_a_format_that_nobody_knew_is_imported_in_less_than_30_lines(outputs: Ou
 
 
 def test_the_countermeasure_is_taken_by_scan_and_defend(outputs: Outputs, folder: Path) -> None:
-    assert "capitals" in " ".join(json.loads((folder / "behind" / "record.json").read_text())["derived_by"])
+    assert "capitals" in " ".join(
+        json.loads((folder / "behind" / "record.json").read_text())["derived_by"]
+    )
     assert "capitals" in outputs["defend"][1]
 
 
@@ -135,12 +180,21 @@ def test_the_command_stands_beside_the_shipped_ones(outputs: Outputs) -> None:
     assert "Greet somebody." in outputs["help"][1]
 
 
-def test_the_engine_gives_the_same_measurements_in_another_order(outputs: Outputs, folder: Path) -> None:
+def test_the_engine_gives_the_same_measurements_in_another_order(
+    outputs: Outputs, folder: Path
+) -> None:
     assert outputs["again"][0] == outputs["scan"][0]
-    here, again = (json.loads((folder / out / "record.json").read_text())["attacks"] for out in ("scan", "again"))
+    here, again = (
+        json.loads((folder / out / "record.json").read_text())["attacks"]
+        for out in ("scan", "again")
+    )
     assert here == again
     journals = [
-        [json.loads(line)["id"] for path in (folder / out / "evidence").glob("*.jsonl") for line in path.open()]
+        [
+            json.loads(line)["id"]
+            for path in (folder / out / "evidence").glob("*.jsonl")
+            for line in path.open()
+        ]
         for out in ("scan", "again")
     ]
     assert journals[0] == journals[1][::-1]
@@ -149,9 +203,16 @@ def test_the_engine_gives_the_same_measurements_in_another_order(outputs: Output
 
 def test_an_item_that_cannot_be_imported_names_its_package(folder: Path) -> None:
     (folder / "broken-1.0.dist-info").mkdir()
-    (folder / "broken-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
-    (folder / "broken-1.0.dist-info" / "entry_points.txt").write_text("[docaudit.commands]\nlost = nowhere:add\n")
+    (folder / "broken-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n"
+    )
+    (folder / "broken-1.0.dist-info" / "entry_points.txt").write_text(
+        "[docaudit.commands]\nlost = nowhere:add\n"
+    )
     done = run_python("-m", "audit", "--help", **within(folder))
     assert done.returncode == 1
-    assert "broken: its commands 'lost' (nowhere:add) cannot be loaded: ModuleNotFoundError" in done.stderr
+    assert (
+        "broken: its commands 'lost' (nowhere:add) cannot be loaded: ModuleNotFoundError"
+        in done.stderr
+    )
     assert "update or uninstall broken" in done.stderr

@@ -21,7 +21,9 @@ def place(tmp_path_factory):
     root = tmp_path_factory.mktemp("extractive")
     for seed, name in enumerate(("model", "baseline")):
         write_extractive(root / name, "layoutlm", seed)
-    made = asked_pages.corpus(root / "data", members=6, heldout=4, public=3, labels=("TOTAL",), images=False)
+    made = asked_pages.corpus(
+        root / "data", members=6, heldout=4, public=3, labels=("TOTAL",), images=False
+    )
     manifest = replace(
         made.manifest,
         task=Task("extractive-qa"),
@@ -45,8 +47,22 @@ def test_such_a_model_is_inspected_planned_and_told_its_references(place):
 
 @pytest.fixture(scope="module")
 def scanned(place):
-    given = ("--reference", f"baselines={place / 'baseline'}", "--reference", f"pretrained={place / 'baseline'}")
-    result = docaudit("scan", place / "model", place / "data", "--out", place / "scan", "--budget", "quick", *given[:2])
+    given = (
+        "--reference",
+        f"baselines={place / 'baseline'}",
+        "--reference",
+        f"pretrained={place / 'baseline'}",
+    )
+    result = docaudit(
+        "scan",
+        place / "model",
+        place / "data",
+        "--out",
+        place / "scan",
+        "--budget",
+        "quick",
+        *given[:2],
+    )
     assert result.exit_code in (0, 10, 11), result.output
     return records.read(place / "scan")
 
@@ -57,7 +73,10 @@ def test_membership_is_measured_and_what_is_off_the_page_is_said_to_be_out_of_re
     for name in OFF_PAGE:
         assert results[name].status == "inapplicable", name
         assert "points at words of the page" in results[name].why
-    assert (scanned.target.task, [one.name for one in scanned.utility]) == ("extractive-qa", ["anls"])
+    assert (scanned.target.task, [one.name for one in scanned.utility]) == (
+        "extractive-qa",
+        ["anls"],
+    )
 
 
 @pytest.mark.parametrize("name", ["default", "strict"])

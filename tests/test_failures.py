@@ -81,7 +81,9 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("error", "code"), FAILURES)
-def test_the_command_line_ends_in_a_sentence_whatever_is_raised(error, code, run, temporary, monkeypatch):
+def test_the_command_line_ends_in_a_sentence_whatever_is_raised(
+    error, code, run, temporary, monkeypatch
+):
     def broken(*_, **__):
         raise error
 
@@ -145,13 +147,19 @@ def repeating(monkeypatch):
 
 
 @pytest.mark.usefixtures("repeating", "few_candidates")
-def test_a_model_that_fails_at_every_page_leaves_the_scan_undecided(model, tiny_corpus, run, tmp_path):
+def test_a_model_that_fails_at_every_page_leaves_the_scan_undecided(
+    model, tiny_corpus, run, tmp_path
+):
     out = tmp_path / "out"
-    code, printed = run("scan", model, tiny_corpus, "--out", out, "--only", "membership", "--budget", "quick")
+    code, printed = run(
+        "scan", model, tiny_corpus, "--out", out, "--only", "membership", "--budget", "quick"
+    )
     assert (code, PAGE in printed, "Traceback" in printed) == (11, False, False), printed
     record = records.read(out)
     assert {result.status for result in record.attacks} == {"failed"}
-    assert next(item.reason for item in record.utility).startswith("to measure it failed: ValueError at audit/")
+    assert next(item.reason for item in record.utility).startswith(
+        "to measure it failed: ValueError at audit/"
+    )
     stories = {path.relative_to(out).as_posix() for path in stories_below(out)}
     assert stories == {"evidence/failure-membership.txt", "evidence/failure-usefulness.txt"}
 
@@ -168,7 +176,9 @@ COMMANDS = {
 
 @pytest.mark.usefixtures("few_candidates")
 @pytest.mark.parametrize("name", COMMANDS)
-def test_no_command_prints_what_a_model_repeats(name, model, tiny_corpus, run, tmp_path, monkeypatch):
+def test_no_command_prints_what_a_model_repeats(
+    name, model, tiny_corpus, run, tmp_path, monkeypatch
+):
     """Models are broken where every command meets them: as they are opened."""
 
     def broken(*_, **__):
@@ -179,7 +189,12 @@ def test_no_command_prints_what_a_model_repeats(name, model, tiny_corpus, run, t
         if getattr(module, "__name__", "").startswith("audit.") and hasattr(module, "open_model"):
             monkeypatch.setattr(module, "open_model", broken)
     (tmp_path / "ids.txt").write_text("m1\n")
-    places = {"DATA": tiny_corpus, "MODEL": model, "OUT": tmp_path / "out", "IDS": tmp_path / "ids.txt"}
+    places = {
+        "DATA": tiny_corpus,
+        "MODEL": model,
+        "OUT": tmp_path / "out",
+        "IDS": tmp_path / "ids.txt",
+    }
     code, printed = run(*(places.get(word, word) for word in COMMANDS[name]))
     assert (code, PAGE in printed, "Traceback" in printed) == (1, False, False), printed
     assert "Panic at audit/" in " ".join(printed.split())
@@ -191,15 +206,21 @@ def test_the_python_api_raises_a_sentence(model, tiny_corpus, temporary, tmp_pat
         raise ValueError(PAGE)
 
     monkeypatch.setattr(scan, "open_scan", broken)
-    with pytest.raises(EngineError, match=r"the scan failed: ValueError at audit/workflows/scan.py:") as raised:
+    with pytest.raises(
+        EngineError, match=r"the scan failed: ValueError at audit/workflows/scan.py:"
+    ) as raised:
         api.scan(model, tiny_corpus, out=tmp_path / "out")
     assert PAGE not in str(raised.value)
     assert len(stories_below(temporary)) == 1
 
 
 BARRED = {
-    "checks of the scan": lambda record: replace(record, checks=scan._failed_checks("ValueError at f.py:1").checks),
-    "usefulness": lambda record: replace(record, utility=scan._unmeasured_usefulness("ValueError at f.py:1")),
+    "checks of the scan": lambda record: replace(
+        record, checks=scan._failed_checks("ValueError at f.py:1").checks
+    ),
+    "usefulness": lambda record: replace(
+        record, utility=scan._unmeasured_usefulness("ValueError at f.py:1")
+    ),
 }
 
 
@@ -246,9 +267,13 @@ def turned(tmp_path):
         for number, document in enumerate(planted.documents):
             if number % 3 == 0:
                 first, *others = document.words
-                document = replace(document, words=(replace(first, text="PLANTED-1140577"), *others))
+                document = replace(
+                    document, words=(replace(first, text="PLANTED-1140577"), *others)
+                )
             documents.append(document)
-        manifest.write(tmp_path / "data", replace(planted.manifest, references=ReferencePaths()), documents)
+        manifest.write(
+            tmp_path / "data", replace(planted.manifest, references=ReferencePaths()), documents
+        )
         return model, tmp_path / "data"
 
     return write
@@ -257,22 +282,34 @@ def turned(tmp_path):
 @pytest.mark.parametrize(
     ("template", "code", "why"),
     [
-        pytest.param(RAISING, 11, "ModelError at audit/targets/answering/templates.py", id="raises"),
+        pytest.param(
+            RAISING, 11, "ModelError at audit/targets/answering/templates.py", id="raises"
+        ),
         pytest.param(GREEDY, 2, "needs more memory than any honest one", id="greedy"),
     ],
 )
-def test_a_template_that_fails_on_some_pages_prints_none_of_them(template, code, why, turned, run, tmp_path):
+def test_a_template_that_fails_on_some_pages_prints_none_of_them(
+    template, code, why, turned, run, tmp_path
+):
     model, data = turned(template)
     out = tmp_path / "out"
     ended, printed = run("scan", model, data, "--out", out, "--only", "membership")
     assert (ended, "1140577" in printed, "Traceback" in printed) == (code, False, False), printed
     record = out / "record.json"
     assert why in " ".join(printed.split()) + (record.read_text() if record.exists() else "")
-    holders = {path.parent.name for path in out.rglob("*") if path.is_file() and b"PLANTED" in path.read_bytes()}
+    holders = {
+        path.parent.name
+        for path in out.rglob("*")
+        if path.is_file() and b"PLANTED" in path.read_bytes()
+    }
     assert holders <= {"evidence"}
     assert record.exists() == (code == 11)
     ended, printed = run("inspect", data, "--model", model)
-    assert (ended in (0, 2), "1140577" in printed, "Traceback" in printed) == (True, False, False), printed
+    assert (ended in (0, 2), "1140577" in printed, "Traceback" in printed) == (
+        True,
+        False,
+        False,
+    ), printed
 
 
 LOST = """
@@ -293,5 +330,8 @@ with stopping.ended_by_signals():
 
 def test_errors_that_end_nothing_are_told_without_their_message():
     found = run_python("-c", LOST, timeout=60)
-    warnings = [f"warning: an error that ends nothing: {name} at unknown" for name in ("ValueError", "KeyError")]
+    warnings = [
+        f"warning: an error that ends nothing: {name} at unknown"
+        for name in ("ValueError", "KeyError")
+    ]
     assert (found.returncode, found.stderr.splitlines()) == (0, warnings)

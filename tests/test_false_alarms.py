@@ -32,7 +32,11 @@ def test_reconstruction_is_calibrated_on_the_shipped_limits():
         assert max(row["bounds"]["over 0"].values()) <= calibration.ALLOWED, name
         for policy in ("default", "strict"):
             for metric in written["limits"]:
-                assert row["policies"][policy][metric]["violated"] <= calibration.ALLOWED, (name, policy, metric)
+                assert row["policies"][policy][metric]["violated"] <= calibration.ALLOWED, (
+                    name,
+                    policy,
+                    metric,
+                )
 
 
 @pytest.mark.parametrize("name", calibration.PLANTED)
@@ -64,7 +68,8 @@ def test_membership_is_calibrated_on_the_shipped_limits():
     for policy in (DEFAULT, STRICT):
         judged = {limit.metric: limit.max for limit in membership_calibration.LIMITS[policy.name]}
         assert judged == limits_of("membership", policy)
-        # The limits are read from the policies, so that only the file of results can hold older ones.
+        # The limits are read from the policies, so that only the file of results can hold older
+        # ones.
         assert written["limits"][policy.name] == membership_calibration.bounds_of(policy.name)
     settings = written["settings"]
     alarming = [row for row in settings.values() if "alarms" in row and not row["setting"]["leak"]]
@@ -74,7 +79,10 @@ def test_membership_is_calibrated_on_the_shipped_limits():
     for row in (*alarming, *judged):
         assert row["audits"] == 1000
         assert max(row.get("alarms", {}).values(), default=0) <= calibration.ALLOWED
-        assert all(counts.get("violated", 0) <= calibration.ALLOWED for counts in row.get("verdicts", {}).values())
+        assert all(
+            counts.get("violated", 0) <= calibration.ALLOWED
+            for counts in row.get("verdicts", {}).values()
+        )
 
 
 def test_provider_membership_is_calibrated_on_the_shipped_limits():
@@ -87,12 +95,18 @@ def test_provider_membership_is_calibrated_on_the_shipped_limits():
 
 def test_attribute_inference_is_calibrated_on_the_shipped_limits():
     written = committed("attribute")
-    quiet = [row for row in written["without a leak"] if row["policy"] == "default" and row["documents"] < 1000]
+    quiet = [
+        row
+        for row in written["without a leak"]
+        if row["policy"] == "default" and row["documents"] < 1000
+    ]
     assert {row["documents"] for row in quiet} == {40, 75, 150, 300}
     for row in quiet:
         assert row["audits"] == 1000
         assert row["both limits"].get("violated", 0) <= calibration.ALLOWED, row
-    passed = {row["documents"]: row["both limits"]["passed"] for row in quiet if not row["correlation"]}
+    passed = {
+        row["documents"]: row["both limits"]["passed"] for row in quiet if not row["correlation"]
+    }
     assert passed[150] >= 975
     assert passed[75] >= 825
     for row in written["with a leak"]:
@@ -108,12 +122,23 @@ def test_attribute_inference_is_calibrated_on_the_shipped_limits():
 def test_leak_free_audits_violate_no_reconstruction_limit_and_large_leaks_pass_none():
     """A small version of benchmarks/reconstruction_calibration.py, which has 1,000 audits of each kind."""
     with calibration.fewer_resamples(500):
-        quiet = calibration.tally(calibration.LEAK_FREE["no leak, 300 documents, correlation 0.3"], 20)
+        quiet = calibration.tally(
+            calibration.LEAK_FREE["no leak, 300 documents, correlation 0.3"], 20
+        )
         loud = calibration.tally(
-            calibration.PLANTED["excess_hamming.unique: 4 x the limit, 150 documents, correlation 0.3"], 10
+            calibration.PLANTED[
+                "excess_hamming.unique: 4 x the limit, 150 documents, correlation 0.3"
+            ],
+            10,
         )
     for metric in calibration.LIMITS:
         assert quiet["policies"]["default"][metric]["violated"] == 0
         assert quiet["policies"]["default"][metric]["passed"] >= 14
-    assert max(quiet["bounds"]["over 0"].values()) <= 5  # of 20 at 5 %: more have a chance of 1 in 3,000
-    assert loud["policies"]["default"]["excess_hamming.unique"] == {"violated": 10, "undecided": 0, "passed": 0}
+    assert (
+        max(quiet["bounds"]["over 0"].values()) <= 5
+    )  # of 20 at 5 %: more have a chance of 1 in 3,000
+    assert loud["policies"]["default"]["excess_hamming.unique"] == {
+        "violated": 10,
+        "undecided": 0,
+        "passed": 0,
+    }

@@ -70,11 +70,27 @@ def test_the_pools_of_utterances_are_as_large_as_a_model_of_each_needs():
 @pytest.mark.parametrize(
     ("change", "first", "last"),
     [
-        pytest.param(receipts.scaled(0.5), (5.0, 10.0, 20.0, 15.0), (5.0, 30.0, 20.0, 35.0), id="half"),
-        pytest.param(receipts.shifted(2), (12.0, 22.0, 42.0, 32.0), (12.0, 62.0, 42.0, 72.0), id="shifted"),
-        pytest.param(receipts.upside_down, (10.0, 170.0, 40.0, 180.0), (10.0, 130.0, 40.0, 140.0), id="upside down"),
-        pytest.param(receipts.line_boxes, (10.0, 20.0, 90.0, 31.0), (10.0, 60.0, 40.0, 70.0), id="lines"),
-        pytest.param(receipts.scaled(9), (90.0, 180.0, 100.0, 200.0), (90.0, 200.0, 100.0, 200.0), id="at the edge"),
+        pytest.param(
+            receipts.scaled(0.5), (5.0, 10.0, 20.0, 15.0), (5.0, 30.0, 20.0, 35.0), id="half"
+        ),
+        pytest.param(
+            receipts.shifted(2), (12.0, 22.0, 42.0, 32.0), (12.0, 62.0, 42.0, 72.0), id="shifted"
+        ),
+        pytest.param(
+            receipts.upside_down,
+            (10.0, 170.0, 40.0, 180.0),
+            (10.0, 130.0, 40.0, 140.0),
+            id="upside down",
+        ),
+        pytest.param(
+            receipts.line_boxes, (10.0, 20.0, 90.0, 31.0), (10.0, 60.0, 40.0, 70.0), id="lines"
+        ),
+        pytest.param(
+            receipts.scaled(9),
+            (90.0, 180.0, 100.0, 200.0),
+            (90.0, 200.0, 100.0, 200.0),
+            id="at the edge",
+        ),
     ],
 )
 def test_boxes_are_changed_and_words_are_not(change, first, last):
@@ -93,14 +109,20 @@ def test_the_words_of_a_line_share_its_box():
 def test_the_next_month_has_the_same_customer_and_other_numbers():
     receipt = receipts.Market(1, 3).receipt(5)
     later = receipts.following(receipt)
-    assert (later.customer, later.phone, later.provider) == (receipt.customer, receipt.phone, receipt.provider)
+    assert (later.customer, later.phone, later.provider) == (
+        receipt.customer,
+        receipt.phone,
+        receipt.provider,
+    )
     assert later.date > receipt.date
     assert later.total != receipt.total
     assert receipts.following(receipt) == later
 
 
 def test_only_the_name_is_hidden_and_learnt():
-    page = Encoding(np.array([1, 7, 8, 9, 2]), np.zeros((5, 4)), np.array([-1, 0, 1, 2, -1]), None, 3, 4)
+    page = Encoding(
+        np.array([1, 7, 8, 9, 2]), np.zeros((5, 4)), np.array([-1, 0, 1, 2, -1]), None, 3, 4
+    )
     hidden = receipts.hide_names(PAGE, page)
     assert hidden.ids.tolist() == [1, 7, 3, 9, 2]
     assert hidden.labels is not None
@@ -127,7 +149,9 @@ def test_policies_of_owners_lack_what_their_names_say():
     unlimited = tomllib.loads(policies.without_membership(default))
     assert not any(limit["attack"] == "membership" for limit in unlimited["limits"])
     assert len(unlimited["demands"]) == len(shipped["demands"]) - 1
-    assert len({policy["name"] for policy in (shipped, of_utterances, of_recognition, unlimited)}) == 4
+    assert (
+        len({policy["name"] for policy in (shipped, of_utterances, of_recognition, unlimited)}) == 4
+    )
 
 
 def test_a_folder_is_made_once_and_not_left_half_made(tmp_path):
@@ -153,7 +177,9 @@ def test_the_key_follows_from_the_content():
     assert digest([BOOKING]) != digest([changed])
 
 
-def _limit(outcome: str, cause: str | None = None, reason: str = "", counts: bool = True) -> dict[str, object]:
+def _limit(
+    outcome: str, cause: str | None = None, reason: str = "", counts: bool = True
+) -> dict[str, object]:
     numbers = [0.8125, 0.75, 0.9]
     return {
         "attack": "membership",
@@ -176,7 +202,10 @@ def _limit(outcome: str, cause: str | None = None, reason: str = "", counts: boo
             id="violated",
         ),
         pytest.param(
-            {"exit": 11, "limits": [_limit("undecided", "confounded", "they look | trained on")] * 2},
+            {
+                "exit": 11,
+                "limits": [_limit("undecided", "confounded", "they look | trained on")] * 2,
+            },
             "exit 11: confounded: they look / trained on",
             id="one reason once",
         ),
@@ -193,7 +222,15 @@ def test_a_cell_says_the_exit_code_and_what_decided_it(outcome, words):
 
 
 def test_the_tables_have_a_row_for_each_construction_and_each_size():
-    rows = [{"name": "a", "describe": "refit", "finding": "1", "size": 300, "direct": {"members": 0.931}}]
+    rows = [
+        {
+            "name": "a",
+            "describe": "refit",
+            "finding": "1",
+            "size": 300,
+            "direct": {"members": 0.931},
+        }
+    ]
     columns = {"before": {"a": {"exit": 0, "limits": []}}, "now": {}}
     lines = table.table(rows, columns)
     assert lines[0] == "| construction | finding | direct attack | before | now |"
@@ -209,7 +246,10 @@ def test_constructions_say_what_their_models_do():
     assert kinds == {"leaks", "clean", "unfair"}
     for construction in CONSTRUCTIONS.values():
         assert (construction.kind == "clean") == (construction.size > 0), construction.name
-        assert bool(construction.finding) == (construction.kind == "unfair") or construction.kind != "unfair"
+        assert (
+            bool(construction.finding) == (construction.kind == "unfair")
+            or construction.kind != "unfair"
+        )
     findings = {construction.finding for construction in CONSTRUCTIONS.values()}
     assert {"1", "2", "3", "4", "5", "6", "7", "8"} <= findings
 
@@ -241,12 +281,17 @@ def test_rows_name_their_tests():
     [
         pytest.param({"tests/x/test_two.py::test_c[a case-1]": "passed"}, "pass 1/1", id="passed"),
         pytest.param({"tests/test_two.py::test_c[a case]": "failed"}, "fail 1/1", id="failed"),
-        pytest.param({"tests/test_two.py::test_c[another]": "passed"}, "missing", id="no such case"),
+        pytest.param(
+            {"tests/test_two.py::test_c[another]": "passed"}, "missing", id="no such case"
+        ),
         pytest.param({"tests/test_two.py::test_c[a case]": "skipped"}, "skipped", id="skipped"),
     ],
 )
 def test_a_row_is_as_good_as_its_worst_test(outcomes, outcome):
-    assert named_tests.outcome_of(Row("two", (Named("test_two.py", case="a case"),)), outcomes) == outcome
+    assert (
+        named_tests.outcome_of(Row("two", (Named("test_two.py", case="a case"),)), outcomes)
+        == outcome
+    )
 
 
 def test_the_page_holds_the_tables_of_the_results():
@@ -273,7 +318,9 @@ def test_the_named_tests_are_run_and_no_others(tmp_path, capsys):
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "tests").mkdir()
     (tmp_path / named_tests.PAGE).write_text(ROWS, encoding="utf-8")
-    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\naddopts = "-q"\n', encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\naddopts = "-q"\n', encoding="utf-8"
+    )
     one = "def test_a(): pass\ndef test_bee(): pass\ndef test_unnamed(): assert False\n"
     (tmp_path / "tests" / "test_one.py").write_text(one, encoding="utf-8")
     two = "import pytest\n@pytest.mark.parametrize('case', ['a case'])\ndef test_c(case): assert not case\n"

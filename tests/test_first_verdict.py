@@ -37,7 +37,9 @@ def data(tmp_path_factory):
 # Bounds
 
 
-sides = st.lists(st.tuples(st.sampled_from(["member", "heldout", "member long"]), st.integers(1, 5)), max_size=14)
+sides = st.lists(
+    st.tuples(st.sampled_from(["member", "heldout", "member long"]), st.integers(1, 5)), max_size=14
+)
 
 
 def trials_of(units):
@@ -59,14 +61,32 @@ def units_of(trials):
 def test_so_many_documents_are_tried_half_of_each_side(units, documents, seed, share):
     trials = trials_of(units)
     there, taken = units_of(trials), units_of(sample(trials, share, seed, documents))
-    expected = dict(zip(sorted(there), halves(documents, [len(there[side]) for side in sorted(there)]), strict=True))
-    assert {side: len(own) for side, own in taken.items()} == {side: n for side, n in expected.items() if n}
+    expected = dict(
+        zip(
+            sorted(there),
+            halves(documents, [len(there[side]) for side in sorted(there)]),
+            strict=True,
+        )
+    )
+    assert {side: len(own) for side, own in taken.items()} == {
+        side: n for side, n in expected.items() if n
+    }
     more = units_of(sample(trials, share, seed, documents + 2))
-    assert all(own <= more[side] for side, own in taken.items())  # a larger number goes on where a smaller one ended
+    assert all(
+        own <= more[side] for side, own in taken.items()
+    )  # a larger number goes on where a smaller one ended
 
 
 def bounded_scan(data, checkpoints, out, *more):
-    arguments = ("scan", checkpoints("layoutlm", "token-classification", 2), data, "--out", out, "--only", "membership")
+    arguments = (
+        "scan",
+        checkpoints("layoutlm", "token-classification", 2),
+        data,
+        "--out",
+        out,
+        "--only",
+        "membership",
+    )
     result = docaudit(*arguments, *more)
     assert result.exit_code == 11, result.output
     return records.read(out)
@@ -89,12 +109,22 @@ def test_the_part_that_fits_is_fixed_before_any_trial(data, checkpoints, tmp_pat
     monkeypatch.setattr(planning, "part_in", lambda *_: 1.0)
     again = bounded_scan(data, checkpoints, tmp_path / "out", "--time", "1h")
     assert (again.bounds, again.timing.resumed) == (record.bounds, 4)
-    assert bounded_scan(data, checkpoints, tmp_path / "out", "--time", "1h", "--fresh").bounds.part == 1.0
+    assert (
+        bounded_scan(data, checkpoints, tmp_path / "out", "--time", "1h", "--fresh").bounds.part
+        == 1.0
+    )
 
 
 @table("options, problem")
 def test_bounds_that_cannot_be_kept_are_refused(options, problem, data, checkpoints, tmp_path):
-    result = docaudit("scan", checkpoints("layoutlm", "token-classification", 2), data, "--out", tmp_path, *options)
+    result = docaudit(
+        "scan",
+        checkpoints("layoutlm", "token-classification", 2),
+        data,
+        "--out",
+        tmp_path,
+        *options,
+    )
     assert result.exit_code == 2
     assert problem in flat(result.output)
 
@@ -115,8 +145,12 @@ def test_a_plan_takes_the_same_bounds(data, checkpoints, tmp_path):
 # Findings so far
 
 
-@pytest.mark.parametrize("made", [example_records.wide, example_records.unresolved, example_records.weak])
-def test_an_undecided_verdict_says_what_was_found_and_what_would_decide_most(made, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    "made", [example_records.wide, example_records.unresolved, example_records.weak]
+)
+def test_an_undecided_verdict_says_what_was_found_and_what_would_decide_most(
+    made, capsys, monkeypatch
+):
     monkeypatch.setenv("COLUMNS", "80")
     record, verdict, _ = made()
     lines = [*findings(record, verdict)]
@@ -139,7 +173,10 @@ def test_what_comes_back_stands_beside_what_comes_back_without_the_training():
     """A clean model puts back as many values of pages that it never saw: the count alone would accuse it."""
     record, verdict, _ = example_records.weak()
     (line,) = findings(record, verdict)
-    assert re.search(r": 12 of 600 fields \([^()]* %\), against 12 of 600 \([^()]* %\) declared as never seen", line)
+    assert re.search(
+        r": 12 of 600 fields \([^()]* %\), against 12 of 600 \([^()]* %\) declared as never seen",
+        line,
+    )
     (result,) = record.attacks
     kept = tuple(item for item in result.measurements if ".heldout." not in item.name)
     alone = replace(record, attacks=(replace(result, measurements=kept),))
@@ -152,9 +189,15 @@ def test_what_comes_back_stands_beside_what_comes_back_without_the_training():
 
 def test_inspect_refuses_what_a_scan_refuses(checkpoints, tmp_path):
     unlabelled = tiny.corpus(tmp_path / "mlm", kind="mlm")
-    tagger, masked = checkpoints("layoutlm", "token-classification", 2), checkpoints("layoutlm", "mlm", 1)
+    tagger, masked = (
+        checkpoints("layoutlm", "token-classification", 2),
+        checkpoints("layoutlm", "mlm", 1),
+    )
     linked = tiny.corpus(tmp_path / "spade", kind="spade-linking")
-    for model, folder, hint in ((tagger, unlabelled, "token-classification"), (masked, linked, "mlm")):
+    for model, folder, hint in (
+        (tagger, unlabelled, "token-classification"),
+        (masked, linked, "mlm"),
+    ):
         answers = [
             docaudit("inspect", folder, "--model", model),
             docaudit("scan", model, folder, "--out", tmp_path / "out"),
@@ -162,7 +205,10 @@ def test_inspect_refuses_what_a_scan_refuses(checkpoints, tmp_path):
             docaudit("references", folder, model),
         ]
         assert [answer.exit_code for answer in answers] == [2] * 4
-        said = {tuple(line for line in one.output.splitlines() if line[:5] in ("error", "hint:")) for one in answers}
+        said = {
+            tuple(line for line in one.output.splitlines() if line[:5] in ("error", "hint:"))
+            for one in answers
+        }
         assert len(said) == 1
         assert f'kind = "{hint}"' in str(said)
 
@@ -172,9 +218,14 @@ def test_inspect_as_json(data, checkpoints):
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert found["data"]["name"] == "tiny-receipts"
-    assert found["attacks"]["reconstruction"].startswith("skipped without the reference auxiliary: ")
+    assert found["attacks"]["reconstruction"].startswith(
+        "skipped without the reference auxiliary: "
+    )
     assert ["membership", "member", 5] in found["model"]["trials"]
-    assert any("reconstruction: skipped without the reference auxiliary" in line for line in found["model"]["lacking"])
+    assert any(
+        "reconstruction: skipped without the reference auxiliary" in line
+        for line in found["model"]["lacking"]
+    )
 
 
 def by_name(result):
@@ -183,28 +234,46 @@ def by_name(result):
 
 
 def test_references_are_found_or_made(data, checkpoints, tmp_path):
-    model, public = checkpoints("layoutlm", "token-classification", 2), checkpoints("layoutlm", "mlm", 3)
+    model, public = (
+        checkpoints("layoutlm", "token-classification", 2),
+        checkpoints("layoutlm", "mlm", 3),
+    )
     found = by_name(docaudit("references", data, model, "--json"))
-    assert (found["auxiliary"]["state"], found["auxiliary"]["needed_by"]) == ("missing", ["reconstruction"])
+    assert (found["auxiliary"]["state"], found["auxiliary"]["needed_by"]) == (
+        "missing",
+        ["reconstruction"],
+    )
     assert "--reference auxiliary=PATH" in found["auxiliary"]["how"]
     assert found["baselines"]["state"] == "can be trained"
     command = f"docaudit references {data} {model} --train baselines --reference pretrained="
     assert found["baselines"]["how"].startswith(command)
-    given = by_name(docaudit("references", data, model, "--json", "--reference", f"pretrained={public}"))
+    given = by_name(
+        docaudit("references", data, model, "--json", "--reference", f"pretrained={public}")
+    )
     assert given["auxiliary"]["state"] == "trained by the scan"
     assert 0 < given["auxiliary"]["seconds"][0] < given["auxiliary"]["seconds"][1]
     assert given["baselines"]["seconds"][0] > 0
-    assert (given["splits"]["seconds"], given["splits"]["recommended"]) == (None, False)  # under ten members
+    assert (given["splits"]["seconds"], given["splits"]["recommended"]) == (
+        None,
+        False,
+    )  # under ten members
     enough = tiny.corpus(tmp_path / "data", members=10, heldout=1)
-    given = by_name(docaudit("references", enough, model, "--json", "--reference", f"pretrained={public}"))
+    given = by_name(
+        docaudit("references", enough, model, "--json", "--reference", f"pretrained={public}")
+    )
     assert 0 < given["baselines"]["seconds"][0] < given["splits"]["seconds"][0]
-    assert (given["pretrained"]["state"], given["pretrained"]["source"]) == ("there", "command line")
+    assert (given["pretrained"]["state"], given["pretrained"]["source"]) == (
+        "there",
+        "command line",
+    )
     table = docaudit("references", data, model).output
     assert "reconstruction" in table
     assert "can be trained" in flat(table)
 
 
-@pytest.mark.parametrize(("seconds", "made"), [(600.0, "baselines and splits"), (601.0, "baselines")])
+@pytest.mark.parametrize(
+    ("seconds", "made"), [(600.0, "baselines and splits"), (601.0, "baselines")]
+)
 def test_split_models_are_made_unasked_where_that_takes_ten_minutes_at_most(
     seconds, made, data, checkpoints, tmp_path, monkeypatch
 ):
@@ -215,22 +284,39 @@ def test_split_models_are_made_unasked_where_that_takes_ten_minutes_at_most(
         monkeypatch.setattr(training, kind, lambda *_, count, **__: [counts.append(count)])
     model = checkpoints("layoutlm", "token-classification", 2)
     given = (data, model, "--reference", f"pretrained={checkpoints('layoutlm', 'mlm', 3)}")
-    assert by_name(docaudit("references", *given, "--json"))["splits"]["recommended"] == (seconds == 600)
+    assert by_name(docaudit("references", *given, "--json"))["splits"]["recommended"] == (
+        seconds == 600
+    )
     assert ("recommended" in docaudit("references", *given).output) == (seconds == 600)
-    assert f"{made} made" in docaudit("references", *given, "--train", "--count", 3, "--out", tmp_path).output
+    assert (
+        f"{made} made"
+        in docaudit("references", *given, "--train", "--count", 3, "--out", tmp_path).output
+    )
     assert counts == [3, 16][: len(counts)]
     planned = docaudit("plan", data, "--model", model, *given[2:], "--budget", "quick").output
     assert ("recommended" in planned) == (seconds == 600)
 
 
 @pytest.mark.parametrize("family", ["layoutlmv3", "lilt"])
-def test_families_without_a_masked_head_are_told_which_text_model_to_give(family, checkpoints, tmp_path):
-    data, model = tiny.corpus(tmp_path / "data", images=True), checkpoints(family, "token-classification", 2)
+def test_families_without_a_masked_head_are_told_which_text_model_to_give(
+    family, checkpoints, tmp_path
+):
+    data, model = (
+        tiny.corpus(tmp_path / "data", images=True),
+        checkpoints(family, "token-classification", 2),
+    )
     need = by_name(docaudit("references", data, model, "--json"))["auxiliary"]
     assert need["state"] == "missing"
     assert "RoBERTa's" in need["how"]
     # Given as what the model was fine-tuned from it serves as well.
-    given = ("references", data, model, "--json", "--reference", f"pretrained={checkpoints('roberta', 'mlm', 3)}")
+    given = (
+        "references",
+        data,
+        model,
+        "--json",
+        "--reference",
+        f"pretrained={checkpoints('roberta', 'mlm', 3)}",
+    )
     need = by_name(docaudit(*given))["auxiliary"]
     assert (need["state"], need["source"]) == ("there", "pretrained, as it is")
     inspected = flat(docaudit("inspect", data, "--model", model).output)

@@ -24,7 +24,9 @@ def test_every_attack_is_evidence_for_a_clause_or_says_why_for_none(kind: type[A
 
 
 @ALL
-def test_every_attack_states_its_threat_model_and_parameters_that_it_has(kind: type[Attack]) -> None:
+def test_every_attack_states_its_threat_model_and_parameters_that_it_has(
+    kind: type[Attack],
+) -> None:
     threat = TEXTS[kind.name].threat
     assert threat is not None
     assert threat.knowledge
@@ -38,7 +40,9 @@ def test_every_clause_has_evidence_or_a_reason_why_it_has_none() -> None:
     assert len(names) == len(set(names))
     assert {name for one in known.mappings for name in one.clauses} <= set(names)
     assert {clause.framework for clause in known.clauses} == {one.name for one in known.frameworks}
-    assert all(bool(known.of_clause(clause.id)) != bool(clause.unmapped) for clause in known.clauses)
+    assert all(
+        bool(known.of_clause(clause.id)) != bool(clause.unmapped) for clause in known.clauses
+    )
 
 
 def test_every_mapping_is_of_an_attack_or_a_part_with_clauses_and_a_role_or_a_reason() -> None:
@@ -51,8 +55,12 @@ def test_every_mapping_is_of_an_attack_or_a_part_with_clauses_and_a_role_or_a_re
         assert one.attack is None or not one.role or one.role.startswith(FOR), one
 
 
-@pytest.mark.parametrize(("old", "new"), [("summary =", "summery ="), ('part = "ratio"', 'part = "ratios"'), ("[", "")])
-def test_a_file_that_is_broken_is_refused(tmp_path: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("old", "new"), [("summary =", "summery ="), ('part = "ratio"', 'part = "ratios"'), ("[", "")]
+)
+def test_a_file_that_is_broken_is_refused(
+    tmp_path: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "frameworks.toml"
     path.write_text(SHIPPED.replace(old, new, 1), encoding="utf-8")
     monkeypatch.setattr("audit.report.remedies.shipped_folder", lambda _: tmp_path)

@@ -51,7 +51,9 @@ def test_each_output_is_of_its_format_and_text_stays_on_standard_output(work):
     assert "exit code 10" in result.stdout
     assert (work / "new/verdict.xml").read_text().startswith("<?xml")
     assert json.loads((work / "v.json").read_text())["exit_code"] == 10
-    assert [path.name for path in (work / "new").iterdir()] == ["verdict.xml"], "nothing half is left behind"
+    assert [path.name for path in (work / "new").iterdir()] == ["verdict.xml"], (
+        "nothing half is left behind"
+    )
 
 
 def test_standard_output_holds_the_chosen_format_alone(work):
@@ -100,10 +102,21 @@ def test_options_that_contradict_each_other_are_refused(work, options, problem):
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_reader_who_leaves_changes_no_exit_code(work, form):
-    # Standard output is closed at the other end before anything is printed, as by a `head` that has seen enough.
+    # Standard output is closed at the other end before anything is printed, as by a `head` that has
+    # seen enough.
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "audit", "gate", "violated", "--policy", "own.toml", "--format", form]
+    command = [
+        sys.executable,
+        "-m",
+        "audit",
+        "gate",
+        "violated",
+        "--policy",
+        "own.toml",
+        "--format",
+        form,
+    ]
     streams = {"stdout": writing, "stderr": subprocess.PIPE, "text": True, "check": False}
     path = str(Path(records.__file__).parents[1])
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, **streams)
@@ -111,7 +124,9 @@ def test_a_reader_who_leaves_changes_no_exit_code(work, form):
     assert (done.returncode, done.stderr) == (10, "")
 
 
-@pytest.mark.parametrize("command", [("nope",), ("passed", "--baseline", "passed"), ("passed", "--no-model")])
+@pytest.mark.parametrize(
+    "command", [("nope",), ("passed", "--baseline", "passed"), ("passed", "--no-model")]
+)
 def test_a_gate_without_a_verdict_leaves_no_file_of_an_earlier_one(work, command):
     assert gate("passed", "--format", "json=v.json").exit_code == 0
     assert gate(*command, "--format", "json=v.json", "--format", "junit=/dev/null").exit_code == 2
@@ -154,5 +169,7 @@ def test_a_misspelt_command_is_corrected_once():
 
 
 def test_a_gate_without_a_verdict_never_removes_what_it_was_to_read(work):
-    assert gate("passed", "--baseline", "passed", "--format", "json=passed/record.json").exit_code == 2
+    assert (
+        gate("passed", "--baseline", "passed", "--format", "json=passed/record.json").exit_code == 2
+    )
     assert (work / "passed/record.json").exists()

@@ -45,9 +45,18 @@ def test_gate_refuses_the_record_of_another_model_or_data_set(scanned, tmp_path)
     model, data = scanned.parent / "model", scanned.parent / "data"
     assert docaudit("gate", scanned, "--model", model, "--data", data).exit_code == 10
     (tmp_path / "evidence").mkdir()
-    write_owner(records.read(scanned), tmp_path / "evidence", {"MODEL_DIR": str(model), "DATA_DIR": str(data)})
-    said = [docaudit("gate", one).output for one in (shutil.copy(scanned / "record.json", tmp_path), scanned)]
-    assert [f" {model} {data} " in one for one in said] == [True, False], "the evidence alone knows the paths"
+    write_owner(
+        records.read(scanned),
+        tmp_path / "evidence",
+        {"MODEL_DIR": str(model), "DATA_DIR": str(data)},
+    )
+    said = [
+        docaudit("gate", one).output
+        for one in (shutil.copy(scanned / "record.json", tmp_path), scanned)
+    ]
+    assert [f" {model} {data} " in one for one in said] == [True, False], (
+        "the evidence alone knows the paths"
+    )
     other = shutil.copytree(model, tmp_path / "model")
     (other / "model.safetensors").write_bytes(b"another")
     (other / "generation_config.json").write_text("{}")
@@ -76,7 +85,9 @@ FALSE = "\x1b[2J\nPASSED  every limit that applies is met  (policy default, exit
 
 
 def is_clean(printed: str) -> bool:
-    return "\x1b[2J" not in printed and not any(line.startswith("PASSED") for line in printed.splitlines())
+    return "\x1b[2J" not in printed and not any(
+        line.startswith("PASSED") for line in printed.splitlines()
+    )
 
 
 PLACES = ("target.name", "corpus.name", "timing.started", "policy.name", "corpus.documents")
@@ -92,7 +103,10 @@ def test_no_text_of_a_file_writes_a_verdict_on_the_terminal(place, scanned, cont
         results = [docaudit("verify", scanned, "--attestation", tmp_path / FILE_NAME)]
     elif place == "policy":
         name, results = json.dumps(f"mine{FALSE}"), []
-        for limit in ('attack = "reconstruction"\nmetric = "excess_pr.unique"', f"attack = {name}\nmetric = 'x'"):
+        for limit in (
+            'attack = "reconstruction"\nmetric = "excess_pr.unique"',
+            f"attack = {name}\nmetric = 'x'",
+        ):
             head = f"schema = 1\nname = {name}\n[[limits]]\n"
             (tmp_path / "own.toml").write_text(f"{head}{limit}\nmax = 0.05\nrationale = 'ours'\n")
             results.append(docaudit("gate", scanned, "--policy", tmp_path / "own.toml"))
@@ -134,7 +148,9 @@ def test_gate_and_verify_name_weights_and_code_that_were_not_scanned(scanned, tm
 
 def test_gate_refuses_code_that_the_configuration_runs(scanned, content, tmp_path):
     model = shutil.copytree(scanned.parent / "model", tmp_path / "model")
-    (model / "config.json").write_text('{"model_type": "layoutlm", "auto_map": {"AutoModel": "modeling_evil.Evil"}}')
+    (model / "config.json").write_text(
+        '{"model_type": "layoutlm", "auto_map": {"AutoModel": "modeling_evil.Evil"}}'
+    )
     files = hash_files(model)
     content["target"].update(files=files, sha256=digest_of_files(files))
     (tmp_path / "record.json").write_text(json.dumps(content))
@@ -142,4 +158,6 @@ def test_gate_refuses_code_that_the_configuration_runs(scanned, content, tmp_pat
     (model / "modeling_evil.py").write_text("pass")
     refused = docaudit("gate", tmp_path, "--model", model)
     assert refused.exit_code == 2
-    assert "modeling_evil.py is run by what config.json names, and was not scanned" in " ".join(refused.output.split())
+    assert "modeling_evil.py is run by what config.json names, and was not scanned" in " ".join(
+        refused.output.split()
+    )

@@ -28,7 +28,9 @@ def out(tmp_path, tiny_corpus):
 @pytest.fixture
 def lenient(tmp_path):
     """A policy that the record of `out` meets."""
-    return write_policy(tmp_path / "lenient.toml", "reconstruction excess_pr.unique max = 0.99", name="lenient")
+    return write_policy(
+        tmp_path / "lenient.toml", "reconstruction excess_pr.unique max = 0.99", name="lenient"
+    )
 
 
 def gate(*arguments: object) -> tuple[int, str]:
@@ -41,7 +43,10 @@ def test_a_pass_of_a_record_that_nobody_signed_says_so_in_every_format(out, leni
     assert code == 0
     assert "unsigned: nobody vouches for this record" in said
     for form in ("json", "markdown"):
-        assert "unsigned: nobody vouches for this record" in gate(out, "--policy", lenient, "--format", form)[1]
+        assert (
+            "unsigned: nobody vouches for this record"
+            in gate(out, "--policy", lenient, "--format", form)[1]
+        )
 
 
 def test_an_attestation_alone_vouches_for_nothing(out, lenient, keys):
@@ -53,7 +58,9 @@ def test_an_attestation_alone_vouches_for_nothing(out, lenient, keys):
 @pytest.mark.parametrize("record", ["folder", "file"])
 def test_a_record_with_a_verified_signature_is_gated(record, out, lenient, keys):
     attest(out, keys[0])
-    code, said = gate(out if record == "folder" else out / "record.json", "--policy", lenient, "--pub", keys[1])
+    code, said = gate(
+        out if record == "folder" else out / "record.json", "--policy", lenient, "--pub", keys[1]
+    )
     assert code == 0
     assert f"signed with the key {read_public_key(keys[1]).keyid[:12]}" in said
     assert "unsigned" not in said
@@ -62,7 +69,9 @@ def test_a_record_with_a_verified_signature_is_gated(record, out, lenient, keys)
 
 def edited(out: Path) -> None:
     record = records.read(out)
-    records.write(replace(record, corpus=replace(record.corpus, name="another")), out / "record.json")
+    records.write(
+        replace(record, corpus=replace(record.corpus, name="another")), out / "record.json"
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,7 +82,12 @@ def edited(out: Path) -> None:
         (lambda out: attest(out, write_keys(out.parent)[0]), "is not signed with this key"),
         (edited, "is not the record that was signed"),
         (lambda out: (out / FILE_NAME).write_text("{}"), FILE_NAME),
-        (lambda out: (out / FILE_NAME).write_text((out / FILE_NAME).read_text().replace("A", "B", 1)), FILE_NAME),
+        (
+            lambda out: (out / FILE_NAME).write_text(
+                (out / FILE_NAME).read_text().replace("A", "B", 1)
+            ),
+            FILE_NAME,
+        ),
     ],
 )
 def test_with_a_key_a_record_without_its_signature_is_refused(break_it, said, out, lenient, keys):
@@ -85,7 +99,9 @@ def test_with_a_key_a_record_without_its_signature_is_refused(break_it, said, ou
     assert said in output
 
 
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.gguf", "model.PT", "weights.npz", "tf_model.h5"])
+@pytest.mark.parametrize(
+    "name", ["pytorch_model.bin", "model.gguf", "model.PT", "weights.npz", "tf_model.h5"]
+)
 def test_a_second_set_of_weights_beside_those_that_were_scanned_is_refused(name, out, lenient):
     model = out.parent / "model"
     assert gate(out, "--policy", lenient, "--model", model)[0] == 0
@@ -110,7 +126,9 @@ def test_a_baseline_keeps_both(out, lenient, keys, tmp_path):
     older = tmp_path / "older"
     older.mkdir()
     record = records.read(out)
-    records.write(replace(record, timing=replace(record.timing, seconds=1.0)), older / "record.json")
+    records.write(
+        replace(record, timing=replace(record.timing, seconds=1.0)), older / "record.json"
+    )
     asked = (out, "--policy", lenient, "--baseline", older)
     assert "unsigned" in gate(*asked)[1]
     assert gate(*asked, "--pub", keys[1])[0] == 2

@@ -59,7 +59,10 @@ def steps_of(tmp_path, name):
 def test_the_pieces_are_ordered_by_worth_and_come_after_what_they_need():
     names = [one.name for one in PIECES]
     groups = list(dict.fromkeys(name.split("-")[0] for name in names))
-    assert (groups, len(names)) == (["large", "speed", "cdmi", "epochs", "donut", "reading", "private"], len({*names}))
+    assert (groups, len(names)) == (
+        ["large", "speed", "cdmi", "epochs", "donut", "reading", "private"],
+        len({*names}),
+    )
     for place, one in enumerate(PIECES):
         assert {*one.after} <= {*names[:place]}, one.name
 
@@ -80,7 +83,11 @@ def test_nothing_begins_or_lasts_beyond_the_minutes(tmp_path):
     clock, order = Clock(), []
     run, said = run_of(tmp_path, minutes=10, clock=clock, start=here(clock, 250.0, order=order))
     assert run_pieces([piece("one"), piece("two"), piece("three"), piece("four")], run)
-    assert order == ["one", "two", "three"]  # 250 s, 250 s, and 90 of the 250 s that the third one takes
+    assert order == [
+        "one",
+        "two",
+        "three",
+    ]  # 250 s, 250 s, and 90 of the 250 s that the third one takes
     assert clock.now <= 600
     assert "four: waits for the next call, the minutes are used up" in said
     assert {"one", "two"} == {*json.loads((tmp_path / "out" / JSON).read_text())}
@@ -92,10 +99,16 @@ def test_a_piece_that_is_killed_or_hangs_goes_on_from_its_steps(tmp_path, monkey
     monkeypatch.setattr(running, "GRACE", 0.5)
     work = Work("killed", tmp_path / "work", Inputs(), "cpu", tiny=True, seconds=60.0)
     assert run_apart(piece("killed", "die_once"), work) == "failed with exit code -9"
-    assert (steps_of(tmp_path, "killed"), run_apart(piece("killed", "die_once"), work)) == (["first"], "done")
+    assert (steps_of(tmp_path, "killed"), run_apart(piece("killed", "die_once"), work)) == (
+        ["first"],
+        "done",
+    )
     assert steps_of(tmp_path, "killed") == ["first", "second"]
     late = Work("late", tmp_path / "work", Inputs(), "cpu", tiny=True, seconds=3.0)
-    assert (run_apart(piece("late", "hang"), late), steps_of(tmp_path, "late")) == ("stopped", ["first"])
+    assert (run_apart(piece("late", "hang"), late), steps_of(tmp_path, "late")) == (
+        "stopped",
+        ["first"],
+    )
 
 
 @pytest.mark.parametrize("name", ["large-idefics3-8b", "large-llama-8b"])

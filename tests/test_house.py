@@ -11,7 +11,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MOST_LINES = 600
 VARIANTS = {
-    "private training": (r"[Pp]rivate[ _]training|extensions\.private|\bDp[A-Z]|train_private", "extensions/private/"),
+    "private training": (
+        r"[Pp]rivate[ _]training|extensions\.private|\bDp[A-Z]|train_private",
+        "extensions/private/",
+    ),
     "countermeasures": (
         r"extensions\.countermeasures|[Ee]xtraction blocking|cap-providers|random-(before|after)",
         "extensions/countermeasures/",
@@ -23,7 +26,10 @@ MOST_NAMING = 3
 
 
 def test_no_file_of_the_package_is_long() -> None:
-    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in (ROOT / "audit").rglob("*.py")}
+    lines = {
+        path: path.read_text(encoding="utf-8").count("\n")
+        for path in (ROOT / "audit").rglob("*.py")
+    }
     assert len(lines) > 100
     assert {str(path.relative_to(ROOT)): n for path, n in lines.items() if n > MOST_LINES} == {}
 
@@ -71,17 +77,25 @@ def test_public_docstrings_begin_with_an_imperative_or_the_thing_itself() -> Non
         text
         for path in (ROOT / "audit").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and (text := ast.get_docstring(node))
+        if isinstance(node, ast.FunctionDef)
+        and not node.name.startswith("_")
+        and (text := ast.get_docstring(node))
     ]
     assert len(said) > 1000
-    indirect = [text for text in said if re.match(r"(what|how|whether|where|who)\b", text, re.IGNORECASE)]
+    indirect = [
+        text for text in said if re.match(r"(what|how|whether|where|who)\b", text, re.IGNORECASE)
+    ]
     assert len(indirect) / len(said) < 0.02
 
 
 def test_the_page_on_architecture_shows_the_layers_that_are_checked() -> None:
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]
     (checked,) = (one["layers"] for one in contracts if one.get("containers") == ["audit"])
-    rows = re.findall(r"^\| (\d+) \| (.+) \|$", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (\d+) \| (.+) \|$", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE
+    )
     assert [int(number) for number, _ in rows] == [*range(1, len(checked) + 1)]
     shown = [set(re.findall(r"`(\w+)`", modules)) for _, modules in rows]
     assert shown == [set(layer.split(" | ")) for layer in checked]
@@ -90,8 +104,14 @@ def test_the_page_on_architecture_shows_the_layers_that_are_checked() -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_variant_is_named_in_few_modules_outside_its_own(variant: str) -> None:
     pattern, own = VARIANTS[variant]
-    modules = {str(path.relative_to(ROOT / "audit")): path for path in (ROOT / "audit").rglob("*.py")}
-    naming = [name for name, path in modules.items() if re.search(pattern, path.read_text(encoding="utf-8"))]
+    modules = {
+        str(path.relative_to(ROOT / "audit")): path for path in (ROOT / "audit").rglob("*.py")
+    }
+    naming = [
+        name
+        for name, path in modules.items()
+        if re.search(pattern, path.read_text(encoding="utf-8"))
+    ]
     assert any(name.startswith(own) for name in naming)
     assert len([name for name in naming if not name.startswith(own)]) <= MOST_NAMING, naming
 

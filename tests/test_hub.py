@@ -51,7 +51,9 @@ def own_hub(checkpoints, tmp_path, monkeypatch):
         yield served
 
 
-def test_a_model_of_the_hub_is_scanned_at_the_commit_that_the_record_names(own_hub, tiny_corpus, tmp_path, monkeypatch):
+def test_a_model_of_the_hub_is_scanned_at_the_commit_that_the_record_names(
+    own_hub, tiny_corpus, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     common = (tiny_corpus, "--only", "membership", "--documents", 4, "--allow-network")
     for name, place in {"address": "hf://org/model", "plain": "org/model"}.items():
@@ -64,13 +66,17 @@ def test_a_model_of_the_hub_is_scanned_at_the_commit_that_the_record_names(own_h
     kept = {path.name for path in snapshot.iterdir()}
     assert kept >= {"config.json", "model.safetensors"}
     assert kept.isdisjoint({"pytorch_model.bin", "modeling.py", "onnx"})
-    assert hash_files(snapshot) == hash_files(tmp_path / "model"), "a copy of the whole repository is the same model"
+    assert hash_files(snapshot) == hash_files(tmp_path / "model"), (
+        "a copy of the whole repository is the same model"
+    )
     assert "additional_chat_templates/tools.jinja" in hash_files(snapshot)
     assert constants.HF_HUB_OFFLINE
 
 
 def test_a_data_set_of_the_hub_is_imported_with_its_commit(own_hub, tmp_path):
-    result = docaudit("import", "hf", "hf://datasets/org/bills", tmp_path / "data", "--allow-network")
+    result = docaudit(
+        "import", "hf", "hf://datasets/org/bills", tmp_path / "data", "--allow-network"
+    )
     assert result.exit_code == 0, result.output
     assert card(manifest.load(tmp_path / "data")).revision == f"datasets/org/bills@{hub.COMMIT}"
     assert not any(path.endswith("bills.py") for path in own_hub.asked)
@@ -78,14 +84,26 @@ def test_a_data_set_of_the_hub_is_imported_with_its_commit(own_hub, tmp_path):
 
 def test_init_takes_both_from_the_hub(own_hub, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    places = ("org/model", "hf://datasets/org/bills", "--task", "parsing", "--yes", "--allow-network")
+    places = (
+        "org/model",
+        "hf://datasets/org/bills",
+        "--task",
+        "parsing",
+        "--yes",
+        "--allow-network",
+    )
     result = docaudit("init", *places)
     assert result.exit_code == 0, result.output
-    assert manifest.load(tmp_path / "bills-audit").manifest.revision == f"datasets/org/bills@{hub.COMMIT}"
+    assert (
+        manifest.load(tmp_path / "bills-audit").manifest.revision
+        == f"datasets/org/bills@{hub.COMMIT}"
+    )
 
 
 @table("place, allowed, said")
-def test_what_cannot_be_downloaded_says_why(place, allowed, said, own_hub, tiny_corpus, tmp_path, monkeypatch):
+def test_what_cannot_be_downloaded_says_why(
+    place, allowed, said, own_hub, tiny_corpus, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     result = docaudit("scan", place, tiny_corpus, *(["--allow-network"] if allowed else []))
     assert result.exit_code == 2, result.output
@@ -96,11 +114,16 @@ def test_what_cannot_be_downloaded_says_why(place, allowed, said, own_hub, tiny_
 @table("name, found")
 def test_a_snapshot_is_known_by_its_folder(name, found, tmp_path):
     folder = tmp_path / name / "snapshots" / hub.COMMIT
-    assert hub_revision(folder) == hub_revision(folder / "inner") == (f"{found}@{hub.COMMIT}" if found else None)
+    assert (
+        hub_revision(folder)
+        == hub_revision(folder / "inner")
+        == (f"{found}@{hub.COMMIT}" if found else None)
+    )
 
 
 @pytest.mark.parametrize(
-    "said", ["../../../../outside", "main", hub.COMMIT.upper(), hub.COMMIT + "0", "", None, 7, ["a"]]
+    "said",
+    ["../../../../outside", "main", hub.COMMIT.upper(), hub.COMMIT + "0", "", None, 7, ["a"]],
 )
 @pytest.mark.parametrize("place", ["hf://org/model", "hf://datasets/org/bills"])
 def test_a_commit_that_is_none_names_no_folder(place, said, own_hub, tmp_path):
@@ -112,7 +135,8 @@ def test_a_commit_that_is_none_names_no_folder(place, said, own_hub, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "endpoint", ["http://192.0.2.7", "http://hub.example.com", "ftp://127.0.0.1.example.com", "http://[bad"]
+    "endpoint",
+    ["http://192.0.2.7", "http://hub.example.com", "ftp://127.0.0.1.example.com", "http://[bad"],
 )
 def test_a_hub_on_another_machine_is_asked_over_https_alone(endpoint, own_hub, monkeypatch):
     hub.use(endpoint, monkeypatch)
@@ -163,7 +187,9 @@ def hostile(checkpoints, tmp_path, monkeypatch):
         monkeypatch.setattr(hub_client, "LONGEST", 0.8)
         monkeypatch.setattr(hub_client, "MOST_PAGES", 20)
         sleep = time.sleep
-        monkeypatch.setattr(time, "sleep", lambda seconds: sleep(min(seconds, 0.01) if seconds < 302 else seconds))
+        monkeypatch.setattr(
+            time, "sleep", lambda seconds: sleep(min(seconds, 0.01) if seconds < 302 else seconds)
+        )
         yield running
 
 

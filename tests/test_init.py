@@ -59,7 +59,9 @@ def splits(root: Path) -> dict[str, str]:
 
 
 def test_folders_say_splits_and_providers_and_the_model_says_the_task(tmp_path: Path) -> None:
-    root = pages(tmp_path / "data", "train/acme/a.png", "train/bolt/b.png", "test/acme/c.png", "other/d.png")
+    root = pages(
+        tmp_path / "data", "train/acme/a.png", "train/bolt/b.png", "test/acme/c.png", "other/d.png"
+    )
     words = [{"text": "TOTAL", "box": [1, 1, 20, 9]}, {"text": "9.00", "box": [22, 1, 40, 9]}]
     (root / "train/acme/a.json").write_text(json.dumps(words))
     entity = {"id": "e", "label": "TOTAL", "category": "amount", "words": [1]}
@@ -76,7 +78,11 @@ def test_folders_say_splits_and_providers_and_the_model_says_the_task(tmp_path: 
     assert [document.provider for document in corpus.documents] == ["other", "acme", "acme", "bolt"]
     assert corpus.document("b").text_of(corpus.document("b").entities[0]) == "9.00"
     assert corpus.document("c").size == (60, 40)
-    for line in (f"docaudit ocr {root}", f"docaudit inspect {root} --model {tagger}", f"docaudit scan {tagger} {root}"):
+    for line in (
+        f"docaudit ocr {root}",
+        f"docaudit inspect {root} --model {tagger}",
+        f"docaudit scan {tagger} {root}",
+    ):
         assert line in ran.output.replace("\n", "")
     assert {path: path.read_bytes() for path in before} == before
 
@@ -86,7 +92,15 @@ def test_files_name_the_members_and_the_held_out_pages(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("a\nb.png\n\n")
     (tmp_path / "out.jsonl").write_text('{"file_name": "c.png"}\n')
     ran = run(
-        root, "--task", "mlm", "--members", tmp_path / "in.txt", "--heldout", tmp_path / "out.jsonl", "--name", "mine"
+        root,
+        "--task",
+        "mlm",
+        "--members",
+        tmp_path / "in.txt",
+        "--heldout",
+        tmp_path / "out.jsonl",
+        "--name",
+        "mine",
     )
     assert ran.exit_code == 0, ran.output
     assert splits(root) == {"a": "member", "b": "member", "c": "heldout", "d": "public"}
@@ -97,7 +111,9 @@ def test_files_name_the_members_and_the_held_out_pages(tmp_path: Path) -> None:
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
     root = pages(tmp_path / "data", "a.png", "x/a.png", "b.png")
     (tmp_path / "in.txt").write_text("a.png\n")
-    assert "name 1 of the file is that of 2 pages" in refused(root, "--task", "mlm", "--members", tmp_path / "in.txt")
+    assert "name 1 of the file is that of 2 pages" in refused(
+        root, "--task", "mlm", "--members", tmp_path / "in.txt"
+    )
     (tmp_path / "in.txt").write_text("x/a.png\n")
     assert run(root, "--task", "mlm", "--members", tmp_path / "in.txt").exit_code == 0
     assert splits(root) == {"a": "heldout", "b": "heldout", "x-a": "member"}
@@ -114,11 +130,15 @@ def test_the_stated_rule_is_written_and_an_unstated_one_is_named(tmp_path: Path)
     assert made(root).manifest.membership.assigned == "official"
     assert 'says assigned = "official", as nobody stated' in said
     assert "--assigned random" in said
-    assert "add --public 0.5" in said, "nothing is left to train references on, and nobody asked for that"
+    assert "add --public 0.5" in said, (
+        "nothing is left to train references on, and nobody asked for that"
+    )
 
 
 @table("files, options, message")
-def test_what_init_refuses(files: dict[str, str], options: tuple[str, ...], message: str, tmp_path: Path) -> None:
+def test_what_init_refuses(
+    files: dict[str, str], options: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
     root = pages(tmp_path / "data", "a.png")
     (tmp_path / "names.txt").write_text("nobody\n")
     model(tmp_path / "bert", "BertForMaskedLM")
@@ -165,7 +185,9 @@ def test_classes_from_folders_and_what_is_still_missing(tmp_path: Path) -> None:
     assert "no document of split member has questions" in " ".join(ran.output.split())
 
 
-def test_pages_with_outputs_are_to_be_parsed_though_the_model_answers_questions_too(tmp_path: Path) -> None:
+def test_pages_with_outputs_are_to_be_parsed_though_the_model_answers_questions_too(
+    tmp_path: Path,
+) -> None:
     root = pages(tmp_path / "data", "train/a.png", "test/b.png")
     for name in ("train/a.json", "test/b.json"):
         (root / name).write_text(json.dumps({"output": '{"total": "9.00"}'}))
@@ -193,7 +215,10 @@ ROWS = json.loads(Path("docs/reference/models.json").read_text())
 """The table of models that docaudit supports, by task and family."""
 KINDS = {name: kind for kind, own in TABLE["encoders"].items() for name in [own["name"]]}
 KINDS |= {name: kind for kind, name in TABLE["answering"]["seeing"].items()}
-KINDS |= {name: kind for kind, name in tomllib.loads(Path("tests/matrix/matrix_names.toml").read_text()).items()}
+KINDS |= {
+    name: kind
+    for kind, name in tomllib.loads(Path("tests/matrix/matrix_names.toml").read_text()).items()
+}
 OF_TASKS = read_tables(Path(__file__).with_suffix(".toml"))["of_tasks"]
 """Classes of families and settings of adapters, by what has them."""
 
@@ -210,7 +235,10 @@ def written(folder: Path, task: str, family: str) -> Path:
     kind = KINDS.get(family, family)
     if task == "intent-slots":
         return model(folder, "UtteranceModel", model_type="docaudit-nlu")
-    tables = [getattr(modeling_auto, f"MODEL_FOR_{name}_MAPPING_NAMES") for name in OF_TASKS["tables"].get(task, ())]
+    tables = [
+        getattr(modeling_auto, f"MODEL_FOR_{name}_MAPPING_NAMES")
+        for name in OF_TASKS["tables"].get(task, ())
+    ]
     named = next((table[kind] for table in tables if kind in table), OF_TASKS["classes"].get(task))
     assert isinstance(named, str), family
     return model(folder, named, model_type=kind)
@@ -219,28 +247,45 @@ def written(folder: Path, task: str, family: str) -> Path:
 @pytest.mark.parametrize("row", ROWS)
 def test_every_model_of_the_table_has_its_task(row: str, tmp_path: Path) -> None:
     task, family = row.split(": ", 1)
-    told = task_of(written(tmp_path / "m", "question-answering" if task == "parsing" else task, family), None)
+    told = task_of(
+        written(tmp_path / "m", "question-answering" if task == "parsing" else task, family), None
+    )
     assert told.kind == ("question-answering" if task == "parsing" else task)
-    assert told.generative == (task in ("parsing", "question-answering")), "outputs of pages make it parsing"
+    assert told.generative == (task in ("parsing", "question-answering")), (
+        "outputs of pages make it parsing"
+    )
 
 
 @pytest.mark.parametrize("family", ["GPT-2", "Llama", "T5", "BART"])
-def test_models_of_text_take_prompts(family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_of_text_take_prompts(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("lines").mkdir()
     for part, first in (("train", 0), ("test", 10)):
-        rows = ({"prompt": f"Bill {first + n} of Ada\nWho paid?\n", "completion": f"Ada {first + n}"} for n in range(4))
-        (Path("lines") / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        rows = (
+            {"prompt": f"Bill {first + n} of Ada\nWho paid?\n", "completion": f"Ada {first + n}"}
+            for n in range(4)
+        )
+        (Path("lines") / f"{part}.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in rows)
+        )
     ran = run(written(tmp_path / "m", "question-answering", family), "lines")
     assert ran.exit_code == 0, ran.output
     corpus = made(tmp_path / "lines-audit")
     assert corpus.manifest.task.kind == "question-answering"
-    assert {split: len(corpus.of(split)) for split in SPLITS} == {"member": 4, "heldout": 4, "public": 0}
+    assert {split: len(corpus.of(split)) for split in SPLITS} == {
+        "member": 4,
+        "heldout": 4,
+        "public": 0,
+    }
     assert "--public 0.5" in ran.output
     assert "Ada" not in ran.output, "a log shows no text of a document"
 
 
-def test_a_terminal_is_asked_and_shown_three_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_is_asked_and_shown_three_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("audit.cli.import_data._in_terminal", lambda: True)
     root = tmp_path / "letters"
     root.mkdir()
@@ -248,13 +293,21 @@ def test_a_terminal_is_asked_and_shown_three_documents(tmp_path: Path, monkeypat
         (root / f"l{number}.txt").write_text(f"Dear Ada, pay {number} now.")
     (tmp_path / "in.txt").write_text("l0\nl1\nl2\n")
     bert = model(tmp_path / "m", "BertForMaskedLM")
-    ran = docaudit("init", bert, root, input=f"{tmp_path / 'in.txt'}\nsometimes\nby-date\nfixed\n\n")
+    ran = docaudit(
+        "init", bert, root, input=f"{tmp_path / 'in.txt'}\nsometimes\nby-date\nfixed\n\n"
+    )
     assert ran.exit_code == 0, ran.output
     corpus = made(root)
-    assert splits(root) == {f"l{number}": "member" if number < 3 else "heldout" for number in range(6)}
+    assert splits(root) == {
+        f"l{number}": "member" if number < 3 else "heldout" for number in range(6)
+    }
     assert corpus.manifest.membership.assigned == "by-date"
     assert corpus.manifest.redaction is not None
-    for shown in ("Dear Ada, pay 0 now.", "Dear Ada, pay 3 now.", "Which documents was the model trained on?"):
+    for shown in (
+        "Dear Ada, pay 0 now.",
+        "Dear Ada, pay 3 now.",
+        "Which documents was the model trained on?",
+    ):
         assert shown in ran.output
     assert "as nobody stated" not in ran.output
     ran = docaudit("init", bert, root, "--overwrite", input="none\n\n\n")
@@ -272,7 +325,9 @@ def test_only_a_data_set_of_docaudit_is_replaced(tmp_path: Path) -> None:
     refused(root, *given, "--overwrite")
     assert len(made(out).documents) == 3, "what fails leaves the old one"
     (out / "notes.txt").write_text("mine")
-    assert "holds more than a data set that docaudit wrote: notes.txt" in refused(root, *given, "--overwrite")
+    assert "holds more than a data set that docaudit wrote: notes.txt" in refused(
+        root, *given, "--overwrite"
+    )
     (root / "test" / "d.png").unlink()
     (out / "notes.txt").unlink()
     manifest = out / manifests.FILE_NAME
@@ -307,7 +362,9 @@ def test_recognition_follows_no_link_out_of_a_source_or_model(tmp_path: Path) ->
 
 
 def test_labels_that_say_nothing_are_left_out_and_adapters_are_recognised(tmp_path: Path) -> None:
-    named = model(tmp_path / "a", "BertForTokenClassification", id2label={"0": "LABEL_0", "1": "LABEL_1"})
+    named = model(
+        tmp_path / "a", "BertForTokenClassification", id2label={"0": "LABEL_0", "1": "LABEL_1"}
+    )
     assert recognise_task(named).task.labels == ()
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "adapter_config.json").write_text('{"task_type": "CAUSAL_LM"}')
@@ -323,7 +380,9 @@ def test_a_new_manifest_ends_in_an_audit_sheet_to_fill_in(tmp_path: Path) -> Non
     written, before = path.read_text(), made(root)
     assert before.manifest.audit == AuditSheet()
     head, sheet = written.split("# [audit]\n")
-    filled = "".join(line.removeprefix("# ") for line in sheet.splitlines(keepends=True) if " = " in line)
+    filled = "".join(
+        line.removeprefix("# ") for line in sheet.splitlines(keepends=True) if " = " in line
+    )
     path.write_text(f"{head}[audit]\n{filled}")
     after = made(root)
     assert None not in vars(after.manifest.audit).values()
@@ -334,7 +393,10 @@ def test_boxes_of_plain_pages_may_be_shares(tmp_path: Path) -> None:
     root = pages(tmp_path / "data", "train/a.png", "test/b.png")
     for name in ("train/a.json", "test/b.json"):
         (root / name).write_text(json.dumps([{"text": "TOTAL", "box": [0.1, 0.1, 0.5, 0.5]}]))
-    assert (run(root, "--task", "mlm").exit_code, made(root).document("a").words[0].box) == (0, (6, 4, 30, 20))
+    assert (run(root, "--task", "mlm").exit_code, made(root).document("a").words[0].box) == (
+        0,
+        (6, 4, 30, 20),
+    )
 
 
 def test_documents_without_unseen_ones_are_told_what_is_missing(tmp_path: Path) -> None:

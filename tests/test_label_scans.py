@@ -30,16 +30,22 @@ SCHEMES: dict[str, tuple[str, ...]] = {
 }
 
 
-def data_set(folder: Path, labels: Sequence[str], outside: str | None = None, pages: Sequence[Document] = ()) -> Corpus:
+def data_set(
+    folder: Path, labels: Sequence[str], outside: str | None = None, pages: Sequence[Document] = ()
+) -> Corpus:
     """Receipts with these labels in their manifest."""
-    made = manifests.load(tiny.corpus(folder, members=6, heldout=5, public=3, kind="token-classification"))
+    made = manifests.load(
+        tiny.corpus(folder, members=6, heldout=5, public=3, kind="token-classification")
+    )
     task = Task("token-classification", tuple(labels), outside)
     manifests.write(folder, replace(made.manifest, task=task), pages or made.documents)
     return manifests.load(folder)
 
 
 def scan(model: Path, data: Path, out: Path) -> records.AuditRecord:
-    result = docaudit(*["scan", model, data, "--out", out, "--budget", "quick", "--only", "membership"])
+    result = docaudit(
+        *["scan", model, data, "--out", out, "--budget", "quick", "--only", "membership"]
+    )
     assert result.exit_code in (0, 10, 11), result.output
     return records.read(out)
 
@@ -83,9 +89,23 @@ def strange(page: Document) -> Document:
 def test_labels_that_the_model_lacks_are_counted_and_left_out(tmp_path):
     pages = tiny.documents(members=6, heldout=5, public=3)
     marked = {"m1", "h0", "h2", "p0"}
-    data_set(tmp_path / "data", tiny.LABELS, pages=[strange(one) if one.id in marked else one for one in pages])
+    data_set(
+        tmp_path / "data",
+        tiny.LABELS,
+        pages=[strange(one) if one.id in marked else one for one in pages],
+    )
     model = tiny.checkpoint(tmp_path / "model", "bert", "token-classification")
-    given = ["scan", model, tmp_path / "data", "--out", tmp_path / "scan", "--budget", "quick", "--only", "membership"]
+    given = [
+        "scan",
+        model,
+        tmp_path / "data",
+        "--out",
+        tmp_path / "scan",
+        "--budget",
+        "quick",
+        "--only",
+        "membership",
+    ]
     result = docaudit(*given)
     assert result.exit_code in (0, 10, 11), result.output
     said = " ".join(result.output.split())
@@ -95,7 +115,9 @@ def test_labels_that_the_model_lacks_are_counted_and_left_out(tmp_path):
     assert record.corpus.unread == {"member": 1, "heldout": 2, "public": 1}
     assert (record.corpus.documents["member"], record.attacks[0].status) == (5, "completed")
     listed = docaudit("inspect", tmp_path / "data")
-    assert "4 documents have labels that task.labels of the manifest lacks" in " ".join(listed.output.split())
+    assert "4 documents have labels that task.labels of the manifest lacks" in " ".join(
+        listed.output.split()
+    )
 
 
 def test_where_no_member_is_left_the_labels_are_refused(tmp_path):
@@ -125,10 +147,15 @@ def test_utterances_that_the_model_cannot_name_are_left_out(tmp_path):
 
 
 def test_a_baseline_learns_nothing_from_documents_with_unknown_labels(tmp_path, monkeypatch):
-    pages = [strange(one) if one.id == "p0" else one for one in tiny.documents(members=6, heldout=5, public=3)]
+    pages = [
+        strange(one) if one.id == "p0" else one
+        for one in tiny.documents(members=6, heldout=5, public=3)
+    ]
     corpus = data_set(tmp_path / "data", tiny.LABELS, pages=pages)
     taught: list[int] = []
-    monkeypatch.setattr(retraining, "fit", lambda model, tokenizer, pages, *_, **__: taught.append(len(pages)))
+    monkeypatch.setattr(
+        retraining, "fit", lambda model, tokenizer, pages, *_, **__: taught.append(len(pages))
+    )
     monkeypatch.setattr(retraining, "save", lambda *_, **__: None)
     start = tiny.checkpoint(tmp_path / "start", "bert", "mlm")
     how = retraining.Retraining(retraining.recipe_for(corpus))
@@ -140,15 +167,27 @@ def test_a_baseline_learns_nothing_from_documents_with_unknown_labels(tmp_path, 
                                                ("IO", {"canary"}), ("I-only", {"I-canary"})])  # fmt: skip
 def test_canaries_bring_tags_of_the_models_own_scheme(scheme, added, tmp_path):
     corpus = data_set(tmp_path / "data", SCHEMES[scheme])
-    assert set(insert(corpus, tmp_path / "out", pattern="pin", count=2, repeat=1, length=3, seed=0).labels) == added
-    assert scheme_of(manifests.load(tmp_path / "out").manifest.task.labels).name == scheme_of(SCHEMES[scheme]).name
+    assert (
+        set(
+            insert(
+                corpus, tmp_path / "out", pattern="pin", count=2, repeat=1, length=3, seed=0
+            ).labels
+        )
+        == added
+    )
+    assert (
+        scheme_of(manifests.load(tmp_path / "out").manifest.task.labels).name
+        == scheme_of(SCHEMES[scheme]).name
+    )
 
 
 def test_canaries_that_the_model_has_no_tag_for_are_refused(tmp_path):
     corpus = data_set(tmp_path / "data", tiny.LABELS)
     insert(corpus, tmp_path / "planted", pattern="pin", count=8, repeat=1, length=3, seed=0)
     planted = manifests.load(tmp_path / "planted")
-    unnamed = replace(planted, manifest=replace(planted.manifest, task=Task("token-classification")))
+    unnamed = replace(
+        planted, manifest=replace(planted.manifest, task=Task("token-classification"))
+    )
     target = target_of(tiny.checkpoint(tmp_path / "model", "bert", "token-classification"), unnamed)
     check(target, unnamed)
     with pytest.raises(TargetError, match="no name for canary"):

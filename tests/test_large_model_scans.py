@@ -28,7 +28,9 @@ pytestmark = pytest.mark.slow
 
 
 def docaudit(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "300"})
+    return CliRunner().invoke(
+        app, [str(argument) for argument in arguments], env={"COLUMNS": "300"}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,15 @@ def asked(tmp_path_factory):
     """A data set of questions, a model, what it was trained from, and two baselines: random weights."""
     root = tmp_path_factory.mktemp("asked")
     recipe = TrainingRecipe(epochs=1, batch_size=4, learning_rate=1e-3)
-    asked_corpus(root / "data", members=4, heldout=3, public=2, labels=("TOTAL",), images=False, recipe=recipe)
+    asked_corpus(
+        root / "data",
+        members=4,
+        heldout=3,
+        public=2,
+        labels=("TOTAL",),
+        images=False,
+        recipe=recipe,
+    )
     for seed, part in enumerate(("model", "pretrained", "baselines/a", "baselines/b")):
         write_text_model(root / part, "t5", seed)
     return root
@@ -51,7 +61,9 @@ def scan(asked: Path, out: Path, *more: object) -> tuple[Any, Any]:
     return records.read(out), result
 
 
-def test_weights_are_held_in_the_format_that_a_scan_asks_for_and_references_in_the_same(asked, tmp_path):
+def test_weights_are_held_in_the_format_that_a_scan_asks_for_and_references_in_the_same(
+    asked, tmp_path
+):
     record, _ = scan(asked, tmp_path / "out", "--dtype", "bfloat16")
     # Every attack runs to its end, training on a page included.
     completed = {*record.completed}
@@ -77,13 +89,17 @@ def adapted(tmp_path_factory):
 def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted, tmp_path):
     data = shutil.copytree(adapted / "data", tmp_path / "data")
     given = ("references", data, adapted / "adapter", "--json")
-    found = json.loads(docaudit(*given, "--reference", f"pretrained={adapted / 'base-model'}").stdout)
+    found = json.loads(
+        docaudit(*given, "--reference", f"pretrained={adapted / 'base-model'}").stdout
+    )
     how = next(one["how"] for one in found["references"] if one["name"] == "baselines")
     base = f" --reference pretrained={adapted / 'base-model'}"
     assert how == f"docaudit references {data} {adapted / 'adapter'} --train baselines{base}"
     # Once the manifest names the base, the command is shorter.
     manifest = data / "manifest.toml"
-    manifest.write_text(f'{manifest.read_text()}\n[references]\npretrained = "base-model"\n[recipe]\nepochs = 1\n')
+    manifest.write_text(
+        f'{manifest.read_text()}\n[references]\npretrained = "base-model"\n[recipe]\nepochs = 1\n'
+    )
     shutil.copytree(adapted / "base-model", data / "base-model")
     found = json.loads(docaudit(*given).stdout)
     how = next(one["how"] for one in found["references"] if one["name"] == "baselines")
@@ -91,7 +107,12 @@ def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted, tmp
     trained = docaudit(*how.split()[1:], "--out", tmp_path)
     assert trained.exit_code == 0, trained.output
     opened = open_scan(
-        ScanOptions(adapted / "adapter", data, tmp_path / "out", references={"baselines": [tmp_path / "baselines"]})
+        ScanOptions(
+            adapted / "adapter",
+            data,
+            tmp_path / "out",
+            references={"baselines": [tmp_path / "baselines"]},
+        )
     )
     assert not any("yardstick" in warning for warning in opened.warnings)
 
@@ -99,10 +120,15 @@ def test_the_command_for_a_baseline_of_an_adapter_trains_an_adapter(adapted, tmp
 def test_a_baseline_whose_weights_were_all_trained_is_no_fair_one_for_an_adapter(adapted, tmp_path):
     from audit.corpus.manifest import load as load_corpus
 
-    recipe, corpus = Recipe(epochs=1, learning_rate=1e-3, batch_size=4), load_corpus(adapted / "data")
+    recipe, corpus = (
+        Recipe(epochs=1, learning_rate=1e-3, batch_size=4),
+        load_corpus(adapted / "data"),
+    )
     whole = train_baseline(adapted / "base-model", corpus, tmp_path / "whole", recipe=recipe)
     references = {"baselines": list(whole), "pretrained": [adapted / "base-model"]}
-    opened = open_scan(ScanOptions(adapted / "adapter", adapted / "data", tmp_path / "out", references=references))
+    opened = open_scan(
+        ScanOptions(adapted / "adapter", adapted / "data", tmp_path / "out", references=references)
+    )
     (warning,) = [one for one in opened.warnings if "not fair" in one]
     assert "baseline-0 was trained in all its weights, the audited model with LORA, r 2" in warning
 
@@ -112,7 +138,9 @@ def test_encoders_and_workers_keep_their_format(asked, tmp_path):
     options = ScanOptions(model, data, tmp_path / "out", dtype="bfloat16")
     assert open_scan(options).target.card.dtype == "float32"
     references = {"baselines": [asked / "baselines"]}
-    opened = open_scan(replace(options, model_dir=asked / "model", data_dir=asked / "data", references=references))
+    opened = open_scan(
+        replace(options, model_dir=asked / "model", data_dir=asked / "data", references=references)
+    )
     filled = LoadedReferences(opened.prepared.same_kind)
     case = opened_elsewhere(
         execution.work_source(opened, opened.attacks[0], opened.target, filled), tmp_path / "copies"

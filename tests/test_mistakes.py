@@ -49,7 +49,9 @@ def turned(data, model):
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.new("L", tiny.SIZE).save(data / "images/m0.png", exif=exif)
-    each(lambda page, number: page.update(size=tiny.SIZE[::-1]) if number == 0 else None)(data, model)
+    each(lambda page, number: page.update(size=tiny.SIZE[::-1]) if number == 0 else None)(
+        data, model
+    )
 
 
 def large(data, model):
@@ -83,9 +85,15 @@ MAKE = {
     "shares": boxes(lambda x0, y0, x1, y1: [x0 / 200, y0 / 260, x1 / 200, y1 / 260]),
     "thousandths": boxes(lambda x0, y0, x1, y1: [x0 * 5, y0 / 0.26, x1 * 5, y1 / 0.26]),
     "large": large,
-    "strings": each(lambda page, number: page.update(words=[word["text"] for word in page["words"]])),
+    "strings": each(
+        lambda page, number: page.update(words=[word["text"] for word in page["words"]])
+    ),
     "unboxed": each(without_boxes),
-    "train": each(lambda page, number: page.update(split={"member": "train", "heldout": "test"}[page["split"]])),
+    "train": each(
+        lambda page, number: page.update(
+            split={"member": "train", "heldout": "test"}[page["split"]]
+        )
+    ),
 }
 
 
@@ -102,15 +110,25 @@ def test_a_preview_shows_the_boxes_to_their_owner_alone(sound, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     for count, page in ((4, "page-4.png"), (2, "page-1.png")):
         result = docaudit("inspect", "DATA", "--preview", count)
-        assert f"Drawn into docaudit-preview/: {count} pages (page-1.png is m0, page-2.png is m1" in result.output
+        assert (
+            f"Drawn into docaudit-preview/: {count} pages (page-1.png is m0, page-2.png is m1"
+            in result.output
+        )
         assert (tmp_path / "docaudit-preview" / page).exists()
-    assert [oct(path.stat().st_mode)[-3:] for path in (tmp_path / "docaudit-preview").iterdir()] == ["600"] * 2
+    assert [
+        oct(path.stat().st_mode)[-3:] for path in (tmp_path / "docaudit-preview").iterdir()
+    ] == ["600"] * 2
     assert oct((tmp_path / "docaudit-preview").stat().st_mode)[-3:] == "700"
     drawn = Image.open(tmp_path / "docaudit-preview" / "page-1.png")
     word = json.loads((tmp_path / "DATA" / "documents.jsonl").read_text().splitlines()[0])["words"]
-    assert {drawn.getpixel(tuple(map(int, one["box"][:2]))) for one in word} == {(31, 111, 235), (209, 36, 47)}
+    assert {drawn.getpixel(tuple(map(int, one["box"][:2]))) for one in word} == {
+        (31, 111, 235),
+        (209, 36, 47),
+    }
     each(lambda page, number: page.update(image=None))(tmp_path / "DATA", None)
-    assert docaudit("inspect", "DATA", "--preview", 1).exit_code == 0, "words are drawn where no image is"
+    assert docaudit("inspect", "DATA", "--preview", 1).exit_code == 0, (
+        "words are drawn where no image is"
+    )
     shutil.rmtree(tmp_path / "docaudit-preview")
     (tmp_path / "docaudit-preview").symlink_to(tmp_path / "DATA")
     assert "docaudit-preview: is a link" in docaudit("inspect", "DATA", "--preview", 1).output

@@ -35,7 +35,10 @@ def scanned(checkpoints, tmp_path_factory):
 
     def scan(**changed: Any) -> Result:
         out = tmp_path_factory.mktemp("out")
-        given = {"only": ("reconstruction",), "references": {"auxiliary": [checkpoints("layoutlm", "mlm")]}}
+        given = {
+            "only": ("reconstruction",),
+            "references": {"auxiliary": [checkpoints("layoutlm", "mlm")]},
+        }
         model = checkpoints("layoutlm", "token-classification")
         options = ScanOptions(model, data, out, budget="quick", **given, **changed)
         with claim_folder(out):
@@ -47,7 +50,9 @@ def scanned(checkpoints, tmp_path_factory):
 
 
 def agreement(result: Result) -> float | None:
-    return next((item.value for item in result.diagnostics if item.name == "bfloat16 agreement"), None)
+    return next(
+        (item.value for item in result.diagnostics if item.name == "bfloat16 agreement"), None
+    )
 
 
 def test_a_cpu_computes_in_float32_unless_it_is_asked(scanned):
@@ -90,12 +95,17 @@ def memorised() -> Iterator[Case]:
     data = answering.corpus(2, 2)
     for known in (data.documents, ()):
         yield Case(
-            answering.Answering(answering.memory_of(known)), data, References(baselines=(answering.Answering(),))
+            answering.Answering(answering.memory_of(known)),
+            data,
+            References(baselines=(answering.Answering(),)),
         )
 
 
 CASES: dict[str, tuple[Attack, Callable[[], Iterator[Case]]]] = {
-    "losses of candidates": (Reconstruction(n_candidates=20), partial(reconstructed, "token-classification")),
+    "losses of candidates": (
+        Reconstruction(n_candidates=20),
+        partial(reconstructed, "token-classification"),
+    ),
     "best candidates": (Reconstruction(n_candidates=20), partial(reconstructed, "mlm")),
     "replies": (Memorisation(contexts=("exact",)), memorised),
 }
@@ -123,13 +133,23 @@ LOSSES = np.array([1e-5, 1.0, 1.2])
     ("query", "exact", "coarse", "alike"),
     [
         (ask.TrainingLoss, LOSSES, LOSSES * 1.004, 1),
-        (ask.TrainingLoss, LOSSES, np.array([0.02, 0.0, 1.2]), 0),  # a remembered candidate is no longer the best
+        (
+            ask.TrainingLoss,
+            LOSSES,
+            np.array([0.02, 0.0, 1.2]),
+            0,
+        ),  # a remembered candidate is no longer the best
         (ask.TrainingLoss, np.array([2.0]), np.array([2.01]), 1),
         (ask.TrainingLoss, np.array([2.0]), np.array([2.1]), 0),
         (ask.TrainingLoss, np.array([2.0]), np.array([np.nan]), 0),
         (ask.AnswerLoss, np.array([-1.0, -3.0]), np.array([-1.5, -2.5]), 1),  # the mean is the loss
         (ask.BestTokens, np.array([1, 2, 3, 4]), np.array([1, 2, 3, 5]), 0.75),
-        (ask.TagProbabilities, np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([[0.8, 0.2], [0.6, 0.4]]), 0.5),
+        (
+            ask.TagProbabilities,
+            np.array([[0.9, 0.1], [0.4, 0.6]]),
+            np.array([[0.8, 0.2], [0.6, 0.4]]),
+            0.5,
+        ),
         (ask.Answer, ask.Reply("Bonn", 1, 1, True), ask.Reply("bonn", 0.9, 1, True), 1),
         (ask.RelaxedLoss, ask.Relaxed(1.0, LOSSES), ask.Relaxed(1.2, LOSSES), 0),
     ],

@@ -24,8 +24,23 @@ Command = Callable[[Path, Path, Path], Sequence[object]]
 COMMANDS: dict[str, Command] = {
     "scan": lambda model, data, out: ("scan", model, data, "--out", out),
     "scan --no-model": lambda model, data, out: ("scan", "--no-model", data, "--out", out),
-    "scan --checkpoints": lambda model, data, out: ("scan", "--checkpoints", f"{model}*", data, "--out", out),
-    "forget-check": lambda model, data, out: ("forget-check", model, data, "--ids", model / "ids.txt", "--out", out),
+    "scan --checkpoints": lambda model, data, out: (
+        "scan",
+        "--checkpoints",
+        f"{model}*",
+        data,
+        "--out",
+        out,
+    ),
+    "forget-check": lambda model, data, out: (
+        "forget-check",
+        model,
+        data,
+        "--ids",
+        model / "ids.txt",
+        "--out",
+        out,
+    ),
     "defend": lambda model, data, out: ("defend", "round-scores", model, data, "--out", out),
 }
 PLACES: dict[str, Callable[[Path, Path], Path]] = {
@@ -56,7 +71,9 @@ def folders(root: Path) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("place", PLACES)
-def test_no_command_writes_a_scan_into_what_it_audits(command: str, place: str, tmp_path: Path) -> None:
+def test_no_command_writes_a_scan_into_what_it_audits(
+    command: str, place: str, tmp_path: Path
+) -> None:
     model, data = folders(tmp_path)
     out = PLACES[place](model, data)
     if command == "scan --no-model" and out.resolve().is_relative_to(model):
@@ -66,7 +83,9 @@ def test_no_command_writes_a_scan_into_what_it_audits(command: str, place: str, 
     assert result.exit_code == 2, said
     assert "which is audited as it is" in said
     assert "name a folder outside of it with --out" in said
-    assert sorted(path.name for path in tmp_path.rglob("*") if path.name not in ("model", "data", "link")) == [
+    assert sorted(
+        path.name for path in tmp_path.rglob("*") if path.name not in ("model", "data", "link")
+    ) == [
         "config.json",
         "ids.txt",
         "manifest.toml",
@@ -85,7 +104,11 @@ def test_evidence_and_the_functions_of_python_keep_out_of_it_too(tmp_path: Path)
     with pytest.raises(UsageError, match=r"--out .*report: lies inside MODEL_DIR"):
         scan.run(ScanOptions(model, data, model / "report"), *AS_USUAL)
     with pytest.raises(UsageError, match=r"--out .*report: lies inside MODEL_DIR"):
-        next(sweep_checkpoints(find_checkpoints(str(model)), ScanOptions(Path(), data, model / "report"), *AS_USUAL))
+        next(
+            sweep_checkpoints(
+                find_checkpoints(str(model)), ScanOptions(Path(), data, model / "report"), *AS_USUAL
+            )
+        )
     with pytest.raises(UsageError, match=r"--out .*references: lies inside MODEL_DIR"):
         train_references(data, model, {}, ("baselines",), model / "references")
     check_apart(ScanOptions(model, data, tmp_path / "model-report"))
@@ -103,7 +126,9 @@ def test_a_scan_says_that_it_replaces_the_record_of_another_model(
 
     monkeypatch.setattr(scan, "audit_checkpoint", stop)
     warned: list[str] = []
-    options = ScanOptions(checkpoints("bert", "mlm"), tiny_corpus, out, budget="quick", device="cpu")
+    options = ScanOptions(
+        checkpoints("bert", "mlm"), tiny_corpus, out, budget="quick", device="cpu"
+    )
     with pytest.raises(EngineError, match="stopped before"):
         scan.run(options, *AS_USUAL, lambda *lines: warned.extend(lines))
     name = json.loads(before)["target"]["name"]
@@ -112,7 +137,9 @@ def test_a_scan_says_that_it_replaces_the_record_of_another_model(
     assert (out / "record.json").read_bytes() == before
 
 
-def test_only_a_record_of_something_else_is_worth_a_warning(tmp_path: Path, tiny_corpus: Path) -> None:
+def test_only_a_record_of_something_else_is_worth_a_warning(
+    tmp_path: Path, tiny_corpus: Path
+) -> None:
     out = attested.folder(tmp_path, tiny_corpus)
     record = json.loads((out / "record.json").read_text())
     model, data = record["target"]["sha256"], record["corpus"]["sha256"]

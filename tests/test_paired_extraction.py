@@ -18,7 +18,10 @@ def rows(before, after, seed=7):
 
 
 def test_memorised_answers_that_a_countermeasure_stops_are_counted():
-    """120 questions: 30 from memory, 10 that a baseline gives too; afterwards only the baseline's are left."""
+    """120 questions: 30 from memory, 10 that a baseline gives too.
+
+    Afterwards only the baseline's are left.
+    """
     memory, common = [1] * 30 + [0] * 90, [0] * 110 + [1] * 10
     before = extraction(np.maximum(memory, common), common)
     found = rows(before, extraction(common, common))
@@ -26,8 +29,13 @@ def test_memorised_answers_that_a_countermeasure_stops_are_counted():
     assert (memorised.before.value, memorised.after.value) == (30 / 120, 0)
     assert memorised.difference.value == net.difference.value == -30 / 120
     assert net.difference.high < 0 < -net.difference.low < 0.5
-    assert (net.difference.n, net.difference.clusters, net.difference.unit) == (120, 60, "questions")
-    # 15 documents changed, all the same way: 2 of 2^15 sign patterns are as extreme, and 10,000 are drawn.
+    assert (net.difference.n, net.difference.clusters, net.difference.unit) == (
+        120,
+        60,
+        "questions",
+    )
+    # 15 documents changed, all the same way: 2 of 2^15 sign patterns are as extreme, and 10,000 are
+    # drawn.
     assert max(memorised.p, net.p) < 0.002
     assert net.after.low < 0 < net.after.high
     assert (net.before.name, net.difference.null, net.context) == ("net.exact.before", 0, "exact")
@@ -37,8 +45,12 @@ def test_questions_of_one_document_are_not_independent():
     """The same change, once in 60 documents and once in 6: the fewer documents, the wider and the less sure."""
     after, before = np.zeros(60), np.array([1.0] * 30 + [0.0] * 30)
     order = np.random.default_rng(0).permutation(60)
-    alone = rows(extraction(before[order], np.zeros(60), 1), extraction(after, np.zeros(60), 1))["net"]
-    together = rows(extraction(before, np.zeros(60), 10), extraction(after, np.zeros(60), 10))["net"]
+    alone = rows(extraction(before[order], np.zeros(60), 1), extraction(after, np.zeros(60), 1))[
+        "net"
+    ]
+    together = rows(extraction(before, np.zeros(60), 10), extraction(after, np.zeros(60), 10))[
+        "net"
+    ]
     assert alone.difference.value == together.difference.value == -0.5
     widths = [change.difference.high - change.difference.low for change in (alone, together)]
     assert widths[1] > 2 * widths[0]

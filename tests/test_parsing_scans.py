@@ -28,10 +28,21 @@ def parsed(tmp_path_factory):
     return root
 
 
-def test_a_scan_of_a_parsing_model_runs_the_attacks_on_answers_with_a_baseline_that_it_trains(parsed, tmp_path):
-    trained = docaudit("references", parsed / "data", parsed / "model", "--train", "--out", tmp_path)
+def test_a_scan_of_a_parsing_model_runs_the_attacks_on_answers_with_a_baseline_that_it_trains(
+    parsed, tmp_path
+):
+    trained = docaudit(
+        "references", parsed / "data", parsed / "model", "--train", "--out", tmp_path
+    )
     assert trained.exit_code == 0, trained.output
-    more = ("--reference", f"baselines={tmp_path / 'baselines'}", "--out", tmp_path / "out", "--budget", "quick")
+    more = (
+        "--reference",
+        f"baselines={tmp_path / 'baselines'}",
+        "--out",
+        tmp_path / "out",
+        "--budget",
+        "quick",
+    )
     scan = docaudit("scan", parsed / "model", parsed / "data", *more)
     assert scan.exit_code in (0, 10, 11), scan.output
     record = records.read(tmp_path / "out")

@@ -23,13 +23,17 @@ ERROR = 0.02
 def normal(name: str, value: float, pass_alpha: float | None = PASS_ALPHA) -> Estimate:
     """Make an estimate with normal bounds of standard error `ERROR`."""
     z = NormalDist().inv_cdf
-    bounds = tuple(Bound(alpha, value - z(1 - alpha) * ERROR, value + z(1 - alpha) * ERROR) for alpha in ALPHAS)
+    bounds = tuple(
+        Bound(alpha, value - z(1 - alpha) * ERROR, value + z(1 - alpha) * ERROR) for alpha in ALPHAS
+    )
     reach = z(0.975) * ERROR
     numbers = (value, value - reach, value + reach, 100, "documents", 100, "normal")
     return Estimate(name, *numbers, bounds=bounds, pass_alpha=pass_alpha)
 
 
-def outcome(*estimates: Estimate, limit: float = 0.15, joined: str | None = None) -> tuple[str, str]:
+def outcome(
+    *estimates: Estimate, limit: float = 0.15, joined: str | None = None
+) -> tuple[str, str]:
     """Hold estimates of one metric, all of them its methods, against a limit."""
     names = tuple(estimate.name for estimate in estimates)
     result = Result(
@@ -66,8 +70,14 @@ def test_a_record_of_an_older_version_passes_by_its_two_sided_interval() -> None
 
 def test_an_area_needs_both_bounds_within_the_limit_and_its_mirror_image() -> None:
     area = replace(normal("low", 0.5), null=0.5, null_kind="chance")
-    assert outcome(area, limit=0.54) == ("passed", "the one-sided 95 % bounds, 0.467 and 0.533, are within the limit")
-    assert outcome(replace(normal("low", 0.49), null=0.5, null_kind="chance"), limit=0.54)[0] == "undecided"
+    assert outcome(area, limit=0.54) == (
+        "passed",
+        "the one-sided 95 % bounds, 0.467 and 0.533, are within the limit",
+    )
+    assert (
+        outcome(replace(normal("low", 0.49), null=0.5, null_kind="chance"), limit=0.54)[0]
+        == "undecided"
+    )
 
 
 def test_of_models_at_a_limit_one_in_twenty_passes() -> None:
@@ -80,7 +90,10 @@ def test_the_method_that_joins_the_others_decides_a_pass() -> None:
     wide = normal("low", 0.14)
     assert outcome(normal("low.joined", 0.1), wide, joined="low.joined")[0] == "passed"
     assert outcome(normal("low.joined", 0.1), wide)[0] == "undecided"
-    assert outcome(normal("low.joined", 0.14), normal("low", 0.1), joined="low.joined")[0] == "undecided"
+    assert (
+        outcome(normal("low.joined", 0.14), normal("low", 0.1), joined="low.joined")[0]
+        == "undecided"
+    )
 
 
 def test_no_method_that_is_joined_may_lie_over_the_limit() -> None:
@@ -133,10 +146,15 @@ def test_whether_a_baseline_is_taken_off_never_depends_on_the_difference_of_the_
     """The choice is the same where all hits of one side become misses, which turns the difference around."""
     chosen = rates.needs_baseline([columns_of(member), columns_of(heldout)], by_lot=True)
     assert rates.needs_baseline([columns_of(heldout), columns_of(member)], by_lot=True) == chosen
-    assert rates.needs_baseline([columns_of(member, flip=True), columns_of(heldout)], by_lot=True) == chosen
+    assert (
+        rates.needs_baseline([columns_of(member, flip=True), columns_of(heldout)], by_lot=True)
+        == chosen
+    )
 
 
-def test_a_baseline_that_guesses_the_same_values_is_taken_off_and_one_that_guesses_others_is_not() -> None:
+def test_a_baseline_that_guesses_the_same_values_is_taken_off_and_one_that_guesses_others_is_not() -> (
+    None
+):
     rng = np.random.default_rng(2)
     documents = np.arange(100)
     guesses = (rng.random(100) < 0.3).astype(float)
@@ -144,7 +162,10 @@ def test_a_baseline_that_guesses_the_same_values_is_taken_off_and_one_that_guess
     alike: rates.Columns = (guesses, guesses, documents)
     apart: rates.Columns = (guesses, others, documents)
     assert rates.choose_columns([alike, alike], by_lot=True) == [alike, alike]
-    assert [baseline for _, baseline, _ in rates.choose_columns([apart, apart], by_lot=True)] == [None, None]
+    assert [baseline for _, baseline, _ in rates.choose_columns([apart, apart], by_lot=True)] == [
+        None,
+        None,
+    ]
 
 
 def test_where_no_lot_chose_the_members_the_baseline_is_always_taken_off() -> None:

@@ -29,7 +29,16 @@ from audit.attacks.redaction import RedactionContext
 from audit.case import Case
 from audit.cli.plan import as_json, attacks_table, conclusion, limits_table, reasons
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import Corpus, Document, Entity, Manifest, Question, ReferencePaths, Task, Word
+from audit.corpus.documents import (
+    Corpus,
+    Document,
+    Entity,
+    Manifest,
+    Question,
+    ReferencePaths,
+    Task,
+    Word,
+)
 from audit.corpus.documents import Membership as Assigned
 from audit.engine.interface import Trial
 from audit.policy import Demand, Gap, Limit, Policy, check_names
@@ -57,8 +66,12 @@ def page(name, split, values, *, provider=None, attack=True, questions=True):
         name,
         split,
         words=tuple(Word(value) for value in values),
-        entities=tuple(Entity(f"e{i}", "X", "person", (i,), attack=attack) for i in range(len(values))),
-        questions=tuple(Question(f"q{i}", "?", (value,), f"e{i}") for i, value in enumerate(values) if questions),
+        entities=tuple(
+            Entity(f"e{i}", "X", "person", (i,), attack=attack) for i in range(len(values))
+        ),
+        questions=tuple(
+            Question(f"q{i}", "?", (value,), f"e{i}") for i, value in enumerate(values) if questions
+        ),
         provider=provider,
     )
 
@@ -66,7 +79,10 @@ def page(name, split, values, *, provider=None, attack=True, questions=True):
 def pages(members, heldout, fields=1):
     sides = {"member": members, "heldout": heldout}
     names = ((split, i) for split, count in sides.items() for i in range(count))
-    return [page(f"{split}{i}", split, [f"{split}-{i}-{field}" for field in range(fields)]) for split, i in names]
+    return [
+        page(f"{split}{i}", split, [f"{split}-{i}-{field}" for field in range(fields)])
+        for split, i in names
+    ]
 
 
 def units(attack, made):
@@ -101,7 +117,10 @@ EXCESS = limit("reconstruction", "excess_pr.unique", max=0.05)
 def test_reconstruction_counts_documents_with_a_field_of_the_group():
     members = [page("a", "member", ["onlyhere", "shared"]), page("b", "member", ["shared"])]
     members.append(page("c", "member", ["notattacked"], attack=False))
-    rest = [page("d", "heldout", ["elsewhere", "another"]), page("e", "public", ["shared", "somethingelse"])]
+    rest = [
+        page("d", "heldout", ["elsewhere", "another"]),
+        page("e", "public", ["shared", "somethingelse"]),
+    ]
     made = corpus([*members, *rest])
     found = units(Reconstruction(), made)
     assert found["excess_pr.unique"] == found["excess_hamming.unique"] == (1, 1)
@@ -130,7 +149,8 @@ def test_membership_counts_documents_that_are_compared():
     ]
     assert units(MembershipInference(), corpus(documents))["auc"] == (2, 2)
     assert units(MembershipInference(), corpus(documents, "token-classification"))["auc"] == (2, 3)
-    # Whole providers were drawn: of Bob, who is out, there is nothing to compare with, and of Ada one each.
+    # Whole providers were drawn: of Bob, who is out, there is nothing to compare with, and of Ada
+    # one each.
     assert units(MembershipInference(), corpus(documents, assigned="by-provider"))["auc"] == (1, 1)
 
 
@@ -149,7 +169,11 @@ def providers(inside, outside):
     """Providers of one trained and one kept-aside document, or of one kept-aside document."""
     trained = [page(f"m{i}", "member", [f"v{i}"], provider=f"in {i}") for i in range(inside)]
     asked = [page(f"h{i}", "heldout", [f"w{i}"], provider=f"in {i}") for i in range(inside)]
-    return [*trained, *asked, *(page(f"o{i}", "heldout", [f"u{i}"], provider=f"out {i}") for i in range(outside))]
+    return [
+        *trained,
+        *asked,
+        *(page(f"o{i}", "heldout", [f"u{i}"], provider=f"out {i}") for i in range(outside)),
+    ]
 
 
 def classes(made, **references):
@@ -192,16 +216,24 @@ def test_very_few_documents_seldom_confirm_a_leak():
 def test_what_so_many_units_show():
     net, auc, excess = (one.resolution for one in planned(TAGGED, NET, AUC, EXCESS).limits)
     assert (net.members, net.others, net.unit) == (120, 0, "documents")
-    assert (net.certified, (auc.members, auc.others)) == (pytest.approx(0.0247, abs=0.001), (120, 120))
+    assert (net.certified, (auc.members, auc.others)) == (
+        pytest.approx(0.0247, abs=0.001),
+        (120, 120),
+    )
     assert auc.needed <= excess.needed <= 120
     plan = planned(corpus(providers(36, 36), assigned="by-provider"), BALANCED)
     small = plan.limits[0].resolution
     assert small.certified == pytest.approx(0.604, abs=0.005)
-    assert conclusion(plan, detailed=False).endswith(f" Too small: get {small.needed} providers a side.")
+    assert conclusion(plan, detailed=False).endswith(
+        f" Too small: get {small.needed} providers a side."
+    )
 
 
 def test_fewer_baselines_than_a_budget_wants_weaken_memorisation():
-    outcomes = [planned(corpus(pages(150, 150)), NET, budget=name).limits[0] for name in ("standard", "full")]
+    outcomes = [
+        planned(corpus(pages(150, 150)), NET, budget=name).limits[0]
+        for name in ("standard", "full")
+    ]
     assert [one.outcome for one in outcomes] == ["decides", "cannot pass"]
     assert outcomes[1].reason.startswith("1 of 3 baselines")
 
@@ -209,7 +241,9 @@ def test_fewer_baselines_than_a_budget_wants_weaken_memorisation():
 def same_words(found):
     """The same pages, their words as the lot would have them."""
     rng, names = np.random.default_rng(3), ["tea", "milk", "rice", "salt", "oil"]
-    return [replace(one, words=tuple(Word(str(word)) for word in rng.choice(names, 3))) for one in found]
+    return [
+        replace(one, words=tuple(Word(str(word)) for word in rng.choice(names, 3))) for one in found
+    ]
 
 
 def test_the_plan_says_confounded_where_the_scan_will():
@@ -235,10 +269,14 @@ def test_a_blind_check_that_is_too_weak_decides_nothing_but_where_the_lot_did():
 
 def test_what_no_limit_asks_for_or_cannot_be_fed_is_not_checked():
     made = corpus(pages(40, 40))
-    policy = checked(Policy(1, "mine", (AUC, limit("provider_membership", "balanced_accuracy", max=0.65))))
+    policy = checked(
+        Policy(1, "mine", (AUC, limit("provider_membership", "balanced_accuracy", max=0.65)))
+    )
     progress = ProgressLog()
     for budget in ("standard", "quick"):
-        assert set(blind_checks(made, policy, budget, at_most(made, budget), progress)) == {"membership"}
+        assert set(blind_checks(made, policy, budget, at_most(made, budget), progress)) == {
+            "membership"
+        }
     assert [total for _, total in progress.stages] == [80, 20]
     assert blind_checks(made, Policy(1, "mine", (NET,)), "quick", at_most(made, "quick")) == {}
 
@@ -250,7 +288,11 @@ def test_a_gap_excuses_no_model_at_hand_that_can_be_attacked():
     lacking = {"lacks": "it needs a reference", "inapplicable": None}
     for exact, outcome in ((False, "inapplicable"), (True, "lacks")):
         every = {cost.attack: cost for cost in at_most(made, "standard")}
-        costs = [*(every | {"reconstruction": replace(every["reconstruction"], exact=exact, **lacking)}).values()]
+        costs = [
+            *(
+                every | {"reconstruction": replace(every["reconstruction"], exact=exact, **lacking)}
+            ).values()
+        ]
         assert plan_limits(made, policy, "standard", costs, {}).limits[0].outcome == outcome
 
 
@@ -260,7 +302,8 @@ def test_a_budget_takes_fewer_trials_and_reaches_fewer_units():
         found = planned(made, NET, AUC, budget=budget)
         net, auc = (one.resolution for one in found.limits)
         assert (auc.members, auc.others) == reached
-        # One question of each page before a second of any: a quarter of two a page reaches half of them.
+        # One question of each page before a second of any: a quarter of two a page reaches half of
+        # them.
         assert net.members == min(100, 2 * reached[0])
         trials = {cost.attack: cost.trials for cost in found.costs}
         assert (trials["memorisation"], trials["reconstruction"]) == (2 * sum(reached), 0)
@@ -275,8 +318,15 @@ GAIN = replace(LIFT, metric="target_gain", max=0.10)
 
 def test_limits_on_the_text_are_apart_from_those_on_the_model():
     found = planned(manifests.load(SAMPLES / "letters" / "data"), LIFT, SHARE, WORST, GAIN)
-    assert [one.metric for one in found.limits if one.about_text] == ["lift_over_length", "lift_share", "worst_class"]
-    assert ([one.metric for one in found.joint.limits], found.limits[0].outcome) == (["target_gain"], "decides")
+    assert [one.metric for one in found.limits if one.about_text] == [
+        "lift_over_length",
+        "lift_share",
+        "worst_class",
+    ]
+    assert ([one.metric for one in found.joint.limits], found.limits[0].outcome) == (
+        ["target_gain"],
+        "decides",
+    )
 
 
 def test_all_methods_of_a_question_must_pass(monkeypatch):
@@ -284,7 +334,9 @@ def test_all_methods_of_a_question_must_pass(monkeypatch):
     units = RedactionContext.units
 
     def resolution(methods):
-        several = lambda attack, data: tuple(replace(unit, methods=methods) for unit in units(attack, data))  # noqa: E731
+        def several(attack, data):
+            return tuple(replace(unit, methods=methods) for unit in units(attack, data))
+
         monkeypatch.setattr(RedactionContext, "units", several)
         return planned(made, SHARE).limits[0].resolution
 
@@ -304,7 +356,9 @@ def test_the_chance_to_pass_the_whole_policy_is_one_number_with_the_checks_share
     chances, whole = [one.resolution.pass_power for one in found.limits], found.joint
     assert whole.chance == pytest.approx(0.95 * chances[0] * chances[1] * chances[2])
     assert not whole.blocked
-    said = f"A leak-free model would pass all 3 limits in about {100 * whole.chance:.0f} % of audits."
+    said = (
+        f"A leak-free model would pass all 3 limits in about {100 * whole.chance:.0f} % of audits."
+    )
     assert conclusion(found).count("of audits") == conclusion(found).count(said) == 1
     # More documents cure width, and no false alarm.
     many = planned(corpus(pages(3_000, 3_000), "token-classification"), AUC).joint
@@ -319,7 +373,9 @@ def test_a_set_that_is_too_small_is_told_how_many_documents_would_do_for_all_lim
     assert enough.members == 60 + enough.more_members
     more = corpus(pages(enough.members, enough.others), "token-classification")
     assert planned(more, AUC, EXCESS).joint.chance >= 0.8
-    fewer = corpus(pages(int(0.94 * enough.members), int(0.94 * enough.others)), "token-classification")
+    fewer = corpus(
+        pages(int(0.94 * enough.members), int(0.94 * enough.others)), "token-classification"
+    )
     assert planned(fewer, AUC, EXCESS).joint.chance < 0.8
     said = f"About {enough.members} + {enough.others} documents ({enough.more_members} + {enough.more_others} more)"
     assert said in conclusion(found)
@@ -330,10 +386,17 @@ def test_a_set_that_is_large_enough_is_told_no_number():
 
 
 def test_a_policy_that_no_model_passes_here_is_said_to_be_one():
-    made = corpus(pages(150, 150), "token-classification", references=replace(GIVEN, auxiliary=None, pretrained=None))
+    made = corpus(
+        pages(150, 150),
+        "token-classification",
+        references=replace(GIVEN, auxiliary=None, pretrained=None),
+    )
     found = planned(made, AUC, EXCESS, limit("canaries", "excess", max=0.2, required=False))
     assert [one.attack for one in found.joint.blocked] == ["reconstruction"]
-    assert "As it is, no model passes the whole policy: see reconstruction excess_pr.unique." in conclusion(found)
+    assert (
+        "As it is, no model passes the whole policy: see reconstruction excess_pr.unique."
+        in conclusion(found)
+    )
     said = f"Once that is fixed, a leak-free model would pass all 2 limits in about {100 * found.joint.chance:.0f} %"
     assert said in conclusion(found)
 
@@ -356,20 +419,32 @@ def test_a_plan_says_what_a_pass_needs_to_be_able_to_ask():
 
 
 def test_the_json_holds_what_is_required_all_that_blocks_and_the_time_of_all():
-    made = corpus(providers(20, 20), assigned="by-provider", references=replace(GIVEN, baselines=(), pretrained=None))
+    made = corpus(
+        providers(20, 20),
+        assigned="by-provider",
+        references=replace(GIVEN, baselines=(), pretrained=None),
+    )
     asked = limit("provider_membership", "auc", max=0.65, required=False)
-    costs = [replace(cost, seconds=60.0) if cost.attack == "membership" else cost for cost in at_most(made, "standard")]
+    costs = [
+        replace(cost, seconds=60.0) if cost.attack == "membership" else cost
+        for cost in at_most(made, "standard")
+    ]
     found = planned(made, asked, NET, costs=costs)
     written = json.loads(as_json(found))
     auc, net = written["limits"]
     assert [auc["required"], net["required"]] == [False, True]
     assert [outcome for outcome, _ in auc["blockers"]] == ["too small", "cannot pass"]
     assert found.limits[0].blockers[1] == ("cannot pass", auc["blockers"][1][1])
-    assert (auc["reason"], written["time"]) == ("; ".join(why for _, why in auc["blockers"]), {"seconds": 60.0})
+    assert (auc["reason"], written["time"]) == (
+        "; ".join(why for _, why in auc["blockers"]),
+        {"seconds": 60.0},
+    )
     assert set(written["joint"]) == {"limits", "chance", "blocked"}
     assert json.loads(as_json(planned(made, NET)))["time"] is None
     of_forgetting = [Policy(1, "mine", (own,), forgets=True) for own in (NET, AUC)]
-    assert [plan_limits(made, own, "standard", costs, {}).total_seconds for own in of_forgetting] == [None, 60.0]
+    assert [
+        plan_limits(made, own, "standard", costs, {}).total_seconds for own in of_forgetting
+    ] == [None, 60.0]
 
 
 class Slow:
@@ -385,7 +460,9 @@ class Slow:
         yield
 
 
-TRIALS = [Trial(f"t{number}", f"t{number}", ("member", "heldout")[number % 2]) for number in range(40)]
+TRIALS = [
+    Trial(f"t{number}", f"t{number}", ("member", "heldout")[number % 2]) for number in range(40)
+]
 
 
 @pytest.mark.parametrize("limit", [0.5, 20.0])
@@ -473,7 +550,9 @@ def test_a_model_s_trials_are_counted_and_timed_and_nothing_is_written(data, che
             assert f"{seconds / 3600:.3g} {memory / 1e9:.1f} GB" in shown
         else:
             assert seconds is memory is None
-            assert ("first trains the public model" if extra else "it needs a reference (auxiliary)") in shown
+            assert (
+                "first trains the public model" if extra else "it needs a reference (auxiliary)"
+            ) in shown
         assert ("Training auxiliary takes" in shown) == (budget != "standard" and bool(extra))
     assert [listing(folder) for folder in (data, model, public, tmp_path)] == before
 
@@ -499,7 +578,8 @@ def agrees(model, data):
     for attack in opened.attacks:
         told, found = costs[attack.name].inapplicable, why(attack, case, "model")
         if attack.name == "memorisation" and found is not None:
-            # A model that does not answer is not asked questions: that the data set has none is said instead.
+            # A model that does not answer is not asked questions: that the data set has none is
+            # said instead.
             assert costs[attack.name].lacks.startswith("no question with an answer")
         else:
             assert (told is None) == (found is None), attack.name
@@ -509,19 +589,25 @@ def agrees(model, data):
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_what_no_model_of_a_task_is_put_to_is_what_the_samples_models_say(model):
     costs = agrees(SAMPLES / model, SAMPLES / model.parent / "data")
-    if model.parts[0] == "questions":  # of models that answer, some can be attacked: the plan says which
+    if (
+        model.parts[0] == "questions"
+    ):  # of models that answer, some can be attacked: the plan says which
         assert costs["reconstruction"].inapplicable.endswith("(VT5, UDOP): give --model")
 
 
 @pytest.mark.parametrize("head", [*tiny.HEADS, *tiny.SPADE_HEADS])
-def test_what_no_model_of_a_task_is_put_to_is_what_a_model_with_each_head_says(head, checkpoints, tmp_path):
+def test_what_no_model_of_a_task_is_put_to_is_what_a_model_with_each_head_says(
+    head, checkpoints, tmp_path
+):
     costs = agrees(checkpoints("layoutlm", head, 1), tiny.corpus(tmp_path / "data", kind=head))
     assert (costs["canaries"].inapplicable is not None) == (head in tiny.SPADE_HEADS)
 
 
 def test_a_reference_from_the_command_line_is_one_and_no_text_is_printed(tmp_path):
     data, made = tmp_path / "data", asked_pages.corpus(tmp_path / "data")
-    model, baseline = (asked_pages.donut(tmp_path / name, seed) for seed, name in enumerate(("model", "baseline")))
+    model, baseline = (
+        asked_pages.donut(tmp_path / name, seed) for seed, name in enumerate(("model", "baseline"))
+    )
     for extra, lacks in (((), True), (("--reference", f"baselines={baseline}"), False)):
         out = tmp_path / "plan.json"
         result = docaudit("plan", data, "--model", model, "--budget", "quick", "--out", out, *extra)
@@ -537,10 +623,16 @@ def test_a_reference_from_the_command_line_is_one_and_no_text_is_printed(tmp_pat
 def test_a_broken_data_set_and_a_model_that_does_not_fit_exit_2(data, checkpoints, tmp_path):
     broken = shutil.copytree(data, tmp_path / "broken")
     (broken / "documents.jsonl").write_text("{}\n")
-    assert (docaudit("plan", broken).exit_code, docaudit("plan", tmp_path / "nothing").exit_code) == (2, 2)
+    assert (
+        docaudit("plan", broken).exit_code,
+        docaudit("plan", tmp_path / "nothing").exit_code,
+    ) == (2, 2)
     spade = tiny.corpus(tmp_path / "spade", kind="spade-extraction")
     unfit = docaudit("plan", spade, "--model", checkpoints("layoutlm", "token-classification", 2))
-    assert (unfit.exit_code, len([line for line in unfit.output.splitlines() if line.startswith("error:")])) == (2, 1)
+    assert (
+        unfit.exit_code,
+        len([line for line in unfit.output.splitlines() if line.startswith("error:")]),
+    ) == (2, 1)
 
 
 def test_a_plan_warns_of_too_few_public_documents_for_membership(data, tmp_path):

@@ -12,7 +12,10 @@ from audit.cli import app
 from benchmarks import strangers
 from benchmarks.strangers import CASES, Walk, walk
 
-SROIE = Path(os.environ.get("DOCAUDIT_REAL_DATA", Path(__file__).parents[2] / "shared" / "data")) / "sroie"
+SROIE = (
+    Path(os.environ.get("DOCAUDIT_REAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    / "sroie"
+)
 COMMANDS = 3
 """At most so many lead from a saved model to a verdict."""
 
@@ -45,7 +48,9 @@ def test_a_memoriser_is_violated_and_its_twin_is_not(name: str, tmp_path: Path) 
     assert memoriser.code == 10, memoriser.said
     assert twin.code in (0, 11), twin.said
     records = [json.loads((one.report / "record.json").read_text()) for one in (memoriser, twin)]
-    assert {one["corpus"]["assigned"] for one in records} == {"official"}, "nobody says how they were chosen"
+    assert {one["corpus"]["assigned"] for one in records} == {"official"}, (
+        "nobody says how they were chosen"
+    )
     doubted = [any(attack.get("confounded") for attack in one["attacks"]) for one in records]
     assert all(doubted), "the blind check has no power over so few documents"
 

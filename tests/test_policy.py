@@ -31,7 +31,15 @@ OLDER_ALPHAS = (0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.001, 0.0001)
 OVERALL = {0: ("passed", "waived"), 10: ("violated",), 11: ("undecided",)}
 
 
-def estimate(name: str, low: float, high: float, *, lower_p: float = 1.0, upper_p: float = 1.0, edge: float = 0.05):
+def estimate(
+    name: str,
+    low: float,
+    high: float,
+    *,
+    lower_p: float = 1.0,
+    upper_p: float = 1.0,
+    edge: float = 0.05,
+):
     """An interval whose one-sided bounds lie over (under) `edge` at every level from `lower_p` (`upper_p`) on.
 
     Value and interval lie within them, as a scan's do.
@@ -48,19 +56,28 @@ def estimate(name: str, low: float, high: float, *, lower_p: float = 1.0, upper_
     widest = max(bounds, key=lambda bound: bound.alpha)
     value = min(max((low + high) / 2, widest.lower), widest.upper)
     low, high = max(low, own.lower), min(high, own.upper)
-    return Estimate(name, value, low, high, 100, "fields", 50, "made up", 0.0, "held-out", bounds=bounds)
+    return Estimate(
+        name, value, low, high, 100, "fields", 50, "made up", 0.0, "held-out", bounds=bounds
+    )
 
 
-def measured(name: str, low: float, high: float, n: int = 100, unit: str = "fields", **more: Any) -> Estimate:
+def measured(
+    name: str, low: float, high: float, n: int = 100, unit: str = "fields", **more: Any
+) -> Estimate:
     """An interval that is its own bound at every level."""
     bounds = tuple(Bound(alpha, low, high) for alpha in ALPHAS)
     return Estimate(name, (low + high) / 2, low, high, n, unit, n, "made up", bounds=bounds, **more)
 
 
 def normal(name: str, value: float, error: float, null: float | None = None) -> Estimate:
-    """A coherent estimate with normal bounds of standard error `error`; `null` is of held-out documents."""
+    """A coherent estimate with normal bounds of standard error `error`.
+
+    `null` is of held-out documents.
+    """
     z = NormalDist().inv_cdf
-    bounds = tuple(Bound(alpha, value - z(1 - alpha) * error, value + z(1 - alpha) * error) for alpha in ALPHAS)
+    bounds = tuple(
+        Bound(alpha, value - z(1 - alpha) * error, value + z(1 - alpha) * error) for alpha in ALPHAS
+    )
     reach, kind = z(0.975) * error, None if null is None else "held-out"
     low, high = value - reach, value + reach
     return Estimate(name, value, low, high, 100, "fields", 50, "normal", null, kind, bounds=bounds)  # type: ignore[arg-type]
@@ -90,21 +107,38 @@ def limit(metric: str = "leak", attack: str = "reconstruction", **settings: Any)
 
 
 GAPS = (Gap("reconstruction", ("mlm",), "made up"),)
-"""Attacks that the model of these records cannot be put to, and that the policies of these tests do without."""
-OF_RECORD, OF_CORPUS = ({field.name for field in fields(kind)} for kind in (AuditRecord, CorpusCard))
+"""Attacks that the model of these records cannot be put to, and that the policies of these tests do
+without."""
+OF_RECORD, OF_CORPUS = (
+    {field.name for field in fields(kind)} for kind in (AuditRecord, CorpusCard)
+)
 
 
-def judged(results: Sequence[Result], *limits: Limit, **settings: Any) -> tuple[AuditRecord, Verdict]:
-    """Hold results against limits; `settings` are fields of the policy, the record, its data set or its target."""
+def judged(
+    results: Sequence[Result], *limits: Limit, **settings: Any
+) -> tuple[AuditRecord, Verdict]:
+    """Hold results against limits.
+
+    `settings` are fields of the policy, the record, its data set or its target.
+    """
     battery = dict.fromkeys(["reconstruction", *(one.attack for one in limits)])
-    record = replace(tiny.record(*results, battery=(*battery,)), target=replace(tiny.record().target))
-    corpus = {name: settings.pop(name) for name in [*settings] if name in OF_CORPUS - {"name", "task"}}
+    record = replace(
+        tiny.record(*results, battery=(*battery,)), target=replace(tiny.record().target)
+    )
+    corpus = {
+        name: settings.pop(name) for name in [*settings] if name in OF_CORPUS - {"name", "task"}
+    }
     target = {name: settings.pop(name) for name in [*settings] if name in ("family", "task")}
     changes = {name: settings.pop(name) for name in [*settings] if name in OF_RECORD - {"policy"}}
     record = replace(
-        record, corpus=replace(record.corpus, **corpus), target=replace(record.target, **target), **changes
+        record,
+        corpus=replace(record.corpus, **corpus),
+        target=replace(record.target, **target),
+        **changes,
     )
-    policy = Policy(schema=1, name="test", limits=limits or (limit(),), **{"gaps": GAPS, **settings})
+    policy = Policy(
+        schema=1, name="test", limits=limits or (limit(),), **{"gaps": GAPS, **settings}
+    )
     return record, evaluate(record, policy, TODAY)
 
 
@@ -118,7 +152,10 @@ OTHER = estimate("other", 0.0, 0.01)
 INAPPLICABLE = gone("inapplicable", "model", "no such head")
 BARELY = estimate("leak", 0.04, 0.3, lower_p=0.05)
 SECOND = limit(attack="membership")
-OTHER_SAFE, OTHER_LEAKY = completed(SAFE, attack="membership"), completed(LEAKY, attack="membership")
+OTHER_SAFE, OTHER_LEAKY = (
+    completed(SAFE, attack="membership"),
+    completed(LEAKY, attack="membership"),
+)
 BOTH = (limit(), SECOND)
 MET_BESIDE = completed(SAFE, attack="beside")
 """A limit that is met beside those of a row: without any a warning covers nothing."""
@@ -133,9 +170,13 @@ def counted(n: int, low: float = 0.0, high: float = 3.0) -> Result:
     return completed(measured("leak", low, high, n, "values", null=0.0, null_kind="held-out"))
 
 
-def waiver(days: int, metric: str = "leak", owner: str = "A. Officer", attack: str = "reconstruction") -> Waiver:
+def waiver(
+    days: int, metric: str = "leak", owner: str = "A. Officer", attack: str = "reconstruction"
+) -> Waiver:
     end = TODAY + dt.timedelta(days)
-    return Waiver(attack, metric, owner, "head of data", "the weights stay here", "one locked machine", end)
+    return Waiver(
+        attack, metric, owner, "head of data", "the weights stay here", "one locked machine", end
+    )
 
 
 def words_of(record: AuditRecord, verdict: Verdict) -> str:
@@ -164,7 +205,10 @@ def test_every_way_a_verdict_can_end(row):
     for turn in (1, -1):
         record, verdict = judged(results, *limits[::turn], **settings)
         assert [one.outcome for one in verdict.decisions] == outcomes[::turn]
-        assert (verdict.exit_code, verdict.overall in OVERALL[code]) == (code, True) or verdict.text_counts
+        assert (verdict.exit_code, verdict.overall in OVERALL[code]) == (
+            code,
+            True,
+        ) or verdict.text_counts
     record, verdict = judged(results, *limits, **settings)
     for said in rest:
         assert said in words_of(record, verdict)
@@ -177,7 +221,11 @@ def test_every_way_a_verdict_can_end(row):
 
 
 def check_under_warnings(
-    verdict: Verdict, results: Sequence[Result], limits: Sequence[Limit], settings: dict[str, Any], code: int
+    verdict: Verdict,
+    results: Sequence[Result],
+    limits: Sequence[Limit],
+    settings: dict[str, Any],
+    code: int,
 ) -> None:
     """Check the exit code under a policy that warns, and that width is no excuse where no limit is met.
 
@@ -192,9 +240,13 @@ def check_under_warnings(
     warned = judge(results, *limits, **settings, undecided="warn")
     alone = code if outcomes & {"passed", "waived"} else verdict.exit_code
     assert (warned.overall, warned.exit_code) == (verdict.overall, alone)
-    assert ('; undecided = "warn" covers only wide intervals, not ' in warned.reason) == (warned.exit_code == 11)
+    assert ('; undecided = "warn" covers only wide intervals, not ' in warned.reason) == (
+        warned.exit_code == 11
+    )
     if "undecided" in outcomes and verdict.exit_code == 11:
-        beside = judge([*results, MET_BESIDE], *limits, limit(attack="beside"), **settings, undecided="warn")
+        beside = judge(
+            [*results, MET_BESIDE], *limits, limit(attack="beside"), **settings, undecided="warn"
+        )
         assert (beside.overall, beside.exit_code) == ("undecided", code)
 
 
@@ -225,7 +277,9 @@ def test_the_counts_name_the_worst_first():
 def test_the_p_value_is_the_smallest_level_whose_bound_is_beyond_the_limit(p, kind):
     # Between two levels of the record the larger one is read.
     reading = {"lower_p": p} if kind == "max" else {"upper_p": p}
-    (decision,) = judge([completed(estimate("leak", 0.0, 1.0, **reading))], limit(**{kind: 0.05})).decisions
+    (decision,) = judge(
+        [completed(estimate("leak", 0.0, 1.0, **reading))], limit(**{kind: 0.05})
+    ).decisions
     assert (decision.p_value, decision.outcome == "violated") == (p, p <= 0.05)
 
 
@@ -237,14 +291,19 @@ def test_one_test_more_does_not_cost_the_next_level(n_tests):
     limits = [limit(), *(limit(number.name, max=0.5) for number in safe)]
     last = Stage(3, 3, 1.0, 0.03)
     verdict = judge([completed(leaky, *safe, stage=last)], *limits)
-    assert [decision.outcome for decision in verdict.decisions] == ["violated", *["passed"] * (n_tests - 1)]
+    assert [decision.outcome for decision in verdict.decisions] == [
+        "violated",
+        *["passed"] * (n_tests - 1),
+    ]
 
 
 @pytest.mark.parametrize(("n_tests", "outcome"), [(30, "violated"), (31, "undecided")])
 def test_a_record_of_an_older_version_is_read_by_the_levels_that_it_has(n_tests, outcome):
     safe = [normal(f"other{number}", 0.0, 0.01) for number in range(n_tests - 1)]
     leaky = normal("leak", 0.05 + 3.3 * 0.01, 0.01)
-    leaky = replace(leaky, bounds=tuple(bound for bound in leaky.bounds if bound.alpha in OLDER_ALPHAS))
+    leaky = replace(
+        leaky, bounds=tuple(bound for bound in leaky.bounds if bound.alpha in OLDER_ALPHAS)
+    )
     limits = [limit(), *(limit(number.name, max=0.5) for number in safe)]
     verdict = judge([completed(leaky, *safe, stage=Stage(3, 3, 1.0, 0.03))], *limits)
     assert verdict.decisions[0].outcome == outcome
@@ -257,12 +316,17 @@ def test_holm_by_hand(raw, adjusted):
 
 @given(st.lists(st.floats(0, 1) | st.none(), max_size=8))
 def test_holm_raises_every_p_and_keeps_their_order(raw):
-    adjusted, tested = holm(dict(enumerate(raw))), {index: p for index, p in enumerate(raw) if p is not None}
+    adjusted, tested = (
+        holm(dict(enumerate(raw))),
+        {index: p for index, p in enumerate(raw) if p is not None},
+    )
     assert set(adjusted) == set(tested)
     for index, p in tested.items():
         # Its definition: the largest step of all that are no later.
         earlier = [other for other in tested.values() if other <= p]
-        steps = [min(1.0, other * sum(third >= other for third in tested.values())) for other in earlier]
+        steps = [
+            min(1.0, other * sum(third >= other for third in tested.values())) for other in earlier
+        ]
         assert adjusted[index] == pytest.approx(max(steps))
     for (i, p), (j, q) in itertools.combinations(tested.items(), 2):
         if p < q:
@@ -290,7 +354,8 @@ def verdict_of(chosen: Sequence[tuple[Estimate, float, str]]) -> Verdict:
     names = [f"m{index}" for index in range(len(chosen))]
     found = [replace(number, name=name) for name, (number, _, _) in zip(names, chosen, strict=True)]
     return judge(
-        [completed(*found)], *(limit(name, **{kind: edge}) for name, (_, edge, kind) in zip(names, chosen, strict=True))
+        [completed(*found)],
+        *(limit(name, **{kind: edge}) for name, (_, edge, kind) in zip(names, chosen, strict=True)),
     )
 
 
@@ -302,7 +367,10 @@ def test_a_count_passes_by_its_estimate_and_is_exceeded_by_its_lower_bound(value
     (decision,) = judge([completed(number)], limit(max=10.0, holds="estimate")).decisions
     expected = "violated" if low > 10 else "passed" if value <= 10 else "undecided"
     assert decision.outcome == expected
-    assert decision.count_range == f"shown at least {math.floor(low)}, not excluded up to {math.ceil(high)}"
+    assert (
+        decision.count_range
+        == f"shown at least {math.floor(low)}, not excluded up to {math.ceil(high)}"
+    )
     assert expected == "violated" or decision.count_range in decision.reason
 
 
@@ -312,7 +380,8 @@ def test_no_limit_that_is_added_and_no_order_makes_a_verdict_better(chosen, adde
     for one in (verdict, larger):
         assert RANK[one.overall] == max(RANK[decision.outcome] for decision in one.decisions)
         assert one.exit_code == EXIT_CODES[one.overall]
-    # A limit that is violated alone may be undecided beside others (Holm), but nothing passes that did not before.
+    # A limit that is violated alone may be undecided beside others (Holm), but nothing passes that
+    # did not before.
     if verdict.overall != "passed" or verdict_of([added]).overall == "violated":
         assert larger.overall != "passed"
     assert verdict_of(data.draw(st.permutations(chosen))).overall == verdict.overall
@@ -320,7 +389,10 @@ def test_no_limit_that_is_added_and_no_order_makes_a_verdict_better(chosen, adde
 
 @given(st.lists(numbers, min_size=1, max_size=5), st.floats(0.0, 0.3))
 def test_more_methods_never_make_a_pass(chosen, edge):
-    named = [replace(item, name="leak" if not index else f"leak.{index}") for index, item in enumerate(chosen)]
+    named = [
+        replace(item, name="leak" if not index else f"leak.{index}")
+        for index, item in enumerate(chosen)
+    ]
     alone = judge([completed(named[0])], limit(max=edge))
     methods = {"leak": tuple(item.name for item in named)}
     if judge([completed(*named, methods=methods)], limit(max=edge)).overall == "passed":
@@ -348,17 +420,24 @@ def test_a_pass_rests_on_nine_tenths_of_either_side(left, kept):
 @table("result, waivers, states", NAMES)
 def test_the_register_says_what_each_waiver_does_whatever_the_order(result, waivers, states):
     for order in itertools.permutations(zip(waivers, states, strict=True)):
-        verdict = judge([completed(result)], waivers=tuple(waiver(days, owner=f"Owner {days}") for days, _ in order))
+        verdict = judge(
+            [completed(result)],
+            waivers=tuple(waiver(days, owner=f"Owner {days}") for days, _ in order),
+        )
         assert [(entry.days, entry.state) for entry in verdict.waivers] == [*order]
         holding = [days for days, state in order if state in ("in force", "ending")]
         (decision,) = verdict.decisions
-        assert (decision.waiver is not None and decision.waiver.owner) == (bool(holding) and f"Owner {holding[0]}")
+        assert (decision.waiver is not None and decision.waiver.owner) == (
+            bool(holding) and f"Owner {holding[0]}"
+        )
 
 
 def test_a_clock_that_is_set_back_revives_no_waiver():
     record = tiny.record(completed(LEAKY))
     day = dt.date.fromisoformat(record.timing.finished[:10])
-    policy = Policy(1, "test", (limit(),), waivers=(replace(waiver(0), expires=day - dt.timedelta(1)),))
+    policy = Policy(
+        1, "test", (limit(),), waivers=(replace(waiver(0), expires=day - dt.timedelta(1)),)
+    )
     verdict = evaluate(record, policy, day - dt.timedelta(60))
     assert (verdict.overall, verdict.waivers[0].state) == ("violated", "expired")
 
@@ -373,7 +452,10 @@ def test_a_waived_verdict_has_a_stamp_of_its_own():
     stamps = [judge([completed(LEAKY)], waivers=waivers[:1]).stamp]
     stamps.append(judge([completed(LEAKY), OTHER_LEAKY], *BOTH, waivers=waivers).stamp)
     assert stamps == ["PASSED WITH 1 WAIVER", "PASSED WITH 2 WAIVERS"]
-    assert (judge([completed(SAFE)]).stamp, judge([completed(LEAKY)]).stamp) == ("PASSED", "EXCEEDED")
+    assert (judge([completed(SAFE)]).stamp, judge([completed(LEAKY)]).stamp) == (
+        "PASSED",
+        "EXCEEDED",
+    )
 
 
 @pytest.mark.parametrize("changes", [{"n": 0}, {"n": -7}, {"clusters": 0}])
@@ -383,7 +465,8 @@ def test_a_number_rests_on_something(changes):
 
 
 def test_a_record_cannot_write_a_verdict_of_its_own_on_the_terminal(capsys):
-    # ESC [2J and "PASSED ... exit code 0" in a reason, or a newline and "PASSED", looked like a verdict.
+    # ESC [2J and "PASSED ... exit code 0" in a reason, or a newline and "PASSED", looked like a
+    # verdict.
     false = "\x1b[2J\nPASSED  every limit that applies is met  (policy default, exit code 0)"
     results = [replace(INAPPLICABLE, reason=Reason("model", false))]
     console.show_verdict(replace(judge(results, gaps=()), policy=f"mine{false}"))
@@ -394,7 +477,8 @@ def test_a_record_cannot_write_a_verdict_of_its_own_on_the_terminal(capsys):
 
 
 def test_the_default_policy_limits_values_of_several_documents():
-    # Regular customers' values, 0.151 [0.109, 0.193] over those of held-out documents, were gated by nothing.
+    # Regular customers' values, 0.151 [0.109, 0.193] over those of held-out documents, were gated
+    # by nothing.
     asked = [item for item in load("default").limits if item.metric == "excess_pr.repeated"]
     found = completed(normal("excess_pr.repeated", 0.151, 0.0214, 0.0), power(0.9))
     assert judge([found], *asked).overall in ("violated", "undecided")

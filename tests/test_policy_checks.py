@@ -36,7 +36,9 @@ def quiet(count: int) -> list[Check]:
 
 @table("number, quiet_ones, one, outcome", globals())
 def test_a_check_fires_at_five_per_cent_among_all_of_its_scan(number, quiet_ones, one, outcome):
-    (decision,) = judge([completed(number, checks=(one, *quiet(quiet_ones)))], limit(max=0.2)).decisions
+    (decision,) = judge(
+        [completed(number, checks=(one, *quiet(quiet_ones)))], limit(max=0.2)
+    ).decisions
     assert decision.outcome == outcome
     if outcome == "undecided":
         assert (decision.reason, decision.remedy) == ("fair speaks against it", "mend fair")
@@ -44,7 +46,10 @@ def test_a_check_fires_at_five_per_cent_among_all_of_its_scan(number, quiet_ones
 
 def settled(*of_attacks: tuple[Check, ...], whole: tuple[Check, ...] = ()) -> AuditRecord:
     """A settled record with checks of its attacks, and of the whole scan."""
-    results = [completed(QUIET, attack=name, checks=own) for name, own in zip(BOTH, of_attacks, strict=True)]
+    results = [
+        completed(QUIET, attack=name, checks=own)
+        for name, own in zip(BOTH, of_attacks, strict=True)
+    ]
     return settle(replace(tiny.record(*results, battery=BOTH), checks=whole), ())
 
 
@@ -58,7 +63,9 @@ def test_checks_of_other_attacks_and_of_the_whole_scan_count():
     fit = check("held-out fit", 0.5, "confounded")
     assert adjusted(settled(epsilon, certain, whole=(fit,)))[0] == pytest.approx(0.06)
     firing = settled((), (), whole=(replace(fit, p_value=0.001),))
-    assert {one.confounded for one in firing.completed.values()} == {"held-out fit speaks against it"}
+    assert {one.confounded for one in firing.completed.values()} == {
+        "held-out fit speaks against it"
+    }
     # The same blind check of several attacks is one test.
     blind = settled(*2 * [(check("blind", 0.03, "confounded"),)])
     assert adjusted(blind) == [0.03, 0.03]
@@ -68,7 +75,9 @@ def test_checks_of_other_attacks_and_of_the_whole_scan_count():
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 4)), min_size=1, max_size=8))
 def test_a_check_of_weight_w_is_adjusted_as_w_equal_checks_are(rows):
     """A test of weight w and p stands for w tests of weight 1 and p / w, of which the last one decides."""
-    weighted = holm({i: p for i, (p, _) in enumerate(rows)}, {i: float(w) for i, (_, w) in enumerate(rows)})
+    weighted = holm(
+        {i: p for i, (p, _) in enumerate(rows)}, {i: float(w) for i, (_, w) in enumerate(rows)}
+    )
     copies = {(i, copy): p / w for i, (p, w) in enumerate(rows) for copy in range(w)}
     plain = holm(copies)
     for i, (p, w) in enumerate(rows):
@@ -91,7 +100,9 @@ def test_leak_free_audits_are_left_undecided_by_their_checks_in_one_of_twenty():
     limits = tuple(limit(name, max=0.2) for name in ("a", "b", "c"))
     for _ in range(audits):
         numbers = [normal(name, rng.normal(0, 0.02), 0.02, 0.0) for name in ("a", "b", "c")]
-        checks = tuple(check(f"check {number}", float(p)) for number, p in enumerate(rng.uniform(size=12)))
+        checks = tuple(
+            check(f"check {number}", float(p)) for number, p in enumerate(rng.uniform(size=12))
+        )
         record = settle(tiny.record(completed(*numbers, checks=checks)), limits)
         undecided += any(p is not None and p <= LEVEL for p in adjusted(record))
     assert 0 < undecided <= stats.binom.ppf(0.999, audits, LEVEL)
@@ -105,15 +116,23 @@ def test_a_check_of_the_scan_bears_on_the_attacks_that_it_names() -> None:
     alarm = replace(knows, cause="alarm")
     results = [completed(QUIET, attack=name) for name in BOTH]
     limits = [limit(max=0.2, attack=name) for name in BOTH]
-    outcomes = {one.limit.attack: one.outcome for one in judge(results, *limits, checks=(alarm,)).decisions}
+    outcomes = {
+        one.limit.attack: one.outcome for one in judge(results, *limits, checks=(alarm,)).decisions
+    }
     assert outcomes == {"membership": "undecided", "reconstruction": "passed"}
 
 
 @pytest.mark.parametrize(
     ("spares", "outcome"),
-    [(("reconstruction.leak",), "violated"), (("membership.leak",), "undecided"), ((), "undecided")],
+    [
+        (("reconstruction.leak",), "violated"),
+        (("membership.leak",), "undecided"),
+        ((), "undecided"),
+    ],
 )
-def test_what_a_check_spares_confirms_a_violation_and_passes_nothing(spares: tuple[str, ...], outcome: str) -> None:
+def test_what_a_check_spares_confirms_a_violation_and_passes_nothing(
+    spares: tuple[str, ...], outcome: str
+) -> None:
     knows = check("reference", 0.001, "confounded", spares=spares)
     (decision,) = judge([completed(LEAKING, checks=(knows,))], limit(max=0.2)).decisions
     assert decision.outcome == outcome
@@ -134,7 +153,12 @@ def test_a_spared_measurement_is_still_held_against_the_blind_check() -> None:
 
 
 def condition(state: str, name: str = "fair", **more: Any) -> Condition:
-    more = {"attacks": ("reconstruction",), "reason": f"{name} was not shown", "remedy": f"show {name}", **more}
+    more = {
+        "attacks": ("reconstruction",),
+        "reason": f"{name} was not shown",
+        "remedy": f"show {name}",
+        **more,
+    }
     return Condition(name, state, **more)  # type: ignore[arg-type]
 
 
@@ -144,21 +168,34 @@ def condition(state: str, name: str = "fair", **more: Any) -> Condition:
         pytest.param([condition("met")], "passed", None, id="shown"),
         pytest.param([condition("unmet")], "undecided", "weak", id="measured and not shown"),
         pytest.param([condition("unmeasured")], "undecided", "unmeasured", id="not measured"),
-        pytest.param([condition("unmeasured", attacks=("membership",))], "passed", None, id="of another attack"),
-        pytest.param([condition("unmeasured", attacks=())], "passed", None, id="only stands in for others"),
+        pytest.param(
+            [condition("unmeasured", attacks=("membership",))],
+            "passed",
+            None,
+            id="of another attack",
+        ),
+        pytest.param(
+            [condition("unmeasured", attacks=())], "passed", None, id="only stands in for others"
+        ),
     ],
 )
 @pytest.mark.parametrize("undecided", ["fail", "warn"])
 def test_a_pass_needs_its_conditions_and_a_violation_does_not(
     conditions: list[Condition], outcome: str, cause: str | None, undecided: str
 ) -> None:
-    verdict = judge([completed(QUIET)], limit(max=0.2), conditions=tuple(conditions), undecided=undecided)
+    verdict = judge(
+        [completed(QUIET)], limit(max=0.2), conditions=tuple(conditions), undecided=undecided
+    )
     (decision,) = verdict.decisions
     assert (decision.outcome, decision.cause) == (outcome, cause)
-    assert verdict.exit_code == (0 if outcome == "passed" else 11), "a missing proof is no wide interval"
+    assert verdict.exit_code == (0 if outcome == "passed" else 11), (
+        "a missing proof is no wide interval"
+    )
     if outcome == "undecided":
         assert (decision.reason, decision.remedy) == ("fair was not shown", "show fair")
-    (decision,) = judge([completed(LEAKING)], limit(max=0.2), conditions=tuple(conditions)).decisions
+    (decision,) = judge(
+        [completed(LEAKING)], limit(max=0.2), conditions=tuple(conditions)
+    ).decisions
     assert decision.outcome == "violated"
 
 
@@ -166,10 +203,13 @@ def test_a_pass_needs_its_conditions_and_a_violation_does_not(
     ("gain", "reading", "outcome"),
     [("met", "met", "passed"), ("met", "unmet", "undecided"), ("unmeasured", "met", "undecided")],
 )
-def test_all_substitutes_together_stand_in_for_a_condition(gain: str, reading: str, outcome: str) -> None:
+def test_all_substitutes_together_stand_in_for_a_condition(
+    gain: str, reading: str, outcome: str
+) -> None:
     refit = condition("unmeasured", substitutes=("gain", "reading"))
     found = completed(
-        QUIET, conditions=(condition(gain, "gain", attacks=()), condition(reading, "reading", attacks=()))
+        QUIET,
+        conditions=(condition(gain, "gain", attacks=()), condition(reading, "reading", attacks=())),
     )
     (decision,) = judge([found], limit(max=0.2), conditions=(refit,)).decisions
     assert decision.outcome == outcome
@@ -184,8 +224,16 @@ def test_an_alarm_is_named_before_a_condition_that_nothing_shows() -> None:
 # Controls
 
 WHY = "the blind check is too weak to exclude this"
-FOUND = Check("blind", 0.001, "confounded", "they can be told apart without the model", "divide them by lot")
-UNFIT = Check("held-out gain", 0.001, "confounded", "the held-out documents look trained on", "keep others aside")
+FOUND = Check(
+    "blind", 0.001, "confounded", "they can be told apart without the model", "divide them by lot"
+)
+UNFIT = Check(
+    "held-out gain",
+    0.001,
+    "confounded",
+    "the held-out documents look trained on",
+    "keep others aside",
+)
 
 
 def blind(value: float, error: float = 0.06, *checks: Check) -> Blind:
@@ -200,14 +248,19 @@ def reference(difference: float, error: float = 0.04, metric: str = "leak") -> t
     return reference_control([metric], normal(metric, difference, error, 0.0))
 
 
-def decided(number: Estimate, *controls: Control, top: float = 0.65, checks: tuple[Check, ...] = ()) -> Decision:
+def decided(
+    number: Estimate, *controls: Control, top: float = 0.65, checks: tuple[Check, ...] = ()
+) -> Decision:
     found = completed(number, confounded=WHY, controls=controls, checks=checks)
     (decision,) = judge([found], limit(max=top)).decisions
     return decision
 
 
-# Donut: 1.000 [0.921, 1.000] against 0.65 was undecided, for its importer wrote assigned = "official".
-SEPARATED = estimate("leak", auc_interval(np.arange(60.0) + 100, np.arange(45.0)), "documents", 0.5, "chance")
+# Donut: 1.000 [0.921, 1.000] against 0.65 was undecided, for its importer wrote assigned =
+# "official".
+SEPARATED = estimate(
+    "leak", auc_interval(np.arange(60.0) + 100, np.arange(45.0)), "documents", 0.5, "chance"
+)
 LEAKY = normal("leak", 0.5, 0.04)
 APART, ALIKE = blinded(0.62, 0.03, FOUND), reference_control(["leak"], area("leak", 0.5))
 RANKED = blind_controls(blind(0.6, 0.05), [], ["leak"])
@@ -217,7 +270,10 @@ TWO = (*reference(0.0), *blinded(0.5))
 @table("number, controls, outcome, settings", globals())
 def test_a_control_decides_whether_a_leak_is_confirmed(number, controls, outcome, settings):
     decision = decided(number, *controls, **(settings or {}))
-    assert (decision.outcome, decision.cause) == (outcome, "confounded" if outcome == "undecided" else None)
+    assert (decision.outcome, decision.cause) == (
+        outcome,
+        "confounded" if outcome == "undecided" else None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -235,14 +291,19 @@ def test_a_reference_shows_what_documents_explain_only_where_it_reads_alike(
     of_reference = replace(reference(0.0)[0], condition="alike")
     controls = (of_reference, *blind_controls(blind(0.55, 0.02), [], ["leak"]))
     found = completed(LEAKY, confounded=WHY, controls=controls, checks=checks)
-    (decision,) = judge([found], limit(max=0.15), conditions=(condition(state, "alike", attacks=()),)).decisions
+    (decision,) = judge(
+        [found], limit(max=0.15), conditions=(condition(state, "alike", attacks=()),)
+    ).decisions
     assert decision.outcome == outcome
 
 
 @pytest.mark.parametrize(
-    ("value", "error", "state"), [(0.0, 0.03, "met"), (0.0, 0.06, "unmet"), (0.3, 0.03, "unmet"), (-0.3, 0.03, "unmet")]
+    ("value", "error", "state"),
+    [(0.0, 0.03, "met"), (0.0, 0.06, "unmet"), (0.3, 0.03, "unmet"), (-0.3, 0.03, "unmet")],
 )
-def test_target_and_reference_are_shown_to_do_alike_within_ten_points(value: float, error: float, state: str) -> None:
+def test_target_and_reference_are_shown_to_do_alike_within_ten_points(
+    value: float, error: float, state: str
+) -> None:
     gaps = [normal("quiet", 0.0, 0.01), normal("gap", value, error)]
     assert heldout_condition("alike", gaps, "an attack").state == state
     assert heldout_condition("alike", [], "an attack").state == "unmeasured"
@@ -261,7 +322,9 @@ def test_what_a_weak_blind_check_leaves_open_names_the_setting_that_would_decide
 def test_a_check_that_could_not_be_made_is_no_control():
     unchecked = replace(blind(0.5), estimate=Unresolved("blind_auc", "too few documents", 3))
     assert blind_controls(unchecked, ["leak"]) == ()
-    assert blind_controls(replace(blind(0.5), confounded=None), ["leak"]) == (), "nothing is in doubt"
+    assert blind_controls(replace(blind(0.5), confounded=None), ["leak"]) == (), (
+        "nothing is in doubt"
+    )
     assert reference_control(["leak"], Unresolved("leak", "too few", 3)) == ()
 
 
@@ -282,15 +345,25 @@ def test_documents_that_explain_the_number_are_called_a_leak_in_one_of_twenty():
 
 
 def test_a_least_value_of_a_confounded_attack_is_not_violated():
-    (decision,) = judge([completed(normal("leak", 0.1, 0.02), confounded=WHY)], limit(min=0.5)).decisions
+    (decision,) = judge(
+        [completed(normal("leak", 0.1, 0.02), confounded=WHY)], limit(min=0.5)
+    ).decisions
     assert decision.outcome == "undecided"
 
 
 def test_pages_that_are_written_otherwise_are_named_before_a_model_that_fails_at_its_task():
     """The model fails because its boxes are wrong, and asking it as in training would help nobody."""
     useless = normal("entity_f1", 0.0, 0.01, null=0.02)
-    scaled = Check(WAY_OF_WRITING, 0.0, "alarm", "boxes scaled by 2 fit the model better", "scale the boxes")
-    (decision,) = judge([completed(QUIET)], limit(max=0.2), utility=(useless,), checks=(scaled,)).decisions
-    assert (decision.cause, decision.reason, decision.remedy) == ("alarm", scaled.reason, scaled.remedy)
+    scaled = Check(
+        WAY_OF_WRITING, 0.0, "alarm", "boxes scaled by 2 fit the model better", "scale the boxes"
+    )
+    (decision,) = judge(
+        [completed(QUIET)], limit(max=0.2), utility=(useless,), checks=(scaled,)
+    ).decisions
+    assert (decision.cause, decision.reason, decision.remedy) == (
+        "alarm",
+        scaled.reason,
+        scaled.remedy,
+    )
     (decision,) = judge([completed(QUIET)], limit(max=0.2), utility=(useless,)).decisions
     assert decision.cause == "useless"

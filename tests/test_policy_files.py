@@ -68,8 +68,16 @@ WRONG = [  # what is replaced, by what, and the problem
     *FAULTS["wrong"],
     ("schema = 1", f"schema = {'[' * 9999}", "not TOML"),
     ("max = 0.65", f"max = 0.{'1' * 9}\nmin_power = {'1' * 9999}", "not TOML"),
-    ('name = "ours"', f'name = "ours"\ndescription = "{"x" * 1001}"', "description: String should have at most 1000"),
-    ('rationale = "because"', f'rationale = "{"x" * 2001}"', "limits.0.rationale: String should have at most 2000"),
+    (
+        'name = "ours"',
+        f'name = "ours"\ndescription = "{"x" * 1001}"',
+        "description: String should have at most 1000",
+    ),
+    (
+        'rationale = "because"',
+        f'rationale = "{"x" * 2001}"',
+        "limits.0.rationale: String should have at most 2000",
+    ),
     ("One locked machine", "A" * 501, "waivers.0.measure: String should have at most 500"),
 ]
 
@@ -85,13 +93,20 @@ def test_a_wrong_policy_is_refused_with_the_place(old, new, problem, tmp_path):
 
 
 @pytest.mark.parametrize(("attack", "metric", "bound", "problem"), FAULTS["meaningless"])
-def test_a_limit_that_a_leaking_model_would_meet_is_refused(attack, metric, bound, problem, tmp_path):
+def test_a_limit_that_a_leaking_model_would_meet_is_refused(
+    attack, metric, bound, problem, tmp_path
+):
     with pytest.raises(PolicyError) as raised:
         load_policy(str(written(tmp_path, limited(attack, metric, bound))))
     places = ("policy ours limits.1", "policy ours")
-    assert any(line.startswith(f"{at}: {problem}") for line in raised.value.problems for at in places), raised.value
+    assert any(
+        line.startswith(f"{at}: {problem}") for line in raised.value.problems for at in places
+    ), raised.value
     assert raised.value.hint.startswith(
-        ("see docs/policies.md, and start from one of docaudit's own policies", "attacks: reconstruction, ")
+        (
+            "see docs/policies.md, and start from one of docaudit's own policies",
+            "attacks: reconstruction, ",
+        )
     )
 
 
@@ -136,7 +151,19 @@ MIMICS = read_tables(Path(__file__).with_suffix(".toml"))["mimics"]
 
 
 @pytest.mark.parametrize(
-    "name", [*MIMICS, "D\u0435fault", BIDI, ZERO_WIDTH, "", " ", "...", "x" * 65, "Certified: anonymous", "line\nbreak"]
+    "name",
+    [
+        *MIMICS,
+        "D\u0435fault",
+        BIDI,
+        ZERO_WIDTH,
+        "",
+        " ",
+        "...",
+        "x" * 65,
+        "Certified: anonymous",
+        "line\nbreak",
+    ],
 )
 def test_names_that_look_like_another_or_say_more_than_a_name_are_refused(name, tmp_path):
     with pytest.raises(PolicyError) as raised:
@@ -147,7 +174,9 @@ def test_names_that_look_like_another_or_say_more_than_a_name_are_refused(name, 
     assert all(line.isprintable() for line in (*refused.problems, refused.hint)), refused.problems
 
 
-@pytest.mark.parametrize("name", ["receipts-team", "default-own", "Policy 2026.1", "strict_plus", "r2"])
+@pytest.mark.parametrize(
+    "name", ["receipts-team", "default-own", "Policy 2026.1", "strict_plus", "r2"]
+)
 def test_plain_names_are_names_of_any_script_where_they_are_of_a_person(name, tmp_path):
     for owner in ("Zoë Müller-Lüdenscheidt", "李雷", "Ольга П."):
         policy = load(str(written(tmp_path, WHOLE.replace("ours", name).replace("A. Name", owner))))
@@ -157,7 +186,9 @@ def test_plain_names_are_names_of_any_script_where_they_are_of_a_person(name, tm
 def test_a_waiver_under_a_shipped_name_is_refused_with_what_to_do(tmp_path):
     shipped = load("default").origin
     assert shipped is not None
-    with pytest.raises(PolicyError, match="one that differs from it, as by waivers, needs another name") as raised:
+    with pytest.raises(
+        PolicyError, match="one that differs from it, as by waivers, needs another name"
+    ) as raised:
         load(str(written(tmp_path, shipped.toml + WAIVER)))
     assert raised.value.hint == 'say name = "default-own" in it, and give --policy FILE'
 
@@ -171,10 +202,17 @@ def test_shipped_policies_ask_for_what_exists_and_for_extraction_and_recognition
     assert (policy.name, policy.undecided, policy.waivers) == (name, "fail", ())
     assert all(len(asked.rationale) > 20 for asked in policy.limits)
     extracts, recognises = policy.demands
-    assert {*extracts.any_of} == {"reconstruction", "memorisation", "canaries", "attribute_inference"}
+    assert {*extracts.any_of} == {
+        "reconstruction",
+        "memorisation",
+        "canaries",
+        "attribute_inference",
+    }
     assert {*recognises.any_of} == {"membership", "provider_membership"}
     for asked in policy.limits:
-        assert asked.metric in TEXTS[asked.attack].tells, "listed where another policy does not limit it"
+        assert asked.metric in TEXTS[asked.attack].tells, (
+            "listed where another policy does not limit it"
+        )
 
 
 def test_the_strict_policy_asks_for_no_less_than_the_default_one():
@@ -198,8 +236,12 @@ def test_the_shipped_policies_permit_what_no_model_of_a_task_can_be_put_to(name)
     policy = load(name)
     for kind in BATTERY:
         if kind.name in {limit.attack for limit in policy.limits}:
-            permitted = {task for gap in policy.gaps if gap.attack == kind.name for task in gap.tasks}
-            assert {task for task in get_args(TaskKind) if barred(kind, task)} <= permitted, kind.name
+            permitted = {
+                task for gap in policy.gaps if gap.attack == kind.name for task in gap.tasks
+            }
+            assert {task for task in get_args(TaskKind) if barred(kind, task)} <= permitted, (
+                kind.name
+            )
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -210,7 +252,8 @@ def test_canaries_that_cannot_be_planted_keep_no_audit_undecided(name, task):
     reason = barred(Canaries, task)
     assert reason is not None
     record = tiny.record(
-        Result("canaries", status="inapplicable", reason=Reason("model", reason)), battery=("canaries",)
+        Result("canaries", status="inapplicable", reason=Reason("model", reason)),
+        battery=("canaries",),
     )
     record = replace(record, target=replace(record.target, task=task))
     verdict = evaluate(record, replace(policy, limits=own), TODAY)
@@ -235,7 +278,10 @@ def test_attacks_say_which_of_their_metrics_are_no_shares():
         *(("reconstruction", name) for name in ("documents_identified", "values_identified")),
         ("memorisation", "identified"),
         *(("membership", name) for name in ("documents_identified", "documents_treated_worse")),
-        *(("attribute_inference", name) for name in ("candidates", "documents_identified", "values_identified")),
+        *(
+            ("attribute_inference", name)
+            for name in ("candidates", "documents_identified", "values_identified")
+        ),
         ("provider_membership", "questions_a_provider"),
         *(("canaries", name) for name in ("excess_exposure", "exposure", "most_bits")),
     }
@@ -253,7 +299,9 @@ def scanned(*results: Any, policy: Policy | None, **timing: Any) -> AuditRecord:
     record = replace(record, timing=replace(record.timing, **timing))
     if policy is None or policy.origin is None:
         return record
-    declared = DeclaredPolicy(policy.name, policy.origin.sha256, policy.origin.shipped, policy.origin.toml)
+    declared = DeclaredPolicy(
+        policy.name, policy.origin.sha256, policy.origin.shipped, policy.origin.toml
+    )
     return replace(record, policy=declared)
 
 
@@ -271,8 +319,12 @@ def test_the_policy_of_a_verdict_is_named_with_its_hash_and_whether_it_was_decla
     assert policy.origin is not None
     digest, own = policy.origin.sha256, identity(scanned(policy=policy), policy)
     assert (own.state, own.warning, own.sha256) == ("declared", "", digest)
-    assert own.sentence == f"ours (the owner's own, SHA-256 {digest[:12]}, declared before the scan)"
-    assert identity(scanned(policy=default), default).sentence.startswith("default (shipped with docaudit, unchanged, ")
+    assert (
+        own.sentence == f"ours (the owner's own, SHA-256 {digest[:12]}, declared before the scan)"
+    )
+    assert identity(scanned(policy=default), default).sentence.startswith(
+        "default (shipped with docaudit, unchanged, "
+    )
     other = identity(scanned(policy=policy), laxer)
     assert (other.state, other.warning) == (
         "another",
@@ -309,15 +361,23 @@ def test_limits_that_are_looser_than_the_shipped_ones_are_counted(tmp_path):
     text += limited("membership", "tpr_at_fpr_10", "max = 0.9").removeprefix(TOML)
     text += limited("canaries", "excess", "max = 0.1\nmin_power = 7.0").removeprefix(TOML)
     found = identity(scanned(policy=None), load_policy(str(written(tmp_path, text))))
-    assert found.looser.startswith("2 of its 4 limits are looser than those of docaudit's default policy; lacks ")
+    assert found.looser.startswith(
+        "2 of its 4 limits are looser than those of docaudit's default policy; lacks "
+    )
     assert {identity(scanned(policy=None), load(name)).looser for name in SHIPPED} == {""}
 
 
 @table("timing, warning")
 def test_a_policy_that_was_declared_after_the_outcomes_says_so(timing, warning, tmp_path):
     policy = load(str(written(tmp_path, TOML)))
-    more = {"newest": timing.get("oldest", "2026-01-01T00:00:00+00:00")} if timing.get("resumed") else {}
-    found = identity(scanned(completed(SAFE, LEAKY), policy=policy, outcomes=9, **timing, **more), policy)
+    more = (
+        {"newest": timing.get("oldest", "2026-01-01T00:00:00+00:00")}
+        if timing.get("resumed")
+        else {}
+    )
+    found = identity(
+        scanned(completed(SAFE, LEAKY), policy=policy, outcomes=9, **timing, **more), policy
+    )
     assert (found.state, bool(found.warning)) == ("declared", bool(warning))
     assert found.warning.startswith(warning)
     assert ("declared before the scan" in found.sentence) == (not warning)

@@ -17,9 +17,12 @@ from audit.policy import Demand
 from audit.policy.limits import TEXTS
 
 LIRA = Unresolved("auc.lira", "needs split models", 0, lacks="splits")
-"""What stood in the record of a model that 188 of 300 documents were recognised from: AUC 0.97 (#51)."""
+"""What stood in the record of a model that 188 of 300 documents were recognised from: AUC 0.97
+(#51)."""
 FEW = Unresolved("leak", "fewer than two documents", 1, 20)
-ALARM = Check("certain documents", 0.0001, "alarm", "17 documents are known for certain", "train again")
+ALARM = Check(
+    "certain documents", 0.0001, "alarm", "17 documents are known for certain", "train again"
+)
 CONFOUNDED = Check("blind", 0.0001, "confounded", "the documents differ", "draw other documents")
 
 
@@ -44,7 +47,10 @@ def constructors() -> list[Constructor]:
 
 
 def _says_needed(call: ast.Call) -> bool:
-    given = [*call.args[3:4], *(keyword.value for keyword in call.keywords if keyword.arg == "needed")]
+    given = [
+        *call.args[3:4],
+        *(keyword.value for keyword in call.keywords if keyword.arg == "needed"),
+    ]
     return any(not (isinstance(value, ast.Constant) and value.value is None) for value in given)
 
 
@@ -52,7 +58,9 @@ def _says_needed(call: ast.Call) -> bool:
 def test_a_warning_covers_an_unresolved_number_just_where_more_units_would_give_it(constructor):
     needed = 20 if constructor.has_needed else None
     number = Unresolved("leak", "made up", 1, needed)
-    verdict = judge([completed(number), MET_BESIDE], limit(), limit(attack="beside"), undecided="warn")
+    verdict = judge(
+        [completed(number), MET_BESIDE], limit(), limit(attack="beside"), undecided="warn"
+    )
     assert verdict.exit_code == (0 if constructor.has_needed else 11)
     assert verdict.decisions[0].cause == ("unresolved" if constructor.has_needed else "unmeasured")
     assert constructor.has_needed or "audit more" not in verdict.decisions[0].remedy
@@ -67,11 +75,20 @@ def test_a_limit_that_this_audit_can_never_measure_is_no_pass():
     asked = limit("auc.lira", "membership", max=0.65)
     leaky = completed(LIRA, estimate("auc", 0.95, 0.99), attack="membership")
     alone = judge([leaky], asked, undecided="warn")
-    assert (alone.overall, alone.exit_code, alone.decisions[0].cause) == ("undecided", 11, "unmeasured")
+    assert (alone.overall, alone.exit_code, alone.decisions[0].cause) == (
+        "undecided",
+        11,
+        "unmeasured",
+    )
     assert "docaudit references DATA_DIR MODEL_DIR --train splits" in alone.decisions[0].remedy
-    assert judge([leaky, MET_BESIDE], asked, limit(attack="beside"), undecided="warn").exit_code == 11
+    assert (
+        judge([leaky, MET_BESIDE], asked, limit(attack="beside"), undecided="warn").exit_code == 11
+    )
     optional = replace(asked, required=False)
-    assert judge([leaky, MET_BESIDE], optional, limit(attack="beside"), undecided="warn").exit_code == 11
+    assert (
+        judge([leaky, MET_BESIDE], optional, limit(attack="beside"), undecided="warn").exit_code
+        == 11
+    )
 
 
 @pytest.mark.parametrize("role", get_args(Role))
@@ -97,7 +114,10 @@ def test_a_check_that_fires_is_heard_on_a_limit_with_too_few_units(check, of_sca
 
 
 def test_a_warning_needs_a_met_limit_on_each_demanded_question():
-    demands = (Demand("documents", ("reconstruction",), "why"), Demand("text", ("beside", "other"), "why"))
+    demands = (
+        Demand("documents", ("reconstruction",), "why"),
+        Demand("text", ("beside", "other"), "why"),
+    )
     both = (limit(), limit(attack="beside"))
     results = [completed(FEW), MET_BESIDE]
     verdict = judge(results, *both, undecided="warn", demands=demands)
@@ -118,7 +138,12 @@ KINDS = [
 ]
 GONE = [
     gone(status, kind, "made up", "add what is missing")
-    for status, kind in (("inapplicable", "model"), ("skipped", "missing"), ("skipped", "data"), ("failed", "error"))
+    for status, kind in (
+        ("inapplicable", "model"),
+        ("skipped", "missing"),
+        ("skipped", "data"),
+        ("failed", "error"),
+    )
 ]
 SETTINGS = (
     {},
@@ -130,7 +155,9 @@ SETTINGS = (
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("attack", ["reconstruction", "membership", "canaries", "redaction"])
-def test_no_remedy_permits_a_gap_or_asks_for_documents_where_a_reference_is_missing(attack, settings):
+def test_no_remedy_permits_a_gap_or_asks_for_documents_where_a_reference_is_missing(
+    attack, settings
+):
     left_out = Count("left out: few plausible values", 9, "made up")
     results = [replace(one, attack=attack) for one in GONE]
     for number, counts in product(KINDS, ((), (left_out,))):
@@ -150,8 +177,13 @@ def test_no_remedy_permits_a_gap_or_asks_for_documents_where_a_reference_is_miss
 def test_a_model_that_cannot_be_asked_is_judged_by_another_attack_or_by_its_weights():
     inapplicable = gone("inapplicable", "model", "no such head")
     (decision,) = judge([inapplicable], limit(), gaps=()).decisions
-    assert decision.remedy == TEXTS["other_attack"].format(attacks="memorisation or attribute_inference or canaries")
-    others = [replace(inapplicable, attack=name) for name in ("memorisation", "attribute_inference", "canaries")]
+    assert decision.remedy == TEXTS["other_attack"].format(
+        attacks="memorisation or attribute_inference or canaries"
+    )
+    others = [
+        replace(inapplicable, attack=name)
+        for name in ("memorisation", "attribute_inference", "canaries")
+    ]
     (decision,) = judge([inapplicable, *others], limit(), gaps=()).decisions
     assert decision.remedy == TEXTS["no_other_attack"]
     (decision,) = judge([inapplicable], limit(), gaps=(), family=SERVED).decisions
@@ -164,7 +196,12 @@ def test_every_command_in_the_sentences_of_verdicts_exists(name):
 
 
 def test_a_command_that_does_not_exist_is_noticed():
-    assert check_commands("train them (docaudit references --train splits), or docaudit plan counts them") == 2
+    assert (
+        check_commands(
+            "train them (docaudit references --train splits), or docaudit plan counts them"
+        )
+        == 2
+    )
     for wrong in ("docaudit reference --train", "docaudit references --training"):
         with pytest.raises(AssertionError):
             check_commands(wrong)

@@ -102,12 +102,19 @@ def test_a_terminal_shows_a_bar_on_one_line_and_takes_it_away(monkeypatch, width
     for name in ("NO_COLOR", "CI"):
         monkeypatch.delenv(name, raising=False)
     with Reporter() as progress:
-        progress.stage("attack 2 of 7 (Answers given after they were removed from the page)", 12_000)
+        progress.stage(
+            "attack 2 of 7 (Answers given after they were removed from the page)", 12_000
+        )
         progress.advance(3000)
         console.note("a line")
-    shown = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line) for line in re.split(r"[\r\n]+", stream.getvalue())]
+    shown = [
+        re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line)
+        for line in re.split(r"[\r\n]+", stream.getvalue())
+    ]
     bars = [line for line in shown if "━" in line]
     assert bars
     assert all(line.startswith("attack 2") and len(line) <= width for line in bars)
-    assert any("3,000 of 12,000, 0 s, about 0 s left" in line for line in bars), "the name is cut, never the numbers"
+    assert any("3,000 of 12,000, 0 s, about 0 s left" in line for line in bars), (
+        "the name is cut, never the numbers"
+    )
     assert "a line" in shown

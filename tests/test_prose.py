@@ -8,11 +8,15 @@ import pytest
 from scripts import load
 
 prose = load(Path(__file__).parents[1] / ".ci" / "prose.py")
-CASES = tomllib.loads(Path(__file__).with_name("prose_cases.toml").read_text(encoding="utf-8"))["cases"]
+CASES = tomllib.loads(Path(__file__).with_name("prose_cases.toml").read_text(encoding="utf-8"))[
+    "cases"
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_a_finding_names_the_rule_and_the_line_of_its_sentence(case: dict[str, Any], tmp_path: Path) -> None:
+def test_a_finding_names_the_rule_and_the_line_of_its_sentence(
+    case: dict[str, Any], tmp_path: Path
+) -> None:
     path = tmp_path / case["name"]
     path.parent.mkdir(exist_ok=True)
     path.write_text(case["text"], encoding="utf-8")
@@ -22,4 +26,7 @@ def test_a_finding_names_the_rule_and_the_line_of_its_sentence(case: dict[str, A
 
 def test_an_allowance_is_lowered_and_never_raised() -> None:
     table = 'longest = 20\n[allowed]\n"a.md" = 3\n"b.md" = 3\n"c.md" = 1\n'
-    assert prose.lower(table, {"a.md": 2, "c.md": 4}) == 'longest = 20\n[allowed]\n"a.md" = 2\n"c.md" = 1\n'
+    assert (
+        prose.lower(table, {"a.md": 2, "c.md": 4})
+        == 'longest = 20\n[allowed]\n"a.md" = 2\n"c.md" = 1\n'
+    )

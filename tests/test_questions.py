@@ -32,7 +32,9 @@ def place(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scanned(place):
-    result = docaudit("scan", place / "model", place / "data", "--out", place / "scan", "--budget", "quick")
+    result = docaudit(
+        "scan", place / "model", place / "data", "--out", place / "scan", "--budget", "quick"
+    )
     assert result.exit_code in (10, 11, 0), result.output
     return records.read(place / "scan")
 
@@ -41,7 +43,9 @@ def result_of(record, name):
     return next(result for result in record.attacks if result.attack == name)
 
 
-def test_a_scan_of_a_donut_runs_the_attacks_on_answers_and_says_that_the_others_do_not_apply(scanned):
+def test_a_scan_of_a_donut_runs_the_attacks_on_answers_and_says_that_the_others_do_not_apply(
+    scanned,
+):
     assert isinstance(result_of(scanned, "memorisation"), Result)
     assert isinstance(result_of(scanned, "membership"), Result)
     assert result_of(scanned, "reconstruction").status == "inapplicable"
@@ -58,7 +62,9 @@ def test_the_same_scan_gives_the_same_record_whatever_the_batch_size(place, scan
 
 def test_without_a_baseline_the_attack_is_skipped_and_says_how_to_make_one(place, tmp_path):
     corpus(tmp_path / "data", members=10, heldout=4, labels=("TOTAL",))
-    docaudit("scan", place / "model", tmp_path / "data", "--out", tmp_path / "out", "--budget", "quick")
+    docaudit(
+        "scan", place / "model", tmp_path / "data", "--out", tmp_path / "out", "--budget", "quick"
+    )
     result = result_of(records.read(tmp_path / "out"), "memorisation")
     assert result.status == "skipped"
     assert "docaudit references DATA_DIR MODEL_DIR --train" in result.reason.fix
@@ -78,20 +84,36 @@ def test_baselines_and_split_models_are_trained_and_taken_by_a_scan(place, tmp_p
     roles = {card.role for card in records.read(tmp_path / "out").references}
     assert roles == {"baseline-0", "baseline-1", "pretrained", "split-0", "split-1"}
     result = result_of(records.read(tmp_path / "out"), "membership")
-    assert {"split models": 2}.items() <= {count.name: count.value for count in result.counts}.items()
+    assert {"split models": 2}.items() <= {
+        count.name: count.value for count in result.counts
+    }.items()
 
 
 def trained_on_what_is_audited(place, folder):
     """A baseline, and a data set that declares its documents held-out."""
     data = shutil.copytree(place / "data", folder / "data")
-    assert docaudit("references", data, place / "model", "baselines", "--train", "--out", folder).exit_code == 0
+    assert (
+        docaudit(
+            "references", data, place / "model", "baselines", "--train", "--out", folder
+        ).exit_code
+        == 0
+    )
     documents = (data / "documents.jsonl").read_text()
-    (data / "documents.jsonl").write_text(documents.replace('"split": "public"', '"split": "heldout"'))
+    (data / "documents.jsonl").write_text(
+        documents.replace('"split": "public"', '"split": "heldout"')
+    )
     return data, f"baselines={folder / 'baselines'}"
 
 
 def trained_from_the_target(place, folder):
-    given = ("--train", "baselines", "--out", folder, "--reference", f"pretrained={place / 'model'}")
+    given = (
+        "--train",
+        "baselines",
+        "--out",
+        folder,
+        "--reference",
+        f"pretrained={place / 'model'}",
+    )
     assert docaudit("references", place / "data", place / "model", *given).exit_code == 0
     return place / "data", f"baselines={folder / 'baselines'}"
 
@@ -115,19 +137,26 @@ def of_another_size(place, folder):
         (trained_from_the_target, "was trained from the target itself"),
         (splits_of_another_data_set, "trained on another data set"),
         (of_another_size, "another size"),
-        (lambda place, _: (place / "data", f"baselines={place / 'model'}"), "holds the target's own weights"),
+        (
+            lambda place, _: (place / "data", f"baselines={place / 'model'}"),
+            "holds the target's own weights",
+        ),
     ],
 )
 def test_unfair_references_are_refused_and_nothing_is_written(make, reason, place, tmp_path):
     data, reference = make(place, tmp_path)
-    result = docaudit("scan", place / "model", data, "--reference", reference, "--out", tmp_path / "out")
+    result = docaudit(
+        "scan", place / "model", data, "--reference", reference, "--out", tmp_path / "out"
+    )
     assert result.exit_code == 2
     assert reason in result.output
     assert not (tmp_path / "out").exists()
 
 
 def test_on_a_cpu_only_some_numbers_of_rows_keep_answers_apart(place, tmp_path):
-    result = docaudit("scan", place / "model", place / "data", "--batch-size", 5, "--out", tmp_path / "out")
+    result = docaudit(
+        "scan", place / "model", place / "data", "--batch-size", 5, "--out", tmp_path / "out"
+    )
     assert result.exit_code == 2
     assert "multiple of 16" in result.output
 
@@ -139,15 +168,21 @@ def test_workers_elsewhere_open_the_same_references(place):
     with claim_folder(out):
         case, trials, outcomes = read_outcomes(opened, "memorisation")
         filled = fill_references(opened, SILENT)
-        work = opened_elsewhere(execution.work_source(opened, attack, opened.target, filled), place / "copies")
+        work = opened_elsewhere(
+            execution.work_source(opened, attack, opened.target, filled), place / "copies"
+        )
     from audit.engine.driver import drive
 
-    assert dict(drive(work, trials[:4], 2)) == dict(zip((trial.id for trial in trials[:4]), outcomes[:4], strict=True))
+    assert dict(drive(work, trials[:4], 2)) == dict(
+        zip((trial.id for trial in trials[:4]), outcomes[:4], strict=True)
+    )
     assert len(case.references.baselines) == 1
 
 
 def test_a_countermeasure_stands_before_the_references_too(place, tmp_path):
-    options = ScanOptions(place / "model", place / "data", tmp_path, defense="random-after", only=("memorisation",))
+    options = ScanOptions(
+        place / "model", place / "data", tmp_path, defense="random-after", only=("memorisation",)
+    )
     opened = open_scan(options)
     references = opened.references_behind_defense(fill_references(opened, SILENT))
     assert [type(model).__name__ for model in references.baselines] == ["Reworded"]

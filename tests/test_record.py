@@ -22,7 +22,16 @@ from audit import cards
 from audit import record as records
 from audit.errors import EngineError, RecordError
 from audit.files import write_atomically
-from audit.measurements import Bound, Count, Curve, CurvePoint, Diagnostic, Estimate, Histogram, Unresolved
+from audit.measurements import (
+    Bound,
+    Count,
+    Curve,
+    CurvePoint,
+    Diagnostic,
+    Estimate,
+    Histogram,
+    Unresolved,
+)
 from audit.record import AuditRecord, Reason, Result, dumps, loads, read, schema, write
 
 COMMITTED = Path(records.__file__).with_name("record.schema.json")
@@ -34,9 +43,14 @@ names = st.text(max_size=8)
 counts = st.integers(0, 2**40)
 bounds = st.builds(Bound, finite, finite, finite)
 units = counts.map(lambda n: n + 1)
-nulls = (st.none() | finite, st.none() | st.sampled_from(["chance", "public model", "held-out", "blind"]))
+nulls = (
+    st.none() | finite,
+    st.none() | st.sampled_from(["chance", "public model", "held-out", "blind"]),
+)
 three_bounds = st.lists(bounds, max_size=3).map(tuple)
-estimates = st.builds(Estimate, names, *[finite] * 3, units, names, units, names, *nulls, finite, three_bounds)
+estimates = st.builds(
+    Estimate, names, *[finite] * 3, units, names, units, names, *nulls, finite, three_bounds
+)
 unresolved = st.builds(Unresolved, names, names, counts, st.none() | counts)
 measurements = st.lists(estimates | unresolved, max_size=4).map(tuple)
 json_values = st.recursive(
@@ -44,8 +58,12 @@ json_values = st.recursive(
     lambda inner: st.lists(inner),
     max_leaves=4,
 )
-points = st.lists(st.builds(CurvePoint, finite, finite, finite, finite, counts), max_size=3).map(tuple)
-reasons = st.builds(Reason, st.sampled_from(["model", "data", "missing", "weak", "left out", "error"]), names, names)
+points = st.lists(st.builds(CurvePoint, finite, finite, finite, finite, counts), max_size=3).map(
+    tuple
+)
+reasons = st.builds(
+    Reason, st.sampled_from(["model", "data", "missing", "weak", "left out", "error"]), names, names
+)
 heights = st.dictionaries(names, st.tuples(counts, counts), max_size=2)
 parts = (
     st.builds(Count, names, counts, names),
@@ -57,10 +75,30 @@ statuses = st.sampled_from(["completed", "inapplicable", "skipped", "failed", "l
 parameters = st.dictionaries(names, json_values, max_size=3)
 found = [st.lists(part, max_size=2).map(tuple) for part in parts]
 results = st.builds(
-    Result, names, statuses, st.none() | reasons, parameters, measurements, *found, st.none() | names, names
+    Result,
+    names,
+    statuses,
+    st.none() | reasons,
+    parameters,
+    measurements,
+    *found,
+    st.none() | names,
+    names,
 )
 
-ESTIMATE = Estimate("leak", 0.1, 0.0, 0.2, 9, "fields", 3, "made up", 0.0, "held-out", bounds=(Bound(0.05, 0.0, 0.2),))
+ESTIMATE = Estimate(
+    "leak",
+    0.1,
+    0.0,
+    0.2,
+    9,
+    "fields",
+    3,
+    "made up",
+    0.0,
+    "held-out",
+    bounds=(Bound(0.05, 0.0, 0.2),),
+)
 HISTOGRAM = Histogram("hamming", "distance", (0.0, 0.5, 1.0), {"member": (1, 2)})
 MEASURED = {"measurements": (ESTIMATE, Unresolved("x", "few", 1, 20)), "histograms": (HISTOGRAM,)}
 EXAMPLE = tiny.record(
@@ -94,7 +132,10 @@ def test_the_text_is_plain_json_with_keys_in_a_fixed_order():
     text = dumps(EXAMPLE)
     assert text.endswith("}\n")
     content = json.loads(text)
-    assert (list(content), dumps(EXAMPLE)) == ([field.name for field in dataclasses.fields(AuditRecord)], text)
+    assert (list(content), dumps(EXAMPLE)) == (
+        [field.name for field in dataclasses.fields(AuditRecord)],
+        text,
+    )
     assert content["attacks"][0]["measurements"][0]["value"] == 0.1
 
 
@@ -189,7 +230,9 @@ def test_a_record_of_another_version_that_cannot_be_read_names_the_version(versi
     assert refused.value.hint == hint
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "3", b"\xff\xfe", b"\x00", "[" * 100_000, '{"a": 1}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", "3", b"\xff\xfe", b"\x00", "[" * 100_000, '{"a": 1}']
+)
 def test_what_is_no_record_is_refused(text):
     with pytest.raises(RecordError) as raised:
         loads(text)

@@ -52,7 +52,9 @@ def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     planted = answering.corpus(90, 90)
     (folder / "own.toml").write_text(OWN_POLICY)
-    write(folder / "data", replace(planted.manifest, references=ReferencePaths()), planted.documents)
+    write(
+        folder / "data", replace(planted.manifest, references=ReferencePaths()), planted.documents
+    )
     return folder
 
 
@@ -62,14 +64,26 @@ def server(data, monkeypatch):
     monkeypatch.setenv(remote.KEY, served.KEY)
     monkeypatch.setenv(remote.OWNED_KEY, "sk-of-another-server")
     memory = answering.memory_of(load(data / "data").of("member"))
-    with served.serve(leaky=served.planted(memory), clean=served.planted(), base=served.planted()) as own:
+    with served.serve(
+        leaky=served.planted(memory), clean=served.planted(), base=served.planted()
+    ) as own:
         yield own
 
 
-@pytest.mark.parametrize(("name", "policy", "code"), [("leaky", "default", 10), ("clean", "own.toml", 0)])
+@pytest.mark.parametrize(
+    ("name", "policy", "code"), [("leaky", "default", 10), ("clean", "own.toml", 0)]
+)
 def test_a_server_is_audited_as_a_black_box(name, policy, code, server, data, tmp_path):
     place, policy = f"{server.address}#{name}", data / policy if "." in policy else policy
-    run = ("scan", place, data / "data", "--reference", f"baselines={server.address}#base", "--policy", policy)
+    run = (
+        "scan",
+        place,
+        data / "data",
+        "--reference",
+        f"baselines={server.address}#base",
+        "--policy",
+        policy,
+    )
     result = docaudit(*run, "--budget", "standard", "--out", tmp_path / "out")
     assert result.exit_code == code, result.output
     record = records.read(tmp_path / "out")
@@ -78,7 +92,9 @@ def test_a_server_is_audited_as_a_black_box(name, policy, code, server, data, tm
     assert server.address in card.architecture
     assert record.untested[-1].startswith(f"which weights answered: {server.address}")
     assert results["memorisation"].diagnostics[-1].value == 1.0
-    barred = {attack for attack, own in results.items() if own.reason and "black box" in own.reason.why}
+    barred = {
+        attack for attack, own in results.items() if own.reason and "black box" in own.reason.why
+    }
     assert barred == {"membership", "reconstruction", "attribute_inference"}
     gated = docaudit("gate", tmp_path / "out", "--policy", policy).output
     assert code or "nothing proves which weights answered" in gated
@@ -95,12 +111,16 @@ def test_a_server_is_audited_as_a_black_box(name, policy, code, server, data, tm
 
 
 @table("script, said, code")
-def test_a_server_that_misbehaves_ends_in_one_sentence(script, said, code, server, data, monkeypatch):
+def test_a_server_that_misbehaves_ends_in_one_sentence(
+    script, said, code, server, data, monkeypatch
+):
     monkeypatch.setattr(exchange, "MOST_BYTES", 10_000)
     status, content, headers = script["status"], script["content"], script.get("headers", {})
     content = content.replace("KEY", served.KEY).replace("GIANT", "9" * 20_000).encode()
     at = script.get("path", "/v1/chat/completions")
-    server.script = staticmethod(lambda path, body: (status, content, headers) if path == at else None)
+    server.script = staticmethod(
+        lambda path, body: (status, content, headers) if path == at else None
+    )
     result = docaudit("inspect", data / "data", "--model", f"{server.address}#clean")
     assert result.exit_code == code, result.output
     told = " ".join(result.output.split())
@@ -111,8 +131,12 @@ def test_a_server_that_misbehaves_ends_in_one_sentence(script, said, code, serve
 
 def test_a_busy_server_is_asked_again_and_an_echoed_key_is_taken_out(server, data):
     turns = iter([429, 503, 200])
-    reply = {"choices": [{"message": {"content": f" it is {served.KEY} "}, "finish_reason": "length"}]}
-    server.script = staticmethod(lambda path, body: (next(turns, 200), reply, {"Retry-After": "0"}) if body else None)
+    reply = {
+        "choices": [{"message": {"content": f" it is {served.KEY} "}, "finish_reason": "length"}]
+    }
+    server.script = staticmethod(
+        lambda path, body: (next(turns, 200), reply, {"Retry-After": "0"}) if body else None
+    )
     target = target_of(Path(f"{server.address}#clean"), load(data / "data"), batch_rows=1)
     (given,) = target.ask([Answer(PageView(()), "What?")])
     assert (given.text, given.ended) == ("it is [key]", False)
@@ -137,7 +161,10 @@ ENDLESS = {
     "status": (b"HTTP/1.1 200 O", b"K"),
     "body": (b"HTTP/1.1 200 OK\r\n\r\n", b" "),
     "size of a chunk": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"0"),
-    "trailers": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n", b"X: 1\r\n"),
+    "trailers": (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n",
+        b"X: 1\r\n",
+    ),
     "handshake": (b"\x16\x03\x03\x40\x00", b"\x00"),
 }
 
@@ -146,31 +173,49 @@ ENDLESS = {
 def test_a_reply_without_an_end_ends(part, monkeypatch):
     monkeypatch.setattr(exchange, "LONGEST", 0.5)
     scheme = "https" if part == "handshake" else "http"
-    with served.dripping(*ENDLESS[part]) as port, pytest.raises(TargetError, match="larger or slower"):
+    with (
+        served.dripping(*ENDLESS[part]) as port,
+        pytest.raises(TargetError, match="larger or slower"),
+    ):
         remote.Server(f"{scheme}://127.0.0.1:{port}/v1").call("/models", len)
 
 
 def test_a_reply_in_time_without_a_length_is_read_to_its_end(monkeypatch):
     monkeypatch.setattr(exchange, "LONGEST", 30.0)
     with served.dripping(b'HTTP/1.1 200 OK\r\n\r\n{"data": 7}', b"") as port:
-        assert remote.Server(f"http://127.0.0.1:{port}/v1").call("/models", lambda reply: reply["data"]) == 7
+        assert (
+            remote.Server(f"http://127.0.0.1:{port}/v1").call(
+                "/models", lambda reply: reply["data"]
+            )
+            == 7
+        )
 
 
 PAGE = "Applicant Nadia Orton, member no. 1140577"
 
 
-@pytest.mark.parametrize("body", [{"error": {"message": PAGE}}, {"error": PAGE}, [PAGE], {"detail": [{"input": PAGE}]}])
+@pytest.mark.parametrize(
+    "body", [{"error": {"message": PAGE}}, {"error": PAGE}, [PAGE], {"detail": [{"input": PAGE}]}]
+)
 def test_what_a_server_repeats_is_in_evidence_alone(body, server, data, tmp_path):
     def refuse_all_but_checks(path, sent):
         # The trial answers of the beginning are given, those of the attacks are refused.
-        return (400, body, {}) if path.endswith("completions") and len(server.requests) > 40 else None
+        return (
+            (400, body, {}) if path.endswith("completions") and len(server.requests) > 40 else None
+        )
 
     server.script = staticmethod(refuse_all_but_checks)
     run = ("scan", f"{server.address}#clean", data / "data", "--only", "memorisation")
-    result = docaudit(*run, "--reference", f"baselines={server.address}#base", "--out", tmp_path / "out")
+    result = docaudit(
+        *run, "--reference", f"baselines={server.address}#base", "--out", tmp_path / "out"
+    )
     assert (result.exit_code, PAGE in result.output) == (2, False), result.output
     assert "HTTP 400" in result.output
-    holders = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if holds(path)}
+    holders = {
+        path.relative_to(tmp_path / "out").as_posix()
+        for path in (tmp_path / "out").rglob("*")
+        if holds(path)
+    }
     assert holders == {"evidence/failure-run.txt"}
 
 
@@ -179,12 +224,28 @@ def holds(path):
 
 
 def test_answers_that_no_encoding_writes_are_cleaned_where_they_come_in(server, data, tmp_path):
-    given = {"choices": [{"message": {"content": "\ud800 12\x00\x1b[31m\t\n"}, "finish_reason": "stop"}]}
-    server.script = staticmethod(lambda path, body: (200, given, {}) if path.endswith("completions") else None)
-    (reply,) = target_of(Path(f"{server.address}#clean"), load(data / "data")).ask([Answer(PageView(()), "What?")])
+    given = {
+        "choices": [{"message": {"content": "\ud800 12\x00\x1b[31m\t\n"}, "finish_reason": "stop"}]
+    }
+    server.script = staticmethod(
+        lambda path, body: (200, given, {}) if path.endswith("completions") else None
+    )
+    (reply,) = target_of(Path(f"{server.address}#clean"), load(data / "data")).ask(
+        [Answer(PageView(()), "What?")]
+    )
     assert reply.text == "\ufffd 12\ufffd\ufffd[31m"
-    run = ("scan", f"{server.address}#clean", data / "data", "--only", "memorisation", "--budget", "quick")
-    result = docaudit(*run, "--reference", f"baselines={server.address}#base", "--out", tmp_path / "out")
+    run = (
+        "scan",
+        f"{server.address}#clean",
+        data / "data",
+        "--only",
+        "memorisation",
+        "--budget",
+        "quick",
+    )
+    result = docaudit(
+        *run, "--reference", f"baselines={server.address}#base", "--out", tmp_path / "out"
+    )
     assert result.exit_code == 11, result.output
     assert (tmp_path / "out" / "evidence" / "recovered.jsonl").read_bytes().isascii()
 
@@ -214,10 +275,14 @@ def test_documents_go_to_no_other_machine(place, said):
         fetch(place, plain=True)
     assert said in " ".join(refused.value.lines)
     assert "secret" not in " ".join(refused.value.lines)
-    assert fetch("https://example.com/v1", allow_network=True, plain=True) == Path("https:/example.com/v1")
+    assert fetch("https://example.com/v1", allow_network=True, plain=True) == Path(
+        "https:/example.com/v1"
+    )
 
 
-@pytest.mark.parametrize(("variable", "host", "sent"), [("KEY", "127.0.0.1", True), ("OWNED_KEY", "127.0.0.1", False)])
+@pytest.mark.parametrize(
+    ("variable", "host", "sent"), [("KEY", "127.0.0.1", True), ("OWNED_KEY", "127.0.0.1", False)]
+)
 def test_a_key_goes_to_its_own_server(variable, host, sent, monkeypatch):
     for name in (remote.KEY, remote.OWNED_KEY):
         monkeypatch.delenv(name, raising=False)
@@ -232,7 +297,9 @@ def test_a_page_image_is_sent_as_it_is_with_the_words_of_training(server, data, 
     page, corpus = Image.new("RGB", (30, 20), (9, 99, 200)), load(data / "data")
     recipe = TrainingRecipe(prompt="Answer: {question}", system="You read bills.")
     pictured = [replace(one, image="a.png") for one in corpus.documents]
-    corpus = replace(corpus, documents=tuple(pictured), manifest=replace(corpus.manifest, recipe=recipe))
+    corpus = replace(
+        corpus, documents=tuple(pictured), manifest=replace(corpus.manifest, recipe=recipe)
+    )
     server.models = {"one": lambda content: str(served.picture(content)[0].getpixel((1, 1)))}
     target = target_of(Path(server.address), corpus)
     (reply,) = target.ask([Answer(PageView((), page.size, lambda: page), "total?")])
@@ -244,16 +311,21 @@ def test_a_page_image_is_sent_as_it_is_with_the_words_of_training(server, data, 
 
 def test_canaries_are_extracted_from_answers_alone(tmp_path):
     drawn = planted_canaries.canary_set(8, printed=False)
-    case = planted_canaries.case_of(tmp_path, drawn, answering.Answering(losses=False), "question-answering")
+    case = planted_canaries.case_of(
+        tmp_path, drawn, answering.Answering(losses=False), "question-answering"
+    )
     known = {
-        ("", f"What is the pin of {one.prefix[2]}?"): "It is " + "".join(one.completion) for one in drawn.canaries[:4]
+        ("", f"What is the pin of {one.prefix[2]}?"): "It is " + "".join(one.completion)
+        for one in drawn.canaries[:4]
     }
     case = replace(case, target=answering.Answering(known, losses=False, blind=True))
     attack = Canaries()
     found = dict(drive(AttackWork(attack, case, 0), attack.trials(case), 8))
     hits = [read_outcome(found[one.id]).strongest == truth_of(one) for one in drawn.canaries]
     assert hits == [True] * 4 + [False] * 4
-    result = attack.measure(case, attack.trials(case), [*found.values()], np.random.default_rng(0), SILENT)
+    result = attack.measure(
+        case, attack.trials(case), [*found.values()], np.random.default_rng(0), SILENT
+    )
     assert any("not ranked" in one for one in result.ablations)
 
 
@@ -284,19 +356,29 @@ def test_a_server_answers_for_a_checkpoint_that_it_agrees_with(server, data, tmp
     }
     server.models = {"one": lambda content: own[content]}
     relayed = remote.relay(local, server.address, corpus)
-    assert relayed.card.architecture.endswith(f"; answers generated by vLLM 0.33.0 at {server.address}")
+    assert relayed.card.architecture.endswith(
+        f"; answers generated by vLLM 0.33.0 at {server.address}"
+    )
     assert [one.value for one in relayed.diagnostics] == [1.0, 1.0]
     before = len(server.requests)
     scores = relayed.ask([AnswerLoss(query.view, query.question, "a") for query in queries[:3]])
     assert len(server.requests) == before
-    assert np.array_equal(scores[0], local.ask([AnswerLoss(queries[0].view, queries[0].question, "a")])[0])
+    assert np.array_equal(
+        scores[0], local.ask([AnswerLoss(queries[0].view, queries[0].question, "a")])[0]
+    )
     assert math.isnan(relayed.ask(queries[:1])[0].confidence)
     run = ("scan", folder, data / "data", "--only", "membership", "--budget", "quick", "--engine")
     result = docaudit(*run, f"local:answers={server.address}", "--out", tmp_path / "out")
     assert result.exit_code == 11, result.output
     record = records.read(tmp_path / "out")
-    assert (record.target.architecture, record.target.sha256) == (relayed.card.architecture, local.card.sha256)
-    assert "name a server of this machine" in docaudit(*run, "local:answers=https://example.com/v1").output
+    assert (record.target.architecture, record.target.sha256) == (
+        relayed.card.architecture,
+        local.card.sha256,
+    )
+    assert (
+        "name a server of this machine"
+        in docaudit(*run, "local:answers=https://example.com/v1").output
+    )
     server.models = {"one": lambda content: "other"}
     with pytest.raises(TargetError, match="0 of 16 answers"):
         remote.relay(local, server.address, corpus)

@@ -44,7 +44,16 @@ def run_in(working_directory: Path, first_on_path: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(target)]
+    command = [
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "--target",
+        "wheel",
+        "--directory",
+        str(target),
+    ]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (built,) = target.glob("docaudit-*.whl")
@@ -66,7 +75,9 @@ def test_an_installed_wheel_finds_its_own_files(wheel: Path, tmp_path: Path) -> 
 
 def test_a_wheel_holds_what_the_checkout_does(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        packed = {name for name in archive.namelist() if not name.split("/")[0].endswith(".dist-info")}
+        packed = {
+            name for name in archive.namelist() if not name.split("/")[0].endswith(".dist-info")
+        }
     expected = {
         f"audit/{path.relative_to(REPOSITORY).as_posix()}"
         for name in ("templates", "policies")
@@ -79,9 +90,13 @@ def test_a_wheel_holds_what_the_checkout_does(wheel: Path) -> None:
         for part in ("model", "data/references/public-mlm")
         for path in (sample / part).iterdir()
     }
-    expected |= {f"audit/sample_models/receipts/data/{name}" for name in ("manifest.toml", "documents.jsonl")}
+    expected |= {
+        f"audit/sample_models/receipts/data/{name}" for name in ("manifest.toml", "documents.jsonl")
+    }
     for name in ("audit", "docaudit"):
-        expected |= {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / name).rglob("*.py")}
+        expected |= {
+            path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / name).rglob("*.py")
+        }
     assert expected <= packed
     assert "audit/record.schema.json" in packed
     assert {name.split("/")[0] for name in packed} == {"audit", "docaudit"}
@@ -101,5 +116,7 @@ def test_a_checkout_finds_its_own_files(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_missing_is_named() -> None:
-    with pytest.raises(FileNotFoundError, match="docaudit's sounds/ folder is missing from this installation"):
+    with pytest.raises(
+        FileNotFoundError, match="docaudit's sounds/ folder is missing from this installation"
+    ):
         shipped_folder("sounds")

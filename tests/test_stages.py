@@ -57,10 +57,20 @@ class Planted(Attack):
         return float(trial.stratum == "member" and share < self.known)
 
     def measure(
-        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
+        self,
+        case: Case,
+        trials: Sequence[Trial],
+        outcomes: Sequence[Json],
+        rng: Rng,
+        progress: Progress,
     ) -> Result:
-        member, hit = np.array([trial.stratum == "member" for trial in trials]), np.array(outcomes, float)
-        sides = [(hit[side], np.zeros(side.sum()), np.arange(side.sum())) for side in (member, ~member)]
+        member, hit = (
+            np.array([trial.stratum == "member" for trial in trials]),
+            np.array(outcomes, float),
+        )
+        sides = [
+            (hit[side], np.zeros(side.sum()), np.arange(side.sum())) for side in (member, ~member)
+        ]
         found = estimate(METRIC, excess_rate(sides, rng), "documents", 0.0, "held-out")
         return Result(self.name, measurements=(found,))
 
@@ -109,22 +119,34 @@ def test_a_memoriser_stops_after_a_quarter_and_a_clean_model_takes_all(world, tm
 
 @pytest.mark.parametrize(
     ("policy", "options"),
-    [(None, {}), (POLICY, {"stages": False}), (POLICY, {"budget": "quick"}), (Policy(1, "none", ()), {})],
+    [
+        (None, {}),
+        (POLICY, {"stages": False}),
+        (POLICY, {"budget": "quick"}),
+        (Policy(1, "none", ()), {}),
+    ],
 )
 def test_what_is_not_staged_takes_all_its_trials_at_once(policy, options, world, tmp_path):
     (result,) = scanned(world, tmp_path, 1.0, policy, **options).attacks
-    assert (result.stage, result.measurements[0].clusters) == (Stage(), 2 * N // (4 if "budget" in options else 1))  # type: ignore[union-attr]
+    assert (result.stage, result.measurements[0].clusters) == (
+        Stage(),
+        2 * N // (4 if "budget" in options else 1),
+    )  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("known", "after"), [(1.0, 7), (0.3, 7), (0.3, 60), (0.1, 150)])
-def test_a_scan_that_is_killed_in_any_stage_goes_on_to_the_same_record(known, after, world, tmp_path):
+def test_a_scan_that_is_killed_in_any_stage_goes_on_to_the_same_record(
+    known, after, world, tmp_path
+):
     whole = scanned(world, tmp_path / "whole", known)
     with pytest.raises(KeyboardInterrupt):
         scanned(world, tmp_path / "killed", known, progress=Killed(after), fresh=True)
     again = scanned(world, tmp_path / "killed", known, width=3)
     assert again.timing.resumed >= after - 1, "no outcome is lost between stages, with --fresh too"
     assert again.timing.outcomes == whole.timing.outcomes
-    assert records.dumps(replace(again, timing=TIMES)) == records.dumps(replace(whole, timing=TIMES))
+    assert records.dumps(replace(again, timing=TIMES)) == records.dumps(
+        replace(whole, timing=TIMES)
+    )
 
 
 ATTACKS = ("reconstruction", "attribute_inference", "membership")
@@ -147,8 +169,13 @@ CHECKS = st.builds(
 def test_what_stops_early_exceeds_all_its_limits_whatever_the_others_find(data):
     whole, done = tuple(data.draw(st.lists(CHECKS, max_size=1))), list[Result]()
     for place, attack in enumerate(ATTACKS):
-        numbers = [[data.draw(NUMBERS) for _ in range(data.draw(st.integers(1, 3)))] for _ in range(2)]
-        named = {f"leak{one}": tuple(f"leak{one}{'+' * n}" for n in range(len(own))) for one, own in enumerate(numbers)}
+        numbers = [
+            [data.draw(NUMBERS) for _ in range(data.draw(st.integers(1, 3)))] for _ in range(2)
+        ]
+        named = {
+            f"leak{one}": tuple(f"leak{one}{'+' * n}" for n in range(len(own)))
+            for one, own in enumerate(numbers)
+        }
         flat = [
             replace(item, name=name)
             for own, names in zip(numbers, named.values(), strict=True)
@@ -158,11 +185,17 @@ def test_what_stops_early_exceeds_all_its_limits_whatever_the_others_find(data):
         found = completed(*flat, attack=attack, methods=named, checks=checks)
         early = [replace(found, stage=stage) for stage in STAGES[:2]]
         to_come = 6 * (len(ATTACKS) - 1 - place)
-        stops = [one for one in early if is_sure(LIMITS, [*done, one], lambda: whole, partial(int, to_come))]
+        stops = [
+            one
+            for one in early
+            if is_sure(LIMITS, [*done, one], lambda: whole, partial(int, to_come))
+        ]
         done.append(next(iter(stops), replace(found, stage=STAGES[-1])))
     record, verdict = judged(done, *LIMITS, checks=whole)
     stopped = {result.attack for result in record.attacks if result.stage.early}
-    assert {one.outcome for one in verdict.decisions if one.limit.attack in stopped and one.measured} <= {"violated"}
+    assert {
+        one.outcome for one in verdict.decisions if one.limit.attack in stopped and one.measured
+    } <= {"violated"}
 
 
 def test_false_alarms_of_all_stages_stay_within_the_level():
@@ -171,10 +204,13 @@ def test_false_alarms_of_all_stages_stay_within_the_level():
     for _ in range(runs):
         done: list[Result] = []
         for attack in ATTACKS:
-            # A quarter, another quarter and a half of the same draws, of a number that lies at its limit.
+            # A quarter, another quarter and a half of the same draws, of a number that lies at its
+            # limit.
             sums = np.cumsum(rng.normal(0, np.sqrt([0.25, 0.25, 0.5])))
             for stage, total in zip(STAGES, sums, strict=True):
-                number = normal("leak", 0.6 + 0.05 * total / stage.share, 0.05 / np.sqrt(stage.share))
+                number = normal(
+                    "leak", 0.6 + 0.05 * total / stage.share, 0.05 / np.sqrt(stage.share)
+                )
                 found = completed(number, attack=attack, stage=stage)
                 if is_sure(limits, [*done, found], tuple, lambda: 2) and stage.early:
                     break
@@ -186,11 +222,15 @@ def test_false_alarms_of_all_stages_stay_within_the_level():
 def test_under_another_policy_nothing_passes_that_stopped_early():
     inside = completed(measured("leak", 0.0, 0.1), stage=STAGES[0])
     record, verdict = judged([inside], limit(max=0.5))
-    assert [(one.outcome, one.remedy) for one in verdict.decisions] == [("undecided", "rerun with --no-stages")]
+    assert [(one.outcome, one.remedy) for one in verdict.decisions] == [
+        ("undecided", "rerun with --no-stages")
+    ]
     assert "25%" in words_of(record, verdict)
     few = completed(Unresolved("leak", "too few", 40, 72), stage=STAGES[0])
     verdict = judged([few], limit(max=0.5, required=False))[1]
-    assert [(one.outcome, one.remedy) for one in verdict.decisions] == [("undecided", "rerun with --no-stages")]
+    assert [(one.outcome, one.remedy) for one in verdict.decisions] == [
+        ("undecided", "rerun with --no-stages")
+    ]
 
 
 def test_reports_terminals_and_comparisons_name_what_stopped_early():

@@ -18,7 +18,13 @@ LIBRARIES = {
     *("numpy", "scipy", "sklearn", "rapidfuzz", "PIL"),
     *("matplotlib", "weasyprint", "jinja2", "rich.live"),
 }
-COMPUTES = ("audit.targets", "audit.references", "audit.case", "audit.workflows.plan", "audit.workflows.scan")
+COMPUTES = (
+    "audit.targets",
+    "audit.references",
+    "audit.case",
+    "audit.workflows.plan",
+    "audit.workflows.scan",
+)
 """Parts of docaudit that ask models or read data sets."""
 
 
@@ -60,7 +66,10 @@ def test_a_gate_imports_neither_attacks_nor_numbers(case, imported_by_gate):
     assert modules & LIBRARIES == set()
     assert [name for name in modules if name.startswith(COMPUTES)] == []
     assert {name for name in modules if name.startswith("audit.attacks.")} == TEXTS
-    assert modules & {"audit.corpus.documents", "audit.corpus.manifest", "audit.report.comparison"} == set()
+    assert (
+        modules & {"audit.corpus.documents", "audit.corpus.manifest", "audit.report.comparison"}
+        == set()
+    )
 
 
 DRAWS = {
@@ -86,7 +95,9 @@ def imported_with(modules: str) -> set[str]:
 def test_a_scan_that_trains_nothing_imports_nothing_that_trains():
     modules = imported_with("audit.workflows.scan")
     assert "audit.targets.opening" in modules
-    assert modules & {"audit.references.trainer", "transformers.trainer", "datasets", "peft"} == set()
+    assert (
+        modules & {"audit.references.trainer", "transformers.trainer", "datasets", "peft"} == set()
+    )
 
 
 def test_a_plan_imports_nothing_that_draws_reports():
@@ -98,7 +109,11 @@ def test_a_plan_imports_nothing_that_draws_reports():
 def test_a_command_imports_no_other_command(imported_by_gate):
     modules = imported_by_gate("violated")
     assert "audit.cli.gate" in modules
-    assert modules & {f"audit.cli.{name}" for name in ("scan", "plan", "report", "references", "start")} == set()
+    assert (
+        modules
+        & {f"audit.cli.{name}" for name in ("scan", "plan", "report", "references", "start")}
+        == set()
+    )
 
 
 def test_the_help_names_every_command():
@@ -107,5 +122,7 @@ def test_the_help_names_every_command():
 
 def test_no_module_is_part_of_an_import_circle():
     graph = grimp.build_graph("audit", exclude_type_checking_imports=True, cache_dir=None)
-    imports = {module: {*graph.find_modules_directly_imported_by(module)} for module in graph.modules}
+    imports = {
+        module: {*graph.find_modules_directly_imported_by(module)} for module in graph.modules
+    }
     TopologicalSorter(imports).prepare()  # a CycleError names the circle

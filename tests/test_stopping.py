@@ -45,7 +45,9 @@ def test_no_alarm_kills_a_command_that_leaves(body, code):
 
 
 def test_errors_without_a_signal_stay_what_they_are():
-    program = "from audit.cli import stopping\nwith stopping.ended_by_signals():\n    raise SystemExit(1)"
+    program = (
+        "from audit.cli import stopping\nwith stopping.ended_by_signals():\n    raise SystemExit(1)"
+    )
     assert run_python("-c", program, timeout=60).returncode == 1
     done = run_python("-c", program.replace("SystemExit(1)", "ValueError"), timeout=60)
     assert (done.returncode, "ValueError" in done.stderr) == (1, True)

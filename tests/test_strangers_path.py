@@ -1,4 +1,7 @@
-"""From what a newcomer has to a first verdict, counted in commands; and the ways in which newcomers err."""
+"""From what a newcomer has to a first verdict, counted in commands.
+
+And the ways in which newcomers err.
+"""
 
 import json
 import shutil
@@ -67,9 +70,29 @@ def refused(*arguments):
 def test_a_tagger_of_the_trainer_and_annotated_forms(forms, tmp_path):
     data, out = tmp_path / "data", tmp_path / "first-look"
     said = walk(
-        ("import", "forms", forms.data / "train", data, "--heldout-from", forms.data / "test", "--labels", forms.model),
+        (
+            "import",
+            "forms",
+            forms.data / "train",
+            data,
+            "--heldout-from",
+            forms.data / "test",
+            "--labels",
+            forms.model,
+        ),
         ("inspect", data, "--model", forms.model),
-        ("scan", forms.model, data, "--documents", 4, "--out", out, "-v", "--reference", f"auxiliary={forms.roberta}"),
+        (
+            "scan",
+            forms.model,
+            data,
+            "--documents",
+            4,
+            "--out",
+            out,
+            "-v",
+            "--reference",
+            f"auxiliary={forms.roberta}",
+        ),
     )
     assert "UNDECIDED" in said
     assert "Findings so far" in said
@@ -78,14 +101,24 @@ def test_a_tagger_of_the_trainer_and_annotated_forms(forms, tmp_path):
     record = records.read(out)
     assert {"reconstruction", "membership"} <= {*record.completed}
     assert record.corpus.documents["member"] == 8
-    assert "At most 4 of the documents trained on and never seen were tried" in (out / "report.html").read_text()
+    assert (
+        "At most 4 of the documents trained on and never seen were tried"
+        in (out / "report.html").read_text()
+    )
 
 
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason="Tesseract is not installed")
 def test_a_lora_of_the_trainer_and_conversations(chats, tmp_path):
     data, out = tmp_path / "data", tmp_path / "first-look"
     said = walk(
-        ("import", "chat", chats.data / "train.jsonl", data, "--heldout-from", chats.data / "test.jsonl"),
+        (
+            "import",
+            "chat",
+            chats.data / "train.jsonl",
+            data,
+            "--heldout-from",
+            chats.data / "test.jsonl",
+        ),
         ("ocr", data),
         ("scan", chats.model, data, "--documents", 4, "--out", out),
     )
@@ -98,7 +131,14 @@ def test_a_lora_of_the_trainer_and_conversations(chats, tmp_path):
 @pytest.fixture(scope="module")
 def data(forms, tmp_path_factory):
     place = tmp_path_factory.mktemp("imported") / "data"
-    arguments = (forms.data / "train", place, "--heldout-from", forms.data / "test", "--labels", forms.model)
+    arguments = (
+        forms.data / "train",
+        place,
+        "--heldout-from",
+        forms.data / "test",
+        "--labels",
+        forms.model,
+    )
     assert docaudit("import", "forms", *arguments).exit_code == 0
     return place
 
@@ -130,10 +170,15 @@ def test_an_adapter_without_its_base_is_told_how_to_give_it(chats, tmp_path):
     assert "--reference pretrained=BASE" in said
 
 
-def test_references_know_an_adapters_base_and_offer_no_other_kind_of_model(forms, chats, data, tmp_path):
+def test_references_know_an_adapters_base_and_offer_no_other_kind_of_model(
+    forms, chats, data, tmp_path
+):
     docaudit("import", "chat", chats.data, tmp_path / "chat")
     found = references(tmp_path / "chat", chats.model)
-    assert (found["pretrained"]["state"], found["pretrained"]["folders"]) == ("there", [str(chats.base)])
+    assert (found["pretrained"]["state"], found["pretrained"]["folders"]) == (
+        "there",
+        [str(chats.base)],
+    )
     assert found["baselines"]["how"].endswith(f"{chats.model} --train baselines")
     shutil.copytree(chats.base, forms.root / "base")
     assert references(data, forms.model)["pretrained"]["state"] == "missing"
@@ -147,12 +192,21 @@ def references(data, model):
 
 def test_an_import_names_the_next_commands(forms, tmp_path):
     said = flat(docaudit("import", "forms", forms.data, tmp_path / "data"))
-    assert said.index("Next:") < said.index(f"docaudit inspect {tmp_path / 'data'} --model MODEL_DIR")
+    assert said.index("Next:") < said.index(
+        f"docaudit inspect {tmp_path / 'data'} --model MODEL_DIR"
+    )
     assert f"docaudit scan MODEL_DIR {tmp_path / 'data'} --budget quick --documents " in said
 
 
 def test_labels_in_another_case_are_told_the_option(forms, tmp_path):
-    docaudit("import", "forms", forms.data / "train", tmp_path / "data", "--heldout-from", forms.data / "test")
+    docaudit(
+        "import",
+        "forms",
+        forms.data / "train",
+        tmp_path / "data",
+        "--heldout-from",
+        forms.data / "test",
+    )
     said = refused("scan", forms.model, tmp_path / "data", "--out", tmp_path / "out")
     assert "no tag for entities labelled answer, header" in said
     assert "--labels MODEL_DIR" in said
@@ -160,18 +214,29 @@ def test_labels_in_another_case_are_told_the_option(forms, tmp_path):
 
 def test_a_run_folder_names_its_checkpoints(forms, data, tmp_path):
     shutil.copytree(forms.model, tmp_path / "run" / "checkpoint-20")
-    assert "give one: checkpoint-20" in refused("scan", tmp_path / "run", data, "--out", tmp_path / "out")
+    assert "give one: checkpoint-20" in refused(
+        "scan", tmp_path / "run", data, "--out", tmp_path / "out"
+    )
 
 
 def test_the_training_file_names_the_members(chats, tmp_path):
     pages = tmp_path / "chats"
     shutil.copytree(chats.data, pages)
-    result = docaudit("import", "chat", pages, tmp_path / "data", "--members", pages / "train.jsonl")
+    result = docaudit(
+        "import", "chat", pages, tmp_path / "data", "--members", pages / "train.jsonl"
+    )
     assert result.exit_code == 0, result.output
-    members = [json.loads(line) for line in (tmp_path / "data" / "documents.jsonl").read_text().splitlines()]
-    assert sorted(one["id"] for one in members if one["split"] == "member") == [f"m{number}" for number in range(4)]
+    members = [
+        json.loads(line)
+        for line in (tmp_path / "data" / "documents.jsonl").read_text().splitlines()
+    ]
+    assert sorted(one["id"] for one in members if one["split"] == "member") == [
+        f"m{number}" for number in range(4)
+    ]
 
 
 def test_the_training_pages_given_as_held_out_are_noticed(forms, tmp_path):
     train = forms.data / "train"
-    assert "No unseen document" in flat(docaudit("import", "forms", train, tmp_path / "data", "--heldout-from", train))
+    assert "No unseen document" in flat(
+        docaudit("import", "forms", train, tmp_path / "data", "--heldout-from", train)
+    )

@@ -18,11 +18,18 @@ from audit.report.files import write_pages
 full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 
 
-def docaudit(redirected: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def docaudit(
+    redirected: str, *arguments: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Run docaudit with its streams as a shell redirects them, and with these variables in its environment."""
     command = ["bash", "-c", f'"$0" -m audit "$@" {redirected}', sys.executable, *arguments]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env={**os.environ, **variables}
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **variables},
     )
 
 
@@ -43,15 +50,23 @@ def test_a_full_disk_under_standard_output_is_told_in_a_sentence(violated):
     ):
         found = docaudit("> /dev/full", *arguments)
         # A stage that takes its time leaves a line of progress.
-        problem, hint = (line for line in found.stderr.splitlines() if line.startswith(("error: ", "hint: ")))
-        assert (found.returncode, problem) == (1, "error: standard output: No space left on device"), arguments
+        problem, hint = (
+            line for line in found.stderr.splitlines() if line.startswith(("error: ", "hint: "))
+        )
+        assert (found.returncode, problem) == (
+            1,
+            "error: standard output: No space left on device",
+        ), arguments
         assert hint.startswith("hint: ")
 
 
 def test_a_closed_standard_output_is_told_in_a_sentence(violated):
     for arguments in (("gate", violated), ("gate", violated, "--format", "json"), ("--help",)):
         found = docaudit(">&-", *arguments)
-        assert (found.returncode, found.stderr.splitlines()[0]) == (1, "error: standard output: closed"), arguments
+        assert (found.returncode, found.stderr.splitlines()[0]) == (
+            1,
+            "error: standard output: closed",
+        ), arguments
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "ascii:strict", "utf-8:strict"])
@@ -86,7 +101,9 @@ cli.main()
 
 @pytest.mark.parametrize(("debug", "shown"), [("", False), ("1", True)])
 def test_what_compiled_code_writes_past_python_is_not_shown(debug, shown, tmp_path):
-    found = run_python("-c", SPILL, env={**os.environ, "DOCAUDIT_DEBUG": debug, "TMPDIR": str(tmp_path)})
+    found = run_python(
+        "-c", SPILL, env={**os.environ, "DOCAUDIT_DEBUG": debug, "TMPDIR": str(tmp_path)}
+    )
     assert (found.returncode, "Nadia Orton" in found.stderr) == (1, shown), found.stderr
     assert "a warning of Python" in found.stderr
 
@@ -107,7 +124,8 @@ cli.main()
 
 
 @pytest.mark.parametrize(
-    "name", ["audit.cli.stopping", "audit.cli.console", "rich.console", "typer", "audit.cli.options"]
+    "name",
+    ["audit.cli.stopping", "audit.cli.console", "rich.console", "typer", "audit.cli.options"],
 )
 def test_an_interrupt_of_the_first_second_is_no_traceback(name):
     found = run_python("-c", INTERRUPTED.format(name=name), timeout=60)
@@ -128,7 +146,9 @@ def test_a_missing_package_is_named_without_a_traceback(capsys):
     [
         MemoryError(),
         ImportError("libtorch_cpu.so: failed to map segment from shared object"),
-        RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory"),
+        RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory"
+        ),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -155,6 +175,8 @@ def test_a_page_that_cannot_be_replaced_keeps_the_reason_beside_the_stale_file(t
 
 
 def test_what_is_written_into_a_file_alone_needs_no_standard_output(violated, tmp_path):
-    found = docaudit(">&-", "gate", violated, "--format", f"json={tmp_path / 'verdict.json'}", "--quiet")
+    found = docaudit(
+        ">&-", "gate", violated, "--format", f"json={tmp_path / 'verdict.json'}", "--quiet"
+    )
     assert (found.returncode, found.stderr) == (10, "")
     assert (tmp_path / "verdict.json").read_text().endswith("}\n")

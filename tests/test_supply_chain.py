@@ -17,7 +17,9 @@ ROOT = Path(__file__).parent.parent
 LOCKS = ROOT / "locks"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 INSTALLED = ("torch", "docaudit", "extras")
-AGAIN = "constraints.txt, pyproject.toml and locks/ say different things: run `python locks/write.py`"
+AGAIN = (
+    "constraints.txt, pyproject.toml and locks/ say different things: run `python locks/write.py`"
+)
 
 
 write = load(LOCKS / "write.py")
@@ -26,7 +28,11 @@ advisories = load(ROOT / ".ci" / "advisories.py")
 
 
 def locked(*names):
-    return {key: block for name in names for key, block in write.split((LOCKS / f"{name}.txt").read_text()).items()}
+    return {
+        key: block
+        for name in names
+        for key, block in write.split((LOCKS / f"{name}.txt").read_text()).items()
+    }
 
 
 def pins(blocks):
@@ -35,7 +41,9 @@ def pins(blocks):
 
 def constraints():
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()[1:]
-    return {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
+    return {
+        canonicalize_name(name): version for name, version in (line.split("==") for line in lines)
+    }
 
 
 # Locks.
@@ -57,7 +65,9 @@ def test_the_locks_hold_all_that_docaudit_and_its_extras_ask_for():
     extras = PROJECT["project"]["optional-dependencies"]
     asked = [*PROJECT["project"]["dependencies"], *extras["pdf"]]
     assert lacking(asked, pins(locked("torch", "docaudit"))) == [], AGAIN
-    others = [line for name, lines in extras.items() if name not in write.LEFT_OUT for line in lines]
+    others = [
+        line for name, lines in extras.items() if name not in write.LEFT_OUT for line in lines
+    ]
     assert lacking(others, pins(locked(*INSTALLED))) == [], AGAIN
     assert lacking(PROJECT["build-system"]["requires"], pins(locked("build"))) == [], AGAIN
     gate = (ROOT / ".ci" / "gate-requirements.txt").read_text().splitlines()[1:]
@@ -79,9 +89,15 @@ def test_what_the_locked_packages_need_is_locked_too():
     for name in found:
         try:
             needed = map(Requirement, metadata.requires(name) or [])
-        except metadata.PackageNotFoundError:  # another system's, or an extra that the tests do without
+        except (
+            metadata.PackageNotFoundError
+        ):  # another system's, or an extra that the tests do without
             continue
-        here = [str(one).split(";")[0] for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})]
+        here = [
+            str(one).split(";")[0]
+            for one in needed
+            if one.marker is None or one.marker.evaluate({"extra": ""})
+        ]
         assert lacking(here, found) == [], name
 
 
@@ -90,11 +106,16 @@ def test_what_the_locked_packages_need_is_locked_too():
 
 def rows():
     lines = licences.PAGE.read_text(encoding="utf-8").splitlines()
-    return {cells[0]: cells[1:] for cells in (line.strip("| ").split(" | ") for line in lines if line.startswith("| "))}
+    return {
+        cells[0]: cells[1:]
+        for cells in (line.strip("| ").split(" | ") for line in lines if line.startswith("| "))
+    }
 
 
 def test_every_locked_package_is_listed_with_its_version_and_a_licence_that_does():
-    listed = {name: version for name, (version, *_) in rows().items() if name not in ("package", "---")}
+    listed = {
+        name: version for name, (version, *_) in rows().items() if name not in ("package", "---")
+    }
     assert listed == pins(locked(*INSTALLED)), AGAIN
     assert licences.PAGE.read_text(encoding="utf-8").startswith(licences.HEAD), AGAIN
     for name in listed:
@@ -119,12 +140,18 @@ def test_a_licence_is_read_from_the_field_that_states_it_exactly(stated, expecte
 
 def test_the_wheel_states_the_licences_of_what_it_carries():
     assert PROJECT["project"]["license"] == "Apache-2.0 AND OFL-1.1"
-    assert "SIL Open Font License" in (ROOT / "templates" / "fonts" / "LICENSE").read_text(encoding="utf-8")
+    assert "SIL Open Font License" in (ROOT / "templates" / "fonts" / "LICENSE").read_text(
+        encoding="utf-8"
+    )
 
 
 # Advisories.
 
-FOUND = {"name": "torch", "version": "2.13.0", "vulns": [{"id": "PYSEC-2026-1", "fix_versions": ["2.13.1"]}]}
+FOUND = {
+    "name": "torch",
+    "version": "2.13.0",
+    "vulns": [{"id": "PYSEC-2026-1", "fix_versions": ["2.13.1"]}],
+}
 FINE = {"name": "click", "version": "8.4.2", "vulns": []}
 SKIPPED = {"name": "numpy", "skip_reason": "Dependency not found"}
 
@@ -145,7 +172,9 @@ def test_an_accepted_advisory_is_named_and_fails_nothing(monkeypatch):
     ]
 
 
-@pytest.mark.parametrize("script", ["print('broken')", "raise SystemExit(1)", "import time; time.sleep(60)"])
+@pytest.mark.parametrize(
+    "script", ["print('broken')", "raise SystemExit(1)", "import time; time.sleep(60)"]
+)
 def test_a_database_that_does_not_answer_lets_the_gate_go_on(script, capsys):
     assert advisories.ask([sys.executable, "-c", script], timeout=1) == []
 
@@ -175,7 +204,9 @@ def test_a_licence_does_when_one_choice_does_in_all_its_parts():
 def test_a_lock_holds_the_files_of_every_system_and_torch_apart_from_the_rest():
     torch = locked("torch")
     assert torch["torch"].count("--hash") >= len(write.SYSTEMS) * len(write.PYTHONS)
-    assert not any(write.belongs_to_torch(name) for name in locked("docaudit", "gate", "build", "tools"))
+    assert not any(
+        write.belongs_to_torch(name) for name in locked("docaudit", "gate", "build", "tools")
+    )
     assert "colorama" in locked("docaudit")
     assert not any("emscripten" in name or "pypy" in name for name in locked(*INSTALLED))
 

@@ -41,7 +41,10 @@ def order(pattern):
 def test_checkpoints_are_in_the_order_of_their_training(tmp_path):
     names = ("c-9", "c-20", "c-100")
     pattern = folders(tmp_path / "numbers", *names)
-    assert order(pattern) == ("number of the checkpoint", [("c-9", 9), ("c-20", 20), ("c-100", 100)])
+    assert order(pattern) == (
+        "number of the checkpoint",
+        [("c-9", 9), ("c-20", 20), ("c-100", 100)],
+    )
     states = {"c_9": {"epoch": 3.0, "global_step": 9}, "c_20": {"epoch": 0.5, "global_step": 20}}
     pattern = folders(tmp_path / "epochs", *names, **states, c_100={"epoch": 2, "global_step": 1})
     assert order(pattern) == ("epoch", [("c-20", 0.5), ("c-100", 2), ("c-9", 3)])
@@ -52,7 +55,10 @@ def test_checkpoints_are_in_the_order_of_their_training(tmp_path):
     pattern = folders(tmp_path / "two at one place", *names, **states, c_100=states["c_9"])
     assert order(pattern)[0] == "number of the checkpoint"
     pattern = folders(tmp_path / "words", "best", "last", "c-1")
-    assert order(pattern) == ("place of the checkpoint by name", [("best", 1), ("c-1", 2), ("last", 3)])
+    assert order(pattern) == (
+        "place of the checkpoint by name",
+        [("best", 1), ("c-1", 2), ("last", 3)],
+    )
 
 
 def test_patterns_that_cannot_serve(tmp_path):
@@ -91,7 +97,10 @@ CODES = st.sampled_from([0, 10, 11, None])
 
 @given(st.lists(CODES, min_size=1), st.randoms())
 def test_the_exit_code_is_the_worst_and_no_order_changes_it(codes, random):
-    results = [CheckpointAudit(Checkpoint(None, 0), None, None if code is None else verdict(code)) for code in codes]
+    results = [
+        CheckpointAudit(Checkpoint(None, 0), None, None if code is None else verdict(code))
+        for code in codes
+    ]
     found, shuffled = exit_code(results), results[:]
     random.shuffle(shuffled)
     assert found == exit_code(shuffled)
@@ -121,7 +130,9 @@ def training_run(tmp_path_factory):
     place = tmp_path_factory.mktemp("sweep") / "run"
     for number, epoch in ((100, 2.0), (50, 1.0)):
         folder = tiny.checkpoint(place / f"checkpoint-{number}", head="mlm", seed=number)
-        (folder / "trainer_state.json").write_text(json.dumps({"epoch": epoch, "global_step": number}))
+        (folder / "trainer_state.json").write_text(
+            json.dumps({"epoch": epoch, "global_step": number})
+        )
         (folder / "optimizer.pt").write_bytes(b"the Trainer's own pickle, never read")
     return place
 
@@ -139,7 +150,9 @@ def ids(out):
     return sorted(json.loads(line)["id"] for line in journal(out).read_text().splitlines())
 
 
-def test_a_sweep_is_one_scan_a_checkpoint_with_the_same_trials(training_run, public_model, data, tmp_path):
+def test_a_sweep_is_one_scan_a_checkpoint_with_the_same_trials(
+    training_run, public_model, data, tmp_path
+):
     runs, out = shutil.copytree(training_run, tmp_path / "run"), tmp_path / "out"
     broken = shutil.copytree(runs / "checkpoint-50", runs / "checkpoint-75")
     (broken / "trainer_state.json").write_text('{"epoch": 1.5}')
@@ -151,7 +164,9 @@ def test_a_sweep_is_one_scan_a_checkpoint_with_the_same_trials(training_run, pub
     # One that cannot be audited stops none of the others, and is told.
     assert "checkpoint-75 is not audited" in result.output
     assert "no tokenizer.json" in result.output
-    rows = [line.split()[:2] for line in result.output.splitlines() if line.startswith("checkpoint-")]
+    rows = [
+        line.split()[:2] for line in result.output.splitlines() if line.startswith("checkpoint-")
+    ]
     assert [row for row in rows if row[1][0].isdigit()] == [
         ["checkpoint-50", "1"],
         ["checkpoint-75", "1.5"],
@@ -185,7 +200,9 @@ def test_a_sweep_is_one_scan_a_checkpoint_with_the_same_trials(training_run, pub
     assert without_times(records.read(out / names[0])) == without_times(found[0])
 
 
-def test_no_older_verdict_stands_where_a_checkpoint_is_refused(training_run, public_model, data, tmp_path):
+def test_no_older_verdict_stands_where_a_checkpoint_is_refused(
+    training_run, public_model, data, tmp_path
+):
     runs, out = shutil.copytree(training_run, tmp_path / "run"), tmp_path / "out"
     for number, epoch in ((25, 0.5), (75, 1.5)):  # before and after one that can be audited
         broken = shutil.copytree(runs / "checkpoint-50", runs / f"checkpoint-{number}")
@@ -195,13 +212,25 @@ def test_no_older_verdict_stands_where_a_checkpoint_is_refused(training_run, pub
         (folder / "evidence").mkdir(parents=True)
         for name in ("record.json", "report.html", "report.pdf", "evidence/report-revealed.html"):
             (folder / name).write_text("of an earlier sweep")
-    arguments = ("scan", "--checkpoints", runs / "checkpoint-*", data, "--out", out, "--budget", "quick", "--reference")
+    arguments = (
+        "scan",
+        "--checkpoints",
+        runs / "checkpoint-*",
+        data,
+        "--out",
+        out,
+        "--budget",
+        "quick",
+        "--reference",
+    )
     # While nothing can be audited, all stays as it was: here for a mistake in the command.
     assert docaudit(*arguments, f"pretrained={tmp_path / 'nowhere'}").exit_code == 2
     assert (out / "checkpoint-25" / "report.pdf").exists()
     assert docaudit(*arguments, f"pretrained={public_model}").exit_code == 11
     for name in ("checkpoint-25", "checkpoint-75"):
-        left = [path.name for path in (out / name).rglob("*") if path.is_file() and path.name[0] != "."]
+        left = [
+            path.name for path in (out / name).rglob("*") if path.is_file() and path.name[0] != "."
+        ]
         assert left == ["record.previous.json"]
         assert (out / name / "record.previous.json").read_text() == "of an earlier sweep"
 
@@ -255,9 +284,17 @@ def public_of(record):
     return found
 
 
-def test_the_public_model_can_be_trained_on_another_data_set(training_run, public_model, data, tmp_path):
+def test_the_public_model_can_be_trained_on_another_data_set(
+    training_run, public_model, data, tmp_path
+):
     other = tiny.corpus(tmp_path / "other", members=1, heldout=1, public=5, seed=7)
-    common = ("scan", training_run / "checkpoint-50", data, "--reference", f"pretrained={public_model}")
+    common = (
+        "scan",
+        training_run / "checkpoint-50",
+        data,
+        "--reference",
+        f"pretrained={public_model}",
+    )
     common += ("--budget", "quick")
     docaudit(*common, "--out", tmp_path / "own")
     result = docaudit(*common, "--out", tmp_path / "shifted", "--reference", f"public={other}")
@@ -284,8 +321,13 @@ def test_public_documents_that_cannot_serve_exit_2(training_run, public_model, d
     text, seen = (data / "documents.jsonl").read_text(), shutil.copytree(data, tmp_path / "seen")
     swapped = text.replace("public", "other").replace("member", "public").replace("other", "member")
     (seen / "documents.jsonl").write_text(swapped)
-    none, other = tiny.corpus(tmp_path / "none", public=0, seed=7), tiny.corpus(tmp_path / "other", seed=7)
-    pretrained, auxiliary = (("--reference", f"{role}={public_model}") for role in ("pretrained", "auxiliary"))
+    none, other = (
+        tiny.corpus(tmp_path / "none", public=0, seed=7),
+        tiny.corpus(tmp_path / "other", seed=7),
+    )
+    pretrained, auxiliary = (
+        ("--reference", f"{role}={public_model}") for role in ("pretrained", "auxiliary")
+    )
     wrong = {
         "4 public documents have the words of a member": (seen, *pretrained),
         "no document of split public": (none, *pretrained),
@@ -294,7 +336,9 @@ def test_public_documents_that_cannot_serve_exit_2(training_run, public_model, d
     }
     for told, (folder, *more) in wrong.items():
         model = training_run / "checkpoint-50"
-        result = docaudit("scan", model, data, "--out", tmp_path / "out", "--reference", f"public={folder}", *more)
+        result = docaudit(
+            "scan", model, data, "--out", tmp_path / "out", "--reference", f"public={folder}", *more
+        )
         assert result.exit_code == 2, result.output
         assert told in " ".join(result.output.split())
     assert not (tmp_path / "out").exists()

@@ -57,7 +57,9 @@ def test_columns_become_lines_where_they_would_break_a_name(monkeypatch, capsys)
 
 @pytest.mark.parametrize("case", ["violated", "passed", "wide", "waived"])
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_the_last_lines_hold_the_limits_the_fix_and_the_verdict(case, width, monkeypatch, capsys, tmp_path):
+def test_the_last_lines_hold_the_limits_the_fix_and_the_verdict(
+    case, width, monkeypatch, capsys, tmp_path
+):
     monkeypatch.setenv("COLUMNS", str(width))
     (tmp_path / "report.pdf").touch()
     monkeypatch.chdir(tmp_path)
@@ -66,7 +68,9 @@ def test_the_last_lines_hold_the_limits_the_fix_and_the_verdict(case, width, mon
         console.show_verdict(verdict, Path(), record, verbose=verbose)
         lines = lines_of(capsys.readouterr().out)
         above, _, last = " ".join(" ".join(lines[-11:]).split()).rpartition(" Report: report.pdf ")
-        assert re.fullmatch(rf"{verdict.stamp} .*exit code {verdict.exit_code}\)", last), "the verdict is the last line"
+        assert re.fullmatch(rf"{verdict.stamp} .*exit code {verdict.exit_code}\)", last), (
+            "the verdict is the last line"
+        )
         assert first_action(record, verdict).text in above
         for one in verdict.decisions:
             if one.outcome == verdict.overall != "passed" and width >= 80:
@@ -77,7 +81,9 @@ def test_the_last_lines_hold_the_limits_the_fix_and_the_verdict(case, width, mon
 def test_limits_that_do_not_fit_are_counted_and_the_verbose_form_names_them(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     record, verdict, _ = example_records.violated()
-    many = replace(verdict, decisions=verdict.decisions * 6, counts=replace(verdict.counts, violated=12, met=3))
+    many = replace(
+        verdict, decisions=verdict.decisions * 6, counts=replace(verdict.counts, violated=12, met=3)
+    )
     for verbose in (False, True):
         console.show_verdict(many, None, record, verbose=verbose)
         shown = capsys.readouterr().out
@@ -113,7 +119,9 @@ def test_the_first_command_holds_the_paths_of_the_machine_and_can_be_pasted(monk
     assert not re.search(r"\b[A-Z]{3,}_?[A-Z]*\b", step.command)
 
 
-@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("CI", "true"), ("TERM", "dumb"), ("pipe", "")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("NO_COLOR", "1"), ("CI", "true"), ("TERM", "dumb"), ("pipe", "")]
+)
 def test_a_log_has_no_colours(name, value, monkeypatch, capsys):
     for other in ("NO_COLOR", "CI", "FORCE_COLOR"):
         monkeypatch.delenv(other, raising=False)

@@ -29,7 +29,9 @@ def scanned(tmp_path_factory):
     """Folders of scans of a text that tells the kinds, and of one that does not, with their exit codes."""
     root, found = tmp_path_factory.mktemp("text"), {}
     for name, told in (("telling", True), ("silent", False)):
-        ran = docaudit("scan", "--no-model", write(root / name, told=told), "--out", root / f"{name}-out")
+        ran = docaudit(
+            "scan", "--no-model", write(root / name, told=told), "--out", root / f"{name}-out"
+        )
         found[name] = (root / f"{name}-out", ran)
     return found
 
@@ -65,7 +67,10 @@ def test_nothing_that_needs_a_model_looks_passed(scanned):
 def test_gate_and_report_work_on_the_record(scanned):
     for name, code in (("telling", 10), ("silent", 0)):
         folder, _ = scanned[name]
-        assert (docaudit("gate", "--no-model", folder).exit_code, docaudit("report", folder).exit_code) == (code, 0)
+        assert (
+            docaudit("gate", "--no-model", folder).exit_code,
+            docaudit("report", folder).exit_code,
+        ) == (code, 0)
     page = (scanned["silent"][0] / "report.html").read_text().partition("</section>")[0]
     assert "no model was audited" in page
     assert "<h1>letters</h1>" in page
@@ -77,8 +82,14 @@ def test_gate_and_report_work_on_the_record(scanned):
 
 
 def test_a_gate_that_is_not_told_so_lets_no_record_without_a_model_through(scanned, tmp_path):
-    lenient = write_policy(tmp_path / "lenient.toml", "membership auc max = 0.6", more='undecided = "warn"\n')
-    for name, policy, code in (("silent", "default", 11), ("silent", lenient, 11), ("telling", "default", 10)):
+    lenient = write_policy(
+        tmp_path / "lenient.toml", "membership auc max = 0.6", more='undecided = "warn"\n'
+    )
+    for name, policy, code in (
+        ("silent", "default", 11),
+        ("silent", lenient, 11),
+        ("telling", "default", 10),
+    ):
         ran = docaudit("gate", scanned[name][0], "--policy", policy)
         assert ran.exit_code == code, ran.output
         assert f"exit code {code}" in ran.output
@@ -90,7 +101,14 @@ def test_a_gate_that_is_not_told_so_lets_no_record_without_a_model_through(scann
 
 @table("options, message")
 def test_options_that_need_a_model_are_refused(tmp_path, options, message):
-    ran = docaudit("scan", "--no-model", write(tmp_path / "data", told=True), "--out", tmp_path / "out", *options)
+    ran = docaudit(
+        "scan",
+        "--no-model",
+        write(tmp_path / "data", told=True),
+        "--out",
+        tmp_path / "out",
+        *options,
+    )
     assert ran.exit_code == 2
     assert message in " ".join(ran.output.split())
     assert not (tmp_path / "out").exists()

@@ -35,7 +35,10 @@ class Result:
 
 
 def tune_attack(*arguments):
-    """Run the script in this process; a fixture of module scope needs it, which capsys does not allow."""
+    """Run the script in this process.
+
+    A fixture of module scope needs it, which capsys does not allow.
+    """
     printed = io.StringIO()
     with redirect_stdout(printed), redirect_stderr(printed):
         code = tuning.main([str(argument) for argument in arguments])
@@ -53,7 +56,9 @@ def _attack_only(folder, label):
     lines = [json.loads(line) for line in (folder / "documents.jsonl").read_text().splitlines()]
     for entity in (entity for document in lines for entity in document["entities"]):
         entity["attack"] = entity["label"] == label
-    (folder / "documents.jsonl").write_text("".join(json.dumps(document) + "\n" for document in lines))
+    (folder / "documents.jsonl").write_text(
+        "".join(json.dumps(document) + "\n" for document in lines)
+    )
     return folder
 
 
@@ -74,7 +79,11 @@ def tuned(models, data, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         tokenise = Encoder._tokenise
         patch.setattr(tuning, "tune", few_settings)
-        patch.setattr(Encoder, "_tokenise", lambda self, document: read.append(document) or tokenise(self, document))
+        patch.setattr(
+            Encoder,
+            "_tokenise",
+            lambda self, document: read.append(document) or tokenise(self, document),
+        )
         result = tune_attack(
             models["classifier"], data, "--out", out, "--epochs", 2,
             "--reference", f"pretrained={models['pretrained']}",
@@ -86,14 +95,26 @@ def tuned(models, data, tmp_path_factory):
 def scan(models, data, out, *more):
     auxiliary = f"auxiliary={models['pretrained']}"
     return docaudit(
-        "scan", models["classifier"], data, "--reference", auxiliary, "--out", out, "--budget", "quick", *more
+        "scan",
+        models["classifier"],
+        data,
+        "--reference",
+        auxiliary,
+        "--out",
+        out,
+        "--budget",
+        "quick",
+        *more,
     )
 
 
 def test_the_file_says_what_was_tuned_on_what(tuned, models, data):
     provenance = tomllib.loads(tuned[0].read_text())["provenance"]
     assert provenance["corpus_sha256"] == tuning.load_corpus(data).sha256
-    assert (provenance["target_sha256"], provenance["fields"]) == (load(models["classifier"]).card.sha256, 10)
+    assert (provenance["target_sha256"], provenance["fields"]) == (
+        load(models["classifier"]).card.sha256,
+        10,
+    )
     assert provenance["objective_in_sample"] > provenance["objective_defaults"]
 
 
@@ -105,7 +126,10 @@ def test_a_scan_takes_the_parameters_into_its_record(tuned, models, data, tmp_pa
     assert result.exit_code == 11, result.output
     found = records.read(tmp_path / "out").attacks[0].parameters
     expected = tomllib.loads(file.read_text())["reconstruction"]
-    assert (found, found["n_attempts"]) == ({**asdict(Reconstruction.preset("quick")), **expected}, 3)
+    assert (found, found["n_attempts"]) == (
+        {**asdict(Reconstruction.preset("quick")), **expected},
+        3,
+    )
     assert (found["temperature"], found["top_p"]) != (0.3, 0.1)
 
 
@@ -134,7 +158,10 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once_and_a_missing_one_too(tmp
 
 
 def test_every_parameter_of_the_attack_can_be_set(tmp_path):
-    file, wanted = tmp_path / "attack.toml", Reconstruction(16, 2, 1.0, 2.0, 0.1, "arithmetic", 1.0, 4, 5)
+    file, wanted = (
+        tmp_path / "attack.toml",
+        Reconstruction(16, 2, 1.0, 2.0, 0.1, "arithmetic", 1.0, 4, 5),
+    )
     file.write_text(
         "[reconstruction]\nn_candidates = 16\nn_attempts = 2\ntemperature = 1\ntemperature_start = 2\n"
         'target_weight = 0.1\nmean = "arithmetic"\ntop_p = 1.0\nmin_tokens = 4\nmax_tokens = 5\n'

@@ -35,7 +35,11 @@ def work(tmp_path, monkeypatch):
 @table("command")
 @pytest.mark.parametrize("place", ["shut/x", "shut", "file/x", ""])
 def test_a_file_that_cannot_be_written_is_refused_first(work, command, place):
-    done = docaudit(*command[:-1], f"{command[-1]}{place}") if command[-1][-1] == "=" else docaudit(*command, place)
+    done = (
+        docaudit(*command[:-1], f"{command[-1]}{place}")
+        if command[-1][-1] == "="
+        else docaudit(*command, place)
+    )
     assert (done.exit_code, done.stdout) == (2, "")
     assert f"error: {'--format' if command[-1][-1] == '=' else command[-1]}" in done.stderr
     assert "hint: name a file" in done.stderr
@@ -55,7 +59,11 @@ def test_a_folder_that_cannot_be_written_is_refused_first(work, more, place):
 @table("command", ids=" ".join)
 @pytest.mark.parametrize("place", ["shut", "file", "file/x"])
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_loaded(work, command, place):
-    done = docaudit(*command[:-1], f"{command[-1]}{place}") if command[-1][-1] == "=" else docaudit(*command, place)
+    done = (
+        docaudit(*command[:-1], f"{command[-1]}{place}")
+        if command[-1][-1] == "="
+        else docaudit(*command, place)
+    )
     assert done.exit_code == 2
     assert f"error: {command[-1]} {place}: no file can be written there" in done.stderr
     assert "no-data" not in done.stderr
@@ -88,7 +96,8 @@ def test_a_link_in_place_of_evidence_is_not_followed(work):
 
 
 @pytest.mark.parametrize(
-    ("code", "hint"), [(errno.ENOSPC, "free some space"), (errno.EACCES, "choose a place that you can write to")]
+    ("code", "hint"),
+    [(errno.ENOSPC, "free some space"), (errno.EACCES, "choose a place that you can write to")],
 )
 def test_a_write_that_fails_all_the_same_hints_at_its_cause(tmp_path, monkeypatch, code, hint):
     def fails(*_):
@@ -101,7 +110,9 @@ def test_a_write_that_fails_all_the_same_hints_at_its_cause(tmp_path, monkeypatc
     assert "--out" not in raised.value.hint
 
 
-def test_a_report_beside_its_record_in_a_folder_that_cannot_be_written_asks_for_another_folder(work):
+def test_a_report_beside_its_record_in_a_folder_that_cannot_be_written_asks_for_another_folder(
+    work,
+):
     records.write(examples.CASES["passed"]()[0], work / "shut" / "record.json")
     done = docaudit("report", "shut")
     assert done.exit_code == 2

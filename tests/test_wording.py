@@ -12,21 +12,33 @@ from audit.report.html import html
 from audit.report.markdown import dpia
 
 ROOT = Path(__file__).parents[1]
-FORBIDDEN = re.compile(r"\bcompliant\b|\bcompliance\s+with\b|\banonymous|\banonymis|\bguarantees\s+privacy\b", re.I)
-CASES = {**examples.CASES, "private": example_private.private, "contradicted": example_private.contradicted}
+FORBIDDEN = re.compile(
+    r"\bcompliant\b|\bcompliance\s+with\b|\banonymous|\banonymis|\bguarantees\s+privacy\b", re.I
+)
+CASES = {
+    **examples.CASES,
+    "private": example_private.private,
+    "contradicted": example_private.contradicted,
+}
 
 
 def sources() -> Iterator[Path]:
     """Every file that holds sentences of a report."""
     yield from (
-        path for path in (ROOT / "templates").rglob("*") if path.suffix in (".html", ".md", ".txt", ".css", ".js")
+        path
+        for path in (ROOT / "templates").rglob("*")
+        if path.suffix in (".html", ".md", ".txt", ".css", ".js")
     )
     yield from (ROOT / "policies").glob("*.toml")
     for folder in ("attacks", "report", "policy"):
-        yield from (path for path in (ROOT / "audit" / folder).rglob("*") if path.suffix in (".py", ".toml"))
+        yield from (
+            path for path in (ROOT / "audit" / folder).rglob("*") if path.suffix in (".py", ".toml")
+        )
 
 
-@pytest.mark.parametrize("text", ["GDPR-compliant", "in compliance\n with", "Anonymous", "anonymised", "anonymisation"])
+@pytest.mark.parametrize(
+    "text", ["GDPR-compliant", "in compliance\n with", "Anonymous", "anonymised", "anonymisation"]
+)
 def test_the_rule_finds_them(text: str) -> None:
     assert FORBIDDEN.search(text)
 

@@ -11,7 +11,15 @@ from pathlib import Path
 from audit import plugins
 from audit.attacks.text import AttackText, load
 
-FOLDERS = ("reconstruction", "memorisation", "attributes", "membership", "provider_membership", "redaction", "canaries")
+FOLDERS = (
+    "reconstruction",
+    "memorisation",
+    "attributes",
+    "membership",
+    "provider_membership",
+    "redaction",
+    "canaries",
+)
 
 
 def _find_texts() -> Iterator[Path]:
@@ -27,10 +35,16 @@ TEXTS: dict[str, AttackText] = {text.name: text for text in map(load, _find_text
 
 
 def text_of(attack: str) -> AttackText:
-    """Return the text of an attack; the generic one for an attack that this version does not know."""
+    """Return the text of an attack.
+
+    The generic one for an attack that this version does not know.
+    """
     return TEXTS.get(attack) or AttackText(name=attack)
 
 
 def known_metrics() -> dict[str, dict[str, float | None]]:
     """Collect the metrics that a policy may limit, by attack, each with the largest value that it can have."""
-    return {name: {metric: text.metric(metric).upper for metric in text.names} for name, text in TEXTS.items()}
+    return {
+        name: {metric: text.metric(metric).upper for metric in text.names}
+        for name, text in TEXTS.items()
+    }

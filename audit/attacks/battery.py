@@ -40,7 +40,8 @@ BATTERY: tuple[type[Attack], ...] = (
 
 
 PROVENANCE = "provenance"
-"""The table that says where the parameters come from; every other table is named after an attack."""
+"""The table that says where the parameters come from; every other table is named after an
+attack."""
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False, hide_input_in_errors=True, defer_build=True)
 
 
@@ -65,8 +66,8 @@ def read_parameters(path: Path) -> AttackParameters:
     """Read and check a file of attack parameters.
 
     Raises:
-        UsageError: it cannot be read, or names an attack or a parameter that does not exist, or a value that the
-            parameter cannot take; all of them at once.
+        UsageError: it cannot be read, or names an attack or a parameter that does not exist, or a
+            value that the parameter cannot take; all of them at once.
     """
     try:
         raw = read_file(path)
@@ -88,7 +89,9 @@ def read_parameters(path: Path) -> AttackParameters:
             values[name], wrong = _validate(kinds[name], table)
             problems += [f"{path}: [{name}] {problem}" for problem in wrong]
     if problems:
-        raise UsageError(problems, "correct the file, or fit one in a checkout: python -m benchmarks.tune_attack")
+        raise UsageError(
+            problems, "correct the file, or fit one in a checkout: python -m benchmarks.tune_attack"
+        )
     return AttackParameters(values, hashlib.sha256(raw).hexdigest())
 
 

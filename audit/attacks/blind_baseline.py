@@ -1,8 +1,8 @@
 """The blind baseline of membership results: whether what an attack compares can be told apart without the model.
 
-methods.md#statistics, "Blind baseline". The check has a seed of its own and looks at the documents in the order of
-their ids, so it says the same of the same documents whatever the scan's seed; it describes the documents that an attack
-compares, which a budget may have drawn.
+methods.md#statistics, "Blind baseline". The check has a seed of its own and looks at the documents
+in the order of their ids, so it says the same of the same documents whatever the scan's seed; it
+describes the documents that an attack compares, which a budget may have drawn.
 """
 
 from __future__ import annotations
@@ -24,7 +24,16 @@ from audit.corpus.documents import Assignment, Corpus, Document
 from audit.corpus.features import describe
 from audit.corpus.folding import fold
 from audit.engine.interface import SILENT, Progress, Trial
-from audit.measurements import Bound, Check, Condition, Control, Diagnostic, Estimate, Measurement, Unresolved
+from audit.measurements import (
+    Bound,
+    Check,
+    Condition,
+    Control,
+    Diagnostic,
+    Estimate,
+    Measurement,
+    Unresolved,
+)
 from audit.record import Result
 from audit.stats.blind import ADVERSARY, MIN_UNITS, SIGNIFICANT, BlindCheck, blind_check
 from audit.stats.intervals import join_groups
@@ -43,15 +52,18 @@ MAX_UNITS = 1_000
 regressions take seconds, opening the images of A4 pages at 200 dpi two minutes for 2,000."""
 MAX_DOCUMENTS = 3
 """Documents of a provider that are described, drawn by lot where there are more: their mean says how its
-documents look, more of them cost their time and say little more, and 2,000 providers stay within 6,000 pages."""
+documents look, more of them cost their time and say little more, and 2,000 providers stay within
+6,000 pages."""
 MAX_PAGES = 50
-"""More documents than these whose ids differ in a number at the end are a series, not one document's pages."""
+"""More documents than these whose ids differ in a number at the end are a series, not one
+document's pages."""
 RANDOM: dict[Unit, frozenset[Assignment]] = {
     "document": frozenset({"random", "by-provider"}),
     "provider": frozenset({"by-provider"}),
 }
 """Assignments that were drawn by lot, by what is compared: with these a check without power decides nothing, for the
-comparison rests on the lot. By provider, providers are drawn, and of each the documents that were kept aside."""
+comparison rests on the lot. By provider, providers are drawn, and of each the documents that were
+kept aside."""
 ASSIGNED: Mapping[Assignment, str] = SHARED["unlike"]["assigned"]
 ALIKE = "the documents do not differ in any tested feature"
 """Why there is nothing to find: then nothing was ruled out either."""
@@ -59,7 +71,8 @@ SIDES: Mapping[Unit, str] = SHARED["unlike"]["sides"]
 BLOCKS: Mapping[str, str] = SHARED["unlike"]["blocks"]
 """What tells them apart, in words, by block of `corpus.describe`."""
 WEIGHT = 4.0
-"""Share of the blind check among the checks of a scan: it needs the most documents, and everything rests on it."""
+"""Share of the blind check among the checks of a scan: it needs the most documents, and everything
+rests on it."""
 MAX_GAP = 0.10
 """How far the interval of a difference from a reference on held-out documents may reach from 0."""
 REDRAW = "split the documents by lot, or keep similar ones of the same time aside, then scan again"
@@ -74,8 +87,9 @@ class Blind:
         estimate: the measurement `blind_auc`.
         diagnostics: `blind_p`, `blind_power`, and the AUC of each kind of features.
         checks: the test for a difference; empty where none could be made.
-        confounded: why membership results decide nothing where the test has too little power and documents were not
-            assigned by lot, in a sentence for `Result.confounded`; None otherwise.
+        confounded: why membership results decide nothing where the test has too little power and
+            documents were not assigned by lot, in a sentence for `Result.confounded`; None
+            otherwise.
         assigned: how documents were assigned to the splits.
     """
 
@@ -92,7 +106,10 @@ class Blind:
 
     @property
     def told_apart(self) -> bool:
-        """Test whether the check alone finds a difference; the scan's verdict counts all of its checks."""
+        """Test whether the check alone finds a difference.
+
+        The scan's verdict counts all of its checks.
+        """
         return any(check.p_value <= SIGNIFICANT for check in self.checks)
 
     @property
@@ -113,7 +130,8 @@ class Blind:
 
 
 _LAST: deque[tuple[Corpus, object, Blind]] = deque(maxlen=4)
-"""The last checks, by data set and what was compared: several attacks of a scan compare the same documents."""
+"""The last checks, by data set and what was compared: several attacks of a scan compare the same
+documents."""
 
 
 def by_document(
@@ -125,9 +143,10 @@ def by_document(
 ) -> Blind:
     """Check whether both sides differ without the model; the last checks are not made again.
 
-    Documents that the split kept together count as one: those with equal images, and pages of one source (ids that
-    differ in a number at the end only), if no such group is divided. Where the data set was assigned by provider,
-    documents are compared within providers, among which they were drawn.
+    Documents that the split kept together count as one: those with equal images, and pages of one
+    source (ids that differ in a number at the end only), if no such group is divided. Where the
+    data set was assigned by provider, documents are compared within providers, among which they
+    were drawn.
 
     Args:
         corpus: where the documents are from.
@@ -158,15 +177,20 @@ def by_split(corpus: Corpus, documents: Iterable[Document], progress: Progress =
         ManifestError: an image is missing, damaged or too large.
     """
     distinct = [*{document.id: document for document in documents}.values()]
-    return by_document(corpus, distinct, [document.split == "member" for document in distinct], progress)
+    return by_document(
+        corpus, distinct, [document.split == "member" for document in distinct], progress
+    )
 
 
-def of_trials(corpus: Corpus, trials: Sequence[Trial], share: float, unit: str, progress: Progress = SILENT) -> Blind:
+def of_trials(
+    corpus: Corpus, trials: Sequence[Trial], share: float, unit: str, progress: Progress = SILENT
+) -> Blind:
     """Check the documents that a budget's trials are about.
 
     Args:
         corpus: where the documents are from.
-        trials: about documents, or about providers, whose documents that were kept aside are asked about.
+        trials: about documents, or about providers, whose documents that were kept aside are asked
+            about.
         share: of the trials, which the budget takes.
         unit: "documents" or "providers".
         progress: advanced for every document described.
@@ -176,14 +200,25 @@ def of_trials(corpus: Corpus, trials: Sequence[Trial], share: float, unit: str, 
     """
     strata = {trial.unit: trial.stratum for trial in sample(trials, share, USUAL)}
     if unit == "documents":
-        return by_split(corpus, (document for document in corpus.documents if document.id in strata), progress)
-    asked = [document for document in corpus.of("heldout") if fold(document.provider or "") in strata]
+        return by_split(
+            corpus, (document for document in corpus.documents if document.id in strata), progress
+        )
+    asked = [
+        document for document in corpus.of("heldout") if fold(document.provider or "") in strata
+    ]
     providers = [fold(document.provider or "") for document in asked]
-    return by_document(corpus, asked, [strata[name] == "in" for name in providers], progress, providers)
+    return by_document(
+        corpus, asked, [strata[name] == "in" for name in providers], progress, providers
+    )
 
 
 def _examine(
-    corpus: Corpus, documents: Sequence[Document], names: Sequence[str], labels: Bools, unit: Unit, progress: Progress
+    corpus: Corpus,
+    documents: Sequence[Document],
+    names: Sequence[str],
+    labels: Bools,
+    unit: Unit,
+    progress: Progress,
 ) -> Blind:
     rng = np.random.default_rng(SEED)
     chosen = _drawn(documents, names, labels, rng)
@@ -201,12 +236,16 @@ def _examine(
         if assigned == "by-provider":
             # Each row takes the stratum of its unit's first row, so that strata divide no unit.
             _, first, index = np.unique(units, return_index=True, return_inverse=True)
-            strata = _numbered([fold(document.provider or "") for document in described])[first][index]
+            strata = _numbered([fold(document.provider or "") for document in described])[first][
+                index
+            ]
     check = blind_check(description.blocks, labels, units, rng, strata=strata)
     return _conclude(check, min(sides), assigned, unit)
 
 
-def _drawn(documents: Sequence[Document], names: Sequence[str], member: Bools, rng: np.random.Generator) -> Ints:
+def _drawn(
+    documents: Sequence[Document], names: Sequence[str], member: Bools, rng: np.random.Generator
+) -> Ints:
     """Draw documents to describe, in the order of their ids: at most `MAX_UNITS` a side, `MAX_DOCUMENTS` of each."""
     owned: dict[bool, dict[str, list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
     for index in sorted(range(len(documents)), key=lambda index: documents[index].id):
@@ -215,7 +254,9 @@ def _drawn(documents: Sequence[Document], names: Sequence[str], member: Bools, r
     for side in owned.values():
         own = [side[name] for name in sorted(side)]
         for unit in rng.permutation(len(own))[:MAX_UNITS]:
-            chosen += [own[unit][index] for index in rng.permutation(len(own[unit]))[:MAX_DOCUMENTS]]
+            chosen += [
+                own[unit][index] for index in rng.permutation(len(own[unit]))[:MAX_DOCUMENTS]
+            ]
     return np.array(sorted(chosen, key=lambda index: documents[index].id), np.int64)
 
 
@@ -261,7 +302,9 @@ def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit
     if power < ENOUGH_POWER and assigned in RANDOM[unit]:
         meaning += SENTENCES["blind_lot"].format(why=why, unit=unit)
     elif power < ENOUGH_POWER:
-        confounded = SENTENCES["blind_confounded"].format(why=why, sides=SIDES[unit], how=ASSIGNED[assigned])
+        confounded = SENTENCES["blind_confounded"].format(
+            why=why, sides=SIDES[unit], how=ASSIGNED[assigned]
+        )
     shown = Diagnostic("blind_power", power, meaning)
     if check is None:
         few = f"too few {unit}s of a side for a check without the model"
@@ -270,7 +313,9 @@ def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit
         return Blind(Unresolved(NAME, ALIKE, check.auc.n), (shown,), (), confounded, assigned)
     shuffled = f"share of {check.n_permutations} shuffled assignments of {unit}s in which {NAME} is as large"
     words = {name: f"the AUC without the model {BLOCKS[name]}" for name in check.by_block}
-    by_block = (Diagnostic(f"{NAME}.{name}", value, words[name]) for name, value in check.by_block.items())
+    by_block = (
+        Diagnostic(f"{NAME}.{name}", value, words[name]) for name, value in check.by_block.items()
+    )
     auc, best = check.auc, max(check.by_block, key=lambda name: check.by_block[name])
     named = {"sides": SIDES[unit], "block": BLOCKS[best]}
     told_apart = SENTENCES["blind_apart"].format(auc=auc, p=check.p_value, **named)
@@ -283,11 +328,15 @@ def _conclude(check: BlindCheck | None, smaller: int, assigned: Assignment, unit
     )
 
 
-def blind_controls(blind: Blind, areas: Iterable[str], shares: Iterable[str] = ()) -> tuple[Control, ...]:
-    """Bound what the documents explain by the blind check; empty where nothing is in doubt, or no check was made.
+def blind_controls(
+    blind: Blind, areas: Iterable[str], shares: Iterable[str] = ()
+) -> tuple[Control, ...]:
+    """Bound what the documents explain by the blind check.
 
-    Whoever ranks units with an area A finds no share, and no mean of values in [0, 1], that differs by more than
-    2 A - 1 between the sides: with a concave ROC curve Youden's index is at most that.
+    Empty where nothing is in doubt, or no check was made.
+
+    Whoever ranks units with an area A finds no share, and no mean of values in [0, 1], that differs
+    by more than 2 A - 1 between the sides: with a concave ROC curve Youden's index is at most that.
 
     Args:
         blind: the check of the documents that are compared.
@@ -297,11 +346,19 @@ def blind_controls(blind: Blind, areas: Iterable[str], shares: Iterable[str] = (
     if not blind.in_doubt or not isinstance(blind.estimate, Estimate):
         return ()
     kinds = ((tuple(areas), 1.0), (tuple(shares), 2.0))
-    return tuple(Control("blind", names, _centred(blind.estimate, 0.5, scale)) for names, scale in kinds if names)
+    return tuple(
+        Control("blind", names, _centred(blind.estimate, 0.5, scale))
+        for names, scale in kinds
+        if names
+    )
 
 
-def reference_control(measurements: Sequence[str], measured: Measurement, condition: str = "") -> tuple[Control, ...]:
-    """Bound what the documents explain by a model that saw neither side; empty where it could not be measured.
+def reference_control(
+    measurements: Sequence[str], measured: Measurement, condition: str = ""
+) -> tuple[Control, ...]:
+    """Bound what the documents explain by a model that saw neither side.
+
+    Empty where it could not be measured.
 
     Args:
         measurements: names of the target's measurements.
@@ -326,7 +383,9 @@ def heldout_condition(name: str, gaps: Iterable[Estimate], attack: str) -> Condi
     """
     widest = max(gaps, key=lambda gap: max(abs(gap.low), abs(gap.high)), default=None)
     if widest is None:
-        return Condition(name, "unmeasured", reason=f"{attack} could not be compared on unseen documents")
+        return Condition(
+            name, "unmeasured", reason=f"{attack} could not be compared on unseen documents"
+        )
     reason = f"{attack} differs by {widest.value:.3f} [{widest.low:.3f}, {widest.high:.3f}] on unseen documents"
     if max(abs(widest.low), abs(widest.high)) > MAX_GAP:
         return Condition(name, "unmet", reason=reason)
@@ -335,4 +394,7 @@ def heldout_condition(name: str, gaps: Iterable[Estimate], attack: str) -> Condi
 
 def _centred(measured: Estimate, null: float, scale: float) -> tuple[Bound, ...]:
     """Return bounds on the distance from a null, times `scale`."""
-    return tuple(Bound(one.alpha, scale * (one.lower - null), scale * (one.upper - null)) for one in measured.bounds)
+    return tuple(
+        Bound(one.alpha, scale * (one.lower - null), scale * (one.upper - null))
+        for one in measured.bounds
+    )

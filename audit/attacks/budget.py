@@ -12,29 +12,37 @@ import numpy as np
 from audit.engine.interface import Trial
 
 SHARES = {"quick": 0.25, "standard": 1.0, "full": 1.0}
-"""Share of the trials of each stratum by budget. `full` differs from `standard` in the attacks' parameters."""
+"""Share of the trials of each stratum by budget. `full` differs from `standard` in the attacks'
+parameters."""
 
 SEED = 0
 """Of a scan that is not told another: which trials a plan expects a budget to take."""
 PUBLIC = "public"
 """The stratum of public documents, which are compared with and not attacked."""
 FOLDS = "folds"
-"""The stratum of trials that only fit something: all are taken, under every budget, sorted by their ids."""
+"""The stratum of trials that only fit something: all are taken, under every budget, sorted by their
+ids."""
 
 
 def sample(
-    trials: Sequence[Trial], share: float, seed: int, documents: int | None = None, part: float = 1.0
+    trials: Sequence[Trial],
+    share: float,
+    seed: int,
+    documents: int | None = None,
+    part: float = 1.0,
 ) -> list[Trial]:
     """Sample the trials that a budget takes, in the order in which they are run.
 
-    Per stratum there is one seeded order, whatever the share: one trial of each unit before a second of any. A smaller
-    share is the beginning of a larger one. The stratum `FOLDS` is taken whole: a fold left out is a result of nothing.
+    Per stratum there is one seeded order, whatever the share: one trial of each unit before a
+    second of any. A smaller share is the beginning of a larger one. The stratum `FOLDS` is taken
+    whole: a fold left out is a result of nothing.
 
     Args:
         trials: all that could be tried.
         share: of the trials of each stratum; where units are bounded, at least one of each.
         seed: of the order.
-        documents: units on both sides together at most, as many of each as there are; public ones stay.
+        documents: units on both sides together at most, as many of each as there are; public ones
+            stay.
         part: of the units of each side, at least one.
     """
     strata: dict[str, list[Trial]] = defaultdict(list)
@@ -69,7 +77,9 @@ def halves(documents: int, sides: Sequence[int]) -> list[int]:
     given = [0] * len(sides)
     left = min(documents, sum(sides))
     while left:
-        index = min((given[index], index) for index in range(len(sides)) if given[index] < sides[index])[1]
+        index = min(
+            (given[index], index) for index in range(len(sides)) if given[index] < sides[index]
+        )[1]
         given[index] += 1
         left -= 1
     return given
@@ -86,7 +96,12 @@ def _kept_units(
     sides = sorted(units)
     most = [math.ceil(part * len(units[side])) for side in sides]
     if documents is not None:
-        most = [min(pair) for pair in zip(most, halves(documents, [len(units[side]) for side in sides]), strict=True)]
+        most = [
+            min(pair)
+            for pair in zip(
+                most, halves(documents, [len(units[side]) for side in sides]), strict=True
+            )
+        ]
     kept = {}
     for side, n in zip(sides, most, strict=True):
         ordered = sorted(units[side])

@@ -1,7 +1,8 @@
 """Count what an attack gives away, out of all that the documents of training hold: values, documents, kinds.
 
-An attack tries as many values as its budget allows. A count is scaled to all distinct values that could be tried, so
-that neither the budget nor a scan that stops early changes what it is a count of (methods.md#counts).
+An attack tries as many values as its budget allows. A count is scaled to all distinct values that
+could be tried, so that neither the budget nor a scan that stops early changes what it is a count of
+(methods.md#counts).
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from audit.stats.roc import FEW
 from audit.targets.utility import estimate
 
 FEWEST_OF_KIND = 6
-"""Documents of a split under which no values of a kind are tested: they could hardly show anything."""
+"""Documents of a split under which no values of a kind are tested: they could hardly show
+anything."""
 FEWEST_OTHERS = 2
 """Documents of a split without which none are counted: one does not show what luck gives."""
 Excess = Callable[..., Interval]
@@ -58,7 +60,10 @@ class Row(NamedTuple):
 
 @cache
 def _is_of_training(stratum: str) -> bool:
-    """Tell whether trials of a stratum are of documents of training; there are few strata, and many rows."""
+    """Tell whether trials of a stratum are of documents of training.
+
+    There are few strata, and many rows.
+    """
     return side_of(stratum) in MEMBERS
 
 
@@ -66,13 +71,15 @@ def _is_of_training(stratum: str) -> bool:
 class Population:
     """The distinct values that a count is of, and how likely each was to be tried.
 
-    A distinct value is what one document says, however often it says it. It was tried if one of its rows was.
+    A distinct value is what one document says, however often it says it. It was tried if one of its
+    rows was.
 
     Attributes:
         values: distinct values of documents of training that could be measured, tried or not.
         documents: documents of training that hold one.
         complete: whether all rows of each tried document of training were measured.
-        by_lot: whether a lot chose which documents are members, so that luck alone differs between the sides.
+        by_lot: whether a lot chose which documents are members, so that luck alone differs between
+            the sides.
         n_rows: rows that could be tried, by document and stratum.
         n_same: of these, the rows that hold a value, by document and value.
         chances: by stratum, see `leaking.chances_to_be_tried`.
@@ -98,11 +105,12 @@ class Population:
         """Describe what could be tried.
 
         Args:
-            offered: all rows that could be tried, of both sides, drawn as `attacks.budget.sample` draws them.
+            offered: all rows that could be tried, of both sides, drawn as `attacks.budget.sample`
+                draws them.
             tried: those that were.
             by_lot: see above.
-            measured: of these, what the attack measured anything of; None: all. Of the values that were not tried, as
-                large a share is taken to be measurable.
+            measured: of these, what the attack measured anything of; None: all. Of the values that
+                were not tried, as large a share is taken to be measurable.
         """
         n_rows = Counter((row.document, row.stratum) for row in offered)
         n_tried = Counter((row.document, row.stratum) for row in tried)
@@ -129,8 +137,12 @@ class Population:
         if not before:
             return self
         share = float(self.weights(after).sum() / self.weights(before).sum())
-        documents = len({value.document for value in after}) / len({value.document for value in before})
-        return replace(self, values=round(self.values * share), documents=round(self.documents * documents))
+        documents = len({value.document for value in after}) / len(
+            {value.document for value in before}
+        )
+        return replace(
+            self, values=round(self.values * share), documents=round(self.documents * documents)
+        )
 
     def weights(self, rows: Sequence[Row]) -> Floats:
         """Compute of how many values each row's is one: the inverse of its chance to be tried, shape (n_rows,)."""
@@ -139,7 +151,9 @@ class Population:
     def _weight(self, row: Row) -> float:
         missed = 1.0
         for stratum, n_same in self.n_same.get((row.document, row.value), {}).items():
-            missed *= 1 - chance_of_value(self.n_rows[row.document, stratum], n_same, self.chances[stratum])
+            missed *= 1 - chance_of_value(
+                self.n_rows[row.document, stratum], n_same, self.chances[stratum]
+            )
         # A value that no count is of has no chance, and weighs nothing that anybody sums up.
         return 1.0 if missed == 1.0 else 1 / (1 - missed)
 
@@ -151,7 +165,9 @@ Places = Mapping[tuple[str, str], int]
 def _is_complete(tried: Sequence[Row], n_rows: Places, n_tried: Places) -> bool:
     """Tell whether every row of each document of training that was tried at all was tried."""
     started = {row.document for row in tried if row.member}
-    left = [place for place, n in n_rows.items() if place[0] in started and n_tried.get(place, 0) < n]
+    left = [
+        place for place, n in n_rows.items() if place[0] in started and n_tried.get(place, 0) < n
+    ]
     return not left
 
 
@@ -207,7 +223,10 @@ class TriedValues(DocumentColumns):
     def too_few(self, name: str, least: int = 2) -> Unresolved | None:
         """Return why members and held-out documents cannot be compared; None where they can."""
         for split in AUDITED:
-            reason, n = f"fewer than {least} {WORDS[split]} documents with such values", self.split(split).n_documents
+            reason, n = (
+                f"fewer than {least} {WORDS[split]} documents with such values",
+                self.split(split).n_documents,
+            )
             if n < least:
                 return Unresolved(name, reason, n, NEEDED_DOCUMENTS)
         return None
@@ -220,7 +239,12 @@ class TriedValues(DocumentColumns):
         np.maximum.at(attack, row_of.ravel(), self.attack)
         np.maximum.at(baseline, row_of.ravel(), self.baseline)
         return TriedValues(
-            self.member[first], self.cluster[first], self.value[first], attack, baseline, self.weight[first]
+            self.member[first],
+            self.cluster[first],
+            self.value[first],
+            attack,
+            baseline,
+            self.weight[first],
         )
 
     def needs_baseline(self, population: Population) -> bool:
@@ -240,7 +264,9 @@ class TriedValues(DocumentColumns):
         return int(np.unique(self.cluster, return_counts=True)[1].max())
 
 
-def count_values(name: str, tried: TriedValues, population: Population, excess: Excess, rng: Generator) -> Measurement:
+def count_values(
+    name: str, tried: TriedValues, population: Population, excess: Excess, rng: Generator
+) -> Measurement:
     """Count the distinct values of training that are given away: their number times their excess over unseen ones."""
     values = tried.distinct()
     few = values.too_few(name)
@@ -260,7 +286,9 @@ def count_documents(name: str, tried: TriedValues, population: Population) -> Me
     values = tried.leaked(population)
     inside, outside = _by_document(values)
     total = max(population.documents, inside.size)
-    counted = count_leaking(inside, outside, values.most_of_a_document, total, complete=population.complete)
+    counted = count_leaking(
+        inside, outside, values.most_of_a_document, total, complete=population.complete
+    )
     measured = estimate(name, counted, "documents", 0.0, "held-out")
     return replace(measured, total=total, open_above=not population.complete)
 
@@ -279,7 +307,8 @@ class KindsCheck:
     Attributes:
         allowed: the largest excess that is no alarm.
         by_lot: whether a lot chose the members.
-        found: p-value, and what was found, in words; one for each kind, or for documents, and method.
+        found: p-value, and what was found, in words; one for each kind, or for documents, and
+            method.
     """
 
     allowed: float
@@ -287,18 +316,24 @@ class KindsCheck:
     found: list[tuple[float, str]] = field(default_factory=list)
 
     def test(self, words: str, tried: TriedValues, excess: Excess, rng: Generator) -> None:
-        """Test the excess of one kind of values, which `words` names, by one method; few documents show nothing."""
+        """Test the excess of one kind of values, which `words` names, by one method.
+
+        Few documents show nothing.
+        """
         if tried.too_few(words, FEWEST_OF_KIND) is not None:
             return
         if tried.too_few(words, FEW) is not None:
-            # Of small groups, the documents that give away more values with the model than without it.
+            # Of small groups, the documents that give away more values with the model than without
+            # it.
             inside, outside = _by_document(tried)
             known = int((inside > 0).sum()), len(inside), int((outside > 0).sum()), len(outside)
             p_value = excess_p(*known, self.allowed)
         else:
             columns = rates.choose_columns(tried.columns, by_lot=self.by_lot)
             p_value = excess(columns, rng).p_above(self.allowed, FINE_ALPHAS)
-        member, heldout = (f"{rows.attack.sum():.0f} of {len(rows)}" for rows in map(tried.split, AUDITED))
+        member, heldout = (
+            f"{rows.attack.sum():.0f} of {len(rows)}" for rows in map(tried.split, AUDITED)
+        )
         shown = f"training leaks {words}: {member} in training documents, {heldout} in unseen ones"
         self.found.append((p_value, shown))
 
@@ -318,4 +353,6 @@ class KindsCheck:
         if not self.found:
             return ()
         p_value, reason = min(self.found)
-        return (Check("known values", min(1.0, len(self.found) * p_value), "alarm", reason, RETRAIN),)
+        return (
+            Check("known values", min(1.0, len(self.found) * p_value), "alarm", reason, RETRAIN),
+        )

@@ -1,17 +1,19 @@
 """Fields of a corpus as attacks try them, and why others are left out.
 
-Models that answer questions about a page's words: the published attack (Dentan et al. 2024) knows taggers, SPADE
-and masked language models; its authors attack no model that writes answers. What it needs of a target is the training
-loss of one page as a function of the page's tokens. A model that reads these tokens and writes an answer has such a
-loss
-for every question that it was trained to answer: minus the mean log-probability of the answer's tokens, its end among
-them. So algorithm 2 stays as it is. The public model proposes candidates for each hidden token, and the target's loss
-is read with each candidate in place; that loss is the mean over questions about the page.
+Models that answer questions about a page's words: the published attack (Dentan et al. 2024) knows
+taggers, SPADE and masked language models; its authors attack no model that writes answers. What it
+needs of a target is the training loss of one page as a function of the page's tokens. A model that
+reads these tokens and writes an answer has such a loss
+for every question that it was trained to answer: minus the mean log-probability of the answer's
+tokens, its end among them. So algorithm 2 stays as it is. The public model proposes candidates for
+each hidden token, and the target's loss is read with each candidate in place; that loss is the mean
+over questions about the page.
 
-As the published adversary knows a page's labels, this one knows its questions and answers, except those that give the
-hidden value away. Whatever a model remembers shows only as far as the answers it was taught depend on the hidden words:
-a target that ignores the rest of a page when it answers gives nothing away here, and is asked by the memorisation
-attack. Models that see a page as pixels have no token to put a candidate in place of.
+As the published adversary knows a page's labels, this one knows its questions and answers, except
+those that give the hidden value away. Whatever a model remembers shows only as far as the answers
+it was taught depend on the hidden words: a target that ignores the rest of a page when it answers
+gives nothing away here, and is asked by the memorisation attack. Models that see a page as pixels
+have no token to put a candidate in place of.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ from audit.targets.encoded_page import Encoding
 from audit.targets.interface import AnswerLoss
 
 JOINT = "\x1f"
-"""Between the ids of document and field, or question, in a trial's id: control characters are refused in both."""
+"""Between the ids of document and field, or question, in a trial's id: control characters are
+refused in both."""
 LENGTHS = (3, 15)
 """Of the fields that the paper's attack tries, least and most tokens (section 5.1)."""
 Length = Literal["usual", "long", "short"]
@@ -54,7 +57,8 @@ class Field:
         page: the page, or the window of it, that holds the field; None where it fits into none.
         whole: positions of all its tokens, left to right.
         positions: of those that are rebuilt.
-        length: "usual" from `min_tokens` to `max_tokens` tokens, the paper's; others are reported apart.
+        length: "usual" from `min_tokens` to `max_tokens` tokens, the paper's; others are reported
+            apart.
         part: the field, or its first or last `max_tokens` tokens where it has more.
         left_out: why it is not tried; None: it is.
     """
@@ -72,23 +76,34 @@ class Field:
     def trial(self) -> Trial:
         """Return the field as a trial: clustered by document, sampled by split, unusual lengths by themselves."""
         trial = trial_of(self.document, self.entity, self.part)
-        return trial if self.length == "usual" else replace(trial, stratum=f"{trial.stratum} {self.length}")
+        return (
+            trial
+            if self.length == "usual"
+            else replace(trial, stratum=f"{trial.stratum} {self.length}")
+        )
 
     @cached_property
     def copies(self) -> tuple[int, ...]:
-        """Return positions of the tokens outside the field that spell its value; hidden with it, and not attacked.
+        """Return positions of the tokens outside the field that spell its value.
 
-        A receipt's total stands on it several times. They are found as a removal finds an answer, without near matches
-        : the next day or the price before rounding is another value, which the paper's adversary reads, and the
-        words are all that is left of what an OCR misread. Questions are asked about images, and lose near matches too.
+        Hidden with it, and not attacked.
+
+        A receipt's total stands on it several times. They are found as a removal finds an answer,
+        without near matches : the next day or the price before rounding is another value, which the
+        paper's adversary reads, and the words are all that is left of what an OCR misread.
+        Questions are asked about images, and lose near matches too.
         """
         if self.page is None:
             return ()
-        held = _places_of(tuple(word.text for word in self.document.words), self.document.text_of(self.entity))
+        held = _places_of(
+            tuple(word.text for word in self.document.words), self.document.text_of(self.entity)
+        )
         return self.page.positions_of(held.difference(self.entity.words))
 
     def scrubbed(self) -> Encoding:
-        """Return the page as the adversary gets it: field and copies are [MASK] and painted white; labels stay.
+        """Return the page as the adversary gets it: field and copies are [MASK] and painted white.
+
+        Labels stay.
 
         Raises:
             ValueError: the field fits into no window.
@@ -107,7 +122,8 @@ def _places_of(words: tuple[str, ...], value: str) -> frozenset[int]:
 def withheld(corpus: Corpus) -> Counter[str]:
     """Count the fields of member documents that the owner keeps out of the audit, by category.
 
-    They may leak as others do, so a pass rests on the less of what could leak. Lines of canaries are made up.
+    They may leak as others do, so a pass rests on the less of what could leak. Lines of canaries
+    are made up.
     """
     planted = planted_ids(corpus)
     return Counter(
@@ -128,7 +144,8 @@ def trial_of(document: Document, entity: Entity, part: FieldPart = "whole") -> T
 def possible_trials(corpus: Corpus, max_tokens: int) -> list[Trial]:
     """List the trials of all fields marked for attack before any tokenizer reads them.
 
-    One that may have over `max_tokens` tokens has two: a tokenizer makes at most one a byte, and one a word.
+    One that may have over `max_tokens` tokens has two: a tokenizer makes at most one a byte, and
+    one a word.
     """
     found = []
     for document in corpus.of(*AUDITED):
@@ -160,27 +177,37 @@ def field_of(case: Case, trial: Trial, min_tokens: int, max_tokens: int) -> Fiel
     return next(field for field in found if field.part == (part or "whole"))
 
 
-def _examined(case: Case, document: Document, entity: Entity, min_tokens: int, max_tokens: int) -> tuple[Field, ...]:
+def _examined(
+    case: Case, document: Document, entity: Entity, min_tokens: int, max_tokens: int
+) -> tuple[Field, ...]:
     page, reason = _read(case, document, entity)
     if page is None:
         return (Field(document, entity, None, (), (), "usual", "whole", reason),)
     whole = page.positions_of(entity.words)
-    length: Length = "short" if len(whole) < min_tokens else "long" if len(whole) > max_tokens else "usual"
+    length: Length = (
+        "short" if len(whole) < min_tokens else "long" if len(whole) > max_tokens else "usual"
+    )
     parts: dict[FieldPart, tuple[int, ...]] = {"whole": whole}
     if length == "long":
         parts = {"start": whole[:max_tokens], "end": whole[-max_tokens:]}
     left_out = "unknown tokens" if (page.ids[list(whole)] == page.unknown_id).any() else None
-    made = (Field(document, entity, page, whole, own, length, part, left_out) for part, own in parts.items())
+    made = (
+        Field(document, entity, page, whole, own, length, part, left_out)
+        for part, own in parts.items()
+    )
     return tuple(made)
 
 
 def _read(case: Case, document: Document, entity: Entity) -> tuple[Encoding | None, str | None]:
-    """Return the page, or the window of it, in which the field is attacked; without a window, the reason.
+    """Return the page, or the window of it, in which the field is attacked.
 
-    Memory shows best in the window that training read. However training read long pages, one window was their
-    beginning: a field that it holds is attacked there, unless the manifest says that windows slid over the page
-    (`TrainingRecipe.window`). A field behind it was never read where the manifest says that pages are cut off, and is
-    no member; where it says nothing, the field is attacked in a window with itself in the middle.
+    Without a window, the reason.
+
+    Memory shows best in the window that training read. However training read long pages, one window
+    was their beginning: a field that it holds is attacked there, unless the manifest says that
+    windows slid over the page (`TrainingRecipe.window`). A field behind it was never read where the
+    manifest says that pages are cut off, and is no member; where it says nothing, the field is
+    attacked in a window with itself in the middle.
     """
     if AnswerLoss in case.target.answers:
         # Such a model reads a page from its beginning only.
@@ -197,7 +224,9 @@ def _read(case: Case, document: Document, entity: Entity) -> tuple[Encoding | No
     if fits or window == "sliding":
         return around, None
     first = case.token_target.encode(document)
-    if first is not None and len(first.positions_of(entity.words)) == len(around.positions_of(entity.words)):
+    if first is not None and len(first.positions_of(entity.words)) == len(
+        around.positions_of(entity.words)
+    ):
         return first, None
     return (None, "outside the trained window") if window == "first" else (around, None)
 
@@ -209,20 +238,30 @@ N_QUESTIONS = 4
 def without_telling_questions(document: Document, entity: Entity) -> Document:
     """Return the document with at most `N_QUESTIONS` questions, none of which gives the field away."""
     value = fold(document.text_of(entity))
-    known = (question for question in document.questions if question.answers and not _reveals(question, entity, value))
+    known = (
+        question
+        for question in document.questions
+        if question.answers and not _reveals(question, entity, value)
+    )
     return replace(document, questions=tuple(islice(known, N_QUESTIONS)))
 
 
 def input_only(corpus: Corpus, document: Document, entity: Entity) -> bool:
     """Return whether the training target of the page never named the value, so that it was an input alone.
 
-    A tagger's target names the values with a label other than "O", that of a model asked about pages the values that
-    some question gives away.
+    A tagger's target names the values with a label other than "O", that of a model asked about
+    pages the values that some question gives away.
     """
     kind, value = corpus.manifest.task.kind, fold(document.text_of(entity))
     if kind == "token-classification":
-        return all(one.label == OUTSIDE for one in document.entities if fold(document.text_of(one)) == value)
-    return kind == "question-answering" and not any(_reveals(one, entity, value) for one in document.questions)
+        return all(
+            one.label == OUTSIDE
+            for one in document.entities
+            if fold(document.text_of(one)) == value
+        )
+    return kind == "question-answering" and not any(
+        _reveals(one, entity, value) for one in document.questions
+    )
 
 
 def _reveals(question: Question, entity: Entity, value: str) -> bool:

@@ -34,7 +34,10 @@ class MetricPanel(StrictModel):
 
 
 class HistogramFigure(StrictModel):
-    """A histogram of the record; `labels` are of its series and their parts, `height` is in inches."""
+    """A histogram of the record.
+
+    `labels` are of its series and their parts, `height` is in inches.
+    """
 
     draw: Literal["histogram"] = "histogram"
     histogram: str
@@ -56,7 +59,10 @@ class CurvePanel(StrictModel):
 
 
 class CurveFigure(StrictModel):
-    """Curves of the record, a panel each; `series` has their labels in order, `height` of a row is in inches."""
+    """Curves of the record, a panel each.
+
+    `series` has their labels in order, `height` of a row is in inches.
+    """
 
     draw: Literal["curves"] = "curves"
     panels: tuple[CurvePanel, ...]
@@ -135,7 +141,8 @@ class TrendSpec(StrictModel):
     """Several checkpoints side by side.
 
     Attributes:
-        summary: metrics that sum the attack up, by heading: the columns of a sweep's table on the terminal.
+        summary: metrics that sum the attack up, by heading: the columns of a sweep's table on the
+            terminal.
         columns: of the trend's table; empty: `summary`.
     """
 
@@ -146,4 +153,6 @@ class TrendSpec(StrictModel):
     @property
     def shown(self) -> tuple[NamedMetric, ...]:
         """Return the columns of the trend's table."""
-        return self.columns or tuple(NamedMetric(label=label, metric=name) for label, name in self.summary.items())
+        return self.columns or tuple(
+            NamedMetric(label=label, metric=name) for label, name in self.summary.items()
+        )

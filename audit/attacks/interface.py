@@ -1,4 +1,7 @@
-"""The attack interface: trials, an attempt at each, a measure of all outcomes; the sides and references compared."""
+"""The attack interface: trials, an attempt at each, a measure of all outcomes.
+
+The sides and references compared.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,15 @@ from audit.engine.interface import Attempt, Json, Progress, Request, Trial
 from audit.record import Reason, Result
 from audit.stats.paired import UnitScores
 from audit.stats.power import MetricKind
-from audit.targets.interface import NONE_AUDITED, AnswerLoss, MaskedLoss, NoModel, Query, Target, TrainingLoss
+from audit.targets.interface import (
+    NONE_AUDITED,
+    AnswerLoss,
+    MaskedLoss,
+    NoModel,
+    Query,
+    Target,
+    TrainingLoss,
+)
 
 AUDITED: tuple[Split, Split] = ("member", "heldout")
 LABELS: Mapping[Split, str] = {"member": "member", "heldout": "held-out"}
@@ -47,9 +58,12 @@ class Units:
         unit: what is independent of each other, plural ("documents", "providers").
         members: units that training saw.
         others: units that it never saw, which the members are compared with.
-        methods: measurements that a limit on it is held against (`Result.methods`), at most: all must be within it.
-        joined: whether one of them joins the others (`Result.joined`), so that a pass is decided by that one.
-        about_text: whether it says what the documents give away, whatever the model; no budget samples for these.
+        methods: measurements that a limit on it is held against (`Result.methods`), at most: all
+            must be within it.
+        joined: whether one of them joins the others (`Result.joined`), so that a pass is decided by
+            that one.
+        about_text: whether it says what the documents give away, whatever the model; no budget
+            samples for these.
     """
 
     metric: str
@@ -80,13 +94,16 @@ Evidence = dict[str, Any] | tuple[str, UnitScores]
 class Attack(ABC):
     """A frozen dataclass whose fields are the attack's parameters; they go into the record.
 
-    The range of a parameter is a `pydantic.Field` in its type: `n_folds: Annotated[int, Field(ge=2)] = 5`.
+    The range of a parameter is a `pydantic.Field` in its type: `n_folds: Annotated[int,
+    Field(ge=2)] = 5`.
 
-    What policies and reports need of it, as its metrics and their labels, is in its text (`audit.attacks.text`).
+    What policies and reports need of it, as its metrics and their labels, is in its text
+    (`audit.attacks.text`).
 
     Attributes:
         name: as policies write it.
-        needs: the references it cannot do without ("auxiliary", ...); the scan fills them before any trial.
+        needs: the references it cannot do without ("auxiliary", ...); the scan fills them before
+            any trial.
         uses: the references it takes when somebody gave them.
     """
 
@@ -106,7 +123,9 @@ class Attack(ABC):
         """Run one trial as if it ran alone; its outcome depends on the trial and `rng` only."""
 
     @abstractmethod
-    def measure(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress) -> Result:
+    def measure(
+        self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress
+    ) -> Result:
         """Reduce all outcomes, in trial order, to a result."""
 
     @classmethod
@@ -123,15 +142,21 @@ class Attack(ABC):
             own, least = getattr(self, name), getattr(usual, name)
             if isinstance(own, tuple):
                 found += [f"{name} without {one}" for one in least if one not in own]
-            elif own < least if name in weaker.below else own > least if name in weaker.above else own != least:
+            elif (
+                own < least
+                if name in weaker.below
+                else own > least
+                if name in weaker.above
+                else own != least
+            ):
                 found.append(f"{name} {own} instead of {least}")
         return tuple(found)
 
     def applies(self, case: Case) -> list[Reason]:
         """Return why this cannot be run on the case ("model", "data", "missing"), or not at full strength ("weak").
 
-        Where `case.target` is no model, before there is one, this is what data set and manifest tell. Only what the
-        data set never held ("data") excuses a limit.
+        Where `case.target` is no model, before there is one, this is what data set and manifest
+        tell. Only what the data set never held ("data") excuses a limit.
         """
         return []
 
@@ -139,17 +164,22 @@ class Attack(ABC):
         """Return the most that this data set holds for the metrics that policies ask for, before any model runs."""
         return ()
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes) -> Iterator[Evidence]:
+    def evidence(
+        self, case: Case, trials: Sequence[Trial], outcomes: Outcomes
+    ) -> Iterator[Evidence]:
         """Yield the recovered values, one object a trial. For the owner's `evidence/` folder only.
 
-        A pair of a metric and its `UnitScores` lets two scans be compared unit by unit: the metric is their mean
-        difference, or area. Metrics without are compared by their intervals alone.
+        A pair of a metric and its `UnitScores` lets two scans be compared unit by unit: the metric
+        is their mean difference, or area. Metrics without are compared by their intervals alone.
         """
         return iter(())
 
 
 def why_inapplicable(attack: Attack, case: Case) -> str | None:
-    """Return why this model cannot be attacked this way, or that there is none; None when it can."""
+    """Return why this model cannot be attacked this way, or that there is none.
+
+    None when it can.
+    """
     if text_of(attack.name).needs_model and not case.target.card.is_model:
         return NONE_AUDITED
     return why(attack, case, "model")
@@ -165,7 +195,13 @@ def first_of(reasons: Iterable[Reason], case: Case, *kinds: str) -> str | None:
     found = first_reason(reasons, *kinds)
     if found is not None and found.kind == "model" and case.target.card.family == SERVED:
         return str(SHARED["refusals"]["black_box"])
-    return None if found is None else f"{found.why} {found.fix}".rstrip() if found.kind == "weak" else found.why
+    return (
+        None
+        if found is None
+        else f"{found.why} {found.fix}".rstrip()
+        if found.kind == "weak"
+        else found.why
+    )
 
 
 def first_reason(reasons: Iterable[Reason], *kinds: str) -> Reason | None:
@@ -176,7 +212,9 @@ def first_reason(reasons: Iterable[Reason], *kinds: str) -> Reason | None:
 def nothing_to_try(attack: Attack, case: Case) -> Reason:
     """Return why a case gives nothing to try, and what the owner can add."""
     found = first_reason(attack.applies(case), "data", "missing")
-    return found or Reason("missing", "the model can answer nothing about the data set", text_of(attack.name).add)
+    return found or Reason(
+        "missing", "the model can answer nothing about the data set", text_of(attack.name).add
+    )
 
 
 def ask(target: Target, query: Query[A]) -> Generator[Request, Any, A]:
@@ -186,7 +224,10 @@ def ask(target: Target, query: Query[A]) -> Generator[Request, Any, A]:
 
 
 def ask_all(target: Target, queries: Sequence[Query[A]]) -> Generator[Request, Any, list[A]]:
-    """Ask a target several queries of one type and wait for the answers, in order; used with `yield from`."""
+    """Ask a target several queries of one type and wait for the answers, in order.
+
+    Used with `yield from`.
+    """
     if not queries:
         return []
     answers = yield Request(target, tuple(queries))
@@ -196,7 +237,9 @@ def ask_all(target: Target, queries: Sequence[Query[A]]) -> Generator[Request, A
 def most_units(attack: Attack, corpus: Corpus) -> Sides:
     """Count the units of either side that a data set holds for an attack, before any model runs."""
     units = attack.units(corpus)
-    return max((unit.members for unit in units), default=0), max((unit.others for unit in units), default=0)
+    return max((unit.members for unit in units), default=0), max(
+        (unit.others for unit in units), default=0
+    )
 
 
 def may_try(attack: Attack, corpus: Corpus) -> list[Trial]:
@@ -209,17 +252,23 @@ COMPARED = ("documents", "providers")
 
 
 def compared_units(attack: Attack, corpus: Corpus) -> str | None:
-    """Name the units of which the model's members are compared with held-out ones; None where none are."""
+    """Name the units of which the model's members are compared with held-out ones.
+
+    None where none are.
+    """
     units = (unit.unit for unit in attack.units(corpus) if unit.others and not unit.about_text)
     return next((unit for unit in units if unit in COMPARED), None)
 
 
 def confounded_by_copies(copies: Copies, attack: Attack, corpus: Corpus) -> str | None:
-    """Return why near copies leave everything that an attack measures undecided; None when they do not.
+    """Return why near copies leave everything that an attack measures undecided.
+
+    None when they do not.
 
     Args:
         copies: what was found in the data set.
-        attack: one that compares members with held-out documents, or the model with others, or neither.
+        attack: one that compares members with held-out documents, or the model with others, or
+            neither.
         corpus: the data set.
     """
     compares = any(unit.others and unit.unit in COMPARED for unit in attack.units(corpus))
@@ -228,7 +277,9 @@ def confounded_by_copies(copies: Copies, attack: Attack, corpus: Corpus) -> str 
     return copies.public_confounded if attack.needs or attack.uses else None
 
 
-GIVE_REFERENCE = "(give --reference baselines=PATH, see docaudit references --train, or pretrained=PATH)"
+GIVE_REFERENCE = (
+    "(give --reference baselines=PATH, see docaudit references --train, or pretrained=PATH)"
+)
 """How an owner adds a reference that can be asked."""
 LossKind = Literal["answers", "pages", "masks"]
 POINTING: TaskKind = "extractive-qa"
@@ -239,7 +290,8 @@ POINTS: str = SHARED["refusals"]["points"]
 
 HELDOUT_GAIN = "the model restores no more held-out values than the public model"
 HELDOUT_CHOICES = "the model chooses held-out values as the public model does"
-"""Names of conditions (`audit.measurements.Condition`): target and reference do alike on held-out documents."""
+"""Names of conditions (`audit.measurements.Condition`): target and reference do alike on held-out
+documents."""
 
 
 def points(target: Target) -> bool:
@@ -248,24 +300,42 @@ def points(target: Target) -> bool:
 
 
 def loss_kind(target: Target) -> LossKind | None:
-    """Return the kind of a target's loss of a document: of answers, pages or masked pages; None where it gives none."""
-    kinds: dict[type[Query[Any]], LossKind] = {AnswerLoss: "answers", TrainingLoss: "pages", MaskedLoss: "masks"}
+    """Return the kind of a target's loss of a document: of answers, pages or masked pages.
+
+    None where it gives none.
+    """
+    kinds: dict[type[Query[Any]], LossKind] = {
+        AnswerLoss: "answers",
+        TrainingLoss: "pages",
+        MaskedLoss: "masks",
+    }
     return next((kind for query, kind in kinds.items() if query in target.answers), None)
 
 
 def given_in_vain(case: Case) -> str:
-    """Name the references that were given and give no loss of the target's kind, in a clause; empty without any."""
+    """Name the references that were given and give no loss of the target's kind, in a clause.
+
+    Empty without any.
+    """
     own = loss_kind(case.target)
     names = [
         name
         for name, models in _references(case).items()
-        if name != "auxiliary" and any(model is not None and loss_kind(model) != own for model in models)
+        if name != "auxiliary"
+        and any(model is not None and loss_kind(model) != own for model in models)
     ]
-    return f"; not counted, because it lacks the head for the task: {', '.join(names)}" if names else ""
+    return (
+        f"; not counted, because it lacks the head for the task: {', '.join(names)}"
+        if names
+        else ""
+    )
 
 
 def given(case: Case) -> dict[str, int]:
-    """Count the references that give the loss that the target gives, by name; without a model those of the manifest."""
+    """Count the references that give the loss that the target gives, by name.
+
+    Without a model those of the manifest.
+    """
     if not case.target.card.is_model:
         named = case.corpus.manifest.references
         asked = int(named.auxiliary is not None and case.corpus.manifest.task.kind == "mlm")
@@ -280,4 +350,8 @@ def given(case: Case) -> dict[str, int]:
 
 def _references(case: Case) -> dict[str, tuple[Target | None, ...]]:
     own = case.references
-    return {"baselines": own.baselines, "pretrained": (own.pretrained,), "auxiliary": (own.auxiliary,)}
+    return {
+        "baselines": own.baselines,
+        "pretrained": (own.pretrained,),
+        "auxiliary": (own.auxiliary,),
+    }

@@ -33,7 +33,8 @@ TARGET_WEIGHT = 0.4
 MEAN: Mean = "geometric"
 """The settings that docaudit ships; the paper gives ranges."""
 NEEDED_DOCUMENTS = math.ceil(math.log(PASS_ALPHA) / math.log1p(-0.05))
-"""From so many documents on, no hit at all shows a rate under 0.05 for a pass (methods.md#statistics): 59."""
+"""From so many documents on, no hit at all shows a rate under 0.05 for a pass
+(methods.md#statistics): 59."""
 INPUT_ONLY = "input_only"
 """The group of values that training never named."""
 NEAR = "near"
@@ -51,8 +52,8 @@ def log_softmax(scores: Floats) -> Floats:
 def log_likelihood_of_losses(losses: Floats, temperature: float) -> tuple[Floats, bool]:
     """Compute step 4, log softmax((2 - l / median(l)) / T), and whether the losses could be used.
 
-    A median of 0 or a loss that is not finite says nothing about the candidates: the likelihood is uniform then, and
-    the second value False.
+    A median of 0 or a loss that is not finite says nothing about the candidates: the likelihood is
+    uniform then, and the second value False.
     """
     median = float(np.median(losses)) if np.isfinite(losses).all() else 0.0
     if median == 0.0:
@@ -61,7 +62,10 @@ def log_likelihood_of_losses(losses: Floats, temperature: float) -> tuple[Floats
 
 
 def combine(log_public: Floats, log_target: Floats, target_weight: float, mean: Mean) -> Floats:
-    """Compute step 5, the logarithm of the weighted mean of both likelihoods, renormalised; (n_candidates,)."""
+    """Compute step 5, the logarithm of the weighted mean of both likelihoods, renormalised.
+
+    (n_candidates,).
+    """
     if mean == "geometric":
         return log_softmax(target_weight * log_target + (1 - target_weight) * log_public)
     with np.errstate(divide="ignore"):  # a weight of 0 or 1 leaves one likelihood out
@@ -80,7 +84,10 @@ def memory_of(values: Floats) -> float:
 
 
 def is_near(text: str, right: str) -> bool:
-    """Test whether a text gives a value away, with a few wrong letters at most; digits must be right."""
+    """Test whether a text gives a value away, with a few wrong letters at most.
+
+    Digits must be right.
+    """
     given, value = fold(text), fold(right)
     if given == value or sum(map(str.isalpha, value)) < NEAR_LETTERS:
         return given == value
@@ -131,12 +138,15 @@ class ValueColumns(DocumentColumns):
     """One row a value that an attack tried; every column has shape (n_values,).
 
     Attributes:
-        member, unique: whether the value is a member's, and stands in no other document of any split.
-        input_only: whether training never named the value (`audit.attacks.fields`); nowhere where it named none.
+        member, unique: whether the value is a member's, and stands in no other document of any
+            split.
+        input_only: whether training never named the value (`audit.attacks.fields`); nowhere where
+            it named none.
         category: names.
         cluster: a number for the value's document.
         value: a number for what the value says.
-        weight: of how many values it is one (`counting.Population.weights`); 1 where all were tried.
+        weight: of how many values it is one (`counting.Population.weights`); 1 where all were
+            tried.
     """
 
     member: Bools
@@ -153,13 +163,21 @@ class ValueColumns(DocumentColumns):
 
     def rows(self, group: str) -> Bools:
         """Tell which rows are of a group of values that training named ("unique", "repeated", else all), or did not."""
-        wanted = {"unique": self.unique, "repeated": ~self.unique}.get(group, np.ones(len(self), bool))
+        wanted = {"unique": self.unique, "repeated": ~self.unique}.get(
+            group, np.ones(len(self), bool)
+        )
         return np.asarray(wanted & (self.input_only == (group == INPUT_ONLY)), bool)
 
     def kinds(self, names: Iterable[str]) -> dict[str, tuple[str, Self]]:
         """Return rows that are tested by themselves, with words for them: each category, and the input alone."""
-        found = {name: (f"values of category {name}", self.where(self.category == name)) for name in sorted(names)}
-        return {**found, f"{INPUT_ONLY}.kind": (SHARED["kinds"][INPUT_ONLY], self.group(INPUT_ONLY))}
+        found = {
+            name: (f"values of category {name}", self.where(self.category == name))
+            for name in sorted(names)
+        }
+        return {
+            **found,
+            f"{INPUT_ONLY}.kind": (SHARED["kinds"][INPUT_ONLY], self.group(INPUT_ONLY)),
+        }
 
     def holds_input_only(self, least: int) -> bool:
         """Return whether so many documents of either split hold values of the input alone."""
@@ -183,10 +201,14 @@ def columns_of(rows: Iterable[tuple[Document, str, bool, bool, str]]) -> dict[st
 def scores_of(trials: Iterable[Trial], taken: Bools, member: Bools, values: Floats) -> UnitScores:
     """Return the values of the trials that `taken` marks; all arrays have shape (n_trials,)."""
     own = [trial for trial, yes in zip(trials, taken, strict=True) if yes]
-    return UnitScores([trial.id for trial in own], [trial.unit for trial in own], member[taken], values[taken])
+    return UnitScores(
+        [trial.id for trial in own], [trial.unit for trial in own], member[taken], values[taken]
+    )
 
 
-def gains_of(attack: Floats, baseline: Floats, table: DocumentColumns, taken: Bools, *, by_lot: bool) -> Floats:
+def gains_of(
+    attack: Floats, baseline: Floats, table: DocumentColumns, taken: Bools, *, by_lot: bool
+) -> Floats:
     """Return what each value adds to an excess: what the attack finds, less the baseline where that is taken off.
 
     Args:
@@ -199,14 +221,17 @@ def gains_of(attack: Floats, baseline: Floats, table: DocumentColumns, taken: Bo
     sides = [taken & table.member, taken & ~table.member]
     if not all(side.any() for side in sides):
         return attack - baseline
-    columns: list[rates.Columns] = [(attack[side], baseline[side], table.cluster[side]) for side in sides]
+    columns: list[rates.Columns] = [
+        (attack[side], baseline[side], table.cluster[side]) for side in sides
+    ]
     if rates.needs_baseline(columns, by_lot=by_lot):
         return attack - baseline
     return attack
 
 
 DOCUMENTS, VALUES = "documents_identified", "values_identified"
-"""Counts of what an attack gives away for certain: documents, and distinct values, beyond the control."""
+"""Counts of what an attack gives away for certain: documents, and distinct values, beyond the
+control."""
 RETRAIN = "train again without this leak, then scan again"
 """The remedy of a check that shows a leak."""
 Job = Callable[[], Measurement]
@@ -216,7 +241,8 @@ Job = Callable[[], Measurement]
 class Streams:
     """Random generators by name, each independent of which others are asked for and when.
 
-    Every metric, check and control resamples with its own stream, so that removing one changes no other.
+    Every metric, check and control resamples with its own stream, so that removing one changes no
+    other.
     """
 
     def __init__(self, rng: Generator) -> None:
@@ -230,7 +256,12 @@ class Streams:
 
 def scatter(items: Iterable[Item], names: Iterable[str]) -> list[Item]:
     """Order items by hashes of their names: a fixed order that depends on no other."""
-    return [item for _, item in sorted(zip(map(hash_of, names), items, strict=True), key=lambda pair: pair[0])]
+    return [
+        item
+        for _, item in sorted(
+            zip(map(hash_of, names), items, strict=True), key=lambda pair: pair[0]
+        )
+    ]
 
 
 def hash_of(name: str) -> bytes:
@@ -255,18 +286,32 @@ def run_jobs(stage: str, jobs: Iterable[Job], progress: Progress) -> list[Measur
 
 
 def cover(
-    unit: str, names: Iterable[str], tried: Counter[str], total: Counter[str], unique: Counter[str] | None = None
+    unit: str,
+    names: Iterable[str],
+    tried: Counter[str],
+    total: Counter[str],
+    unique: Counter[str] | None = None,
 ) -> tuple[Coverage, ...]:
     """Count what was tried of all there is, and the unique of it: in all, and in each of `names` that there is."""
-    found = [Coverage("all", tried.total(), total.total(), unit, None if unique is None else unique.total())]
+    found = [
+        Coverage(
+            "all", tried.total(), total.total(), unit, None if unique is None else unique.total()
+        )
+    ]
     kept = [name for name in names if total[name]]
-    rows = (Coverage(name, tried[name], total[name], unit, None if unique is None else unique[name]) for name in kept)
+    rows = (
+        Coverage(name, tried[name], total[name], unit, None if unique is None else unique[name])
+        for name in kept
+    )
     return (*found, *rows)
 
 
 def count_returned(found: Mapping[str, tuple[Bools, Ints]]) -> Histogram:
     """Count documents by how many of their values came back: by side, hits and documents, both (n_values,)."""
-    sums = {side: np.bincount(np.unique(of, return_inverse=True)[1], hits) for side, (hits, of) in found.items()}
+    sums = {
+        side: np.bincount(np.unique(of, return_inverse=True)[1], hits)
+        for side, (hits, of) in found.items()
+    }
     edges = np.arange(max([0, *(int(one.max(initial=0)) for one in sums.values())]) + 2) - 0.5
     counts = {side: tuple(np.histogram(one, edges)[0].tolist()) for side, one in sums.items()}
     return Histogram("returned", "values that came back", tuple(map(float, edges)), counts)

@@ -61,12 +61,14 @@ class AskedQuestion:
     def spellings(self) -> tuple[str, ...]:
         """Return the answers, and the annotated words of an answer where removing the answers would leave them.
 
-        An answer that was located loosely is spelled otherwise on its page: what has to go, and be proven gone, is that
-        spelling too.
+        An answer that was located loosely is spelled otherwise on its page: what has to go, and be
+        proven gone, is that spelling too.
         """
         texts = [word.text for word in self.document.words]
         for entity in self.document.entities:
-            if entity.id == self.question.entity and not {*entity.words} & {*find_answers(texts, self.answers)}:
+            if entity.id == self.question.entity and not {*entity.words} & {
+                *find_answers(texts, self.answers)
+            }:
                 return distinct_answers((*self.answers, self.document.text_of(entity)))
         return self.answers
 
@@ -109,11 +111,14 @@ def all_questions(corpus: Corpus) -> Iterator[AskedQuestion]:
 def all_values(corpus: Corpus) -> Iterator[AskedQuestion]:
     """Yield `all_questions`, then one for every value of these documents that their questions leave unasked.
 
-    It is the first question that the data set asks elsewhere for a value with this label, else made of the label.
+    It is the first question that the data set asks elsewhere for a value with this label, else made
+    of the label.
     """
     yield from all_questions(corpus)
     planted = planted_ids(corpus)
-    for document in corpus.of(*AUDITED) if corpus.manifest.task.kind == "question-answering" else ():
+    for document in (
+        corpus.of(*AUDITED) if corpus.manifest.task.kind == "question-answering" else ()
+    ):
         for entity in document.entities if document.id not in planted else ():
             if entity.attack and input_only(corpus, document, entity):
                 yield _made(corpus, document, entity)
@@ -121,11 +126,20 @@ def all_values(corpus: Corpus) -> Iterator[AskedQuestion]:
 
 def _made(corpus: Corpus, document: Document, entity: Entity) -> AskedQuestion:
     if "phrasings" not in corpus.known:
-        pairs = ((one, asked) for page in corpus.documents for one in page.entities for asked in page.questions)
+        pairs = (
+            (one, asked)
+            for page in corpus.documents
+            for one in page.entities
+            for asked in page.questions
+        )
         asked_of = {one.label: asked.question for one, asked in pairs if asked.entity == one.id}
         corpus.known["phrasings"] = asked_of
-    text = corpus.known["phrasings"].get(entity.label, f"What is the {entity.label.replace('_', ' ').lower()}?")
-    return AskedQuestion(document, Question(f"{JOINT}{entity.id}", text, (document.text_of(entity),), entity.id))
+    text = corpus.known["phrasings"].get(
+        entity.label, f"What is the {entity.label.replace('_', ' ').lower()}?"
+    )
+    return AskedQuestion(
+        document, Question(f"{JOINT}{entity.id}", text, (document.text_of(entity),), entity.id)
+    )
 
 
 def question_of(corpus: Corpus, trial: Trial) -> AskedQuestion:
@@ -133,8 +147,14 @@ def question_of(corpus: Corpus, trial: Trial) -> AskedQuestion:
     document = corpus.document(trial.unit)
     name = trial.id.removeprefix(f"{trial.unit}{JOINT}")
     if name.startswith(JOINT):
-        return _made(corpus, document, next(one for one in document.entities if one.id == name.removeprefix(JOINT)))
-    return AskedQuestion(document, next(question for question in document.questions if question.id == name))
+        return _made(
+            corpus,
+            document,
+            next(one for one in document.entities if one.id == name.removeprefix(JOINT)),
+        )
+    return AskedQuestion(
+        document, next(question for question in document.questions if question.id == name)
+    )
 
 
 def trained_on(corpus: Corpus, names: Mapping[str, str] = {}) -> Mapping[str, AbstractSet[str]]:
@@ -147,16 +167,24 @@ def trained_on(corpus: Corpus, names: Mapping[str, str] = {}) -> Mapping[str, Ab
     return documents
 
 
-def is_unique(document: Document, values: AbstractSet[str], trained: Mapping[str, AbstractSet[str]]) -> bool:
+def is_unique(
+    document: Document, values: AbstractSet[str], trained: Mapping[str, AbstractSet[str]]
+) -> bool:
     """Return whether training saw these accepted answers in this document alone.
 
-    Documents are counted, not questions: several phrasings of one question about one page repeat a fact no more
-    than training for longer does.
+    Documents are counted, not questions: several phrasings of one question about one page repeat a
+    fact no more than training for longer does.
     """
     return all(trained.get(value, frozenset()) <= {document.id} for value in values)
 
 
-PROVEN, UNPROVEN, SURVIVES, DERIVABLE, ABSENT = "proven", "unproven", "survives", "derivable", "absent"
+PROVEN, UNPROVEN, SURVIVES, DERIVABLE, ABSENT = (
+    "proven",
+    "unproven",
+    "survives",
+    "derivable",
+    "absent",
+)
 STATUSES: Mapping[str, str] = SHARED["removals"]
 """What became of an answer, and what that means."""
 ATTEMPTED = frozenset({PROVEN, UNPROVEN})
@@ -171,7 +199,8 @@ class Cleared:
         view: the page without it.
         status: one of `STATUSES`.
         reason: why the answer can be told from what is left, where it can.
-        reading: what an OCR made of the places (`audit.corpus.removal.proof.Reading`); None where it was not asked.
+        reading: what an OCR made of the places (`audit.corpus.removal.proof.Reading`); None where
+            it was not asked.
         words: indices of the removed words in the page as it was, ascending.
     """
 
@@ -183,7 +212,9 @@ class Cleared:
 
 
 def clear(page: PageView, answers: Sequence[str]) -> Generator[Request, Any, Cleared]:
-    """Remove answers from a page and prove them gone (methods.md#memorisation); used with `yield from`.
+    """Remove answers from a page and prove them gone (methods.md#memorisation).
+
+    Used with `yield from`.
 
     Args:
         page: as it is.

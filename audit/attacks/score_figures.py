@@ -13,24 +13,42 @@ from numpy.random import Generator
 
 from audit.arrays import Floats
 from audit.attacks.measuring import RETRAIN
-from audit.measurements import CAUTIOUS_PASS_ALPHA, Check, CurvePoint, Estimate, Histogram, Measurement, Unresolved
+from audit.measurements import (
+    CAUTIOUS_PASS_ALPHA,
+    Check,
+    CurvePoint,
+    Estimate,
+    Histogram,
+    Measurement,
+    Unresolved,
+)
 from audit.stats.ranking import ALLOWED, FEWEST_OTHERS, count_outranking, outranking_p
-from audit.stats.roc import LOW_RATES, auc_interval, low_advantage, nonmembers_needed, roc_points, tpr_at_fpr
+from audit.stats.roc import (
+    LOW_RATES,
+    auc_interval,
+    low_advantage,
+    nonmembers_needed,
+    roc_points,
+    tpr_at_fpr,
+)
 from audit.targets.utility import estimate
 
 LOW = "low_fpr_advantage"
-"""True-positive rate minus false-positive rate at the lowest rate that is resolved, see `stats.roc`."""
+"""True-positive rate minus false-positive rate at the lowest rate that is resolved, see
+`stats.roc`."""
 TPR, RATE = "tpr_at_fpr_10", 0.1
 """The share of members found at this rate of false alarms."""
 N_BINS = 20
 OUTER = 0.02
-"""Share of all scores in the outermost bin of either end: one that lies far out would squeeze the others."""
+"""Share of all scores in the outermost bin of either end: one that lies far out would squeeze the
+others."""
 
 CERTAIN = 0.1
 """An advantage at a low false-positive rate that is no chance, whatever the area."""
 WEIGHTS = (0.8, 0.2)
 """Shares of the level of `check_certain` for those that outrank the others, and for advantages. The first test
-recognises fewer units; the second one is decided by the limit on the advantage wherever there is one."""
+recognises fewer units; the second one is decided by the limit on the advantage wherever there is
+one."""
 TwoSides = tuple[Floats, Floats]
 """The finite scores of members, and those of the others; larger = more like a member."""
 
@@ -63,17 +81,23 @@ class ScoreComparison:
         return estimate(TPR, found, f"{self.unit}s", RATE, "chance")
 
     def measure_advantage(self, name: str, sides: TwoSides) -> tuple[Measurement, float | None]:
-        """Estimate the advantage at the lowest false-positive rate that is resolved, and that rate; null: 0."""
+        """Estimate the advantage at the lowest false-positive rate that is resolved, and that rate.
+
+        Null: 0.
+        """
         found = low_advantage(*sides)
         if found is None:
             n = len(sides[1])
             reason = f"{n} {self.nonmembers} are too few even for 10 % false alarms"
             return Unresolved(name, reason, n, nonmembers_needed(max(LOW_RATES))), None
         advantage = estimate(name, found.advantage, f"{self.unit}s", 0.0, "chance")
-        # Passes at the limit are 1.4 times as many as the level says (`benchmarks/low_fpr_errors.py`).
+        # Passes at the limit are 1.4 times as many as the level says
+        # (`benchmarks/low_fpr_errors.py`).
         return replace(advantage, pass_alpha=CAUTIOUS_PASS_ALPHA), found.fpr
 
-    def count_certain(self, name: str, sides: TwoSides, total: int, *, mirrored: bool = False) -> Measurement:
+    def count_certain(
+        self, name: str, sides: TwoSides, total: int, *, mirrored: bool = False
+    ) -> Measurement:
         """Count the members that rank above all but one of the others (mirrored: below), beyond chance; null: 0.
 
         `total`: how many there are, with a score or not.
@@ -84,16 +108,26 @@ class ScoreComparison:
             return Unresolved(name, reason, n, FEWEST_OTHERS)
         members, others = (-side if mirrored else side for side in sides)
         counted = count_outranking(members, others, total)
-        return replace(estimate(name, counted, f"{self.unit}s", 0.0, "chance"), total=total, open_above=True)
+        return replace(
+            estimate(name, counted, f"{self.unit}s", 0.0, "chance"), total=total, open_above=True
+        )
 
-    def check_certain(self, sides: Sequence[TwoSides], advantages: Sequence[Measurement]) -> tuple[Check, ...]:
-        """Test whether some members are known for certain, by any score; empty where no score can tell.
+    def check_certain(
+        self, sides: Sequence[TwoSides], advantages: Sequence[Measurement]
+    ) -> tuple[Check, ...]:
+        """Test whether some members are known for certain, by any score.
+
+        Empty where no score can tell.
 
         Args:
             sides: by score, each of independent units.
             advantages: by score, see `measure_advantage`.
         """
-        ranked = [(outranking_p(*one), one) for one in sides if len(one[0]) and len(one[1]) >= FEWEST_OTHERS]
+        ranked = [
+            (outranking_p(*one), one)
+            for one in sides
+            if len(one[0]) and len(one[1]) >= FEWEST_OTHERS
+        ]
         sure = [item for item in advantages if isinstance(item, Estimate)]
         found: list[tuple[float, str]] = []
         if ranked:
@@ -101,7 +135,12 @@ class ScoreComparison:
             above = int((best[0] > np.sort(best[1])[-1 - ALLOWED]).sum())
             by_chance = (ALLOWED + 1) * len(best[0]) / (len(best[1]) + 1)
             words = f"{above} of {len(best[0])} training {self.unit}s rank above all but {ALLOWED} of {len(best[1])}"
-            found.append((len(ranked) * p_value, f"{words} {self.nonmembers}, and chance gives {by_chance:.1f}"))
+            found.append(
+                (
+                    len(ranked) * p_value,
+                    f"{words} {self.nonmembers}, and chance gives {by_chance:.1f}",
+                )
+            )
         if sure:
             most = max(sure, key=lambda item: item.low)
             value, low, high = (f"{100 * share:.0f}" for share in (most.value, most.low, most.high))
@@ -110,7 +149,9 @@ class ScoreComparison:
         if not found:
             return ()
         weights = WEIGHTS if len(found) > 1 else (1.0,)
-        p_value, words = min((p / weight, words) for (p, words), weight in zip(found, weights, strict=True))
+        p_value, words = min(
+            (p / weight, words) for (p, words), weight in zip(found, weights, strict=True)
+        )
         reason = f"the model reveals some training {self.unit}s: {words}"
         return (Check(f"certain {self.unit}s", min(1.0, p_value), "alarm", reason, RETRAIN),)
 

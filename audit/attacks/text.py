@@ -1,8 +1,9 @@
 """Text of an attack: names and labels of its metrics, figures, tables, trend, glossary and threat model.
 
-Each attack has a `text.toml` beside its code; `load` validates it, so that a misspelt name fails there and not as "not
-measured" in a report. Parts that several attacks share are in `shared.toml`, and a text names those that it takes.
-Sentences with logic are Jinja macros in `templates/attacks/<attack>.html`.
+Each attack has a `text.toml` beside its code; `load` validates it, so that a misspelt name fails
+there and not as "not measured" in a report. Parts that several attacks share are in `shared.toml`,
+and a text names those that it takes. Sentences with logic are Jinja macros in
+`templates/attacks/<attack>.html`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from audit.attacks.figure_text import Figures, Form, ReportPart, StrictModel, Ta
 from audit.measurements import Count
 
 Access = Literal["weights", "scores", "answers", "copies"]
-"""What an attacker has of a model, most first; copies: no model, redacted copies of its documents alone."""
+"""What an attacker has of a model, most first; copies: no model, redacted copies of its documents
+alone."""
 Protected = Literal["document", "provider"]
 """Whoever a metric is about."""
 
@@ -34,7 +36,8 @@ class Threat(StrictModel):
         knowledge: what the attacker knows beside it, as the end of a sentence.
         least: what a weaker part of the attack can do with; None: no part can do with less.
         least_for: that part, in a few words.
-        effort: parameters that set the cost of one trial, by name, with labels that follow their number.
+        effort: parameters that set the cost of one trial, by name, with labels that follow their
+            number.
     """
 
     access: Access
@@ -48,7 +51,8 @@ class Provable(StrictModel):
     """The bound that a training's (epsilon, delta) puts on a metric, see `audit.stats.dp_bounds`.
 
     Attributes:
-        kind: the bound; an advantage is a rate among those that are in minus that among those that are out.
+        kind: the bound; an advantage is a rate among those that are in minus that among those that
+            are out.
         of: whoever is in or out.
         fpr: the largest rate among those that are out.
     """
@@ -60,8 +64,11 @@ class Provable(StrictModel):
 
 Kind = Literal["share", "points", "auc", "score", "ratio", "bits", "count", "number"]
 """share: a proportion; points: a difference of two; auc: an area, 0.5 is chance; score: 0 to 1; ratio: 1 means no
-difference; count: units found, of which a policy may limit the estimate alone; bits and number: as they are."""
-SHARED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("shared.toml").read_text(encoding="utf-8"))
+difference; count: units found, of which a policy may limit the estimate alone; bits and number: as
+they are."""
+SHARED: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("shared.toml").read_text(encoding="utf-8")
+)
 """Parts of texts by name, and labels of categories."""
 SENTENCES: Mapping[str, str] = SHARED["sentences"]
 """Why something is undecided or a leak, as formats of the numbers that show it."""
@@ -90,8 +97,8 @@ class Metric(StrictModel):
         meaning: one sentence on what it is.
         names: full names that a policy may limit.
         measured: full names beside those, which no policy limits.
-        cap: the smallest maximum over data sets and budgets, where it is under that of the kind: there are scans in
-            which nothing exceeds a limit there or beyond.
+        cap: the smallest maximum over data sets and budgets, where it is under that of the kind:
+            there are scans in which nothing exceeds a limit there or beyond.
         about_text: whether it may be about what the documents give away, whatever the model.
         counted: False for a share that is no count of units.
     """
@@ -132,24 +139,33 @@ class Weaker(StrictModel):
 
 
 class AttackText(StrictModel):
-    """All that policies, verdicts and reports know of an attack without its code; the default is generic.
+    """All that policies, verdicts and reports know of an attack without its code.
+
+    The default is generic.
 
     Attributes:
         name: as policies write it.
         title: empty: the attack's name.
         question: that the attack answers, one sentence.
-        short_question: what the attacker tries, as an order of at most 12 words for readers who know no model.
-        consequence: one sentence on what a leak came to, with places for counts on training and unseen documents.
-        consequence_of: the measurements of these counts, on training documents first; for planted secrets and control.
+        short_question: what the attacker tries, as an order of at most 12 words for readers who
+            know no model.
+        consequence: one sentence on what a leak came to, with places for counts on training and
+            unseen documents.
+        consequence_of: the measurements of these counts, on training documents first; for planted
+            secrets and control.
         power: the metric that measures how strong the attacker was; None when the attack has none.
-        found: the share that says most plainly what the attack found; empty: the first of the trend's summary.
-        tells: measurements that speak for a leak by themselves where they lie beyond their null, the plainest first; by
-            each, the one that says it plainly, often itself. Empty: the trend's summary.
+        found: the share that says most plainly what the attack found; empty: the first of the
+            trend's summary.
+        tells: measurements that speak for a leak by themselves where they lie beyond their null,
+            the plainest first; by each, the one that says it plainly, often itself. Empty: the
+            trend's summary.
         metrics: by the first part of a measurement's name; empty: measurements are printed by name.
         qualifiers: labels of all later parts of names (but `CATEGORY_LABELS`), by group.
-        labels: other labels that sentences or other pages loop over, by group: `n.labels.<group>` in a macro.
+        labels: other labels that sentences or other pages loop over, by group: `n.labels.<group>`
+            in a macro.
         diagnostics: those that columns, marks and sentences read: names, or first parts of several.
-        provable: metrics that a guarantee of the training bounds, by name or by its first part; no other is bounded.
+        provable: metrics that a guarantee of the training bounds, by name or by its first part; no
+            other is bounded.
         threat: what the attacker has and knows; None: not stated.
         counts: what each count counts, by its name.
         add: what an owner can add where the data set gives nothing to try.
@@ -167,7 +183,9 @@ class AttackText(StrictModel):
     found: str = ""
     tells: dict[str, str] = Field(default_factory=dict)
     metrics: dict[str, Metric] = Field(default_factory=dict)
-    qualifiers: dict[str, dict[str, str]] = Field(default_factory=lambda: {"generic": SHARED["generic"]})
+    qualifiers: dict[str, dict[str, str]] = Field(
+        default_factory=lambda: {"generic": SHARED["generic"]}
+    )
     labels: dict[str, dict[str, str]] = Field(default_factory=dict)
     diagnostics: tuple[str, ...] = ()
     figures: Figures = ()
@@ -190,7 +208,9 @@ class AttackText(StrictModel):
     @cached_property
     def known(self) -> frozenset[str]:
         """Collect every measurement by full name, limited or not."""
-        return frozenset(name for metric in self.metrics.values() for name in (*metric.names, *metric.measured))
+        return frozenset(
+            name for metric in self.metrics.values() for name in (*metric.names, *metric.measured)
+        )
 
     @cached_property
     def all_labels(self) -> dict[str, dict[str, str]]:
@@ -199,7 +219,11 @@ class AttackText(StrictModel):
 
     @cached_property
     def _qualifiers(self) -> dict[str, str]:
-        return {key: label for group in (CATEGORY_LABELS, *self.qualifiers.values()) for key, label in group.items()}
+        return {
+            key: label
+            for group in (CATEGORY_LABELS, *self.qualifiers.values())
+            for key, label in group.items()
+        }
 
     @property
     def needs_model(self) -> bool:
@@ -211,7 +235,10 @@ class AttackText(StrictModel):
         return tuple(Count(name, n, self.counts[name]) for name, n in counts.items())
 
     def metric(self, name: str) -> Metric:
-        """Return the label and form of a measurement; its name as the label where the text does not know it."""
+        """Return the label and form of a measurement.
+
+        Its name as the label where the text does not know it.
+        """
         head = name_parts(name)[0]
         return self.metrics.get(head) or Metric(label=head)
 
@@ -222,10 +249,16 @@ class AttackText(StrictModel):
 
     def tallies(self) -> tuple[str, ...]:
         """List the metrics that count what was found."""
-        return tuple(head for head, metric in self.metrics.items() if metric.kind == "count" and head in metric.names)
+        return tuple(
+            head
+            for head, metric in self.metrics.items()
+            if metric.kind == "count" and head in metric.names
+        )
 
     def leaks(self) -> tuple[str, ...]:
-        """List the metrics that grow with the leak, less being better; areas on either side of chance.
+        """List the metrics that grow with the leak, less being better.
+
+        Areas on either side of chance.
 
         Those that speak for a leak by themselves, and those that sum the attack up.
         """
@@ -242,7 +275,9 @@ class AttackText(StrictModel):
     def short(self, name: str) -> str:
         """Return the shortest label of a whole name."""
         metric = self.metric(name)
-        return ", ".join(part for part in (metric.short or metric.label, self.qualifier(name)) if part)
+        return ", ".join(
+            part for part in (metric.short or metric.label, self.qualifier(name)) if part
+        )
 
     @model_validator(mode="after")
     def _check(self) -> AttackText:
@@ -257,7 +292,11 @@ class AttackText(StrictModel):
                 if name_parts(name)[0] != head:
                     yield f"{name!r} does not begin with {head!r}"
                 yield from self._unlabelled(name)
-        yield from (f"{place}: no measurement {name!r}" for place, name in self._named() if name not in self.known)
+        yield from (
+            f"{place}: no measurement {name!r}"
+            for place, name in self._named()
+            if name not in self.known
+        )
         for part in self.parts:
             for table in part.tables:
                 yield from self._in_table(table)
@@ -266,19 +305,29 @@ class AttackText(StrictModel):
         head, *rest = name_parts(name)
         if head not in self.metrics:
             yield f"no label for the metric {head!r}"
-        yield from (f"no label for {part!r} of {name!r}" for part in rest if part not in self._qualifiers)
+        yield from (
+            f"no label for {part!r} of {name!r}" for part in rest if part not in self._qualifiers
+        )
 
     def _named(self) -> Iterator[tuple[str, str]]:
         """Yield every measurement that is named in full outside tables, and the place that names it."""
         trend = self.trend
-        yield from ((place, name) for place, name in (("power", self.power), ("found", self.found)) if name)
+        yield from (
+            (place, name) for place, name in (("power", self.power), ("found", self.found)) if name
+        )
         yield from (("consequence", name) for name in self.consequence_of)
         yield from (("tells", name) for pair in self.tells.items() for name in pair)
-        yield from (("trend", name) for name in (*(one.metric for one in trend.columns), *trend.summary.values()))
+        yield from (
+            ("trend", name)
+            for name in (*(one.metric for one in trend.columns), *trend.summary.values())
+        )
         yield from (("trend", series.metric) for panel in trend.panels for series in panel.series)
 
     def _in_table(self, table: TableSpec) -> Iterator[str]:
-        """Yield misspelt rows and columns; a cell may stay empty, as not every measurement has every row."""
+        """Yield misspelt rows and columns.
+
+        A cell may stay empty, as not every measurement has every row.
+        """
         columns = table.columns
         bases = {column.metric for column in columns}
         for row in table.rows:
@@ -286,7 +335,9 @@ class AttackText(StrictModel):
             yield from (f"table: {problem}" for name in names for problem in self._unlabelled(name))
             if not {*names} & self.known:
                 yield f"table: no measurement in the row {row.label!r}"
-            yield from (f"table: no column of {base!r}" for base in row.instead if base not in bases)
+            yield from (
+                f"table: no column of {base!r}" for base in row.instead if base not in bases
+            )
         for column in columns:
             if not {row.name(column.metric, column.after) for row in table.rows} & self.known:
                 yield f"table: no measurement in the column of {column.metric!r}"
@@ -312,22 +363,37 @@ def parse(raw: Mapping[str, Any]) -> AttackText:
     for name in raw.get("shared", ()):
         text = _joined(SHARED[name], text)
     groups = {**text.get("qualifiers", {}), **text.get("labels", {})}
-    sets = {**{name: tuple(group) for name, group in groups.items()}, "split": ("member", "heldout")}
+    sets = {
+        **{name: tuple(group) for name, group in groups.items()},
+        "split": ("member", "heldout"),
+    }
     text["metrics"] = {
         head: {
             **metric,
-            **{key: _names(metric.get(key, default), sets) for key, default in (("names", [head]), ("measured", []))},
+            **{
+                key: _names(metric.get(key, default), sets)
+                for key, default in (("names", [head]), ("measured", []))
+            },
         }
         for head, metric in text.get("metrics", {}).items()
     }
     text["parts"] = [
-        {**part, "tables": [{**table, "rows": [*_rows(table["rows"], groups)]} for table in part.get("tables", ())]}
+        {
+            **part,
+            "tables": [
+                {**table, "rows": [*_rows(table["rows"], groups)]}
+                for table in part.get("tables", ())
+            ],
+        }
         for part in text.get("parts", ())
     ]
     try:
         return AttackText.model_validate(text)
     except ValidationError as error:
-        problems = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}".removeprefix(": ") for one in error.errors()]
+        problems = [
+            f"{'.'.join(map(str, one['loc']))}: {one['msg']}".removeprefix(": ")
+            for one in error.errors()
+        ]
         raise ValueError(f"the text of {text.get('name')}: {'; '.join(problems)}") from error
 
 
@@ -353,7 +419,9 @@ def _names(patterns: Sequence[str], sets: Mapping[str, Sequence[str]]) -> list[s
     return expanded
 
 
-def _rows(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Mapping[str, str]]) -> Iterator[Mapping[str, Any]]:
+def _rows(
+    rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Mapping[str, str]]
+) -> Iterator[Mapping[str, Any]]:
     """Expand rows of a group of labels: `label` and `suffix` are formats around text and key of each entry."""
     for row in rows:
         if "each" not in row:

@@ -20,7 +20,8 @@ _COMPLETING = "_DOCAUDIT_COMPLETE"
 
 def main() -> None:
     """Run the `docaudit` command."""
-    # Before anything else is imported: a signal of the first second ends the command in a sentence too.
+    # Before anything else is imported: a signal of the first second ends the command in a sentence
+    # too.
     try:
         from audit.cli import stopping
     except KeyboardInterrupt:
@@ -39,7 +40,8 @@ def main() -> None:
 
 def _run() -> None:
     called = sys.argv[1] if sys.argv[1:] and _COMPLETING not in os.environ else None
-    # Imports leave no garbage to speak of, and searches for it take a tenth of them: the first counted stage begins.
+    # Imports leave no garbage to speak of, and searches for it take a tenth of them: the first
+    # counted stage begins.
     gc.disable()
     gc.set_threshold(50_000)
     if called in ("gate", "report"):
@@ -47,7 +49,8 @@ def _run() -> None:
     # Nothing docaudit does needs the network: libraries must not try.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    # Records are checked by pydantic alone; to look for plugins reads the metadata of every installed package.
+    # Records are checked by pydantic alone; to look for plugins reads the metadata of every
+    # installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from audit.cli import console
     from audit.cli.commands import make_app

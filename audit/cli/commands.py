@@ -24,7 +24,8 @@ def make_app(called: str | None = None) -> typer.Typer:
     """Make the command line.
 
     Args:
-        called: the command that is called, the only one to be imported; none is for "--version", all for another name.
+        called: the command that is called, the only one to be imported; none is for "--version",
+            all for another name.
     """
     known = called == "--version" or called in COMMANDS
     app = typer.Typer(
@@ -43,7 +44,9 @@ def make_app(called: str | None = None) -> typer.Typer:
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, rich_help_panel=panel)
         else:
-            app.command(name, epilog=HELP.get(f"{name}.exit"), rich_help_panel=panel)(show_errors()(command))
+            app.command(name, epilog=HELP.get(f"{name}.exit"), rich_help_panel=panel)(
+                show_errors()(command)
+            )
     if not known:
         for add in plugins.load("docaudit.commands").values():
             add(app)
@@ -104,23 +107,34 @@ def _from_hub(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def command(allow_network: bool, **options: Any) -> Any:
         with show_errors():
-            options |= {name: _fetched(options[name], allow_network, PLACES[name]) for name in places}
+            options |= {
+                name: _fetched(options[name], allow_network, PLACES[name]) for name in places
+            }
         return function(**options)
 
     flag = Annotated[bool, typer.Option("--allow-network", help=HELP["shared.allow_network"])]
-    added = inspect.Parameter("allow_network", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=flag)
-    vars(command)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), added])
+    added = inspect.Parameter(
+        "allow_network", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=flag
+    )
+    vars(command)["__signature__"] = signature.replace(
+        parameters=[*signature.parameters.values(), added]
+    )
     return command
 
 
 def _fetched(value: Any, allow_network: bool, plain: bool) -> Any:
-    """Return paths of this machine for those of an option; of several folders the first is the model's."""
+    """Return paths of this machine for those of an option.
+
+    Of several folders the first is the model's.
+    """
     if isinstance(value, list):
         return [_fetched(one, allow_network, plain and one is value[0]) for one in value]
     name, equals, place = value.partition("=") if isinstance(value, str) else ("", "", value)
     if not place or Path(place).exists():
         return value
-    found = plugins.find("docaudit.sources", "hf")(place, allow_network=allow_network, plain=plain or bool(equals))
+    found = plugins.find("docaudit.sources", "hf")(
+        place, allow_network=allow_network, plain=plain or bool(equals)
+    )
     if found != Path(place):
         console.note(f"{place} is downloaded: {found}")
     return f"{name}={found}" if equals else found
@@ -134,7 +148,10 @@ def _print_version(value: bool) -> None:
 
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Show the owner of a document model what it leaks about its training documents."""

@@ -29,7 +29,9 @@ def inspect(
     data_dir: DataDir,
     model: Annotated[Path | None, typer.Option(help=HELP["inspect.model"])] = None,
     reference: References = None,
-    preview: Annotated[int | None, typer.Option(min=1, metavar="N", help=HELP["inspect.preview"])] = None,
+    preview: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help=HELP["inspect.preview"])
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help=HELP["inspect.as_json"])] = False,
     verbose: Verbose = False,
 ) -> None:
@@ -63,21 +65,31 @@ def inspect(
         attacks = [*_attack_applicability(corpus, inspected)]
     if as_json:
         content = {"schema": 1, "data": asdict(summary), "attacks": dict(attacks)}
-        typer.echo(json.dumps(content | {"model": None if inspected is None else asdict(inspected)}, indent=2))
+        typer.echo(
+            json.dumps(
+                content | {"model": None if inspected is None else asdict(inspected)}, indent=2
+            )
+        )
         return
     if inspected is not None:
         console.warn(*(line for line in inspected.warnings if line not in summary.warnings))
     titles = {name: text_of(name).title or name for name, _ in attacks}
     ready = [titles[name] for name, why in attacks if why == READY]
     more = "" if verbose else " (-v shows more)"
-    console.say(f"{len(ready)} of {len(attacks)} attacks can run{more}{': ' if ready else '.'}{'; '.join(ready)}")
+    console.say(
+        f"{len(ready)} of {len(attacks)} attacks can run{more}{': ' if ready else '.'}{'; '.join(ready)}"
+    )
     barred = [f"  {titles[name]}: {why}" for name, why in attacks if why != READY]
     console.say(*["Cannot run:"][: len(barred)], *barred)
     if inspected is not None and verbose:
-        console.show_table("Trials with this model", ("attack", "split", "trials"), inspected.trials)
+        console.show_table(
+            "Trials with this model", ("attack", "split", "trials"), inspected.trials
+        )
 
 
-def _attack_applicability(corpus: Corpus, model: InspectedModel | None) -> Iterator[tuple[str, str]]:
+def _attack_applicability(
+    corpus: Corpus, model: InspectedModel | None
+) -> Iterator[tuple[str, str]]:
     """Name every attack with what keeps it from this data set and model, or that it can be fed."""
     from audit.attacks.battery import BATTERY
     from audit.attacks.interface import why
@@ -86,34 +98,53 @@ def _attack_applicability(corpus: Corpus, model: InspectedModel | None) -> Itera
 
     for kind in BATTERY:
         attack = kind.preset("standard")
-        # References of a model may be given beside the manifest: attacks that lack one are `skipped`.
+        # References of a model may be given beside the manifest: attacks that lack one are
+        # `skipped`.
         kinds = ("model", "data", "missing") if model is None else ("data",)
         barred = None if model is None else {**model.inapplicable, **model.skipped}.get(attack.name)
         yield attack.name, barred or why(attack, Case(NoModel(corpus), corpus), *kinds) or READY
 
 
 def _show_summary(summary: Summary, *, verbose: bool) -> None:
-    """Print the counts of a data set, without those that are zero unless `verbose`; warnings last."""
+    """Print the counts of a data set, without those that are zero unless `verbose`.
+
+    Warnings last.
+    """
     from audit.corpus.documents import SPLITS
 
     drawn = f", drawn by {summary.drawn}" if summary.drawn else ""
     digest = f", sha256 {summary.sha256[:16]}" if verbose else ""
-    console.say(f"{summary.name}: {summary.task}, membership assigned {summary.assigned}{drawn}{digest}", "")
+    console.say(
+        f"{summary.name}: {summary.task}, membership assigned {summary.assigned}{drawn}{digest}", ""
+    )
     rows = [
         (name, *(own[split] for split in SPLITS))
         for name, own in summary.counts.items()
-        if verbose or name == "documents" or (any(own.values()) and own != summary.counts["documents"])
+        if verbose
+        or name == "documents"
+        or (any(own.values()) and own != summary.counts["documents"])
     ]
     if not verbose:
-        fields = [sum(own.attacked[split] for own in summary.categories.values()) for split in SPLITS]
+        fields = [
+            sum(own.attacked[split] for own in summary.categories.values()) for split in SPLITS
+        ]
         rows.append((f"fields to attack, of {len(summary.categories)} kinds", *fields))
-    console.show_table("", ("", "training (member)", "unseen (heldout)", "public"), rows, spaced=verbose)
+    console.show_table(
+        "", ("", "training (member)", "unseen (heldout)", "public"), rows, spaced=verbose
+    )
     if summary.categories and verbose:
         marked = [
-            (name, *(f"{own.attacked[split]} of {own.fields[split]}" for split in SPLITS), own.values, own.unique)
+            (
+                name,
+                *(f"{own.attacked[split]} of {own.fields[split]}" for split in SPLITS),
+                own.values,
+                own.unique,
+            )
             for name, own in summary.categories.items()
         ]
-        console.show_table("Fields marked for attack, of all", ("category", *SPLITS, "values", "unique"), marked)
+        console.show_table(
+            "Fields marked for attack, of all", ("category", *SPLITS, "values", "unique"), marked
+        )
     canaries = summary.canaries
     if canaries is not None:
         console.say(
@@ -124,11 +155,13 @@ def _show_summary(summary: Summary, *, verbose: bool) -> None:
     console.warn(*summary.warnings)
 
 
-def ocr(data_dir: DataDir, language: Annotated[str, typer.Option(help=HELP["ocr.language"])] = "eng") -> None:
+def ocr(
+    data_dir: DataDir, language: Annotated[str, typer.Option(help=HELP["ocr.language"])] = "eng"
+) -> None:
     """Read pages without words with Tesseract.
 
-    docaudit adds the words and their boxes and locates the answers of questions among the words. The old file stays
-    as documents.before-ocr.jsonl. The same command continues an interrupted run.
+    docaudit adds the words and their boxes and locates the answers of questions among the words.
+    The old file stays as documents.before-ocr.jsonl. The same command continues an interrupted run.
     """
     from audit.importers.words import PageReader
     from audit.report.templates import render_lines
@@ -144,7 +177,11 @@ def ocr(data_dir: DataDir, language: Annotated[str, typer.Option(help=HELP["ocr.
     }
     answers = {f"answers located: {quality}": count for quality, count in added.answers.items()}
     answers["answers not located"] = added.not_located
-    console.show_table("Words", ("", "number"), [*rows.items(), *(answers.items() if any(answers.values()) else ())])
+    console.show_table(
+        "Words",
+        ("", "number"),
+        [*rows.items(), *(answers.items() if any(answers.values()) else ())],
+    )
     console.warn(*render_lines("ocr.txt", added=added))
     if not (added.read or added.empty or added.failed):
         console.say("Every document with an image has words already.")

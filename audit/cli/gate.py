@@ -13,14 +13,20 @@ from audit.errors import UsageError
 
 
 def gate(
-    record_path: Annotated[Path, typer.Argument(metavar="RECORD", help=HELP["gate.record_path"], show_default=False)],
+    record_path: Annotated[
+        Path, typer.Argument(metavar="RECORD", help=HELP["gate.record_path"], show_default=False)
+    ],
     policy: PolicyName = "default",
     model: ModelOfRecord = None,
     data: DataOfRecord = None,
     no_model: Annotated[bool, typer.Option("--no-model", help=HELP["gate.no_model"])] = False,
     pub: Annotated[
         Path | None,
-        typer.Option(metavar="KEY", help=HELP["gate.pub"], show_default="not checked, a pass is marked unsigned"),
+        typer.Option(
+            metavar="KEY",
+            help=HELP["gate.pub"],
+            show_default="not checked, a pass is marked unsigned",
+        ),
     ] = None,
     baseline: Annotated[
         Path | None, typer.Option(metavar="OLD", help=HELP["gate.baseline"], show_default=False)
@@ -30,10 +36,17 @@ def gate(
 ) -> None:
     """Compare a record with a policy and exit with the verdict.
 
-    No model and no GPU are needed. With --model and --data docaudit hashes these files and refuses a record of other
-    ones.
+    No model and no GPU are needed. With --model and --data docaudit hashes these files and refuses
+    a record of other ones.
     """
-    from audit.workflows.gate import UNSIGNED, check_signature, gate_record, mark_pass, paths_of, warn_uncompared
+    from audit.workflows.gate import (
+        UNSIGNED,
+        check_signature,
+        gate_record,
+        mark_pass,
+        paths_of,
+        warn_uncompared,
+    )
 
     outputs, quiet = choose(formats, quiet=verbose is False), verbose is False
     with clearing(outputs, record_path, Path(policy), *([baseline] if baseline else [])):
@@ -54,9 +67,17 @@ def gate(
         def in_words() -> None:
             console.show_subject(record)
             given = {"MODEL_DIR": model, "DATA_DIR": data, "POLICY.toml": policy}
-            paths = paths_of(record_path, record) | {name: str(path) for name, path in given.items() if path}
-            drawn = baseline is None and verdict.identity is not None and verdict.identity.state == "declared"
-            folder = records.file_of(record_path).parent if drawn else None  # else its report shows another verdict
+            paths = paths_of(record_path, record) | {
+                name: str(path) for name, path in given.items() if path
+            }
+            drawn = (
+                baseline is None
+                and verdict.identity is not None
+                and verdict.identity.state == "declared"
+            )
+            folder = (
+                records.file_of(record_path).parent if drawn else None
+            )  # else its report shows another verdict
             console.show_verdict(verdict, folder, record, paths=paths, verbose=bool(verbose))
 
         code = show(outputs, record, verdict, in_words, policy, data)
@@ -70,13 +91,15 @@ def diff(
     old: Annotated[Path, typer.Argument(metavar="OLD", help=HELP["diff.old"], show_default=False)],
     new: Annotated[Path, typer.Argument(metavar="NEW", help=HELP["diff.new"], show_default=False)],
     policy: PolicyName = "default",
-    output: Annotated[str, typer.Option("--format", metavar="NAME[=FILE]", help=HELP["diff.output"])] = "text",
+    output: Annotated[
+        str, typer.Option("--format", metavar="NAME[=FILE]", help=HELP["diff.output"])
+    ] = "text",
 ) -> None:
     """Compare two scans of the same data.
 
-    Shows which numbers are better or worse. No model and no GPU are needed. Scans that still have their evidence/ are
-    compared document by document. docaudit refuses scans of other data, and scans with another seed, budget or
-    parameters.
+    Shows which numbers are better or worse. No model and no GPU are needed. Scans that still have
+    their evidence/ are compared document by document. docaudit refuses scans of other data, and
+    scans with another seed, budget or parameters.
     """
     from audit.files import check_file, write_output
     from audit.report.scan_diff import render
@@ -84,7 +107,9 @@ def diff(
 
     name, separator, file = output.partition("=")
     if name not in DIFF_FORMATS:
-        raise UsageError(f"--format {output}: no such format", f"one of {', '.join(DIFF_FORMATS)}, or NAME=FILE")
+        raise UsageError(
+            f"--format {output}: no such format", f"one of {', '.join(DIFF_FORMATS)}, or NAME=FILE"
+        )
     if separator:
         check_file("--format", Path(file))
     with console.Reporter() as progress:

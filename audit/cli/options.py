@@ -18,7 +18,11 @@ from audit.failures import DEBUG, lacks_memory
 _TEXTS = tomllib.loads((Path(__file__).parent / "help.toml").read_text(encoding="utf-8"))
 PANELS = {name: panel for panel, names in _TEXTS.pop("panels").items() for name in names}
 """Panel of the help by the name of a parameter."""
-HELP = {f"{command}.{option}": text for command, texts in _TEXTS.items() for option, text in texts.items()}
+HELP = {
+    f"{command}.{option}": text
+    for command, texts in _TEXTS.items()
+    for option, text in texts.items()
+}
 """What each option means, by command and option, and other texts of commands."""
 Budget = Literal["quick", "standard", "full"]
 """How much of the work to do."""
@@ -31,38 +35,62 @@ def complete(names: Iterable[str]) -> Callable[[str], list[str]]:
     return lambda incomplete: [name for name in names if name.startswith(incomplete)]
 
 
-DataDir = Annotated[Path, typer.Argument(metavar="DATA_DIR", help=HELP["shared.data_dir"], show_default=False)]
-Assigned = Annotated[
-    Assignment | None, typer.Option("--assigned", metavar="RULE", help=HELP["shared.assigned"], show_default="official")
+DataDir = Annotated[
+    Path, typer.Argument(metavar="DATA_DIR", help=HELP["shared.data_dir"], show_default=False)
 ]
-ModelDir = Annotated[Path, typer.Argument(metavar="MODEL_DIR", help=HELP["references.model_dir"], show_default=False)]
+Assigned = Annotated[
+    Assignment | None,
+    typer.Option(
+        "--assigned", metavar="RULE", help=HELP["shared.assigned"], show_default="official"
+    ),
+]
+ModelDir = Annotated[
+    Path, typer.Argument(metavar="MODEL_DIR", help=HELP["references.model_dir"], show_default=False)
+]
 SHIPPED = complete(("default", "forget", "strict"))
 """Completes the name of a shipped policy."""
-PolicyName = Annotated[str, typer.Option("--policy", help=HELP["shared.policy"], autocompletion=SHIPPED)]
+PolicyName = Annotated[
+    str, typer.Option("--policy", help=HELP["shared.policy"], autocompletion=SHIPPED)
+]
 ModelOfRecord = Annotated[
-    Path | None, typer.Option("--model", metavar="MODEL_DIR", help=HELP["shared.model"], show_default=False)
+    Path | None,
+    typer.Option("--model", metavar="MODEL_DIR", help=HELP["shared.model"], show_default=False),
 ]
 DataOfRecord = Annotated[
-    Path | None, typer.Option("--data", metavar="DATA_DIR", help=HELP["shared.data"], show_default=False)
+    Path | None,
+    typer.Option("--data", metavar="DATA_DIR", help=HELP["shared.data"], show_default=False),
 ]
 Evidence = Annotated[
     Path | None,
-    typer.Option("--evidence", metavar="DIR", help=HELP["shared.evidence"], show_default="evidence/ in --out"),
+    typer.Option(
+        "--evidence", metavar="DIR", help=HELP["shared.evidence"], show_default="evidence/ in --out"
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help=HELP["shared.seed"])]
-Bounds = Annotated[list[str] | None, typer.Option("--documents", "--time", metavar="N|TIME", help=HELP["shared.bound"])]
-BatchSize = Annotated[int | None, typer.Option(min=1, help=HELP["scan.batch_size"], show_default="auto")]
+Bounds = Annotated[
+    list[str] | None,
+    typer.Option("--documents", "--time", metavar="N|TIME", help=HELP["shared.bound"]),
+]
+BatchSize = Annotated[
+    int | None, typer.Option(min=1, help=HELP["scan.batch_size"], show_default="auto")
+]
 Dtype = Annotated[Literal["auto", "float32", "bfloat16"], typer.Option(help=HELP["shared.dtype"])]
 Engine = Annotated[str, typer.Option(metavar="NAME[:KEY=VALUE,...]", help=HELP["shared.engine"])]
 Device = Annotated[str, typer.Option(help=HELP["shared.device"])]
 References = Annotated[
-    list[str] | None, typer.Option("--reference", metavar="NAME=PATH", help=HELP["shared.reference"])
+    list[str] | None,
+    typer.Option("--reference", metavar="NAME=PATH", help=HELP["shared.reference"]),
 ]
 Detail = Annotated[
-    bool | None, typer.Option("--verbose/--quiet", "-v/-q", help=HELP["shared.detail"], show_default="a summary")
+    bool | None,
+    typer.Option(
+        "--verbose/--quiet", "-v/-q", help=HELP["shared.detail"], show_default="a summary"
+    ),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help=HELP["shared.verbose"])]
-Pretrained = Annotated[list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["shared.pretrained"])]
+Pretrained = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["shared.pretrained"])
+]
 
 
 def note_unstated_assignment(manifest: Path) -> None:
@@ -81,7 +109,11 @@ def bounds_of(given: Sequence[str] | None) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for text in given or ():
-        found |= {"documents": int(text[:9])} if text.isdecimal() and text > "1" else {"seconds": seconds_of(text)}
+        found |= (
+            {"documents": int(text[:9])}
+            if text.isdecimal() and text > "1"
+            else {"seconds": seconds_of(text)}
+        )
     return found
 
 
@@ -95,7 +127,10 @@ def seconds_of(text: str) -> float:
         seconds = float(text[:-1]) * {"s": 1.0, "m": 60.0, "h": 3600.0}[text[-1:]]
         if 0 < seconds < float("inf"):
             return seconds
-    raise UsageError(f"--documents or --time {text}: no number, and no time", "60, or a time with s, m or h, as 30m")
+    raise UsageError(
+        f"--documents or --time {text}: no number, and no time",
+        "60, or a time with s, m or h, as 30m",
+    )
 
 
 def named_paths(pairs: Sequence[str] | None) -> dict[str, list[Path]]:
@@ -114,10 +149,15 @@ def named_paths(pairs: Sequence[str] | None) -> dict[str, list[Path]]:
 
 
 def _describe_failed_import(error: ModuleNotFoundError) -> EngineError | None:
-    """Name the package that is missing, or what keeps transformers from loading; None where docaudit is at fault."""
+    """Name the package that is missing, or what keeps transformers from loading.
+
+    None where docaudit is at fault.
+    """
     package = (error.name or "").partition(".")[0]
     if package:
-        missing = EngineError(f"{package} is not installed", "install docaudit with all that it needs")
+        missing = EngineError(
+            f"{package} is not installed", "install docaudit with all that it needs"
+        )
         return None if package == "audit" else missing
     cause = error.__cause__  # transformers hides it
     while cause is not None and cause.__cause__ is not None:
@@ -125,15 +165,19 @@ def _describe_failed_import(error: ModuleNotFoundError) -> EngineError | None:
     from audit.workflows.start import INSTALL
 
     hint = INSTALL["torchvision"] if "torchvision" in str(cause) else HELP["doctor.broken"]
-    return None if cause is None else EngineError(f"transformers cannot load its models: {cause}", hint)
+    return (
+        None
+        if cause is None
+        else EngineError(f"transformers cannot load its models: {cause}", hint)
+    )
 
 
 @contextmanager
 def show_errors() -> Iterator[None]:
     """Print known errors, missing packages and lack of memory as a line each, and end with their exit code.
 
-    Anything else is a bug, of which `audit.cli.main` tells class and place; with `DEBUG` in the environment everything
-    keeps its traceback.
+    Anything else is a bug, of which `audit.cli.main` tells class and place; with `DEBUG` in the
+    environment everything keeps its traceback.
     """
     debug = bool(os.environ.get(DEBUG))
     try:
@@ -150,7 +194,9 @@ def show_errors() -> Iterator[None]:
     except (MemoryError, ImportError, RuntimeError) as error:
         if debug or not lacks_memory(error):
             raise
-        shown = EngineError("there is not enough memory", "give it more, or stop what else takes it")
+        shown = EngineError(
+            "there is not enough memory", "give it more, or stop what else takes it"
+        )
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted; run the same command again to go on\n")
         raise typer.Exit(130) from None

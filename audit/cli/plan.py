@@ -44,8 +44,9 @@ def plan(
 ) -> None:
     """Show what a data set can decide and how long a scan takes.
 
-    docaudit also checks that training and unseen documents do not differ without any model (the blind check). Times
-    of attacks leave out the training of reference models. Exits 0 whatever the data set can decide.
+    docaudit also checks that training and unseen documents do not differ without any model (the
+    blind check). Times of attacks leave out the training of reference models. Exits 0 whatever the
+    data set can decide.
     """
     from audit.workflows.options import ScanOptions
     from audit.workflows.planning import plan_audit
@@ -63,7 +64,10 @@ def plan(
     if out is not None:
         check_file("--out", out)
         if not out.parent.is_dir():
-            raise UsageError(f"--out {out}: no file can be written there", "name a file in a folder that there is")
+            raise UsageError(
+                f"--out {out}: no file can be written there",
+                "name a file in a folder that there is",
+            )
     with console.Reporter() as progress:
         [planned] = progress.follow(plan_audit(asked, policy, progress))
     if verbose:
@@ -148,7 +152,9 @@ def _limit_row(limit: LimitPlan) -> tuple[Cell, ...]:
         (f"{resolution.members}{others}", resolution.unit),
         f"{resolution.certified:.3f}",
         f"{least}{100 * resolution.pass_power:.0f} %",
-        "-" if resolution.needed is None else f"{'<= ' if resolution.at_least else ''}{resolution.needed}",
+        "-"
+        if resolution.needed is None
+        else f"{'<= ' if resolution.at_least else ''}{resolution.needed}",
         limit.outcome,
     )
 
@@ -169,9 +175,14 @@ def reasons(plan: Plan) -> Iterator[str]:
 
 def costs_table(plan: Plan) -> Table:
     """Tabulate trials, device hours and peak memory of every attack."""
-    rows = [(cost.attack, f"{'' if cost.exact else 'at most '}{cost.trials}", *_cost(cost)) for cost in plan.costs]
+    rows = [
+        (cost.attack, f"{'' if cost.exact else 'at most '}{cost.trials}", *_cost(cost))
+        for cost in plan.costs
+    ]
     if plan.total_seconds is not None:
-        rows.append(("in all", "", f"{plan.total_seconds / 3600:.3g}", f"{plan.peak_memory / 1e9:.1f} GB"))
+        rows.append(
+            ("in all", "", f"{plan.total_seconds / 3600:.3g}", f"{plan.peak_memory / 1e9:.1f} GB")
+        )
     return "What a scan costs", ("attack", "trials", "device hours", "peak memory"), [*rows]
 
 
@@ -182,11 +193,20 @@ def _cost(cost: Cost) -> tuple[str, str]:
 
 
 def conclusion(plan: Plan, *, detailed: bool = True) -> str:
-    """Sum up what a data set can decide and how often a leak-free model passes; `detailed`: limit by limit."""
+    """Sum up what a data set can decide and how often a leak-free model passes.
+
+    `detailed`: limit by limit.
+    """
     from audit.report.templates import render_text
     from audit.workflows.plan import WANTED_POWER
 
-    return render_text("plan.txt", plan=plan, long_seconds=LONG_SECONDS, wanted_power=WANTED_POWER, detailed=detailed)
+    return render_text(
+        "plan.txt",
+        plan=plan,
+        long_seconds=LONG_SECONDS,
+        wanted_power=WANTED_POWER,
+        detailed=detailed,
+    )
 
 
 def as_json(plan: Plan) -> bytes:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from audit.cli import console
-from audit.cli.options import HELP, DataDir, Device, Engine, ModelDir, References, Seed, named_paths, show_errors
+from audit.cli.options import (
+    HELP,
+    DataDir,
+    Device,
+    Engine,
+    ModelDir,
+    References,
+    Seed,
+    named_paths,
+    show_errors,
+)
 from audit.errors import UsageError
 from audit.files import check_folder
 
@@ -24,16 +34,21 @@ def references(
     data_dir: DataDir,
     model_dir: ModelDir,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help=HELP["references.names"], show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help=HELP["references.names"], show_default=False),
     ] = None,
     reference: References = None,
     train: Annotated[bool, typer.Option("--train", help=HELP["references.train"])] = False,
     out: Annotated[Path, typer.Option(help=HELP["references.out"])] = Path("references"),
     count: Annotated[
-        int | None, typer.Option(min=1, help=HELP["references.count"], show_default="1 baseline, 16 splits")
+        int | None,
+        typer.Option(min=1, help=HELP["references.count"], show_default="1 baseline, 16 splits"),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help=HELP["references.seed"], show_default="the recipe's; 0 for splits")
+        int | None,
+        typer.Option(
+            min=0, help=HELP["references.seed"], show_default="the recipe's; 0 for splits"
+        ),
     ] = None,
     device: Device = "auto",
     engine: Engine = "local",
@@ -41,11 +56,14 @@ def references(
 ) -> None:
     """List reference models, or train those that are missing.
 
-    A reference model never saw the audited documents, or half of them only. The recipe in manifest.toml gives epochs,
-    learning rate, batch size and seed. A baseline trains on as many samples as your model.
+    A reference model never saw the audited documents, or half of them only. The recipe in
+    manifest.toml gives epochs, learning rate, batch size and seed. A baseline trains on as many
+    samples as your model.
     """
     if names and (not train or {*names} - {"baselines", "splits"}):
-        raise UsageError(f"{' '.join(names)}: baselines and splits can be trained", "name them with --train")
+        raise UsageError(
+            f"{' '.join(names)}: baselines and splits can be trained", "name them with --train"
+        )
     if train:
         check_folder("--out", out)
     from audit.workflows import references as workflow
@@ -54,16 +72,22 @@ def references(
     with console.Reporter() as progress:
         if train:
             how: dict[str, Any] = {"count": count, "seed": seed, "device": device, "engine": engine}
-            made = workflow.train_references(data_dir, model_dir, given, names or (), out, **how, progress=progress)
+            made = workflow.train_references(
+                data_dir, model_dir, given, names or (), out, **how, progress=progress
+            )
         else:
             progress.stage("opening the model and the data set")
             found = workflow.list_references(data_dir, model_dir, given, device)
     if train:
         paths = {**given, **made}
         named = [f" --reference {name}={path}" for name, own in paths.items() for path in own]
-        console.say(f"{' and '.join(made) or 'nothing'} made: docaudit scan {model_dir} {data_dir}{''.join(named)}")
+        console.say(
+            f"{' and '.join(made) or 'nothing'} made: docaudit scan {model_dir} {data_dir}{''.join(named)}"
+        )
     elif as_json:
-        typer.echo(json.dumps({"schema": 1, "references": [asdict(need) for need in found]}, indent=2))
+        typer.echo(
+            json.dumps({"schema": 1, "references": [asdict(need) for need in found]}, indent=2)
+        )
     else:
         show_references(found)
 
@@ -76,7 +100,9 @@ def show_references(found: Sequence[ReferenceNeed]) -> None:
     rows = []
     for need in found:
         state = ", ".join(filter(None, (need.state, need.source, *need.folders)))
-        rows.append((need.name, ", ".join(need.needed_by) or "-", ", ".join(need.used_by) or "-", state))
+        rows.append(
+            (need.name, ", ".join(need.needed_by) or "-", ", ".join(need.used_by) or "-", state)
+        )
     console.show_table("References", ("reference", "needed by", "used by", "state"), rows)
     for need in found:
         if need.how or need.seconds:
@@ -86,10 +112,16 @@ def show_references(found: Sequence[ReferenceNeed]) -> None:
 
 
 def _describe_time(seconds: tuple[float, float] | None) -> str:
-    return "" if seconds is None else f" ({console.duration(seconds[0])} to {console.duration(seconds[1])} here)"
+    return (
+        ""
+        if seconds is None
+        else f" ({console.duration(seconds[0])} to {console.duration(seconds[1])} here)"
+    )
 
 
-canary = typer.Typer(help="Plant made-up secrets to test whether a model leaks them.", no_args_is_help=True)
+canary = typer.Typer(
+    help="Plant made-up secrets to test whether a model leaks them.", no_args_is_help=True
+)
 
 
 @canary.callback()
@@ -101,24 +133,31 @@ def _canary() -> None:
 @show_errors()
 def insert(
     data_dir: DataDir,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help=HELP["canary.out"], show_default=False)],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help=HELP["canary.out"], show_default=False)
+    ],
     pattern: Annotated[
-        list[str] | None, typer.Option(help=HELP["canary.pattern"], show_default="pin; for questions pin, names, mixed")
+        list[str] | None,
+        typer.Option(
+            help=HELP["canary.pattern"], show_default="pin; for questions pin, names, mixed"
+        ),
     ] = None,
     count: Annotated[int, typer.Option(min=2, max=10000, help=HELP["canary.count"])] = 64,
     repeat: Annotated[
         list[int] | None,
-        typer.Option(min=1, max=10000, help=HELP["canary.repeat"], show_default="10; for questions 1, 4, 16"),
+        typer.Option(
+            min=1, max=10000, help=HELP["canary.repeat"], show_default="10; for questions 1, 4, 16"
+        ),
     ] = None,
     length: Annotated[int, typer.Option(min=1, max=10, help=HELP["canary.length"])] = 4,
     seed: Seed = 0,
 ) -> None:
     """Copy a data set and plant canaries in its training documents.
 
-    Train the model on the copy. A fair coin decides whether a canary is added. The others serve as the control, in
-    OUT/canaries.json alone. A page with word boxes gets one more line in a copy of the page. Utterances and texts
-    become documents of their own. A data set of questions asks for the secret, which no page prints. DATA_DIR does
-    not change.
+    Train the model on the copy. A fair coin decides whether a canary is added. The others serve as
+    the control, in OUT/canaries.json alone. A page with word boxes gets one more line in a copy of
+    the page. Utterances and texts become documents of their own. A data set of questions asks for
+    the secret, which no page prints. DATA_DIR does not change.
     """
     from audit.corpus import manifest
     from audit.corpus.canaries import insertion
@@ -150,4 +189,6 @@ def _describe_insertion(report: InsertReport, data_dir: Path, out: Path) -> list
 
     patterns = list(dict.fromkeys(canary.pattern for canary in report.canaries.canaries))
     needed = needed_canaries()
-    return render_lines("canaries.txt", report=report, data_dir=data_dir, out=out, patterns=patterns, needed=needed)
+    return render_lines(
+        "canaries.txt", report=report, data_dir=data_dir, out=out, patterns=patterns, needed=needed
+    )

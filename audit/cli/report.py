@@ -12,37 +12,56 @@ from audit.errors import UsageError
 
 def report(
     record_paths: Annotated[
-        list[Path], typer.Argument(metavar="RECORD...", help=HELP["report.record_paths"], show_default=False)
+        list[Path],
+        typer.Argument(metavar="RECORD...", help=HELP["report.record_paths"], show_default=False),
     ],
     policy: PolicyName = "default",
-    out: Annotated[Path | None, typer.Option(help=HELP["report.out"], show_default="beside the record")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help=HELP["report.out"], show_default="beside the record")
+    ] = None,
     reveal: Annotated[bool, typer.Option("--reveal", help=HELP["report.reveal"])] = False,
     evidence: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help=HELP["report.evidence"], show_default="evidence/ beside the record"),
+        typer.Option(
+            metavar="DIR", help=HELP["report.evidence"], show_default="evidence/ beside the record"
+        ),
     ] = None,
     defenses: Annotated[
         list[Path] | None,
-        typer.Option("--defense", "--defence", metavar="FOLDER", help=HELP["report.defenses"], show_default=False),
+        typer.Option(
+            "--defense",
+            "--defence",
+            metavar="FOLDER",
+            help=HELP["report.defenses"],
+            show_default=False,
+        ),
     ] = None,
     dpia: Annotated[bool, typer.Option("--dpia", help=HELP["report.dpia"])] = False,
     previous: Annotated[
-        Path | None, typer.Option("--previous", metavar="RECORD", help=HELP["report.previous"], show_default=False)
+        Path | None,
+        typer.Option(
+            "--previous", metavar="RECORD", help=HELP["report.previous"], show_default=False
+        ),
     ] = None,
-    model_card: Annotated[bool, typer.Option("--model-card", help=HELP["report.model_card"])] = False,
+    model_card: Annotated[
+        bool, typer.Option("--model-card", help=HELP["report.model_card"])
+    ] = False,
     verbose: Verbose = False,
 ) -> None:
     """Draw the reports of a record again, under any policy.
 
-    Exits 0 when they were written. Give the records of several checkpoints to draw leak and usefulness against epoch
-    (trend.html, trend.pdf).
+    Exits 0 when they were written. Give the records of several checkpoints to draw leak and
+    usefulness against epoch (trend.html, trend.pdf).
     """
     from audit.workflows.gate import paths_of
     from audit.workflows.report import Report, model_card_of, report_records
 
     if model_card:
         if len(record_paths) != 1 or reveal or evidence or defenses or dpia or previous:
-            raise UsageError("--model-card is of one record, and draws no report", "draw that in a call of its own")
+            raise UsageError(
+                "--model-card is of one record, and draws no report",
+                "draw that in a call of its own",
+            )
         card, path = model_card_of(record_paths[0], policy, out)
         if path is None:
             typer.echo(card, nl=False)
@@ -56,7 +75,12 @@ def report(
     if isinstance(written, Report):
         paths = paths_of(record_paths[0], written.record)
         console.show_verdict(
-            written.verdict, written.folder, written.record, decides_exit=False, paths=paths, verbose=verbose
+            written.verdict,
+            written.folder,
+            written.record,
+            decides_exit=False,
+            paths=paths,
+            verbose=verbose,
         )
         if written.revealed is not None:
             console.say(f"With the values, for you alone: {written.revealed}")
@@ -71,50 +95,67 @@ DIFFERS = 10
 
 
 def attest(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help=HELP["attest.folder"], show_default=False)],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help=HELP["attest.folder"], show_default=False)
+    ],
     key: Annotated[
-        Path | None, typer.Option(help=HELP["attest.key"], show_default="the statement is not signed")
+        Path | None,
+        typer.Option(help=HELP["attest.key"], show_default="the statement is not signed"),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=HELP["attest.out"], show_default="beside the record")
+        Path | None,
+        typer.Option(metavar="FILE", help=HELP["attest.out"], show_default="beside the record"),
     ] = None,
 ) -> None:
     """Write a statement of the verdict, signed if you give a key.
 
-    It names model, data, record, policy and reports by their sha256. The statement is an in-toto test result. A
-    signed one is in a DSSE envelope. docaudit verify checks it.
+    It names model, data, record, policy and reports by their sha256. The statement is an in-toto
+    test result. A signed one is in a DSSE envelope. docaudit verify checks it.
     """
     from audit.workflows import attest as workflow
 
     with console.Reporter():
         written = workflow.attest(folder, key, out)
-    signed = "not signed" if written.key is None else f"signed by key {written.key[: console.SHOWN_DIGITS]}"
-    console.say(f"{written.path}: {written.result}, about {written.subjects} files and digests, {signed}")
+    signed = (
+        "not signed"
+        if written.key is None
+        else f"signed by key {written.key[: console.SHOWN_DIGITS]}"
+    )
+    console.say(
+        f"{written.path}: {written.result}, about {written.subjects} files and digests, {signed}"
+    )
     if written.key is None:
         console.warn("without --key whoever can change these files can write the statement anew")
 
 
 def verify(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help=HELP["verify.folder"], show_default=False)],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help=HELP["verify.folder"], show_default=False)
+    ],
     pub: Annotated[
-        Path | None, typer.Option(metavar="KEY", help=HELP["verify.pub"], show_default="not checked")
+        Path | None,
+        typer.Option(metavar="KEY", help=HELP["verify.pub"], show_default="not checked"),
     ] = None,
     model: ModelOfRecord = None,
     data: DataOfRecord = None,
     attestation: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=HELP["verify.attestation"], show_default="that in DIR")
+        Path | None,
+        typer.Option(metavar="FILE", help=HELP["verify.attestation"], show_default="that in DIR"),
     ] = None,
 ) -> None:
     """Compare a report folder with its attestation.
 
-    docaudit hashes every file again and reaches the verdict again. It also compares what the PDF embeds.
+    docaudit hashes every file again and reaches the verdict again. It also compares what the PDF
+    embeds.
     """
     from audit.workflows import attest as workflow
 
     with console.Reporter():
         record, found = workflow.verify(folder, pub, model, data, attestation)
     console.show_subject(record)
-    console.say(*(f"same: {line}" for line in found.agreed), *(f"note: {line}" for line in found.notes))
+    console.say(
+        *(f"same: {line}" for line in found.agreed), *(f"note: {line}" for line in found.notes)
+    )
     console.say(*(f"DIFFERS: {line}" for line in found.differences))
     if not found.differences:
         console.say("Everything that was compared agrees.")

@@ -26,7 +26,10 @@ def _defenses(incomplete: str) -> list[str]:
 
 def scan(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="[MODEL_DIR] DATA_DIR", help=HELP["scan.folders"], show_default=False)
+        list[Path],
+        typer.Argument(
+            metavar="[MODEL_DIR] DATA_DIR", help=HELP["scan.folders"], show_default=False
+        ),
     ],
     out: Annotated[Path, typer.Option(help=HELP["scan.out"])] = Path("docaudit-report"),
     policy: options.PolicyName = "default",
@@ -39,18 +42,30 @@ def scan(
             autocompletion=options.complete(TEXTS),
         ),
     ] = None,
-    reference: Annotated[list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["scan.reference"])] = None,
+    reference: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["scan.reference"])
+    ] = None,
     no_model: Annotated[bool, typer.Option("--no-model", help=HELP["scan.no_model"])] = False,
-    checkpoints: Annotated[str | None, typer.Option(metavar="'PATTERN'", help=HELP["scan.checkpoints"])] = None,
+    checkpoints: Annotated[
+        str | None, typer.Option(metavar="'PATTERN'", help=HELP["scan.checkpoints"])
+    ] = None,
     defense: Annotated[
         str | None,
-        typer.Option("--defence", "--defense", metavar="NAME", help=HELP["scan.defense"], autocompletion=_defenses),
+        typer.Option(
+            "--defence",
+            "--defense",
+            metavar="NAME",
+            help=HELP["scan.defense"],
+            autocompletion=_defenses,
+        ),
     ] = None,
     seed: options.Seed = 0,
     fresh: Annotated[bool, typer.Option("--fresh", help=HELP["scan.fresh"])] = False,
     attack_parameters: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=HELP["scan.attack_parameters"], show_default="those of the budget"),
+        typer.Option(
+            metavar="FILE", help=HELP["scan.attack_parameters"], show_default="those of the budget"
+        ),
     ] = None,
     bounds: options.Bounds = None,
     no_stages: Annotated[bool, typer.Option("--no-stages", help=HELP["scan.no_stages"])] = False,
@@ -67,7 +82,9 @@ def scan(
 
     both = _split_folders(folders, checkpoints, no_model)
     if checkpoints is not None and formats:
-        raise UsageError("--format is of one verdict, and --checkpoints reaches many", "gate each record with it")
+        raise UsageError(
+            "--format is of one verdict, and --checkpoints reaches many", "gate each record with it"
+        )
     asked = ScanOptions(
         *both,
         out=out,
@@ -93,7 +110,9 @@ def scan(
 def forget_check(
     model_dir: options.ModelDir,
     data_dir: options.DataDir,
-    ids: Annotated[Path, typer.Option(metavar="FILE", help=HELP["forget-check.ids"], show_default=False)],
+    ids: Annotated[
+        Path, typer.Option(metavar="FILE", help=HELP["forget-check.ids"], show_default=False)
+    ],
     reference: Annotated[
         list[str] | None, typer.Option(metavar="NAME=PATH", help=HELP["forget-check.reference"])
     ] = None,
@@ -107,21 +126,33 @@ def forget_check(
 ) -> None:
     """Test whether a model has forgotten documents.
 
-    The model must treat the documents in FILE as unseen ones, neither better nor worse. That is an equivalence test. It
-    passes if the whole interval lies between a limit and its mirror image. Too few documents leave it undecided.
+    The model must treat the documents in FILE as unseen ones, neither better nor worse. That is an
+    equivalence test. It passes if the whole interval lies between a limit and its mirror image. Too
+    few documents leave it undecided.
     """
     from audit.importers.named import read_names
     from audit.workflows.options import ScanOptions
 
     read_names(ids, "--ids")  # before anything is loaded
-    own: dict[str, Any] = {"only": ("membership",), "forgotten": ids, "device": device, "batch_size": batch_size}
+    own: dict[str, Any] = {
+        "only": ("membership",),
+        "forgotten": ids,
+        "device": device,
+        "batch_size": batch_size,
+    }
     references = options.named_paths(reference)
-    asked = ScanOptions(model_dir, data_dir, out, references=references, evidence_dir=evidence, **own)
+    asked = ScanOptions(
+        model_dir, data_dir, out, references=references, evidence_dir=evidence, **own
+    )
     _run(asked, policy, formats, verbose)
 
 
 def _run(
-    asked: ScanOptions, policy: str, formats: list[str] | None, verbose: bool | None, checkpoints: str | None = None
+    asked: ScanOptions,
+    policy: str,
+    formats: list[str] | None,
+    verbose: bool | None,
+    checkpoints: str | None = None,
 ) -> NoReturn:
     """Scan one checkpoint, or all that a pattern matches, and end with the exit code."""
     from audit.workflows.gate import load_policy
@@ -138,7 +169,9 @@ def _run(
     raise typer.Exit(code)
 
 
-def _scan_one(asked: ScanOptions, policy: Policy, policy_name: str, outputs: Outputs, *, verbose: bool | None) -> int:
+def _scan_one(
+    asked: ScanOptions, policy: Policy, policy_name: str, outputs: Outputs, *, verbose: bool | None
+) -> int:
     """Scan a checkpoint, and return the exit code."""
     with console.Reporter(quiet=verbose is False) as progress:
         # Before torch and the model are loaded, which takes seconds.
@@ -149,7 +182,9 @@ def _scan_one(asked: ScanOptions, policy: Policy, policy_name: str, outputs: Out
 
     def in_words() -> None:
         paths = {**asked.paths, "POLICY.toml": policy_name}
-        console.show_verdict(result.verdict, asked.out, result.record, paths=paths, verbose=bool(verbose))
+        console.show_verdict(
+            result.verdict, asked.out, result.record, paths=paths, verbose=bool(verbose)
+        )
 
     return show(outputs, result.record, result.verdict, in_words, policy_name, asked.data_dir)
 
@@ -169,18 +204,31 @@ def _scan_all(pattern: str, asked: ScanOptions, policy: Policy, *, quiet: bool) 
             results.append(result)
     console.warn(*sweep.write_trend(run, results, asked.out))
     if not quiet:
-        rows = [(result.checkpoint.x, result.checkpoint.name, result.record, result.verdict) for result in results]
+        rows = [
+            (result.checkpoint.x, result.checkpoint.name, result.record, result.verdict)
+            for result in results
+        ]
         columns = summary([record for _, _, record, _ in rows if record is not None])
-        files = [str(asked.out / name) for name in (trend.PDF_NAME, trend.HTML_NAME) if (asked.out / name).exists()]
+        files = [
+            str(asked.out / name)
+            for name in (trend.PDF_NAME, trend.HTML_NAME)
+            if (asked.out / name).exists()
+        ]
         said = answer(run.axis, [(x, name, verdict) for x, name, _, verdict in rows]).text
-        console.show_sweep(run.axis, rows, columns, said, [*files, f"the reports in {asked.out / 'CHECKPOINT'}"])
+        console.show_sweep(
+            run.axis, rows, columns, said, [*files, f"the reports in {asked.out / 'CHECKPOINT'}"]
+        )
     return sweep.exit_code(results)
 
 
-def _split_folders(folders: list[Path], checkpoints: str | None, no_model: bool) -> tuple[Path, Path]:
+def _split_folders(
+    folders: list[Path], checkpoints: str | None, no_model: bool
+) -> tuple[Path, Path]:
     """Return the folders of the model (unused with --checkpoints and --no-model) and of the data set."""
     if no_model and checkpoints is not None:
-        raise UsageError("--checkpoints names models, and --no-model audits none", "give one of them")
+        raise UsageError(
+            "--checkpoints names models, and --no-model audits none", "give one of them"
+        )
     alone = no_model or checkpoints is not None
     if len(folders) != (1 if alone else 2):
         option = "--no-model" if no_model else "--checkpoints"

@@ -17,12 +17,13 @@ FILES = {
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help=HELP["demo.out"])] = Path("docaudit-demo"), verbose: Verbose = False
+    out: Annotated[Path, typer.Option(help=HELP["demo.out"])] = Path("docaudit-demo"),
+    verbose: Verbose = False,
 ) -> None:
     """Scan a sample model that leaks, and write its report.
 
-    This takes about a minute and no network. The same command continues an interrupted demo. The exit code is 0
-    although the model leaks.
+    This takes about a minute and no network. The same command continues an interrupted demo. The
+    exit code is 0 although the model leaks.
     """
     check_folder("--out", out)
     from audit.workflows import start as demonstration
@@ -33,7 +34,9 @@ def demo(
         console.say(f"The demo is already done; to run it again, delete {out}.")
         record, verdict = gate_record(out, "default")
     else:
-        console.say("Scanning a sample that comes with docaudit: a small model and made-up receipts, about a minute.")
+        console.say(
+            "Scanning a sample that comes with docaudit: a small model and made-up receipts, about a minute."
+        )
         from audit.workflows.scan import audit_checkpoint
 
         opened = demonstration.open_demo(out)
@@ -44,13 +47,21 @@ def demo(
     console.say("", *demonstration.describe(record, verbose=verbose), "")
     console.say(*(f"{out / name}: {why}" for name, why in FILES.items() if (out / name).exists()))
     if not (out / "report.pdf").exists():
-        console.say("not written: report.pdf; the warning above says what is missing (docaudit doctor)")
-    console.say(f"In a pipeline, docaudit scan would have ended with exit code {verdict.exit_code} here.")
+        console.say(
+            "not written: report.pdf; the warning above says what is missing (docaudit doctor)"
+        )
+    console.say(
+        f"In a pipeline, docaudit scan would have ended with exit code {verdict.exit_code} here."
+    )
     sample = out / demonstration.SAMPLE
     paths = {"MODEL_DIR": sample / demonstration.MODEL, "DATA_DIR": sample / "data"}
-    ending = ["Your own model: docaudit init MODEL_DIR SOURCE --out DATA_DIR, then docaudit scan MODEL_DIR DATA_DIR"]
+    ending = [
+        "Your own model: docaudit init MODEL_DIR SOURCE --out DATA_DIR, then docaudit scan MODEL_DIR DATA_DIR"
+    ]
     given = {name: str(path) for name, path in paths.items()}
-    console.show_verdict(verdict, out, record, decides_exit=False, paths=given, verbose=verbose, ending=ending)
+    console.show_verdict(
+        verdict, out, record, decides_exit=False, paths=given, verbose=verbose, ending=ending
+    )
 
 
 def doctor() -> None:
@@ -67,5 +78,10 @@ def doctor() -> None:
         if check.without:
             mark = "needed" if check.needed and check.state != "ok" else "optional"
             console.say(f"{check.name} ({mark}). Without it: {check.without}", f"  {check.mend}")
-    console.say("", "A scan with its report can run." if found.ready else "A scan with its report cannot run yet.")
+    console.say(
+        "",
+        "A scan with its report can run."
+        if found.ready
+        else "A scan with its report cannot run yet.",
+    )
     raise typer.Exit(0 if found.ready else 1)

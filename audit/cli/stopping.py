@@ -41,8 +41,8 @@ def ended_by_signals() -> Iterator[Ending]:
 def listen() -> Ending:
     """End the command with 143 on SIGTERM, and as Ctrl-C does on SIGINT.
 
-    What a signal raises is lost in a finaliser or in a callback of C, which cannot raise, and leaves half a module
-    behind in an import: then it is raised again a moment later.
+    What a signal raises is lost in a finaliser or in a callback of C, which cannot raise, and
+    leaves half a module behind in an import: then it is raised again a moment later.
     """
     ending = Ending()
     signal.signal(signal.SIGTERM, ending.hear)
@@ -112,7 +112,10 @@ def _tell_of_thread(lost: threading.ExceptHookArgs) -> None:
 
 
 def _tell_ignored(error: BaseException) -> None:
-    """Tell class and place of an error that nobody can handle; its message can hold a page and is not printed."""
+    """Tell class and place of an error that nobody can handle.
+
+    Its message can hold a page and is not printed.
+    """
     from audit.failures import class_and_place
 
     with suppress(OSError):

@@ -27,7 +27,11 @@ _NAMES = complete(FORMATS)
 Formats = Annotated[
     list[str] | None,
     typer.Option(
-        "--format", metavar="NAME[=FILE]", help=HELP["shared.formats"], autocompletion=_NAMES, show_default="text"
+        "--format",
+        metavar="NAME[=FILE]",
+        help=HELP["shared.formats"],
+        autocompletion=_NAMES,
+        show_default="text",
     ),
 ]
 
@@ -41,7 +45,9 @@ class Outputs:
 
 
 def choose(formats: Sequence[str] | None, *, quiet: bool) -> Outputs:
-    """Read `--format`, before anything runs; where no format is for standard output, text is, unless it is to be quiet.
+    """Read `--format`, before anything runs.
+
+    Where no format is for standard output, text is, unless it is to be quiet.
 
     Raises:
         UsageError: there is no such format, two are for one place, or a file cannot be written.
@@ -51,7 +57,9 @@ def choose(formats: Sequence[str] | None, *, quiet: bool) -> Outputs:
     for given in formats or ():
         name, separator, file = given.partition("=")
         if name not in FORMATS:
-            raise UsageError(f"--format {given}: no such format", f"one of {', '.join(FORMATS)}, or NAME=FILE")
+            raise UsageError(
+                f"--format {given}: no such format", f"one of {', '.join(FORMATS)}, or NAME=FILE"
+            )
         if not separator:
             if printed is not None:
                 both = f"--format {printed} and --format {name} both go to standard output"
@@ -76,7 +84,9 @@ def clearing(outputs: Outputs, *inputs: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        stay = {os.path.realpath(path) for path in (*inputs, *(path / "record.json" for path in inputs))}
+        stay = {
+            os.path.realpath(path) for path in (*inputs, *(path / "record.json" for path in inputs))
+        }
         for path in outputs.files:
             with suppress(OSError):
                 if path.is_file() and os.path.realpath(path) not in stay:
@@ -92,7 +102,9 @@ def show(
     policy: str,
     data: Path | None,
 ) -> int:
-    """Draw all formats, then write the files, each whole or not at all, and print; return the exit code.
+    """Draw all formats, then write the files, each whole or not at all, and print.
+
+    Return the exit code.
 
     A file of an earlier run is removed where its format cannot hold this verdict.
 
@@ -118,7 +130,8 @@ def show(
 
         return render(name, Judged(record, verdict, find_place(path_of(policy), data)))
 
-    # Words are printed as they come, in colours where there are some; only a file takes them drawn before.
+    # Words are printed as they come, in colours where there are some; only a file takes them drawn
+    # before.
     machine = [outputs.printed] if outputs.printed not in (None, "text") else []
     drawn: dict[str, str] = {}
     warnings: list[str] = []

@@ -1,7 +1,8 @@
 """The lines of a page, the bars over its hidden values, and text left under a bar (methods.md#redaction-context).
 
-A bar is as long as its value, and shows how long that is; or all bars have one length, and nothing that depends on the
-length of a value may show: how many lines it fills, where it ends, or where one begins that is set flush right.
+A bar is as long as its value, and shows how long that is; or all bars have one length, and nothing
+that depends on the length of a value may show: how many lines it fills, where it ends, or where one
+begins that is set flush right.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -21,13 +22,22 @@ from audit.corpus.removal import SAME_LINE, runs
 def lines_of(words: Sequence[Word]) -> tuple[tuple[int, ...], ...]:
     """Return the indices of the words of every line: lines from top to bottom, their words from left to right.
 
-    From top to bottom a word joins the first line whose median word it shares `SAME_LINE` of the lower one's height
-    with. Words without a box are in no line.
+    From top to bottom a word joins the first line whose median word it shares `SAME_LINE` of the
+    lower one's height with. Words without a box are in no line.
     """
     boxes = {index: word.box for index, word in enumerate(words) if word.box is not None}
     lines: list[list[int]] = []
-    for index in sorted(boxes, key=lambda index: (boxes[index][1] + boxes[index][3], boxes[index][0], index)):
-        line = next((line for line in reversed(lines) if _beside(boxes[index], [boxes[other] for other in line])), None)
+    for index in sorted(
+        boxes, key=lambda index: (boxes[index][1] + boxes[index][3], boxes[index][0], index)
+    ):
+        line = next(
+            (
+                line
+                for line in reversed(lines)
+                if _beside(boxes[index], [boxes[other] for other in line])
+            ),
+            None,
+        )
         if line is None:
             lines.append([index])
         else:
@@ -44,9 +54,11 @@ def _beside(box: Box, line: Sequence[Box]) -> bool:
 BLOCK = 2.0
 """Lines whose gap is at most so many heights of the hidden value's line are one block."""
 LAYOUT = ("left", "middle", "width", "characters")
-"""Begin and depth of the mask, as shares of the page; its width over line height, and over the mean character."""
-# The last two are 0 under masks of one length: their bars are as wide everywhere, and begin behind the last readable
-# word before them, or at the page's edge. A value that is set flush right shows its length by where it begins.
+"""Begin and depth of the mask, as shares of the page; its width over line height, and over the mean
+character."""
+# The last two are 0 under masks of one length: their bars are as wide everywhere, and begin behind
+# the last readable word before them, or at the page's edge. A value that is set flush right shows
+# its length by where it begins.
 
 
 @dataclass(frozen=True)
@@ -69,29 +81,49 @@ class BarredPage:
         self.lines = lines_of(document.words)
         self.number = {index: number for number, line in enumerate(self.lines) for index in line}
 
-    def around(self, entity: Entity, mask: Mask, unread: Collection[int]) -> tuple[int, list[list[int]]]:
-        """Return the number of the entity's first line, and its context by line; the words of `unread` are hidden."""
+    def around(
+        self, entity: Entity, mask: Mask, unread: Collection[int]
+    ) -> tuple[int, list[list[int]]]:
+        """Return the number of the entity's first line, and its context by line.
+
+        The words of `unread` are hidden.
+        """
         numbers = self._numbers(entity)
         first = numbers[0]
-        last = runs(numbers)[0][-1] if mask == "length" else first  # lines that follow each other: its first piece
+        last = (
+            runs(numbers)[0][-1] if mask == "length" else first
+        )  # lines that follow each other: its first piece
         lines = [*range(first, last + 1)]
         measured = () if mask == "length" else unread
         if first and self._near(first, first - 1, first, measured):
             lines.insert(0, first - 1)
         if mask == "length":
-            lines += [last + 1] if last + 1 < len(self.lines) and self._near(first, last, last + 1, ()) else []
+            lines += (
+                [last + 1]
+                if last + 1 < len(self.lines) and self._near(first, last, last + 1, ())
+                else []
+            )
         else:
-            readable = (line for line in range(last + 1, len(self.lines)) if not {*self.lines[line]} <= {*unread})
+            readable = (
+                line
+                for line in range(last + 1, len(self.lines))
+                if not {*self.lines[line]} <= {*unread}
+            )
             lines += [*islice(readable, 1)]
         return first, [list(self.lines[line]) for line in lines]
 
     def _near(self, own: int, upper: int, lower: int, unread: Collection[int]) -> bool:
         """Test whether the gap between two lines is at most `BLOCK` heights of the entity's own line."""
         top, bottom = self._extent(own, unread)
-        return self._extent(lower, unread)[0] - self._extent(upper, unread)[1] <= BLOCK * (bottom - top)
+        return self._extent(lower, unread)[0] - self._extent(upper, unread)[1] <= BLOCK * (
+            bottom - top
+        )
 
     def _extent(self, line: int, unread: Collection[int]) -> tuple[float, float]:
-        """Where a line's readable type begins and ends, medians over its words; all of it, where none is readable."""
+        """Where a line's readable type begins and ends, medians over its words.
+
+        All of it, where none is readable.
+        """
         words = self.lines[line]
         boxes = self._boxes([index for index in words if index not in unread] or words)
         return median(box[1] for box in boxes), median(box[3] for box in boxes)
@@ -101,7 +133,10 @@ class BarredPage:
     ) -> tuple[tuple[float, ...], RedactionBar | None]:
         """Return the numbers of `LAYOUT`, and what the value measures."""
         numbers = self._numbers(entity)
-        pieces = [self._boxes(index for index in self.lines[number] if index in entity.words) for number in numbers]
+        pieces = [
+            self._boxes(index for index in self.lines[number] if index in entity.words)
+            for number in numbers
+        ]
         assert self.document.size is not None  # validated: documents with boxes have one
         width, height = self.document.size
         top, bottom = self._extent(numbers[0], ())
@@ -109,7 +144,12 @@ class BarredPage:
         bar = RedactionBar(whole, max(bottom - top, 1.0), self._character(numbers, entity))
         if mask == "length":
             left = min(box[0] for box in pieces[0])
-            return (left / width, (top + bottom) / 2 / height, bar.width / bar.height, bar.width / bar.character), bar
+            return (
+                left / width,
+                (top + bottom) / 2 / height,
+                bar.width / bar.height,
+                bar.width / bar.character,
+            ), bar
         top, bottom = self._extent(numbers[0], unread)
         return (self.start(entity, unread) / width, (top + bottom) / 2 / height, 0.0, 0.0), bar
 
@@ -117,7 +157,10 @@ class BarredPage:
         """Return where a bar of one length begins in the entity's first line (see `LAYOUT`), in pixels."""
         line = self.lines[self._numbers(entity)[0]]
         first = next(position for position, index in enumerate(line) if index in entity.words)
-        return max((box[2] for box in self._boxes(index for index in line[:first] if index not in unread)), default=0.0)
+        return max(
+            (box[2] for box in self._boxes(index for index in line[:first] if index not in unread)),
+            default=0.0,
+        )
 
     def _numbers(self, entity: Entity) -> list[int]:
         """Return the lines of the entity, ascending."""
@@ -129,19 +172,27 @@ class BarredPage:
     def _character(self, numbers: Sequence[int], entity: Entity) -> float:
         """Return the average width of a character in these lines, pixels; never under one.
 
-        The text under the mask cannot be measured. Where nothing else is in its lines, all of the page counts;
-        a page with nothing else gives one pixel.
+        The text under the mask cannot be measured. Where nothing else is in its lines, all of the
+        page counts; a page with nothing else gives one pixel.
         """
-        rest = [index for number in numbers for index in self.lines[number] if index not in entity.words]
-        indices = rest or [index for line in self.lines for index in line if index not in entity.words]
+        rest = [
+            index for number in numbers for index in self.lines[number] if index not in entity.words
+        ]
+        indices = rest or [
+            index for line in self.lines for index in line if index not in entity.words
+        ]
         width = sum(box[2] - box[0] for box in self._boxes(indices))
-        return max(width / max(sum(len(self.document.words[index].text) for index in indices), 1), 1.0)
+        return max(
+            width / max(sum(len(self.document.words[index].text) for index in indices), 1), 1.0
+        )
 
 
 MARGIN = 0.15
-"""Share of a box's height that is left out on every side: a painted box may be smaller than its word's."""
+"""Share of a box's height that is left out on every side: a painted box may be smaller than its
+word's."""
 NOISE = 24
-"""Greys, of 256, by which a painted box may differ within itself: JPEG makes so many of one colour, print more."""
+"""Greys, of 256, by which a painted box may differ within itself: JPEG makes so many of one colour,
+print more."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +206,8 @@ class Covered:
 def count_covered(corpus: Corpus, advance: Callable[[], object] = lambda: None) -> Covered:
     """Count the values that may be attacked whose text is still in the data set although their page hides it.
 
-    A value counts as painted over when all of its words are, each in one colour. Images are opened one at a time.
+    A value counts as painted over when all of its words are, each in one colour. Images are opened
+    one at a time.
 
     Args:
         corpus: the data set; documents without an image or without boxes are passed over.
@@ -176,7 +228,10 @@ def count_covered(corpus: Corpus, advance: Callable[[], object] = lambda: None) 
 
 
 def _boxes(document: Document, entity: Entity) -> Sequence[Box]:
-    """Return the boxes of a value that may be attacked and has text; none where a word lacks one."""
+    """Return the boxes of a value that may be attacked and has text.
+
+    None where a word lacks one.
+    """
     if not entity.attack or not document.text_of(entity).strip():
         return ()
     boxes = [document.words[index].box for index in entity.words]
@@ -186,7 +241,12 @@ def _boxes(document: Document, entity: Entity) -> Sequence[Box]:
 def _painted(page: Image, box: Box) -> bool:
     """Test whether the inner part of a box is of one colour; a box too small to have one is not."""
     margin = MARGIN * (box[3] - box[1])
-    x0, y0, x1, y1 = ceil(box[0] + margin), ceil(box[1] + margin), floor(box[2] - margin), floor(box[3] - margin)
+    x0, y0, x1, y1 = (
+        ceil(box[0] + margin),
+        ceil(box[1] + margin),
+        floor(box[2] - margin),
+        floor(box[3] - margin),
+    )
     x0, y0, x1, y1 = max(x0, 0), max(y0, 0), min(x1, page.width), min(y1, page.height)
     if x0 >= x1 or y0 >= y1:
         return False

@@ -10,7 +10,8 @@ from audit.corpus.bars import lines_of
 from audit.corpus.documents import Document, Word
 
 BOX_SCALE = 1000
-"""Layout models read boxes in thousandths of the page; pixels taken for thousandths are a common slip."""
+"""Layout models read boxes in thousandths of the page; pixels taken for thousandths are a common
+slip."""
 POINTS_AN_INCH = 72
 RESOLUTIONS = (96, 150, 200, 300)
 """Dots an inch of scanners and of rendered pages, with which points are taken for pixels."""
@@ -18,7 +19,8 @@ A4 = (595, 842)
 """Width and height in points."""
 LETTER = (612, 792)
 CLOSE_SCALES = tuple(round(0.95 + 0.005 * step, 3) for step in range(21) if step != 10)
-"""A layout model that learnt tidy pages may forget them at 1 % of error; steps of half a percent come near enough."""
+"""A layout model that learnt tidy pages may forget them at 1 % of error; steps of half a percent
+come near enough."""
 WIDE_SCALES = (0.5, 0.72, 0.85, 0.9, 1.1, 1.15, 1.39, 2.0)
 ONE_AXIS_SCALES = (0.95, 0.97, 0.98, 0.985, 0.99, 1.01, 1.015, 1.02, 1.03, 1.05)
 MARGINS = (0.01, 0.02, 0.03, 0.05)
@@ -27,7 +29,8 @@ PIXELS = (1, 2, 3, 5, 10)
 """Shifts that are tried in each direction."""
 Size = tuple[int, int]
 BoxChange = Callable[[Floats, Size], Floats]
-"""Takes boxes, (n_words, 4) x0, y0, x1, y1 in pixels, and width and height of the page; gives as many boxes."""
+"""Takes boxes, (n_words, 4) x0, y0, x1, y1 in pixels, and width and height of the page; gives as
+many boxes."""
 
 
 def box_changes() -> Iterator[tuple[str, BoxChange]]:
@@ -86,7 +89,10 @@ def _shifted(x_pixels: float, y_pixels: float) -> BoxChange:
 
 
 def _with_margin(margin: float) -> BoxChange:
-    """Measure boxes on the page that is left when each side loses a margin, a share of it; negative: gains one."""
+    """Measure boxes on the page that is left when each side loses a margin, a share of it.
+
+    Negative: gains one.
+    """
     return lambda boxes, size: (boxes - margin * _corners(size)) / (1 - 2 * margin)
 
 

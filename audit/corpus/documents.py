@@ -56,7 +56,8 @@ STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
 class Word:
     """One word of a page as the OCR gives it.
 
-    `box` is (x0, y0, x1, y1) in pixels of the document's `size`; `after` the white space behind the word in a text.
+    `box` is (x0, y0, x1, y1) in pixels of the document's `size`; `after` the white space behind the
+    word in a text.
     """
 
     text: str
@@ -79,8 +80,9 @@ class Entity:
 class Question:
     """A question about the page and its accepted answers.
 
-    `entity` is the one that holds the answer, when known; `category` says what kind of information the answer is, where
-    there is no such entity (its category holds otherwise). `paraphrases` ask the same in other words.
+    `entity` is the one that holds the answer, when known; `category` says what kind of information
+    the answer is, where there is no such entity (its category holds otherwise). `paraphrases` ask
+    the same in other words.
     """
 
     id: str
@@ -95,12 +97,13 @@ class Question:
 class Document:
     """One page (or utterance) of the data set.
 
-    `size` is (width, height) in pixels; `image` a path inside DATA_DIR; `links` hold the ids of two entities, the
-    parent (in a form, the question) first. Entity linking gives an entity one parent, that of its first link.
-    `paragraphs` hold the index of the first word of each paragraph of a running text, a heading being one: no sentence
-    goes on across them. Empty where they are not known: one paragraph. `label` is the page's class, for document
-    classification; `output` the text that a parsing model is trained to write for the page, JSON or markup, whose
-    fields are its questions.
+    `size` is (width, height) in pixels; `image` a path inside DATA_DIR; `links` hold the ids of two
+    entities, the parent (in a form, the question) first. Entity linking gives an entity one parent,
+    that of its first link. `paragraphs` hold the index of the first word of each paragraph of a
+    running text, a heading being one: no sentence goes on across them. Empty where they are not
+    known: one paragraph. `label` is the page's class, for document classification; `output` the
+    text that a parsing model is trained to write for the page, JSON or markup, whose fields are its
+    questions.
     """
 
     id: str
@@ -119,8 +122,9 @@ class Document:
     output: str | None = None
 
     def __hash__(self) -> int:
-        # What tells pages apart nearly always: the hash of every word would be counted each time a cache is asked.
-        # A page that is written in other ways, as checks of a scan write it, differs in its first word or its last.
+        # What tells pages apart nearly always: the hash of every word would be counted each time a
+        # cache is asked. A page that is written in other ways, as checks of a scan write it,
+        # differs in its first word or its last.
         ends = (self.words[0], self.words[-1]) if self.words else ()
         return hash((self.id, self.split, len(self.words), len(self.questions), ends))
 
@@ -134,9 +138,9 @@ class Document:
 class Task:
     """What the target was trained to do.
 
-    `labels` are in the order of the model's outputs, or are empty: tags in a scheme of `audit.corpus.tagging`, or for
-    SPADE extraction plain classes with "O" among them. `outside` names the tag of words outside of entities,
-    where its own name does not tell.
+    `labels` are in the order of the model's outputs, or are empty: tags in a scheme of
+    `audit.corpus.tagging`, or for SPADE extraction plain classes with "O" among them. `outside`
+    names the tag of words outside of entities, where its own name does not tell.
     """
 
     kind: TaskKind
@@ -155,13 +159,15 @@ class Membership:
 
     Attributes:
         assigned: by what rule.
-        drawn: the day (YYYY-MM-DD) on which docaudit drew them; only a model that was trained later can have been
-            trained on its members.
+        drawn: the day (YYYY-MM-DD) on which docaudit drew them; only a model that was trained later
+            can have been trained on its members.
         drawn_by: the command that drew them.
     """
 
     assigned: Assignment
-    drawn: Annotated[str, AfterValidator(lambda text: str(dt.date.fromisoformat(text)))] | None = None
+    drawn: Annotated[str, AfterValidator(lambda text: str(dt.date.fromisoformat(text)))] | None = (
+        None
+    )
     drawn_by: Drawer | None = None
 
     @classmethod
@@ -174,8 +180,8 @@ class Membership:
 class Redaction:
     """How entities are hidden in what is shared of the data set: by what the attack on redactions is gated.
 
-    `mask` is "length" (as long as the value), "fixed" (of one length), or "all" (of one length, and every other entity
-    of the sentence, or the line and block, hidden with it).
+    `mask` is "length" (as long as the value), "fixed" (of one length), or "all" (of one length, and
+    every other entity of the sentence, or the line and block, hidden with it).
     """
 
     mask: Mask
@@ -205,18 +211,20 @@ class TrainingRecipe:
     Attributes:
         label_all_tokens: a tagger's loss read every token of a word, not only the first.
         checkpoint_chosen_on: the split whose documents chose the checkpoint, when one did.
-        prompt: what a question-answering model is given, with "{question}" in place of the question, and for models of
-            text "{text}" in place of the page's words; for parsing the whole prompt. None: what its family is trained
-            with.
-        system: the text of the system turn that a model asked in turns was trained with; None: what its chat template
-            writes.
-        max_new_tokens: the longest output of a parsing model, tokens; None: what its settings and positions allow.
+        prompt: what a question-answering model is given, with "{question}" in place of the
+            question, and for models of text "{text}" in place of the page's words; for parsing the
+            whole prompt. None: what its family is trained with.
+        system: the text of the system turn that a model asked in turns was trained with; None: what
+            its chat template writes.
+        max_new_tokens: the longest output of a parsing model, tokens; None: what its settings and
+            positions allow.
         epochs: passes over the members.
         learning_rate: the peak of AdamW's.
         batch_size: samples (questions, or pages of a tagger) a step.
         seed: of the training.
-        window: what training read of pages longer than the model takes: their beginning ("first", the usual truncation,
-            and what docaudit's own training does), or windows all over them ("sliding"); None: not known.
+        window: what training read of pages longer than the model takes: their beginning ("first",
+            the usual truncation, and what docaudit's own training does), or windows all over them
+            ("sliding"); None: not known.
     """
 
     label_all_tokens: bool = PydanticField(default=False, strict=True)
@@ -233,7 +241,10 @@ class TrainingRecipe:
 
 @strict_dataclass(frozen=True, config=STRICT)
 class Manifest:
-    """`manifest.toml`, schema 1; `revision` is the commit of the Hub that the documents were imported from."""
+    """`manifest.toml`, schema 1.
+
+    `revision` is the commit of the Hub that the documents were imported from.
+    """
 
     schema: Literal[1]
     name: str
@@ -256,10 +267,11 @@ class Corpus:
         root: DATA_DIR, resolved.
         manifest: the content of `manifest.toml`.
         documents: all documents, in file order.
-        sha256: over the manifest (without its table [audit]), the documents file and every image file, in that order,
-            and the canary file where there is one.
+        sha256: over the manifest (without its table [audit]), the documents file and every image
+            file, in that order, and the canary file where there is one.
         hashes: the sha256 of each image file, by its path within DATA_DIR.
-        bring: has an image at hand where this process runs, and returns its path; None: it lies in `root`.
+        bring: has an image at hand where this process runs, and returns its path; None: it lies in
+            `root`.
         known: what was computed from all documents, by its name, so that it is computed once.
     """
 

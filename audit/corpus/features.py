@@ -1,7 +1,7 @@
 """Features of documents as seen without the model, for the blind baseline (methods.md#statistics).
 
-Nothing here reads a document's id, split or provider, or anything that follows from the split: two documents that are
-equal but for these are described alike.
+Nothing here reads a document's id, split or provider, or anything that follows from the split: two
+documents that are equal but for these are described alike.
 """
 
 import re
@@ -20,28 +20,34 @@ from audit.corpus.documents import Corpus, Document
 from audit.corpus.images import image_path, open_image
 
 Block = Any
-"""Features of one kind: (n_documents, n_features), a numpy array or a scipy sparse matrix, float64."""
+"""Features of one kind: (n_documents, n_features), a numpy array or a scipy sparse matrix,
+float64."""
 
 MAX_TERMS = 20_000
 """Terms that are counted, the commonest ones (bounds memory; SROIE's 626 receipts have 4,041)."""
 MAX_ASKED = 300
 """Words of the questions that are counted, the commonest ones."""
-# Most questions of a data set follow a few patterns; their names and numbers would be a column for every document.
+# Most questions of a data set follow a few patterns; their names and numbers would be a column for
+# every document.
 LONG = 4
-"""Digits from which on a number's first two digits and its length are a term too: numbers that run on."""
+"""Digits from which on a number's first two digits and its length are a term too: numbers that run
+on."""
 GRID = 8
 """Cells a side of the grid over a page."""
 GREYS = 16
 """Bins of the histogram of greys."""
 CROP = 512
-"""Sharpness is looked at in the middle of a page, so many pixels a side at most (bounds time and memory)."""
+"""Sharpness is looked at in the middle of a page, so many pixels a side at most (bounds time and
+memory)."""
 JPEG_BLOCK = 8
 """Pixels a side of the blocks in which JPEG compresses."""
 MAX_KNOWN = 20_000
-"""Pages, and words, of which the features are kept (a few megabytes of pages, some tens of words)."""
+"""Pages, and words, of which the features are kept (a few megabytes of pages, some tens of
+words)."""
 _PIECES = re.compile(r"\d+|[^\W\d_]+")
 _known_pages: dict[tuple[Path, tuple[int, ...], tuple[int, int] | None], Floats] = {}
-"""By file, its state and the size that the document states: several attacks of a scan describe the same pages."""
+"""By file, its state and the size that the document states: several attacks of a scan describe the
+same pages."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +55,10 @@ class Description:
     """Documents in numbers.
 
     Attributes:
-        blocks: features by kind: "words", "layout" (where there are boxes), "image" (where there are images),
-            "metadata". Rows are documents, in the order asked for.
-        same_image: (n_documents,) documents with equal pixels have the same number; those without an image each have
-            their own.
+        blocks: features by kind: "words", "layout" (where there are boxes), "image" (where there
+            are images), "metadata". Rows are documents, in the order asked for.
+        same_image: (n_documents,) documents with equal pixels have the same number; those without
+            an image each have their own.
     """
 
     blocks: Mapping[str, Block]
@@ -90,16 +96,19 @@ def describe(
         blocks["image"] = np.stack([np.zeros(width) if row is None else row for row in images])
     blocks["metadata"] = _metadata(documents)
     first: dict[bytes, int] = {}
-    numbers = [index if row is None else first.setdefault(row.tobytes(), index) for index, row in enumerate(images)]
+    numbers = [
+        index if row is None else first.setdefault(row.tobytes(), index)
+        for index, row in enumerate(images)
+    ]
     return Description(blocks, np.array(numbers, np.int64))
 
 
 def terms_of(document: Document) -> Iterator[str]:
     """List the terms of a document's words that are counted.
 
-    Runs of letters (lower case) and of digits: years, months and prices are kept as they are; how each word is written
-    ("A0000-00/Aa"); the groups of digits of a date or code with their position, "3/3:19"; of long numbers the length
-    and the first two digits.
+    Runs of letters (lower case) and of digits: years, months and prices are kept as they are; how
+    each word is written ("A0000-00/Aa"); the groups of digits of a date or code with their
+    position, "3/3:19"; of long numbers the length and the first two digits.
     """
     for word in document.words:
         yield from _terms_of_word(word.text)
@@ -110,14 +119,18 @@ def _terms_of_word(text: str) -> tuple[str, ...]:
     groups = re.findall(r"\d+", text)
     terms = [*_PIECES.findall(text.lower()), f"as {_shape(text)}"]
     if len(groups) > 1:
-        terms += [f"{position}/{len(groups)}:{group}" for position, group in enumerate(groups, start=1)]
+        terms += [
+            f"{position}/{len(groups)}:{group}" for position, group in enumerate(groups, start=1)
+        ]
     terms += [f"{len(group)} digits:{group[:2]}" for group in groups if len(group) >= LONG]
     return tuple(terms)
 
 
 def _shape(text: str) -> str:
     """Reduce a word to its shape: each digit 0, a run of capitals A, a run of other letters a, all else as it is."""
-    cased = re.sub(r"[^\W\d_]", lambda one: "A" if one.group().isupper() else "a", re.sub(r"\d", "0", text))
+    cased = re.sub(
+        r"[^\W\d_]", lambda one: "A" if one.group().isupper() else "a", re.sub(r"\d", "0", text)
+    )
     return re.sub(r"A+", "A", re.sub(r"a+", "a", cased))[:20]
 
 
@@ -129,7 +142,9 @@ def _words(documents: Sequence[Document]) -> Block | None:
     vocabulary = sorted(_shared(collected, MAX_TERMS))
     if not vocabulary:
         return None
-    counted = TfidfVectorizer(analyzer=list, lowercase=False, vocabulary=vocabulary, sublinear_tf=True)
+    counted = TfidfVectorizer(
+        analyzer=list, lowercase=False, vocabulary=vocabulary, sublinear_tf=True
+    )
     return counted.fit_transform(collected)
 
 
@@ -145,7 +160,9 @@ def _shared(collected: Sequence[Collection[str]], most: int) -> list[str]:
 
 def _layout(document: Document) -> Floats:
     """Describe a page's size, the places and sizes of its words, and how full each cell of a grid is."""
-    boxes = np.array([word.box for word in document.words if word.box is not None], np.float64).reshape(-1, 4)
+    boxes = np.array(
+        [word.box for word in document.words if word.box is not None], np.float64
+    ).reshape(-1, 4)
     if not len(boxes):
         return np.zeros(3 + 6 * 3 + GRID**2)
     width, height = document.size or (float(boxes[:, 2].max()), float(boxes[:, 3].max()))
@@ -155,11 +172,16 @@ def _layout(document: Document) -> Floats:
     quantiles = np.quantile(np.hstack([corners, extents, pixels]), (0.1, 0.5, 0.9), axis=0)
     middles = np.clip(corners + extents / 2, 0, 1)
     grid = np.histogram2d(middles[:, 1], middles[:, 0], bins=GRID, range=((0, 1), (0, 1)))[0]
-    return np.concatenate([[*np.log(page), page[0] / page[1]], quantiles.ravel(), np.sqrt(grid.ravel())])
+    return np.concatenate(
+        [[*np.log(page), page[0] / page[1]], quantiles.ravel(), np.sqrt(grid.ravel())]
+    )
 
 
 def _page(corpus: Corpus, document: Document) -> Floats:
-    """Return the features of a document's page image; a file that has not changed is not opened again."""
+    """Return the features of a document's page image.
+
+    A file that has not changed is not opened again.
+    """
     path = image_path(corpus, document)
     try:
         state = path.stat()
@@ -199,7 +221,13 @@ def _sharpness(grey: Image) -> Floats:
     if min(middle.shape) <= JPEG_BLOCK:
         return np.zeros(5)
     across, down = np.abs(middle[:, 1:] - middle[:, :-1]), np.abs(middle[1:] - middle[:-1])
-    curved = middle[1:-1, 1:-1] * 4 - middle[:-2, 1:-1] - middle[2:, 1:-1] - middle[1:-1, :-2] - middle[1:-1, 2:]
+    curved = (
+        middle[1:-1, 1:-1] * 4
+        - middle[:-2, 1:-1]
+        - middle[2:, 1:-1]
+        - middle[1:-1, :-2]
+        - middle[1:-1, 2:]
+    )
     seams = across[:, JPEG_BLOCK - 1 :: JPEG_BLOCK].mean() - across.mean()
     flat = 1 - np.count_nonzero(curved) / curved.size
     return np.array([across.mean(), down.mean(), np.log1p(np.abs(curved).mean()), flat, seams])
@@ -210,7 +238,11 @@ def _metadata(documents: Sequence[Document]) -> Block:
     from sklearn.feature_extraction import DictVectorizer
 
     asked = [
-        Counter(term for question in document.questions for term in _PIECES.findall(question.question.lower()))
+        Counter(
+            term
+            for question in document.questions
+            for term in _PIECES.findall(question.question.lower())
+        )
         for document in documents
     ]
     common = set(_shared(asked, MAX_ASKED))
@@ -238,5 +270,7 @@ def _counts(document: Document) -> Counter[str]:
     counts[f"intent {document.intent}"] += 1
     if document.label is not None:
         counts[f"class {document.label}"] += 1
-    counts[f"file {None if document.image is None else PurePosixPath(document.image).suffix.lower()}"] += 1
+    counts[
+        f"file {None if document.image is None else PurePosixPath(document.image).suffix.lower()}"
+    ] += 1
     return counts

@@ -18,7 +18,8 @@ MIN_TEXT_LENGTH = 4  # folded characters; a shorter value ("9.0") occurs on othe
 def fold(text: str) -> str:
     """Remove differences of case, width and spacing: NFKC, casefold, NFKC again, no white space.
 
-    Folding words one by one and joining them gives the same as folding them joined by spaces, which `occurrences` uses.
+    Folding words one by one and joining them gives the same as folding them joined by spaces, which
+    `occurrences` uses.
     """
     if text.isascii():
         return "".join(text.lower().split())
@@ -37,9 +38,9 @@ class Occurrence:
 
     Attributes:
         as_value: documents in which some entity has this value.
-        anywhere: those, and documents where the value occurs as a sequence of whole words on the page, annotated or
-            not (a company in another receipt's header). Values under `MIN_TEXT_LENGTH` characters are counted as
-            entities only.
+        anywhere: those, and documents where the value occurs as a sequence of whole words on the
+            page, annotated or not (a company in another receipt's header). Values under
+            `MIN_TEXT_LENGTH` characters are counted as entities only.
     """
 
     as_value: Mapping[Split, int]
@@ -54,8 +55,8 @@ class Occurrence:
 def occurrences(corpus: Corpus) -> dict[str, Occurrence]:
     """Count, for the folded value of every entity (attacked or not), the documents that it occurs in.
 
-    "In no other document of any split" is decided on whole pages, not on annotations alone: a model that saw a name
-    in an unlabelled header can repeat it without having memorised the field.
+    "In no other document of any split" is decided on whole pages, not on annotations alone: a model
+    that saw a name in an unlabelled header can repeat it without having memorised the field.
     """
     if "occurrences" not in corpus.known:
         corpus.known["occurrences"] = _count(corpus)
@@ -99,7 +100,9 @@ def _index(values: Iterable[str]) -> dict[str, frozenset[int]]:
     return index
 
 
-def _values_on_page(document: Document, index: Mapping[str, Collection[int]], values: Collection[str]) -> Iterator[str]:
+def _values_on_page(
+    document: Document, index: Mapping[str, Collection[int]], values: Collection[str]
+) -> Iterator[str]:
     """Yield the indexed values that equal the concatenation of consecutive words of the page."""
     starts = [0]
     words = [fold(word.text) for word in document.words]
@@ -114,25 +117,29 @@ def _values_on_page(document: Document, index: Mapping[str, Collection[int]], va
 
 
 MIN_INSIDE = 3
-"""Folded characters of an answer that is looked for inside words: a shorter one stands in many by chance."""
+"""Folded characters of an answer that is looked for inside words: a shorter one stands in many by
+chance."""
 
 
 def is_on_page(question: Question, words: Sequence[Word]) -> bool:
     """Test whether an accepted answer equals consecutive whole words of the page, after `fold`.
 
-    Plainer than what removal looks for (methods.md#memorisation): answers inside a word or with OCR errors are not
-    found.
+    Plainer than what removal looks for (methods.md#memorisation): answers inside a word or with OCR
+    errors are not found.
     """
     page, edges = _fold_words(words)
     known, answers = frozenset(edges), map(fold, question.answers)
-    return any({start, start + len(one)} <= known for one in answers for start in begins_of(one, page))
+    return any(
+        {start, start + len(one)} <= known for one in answers for start in begins_of(one, page)
+    )
 
 
 def places_of(answer: str, words: Sequence[Word]) -> list[tuple[int, int]]:
     """Return the first and the last word of every place where a page has this answer, after `fold`, in reading order.
 
-    Places of whole words. Where there are none, those of the words that an answer of `MIN_INSIDE` characters or more
-    begins and ends in, such as "9.00" in "$9.00,". Empty where the page does not have the answer.
+    Places of whole words. Where there are none, those of the words that an answer of `MIN_INSIDE`
+    characters or more begins and ends in, such as "9.00" in "$9.00,". Empty where the page does not
+    have the answer.
     """
     page, edges = _fold_words(words)
     value = fold(answer)
@@ -141,8 +148,12 @@ def places_of(answer: str, words: Sequence[Word]) -> list[tuple[int, int]]:
     whole = [(start, end) for start, end in found if start in known and end in known]
     if not whole and len(value) < MIN_INSIDE:
         return []
-    # Words without any folded character have no place of their own: the first that begins here is taken after them.
-    return [(bisect_right(edges, start) - 1, bisect_left(edges, end) - 1) for start, end in whole or found]
+    # Words without any folded character have no place of their own: the first that begins here is
+    # taken after them.
+    return [
+        (bisect_right(edges, start) - 1, bisect_left(edges, end) - 1)
+        for start, end in whole or found
+    ]
 
 
 def _fold_words(words: Sequence[Word]) -> tuple[str, list[int]]:

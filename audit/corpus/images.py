@@ -1,9 +1,10 @@
 """Page images: judged by their header before anything is decoded, then opened one at a time.
 
-Pixels are taken as stored: an EXIF orientation is *not* applied, and `size` and boxes refer to the stored raster.
-`PIL.Image.open` does likewise, `transformers.image_utils.load_image` does not. So validation refuses an image with an
-orientation wherever `size` does not tell which raster is meant, and a decoded page no longer carries the tag: nothing
-turns it after words were removed from it. TIFF is the exception: Pillow itself applies its tag.
+Pixels are taken as stored: an EXIF orientation is *not* applied, and `size` and boxes refer to the
+stored raster. `PIL.Image.open` does likewise, `transformers.image_utils.load_image` does not. So
+validation refuses an image with an orientation wherever `size` does not tell which raster is meant,
+and a decoded page no longer carries the tag: nothing turns it after words were removed from it.
+TIFF is the exception: Pillow itself applies its tag.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from audit.errors import EngineError, ManifestError
 FORMATS = ("PNG", "JPEG", "TIFF", "WEBP")
 MAX_PIXELS = 100_000_000  # an A3 page at 600 dpi has 70 million
 TRANSPOSING = frozenset({5, 6, 7, 8})  # EXIF orientations that exchange width and height
-MODES = frozenset({"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"})
+MODES = frozenset(
+    {"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"}
+)
 
 _TOO_LARGE = TEXTS["too_large"].format(most=MAX_PIXELS // 1_000_000)
 _UNREADABLE = "not readable as an image ({})".format(", ".join(FORMATS))
@@ -50,7 +53,8 @@ class ImageFile:
         width: in pixels, as stored.
         height: in pixels, as stored.
         sha256: of the file's bytes, hexadecimal.
-        orientation: the EXIF orientation, 1 to 8; 1, as it stands, also where there is none or none that can be read.
+        orientation: the EXIF orientation, 1 to 8; 1, as it stands, also where there is none or none
+            that can be read.
     """
 
     width: int
@@ -61,7 +65,11 @@ class ImageFile:
     @property
     def turned_size(self) -> tuple[int, int]:
         """Width and height for a reader who applies the orientation."""
-        return (self.height, self.width) if self.orientation in TRANSPOSING else (self.width, self.height)
+        return (
+            (self.height, self.width)
+            if self.orientation in TRANSPOSING
+            else (self.width, self.height)
+        )
 
 
 @contextmanager
@@ -77,8 +85,12 @@ def _whole_files() -> Iterator[None]:
 
 @contextmanager
 def _open_stream(stream: BinaryIO) -> Iterator[Image.Image]:
-    """Open an image whose header passes; every fault of the file, while decoding too, becomes a ManifestError."""
-    # Pillow warns about sizes under our own limit. Not for several threads at once, like all of catch_warnings.
+    """Open an image whose header passes.
+
+    Every fault of the file, while decoding too, becomes a ManifestError.
+    """
+    # Pillow warns about sizes under our own limit. Not for several threads at once, like all of
+    # catch_warnings.
     with warnings.catch_warnings(), _whole_files():
         warnings.simplefilter("ignore")
         try:
@@ -86,7 +98,9 @@ def _open_stream(stream: BinaryIO) -> Iterator[Image.Image]:
                 if image.width * image.height > MAX_PIXELS:
                     raise ManifestError(_TOO_LARGE)
                 if image.mode not in MODES:
-                    raise ManifestError(f"pixels of mode {image.mode}: save the image with 8 bits a channel")
+                    raise ManifestError(
+                        f"pixels of mode {image.mode}: save the image with 8 bits a channel"
+                    )
                 yield image
         except Image.DecompressionBombError:
             raise ManifestError(_TOO_LARGE) from None
@@ -96,23 +110,31 @@ def _open_stream(stream: BinaryIO) -> Iterator[Image.Image]:
 
 @contextmanager
 def _open_header(path: Path) -> Iterator[Image.Image]:
-    """Open the image of a file whose header passed; every reason why there is none becomes a ManifestError."""
+    """Open the image of a file whose header passed.
+
+    Every reason why there is none becomes a ManifestError.
+    """
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
             raise ManifestError("the image is not a regular file")
         with path.open("rb") as stream, _open_stream(stream) as image:
             yield image
     except FileNotFoundError:
-        raise ManifestError("the image is missing; give its path from the folder of the data set") from None
+        raise ManifestError(
+            "the image is missing; give its path from the folder of the data set"
+        ) from None
     except OSError as error:
         raise ManifestError(f"the image cannot be read: {error.strerror}") from None
 
 
 def read_header(path: Path) -> ImageFile:
-    """Read size, orientation and sha256 of an image file; reads the bytes once and decodes no pixel.
+    """Read size, orientation and sha256 of an image file.
+
+    Reads the bytes once and decodes no pixel.
 
     Raises:
-        ManifestError: missing, no regular file, not one of `FORMATS`, over `MAX_PIXELS`, not 8 bits a channel.
+        ManifestError: missing, no regular file, not one of `FORMATS`, over `MAX_PIXELS`, not 8 bits
+            a channel.
     """
     with _open_header(path) as image:
         width, height = image.size
@@ -123,7 +145,10 @@ def read_header(path: Path) -> ImageFile:
 
 
 def _orientation(image: Image.Image) -> int:
-    """Read the EXIF orientation, also from XMP, without decoding pixels; see `ImageFile.orientation`."""
+    """Read the EXIF orientation, also from XMP, without decoding pixels.
+
+    See `ImageFile.orientation`.
+    """
     if image.format == "TIFF":
         return 1  # Pillow turns the page, and its size with it
     try:
@@ -145,7 +170,9 @@ def kind_of(content: bytes) -> str:
 
 
 def decode(path: Path) -> Image.Image:
-    """Decode the image at `path`, as RGB without any tag; transparency is laid over white, as on paper.
+    """Decode the image at `path`, as RGB without any tag.
+
+    Transparency is laid over white, as on paper.
 
     Raises:
         ManifestError: as `read_header`, or the file is damaged.
@@ -153,7 +180,9 @@ def decode(path: Path) -> Image.Image:
     with _open_header(path) as image:
         image.load()
         if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
-            page = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA")).convert("RGB")
+            page = Image.alpha_composite(
+                Image.new("RGBA", image.size, "white"), image.convert("RGBA")
+            ).convert("RGB")
         else:
             page = image.convert("RGB")
         page.info.clear()
@@ -169,7 +198,11 @@ def image_path(corpus: Corpus, document: Document) -> Path:
     """
     if document.image is None:
         raise ValueError("this document has no image")
-    return inside(corpus.root, document.image) if corpus.bring is None else corpus.bring(document.image)
+    return (
+        inside(corpus.root, document.image)
+        if corpus.bring is None
+        else corpus.bring(document.image)
+    )
 
 
 def open_image(corpus: Corpus, document: Document) -> Image.Image:
@@ -182,9 +215,13 @@ def open_image(corpus: Corpus, document: Document) -> Image.Image:
     try:
         image = decode(image_path(corpus, document))
     except ManifestError as error:
-        raise ManifestError([f"document {document.id}: {problem}" for problem in error.problems]) from None
+        raise ManifestError(
+            [f"document {document.id}: {problem}" for problem in error.problems]
+        ) from None
     if document.size is not None and image.size != document.size:
-        raise ManifestError(f"document {document.id}: the image has changed its size since the data set was loaded")
+        raise ManifestError(
+            f"document {document.id}: the image has changed its size since the data set was loaded"
+        )
     return image
 
 
@@ -193,11 +230,14 @@ class PageView:
     """One page. Changing it makes another page view; the first one stays as it was.
 
     Attributes:
-        words: what an OCR reads on the page, in reading order; boxes are pixels of `size`, None where not known.
+        words: what an OCR reads on the page, in reading order; boxes are pixels of `size`, None
+            where not known.
         size: (width, height) in pixels; None for a text without layout.
-        open_page: gives the page as it looks now: RGB, of `size`, bounded; None: there is no image of it. It is called
-            when the image is first asked for, and what it gives is never written to.
-        output: what a parsing model was taught to write of the page, whatever was changed on it; no model reads it.
+        open_page: gives the page as it looks now: RGB, of `size`, bounded; None: there is no image
+            of it. It is called when the image is first asked for, and what it gives is never
+            written to.
+        output: what a parsing model was taught to write of the page, whatever was changed on it; no
+            model reads it.
     """
 
     words: tuple[Word, ...]
@@ -207,7 +247,10 @@ class PageView:
 
     @cached_property
     def image(self) -> Image.Image | None:
-        """The page's image, RGB, of `size`, kept as long as this page view lives; never write to it."""
+        """The page's image, RGB, of `size`, kept as long as this page view lives.
+
+        Never write to it.
+        """
         return None if self.open_page is None else self.open_page()
 
 
@@ -218,20 +261,25 @@ def page_view(corpus: Corpus, document: Document) -> PageView:
 
 
 LARGE = 16 * 2**20
-"""Bytes of a documents file from which on contents stay in it: as objects they take ten times as much memory."""
+"""Bytes of a documents file from which on contents stay in it: as objects they take ten times as
+much memory."""
 KEPT = 32
-"""Documents of such a file whose contents are kept, those asked for last: they fit into the processor's cache."""
+"""Documents of such a file whose contents are kept, those asked for last: they fit into the
+processor's cache."""
 
 
 _KNOWN = ("id", "split", "image", "size", "provider")
-_CONTENTS: Mapping[str, object] = {one.name: one.default for one in fields(Document) if one.name not in _KNOWN}
+_CONTENTS: Mapping[str, object] = {
+    one.name: one.default for one in fields(Document) if one.name not in _KNOWN
+}
 """What stays in the file, and what a document holds that has none of it."""
 
 
 class DocumentFile:
     """A documents file that is read again, line by line.
 
-    The file stays open, so that what replaces it is never read; a line that was changed in place is an error.
+    The file stays open, so that what replaces it is never read; a line that was changed in place is
+    an error.
 
     Args:
         path: the file.
@@ -251,14 +299,20 @@ class DocumentFile:
     def _read(self, start: int, length: int, check: int) -> Document:
         line = os.pread(self._stream.fileno(), length, start)
         if zlib.crc32(line) != check:
-            raise EngineError(f"{self.name} has changed since it was read", "leave it alone, and run the command again")
+            raise EngineError(
+                f"{self.name} has changed since it was read",
+                "leave it alone, and run the command again",
+            )
         return self._parse(line)
 
 
 class StoredDocument(Document):
-    """A document of which id, split, image, size and provider are in memory; the file holds what else it has.
+    """A document of which id, split, image, size and provider are in memory.
 
-    What it lacks is known without the file. A changed copy (`dataclasses.replace`) is a `Document` like any other.
+    The file holds what else it has.
+
+    What it lacks is known without the file. A changed copy (`dataclasses.replace`) is a `Document`
+    like any other.
     """
 
     _file: DocumentFile
@@ -271,11 +325,18 @@ class StoredDocument(Document):
         return Document(*content, **fields)
 
     @classmethod
-    def of(cls, document: Document, file: DocumentFile, place: tuple[int, int, int]) -> StoredDocument:
-        """Return the document without its contents; `place` is where they begin, their bytes and check sum."""
+    def of(
+        cls, document: Document, file: DocumentFile, place: tuple[int, int, int]
+    ) -> StoredDocument:
+        """Return the document without its contents.
+
+        `place` is where they begin, their bytes and check sum.
+        """
         stored: StoredDocument = object.__new__(cls)
         provider = None if document.provider is None else sys.intern(document.provider)
-        has = frozenset(name for name, default in _CONTENTS.items() if getattr(document, name) != default)
+        has = frozenset(
+            name for name, default in _CONTENTS.items() if getattr(document, name) != default
+        )
         known = {name: getattr(document, name) for name in _KNOWN} | {"provider": provider}
         known |= {"_file": file, "_place": place, "_hash": hash(document), "_has": _shared_set(has)}
         for name, value in known.items():
@@ -289,7 +350,9 @@ class StoredDocument(Document):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Document):
             return NotImplemented
-        return self is other or self._content == (other._content if isinstance(other, StoredDocument) else other)
+        return self is other or self._content == (
+            other._content if isinstance(other, StoredDocument) else other
+        )
 
     def __hash__(self) -> int:
         return self._hash

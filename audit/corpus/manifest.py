@@ -23,7 +23,14 @@ from audit.corpus.images import LARGE, DocumentFile, read_header
 from audit.corpus.outputs import fields_of_output
 from audit.corpus.problems import TEXTS, Problems, inside, reason_refused
 from audit.errors import EngineError, ManifestError, UsageError, printable
-from audit.files import Fetch, mark_underway, read_file, read_toml, remove_abandoned, write_atomically
+from audit.files import (
+    Fetch,
+    mark_underway,
+    read_file,
+    read_toml,
+    remove_abandoned,
+    write_atomically,
+)
 from audit.progress import steps
 
 FILE_NAME = "manifest.toml"
@@ -40,14 +47,16 @@ _document_type = TypeAdapter(Document)
 def load(data_dir: Path, known: Mapping[str, str] | None = None) -> Corpus:
     """Read and validate a data set.
 
-    Images are read once for their hash and header; no pixel is decoded (`images.open_image` does that). Reference paths
-    must stay inside DATA_DIR; the code that opens them checks whether they exist. The corpus' sha256 is taken over the
-    sha256 (raw bytes) of the manifest without its table [audit], of the documents file, of the image of every document
-    that has one, in file order, and of the canary file where there is one.
+    Images are read once for their hash and header; no pixel is decoded (`images.open_image` does
+    that). Reference paths must stay inside DATA_DIR; the code that opens them checks whether they
+    exist. The corpus' sha256 is taken over the sha256 (raw bytes) of the manifest without its table
+    [audit], of the documents file, of the image of every document that has one, in file order, and
+    of the canary file where there is one.
 
     Args:
         data_dir: the folder that holds `manifest.toml`.
-        known: the hashes of its images where they do not lie there, found when they were read elsewhere.
+        known: the hashes of its images where they do not lie there, found when they were read
+            elsewhere.
 
     Raises:
         ManifestError: one error with every problem and its path (the first 50 of many).
@@ -61,24 +70,39 @@ def load(data_dir: Path, known: Mapping[str, str] | None = None) -> Corpus:
     file_name = table.get("documents", "documents.jsonl")
     digests = [hashlib.sha256(validation.without_sheet(content, table)).digest()]
     hashes, task = dict(known or {}), None if manifest is None else manifest.task
-    documents = _documents(root, file_name, task, problems, digests, hashes) if isinstance(file_name, str) else []
+    documents = (
+        _documents(root, file_name, task, problems, digests, hashes)
+        if isinstance(file_name, str)
+        else []
+    )
     if manifest is not None and manifest.canaries is not None:
-        _canaries(Corpus(root, manifest, tuple(documents), ""), manifest.canaries.file, problems, digests)
+        _canaries(
+            Corpus(root, manifest, tuple(documents), ""), manifest.canaries.file, problems, digests
+        )
     problems.raise_if_any(_HINT)
     assert manifest is not None  # its absence is a problem, and was raised
-    return Corpus(root, manifest, tuple(documents), hashlib.sha256(b"".join(digests)).hexdigest(), hashes)
+    return Corpus(
+        root, manifest, tuple(documents), hashlib.sha256(b"".join(digests)).hexdigest(), hashes
+    )
 
 
 def check_references(corpus: Corpus) -> None:
     """Refuse a data set that names a reference model which is not there.
 
-    `load` does not: a copy of a data set may come without its references, and some commands make them.
+    `load` does not: a copy of a data set may come without its references, and some commands make
+    them.
 
     Raises:
         ManifestError: one error with every problem.
     """
-    named = [(key, path) for key, path in _named_paths(corpus.manifest) if key.startswith("references.")]
-    missing = [f"{FILE_NAME} {key}: {path} is not a folder" for key, path in named if not (corpus.root / path).is_dir()]
+    named = [
+        (key, path) for key, path in _named_paths(corpus.manifest) if key.startswith("references.")
+    ]
+    missing = [
+        f"{FILE_NAME} {key}: {path} is not a folder"
+        for key, path in named
+        if not (corpus.root / path).is_dir()
+    ]
     if missing:
         raise ManifestError(missing)
 
@@ -93,7 +117,9 @@ def open_elsewhere(corpus: Corpus) -> Callable[[Fetch], Corpus]:
     return partial(_open, corpus.root, names, corpus.hashes, corpus.sha256)
 
 
-def _open(root: Path, names: Sequence[str], hashes: Mapping[str, str], sha256: str, fetch: Fetch) -> Corpus:
+def _open(
+    root: Path, names: Sequence[str], hashes: Mapping[str, str], sha256: str, fetch: Fetch
+) -> Corpus:
     corpus = load(fetch(root, names), hashes)
     _refuse_changed("the data set", corpus.sha256, sha256)
     return dataclasses.replace(corpus, bring=partial(_bring, root, hashes, fetch))
@@ -107,16 +133,22 @@ def _bring(root: Path, hashes: Mapping[str, str], fetch: Fetch, name: str) -> Pa
 
 def _refuse_changed(name: str, found: str, known: str) -> None:
     if found != known:
-        raise EngineError(f"{name} has changed since it was read first", "start again, and leave it alone")
+        raise EngineError(
+            f"{name} has changed since it was read first", "start again, and leave it alone"
+        )
 
 
 def write(
-    data_dir: Path, manifest: Manifest, documents: Sequence[Document], comments: Sequence[str] = (), ending: str = ""
+    data_dir: Path,
+    manifest: Manifest,
+    documents: Sequence[Document],
+    comments: Sequence[str] = (),
+    ending: str = "",
 ) -> None:
     """Write `manifest.toml` and the documents file; fields that hold their default are left out.
 
-    All content is made before a file is touched, and each file appears complete or not at all; the manifest comes last.
-    What is written is not validated again beyond its types: `load` does that.
+    All content is made before a file is touched, and each file appears complete or not at all; the
+    manifest comes last. What is written is not validated again beyond its types: `load` does that.
 
     Args:
         data_dir: an existing folder, or one to be made. Images are for the caller to put there.
@@ -138,12 +170,16 @@ def write(
         write_atomically(documents_file, lines_of(documents))
         write_atomically(data_dir / FILE_NAME, settings.encode())
     except OSError as error:
-        raise EngineError(f"{data_dir}: the data set cannot be written: {error.strerror}") from error
+        raise EngineError(
+            f"{data_dir}: the data set cannot be written: {error.strerror}"
+        ) from error
 
 
 def lines_of(documents: Sequence[Document]) -> bytes:
     """Return the content of a documents file; fields that hold their default are left out."""
-    return "".join(json.dumps(_plain(document), ensure_ascii=False) + "\n" for document in documents).encode()
+    return "".join(
+        json.dumps(_plain(document), ensure_ascii=False) + "\n" for document in documents
+    ).encode()
 
 
 def _plain(value: Any) -> Any:
@@ -153,7 +189,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     fields = _defaults(value.__class__).items()
-    held = {name: content for name, default in fields if (content := getattr(value, name)) != default}
+    held = {
+        name: content for name, default in fields if (content := getattr(value, name)) != default
+    }
     return {name: _plain(content) for name, content in held.items()} if fields else value
 
 
@@ -173,7 +211,9 @@ def _manifest_bytes(root: Path, named: Path) -> bytes:
     is_model = any((root / name).is_file() for name in ("config.json", "adapter_config.json"))
     hint = TEXTS["checkpoint_given" if is_model else "no_manifest"]
     there = (root / FILE_NAME).exists()
-    raise ManifestError(f"{FILE_NAME}: {reason}" if there else f"{FILE_NAME} is missing in {named}", hint)
+    raise ManifestError(
+        f"{FILE_NAME}: {reason}" if there else f"{FILE_NAME} is missing in {named}", hint
+    )
 
 
 def _refusal(root: Path, relative: str) -> str | None:
@@ -202,17 +242,23 @@ def _manifest_table(content: bytes) -> dict[str, Any]:
     try:
         table = read_toml(content)
     except UnicodeDecodeError as error:
-        raise ManifestError(f"{FILE_NAME}: not UTF-8 at byte {error.start}", "save the file as UTF-8") from None
+        raise ManifestError(
+            f"{FILE_NAME}: not UTF-8 at byte {error.start}", "save the file as UTF-8"
+        ) from None
     except ValueError as error:
         raise ManifestError(printable(f"{FILE_NAME}: broken TOML: {error}")) from None
     schema = table.get("schema")
     if schema is not None and (type(schema) is not int or schema != SCHEMA):
-        raise ManifestError(f"{FILE_NAME} schema: this version of docaudit reads schema {SCHEMA} only")
+        raise ManifestError(
+            f"{FILE_NAME} schema: this version of docaudit reads schema {SCHEMA} only"
+        )
     return table
 
 
 def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manifest | None:
-    sheet = validation.sheet_of(table.get(validation.SHEET_KEY, {}), problems, f"{FILE_NAME} {validation.SHEET_KEY}")
+    sheet = validation.sheet_of(
+        table.get(validation.SHEET_KEY, {}), problems, f"{FILE_NAME} {validation.SHEET_KEY}"
+    )
     try:
         manifest = _manifest_type.validate_python({**table, validation.SHEET_KEY: sheet})
     except ValidationError as error:
@@ -228,7 +274,11 @@ def _manifest_of(root: Path, table: dict[str, Any], problems: Problems) -> Manif
 
 def _setting_problems(manifest: Manifest) -> Iterator[str]:
     """List what is wrong with the name, the draw, and what a model is asked with."""
-    membership, once, prompt = manifest.membership, manifest.task.kind != "parsing", manifest.recipe.prompt
+    membership, once, prompt = (
+        manifest.membership,
+        manifest.task.kind != "parsing",
+        manifest.recipe.prompt,
+    )
     if problem := validation.text_problem(manifest.name):
         yield f"name: {problem}"
     if (membership.drawn is None) != (membership.drawn_by is None):
@@ -251,7 +301,12 @@ def _named_paths(manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 
 def _documents(
-    root: Path, name: str, task: Task | None, problems: Problems, digests: list[bytes], hashes: dict[str, str]
+    root: Path,
+    name: str,
+    task: Task | None,
+    problems: Problems,
+    digests: list[bytes],
+    hashes: dict[str, str],
 ) -> list[Document]:
     """Read the documents; appends to `digests` the documents file's sha256 and each image's.
 
@@ -266,7 +321,11 @@ def _documents(
     try:
         with (root / name).open("rb") as stream:
             n_lines = _count_lines(stream)
-            stored = DocumentFile(root / name, partial(_parse, task=task)) if stream.tell() >= LARGE else None
+            stored = (
+                DocumentFile(root / name, partial(_parse, task=task))
+                if stream.tell() >= LARGE
+                else None
+            )
             start = stream.seek(0)
             for number, line in enumerate(steps("checking documents", stream, n_lines), start=1):
                 whole.update(line)
@@ -277,18 +336,29 @@ def _documents(
                 try:
                     document = _parse(line, task)
                 except ValidationError as error:
-                    problems.add(prefix, validation.encoding_problem(line, name) or validation.form_problems(error))
+                    problems.add(
+                        prefix,
+                        validation.encoding_problem(line, name) or validation.form_problems(error),
+                    )
                     continue
                 first = numbers.setdefault(document.id, number)
-                problems.add(prefix, [] if first == number else [f"id: in line {first} already ({document.id})"])
+                problems.add(
+                    prefix,
+                    [] if first == number else [f"id: in line {first} already ({document.id})"],
+                )
                 faults, header = ([], None) if known else validation.image_problems(root, document)
                 problems.add(prefix, [*validation.problems_of(document, task), *faults])
                 hashes |= {str(document.image): header.sha256} if header else {}
-                documents.append(stored.document(document, start - len(line), line) if stored else document)
+                documents.append(
+                    stored.document(document, start - len(line), line) if stored else document
+                )
     except OSError as error:
         problems.add(FILE_NAME, [f"documents: {name} cannot be read: {error.strerror}"])
         return []
-    digests += [whole.digest(), *(bytes.fromhex(hashes[one.image]) for one in documents if one.image in hashes)]
+    digests += [
+        whole.digest(),
+        *(bytes.fromhex(hashes[one.image]) for one in documents if one.image in hashes),
+    ]
     if task is not None:
         for key, unknown in validation.unknown_to_all(documents, task).items():
             problems.add(f"{name}:{numbers[key]}", unknown)
@@ -311,7 +381,11 @@ def _member_problems(documents: Sequence[Document], task: Task | None) -> Iterat
     members = [document for document in documents if document.split == "member"]
     if not members:
         yield "no document of split member that could be read"
-    if task is not None and task.kind == "spade-linking" and not any(document.links for document in members):
+    if (
+        task is not None
+        and task.kind == "spade-linking"
+        and not any(document.links for document in members)
+    ):
         yield "no document of split member has links, and task.kind is spade-linking"
     if task is not None and task.asks and not any(document.questions for document in members):
         yield f"no document of split member has questions, and task.kind is {task.kind}"
@@ -334,9 +408,18 @@ def _parse(line: bytes, task: Task | None) -> Document:
     changed: dict[str, object] = {}
     if document.image is not None and "\\" in document.image:
         changed["image"] = document.image.replace("\\", "/")
-    if task is not None and task.kind == "parsing" and document.output is not None and not document.questions:
+    if (
+        task is not None
+        and task.kind == "parsing"
+        and document.output is not None
+        and not document.questions
+    ):
         changed["questions"] = fields_of_output(document.output)
-    return cast("Document", dataclasses.replace(cast("Any", document), **changed)) if changed else document
+    return (
+        cast("Document", dataclasses.replace(cast("Any", document), **changed))
+        if changed
+        else document
+    )
 
 
 def check_destination(dst: Path) -> None:
@@ -373,13 +456,17 @@ def draft_of(dst: Path, purpose: str) -> Iterator[Path]:
         reason = f"{draft}: another command is writing it"
         raise EngineError(reason, "wait for it; remove it if there is none") from None
     except OSError as error:
-        raise EngineError(f"{draft} cannot be made: {error.strerror}", "choose another place") from error
+        raise EngineError(
+            f"{draft} cannot be made: {error.strerror}", "choose another place"
+        ) from error
     try:
         with mark_underway(draft):
             yield draft
             draft.replace(dst)
     except OSError as error:
-        raise EngineError(f"{dst}: the data set cannot be written: {error.strerror or error}") from error
+        raise EngineError(
+            f"{dst}: the data set cannot be written: {error.strerror or error}"
+        ) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 

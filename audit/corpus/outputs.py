@@ -1,7 +1,7 @@
 """Outputs of parsing models: JSON or markup, and the fields in it, each with its place in the text.
 
-A field is named by its path: `total.price`, `menu[1].nm`. `[0]` may be left out, as Donut writes a list of one like its
-only item (Kim et al. 2022, section 3.1).
+A field is named by its path: `total.price`, `menu[1].nm`. `[0]` may be left out, as Donut writes a
+list of one like its only item (Kim et al. 2022, section 3.1).
 """
 
 import json
@@ -17,7 +17,9 @@ from audit.corpus.problems import TEXTS
 
 _STRINGS = json.JSONDecoder()
 _LITERAL = re.compile(r"[^\s,\]}]+")
-_TAG = re.compile(r"<(?P<close>/?)(?:s_(?P<field>[^<>]+)|(?P<name>[A-Za-z][^<>\s/]*+)[^<>]*?)(?P<void>/?)>")
+_TAG = re.compile(
+    r"<(?P<close>/?)(?:s_(?P<field>[^<>]+)|(?P<name>[A-Za-z][^<>\s/]*+)[^<>]*?)(?P<void>/?)>"
+)
 _NO_VALUES = ("null", "true", "false")
 _SEPARATOR = "sep"
 LONGEST_PATH = 2_000
@@ -47,7 +49,10 @@ class OutputField:
 
 
 class _Fields(list[OutputField]):
-    """Fields as they are noted; a path that is repeated a million times is an attack, and ends the reading."""
+    """Fields as they are noted.
+
+    A path that is repeated a million times is an attack, and ends the reading.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,10 +85,16 @@ def check_path(path: str) -> str:
 def fields_of_output(output: str) -> tuple[Question, ...]:
     """Return the fields of an output in JSON, or in Donut's marks (`<s_total>9.00</s_total>`), as questions.
 
-    Question and id are the field's path, the answer its value; empty values, `null` and truth values are left out.
-    Other outputs have no fields of this kind: their questions are the owner's.
+    Question and id are the field's path, the answer its value; empty values, `null` and truth
+    values are left out. Other outputs have no fields of this kind: their questions are the owner's.
     """
-    own = _json_fields(output) if _is_json(output) else _marked_fields(output) if "<s_" in output else []
+    own = (
+        _json_fields(output)
+        if _is_json(output)
+        else _marked_fields(output)
+        if "<s_" in output
+        else []
+    )
     named = {found.path: found for found in reversed(own) if found.path and found.value}
     return tuple(Question(path, path, (found.value,)) for path, found in reversed(named.items()))
 
@@ -104,17 +115,21 @@ def output_problems(document: Document) -> Iterator[str]:
 def find_field(output: str, path: str) -> OutputField | None:
     """Find the field of this path in an output, whole or broken off; None when there is none.
 
-    In JSON and markup by its path, or the end of its path; else the rest of a line, or of a table's cell, behind its
-    name.
+    In JSON and markup by its path, or the end of its path; else the rest of a line, or of a table's
+    cell, behind its name.
     """
     wanted, own = _canonical(path), _all_fields(output)
     whole = next((found for found in own if found.path == wanted), None)
     ending = next((found for found in own if found.path.endswith(f".{wanted}")), None)
-    return whole or ending or (None if _looks_like_json(output) else _find_beside_name(output, path))
+    return (
+        whole or ending or (None if _looks_like_json(output) else _find_beside_name(output, path))
+    )
 
 
 def with_value(output: str, place: OutputField, value: str) -> tuple[str, int, int]:
-    """Put another value into a field of an output, and return where that stands; its own value stays as it is written.
+    """Put another value into a field of an output, and return where that stands.
+
+    Its own value stays as it is written.
 
     Args:
         output: the text.
@@ -124,19 +139,28 @@ def with_value(output: str, place: OutputField, value: str) -> tuple[str, int, i
     if " ".join(value.split()) == place.value:
         return output, place.begin, place.end
     written = json.dumps(value, ensure_ascii=output.isascii())[1:-1] if place.quoted else value
-    return output[: place.begin] + written + output[place.end :], place.begin, place.begin + len(written)
+    return (
+        output[: place.begin] + written + output[place.end :],
+        place.begin,
+        place.begin + len(written),
+    )
 
 
 def without_copies(output: str, place: OutputField) -> str:
     """Empty the same value in all fields before this one, whose place moves with them."""
-    copies = [one for one in _all_fields(output) if one.end <= place.begin and one.value == place.value]
+    copies = [
+        one for one in _all_fields(output) if one.end <= place.begin and one.value == place.value
+    ]
     for one in reversed(copies):
         output = output[: one.begin] + output[one.end :]
     return output
 
 
 def as_marks(output: str) -> str:
-    """Write JSON in Donut's marks, keys in their order (Donut's `json2token`); any other text as it is."""
+    """Write JSON in Donut's marks, keys in their order (Donut's `json2token`).
+
+    Any other text as it is.
+    """
     return _write_marks(json.loads(output)) if _is_json(output) else output
 
 
@@ -146,7 +170,9 @@ def keys_of(output: str) -> frozenset[str]:
 
 
 def _keys(value: Any) -> Iterator[str]:
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+    for inner in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    ):
         yield from _keys(inner)
     if isinstance(value, dict):
         yield from map(str, value)
@@ -195,7 +221,9 @@ def _read_value(text: str, at: int, path: str, found: _Fields) -> int:
         return _read_container(text, at, path, found)
     if text[at] == '"':
         value, end = _STRINGS.raw_decode(text, at)
-        found.note(OutputField(_canonical(path), " ".join(value.split()), at + 1, end - 1, quoted=True))
+        found.note(
+            OutputField(_canonical(path), " ".join(value.split()), at + 1, end - 1, quoted=True)
+        )
         return end
     literal = _LITERAL.match(text, at)
     if literal is None:
@@ -249,7 +277,10 @@ class _Open:
 
 
 def _marked_fields(text: str) -> list[OutputField]:
-    """Find the innermost elements of markup; marks that are never closed, such as places, are passed over."""
+    """Find the innermost elements of markup.
+
+    Marks that are never closed, such as places, are passed over.
+    """
     closed = {_name_of(tag) for tag in _TAG.finditer(text) if tag["close"]}
     found = _Fields()
     with suppress(ValueError):
@@ -312,4 +343,6 @@ def _find_beside_name(output: str, name: str) -> OutputField | None:
     if match is None or not match["value"].strip():
         return None
     value = match["value"].rstrip(" \t*_`\"'")
-    return OutputField(name, " ".join(value.split()), match.start("value"), match.start("value") + len(value))
+    return OutputField(
+        name, " ".join(value.split()), match.start("value"), match.start("value") + len(value)
+    )

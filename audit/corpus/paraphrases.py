@@ -1,8 +1,9 @@
 """Questions in other words, by templates (methods.md#memorisation; Pinto et al. 2024, appendix D.2).
 
-The paper has a language model write its paraphrases. These change how a question is put and leave what it asks about
-in its own words ("the address"), so they are closer to the original: where memory survives them, it may not survive
-better ones. Owners who have better ones give them in the data set.
+The paper has a language model write its paraphrases. These change how a question is put and leave
+what it asks about in its own words ("the address"), so they are closer to the original: where
+memory survives them, it may not survive better ones. Owners who have better ones give them in the
+data set.
 """
 
 import re
@@ -12,7 +13,10 @@ import numpy as np
 from audit.files import table_beside
 
 _TEXTS = table_beside(__file__, "paraphrases.toml")
-_FORMS = [(re.compile(rf"^{form['pattern']}\s*[?.:]*$", re.IGNORECASE), form["ways"]) for form in _TEXTS["forms"]]
+_FORMS = [
+    (re.compile(rf"^{form['pattern']}\s*[?.:]*$", re.IGNORECASE), form["ways"])
+    for form in _TEXTS["forms"]
+]
 
 
 def paraphrase(question: str, rng_seed: int) -> str:

@@ -17,7 +17,8 @@ MOST_PAGES = 40
 FEWEST_PAGES = 8
 """Pages without which nothing is said."""
 NEAR_EDGE = 0.8
-"""Words of ordinary pages reach beyond this share of the width, or of the height, on one page of twenty at least."""
+"""Words of ordinary pages reach beyond this share of the width, or of the height, on one page of
+twenty at least."""
 NEARLY_ALL = 0.95
 FAINT = 48
 """Pixels that differ by less from the paper's brightness, of 255, are noise and no ink."""
@@ -34,7 +35,11 @@ def placement_warnings(corpus: Corpus) -> Iterator[str]:
     Raises:
         ManifestError: an image has become unreadable since the corpus was loaded.
     """
-    boxed = [document for document in corpus.documents if document.size is not None and _boxes_of(document).size]
+    boxed = [
+        document
+        for document in corpus.documents
+        if document.size is not None and _boxes_of(document).size
+    ]
     if len(boxed) >= FEWEST_PAGES:
         yield from _warn_of_edges(boxed)
         yield from _warn_of_ink(corpus, boxed)
@@ -82,7 +87,8 @@ class InkedPage:
     Attributes:
         boxes: (n_words, 4) pixels.
         size: width and height, pixels.
-        ink: (height + 1, width + 1) sums of the ink above and to the left of each corner of a pixel.
+        ink: (height + 1, width + 1) sums of the ink above and to the left of each corner of a
+            pixel.
     """
 
     boxes: Floats
@@ -92,7 +98,9 @@ class InkedPage:
     def density(self, boxes: Floats) -> float:
         """Return the ink in boxes by their area; what leaves the page holds none."""
         width, height = self.size
-        x0, y0, x1, y1 = np.clip(np.rint(boxes), 0, [width, height, width, height]).astype(np.int64).T
+        x0, y0, x1, y1 = (
+            np.clip(np.rint(boxes), 0, [width, height, width, height]).astype(np.int64).T
+        )
         ink = self.ink[y1, x1] - self.ink[y0, x1] - self.ink[y1, x0] + self.ink[y0, x0]
         area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
         return float(ink.sum() / max(1.0, float(area.sum())))
@@ -115,7 +123,8 @@ def better_placement(pages: Sequence[InkedPage]) -> tuple[str, float] | None:
     """Find the change of boxes that puts far more ink into them, on three pages of four.
 
     Returns:
-        The name of the change and how many times the ink; None where no change does, or of too few pages.
+        The name of the change and how many times the ink; None where no change does, or of too few
+        pages.
     """
     if len(pages) < FEWEST_PAGES:
         return None

@@ -1,4 +1,7 @@
-"""Problems of a data set or a source, listed together in one error; paths that may not leave its folder."""
+"""Problems of a data set or a source, listed together in one error.
+
+Paths that may not leave its folder.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,11 @@ class Problems:
             head, colon, rest = problem.partition(": ")
             words = _VARYING.sub("", problem if prefix or not colon else rest).split()
             kind = " ".join(word for word in words if not _NUMBER_OR_PATH.search(word))
-            place = prefix.rstrip(":") or " ".join(word for word in words if _NUMBER_OR_PATH.search(word)) or head
+            place = (
+                prefix.rstrip(":")
+                or " ".join(word for word in words if _NUMBER_OR_PATH.search(word))
+                or head
+            )
             if kind not in self._kinds and len(self._kinds) >= MOST_KINDS:
                 kind, problem = "", "and other problems"
             places = self._kinds.setdefault(kind, (f"{prefix} {problem}".strip(), Counter()))[1]
@@ -61,7 +68,9 @@ class Problems:
             ManifestError: there is a problem.
         """
         if self._kinds:
-            raise ManifestError([_line(first, places) for first, places in self._kinds.values()], hint)
+            raise ManifestError(
+                [_line(first, places) for first, places in self._kinds.values()], hint
+            )
 
 
 def _line(first: str, places: Counter[str]) -> str:

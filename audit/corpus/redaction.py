@@ -1,8 +1,9 @@
 """Redacted values and what stays around them (methods.md#redaction-context; Beltrame et al. 2024, section 4.2).
 
-Each value that may be attacked is one span: hidden under a mask, in its sentence, or on a page with boxes in its lines.
-The other values around it stay readable, unless the mask is "all". Sentences are divided by a small rule for texts as
-courts write them: what it gets wrong makes a context longer or shorter, never a span another one.
+Each value that may be attacked is one span: hidden under a mask, in its sentence, or on a page with
+boxes in its lines. The other values around it stay readable, unless the mask is "all". Sentences
+are divided by a small rule for texts as courts write them: what it gets wrong makes a context
+longer or shorter, never a span another one.
 """
 
 import re
@@ -35,13 +36,15 @@ def sentence_starts(
 ) -> tuple[int, ...]:
     """Return the index of the first word of every sentence, ascending; the first is 0.
 
-    A word ends a sentence when it closes with ".", "!" or "?" and the next word begins with a capital or a digit,
-    unless it is an `ABBREVIATION`, an initial ("J.", "U.K."), or the number of a paragraph that begins with it.
+    A word ends a sentence when it closes with ".", "!" or "?" and the next word begins with a
+    capital or a digit, unless it is an `ABBREVIATION`, an initial ("J.", "U.K."), or the number of
+    a paragraph that begins with it.
 
     Args:
         words: of the text, in reading order.
         paragraphs: indices of words before which a sentence ends whatever the words are.
-        whole: indices of words that belong to the same value as the word before: no sentence begins with them.
+        whole: indices of words that belong to the same value as the word before: no sentence begins
+            with them.
     """
     if not words:
         return ()
@@ -49,7 +52,9 @@ def sentence_starts(
     for index in range(1, len(words)):
         if index in whole:
             continue
-        if index in paragraphs or (_ends(words[index - 1], first=starts[-1] == index - 1) and _begins(words[index])):
+        if index in paragraphs or (
+            _ends(words[index - 1], first=starts[-1] == index - 1) and _begins(words[index])
+        ):
             starts.append(index)
     return tuple(starts)
 
@@ -84,7 +89,8 @@ class RedactedSpan:
         document: its id.
         entity: the id of the value within the document.
         category: what it is; what an attacker wants to recognise.
-        before, after: what stays readable around it, words joined by single spaces, lines of a page by `LINE_END`.
+        before, after: what stays readable around it, words joined by single spaces, lines of a page
+            by `LINE_END`.
         mask: what replaces it.
         n_characters: of the value, spaces between its words included.
         sentence: the document's id and the number of the sentence, or of the line, from 0.
@@ -117,17 +123,19 @@ class RedactedSpan:
 def redacted_spans(documents: Iterable[Document], mask: Mask) -> tuple[RedactedSpan, ...]:
     """Hide every value with `attack` set, in the order of documents and of their entities.
 
-    Sentences are divided by `sentences`, within paragraphs and never inside a value. On pages with boxes
-    the context is the value's lines and the nearest line above and below, when they are no further than `BLOCK`. Under
-    masks of one length nothing may show how many lines a value fills: its context is its first line, the one above, and
-    the next that has a readable word, however far. A value in several pieces is hidden in all of them; its context is
-    that of the first. Values may overlap: what belongs to this one is hidden. Entities without words, or of white space
-    alone, are left out.
+    Sentences are divided by `sentences`, within paragraphs and never inside a value. On pages with
+    boxes the context is the value's lines and the nearest line above and below, when they are no
+    further than `BLOCK`. Under masks of one length nothing may show how many lines a value fills:
+    its context is its first line, the one above, and the next that has a readable word, however
+    far. A value in several pieces is hidden in all of them; its context is that of the first.
+    Values may overlap: what belongs to this one is hidden. Entities without words, or of white
+    space alone, are left out.
 
     Args:
         documents: whose values are looked at.
-        mask: "length": `STAR` for each character, the spaces between words included; "fixed": `FIXED`; "all": `FIXED`,
-            and every other value of the context that may be attacked is hidden as well.
+        mask: "length": `STAR` for each character, the spaces between words included; "fixed":
+            `FIXED`; "all": `FIXED`, and every other value of the context that may be attacked is
+            hidden as well.
     """
     return tuple(span for document in documents for span in _spans(document, mask))
 
@@ -137,11 +145,14 @@ def is_page(document: Document) -> bool:
     return any(word.box is not None for word in document.words)
 
 
-def fits(width: float, character: float, lengths: npt.ArrayLike, tolerance: float = TOLERANCE) -> int:
+def fits(
+    width: float, character: float, lengths: npt.ArrayLike, tolerance: float = TOLERANCE
+) -> int:
     """Count the names of a dictionary that are as wide as a mask (Bland et al. 2023).
 
-    A name is taken to be as wide as its characters times the average one around the mask: for the values of FUNSD's
-    scans that is off by 6.6 pixels in the median, so fewer names are kept than an attacker with the typeface keeps.
+    A name is taken to be as wide as its characters times the average one around the mask: for the
+    values of FUNSD's scans that is off by 6.6 pixels in the median, so fewer names are kept than an
+    attacker with the typeface keeps.
 
     Args:
         width: of the mask, pixels.
@@ -153,19 +164,27 @@ def fits(width: float, character: float, lengths: npt.ArrayLike, tolerance: floa
 
 
 def _spans(document: Document, mask: Mask) -> Iterator[RedactedSpan]:
-    attacked = [entity for entity in document.entities if entity.attack and document.text_of(entity).strip()]
+    attacked = [
+        entity for entity in document.entities if entity.attack and document.text_of(entity).strip()
+    ]
     if not attacked:
         return
     page = BarredPage(document) if is_page(document) else _Text(document, attacked)
     for entity in attacked:
         words = frozenset(entity.words)
-        others = [frozenset(other.words) - words for other in attacked if other is not entity] if mask == "all" else []
+        others = (
+            [frozenset(other.words) - words for other in attacked if other is not entity]
+            if mask == "all"
+            else []
+        )
         unread = words.union(*others)
         number, context = page.around(entity, mask, unread)
         before, hidden, after = _write_context(document, context, words, mask, others)
         layout, bar = page.layout(entity, mask, unread)
         place, n, category = (document.id, number), len(document.text_of(entity)), entity.category
-        yield RedactedSpan(document.id, entity.id, category, before, hidden, after, n, place, layout, bar)
+        yield RedactedSpan(
+            document.id, entity.id, category, before, hidden, after, n, place, layout, bar
+        )
 
 
 class _Text:
@@ -179,9 +198,13 @@ class _Text:
         words = ["X" if index in hidden else word.text for index, word in enumerate(document.words)]
         starts = sentence_starts(words, frozenset(document.paragraphs), whole)
         self.sentences = [range(start, end) for start, end in pairwise((*starts, len(words)))]
-        self.number = {index: number for number, sentence in enumerate(self.sentences) for index in sentence}
+        self.number = {
+            index: number for number, sentence in enumerate(self.sentences) for index in sentence
+        }
 
-    def around(self, entity: Entity, mask: Mask, unread: Collection[int]) -> tuple[int, list[list[int]]]:
+    def around(
+        self, entity: Entity, mask: Mask, unread: Collection[int]
+    ) -> tuple[int, list[list[int]]]:
         """Return the number of the entity's sentence, and its words, as one line."""
         number = self.number[min(entity.words)]
         return number, [list(self.sentences[number])]
@@ -193,19 +216,24 @@ class _Text:
 
 
 def _write_context(
-    document: Document, context: list[list[int]], words: Collection[int], mask: Mask, others: Iterable[Collection[int]]
+    document: Document,
+    context: list[list[int]],
+    words: Collection[int],
+    mask: Mask,
+    others: Iterable[Collection[int]],
 ) -> tuple[str, str, str]:
     """Write the context before the value, its mask, and the context after it.
 
-    Where a value goes on after a mask of one length with nothing readable between, no other mask follows, and no line
-    that would be empty: how many lines a value fills does not show.
+    Where a value goes on after a mask of one length with nothing readable between, no other mask
+    follows, and no line that would be empty: how many lines a value fills does not show.
 
     Args:
         document: the text or page.
         context: indices of words, by line.
         words: of the value.
         mask: how it is hidden.
-        others: words of the values that are hidden with it; of those that share a word, the first one's mask is shown.
+        others: words of the values that are hidden with it; of those that share a word, the first
+            one's mask is shown.
     """
     owner: dict[int, int] = dict.fromkeys(words, 0)
     for number, other in enumerate(others, start=1):

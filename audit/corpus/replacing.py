@@ -27,7 +27,8 @@ def set_aside(places: Sequence[Path], proof: Path) -> Iterator[None]:
 
     Args:
         places: absolute paths; those that are not there are left out.
-        proof: the file that the block writes last; if it is one of the places, it comes first in them.
+        proof: the file that the block writes last; if it is one of the places, it comes first in
+            them.
     """
     with ExitStack() as marks:
         for place in places:
@@ -60,7 +61,9 @@ def settle(places: Sequence[Path], proof: Path) -> None:
             handle = try_lock(aside)
             if handle is None:
                 reason = f"{aside}: another command is replacing this data set"
-                raise EngineError(reason, f"wait for it; if there is none, rename it to {places[0].name}")
+                raise EngineError(
+                    reason, f"wait for it; if there is none, rename it to {places[0].name}"
+                )
             handles.callback(os.close, handle)
         try:
             if not proof.is_file():

@@ -1,4 +1,7 @@
-"""The contents of a data set in numbers, as `docaudit inspect` prints them. It holds no value, id or provider."""
+"""The contents of a data set in numbers, as `docaudit inspect` prints them.
+
+It holds no value, id or provider.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from audit.cards import CorpusCard
-from audit.corpus.canaries.schema import CanaryCounts, canary_warnings, count_canaries, load_canaries
-from audit.corpus.documents import CATEGORIES, SPLITS, Assignment, Category, Corpus, Document, Split, TaskKind
+from audit.corpus.canaries.schema import (
+    CanaryCounts,
+    canary_warnings,
+    count_canaries,
+    load_canaries,
+)
+from audit.corpus.documents import (
+    CATEGORIES,
+    SPLITS,
+    Assignment,
+    Category,
+    Corpus,
+    Document,
+    Split,
+    TaskKind,
+)
 from audit.corpus.folding import fold, is_on_page, occurrences
 from audit.corpus.near_copies import counts_left_out, find_copies
 from audit.corpus.placement import placement_warnings
@@ -76,10 +93,15 @@ def summarise(corpus: Corpus) -> Summary:
     """Count what the data set holds; decodes every page image.
 
     Raises:
-        ManifestError: an image cannot be decoded, or has become unreadable since the corpus was loaded; each of them.
+        ManifestError: an image cannot be decoded, or has become unreadable since the corpus was
+            loaded; each of them.
     """
     copies = find_copies(corpus)
-    membership, categories, canaries = corpus.manifest.membership, _fields(corpus), load_canaries(corpus)
+    membership, categories, canaries = (
+        corpus.manifest.membership,
+        _fields(corpus),
+        load_canaries(corpus),
+    )
     planted = None if canaries is None else count_canaries(canaries)
     counts = {split: _counts(corpus.of(split)) for split in SPLITS}
     left_out = counts_left_out(corpus, copies.left_out)
@@ -91,7 +113,9 @@ def summarise(corpus: Corpus) -> Summary:
         sha256=corpus.sha256,
         counts={
             **{name: {split: counts[split][name] for split in SPLITS} for name in counts["member"]},
-            "copies of another split's, left out": {split: left_out.get(split, 0) for split in SPLITS},
+            "copies of another split's, left out": {
+                split: left_out.get(split, 0) for split in SPLITS
+            },
         },
         categories=categories,
         asked_providers=asked_providers(corpus),
@@ -106,9 +130,13 @@ def _counts(documents: tuple[Document, ...]) -> dict[str, int]:
     return {
         "documents": len(documents),
         "with an image": sum(document.image is not None for document in documents),
-        "providers": len({fold(document.provider) for document in documents if document.provider is not None}),
+        "providers": len(
+            {fold(document.provider) for document in documents if document.provider is not None}
+        ),
         "questions": len(asked),
-        "answers among the page's words": sum(is_on_page(question, document.words) for document, question in asked),
+        "answers among the page's words": sum(
+            is_on_page(question, document.words) for document, question in asked
+        ),
     }
 
 
@@ -132,7 +160,9 @@ def card(corpus: Corpus) -> CorpusCard:
     """Describe the data set for the record: counts only."""
     fields: dict[str, Counter[str]] = defaultdict(Counter)
     for document in corpus.documents:
-        fields[document.split].update(entity.category for entity in document.entities if entity.attack)
+        fields[document.split].update(
+            entity.category for entity in document.entities if entity.attack
+        )
     return CorpusCard(
         name=corpus.manifest.name,
         sha256=corpus.sha256,
@@ -141,10 +171,18 @@ def card(corpus: Corpus) -> CorpusCard:
         revision=corpus.manifest.revision or hub_revision(corpus.root),
         documents=dict(Counter(document.split for document in corpus.documents)),
         fields={split: dict(sorted(counts.items())) for split, counts in fields.items()},
-        providers=len({fold(document.provider) for document in corpus.documents if document.provider is not None}),
+        providers=len(
+            {
+                fold(document.provider)
+                for document in corpus.documents
+                if document.provider is not None
+            }
+        ),
         images=sum(document.image is not None for document in corpus.documents),
         checkpoint_chosen_on=corpus.manifest.recipe.checkpoint_chosen_on,
-        questions=dict(Counter(document.split for document in corpus.documents for _ in document.questions)),
+        questions=dict(
+            Counter(document.split for document in corpus.documents for _ in document.questions)
+        ),
     )
 
 
@@ -186,14 +224,20 @@ def _layout_warnings(corpus: Corpus) -> Iterator[str]:
     for document in corpus.documents:
         boxes = [word.box for word in document.words if word.box is not None]
         if boxes and document.size is not None:
-            boxed.append((max(box[2] for box in boxes), max(box[3] for box in boxes), *document.size))
+            boxed.append(
+                (max(box[2] for box in boxes), max(box[3] for box in boxes), *document.size)
+            )
         elif document.words:
             unboxed.append(document.id)
     if boxed and unboxed:
         n, named = len(unboxed), listed(unboxed[:EXAMPLES], "and")
         yield TEXTS["no_boxes"].format(n=n, all=len(boxed) + n, examples=named)
     right, bottom, width, height = map(max, zip(*boxed, strict=True)) if boxed else (0, 0, 0, 0)
-    if min(right, bottom) > 0.8 * GRID and max(right, bottom) <= GRID and max(width, height) > 1.2 * GRID:
+    if (
+        min(right, bottom) > 0.8 * GRID
+        and max(right, bottom) <= GRID
+        and max(width, height) > 1.2 * GRID
+    ):
         yield TEXTS["look_small"].format(width=width, height=height)
     yield from placement_warnings(corpus)
 
@@ -217,15 +261,17 @@ def _question_warnings(corpus: Corpus) -> Iterator[str]:
 
 
 MAX_HALF_WIDTH = 0.05
-"""Of balanced accuracy over providers, before `inspect` warns: 384 providers, half of them in, reach it."""
+"""Of balanced accuracy over providers, before `inspect` warns: 384 providers, half of them in,
+reach it."""
 
 
 @dataclass(frozen=True)
 class AskedProviders:
     """The providers of whom an attack can ask whether they were trained on (methods.md#provider-membership).
 
-    A provider is in when one of its documents is a member; what is asked about are its held-out ones, kept aside.
-    Names that differ in case or spacing only are one provider (`folding.fold`), here and everywhere.
+    A provider is in when one of its documents is a member; what is asked about are its held-out
+    ones, kept aside. Names that differ in case or spacing only are one provider (`folding.fold`),
+    here and everywhere.
 
     Attributes:
         n_in: providers in with documents kept aside.
@@ -241,7 +287,10 @@ class AskedProviders:
 
     @property
     def half_width(self) -> float:
-        """Of a 95 % interval of balanced accuracy near 0.5, normal approximation; infinite without some of both."""
+        """Of a 95 % interval of balanced accuracy near 0.5, normal approximation.
+
+        Infinite without some of both.
+        """
         both = self.n_in and self.n_out
         return 1.96 * 0.25 * math.sqrt(1 / self.n_in + 1 / self.n_out) if both else math.inf
 
@@ -255,7 +304,9 @@ def asked_providers(corpus: Corpus) -> AskedProviders:
     asked = [found for found in splits.values() if "heldout" in found]
     n_in = sum("member" in found for found in asked)
     unasked = sum("member" in found and "heldout" not in found for found in splits.values())
-    return AskedProviders(n_in, len(asked) - n_in, unasked, sum("public" in found for found in asked))
+    return AskedProviders(
+        n_in, len(asked) - n_in, unasked, sum("public" in found for found in asked)
+    )
 
 
 def unnamed_members(corpus: Corpus) -> int:
@@ -269,7 +320,10 @@ def provider_warnings(corpus: Corpus) -> Iterator[str]:
         return
     if nameless := unnamed_members(corpus):
         yield TEXTS["nameless"].format(n=nameless)
-    asked, by_provider = asked_providers(corpus), corpus.manifest.membership.assigned == "by-provider"
+    asked, by_provider = (
+        asked_providers(corpus),
+        corpus.manifest.membership.assigned == "by-provider",
+    )
     counts = TEXTS["asked"].format(n_in=asked.n_in, n_out=asked.n_out)
     if not (asked.n_in and asked.n_out):
         yield counts + TEXTS["one_sided"]

@@ -1,8 +1,9 @@
 """Schemes in which the labels of words say where entities begin and end: BIO, BIOES (BILOU) and IO.
 
-Entities carry plain names ("TOTAL"); the tag of a word follows from the scheme of a model's labels, which their form
-tells: all but one of them begin with "B-" or "I-" (BIO), some with "E-" or "L-" and "S-" or "U-" too (BIOES), or
-they are the names themselves, or these with "I-" alone (IO: words of one name that follow each other are one entity).
+Entities carry plain names ("TOTAL"); the tag of a word follows from the scheme of a model's labels,
+which their form tells: all but one of them begin with "B-" or "I-" (BIO), some with "E-" or "L-"
+and "S-" or "U-" too (BIOES), or they are the names themselves, or these with "I-" alone (IO: words
+of one name that follow each other are one entity).
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,8 +14,20 @@ from typing import Literal
 SchemeName = Literal["BIO", "BIOES", "IO"]
 Span = tuple[str, int, int]
 OUTSIDE = "O"
-OUTSIDE_NAMES = ("o", "other", "others", "outside", "none", "0", "no_label", "background", "null", "_")
-"""Names of the class of words outside of entities, casefolded, that are recognised where nobody names it."""
+OUTSIDE_NAMES = (
+    "o",
+    "other",
+    "others",
+    "outside",
+    "none",
+    "0",
+    "no_label",
+    "background",
+    "null",
+    "_",
+)
+"""Names of the class of words outside of entities, casefolded, that are recognised where nobody
+names it."""
 _ENDS, _SINGLES = "EL", "SU"
 _PREFIXES = "BI" + _ENDS + _SINGLES
 
@@ -41,8 +54,9 @@ class Scheme:
     def tags_of(self, label: str, n_words: int) -> tuple[str, ...]:
         """Return the tags of the words of one entity, in its own order, as the scheme has them.
 
-        A model of BIOES that lacks a class for an entity's last or only word has the tag of BIO there. The label "O" is
-        that of values that training left outside of entities. A tag may still be none of the labels.
+        A model of BIOES that lacks a class for an entity's last or only word has the tag of BIO
+        there. The label "O" is that of values that training left outside of entities. A tag may
+        still be none of the labels.
         """
         if self.name == "IO" or label == OUTSIDE:
             tag = self.outside if label == OUTSIDE else f"I-{label}" if self.prefixed else label
@@ -70,7 +84,11 @@ class Scheme:
         spans: set[Span] = set()
         label, start = "", 0
         for position, tag in enumerate([*tags, self.outside]):
-            prefix, name = ("", "") if tag == self.outside else ((tag[:1], tag[2:]) if self.prefixed else ("I", tag))
+            prefix, name = (
+                ("", "")
+                if tag == self.outside
+                else ((tag[:1], tag[2:]) if self.prefixed else ("I", tag))
+            )
             if label and (name != label or prefix in ("B", *_SINGLES)):
                 spans.add((label, start, position))
                 label = ""
@@ -111,7 +129,14 @@ def _scheme_of(labels: tuple[str, ...], outside: str | None) -> Scheme:
     if letters <= {*"BI"}:
         return Scheme("BIO", known, named, prefixed=True)
     end = next((letter for letter in _ENDS if letter in letters), "E")
-    return Scheme("BIOES", known, named, True, end, next((letter for letter in _SINGLES if letter in letters), "S"))
+    return Scheme(
+        "BIOES",
+        known,
+        named,
+        True,
+        end,
+        next((letter for letter in _SINGLES if letter in letters), "S"),
+    )
 
 
 def outside_of(labels: Sequence[str], named: str | None = None) -> str | None:

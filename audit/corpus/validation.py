@@ -35,7 +35,11 @@ _INDEX = re.compile(r"\[\d+\]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _BETWEEN_LINES = re.compile("[\t\r\n]")
 """Characters that markup may hold, and a word or an answer may not."""
-_TEXTS = {"words": ("text",), "entities": ("id", "label"), "questions": ("id", "question", "answers", "paraphrases")}
+_TEXTS = {
+    "words": ("text",),
+    "entities": ("id", "label"),
+    "questions": ("id", "question", "answers", "paraphrases"),
+}
 """The texts of a document's parts."""
 _NEEDED = {"document-classification": ("label",), "intent-slots": ("intent", "tags")}
 """The fields that a document has, by the kind of its task."""
@@ -52,7 +56,11 @@ def text_problem(text: str, longest: int | None = None) -> str | None:
         return "empty"
     if _CONTROL.search(text):
         return "holds a control character or half a surrogate pair"
-    return f"longer than {longest:,} characters" if longest is not None and len(text) > longest else None
+    return (
+        f"longer than {longest:,} characters"
+        if longest is not None and len(text) > longest
+        else None
+    )
 
 
 def markup_problem(markup: str) -> str | None:
@@ -67,12 +75,19 @@ def is_bio(tag: str) -> bool:
 
 def label_problems(task: Task) -> Iterator[str]:
     """List the problems of a task's labels."""
-    yield from (f"task.labels: {label} occurs {count} times" for label, count in repeated(task.labels))
+    yield from (
+        f"task.labels: {label} occurs {count} times" for label, count in repeated(task.labels)
+    )
     if task.kind == "token-classification" and task.labels:
-        yield from (f"task.labels: {problem}" for problem in scheme_problems(task.labels, task.outside))
+        yield from (
+            f"task.labels: {problem}" for problem in scheme_problems(task.labels, task.outside)
+        )
     if task.kind == "spade-extraction" and task.labels:
         tags = (label for label in task.labels if label[:2] in ("B-", "I-"))
-        yield from (f"task.labels: {tag} is a BIO tag; give the names of the classes, each once" for tag in tags)
+        yield from (
+            f"task.labels: {tag} is a BIO tag; give the names of the classes, each once"
+            for tag in tags
+        )
         if "O" not in task.labels:
             yield "task.labels: no label is O, the class of words that begin no entity"
     if task.kind == "spade-linking" and task.labels:
@@ -99,26 +114,47 @@ def form_problems(error: ValidationError, key: Callable[[str], str] = str) -> It
 
 
 def encoding_problem(line: bytes, file: str) -> list[str]:
-    """Explain where a line of a documents file is not UTF-8, and how to convert the file; empty where it is."""
+    """Explain where a line of a documents file is not UTF-8, and how to convert the file.
+
+    Empty where it is.
+    """
     try:
         line.decode()
     except UnicodeDecodeError as error:
-        encoding = "UTF-16" if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "WINDOWS-1252"
-        return [TEXTS["not_utf8"].format(line[error.start], column=error.start + 1, encoding=encoding, file=file)]
+        encoding = (
+            "UTF-16"
+            if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+            else "WINDOWS-1252"
+        )
+        return [
+            TEXTS["not_utf8"].format(
+                line[error.start], column=error.start + 1, encoding=encoding, file=file
+            )
+        ]
     return []
 
 
 def problems_of(document: Document, task: Task | None) -> Iterator[str]:
-    """List the problems of a document but for its image's, as `path: problem`; no task: the manifest is broken."""
+    """List the problems of a document but for its image's, as `path: problem`.
+
+    No task: the manifest is broken.
+    """
     yield from _text_problems(document)
     yield from _box_problems(document)
     starts = document.paragraphs
-    if starts and (starts[0] != 0 or starts[-1] >= len(document.words) or any(a >= b for a, b in pairwise(starts))):
+    if starts and (
+        starts[0] != 0
+        or starts[-1] >= len(document.words)
+        or any(a >= b for a, b in pairwise(starts))
+    ):
         yield f"paragraphs: give increasing indices of the {len(document.words)} words, the first 0"
     if document.tags is not None and len(document.tags) != len(document.words):
         yield f"tags: {len(document.tags)} tags for {len(document.words)} words"
     for name, parts in (("entities", document.entities), ("questions", document.questions)):
-        yield from (f"{name}: id {key} occurs {count} times" for key, count in repeated(part.id for part in parts))
+        yield from (
+            f"{name}: id {key} occurs {count} times"
+            for key, count in repeated(part.id for part in parts)
+        )
     for number, entity in enumerate(document.entities):
         yield from _index_problems(entity.words, f"entities[{number}].words", len(document.words))
     yield from _reference_problems(document)
@@ -127,7 +163,10 @@ def problems_of(document: Document, task: Task | None) -> Iterator[str]:
 
 
 def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile | None]:
-    """List the problems of the document's image, and give its header where it could be read; `root` is DATA_DIR."""
+    """List the problems of the document's image, and give its header where it could be read.
+
+    `root` is DATA_DIR.
+    """
     if document.image is None:
         return [], None
     reason = reason_refused(root, document.image)
@@ -137,9 +176,12 @@ def image_problems(root: Path, document: Document) -> tuple[list[str], ImageFile
         header = read_header(root / document.image)
     except ManifestError as error:
         parts = (problem.partition("; ") for problem in error.problems)
-        return [f"image: {what} ({root / document.image}){mark}{remedy}" for what, mark, remedy in parts], None
+        return [
+            f"image: {what} ({root / document.image}){mark}{remedy}" for what, mark, remedy in parts
+        ], None
     actual = (header.width, header.height)
-    # Half of all readers apply an EXIF orientation. `size` shows which raster is meant, unless both have the same.
+    # Half of all readers apply an EXIF orientation. `size` shows which raster is meant, unless both
+    # have the same.
     if header.orientation != 1 and not document.size == actual != header.turned_size:
         return [f"image: {orientation_problem(header)}"], header
     if document.size is None or actual == document.size:
@@ -155,7 +197,9 @@ def orientation_problem(header: ImageFile) -> str:
 
 def _text_problems(document: Document) -> Iterator[str]:
     named = [(name, getattr(document, name)) for name in ("id", "provider", "intent", "label")]
-    named += [("output", None if document.output is None else _BETWEEN_LINES.sub(" ", document.output))]
+    named += [
+        ("output", None if document.output is None else _BETWEEN_LINES.sub(" ", document.output))
+    ]
     named += [(f"tags[{number}]", tag) for number, tag in enumerate(document.tags or ())]
     for path, text in named:
         if text is not None and (problem := text_problem(text)):
@@ -190,7 +234,11 @@ def _box_problems(document: Document) -> Iterator[str]:
     for number, (x0, y0, x1, y1) in boxes.items():
         if not (x0 <= x1 and y0 <= y1):  # written so that NaN fails
             yield f"words[{number}].box: corners out of order; give x0, y0, x1, y1"
-        elif min(x0, y0) < -BOX_TOLERANCE or x1 > size[0] + BOX_TOLERANCE or y1 > size[1] + BOX_TOLERANCE:
+        elif (
+            min(x0, y0) < -BOX_TOLERANCE
+            or x1 > size[0] + BOX_TOLERANCE
+            or y1 > size[1] + BOX_TOLERANCE
+        ):
             yield f"words[{number}].box: {outside.format(width=size[0], height=size[1])}"
 
 
@@ -223,47 +271,72 @@ def _task_problems(document: Document, task: Task) -> Iterator[str]:
         yield from links_to_itself(document)
     if task.asks and document.questions and not document.words and document.image is None:
         yield "questions: asked on a page with neither words nor image"
-    if task.kind == "parsing" and (document.output is None or markup_problem(document.output) is None):
+    if task.kind == "parsing" and (
+        document.output is None or markup_problem(document.output) is None
+    ):
         yield from output_problems(document)
     lacking = (name for name in _NEEDED.get(task.kind, ()) if getattr(document, name) is None)
     yield from (f"{name}: missing, and task.kind is {task.kind}" for name in lacking)
     if task.kind == "intent-slots":
         tags = enumerate(document.tags or ())
-        yield from (f"tags[{number}]: none of O, B-..., I-..." for number, tag in tags if not is_bio(tag))
+        yield from (
+            f"tags[{number}]: none of O, B-..., I-..." for number, tag in tags if not is_bio(tag)
+        )
 
 
 def words_in_two_entities(document: Document) -> Iterator[str]:
     """List entities that share a word: neither a tag nor a predecessor can say so."""
     owner: dict[int, str] = {}
     for number, entity in enumerate(document.entities):
-        shared = sorted(index for index in entity.words if owner.setdefault(index, entity.id) != entity.id)
+        shared = sorted(
+            index for index in entity.words if owner.setdefault(index, entity.id) != entity.id
+        )
         if shared:
             yield TEXTS["shared_word"].format(number=number, word=shared[0], other=owner[shared[0]])
 
 
 def links_to_itself(document: Document) -> Iterator[str]:
     """List entities that are linked to themselves: no SPADE head can say so."""
-    own = ((number, child) for number, (parent, child) in enumerate(document.links) if parent == child)
-    yield from (f"links[{number}]: entity {child} cannot be its own parent" for number, child in own)
+    own = (
+        (number, child) for number, (parent, child) in enumerate(document.links) if parent == child
+    )
+    yield from (
+        f"links[{number}]: entity {child} cannot be its own parent" for number, child in own
+    )
 
 
 def unknown_names(document: Document, task: Task) -> list[str]:
     """List the labels and tags of a document that the manifest does not name, as `path: problem`.
 
-    Such a document is left out of an audit of a model that lacks them too; it is no problem where others are left.
+    Such a document is left out of an audit of a model that lacks them too; it is no problem where
+    others are left.
     """
     labels, needed = frozenset(task.labels), dict[str, tuple[str, ...]]()
     if task.kind == "document-classification" and document.label is not None:
         needed["label"] = (document.label,)
     elif task.kind == "intent-slots":
-        needed |= {f"tags[{number}]": (tag,) for number, tag in enumerate(document.tags or ()) if is_bio(tag)}
+        needed |= {
+            f"tags[{number}]": (tag,)
+            for number, tag in enumerate(document.tags or ())
+            if is_bio(tag)
+        }
     elif task.kind == "spade-extraction":
-        needed |= {f"entities[{number}].label": (entity.label,) for number, entity in enumerate(document.entities)}
-    elif task.kind == "token-classification" and labels and not any(scheme_problems(task.labels, task.outside)):
+        needed |= {
+            f"entities[{number}].label": (entity.label,)
+            for number, entity in enumerate(document.entities)
+        }
+    elif (
+        task.kind == "token-classification"
+        and labels
+        and not any(scheme_problems(task.labels, task.outside))
+    ):
         scheme = scheme_of(task.labels, task.outside)
         for number, entity in enumerate(document.entities):
             needed[f"entities[{number}].label"] = scheme.tags_of(entity.label, len(entity.words))
-    missing = {path: [name for name in dict.fromkeys(names) if name not in labels] for path, names in needed.items()}
+    missing = {
+        path: [name for name in dict.fromkeys(names) if name not in labels]
+        for path, names in needed.items()
+    }
     named = [(path, " and ".join(names)) for path, names in missing.items() if names and labels]
     return [f"{path}: {names} not among task.labels of the manifest" for path, names in named]
 
@@ -288,7 +361,9 @@ MOST_CATEGORIES = 30
 EMPTY_SHEET = "\n" + Path(__file__).with_name("audit_sheet.toml").read_text(encoding="utf-8")
 """The table as comments, for the end of a new manifest."""
 _sheet_type = TypeAdapter(AuditSheet)
-_SHEET = re.compile(r"\s*^[ \t]*#?[ \t]*\[[ \t]*audit[ \t]*\].*?(?=(?:^[ \t]*(?:#.*)?\n)*^[ \t]*\[|\Z)", re.M | re.S)
+_SHEET = re.compile(
+    r"\s*^[ \t]*#?[ \t]*\[[ \t]*audit[ \t]*\].*?(?=(?:^[ \t]*(?:#.*)?\n)*^[ \t]*\[|\Z)", re.M | re.S
+)
 """The table with the blank lines above it, up to the next table."""
 
 
@@ -320,7 +395,9 @@ def without_sheet(content: bytes, table: Mapping[str, Any]) -> bytes:
     """
     rest = _SHEET.sub("\n", content.decode("utf-8"), count=1)
     try:
-        same = tomllib.loads(rest) == {key: value for key, value in table.items() if key != SHEET_KEY}
+        same = tomllib.loads(rest) == {
+            key: value for key, value in table.items() if key != SHEET_KEY
+        }
     except tomllib.TOMLDecodeError:
         same = False
     return rest.encode() if same else content

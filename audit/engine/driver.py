@@ -10,11 +10,22 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from audit import plugins
-from audit.engine.interface import WIDTH, Attempt, Engine, EngineSettings, Outcomes, Request, Trial, Work, WorkSource
+from audit.engine.interface import (
+    WIDTH,
+    Attempt,
+    Engine,
+    EngineSettings,
+    Outcomes,
+    Request,
+    Trial,
+    Work,
+    WorkSource,
+)
 from audit.errors import UsageError
 
 LEAST = 8
-"""Attempts that go on together at least, however long they take: fewer would no longer fill a batch."""
+"""Attempts that go on together at least, however long they take: fewer would no longer fill a
+batch."""
 
 
 def drive(
@@ -26,16 +37,18 @@ def drive(
 ) -> Outcomes:
     """Attempt all trials, `width` at a time.
 
-    Each round takes what the live attempts yielded, groups it by answerer and type of query, asks the group of most
-    queries, sends the answers back, and starts the next attempt whenever one returns. The others wait, so that more
-    join them and batches are fuller. An attempt cannot see the others.
+    Each round takes what the live attempts yielded, groups it by answerer and type of query, asks
+    the group of most queries, sends the answers back, and starts the next attempt whenever one
+    returns. The others wait, so that more join them and batches are fuller. An attempt cannot see
+    the others.
 
     Args:
         work: what to attempt.
         trials: in the order in which they are started.
         width: how many attempts are in flight; bounds memory, never changes an outcome.
-        patience: seconds without an outcome after which only the older half goes on, `LEAST` at least: attempts in lock
-            step all end at once, and until then a journal has nothing to go on from.
+        patience: seconds without an outcome after which only the older half goes on, `LEAST` at
+            least: attempts in lock step all end at once, and until then a journal has nothing to go
+            on from.
         clock: tells the time in seconds.
 
     Yields:
@@ -63,7 +76,12 @@ def drive(
         groups: dict[tuple[int, type], list[int]] = defaultdict(list)
         for index, (_, _, request) in enumerate(live[:width]):
             groups[id(request.answerer), type(next(iter(request.queries), None))].append(index)
-        largest = {*max(groups.values(), key=lambda group: sum(len(live[index][2].queries) for index in group))}
+        largest = {
+            *max(
+                groups.values(),
+                key=lambda group: sum(len(live[index][2].queries) for index in group),
+            )
+        }
         asked = [live[index] for index in sorted(largest)]
         live = [one for index, one in enumerate(live) if index not in largest]
         queries = [query for _, _, request in asked for query in request.queries]
@@ -72,7 +90,9 @@ def drive(
         still_live = []
         for trial, attempt, request in asked:
             try:
-                still_live.append((trial, attempt, attempt.send([*islice(given, len(request.queries))])))
+                still_live.append(
+                    (trial, attempt, attempt.send([*islice(given, len(request.queries))]))
+                )
             except StopIteration as done:
                 yield trial.id, done.value
                 last = clock()
@@ -81,7 +101,8 @@ def drive(
 
 LOCAL = "local"
 PATIENCE = 30.0
-"""Seconds without an outcome after which fewer attempts are in flight: about what a kill may cost."""
+"""Seconds without an outcome after which fewer attempts are in flight: about what a kill may
+cost."""
 
 
 @dataclass(frozen=True)
@@ -120,5 +141,8 @@ def make_engine(engine: str, settings: EngineSettings) -> Engine:
         return LocalEngine(settings.width)
     engines: dict[str, Callable[[EngineSettings], Engine]] = plugins.load("docaudit.engines")
     if name not in engines:
-        raise UsageError(f"--engine {engine}: no engine is called {name!r}", f"one of {', '.join((LOCAL, *engines))}")
+        raise UsageError(
+            f"--engine {engine}: no engine is called {name!r}",
+            f"one of {', '.join((LOCAL, *engines))}",
+        )
     return engines[name](settings)

@@ -11,7 +11,8 @@ from audit.progress import SILENT as SILENT
 from audit.progress import Progress as Progress
 
 WIDTH = 64
-"""Attempts in flight: enough to fill a batch of the largest bucket, few enough to keep memory flat."""
+"""Attempts in flight: enough to fill a batch of the largest bucket, few enough to keep memory
+flat."""
 Json = Any
 """What `json.dumps` takes."""
 
@@ -41,14 +42,18 @@ class Answerer(Protocol):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Request:
-    """Queries of one type and who is to answer them; what an attempt yields. It is sent the answers, in order."""
+    """Queries of one type and who is to answer them; what an attempt yields.
+
+    It is sent the answers, in order.
+    """
 
     answerer: Answerer
     queries: tuple[object, ...]
 
 
 Attempt = Generator[Request, Any, Json]
-"""One trial, written as if it ran alone: yields requests, is sent lists of answers, returns its outcome."""
+"""One trial, written as if it ran alone: yields requests, is sent lists of answers, returns its
+outcome."""
 
 
 class Work(Protocol):
@@ -70,7 +75,8 @@ class WorkSource:
     Attributes:
         here: the work in this process, already open.
         keeps: opens, once a worker, what works share whose `keeps` are pickled to the same bytes.
-        elsewhere: opens the work in another process, from what `keeps` returned there; can be pickled.
+        elsewhere: opens the work in another process, from what `keeps` returned there; can be
+            pickled.
     """
 
     here: Work
@@ -99,7 +105,10 @@ class Engine(Protocol):
     """Runs trials somewhere, of one work after the other."""
 
     def run(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
-        """Yield (trial id, outcome) as trials are done, in any order. Closing it ends whatever still runs."""
+        """Yield (trial id, outcome) as trials are done, in any order.
+
+        Closing it ends whatever still runs.
+        """
         ...
 
     def close(self) -> None:

@@ -16,16 +16,18 @@ from audit.engine.interface import Json
 from audit.errors import EngineError
 
 SYNC_SECONDS = 1.0
-"""How much of a scan a failure of power may cost. What ends the process alone, `kill -9` too, costs nothing."""
+"""How much of a scan a failure of power may cost. What ends the process alone, `kill -9` too, costs
+nothing."""
 
 
 class Journal:
     """The outcomes of one attack with one set of parameters on one target and corpus.
 
-    The file's name says what it belongs to (see `workflows.execution`); resuming is "the file is there". A torn last
-    line is cut off, an id that is already known is ignored. Each line ends with a check sum, over the file's name too:
-    an outcome that is not what was written, or that was written for another model, is ignored, so that its trial is
-    tried again and no damage is read as a result. The sum tells accidents and careless edits; it is no seal.
+    The file's name says what it belongs to (see `workflows.execution`); resuming is "the file is
+    there". A torn last line is cut off, an id that is already known is ignored. Each line ends with
+    a check sum, over the file's name too: an outcome that is not what was written, or that was
+    written for another model, is ignored, so that its trial is tried again and no damage is read as
+    a result. The sum tells accidents and careless edits; it is no seal.
 
     Args:
         path: the file; its folder must exist.
@@ -62,20 +64,25 @@ class Journal:
                 if entry.get("check") == self._check_sum(trial_id, outcome):
                     outcomes.setdefault(trial_id, outcome)
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                raise EngineError(f"{self.path}:{number}: damaged journal", "scan again with --fresh") from None
+                raise EngineError(
+                    f"{self.path}:{number}: damaged journal", "scan again with --fresh"
+                ) from None
         return outcomes
 
     def append(self, trial_id: str, outcome: Json) -> None:
         """Keep an outcome, in the file before this returns; an id that is already known is ignored.
 
-        It outlives the process from then on, and the system from the next `sync` on, `SYNC_SECONDS` later at most as
-        long as outcomes come.
+        It outlives the process from then on, and the system from the next `sync` on, `SYNC_SECONDS`
+        later at most as long as outcomes come.
         """
         if trial_id in self.outcomes:
             return
         # Through JSON, so that a resumed scan sees exactly what an uninterrupted one does.
         kept = json.loads(json.dumps(outcome, allow_nan=False))
-        line = json.dumps({"id": trial_id, "outcome": kept, "check": self._check_sum(trial_id, kept)}) + "\n"
+        line = (
+            json.dumps({"id": trial_id, "outcome": kept, "check": self._check_sum(trial_id, kept)})
+            + "\n"
+        )
         self._write(line.encode(), sync=time.monotonic() - self._synced >= SYNC_SECONDS)
         self.outcomes[trial_id] = kept
 
@@ -95,7 +102,9 @@ class Journal:
                     os.fsync(stream.fileno())
                     self._synced = time.monotonic()
         except OSError as error:
-            raise EngineError(f"{self.path}: {error.strerror}", "free some space and run the scan again") from None
+            raise EngineError(
+                f"{self.path}: {error.strerror}", "free some space and run the scan again"
+            ) from None
 
     def _check_sum(self, trial_id: str, outcome: Json) -> int:
         """CRC-32 of an entry and of the file's name, of how JSON writes them."""
@@ -113,4 +122,6 @@ def exclusive(folder: Path) -> Iterator[None]:
         with FileLock(folder / ".lock", timeout=0):
             yield
     except Timeout:
-        raise EngineError(f"{folder}: another scan is writing here", "wait for it, or choose another --out") from None
+        raise EngineError(
+            f"{folder}: another scan is writing here", "wait for it, or choose another --out"
+        ) from None

@@ -103,8 +103,8 @@ _WATCH = _Watch()
 class _Deadline:
     """Closes a connection after some time, whatever waits for its bytes; a context manager.
 
-    The client of the standard library reads headers, trailers and sizes of chunks in loops of its own, which end when
-    the connection does.
+    The client of the standard library reads headers, trailers and sizes of chunks in loops of its
+    own, which end when the connection does.
 
     Attributes:
         has_passed: whether the time is over.
@@ -169,7 +169,9 @@ class Origin:
             try:
                 connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 connection.sock = self._encrypted(connected)
-                connection.request("POST" if content is not None else "GET", target, content, dict(headers))
+                connection.request(
+                    "POST" if content is not None else "GET", target, content, dict(headers)
+                )
                 reply = _read(connection)
             except (OSError, HTTPException) as error:
                 reply = HttpReply(0, trouble=_trouble(error))

@@ -11,8 +11,21 @@ from audit.extensions.hub_client import GIVE_FOLDER, bounded
 from audit.failures import class_and_place
 from audit.targets.checkpoint.tree import is_hashed
 
-_ADDRESS = re.compile(r"(hf:/{1,2}(datasets/)?)?([A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?)(?:@([\w./-]+))?")
-_DATA = ("*.parquet", "*.arrow", "*.json", "*.jsonl", "*.csv", "*.toml", "*.txt", "*.pdf", "*.xml", "*.hocr")
+_ADDRESS = re.compile(
+    r"(hf:/{1,2}(datasets/)?)?([A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?)(?:@([\w./-]+))?"
+)
+_DATA = (
+    "*.parquet",
+    "*.arrow",
+    "*.json",
+    "*.jsonl",
+    "*.csv",
+    "*.toml",
+    "*.txt",
+    "*.pdf",
+    "*.xml",
+    "*.hocr",
+)
 _MOST_FILES = 2_000
 """Files that a model may have."""
 _IMAGES = ("*.png", "*.jpg", "*.jpeg", "*.tif", "*.tiff", "*.webp")
@@ -24,10 +37,12 @@ def fetch(place: str | Path, *, allow_network: bool = False, plain: bool = False
     A model gets the files that its sha256 covers. No pickle and no program is downloaded.
 
     Args:
-        place: a folder, or `hf://ORG/MODEL`, or `hf://datasets/ORG/NAME`, each with or without `@REVISION`.
+        place: a folder, or `hf://ORG/MODEL`, or `hf://datasets/ORG/NAME`, each with or without
+            `@REVISION`.
         allow_network: permit the download. Everything else stays offline.
-        plain: take `ORG/MODEL` for an address too, if the network is allowed and there is no such folder; and the
-            address of a server, which is returned as a path (`audit.extensions.remote.permit`).
+        plain: take `ORG/MODEL` for an address too, if the network is allowed and there is no such
+            folder; and the address of a server, which is returned as a path
+            (`audit.extensions.remote.permit`).
 
     Returns:
         The folder. Its path holds the commit, which the record names.
@@ -44,7 +59,9 @@ def fetch(place: str | Path, *, allow_network: bool = False, plain: bool = False
     if path.exists() or (found is None and path.parts[:1] != ("hf:",)):
         return path
     if found is None:
-        raise UsageError(f"{place}: is no address of the Hub", "write hf://ORG/MODEL or hf://datasets/ORG/NAME")
+        raise UsageError(
+            f"{place}: is no address of the Hub", "write hf://ORG/MODEL or hf://datasets/ORG/NAME"
+        )
     scheme, kind, name, revision = found.groups()
     if scheme is None and not (plain and allow_network):
         return path
@@ -68,14 +85,23 @@ def _download(name: str, is_data: bool, revision: str | None) -> Path:
             commit = _commit_of(HfApi().repo_info(name, revision=revision, repo_type=kind).sha)
             sizes = _announced(name, kind, commit)
             bounds.announce(sum(sizes.values()))
-            # Links lead from a snapshot of the Hub's cache to its blobs. An import follows no link out of its source.
-            place = Path(constants.HF_HOME, "docaudit", f"datasets--{name.replace('/', '--')}", "snapshots", commit)
+            # Links lead from a snapshot of the Hub's cache to its blobs. An import follows no link
+            # out of its source.
+            place = Path(
+                constants.HF_HOME,
+                "docaudit",
+                f"datasets--{name.replace('/', '--')}",
+                "snapshots",
+                commit,
+            )
             return Path(
                 snapshot_download(
                     name,
                     revision=commit,
                     repo_type=kind,
-                    allow_patterns=[*_DATA, *_IMAGES] if is_data else [glob.escape(path) for path in sizes],
+                    allow_patterns=[*_DATA, *_IMAGES]
+                    if is_data
+                    else [glob.escape(path) for path in sizes],
                     local_dir=place / name.rpartition("/")[2] if is_data else None,
                 )
             )
@@ -106,13 +132,16 @@ def _commit_of(said: object) -> str:
     """
     if isinstance(said, str) and re.fullmatch("[0-9a-f]{40}", said):
         return said
-    raise UsageError("the Hub names no commit of 40 hexadecimal digits, so nothing is downloaded", GIVE_FOLDER)
+    raise UsageError(
+        "the Hub names no commit of 40 hexadecimal digits, so nothing is downloaded", GIVE_FOLDER
+    )
 
 
 def _announced(name: str, kind: str, commit: str) -> dict[str, int]:
     """List the files that are downloaded with their sizes.
 
-    A model has the files that its sha256 covers: a copy of all its files that lies elsewhere is the same model.
+    A model has the files that its sha256 covers: a copy of all its files that lies elsewhere is the
+    same model.
 
     Raises:
         UsageError: a size is none.
@@ -128,7 +157,11 @@ def _announced(name: str, kind: str, commit: str) -> dict[str, int]:
         if len(kept) > _MOST_FILES:
             raise UsageError(f"the Hub lists {len(kept)} files of one model", GIVE_FOLDER)
     else:
-        kept = list(filter_repo_objects(files, allow_patterns=[*_DATA, *_IMAGES], key=lambda file: file.path))
+        kept = list(
+            filter_repo_objects(
+                files, allow_patterns=[*_DATA, *_IMAGES], key=lambda file: file.path
+            )
+        )
     return {file.path: _size_of(file.size) for file in kept}
 
 

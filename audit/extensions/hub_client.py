@@ -43,7 +43,8 @@ def refuse_open_line(address: str, endpoint: str = "") -> None:
 
     Args:
         address: that is asked.
-        endpoint: the Hub, where it was permitted; nothing else of this machine is then asked without encryption.
+        endpoint: the Hub, where it was permitted; nothing else of this machine is then asked
+            without encryption.
 
     Raises:
         UsageError: the address begins with something else than https, and is not of this machine.
@@ -56,7 +57,10 @@ def refuse_open_line(address: str, endpoint: str = "") -> None:
     except ValueError:
         permitted = False
     if not permitted:
-        raise UsageError("the Hub, or where it leads, is not asked over https", "set HF_ENDPOINT to an https address")
+        raise UsageError(
+            "the Hub, or where it leads, is not asked over https",
+            "set HF_ENDPOINT to an https address",
+        )
 
 
 def _is_long(pause: str) -> bool:
@@ -124,11 +128,18 @@ class Bounds:
             self.refusal = refusal
             raise
         kept = request.extensions.get("timeout") or {}
-        silences = {name: min(kept.get(name) or SILENCE, SILENCE) for name in ("connect", "read", "write", "pool")}
+        silences = {
+            name: min(kept.get(name) or SILENCE, SILENCE)
+            for name in ("connect", "read", "write", "pool")
+        }
         own = _Request(monotonic())
         with self._lock:
             self._requests.add(own)
-        request.extensions = {"timeout": silences, "trace": partial(self._trace, own), "docaudit": own}
+        request.extensions = {
+            "timeout": silences,
+            "trace": partial(self._trace, own),
+            "docaudit": own,
+        }
         # What is packed has no size that could be bounded before it is unpacked.
         request.headers["Accept-Encoding"] = "identity"
 
@@ -206,7 +217,8 @@ def bounded(endpoint: str) -> Iterator[Bounds]:
         endpoint: the address of the Hub.
 
     Raises:
-        UsageError: the Hub is not asked over https, leads elsewhere, or does not keep to the bounds.
+        UsageError: the Hub is not asked over https, leads elsewhere, or does not keep to the
+            bounds.
     """
     from huggingface_hub import set_client_factory
     from huggingface_hub.utils import _http
@@ -219,10 +231,14 @@ def bounded(endpoint: str) -> Iterator[Bounds]:
         client = usual()
         hooks = client.event_hooks
         before, after = hooks.get("request", []), hooks.get("response", [])
-        client.event_hooks = {"request": [bounds.before, *before], "response": [bounds.after, *after]}
+        client.event_hooks = {
+            "request": [bounds.before, *before],
+            "response": [bounds.after, *after],
+        }
         return client
 
-    # The client makes another one of itself after an error of TLS: hooks of one client would not last.
+    # The client makes another one of itself after an error of TLS: hooks of one client would not
+    # last.
     set_client_factory(own_client)
     try:
         with _plain_and_quiet(), bounds.watched():
@@ -241,7 +257,11 @@ def _plain_and_quiet() -> Iterator[None]:
     """Take no other way to a file than HTTP, tell and print nothing, and draw progress on a terminal alone."""
     from huggingface_hub import constants
     from huggingface_hub.utils.logging import get_verbosity, set_verbosity
-    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+    from huggingface_hub.utils.tqdm import (
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+    )
 
     loudness, had_bars = get_verbosity(), not are_progress_bars_disabled()
     # Xet is another client, written in Rust, which asks wherever the Hub sends it.

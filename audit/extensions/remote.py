@@ -1,8 +1,8 @@
 """Models behind a server of chat completions: black boxes that give answers alone, and answers for a checkpoint.
 
-Nothing proves which weights answer for a server. A black box is known by what its server says, and is asked questions
-alone. `relay` takes the answers of a local checkpoint from a server of the same model, such as vLLM, where both answer
-alike; scores stay with the checkpoint.
+Nothing proves which weights answer for a server. A black box is known by what its server says, and
+is asked questions alone. `relay` takes the answers of a local checkpoint from a server of the same
+model, such as vLLM, where both answer alike; scores stay with the checkpoint.
 """
 
 import base64
@@ -49,11 +49,16 @@ PARALLEL = 16  # requests on their way at a time, unless --batch-size says so
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds before each further try
 MOST_LETTERS = 200  # of the names of models in a message
 LONGEST_PAUSE = 60.0  # seconds that a server asks for
-BUSY = frozenset({0, 408, 425, 429, 500, 502, 503, 504, 529})  # statuses that may pass; 0: there was no reply
-# Questions that are asked twice, or of a server and its checkpoint, and the share that these must answer alike.
+BUSY = frozenset(
+    {0, 408, 425, 429, 500, 502, 503, 504, 529}
+)  # statuses that may pass; 0: there was no reply
+# Questions that are asked twice, or of a server and its checkpoint, and the share that these must
+# answer alike.
 EXAMINED, LEAST_ALIKE = 16, 0.75
 _SIGNS = re.compile("[!-~]*")  # what a host and a path of an address consist of
-_NAME = re.compile(r"[\w./:@+\[\]-]{1,200}")  # of a model: it is printed and recorded, and a page is none
+_NAME = re.compile(
+    r"[\w./:@+\[\]-]{1,200}"
+)  # of a model: it is printed and recorded, and a page is none
 _VERSION = re.compile(r"[\w.+-]{1,40}")
 _PERMITTED: set[str] = set()
 _NO_REPLY = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -63,17 +68,23 @@ def permit(place: str | Path, allow_network: bool = False) -> Path:
     """Return the address of a server as a path, if documents may be sent there.
 
     Raises:
-        UsageError: it is no address, is not encrypted, or is on another machine and the network is not allowed.
+        UsageError: it is no address, is not encrypted, or is on another machine and the network is
+            not allowed.
     """
     url = _split(place)
     if not is_loopback(url.hostname or "") and not (allow_network and url.scheme == "https"):
-        raise UsageError(*wording("network" if url.scheme == "https" else "unencrypted", address=_plain(url)))
+        raise UsageError(
+            *wording("network" if url.scheme == "https" else "unencrypted", address=_plain(url))
+        )
     _PERMITTED.add(url.netloc)
     return Path(place)
 
 
 def _split(place: str | Path) -> SplitResult:
-    """Read an address, one of whose slashes a path has taken away; it may hold a password, and is not repeated."""
+    """Read an address, one of whose slashes a path has taken away.
+
+    It may hold a password, and is not repeated.
+    """
     try:
         url = urlsplit(re.sub("^(https?):/+", r"\1://", str(place)))
         host = _host_of(url)
@@ -116,19 +127,28 @@ class Server:
         self._origin = Origin(_host_of(url), url.port, url.scheme == "https")
         if url.netloc not in _PERMITTED:
             permit(place)
-        self._key = os.environ.get(KEY) or (os.environ.get(OWNED_KEY, "") if url.hostname == OWNER else "")
+        self._key = os.environ.get(KEY) or (
+            os.environ.get(OWNED_KEY, "") if url.hostname == OWNER else ""
+        )
         if not re.fullmatch("[!-~]*", self._key):
             raise UsageError(*wording("key", name=KEY))
 
     def version(self) -> str:
         """Return the version that vLLM states; empty where the server states none."""
         try:
-            version = self.call("/version", lambda reply: reply["version"] + "", None, self._base.removesuffix("/v1"))
+            version = self.call(
+                "/version",
+                lambda reply: reply["version"] + "",
+                None,
+                self._base.removesuffix("/v1"),
+            )
         except DocauditError:
             return ""
         return str(version) if _VERSION.fullmatch(version) else ""
 
-    def call(self, path: str, read: Callable[[Any], Any], body: Any = None, base: str | None = None) -> Any:
+    def call(
+        self, path: str, read: Callable[[Any], Any], body: Any = None, base: str | None = None
+    ) -> Any:
         """Return what is read of the reply to a request, which is sent again while the server is busy.
 
         Args:
@@ -148,7 +168,9 @@ class Server:
                 break
             if pause is None:
                 why = f"HTTP {reply.status}" if reply.status else reply.trouble
-                raise EngineError(*wording("busy", address=self.address, tries=len(PAUSES) + 1, why=why))
+                raise EngineError(
+                    *wording("busy", address=self.address, tries=len(PAUSES) + 1, why=why)
+                )
             asked = float(reply.wait) if re.fullmatch("[0-9]{1,6}", reply.wait) else pause
             time.sleep(min(asked, LONGEST_PAUSE))
         if reply.status != 200:
@@ -172,7 +194,10 @@ class Server:
         return text.replace(self._key, "[key]") if self._key else text
 
     def _refusal(self, reply: HttpReply) -> TargetError:
-        """Return what is told of a status; the words of the server can repeat a page, and are not printed."""
+        """Return what is told of a status.
+
+        The words of the server can repeat a page, and are not printed.
+        """
         if 300 <= reply.status < 400:
             return TargetError(*wording("redirected", address=self.address, status=reply.status))
         hint = HINTS.get(str(reply.status), HINTS["404"])
@@ -213,14 +238,18 @@ def open_served(place: Path) -> ServedModel:
         DocauditError: the server cannot be asked, or has no such model.
     """
     server = Server(place)
-    found = server.call("/models", lambda said: {server.keyless(one["id"]): one for one in said["data"]})
+    found = server.call(
+        "/models", lambda said: {server.keyless(one["id"]): one for one in said["data"]}
+    )
     if not all(_NAME.fullmatch(name) for name in found):
         raise TargetError(*wording("no_name", address=server.address))
     name = server.wanted or next(iter(found), "")
     if name not in found or (len(found) > 1 and not server.wanted):
         key = "no_model" if server.wanted else "several"
         names = ", ".join(found)[:MOST_LETTERS]
-        raise UsageError(*wording(key, address=server.address, model=printable(name), n=len(found), names=names))
+        raise UsageError(
+            *wording(key, address=server.address, model=printable(name), n=len(found), names=names)
+        )
     said = {key: found[name].get(key) for key in ("root", "owned_by", "max_model_len")}
     said |= {"model_type": SERVED, "address": server.address, "id": name}
     return ServedModel(place, said, TrainingProgress())
@@ -229,7 +258,8 @@ def open_served(place: Path) -> ServedModel:
 class RemoteTarget(interface.NoModel):
     """A black box behind a server.
 
-    It is given the page's image; its words where [recipe] prompt has a place for text, or documents have no images.
+    It is given the page's image; its words where [recipe] prompt has a place for text, or documents
+    have no images.
 
     Attributes:
         untested: what nobody knows of it, for a record.
@@ -248,7 +278,9 @@ class RemoteTarget(interface.NoModel):
     diagnostics: tuple[Diagnostic, ...] = ()
     untested: tuple[str, ...]
 
-    def __init__(self, folder: CheckpointFolder, corpus: Corpus, device: str, rows: int | None = None) -> None:
+    def __init__(
+        self, folder: CheckpointFolder, corpus: Corpus, device: str, rows: int | None = None
+    ) -> None:
         recipe, said = corpus.manifest.recipe, folder.config
         if corpus.manifest.task.kind == "parsing":
             raise TargetError(*wording("writes_pages", folder=folder))
@@ -257,23 +289,52 @@ class RemoteTarget(interface.NoModel):
         self._asked = [one for one in corpus.documents if one.questions]
         self._reads = TEXT in (recipe.prompt or "") or not all(one.image for one in self._asked)
         self._prompt = recipe.prompt or (CHAT_PROMPT if self._reads else QUESTION)
-        self._system = [] if recipe.system is None else [{"role": "system", "content": recipe.system}]
-        self._settings = {"model": said["id"], "temperature": 0, "seed": 0, "max_tokens": LONGEST_ANSWER}
+        self._system = (
+            [] if recipe.system is None else [{"role": "system", "content": recipe.system}]
+        )
+        self._settings = {
+            "model": said["id"],
+            "temperature": 0,
+            "seed": 0,
+            "max_tokens": LONGEST_ANSWER,
+        }
         if said["owned_by"] == "vllm":
-            # Else it takes one from the model's generation_config.json, against the words of the page.
+            # Else it takes one from the model's generation_config.json, against the words of the
+            # page.
             self._settings["repetition_penalty"] = 1.0
         words, name, n = {"address": self.server.address}, said["id"], said["max_model_len"]
         longest = n if isinstance(n, int) and 0 < n < 2**31 else 0
         architecture = WORDS["black_box"].format(n=LONGEST_ANSWER, **words)
-        given = name, SERVED, "question-answering", architecture, 0, 0, longest, folder.sha256, device, "unknown"
-        self.card, self.untested = TargetCard(*given), (WORDS["weights"].format(model=name, **words),)
+        given = (
+            name,
+            SERVED,
+            "question-answering",
+            architecture,
+            0,
+            0,
+            longest,
+            folder.sha256,
+            device,
+            "unknown",
+        )
+        self.card, self.untested = (
+            TargetCard(*given),
+            (WORDS["weights"].format(model=name, **words),),
+        )
 
     def check(self, corpus: Corpus) -> None:
         """Refuse a corpus that the model cannot be asked about, and ask some questions twice."""
         if self._reads:
-            refuse_documents([one for one in self._asked if not one.words], "no words; the model reads text", NO_WORDS)
+            refuse_documents(
+                [one for one in self._asked if not one.words],
+                "no words; the model reads text",
+                NO_WORDS,
+            )
         examples = self.examples(corpus)
-        alike = [one.text == again.text for one, again in zip(self.ask(examples), self.ask(examples), strict=True)]
+        alike = [
+            one.text == again.text
+            for one, again in zip(self.ask(examples), self.ask(examples), strict=True)
+        ]
         if alike:
             share, meaning = sum(alike) / len(alike), WORDS["repeated"].format(n=len(alike))
             self.diagnostics = (Diagnostic("answers repeated", share, meaning),)
@@ -283,7 +344,9 @@ class RemoteTarget(interface.NoModel):
     def examples(self, corpus: Corpus) -> list[interface.Answer]:
         """Return questions about documents from all over a data set."""
         chosen = self._asked[:: max(1, len(self._asked) // EXAMINED)][:EXAMINED]
-        return [interface.Answer(page_view(corpus, one), one.questions[0].question) for one in chosen]
+        return [
+            interface.Answer(page_view(corpus, one), one.questions[0].question) for one in chosen
+        ]
 
     def ask(self, queries: Sequence[interface.Query[Any]]) -> Any:
         """See `Target.ask`; several requests are on their way at a time."""
@@ -302,7 +365,9 @@ class RemoteTarget(interface.NoModel):
     def _content(self, view: PageView, question: str) -> Any:
         """Return a user's turn: the page, and the question about it."""
         if self._reads or view.image is None:
-            return TextPrompt(self._prompt if self._reads else CHAT_PROMPT).fill(text_of_words(view.words), question)
+            return TextPrompt(self._prompt if self._reads else CHAT_PROMPT).fill(
+                text_of_words(view.words), question
+            )
         view.image.save(png := io.BytesIO(), "PNG")
         url = f"data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}"
         asked = self._prompt.replace(QUESTION, question)
@@ -334,7 +399,8 @@ def relay(target: Checkpoint, place: str, corpus: Corpus) -> Checkpoint:
     """Return a checkpoint that answers questions, with answers that a server of the same model generates.
 
     Raises:
-        DocauditError: the server gives none, answers otherwise, or the checkpoint answers no questions.
+        DocauditError: the server gives none, answers otherwise, or the checkpoint answers no
+            questions.
     """
     if type(target) is not AnsweringTarget:
         raise UsageError(*wording("not_answering", architecture=target.card.architecture))
@@ -350,11 +416,23 @@ def relay(target: Checkpoint, place: str, corpus: Corpus) -> Checkpoint:
     alike = [fold(cleaned(own.text)) == fold(other.text) for own, other in pairs]
     if sum(alike) < LEAST_ALIKE * len(alike):
         raise TargetError(*wording("unlike", folder=folder, n=sum(alike), of=len(alike)))
-    agreement = Diagnostic("answers alike", sum(alike) / max(1, len(alike)), WORDS["alike"].format(n=len(alike)))
-    software = f"vLLM {served.server.version()}".rstrip() if folder.config["owned_by"] == "vllm" else "a server"
-    words = {"architecture": target.card.architecture, "software": software, "address": served.server.address}
+    agreement = Diagnostic(
+        "answers alike", sum(alike) / max(1, len(alike)), WORDS["alike"].format(n=len(alike))
+    )
+    software = (
+        f"vLLM {served.server.version()}".rstrip()
+        if folder.config["owned_by"] == "vllm"
+        else "a server"
+    )
+    words = {
+        "architecture": target.card.architecture,
+        "software": software,
+        "address": served.server.address,
+    }
     relayed = copy(target)
     relayed.__class__ = _Relayed
     relayed.card = replace(target.card, architecture=WORDS["relayed"].format(**words))
-    vars(relayed).update(served=served, diagnostics=(*served.diagnostics, agreement), untested=served.untested[1:])
+    vars(relayed).update(
+        served=served, diagnostics=(*served.diagnostics, agreement), untested=served.untested[1:]
+    )
     return relayed

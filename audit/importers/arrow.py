@@ -1,7 +1,8 @@
 """Splits of a Hugging Face data set as plain Arrow.
 
-The library `datasets` decodes whole rows: it opens the files and connects to the addresses that values name, at any
-depth. Here values stay as they are stored, and no column is read that was not asked for.
+The library `datasets` decodes whole rows: it opens the files and connects to the addresses that
+values name, at any depth. Here values stay as they are stored, and no column is read that was not
+asked for.
 """
 
 import json
@@ -13,7 +14,14 @@ from typing import Any
 
 from audit.corpus.problems import Problems
 from audit.errors import ManifestError, UsageError
-from audit.importers.arrow_bounds import LARGEST_ROW, check_batch, check_columns, check_parquet, check_stream, weigh
+from audit.importers.arrow_bounds import (
+    LARGEST_ROW,
+    check_batch,
+    check_columns,
+    check_parquet,
+    check_stream,
+    weigh,
+)
 from audit.importers.faults import name_of, refusing, shown_path
 from audit.importers.files import form_of, parse_json, place_named, read_text
 from audit.importers.reading import note_opened
@@ -33,7 +41,8 @@ class Table:
         split: its name, "" where it has none.
         place: of it, for messages.
         columns: names.
-        read: yields the rows; columns that are not named may be left out. `UsageError` where a file is damaged.
+        read: yields the rows; columns that are not named may be left out. `UsageError` where a file
+            is damaged.
         classes: by column, the names that its numbers stand for.
         folder: of the file that holds the rows, within the source: paths of images start there.
     """
@@ -61,8 +70,12 @@ def saved_splits(src: Path, problems: Problems) -> Iterator[Table]:
     for folder in folders:
         with problems.catch(f"{SPLITS if folder else STATE}:"), form_of("what save_to_disk writes"):
             place = place_named(src.resolve(), folder) if folder else src
-            state, info = (parse_json(read_text(place / name), f"{name} is not JSON") for name in (STATE, INFO))
-            names = [(PurePosixPath(folder) / one["filename"]).as_posix() for one in state["_data_files"]]
+            state, info = (
+                parse_json(read_text(place / name), f"{name} is not JSON") for name in (STATE, INFO)
+            )
+            names = [
+                (PurePosixPath(folder) / one["filename"]).as_posix() for one in state["_data_files"]
+            ]
             paths = [place_named(src.resolve(), name) for name in names]
             for path in paths:
                 with _readable(path):
@@ -83,9 +96,16 @@ def parquet_split(name: str, paths: Sequence[Path]) -> Table:
 
 
 def _split(
-    name: str, place: str, paths: Sequence[Path], opened: Callable[[Path], Any], features: Mapping[str, Any] | None
+    name: str,
+    place: str,
+    paths: Sequence[Path],
+    opened: Callable[[Path], Any],
+    features: Mapping[str, Any] | None,
 ) -> Table:
-    """Open the files of a split, which have the same columns; `opened` opens one, `place` is for messages."""
+    """Open the files of a split, which have the same columns.
+
+    `opened` opens one, `place` is for messages.
+    """
     columns: list[tuple[str, ...]] = []
     for path in paths:
         with _readable(path), opened(path) as (schema, _):
@@ -93,7 +113,9 @@ def _split(
             check_columns(schema, ())
             features = _features(schema.metadata) if features is None else features
         if columns[-1] != columns[0]:
-            raise ManifestError(f"{name_of(path)}: its columns are not those of {name_of(paths[0])}")
+            raise ManifestError(
+                f"{name_of(path)}: its columns are not those of {name_of(paths[0])}"
+            )
 
     def read(wanted: Collection[str]) -> Iterator[Row]:
         asked = [column for column in columns[0] if column in wanted]
@@ -109,7 +131,9 @@ def _split(
                             yield f"{shown_path(place or 'data set')}[{index}]", row
                             index += 1
 
-    return Table(name, columns[0], read, _class_names(features or {}), shown_path(place or "the data set"))
+    return Table(
+        name, columns[0], read, _class_names(features or {}), shown_path(place or "the data set")
+    )
 
 
 def _rows_of(batch: Any) -> Iterator[Any]:
@@ -135,7 +159,9 @@ def _open_stream(path: Path) -> Iterator[Any]:
         def batches(asked: Sequence[str]) -> Iterator[Any]:
             source.seek(0)
             fields = [schema.get_field_index(name) for name in asked]
-            yield from arrow.ipc.open_stream(source, options=arrow.ipc.IpcReadOptions(included_fields=fields))
+            yield from arrow.ipc.open_stream(
+                source, options=arrow.ipc.IpcReadOptions(included_fields=fields)
+            )
 
         yield schema, batches
 
@@ -169,11 +195,16 @@ def _readable(path: Path) -> Iterator[None]:
         with refusing(f"not readable as {kind}"):
             yield
     except ManifestError as error:
-        raise UsageError([f"{name_of(path)}: {problem}" for problem in error.problems], error.hint) from None
+        raise UsageError(
+            [f"{name_of(path)}: {problem}" for problem in error.problems], error.hint
+        ) from None
 
 
 def _features(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Any]:
-    """Return the features that the library writes into the schema of a file; none where they are not there."""
+    """Return the features that the library writes into the schema of a file.
+
+    None where they are not there.
+    """
     try:
         features = json.loads((metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
     except (ValueError, LookupError, TypeError, RecursionError):
@@ -188,7 +219,11 @@ def _class_names(features: Mapping[str, Any]) -> dict[str, Sequence[str]]:
         inner = feature[0] if isinstance(feature, list) and feature else feature
         if isinstance(inner, dict) and inner.get("_type") in ("List", "LargeList", "Sequence"):
             inner = inner.get("feature")
-        names = inner.get("names") if isinstance(inner, dict) and inner.get("_type") == "ClassLabel" else None
+        names = (
+            inner.get("names")
+            if isinstance(inner, dict) and inner.get("_type") == "ClassLabel"
+            else None
+        )
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
             found[column] = names
     return found

@@ -1,7 +1,8 @@
 """Bounds of Arrow and Parquet: what a file declares is judged before it is decoded, and a batch before Python has it.
 
-A value of Arrow may stand for far more than its bytes: a run of 2^31 rows, a dictionary's text named a million times, a
-list of a billion nothings, a compressed buffer. Types that only such files have are refused. All others are weighed.
+A value of Arrow may stand for far more than its bytes: a run of 2^31 rows, a dictionary's text
+named a million times, a list of a billion nothings, a compressed buffer. Types that only such files
+have are refused. All others are weighed.
 """
 
 import struct
@@ -17,14 +18,37 @@ from audit.importers.reading import spend
 LARGEST_ROW = 256 << 20
 """Bytes of a row: an image of 100 million pixels fits as PNG or JPEG."""
 LARGEST_CHUNK = 2 << 30
-"""Bytes of one column in a row group of Parquet, or of one buffer in a batch of Arrow, once decompressed."""
+"""Bytes of one column in a row group of Parquet, or of one buffer in a batch of Arrow, once
+decompressed."""
 EACH_VALUE = 16
 """Bytes that a value of no bytes counts as: Python makes an object of it all the same."""
-_NUMBERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "halffloat", "float")
+_NUMBERS = (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "halffloat",
+    "float",
+)
 _TIMES = ("date32", "date64", "time32", "time64", "timestamp", "duration")
 _TEXTS = ("string", "large_string", "binary", "large_binary", "fixed_size_binary")
 READ_TYPES = frozenset(
-    (*_NUMBERS, *_TIMES, *_TEXTS, "null", "double", "decimal32", "decimal64", "decimal128", "decimal256")
+    (
+        *_NUMBERS,
+        *_TIMES,
+        *_TEXTS,
+        "null",
+        "double",
+        "decimal32",
+        "decimal64",
+        "decimal128",
+        "decimal256",
+    )
 )
 """Names of the types that are read, besides those that hold others."""
 
@@ -41,7 +65,9 @@ def check_columns(schema: Any, asked: Collection[str]) -> None:
     for name in asked:
         unread = next(_unread_types(schema.field(name).type), None)
         if unread is not None:
-            raise ManifestError(f"column {shown_name(name)} holds values of type {unread}; write them as plain columns")
+            raise ManifestError(
+                f"column {shown_name(name)} holds values of type {unread}; write them as plain columns"
+            )
 
 
 def _unread_types(kind: Any) -> Iterator[str]:
@@ -54,7 +80,10 @@ def _unread_types(kind: Any) -> Iterator[str]:
 
 
 def _inner_types(kind: Any) -> list[Any]:
-    """Return the types of the parts of a type; none where it has none, or where such parts are not read."""
+    """Return the types of the parts of a type.
+
+    None where it has none, or where such parts are not read.
+    """
     import pyarrow.types as types
 
     if isinstance(kind, _extension()):
@@ -111,7 +140,9 @@ def check_parquet(metadata: Any, asked: Collection[str]) -> None:
 def _check_chunk(n_bytes: int, n_rows: int) -> None:
     """Refuse the column of a row group by its size; errors as of `check_parquet`."""
     if n_bytes > LARGEST_ROW * max(n_rows, 1) or n_bytes > LARGEST_CHUNK:
-        raise ManifestError(f"{n_bytes:,} bytes in one column of {n_rows:,} rows: more than can be read at once")
+        raise ManifestError(
+            f"{n_bytes:,} bytes in one column of {n_rows:,} rows: more than can be read at once"
+        )
     spend("bytes", n_bytes)
 
 
@@ -124,7 +155,9 @@ def check_batch(batch: Any) -> None:
     """
     weight = sum(map(weigh, batch.columns))
     if weight > LARGEST_ROW:
-        raise ManifestError(f"{weight:,} bytes in {batch.num_rows} rows: more than can be read at once")
+        raise ManifestError(
+            f"{weight:,} bytes in {batch.num_rows} rows: more than can be read at once"
+        )
     spend("bytes", weight)
 
 
@@ -191,7 +224,9 @@ _LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3
 
 
 def check_stream(path: Path) -> None:
-    """Refuse a stream of Arrow whose batches declare more rows or bytes than can be read; nothing is decoded.
+    """Refuse a stream of Arrow whose batches declare more rows or bytes than can be read.
+
+    Nothing is decoded.
 
     Raises:
         ManifestError: a buffer is too large once decompressed.

@@ -1,4 +1,7 @@
-"""Documents of pages: boxes in pixels, fields located, questions asked; the task that they teach; the report."""
+"""Documents of pages: boxes in pixels, fields located, questions asked.
+
+The task that they teach; the report.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,20 +16,33 @@ from audit.importers.columns import category_of, plain_labels, plain_words, task
 from audit.importers.faults import shown_path
 from audit.importers.files import TEXTS, page_size
 from audit.importers.locate import Location, locate, quality_of
-from audit.importers.pages import Field, Page, Size, Unit, check_extent, clean, in_pixels, recognise_unit
+from audit.importers.pages import (
+    Field,
+    Page,
+    Size,
+    Unit,
+    check_extent,
+    clean,
+    in_pixels,
+    recognise_unit,
+)
 
 ANSWER = "ANSWER"
 NO_WORDS = "no words on the page"
 UNATTACKED = frozenset({"header", "question", "key"})
 """Labels of text that is printed on every form alike."""
 SAME_VALUE = frozenset({"exact", "punctuation", "equal amount", "equal date"})
-"""Rules of `locate` whose words are the value itself in the page's own spelling, which is an answer too."""
+"""Rules of `locate` whose words are the value itself in the page's own spelling, which is an answer
+too."""
 WITHOUT_IMAGE: Size = (1000, 1000)
 """The size given to pages without an image whose boxes are shares or thousandths."""
 MADE_OF_FIELDS = (
-    'questions made of fields, as "What is the ...?": the model must have been asked so (a tagger needs --task)'
+    'questions made of fields, as "What is the ...?": '
+    "the model must have been asked so (a tagger needs --task)"
 )
-WORDS_FIRST = "import again with --ocr eng (Tesseract), or with word files of another OCR beside the images"
+WORDS_FIRST = (
+    "import again with --ocr eng (Tesseract), or with word files of another OCR beside the images"
+)
 _TEACHES: Mapping[TaskKind, Callable[[Counter[str]], object]] = {
     "parsing": lambda found: found["an output"],
     "question-answering": lambda found: found["questions"] or found["values"],
@@ -47,14 +63,18 @@ Counts = defaultdict[str, Counter[str]]
 
 @dataclass
 class ImportReport:
-    """Counts of an import. Counts of fields cover every document of the source, also those left out of all splits.
+    """Counts of an import.
+
+    Counts of fields cover every document of the source, also those left out of all splits.
 
     Attributes:
         documents: by split, and "left out".
-        located: by label, fields whose words are known, by the quality of their location (`locate.QUALITIES`).
+        located: by label, fields whose words are known, by the quality of their location
+            (`locate.QUALITIES`).
         not_located: by label, the other fields by reason.
         unlocated: (document id, label, reason) of every field without words; no text.
-        loose: (document id, label, likeness from 0 to 1) of every field that was located loosely; no text.
+        loose: (document id, label, likeness from 0 to 1) of every field that was located loosely;
+            no text.
         duplicates: groups of documents with equal images, which stay in one split.
         notes: other counts that an owner wants to know.
         warnings: what must be true of the audited model, and what else the owner should read.
@@ -75,7 +95,9 @@ class ImportReport:
     def fields(self) -> dict[str, int]:
         """Number of fields of each label, located or not, by name of the label."""
         labels = sorted(self.located.keys() | self.not_located.keys())
-        return {label: self.located[label].total() + self.not_located[label].total() for label in labels}
+        return {
+            label: self.located[label].total() + self.not_located[label].total() for label in labels
+        }
 
     def locate(self, document: str, label: str, rule: str, score: float = 1.0) -> None:
         """Count a field whose words are known; those of a score below 1 are listed."""
@@ -92,7 +114,8 @@ class ImportReport:
 def choose_task(name: str, pages: Sequence[Page], wanted: TaskKind | None) -> TaskKind:
     """Choose the task: the owner's, else the first that the source speaks of.
 
-    Outputs to be written come first, then questions, labelled words, classes; fields without words are asked for.
+    Outputs to be written come first, then questions, labelled words, classes; fields without words
+    are asked for.
 
     Args:
         name: of the format.
@@ -112,14 +135,24 @@ def choose_task(name: str, pages: Sequence[Page], wanted: TaskKind | None) -> Ta
     }
     found = Counter({what: sum(bool(test(page)) for page in pages) for what, test in has.items()})
     fitting = [task for task, teaches in _TEACHES.items() if teaches(found)]
-    usual: list[TaskKind] = [] if found["questions"] else ["token-classification", "document-classification"]
-    order: list[TaskKind] = ["parsing", *usual, "question-answering", "document-classification", "mlm"]
+    usual: list[TaskKind] = (
+        [] if found["questions"] else ["token-classification", "document-classification"]
+    )
+    order: list[TaskKind] = [
+        "parsing",
+        *usual,
+        "question-answering",
+        "document-classification",
+        "mlm",
+    ]
     chosen = wanted or next((task for task in order if task in fitting), None)
     if chosen in fitting:
         return chosen
     hints = [] if found["words"] else [WORDS_FIRST]
     hints += [f"--task {listed(fitting, 'or')}"] if fitting else []
-    counts = f"of {len(pages)} pages, " + ", ".join(f"{count} have {what}" for what, count in found.items())
+    counts = f"of {len(pages)} pages, " + ", ".join(
+        f"{count} have {what}" for what, count in found.items()
+    )
     task = f"the task {wanted}" if wanted else "a task"
     raise UsageError(f"{name}: nothing to learn {task} from: {counts}", "; or ".join(hints))
 
@@ -144,11 +177,14 @@ class Assembly:
     boxes: Unit | None = None
     strict: bool = True
 
-    def documents(self, groups: Sequence[Sequence[Page]], problems: Problems) -> dict[str, Document]:
+    def documents(
+        self, groups: Sequence[Sequence[Page]], problems: Problems
+    ) -> dict[str, Document]:
         """Make a document of each page, by its name; all are public until they are divided.
 
         Args:
-            groups: the pages of each source; those of one source have boxes of one unit, unless they say it.
+            groups: the pages of each source; those of one source have boxes of one unit, unless
+                they say it.
             problems: of the sources so far.
 
         Raises:
@@ -161,8 +197,12 @@ class Assembly:
         problems.add("", (f"{shown_path(place)}: another page has its name" for place in repeated))
         plain = plain_labels(self.tags)
         for page in pages:
-            page.fields = [replace(one, label=plain.get(one.label.lower(), one.label)) for one in page.fields]
-        self.report.notes["questions without an answer, left out"] += sum(page.unanswered for page in pages)
+            page.fields = [
+                replace(one, label=plain.get(one.label.lower(), one.label)) for one in page.fields
+            ]
+        self.report.notes["questions without an answer, left out"] += sum(
+            page.unanswered for page in pages
+        )
         kept = [page for page in pages if self._is_used(page)]
         sizes: dict[str, Size] = {}
         for page in kept:
@@ -196,9 +236,14 @@ class Assembly:
             fixed = [f"{prefix}-{label}" for label in self.labels for prefix in "BI"]
             return Task(self.task, task_labels(self.tags or (["O", *fixed] if fixed else ())))
         if self.task == "spade-extraction":
-            return Task(self.task, ("O", *(self.labels or sorted({*self.report.fields} - {ANSWER}))))
+            return Task(
+                self.task, ("O", *(self.labels or sorted({*self.report.fields} - {ANSWER})))
+            )
         if self.task == "intent-slots":
-            return Task(self.task, tuple(sorted({tag for one in documents.values() for tag in one.tags or ()})))
+            return Task(
+                self.task,
+                tuple(sorted({tag for one in documents.values() for tag in one.tags or ()})),
+            )
         return Task(self.task)
 
     def _is_used(self, page: Page) -> bool:
@@ -245,7 +290,9 @@ class Assembly:
             image=image,
             size=size,
             provider=page.provider,
-            entities=() if page.tags is not None else tuple(entity for entity, _ in located.values()),
+            entities=()
+            if page.tags is not None
+            else tuple(entity for entity, _ in located.values()),
             links=page.links,
             questions=tuple(questions),
             tags=page.tags,
@@ -268,10 +315,14 @@ class Assembly:
         boxes = {index: self._box(page.words[index].box, page, size) for index in texts}
         if None in boxes.values():
             some = any(page.words[index].box for index in texts)
-            self.report.notes["pages on which some words have no box: no box of theirs was taken"] += some
+            self.report.notes[
+                "pages on which some words have no box: no box of theirs was taken"
+            ] += some
             boxes = dict.fromkeys(texts)
         places = {index: place for place, index in enumerate(texts)}
-        return places, tuple(Word(text, boxes[index], page.words[index].after) for index, text in texts.items())
+        return places, tuple(
+            Word(text, boxes[index], page.words[index].after) for index, text in texts.items()
+        )
 
     def _entities(
         self, page: Page, places: Mapping[int, int], words: Sequence[Word], size: Size | None
@@ -292,7 +343,9 @@ class Assembly:
             self.report.locate(page.name, one.label, found.rule, found.score)
             attack = one.label.lower() not in UNATTACKED
             category = one.category or category_of(one.label)
-            entity = Entity(one.id or f"e{number + 1}", one.label, category, found.words, attack=attack)
+            entity = Entity(
+                one.id or f"e{number + 1}", one.label, category, found.words, attack=attack
+            )
             located[number] = (entity, found.rule)
         return located
 
@@ -311,7 +364,10 @@ class Assembly:
     def _asked_fields(
         self, page: Page, words: Sequence[Word], located: Mapping[int, tuple[Entity, str]]
     ) -> Iterator[Question]:
-        """Yield a question for each field with a value; those of one label share a question and its answers."""
+        """Yield a question for each field with a value.
+
+        Those of one label share a question and its answers.
+        """
         numbers: dict[str, list[int]] = {}
         for number, one in enumerate(page.fields):
             if clean(one.value or ""):
@@ -332,21 +388,36 @@ class Assembly:
 
 
 def _locate_field(
-    one: Field, places: Mapping[int, int], words: Sequence[Word], region: Box | None, taken: set[int]
+    one: Field,
+    places: Mapping[int, int],
+    words: Sequence[Word],
+    region: Box | None,
+    taken: set[int],
 ) -> Location | str:
-    """Locate a field: by the words that it names, by those in its region, by its value; else return the reason."""
+    """Locate a field: by the words that it names, by those in its region, by its value.
+
+    Else return the reason.
+    """
     value = clean(one.value or "")
     if one.lost or not (one.words or region or value):
         return one.lost or "absent"
     if one.words:
-        inside, rule, reason = [places[index] for index in one.words if index in places], "annotated", "empty"
+        inside, rule, reason = (
+            [places[index] for index in one.words if index in places],
+            "annotated",
+            "empty",
+        )
     elif not words:
         return NO_WORDS
     elif region:
-        inside = [index for index, word in enumerate(words) if word.box and _is_inside(word.box, region)]
+        inside = [
+            index for index, word in enumerate(words) if word.box and _is_inside(word.box, region)
+        ]
         rule, reason = "words inside the region", "no word inside the region"
     else:
-        return locate(value, one.category or category_of(one.label), [word.text for word in words], taken)
+        return locate(
+            value, one.category or category_of(one.label), [word.text for word in words], taken
+        )
     free = tuple(index for index in dict.fromkeys(inside) if index not in taken)
     return Location(free, rule) if free else "words of another field" if inside else reason
 

@@ -1,9 +1,10 @@
 """Conversations as models are trained with, about images or texts: JSON lines, a list, or rows of a table.
 
-LLaVA, ShareGPT: {"image", "conversations": [{"from": "human", "value"}, {"from": "gpt", "value"}]}; OpenAI, Qwen, TRL
-and LLaMA-Factory: {"messages": [{"role", "content"}]}, content a text or a list of parts, images in the parts or in a
-list of the row; {"prompt", "completion"}, texts or turns. A user's turn is a question, the next turn of the assistant
-its answer. Without an image, the first turn of the user holds the document: `audit.importers.prompts` divides it.
+LLaVA, ShareGPT: {"image", "conversations": [{"from": "human", "value"}, {"from": "gpt", "value"}]};
+OpenAI, Qwen, TRL and LLaMA-Factory: {"messages": [{"role", "content"}]}, content a text or a list
+of parts, images in the parts or in a list of the row; {"prompt", "completion"}, texts or turns. A
+user's turn is a question, the next turn of the assistant its answer. Without an image, the first
+turn of the user holds the document: `audit.importers.prompts` divides it.
 """
 
 import base64
@@ -28,7 +29,9 @@ from audit.importers.source import Source
 IMAGE_KEYS = ("image", "images", "image_path", "img")
 MARKS = re.compile(r"<\|?/?(image|image_pad|vision_start|vision_end|img)\|?>")
 """Marks of the image in a text, which chat templates put there by themselves."""
-_ROLES = {"system": "system", "user": "user", "human": "user"} | dict.fromkeys(("assistant", "gpt", "model"), "reply")
+_ROLES = {"system": "system", "user": "user", "human": "user"} | dict.fromkeys(
+    ("assistant", "gpt", "model"), "reply"
+)
 NO_IMAGE = "conversations about no image or several, left out"
 REBUILT = "prompts whose white space is not as in the source"
 _Image = str | bytes
@@ -42,16 +45,23 @@ class _Turn(NamedTuple):
 
 
 class Chat(Importer):
-    """One document an image, asked what its conversations ask; or a document a text, of rows without images."""
+    """One document an image, asked what its conversations ask.
+
+    Or a document a text, of rows without images.
+    """
 
     name = "chat"
-    description = ".json or .jsonl of conversations, about images or texts, or of prompt and completion"
+    description = (
+        ".json or .jsonl of conversations, about images or texts, or of prompt and completion"
+    )
     marks = tuple((name, r'"(messages|conversations)":\s*\[') for name in ("*.jsonl", "*.json"))
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
         talks = Conversations(source)
-        for path in source.files(".json", ".jsonl", hint="give the file of conversations, or the folder that holds it"):
+        for path in source.files(
+            ".json", ".jsonl", hint="give the file of conversations, or the folder that holds it"
+        ):
             with source.problems.catch():
                 for place, row in source.records(path):
                     with source.problems.catch(f"{place}:"):
@@ -60,7 +70,13 @@ class Chat(Importer):
                         columns = Columns(row, named=source.options.columns)
                         if not columns.talks:
                             raise columns.refusal(place, TEXTS["no_talk"])
-                        talks.add(place, row, columns, PurePosixPath(path).parent.as_posix(), part_of(path))
+                        talks.add(
+                            place,
+                            row,
+                            columns,
+                            PurePosixPath(path).parent.as_posix(),
+                            part_of(path),
+                        )
         yield from talks.pages()
 
 
@@ -74,7 +90,9 @@ class Conversations:
         self._asked: list[_Asked] = []
         self._prompts: list[_Asked] = []
 
-    def add(self, place: str, row: Mapping[str, Any], columns: Columns, folder: str, part: Part | None) -> None:
+    def add(
+        self, place: str, row: Mapping[str, Any], columns: Columns, folder: str, part: Part | None
+    ) -> None:
         """Add a conversation.
 
         Args:
@@ -95,23 +113,29 @@ class Conversations:
             self._source.notes[NO_IMAGE] += 1
             return
         talk = [turn for turn in turns if turn.role != "system"]
-        asked = [(a.text, b.text) for a, b in pairwise(talk) if (a.role, b.role) == ("user", "reply")]
+        asked = [
+            (a.text, b.text) for a, b in pairwise(talk) if (a.role, b.role) == ("user", "reply")
+        ]
         unanswered = sum(turn.role == "user" for turn in talk) - len(asked)
         self._source.notes["turns of a user without an answer, left out"] += unanswered
-        self._systems[bool(images)]["\n".join(turn.text for turn in turns if turn.role == "system").strip()] += 1
+        self._systems[bool(images)][
+            "\n".join(turn.text for turn in turns if turn.role == "system").strip()
+        ] += 1
         if images:
             page = self._page(row, columns, images[0], folder, part)
             page.place = page.place or place
             self._asked += [(page, *one) for one in asked]
         else:
-            page = Page(_name(row, columns), part=part, provider=self._source.provider(row), place=place)
+            page = Page(
+                _name(row, columns), part=part, provider=self._source.provider(row), place=place
+            )
             self._prompts += [(page, *one) for one in asked[:1]]
 
     def pages(self) -> Iterator[Page]:
         """Yield the pages, with their questions, or with outputs where all are asked for JSON in the same words.
 
-        The text that all questions share, also those of an import's first source, becomes the prompt of the manifest;
-        a system turn that all have becomes its own.
+        The text that all questions share, also those of an import's first source, becomes the
+        prompt of the manifest; a system turn that all have becomes its own.
         """
         if not any(self._systems.values()):
             return
@@ -119,8 +143,12 @@ class Conversations:
         talks.append(self)
         of_images = any(talk._images for talk in talks)
         source.notes[NO_IMAGE] += len(self._prompts) if of_images else 0
-        asked = [(talk, *one) for talk in talks for one in (talk._asked if of_images else talk._prompts)]
-        template, divided = divide_prompts([question for _, _, question, _ in asked], with_text=not of_images)
+        asked = [
+            (talk, *one) for talk in talks for one in (talk._asked if of_images else talk._prompts)
+        ]
+        template, divided = divide_prompts(
+            [question for _, _, question, _ in asked], with_text=not of_images
+        )
         for talk in talks:
             talk._source.advice.clear()
             talk._source.notes[REBUILT] = 0
@@ -131,10 +159,14 @@ class Conversations:
             page.questions, page.output, page.unanswered = [], None, 0
             if not of_images:
                 page.words = text_words(text)
-                source.notes[REBUILT] += fill_prompt(template, page.words, question) != keep_lines(prompt)
+                source.notes[REBUILT] += fill_prompt(template, page.words, question) != keep_lines(
+                    prompt
+                )
             filled.append((page, question, answer))
         systems = sum((talk._systems[of_images] for talk in talks), Counter[str]())
-        source.recipe = TrainingRecipe(prompt=_fill(source, template, filled), system=_system(source, systems))
+        source.recipe = TrainingRecipe(
+            prompt=_fill(source, template, filled), system=_system(source, systems)
+        )
         for talk in talks:
             talk._source.recipe = source.recipe
         texts = [page for (talk, _, _), page in pages.items() if talk == id(self)]
@@ -143,7 +175,14 @@ class Conversations:
                 page.name = f"text-{number:06d}"
         yield from self._images.values() if of_images else texts
 
-    def _page(self, row: Mapping[str, Any], columns: Columns, image: _Image, folder: str, part: Part | None) -> Page:
+    def _page(
+        self,
+        row: Mapping[str, Any],
+        columns: Columns,
+        image: _Image,
+        folder: str,
+        part: Part | None,
+    ) -> Page:
         """Return the page of a conversation's image, which others may share."""
         source = self._source
         key = source.find_image(image, folder) if isinstance(image, str) else image
@@ -175,12 +214,16 @@ def _name(row: Mapping[str, Any], columns: Columns) -> str:
 
 
 def _turns(row: Mapping[str, Any], columns: Columns) -> list[_Turn]:
-    """Return the turns of a conversation; the first holds the images, and the system prompt, of the row itself.
+    """Return the turns of a conversation.
+
+    The first holds the images, and the system prompt, of the row itself.
 
     Raises:
         ManifestError: it has another form.
     """
-    turns, prompt, completion = (columns.value(row, meaning) for meaning in ("turns", "prompt", "completion"))
+    turns, prompt, completion = (
+        columns.value(row, meaning) for meaning in ("turns", "prompt", "completion")
+    )
     if columns["turns"]:
         prompt, completion = turns, []
     if isinstance(prompt, list) and isinstance(completion, list):
@@ -208,7 +251,9 @@ def _turn(turn: Any, number: int) -> _Turn:
         if isinstance(text, str):
             texts.append(text)
         elif isinstance(part, dict):
-            images += _images(part.get("image", part.get("image_url", part.get("path", part.get("url")))))
+            images += _images(
+                part.get("image", part.get("image_url", part.get("path", part.get("url"))))
+            )
         else:
             raise ManifestError(f"turn {number}: its content is neither a text nor a list of parts")
     return _Turn(role, MARKS.sub("", "\n".join(texts)).strip(), images)
@@ -220,7 +265,9 @@ def _images(value: Any) -> Iterator[_Image]:
         for one in value:
             yield from _images(one)
     elif isinstance(value, dict):
-        yield from _images(next((value[key] for key in ("bytes", "url", "path", "image") if value.get(key)), None))
+        yield from _images(
+            next((value[key] for key in ("bytes", "url", "path", "image") if value.get(key)), None)
+        )
     elif isinstance(value, str) and value.startswith("data:"):
         try:
             yield base64.b64decode(value.partition(",")[2], validate=True)
@@ -234,11 +281,16 @@ def _fill(source: Source, template: str, asked: Sequence[_Asked]) -> str | None:
     """Give pages their questions, or their outputs where all are asked for JSON in the same words.
 
     Returns:
-        The prompt that all questions stood in, or that asked for all outputs; None where there is none.
+        The prompt that all questions stood in, or that asked for all outputs; None where there is
+        none.
     """
     questions = {question for _, question, _ in asked}
     once = len(questions) == 1 and len(asked) == len({id(page) for page, _, _ in asked})
-    parsing = source.task in (None, "parsing") and once and all(_is_json(answer) for _, _, answer in asked)
+    parsing = (
+        source.task in (None, "parsing")
+        and once
+        and all(_is_json(answer) for _, _, answer in asked)
+    )
     for page, question, answer in asked:
         with source.problems.catch(f"{page.place}:"):
             if parsing:
@@ -251,7 +303,9 @@ def _fill(source: Source, template: str, asked: Sequence[_Asked]) -> str | None:
     if prompt in ("", QUESTION):
         return None
     if parsing:
-        source.advice.append("Every conversation asks for JSON in the same words, so the task is parsing.")
+        source.advice.append(
+            "Every conversation asks for JSON in the same words, so the task is parsing."
+        )
     source.advice.append(TEXTS["prompt"].format(n=len(prompt)))
     return prompt
 

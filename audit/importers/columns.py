@@ -19,7 +19,8 @@ from audit.importers.pages import Field, Page, bounds, clean, text_words
 OUTSIDE = frozenset({*OUTSIDE_NAMES, ""})
 """Names of the class of words in no field, in lower case."""
 LIST_LABEL = "labels"
-"""A column that is the tags of words where it holds a list, and the page's class where it does not."""
+"""A column that is the tags of words where it holds a list, and the page's class where it does
+not."""
 _PREFIXES = ("B-", "S-", "U-", "I-", "E-", "L-", "M-")
 _TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -43,8 +44,14 @@ class Columns:
     ) -> None:
         self._names = [*names]
         self._by_owner = frozenset(named.values())
-        known = {meaning: [named[meaning]] if meaning in named else one for meaning, one in NAMES["columns"].items()}
-        self._of = {key: next((name for name in one if name in self._names), "") for key, one in known.items()}
+        known = {
+            meaning: [named[meaning]] if meaning in named else one
+            for meaning, one in NAMES["columns"].items()
+        }
+        self._of = {
+            key: next((name for name in one if name in self._names), "")
+            for key, one in known.items()
+        }
         self._classes, self._labels = classes or {}, labels
 
     def __getitem__(self, meaning: str) -> str:
@@ -64,7 +71,11 @@ class Columns:
     @property
     def talks(self) -> bool:
         """True where a row is a conversation, or a prompt with its completion."""
-        asked = self["question"] and self["answers"] and (self["text"] or self["words"] or self["image"])
+        asked = (
+            self["question"]
+            and self["answers"]
+            and (self["text"] or self["words"] or self["image"])
+        )
         return bool(self["turns"] or (self["prompt"] and self["completion"] and not asked))
 
     def refusal(self, place: str, wanted: str, *meanings: str, of: str = "columns") -> UsageError:
@@ -80,14 +91,18 @@ class Columns:
         """
         example = ",".join(f"{meaning}=COLUMN" for meaning in meanings or ("prompt", "completion"))
         hint = f"say what they mean, as in --columns {example} (meanings: {', '.join(NAMES[of])})"
-        return UsageError(f"{place}: {wanted}; its columns are {shown_columns(self._names, self._by_owner)}", hint)
+        return UsageError(
+            f"{place}: {wanted}; its columns are {shown_columns(self._names, self._by_owner)}", hint
+        )
 
     def value(self, row: Mapping[str, Any], meaning: str) -> Any:
         """Return the value of a row in the column of this meaning; None where there is none."""
         return row.get(self[meaning]) if self[meaning] else None
 
     def fill(self, page: Page, row: Mapping[str, Any]) -> None:
-        """Add the words, fields, questions and outputs of a row to its page; rows of a page bring a question each.
+        """Add the words, fields, questions and outputs of a row to its page.
+
+        Rows of a page bring a question each.
 
         Raises:
             ManifestError: a column holds something else than its name says.
@@ -97,7 +112,11 @@ class Columns:
             self._add_words(page, row)
         elif not page.words and isinstance(text, str):
             spans = self.value(row, "spans")
-            if isinstance(spans, list) and spans and all(isinstance(one, list | dict) for one in spans):
+            if (
+                isinstance(spans, list)
+                and spans
+                and all(isinstance(one, list | dict) for one in spans)
+            ):
                 add_spans(page, text, spans)
             else:
                 page.words = text_words(text)
@@ -109,13 +128,18 @@ class Columns:
             add_ground_truth(page, as_text(output))
 
     def _name(self, column: str, value: Any, *, needed: bool = False) -> Any:
-        """Return the name that a number of a column stands for; other values as they are, unless it is needed."""
+        """Return the name that a number of a column stands for.
+
+        Other values as they are, unless it is needed.
+        """
         names = self._labels or self._classes.get(column, ())
         if isinstance(value, str) or not (names or needed):
             return value
         if not isinstance(value, int) or not 0 <= value < len(names):
             column = shown_name(column, self._by_owner)
-            raise ManifestError(TEXTS["unnamed"].format(column=column, type=type_of(value), n=len(names)))
+            raise ManifestError(
+                TEXTS["unnamed"].format(column=column, type=type_of(value), n=len(names))
+            )
         return names[value]
 
     def _add_words(self, page: Page, row: Mapping[str, Any]) -> None:
@@ -123,11 +147,18 @@ class Columns:
         texts, boxes, tags = (self.value(row, meaning) for meaning in ("words", "boxes", "tags"))
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise ManifestError(f"{self['words']}: not a list of words")
-        for column, values in ((self["boxes"], boxes), (self["tags"], tags if isinstance(tags, list) else None)):
+        for column, values in (
+            (self["boxes"], boxes),
+            (self["tags"], tags if isinstance(tags, list) else None),
+        ):
             if values is not None and (not isinstance(values, list) or len(values) != len(texts)):
                 number = len(values) if isinstance(values, list) else "no list"
                 raise ManifestError(f"{column}: {number} for {len(texts)} words")
-        placed = [None] * len(texts) if boxes is None else [read_box(box, self["boxes"]) for box in boxes]
+        placed = (
+            [None] * len(texts)
+            if boxes is None
+            else [read_box(box, self["boxes"]) for box in boxes]
+        )
         page.words = [Word(text, box) for text, box in zip(texts, placed, strict=True)]
         if isinstance(tags, list):
             named = [self._name(self["tags"], tag, needed=True) for tag in tags]
@@ -138,7 +169,9 @@ class Columns:
 
     def _add_questions(self, page: Page, row: Mapping[str, Any]) -> None:
         """Add a question, also by language, or a list of them with a list of answers."""
-        asked, answers, name = (self.value(row, meaning) for meaning in ("question", "answers", "question id"))
+        asked, answers, name = (
+            self.value(row, meaning) for meaning in ("question", "answers", "question id")
+        )
         if asked is None or answers is None:
             return
         if isinstance(asked, dict):
@@ -161,7 +194,9 @@ def read_columns(given: str) -> dict[str, str]:
     named = dict(meaning.partition("=")[::2] for meaning in given.split(",") if meaning)
     meanings = list(dict.fromkeys([*NAMES["columns"], *NAMES["table"]]))
     if not {*named} <= {*meanings} or not all(named.values()):
-        raise UsageError(f"--columns {given}: not MEANING=NAME,...", f"meanings are {', '.join(meanings)}")
+        raise UsageError(
+            f"--columns {given}: not MEANING=NAME,...", f"meanings are {', '.join(meanings)}"
+        )
     return named
 
 
@@ -175,12 +210,19 @@ def add_spans(page: Page, text: str, spans: Sequence[Any]) -> None:
         found = [_read_span(one) for one in spans]
     words = page.mark(text, [(start, end) for start, end, _ in found])
     pairs = zip(found, words, strict=True)
-    page.fields += (Field(label, inside, value=text[start:end]) for (start, end, label), inside in pairs if inside)
+    page.fields += (
+        Field(label, inside, value=text[start:end])
+        for (start, end, label), inside in pairs
+        if inside
+    )
 
 
 def _read_span(span: Any) -> tuple[int, int, str]:
     if isinstance(span, dict):
-        span = [next((span[key] for key in keys if key in span), None) for keys in NAMES["spans"].values()]
+        span = [
+            next((span[key] for key in keys if key in span), None)
+            for keys in NAMES["spans"].values()
+        ]
     start, end, label = span[:3]
     if not isinstance(label, str) or not clean(label):
         raise TypeError
@@ -225,8 +267,9 @@ def _read_answers(answers: Any) -> list[str]:
 def add_ground_truth(page: Page, text: str) -> None:
     """Add to a page what Donut's training sets call its ground truth.
 
-    {"gt_parse": {...}} is an output, whose leaves are questions by their path (`menu[1].nm`); {"gt_parses":
-    [{"question", "answer"}, ...]} questions with one or several accepted answers; {"gt_parse": {"class": ...}} a class.
+    {"gt_parse": {...}} is an output, whose leaves are questions by their path (`menu[1].nm`);
+    {"gt_parses": [{"question", "answer"}, ...]} questions with one or several accepted answers;
+    {"gt_parse": {"class": ...}} a class.
 
     Args:
         page: of the ground truth.
@@ -248,7 +291,9 @@ def add_ground_truth(page: Page, text: str) -> None:
     if asked:
         answers: dict[str, list[str]] = {}
         for one in asked:
-            answers.setdefault(as_text(one["question"]), []).extend(_read_answers(one.get("answer", [])))
+            answers.setdefault(as_text(one["question"]), []).extend(
+                _read_answers(one.get("answer", []))
+            )
         for question, accepted in answers.items():
             page.ask(question, accepted)
     elif isinstance(parse, dict) and [*parse] == ["class"]:
@@ -270,7 +315,9 @@ def add_output(page: Page, output: str) -> None:
 def category_of(label: str) -> Category:
     """Guess the category of fields with this label; "misc" where the label does not say."""
     tokens = {token.lower() for token in _TOKENS.findall(label)}
-    found = (category for category, words in NAMES["categories"].items() if not tokens.isdisjoint(words))
+    found = (
+        category for category, words in NAMES["categories"].items() if not tokens.isdisjoint(words)
+    )
     return cast(Category, next(found, "misc"))
 
 
@@ -282,19 +329,26 @@ def plain_words(label: str) -> str:
 def fields_of_tags(tags: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
     """Read label and word indices of every field from a tag for each word.
 
-    BIO, BIOES and BILOU by their prefixes; tags without any are plain classes, of which neighbours are one field.
-    A tag that goes on with no field of its label begins one.
+    BIO, BIOES and BILOU by their prefixes; tags without any are plain classes, of which neighbours
+    are one field. A tag that goes on with no field of its label begins one.
     """
     prefixed = _are_prefixed(tags)
-    named = ["O" if tag.lower() in OUTSIDE else f"I-{tag}" if prefixed and tag[1:2] != "-" else tag for tag in tags]
+    named = [
+        "O" if tag.lower() in OUTSIDE else f"I-{tag}" if prefixed and tag[1:2] != "-" else tag
+        for tag in tags
+    ]
     spans = replace(BIO, prefixed=prefixed).spans(named)
-    return [(label, tuple(range(start, end))) for label, start, end in sorted(spans, key=lambda span: span[1])]
+    return [
+        (label, tuple(range(start, end)))
+        for label, start, end in sorted(spans, key=lambda span: span[1])
+    ]
 
 
 def task_labels(names: Iterable[str]) -> tuple[str, ...]:
     """Return tags as a manifest takes them, in the model's order; none where they are in no scheme.
 
-    The model's own labels count then: also where a scheme has no tag for a field that is read from them.
+    The model's own labels count then: also where a scheme has no tag for a field that is read from
+    them.
     """
     tags = tuple(dict.fromkeys(names))
     if not tags or any(label_problems(Task("token-classification", tags))):
@@ -304,7 +358,10 @@ def task_labels(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def plain_labels(names: Iterable[str]) -> dict[str, str]:
-    """Map labels in lower case to those of a model's tags, without prefix; the outside class is left out."""
+    """Map labels in lower case to those of a model's tags, without prefix.
+
+    The outside class is left out.
+    """
     tags = [name for name in names if name.lower() not in OUTSIDE]
     prefixed = _are_prefixed(tags)
     labels = [tag[2:] if prefixed and tag[1:2] == "-" else tag for tag in tags]

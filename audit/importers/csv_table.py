@@ -20,11 +20,14 @@ Row = Mapping[str, str]
 class FieldTable(Importer):
     """One document a file that the tables name, which hold their values.
 
-    Values are located among the words of a word file beside the image, of any program, or of the PDF itself.
+    Values are located among the words of a word file beside the image, of any program, or of the
+    PDF itself.
     """
 
     name = "csv"
-    description = "a .csv of file, key and value, or of file and a column for each field; images or PDFs"
+    description = (
+        "a .csv of file, key and value, or of file and a column for each field; images or PDFs"
+    )
     word_files = SUFFIXES
     marks = (
         ("*.csv", r"(?i)^[^\n]{0,500}\bkey\b[^\n]{0,500}\bvalue\b"),
@@ -35,7 +38,9 @@ class FieldTable(Importer):
         """See `Importer.pages`."""
         pdfs: dict[str, list[Page]] = {}
         rows: list[tuple[str, Row, Mapping[str, str], Sequence[Page]]] = []
-        for path in source.files(".csv", hint="give the table, or the folder that holds it and the pages"):
+        for path in source.files(
+            ".csv", hint="give the table, or the folder that holds it and the pages"
+        ):
             with source.problems.catch():
                 for place, row in source.records(path):
                     known = _columns_by_meaning(row, source.options.columns)
@@ -43,10 +48,19 @@ class FieldTable(Importer):
                         names = ", ".join(NAMES["table"]["file"][:4])
                         wanted = f"no column {names} with another beside it"
                         columns = Columns(row, named=source.options.columns)
-                        raise columns.refusal(shown_path(path), wanted, "file", "key", "value", of="table")
+                        raise columns.refusal(
+                            shown_path(path), wanted, "file", "key", "value", of="table"
+                        )
                     with source.problems.catch(f"{place}:"):
                         folder = PurePosixPath(path).parent.as_posix()
-                        rows.append((place, row, known, _pages(source, pdfs, row, row[known["file"]], folder)))
+                        rows.append(
+                            (
+                                place,
+                                row,
+                                known,
+                                _pages(source, pdfs, row, row[known["file"]], folder),
+                            )
+                        )
         pages = [*source.pages, *(page for own in pdfs.values() for page in own)]
         source.read_words(pages)
         for place, row, meanings, own in rows:
@@ -59,11 +73,16 @@ def _columns_by_meaning(row: Row, named: Mapping[str, str]) -> dict[str, str]:
     """Map each known meaning to the row's column of it."""
     lower = {name.lower(): name for name in reversed([*row])}
     names = {**NAMES["table"], **{meaning: [name.lower()] for meaning, name in named.items()}}
-    found = {meaning: [lower[name] for name in known if name in lower] for meaning, known in names.items()}
+    found = {
+        meaning: [lower[name] for name in known if name in lower]
+        for meaning, known in names.items()
+    }
     return {meaning: columns[0] for meaning, columns in found.items() if columns}
 
 
-def _pages(source: Source, pdfs: dict[str, list[Page]], row: Row, named: str, folder: str) -> Sequence[Page]:
+def _pages(
+    source: Source, pdfs: dict[str, list[Page]], row: Row, named: str, folder: str
+) -> Sequence[Page]:
     """Return the pages of the file that a row names."""
     if not clean(named):
         raise ManifestError("no file is named")
@@ -72,7 +91,9 @@ def _pages(source: Source, pdfs: dict[str, list[Page]], row: Row, named: str, fo
     name = PurePosixPath(named.replace("\\", "/")).name
     if name not in pdfs:
         files = files_in(source.root, (NAMED_PDF,))
-        path = source.at(choose_one([one for one in files if PurePosixPath(one).name == name], "its PDF"))
+        path = source.at(
+            choose_one([one for one in files if PurePosixPath(one).name == name], "its PDF")
+        )
         pdfs[name] = pages_of_pdf(path, path.stem, source.scratch / f"pdf{len(pdfs)}")
     return pdfs[name]
 
@@ -80,7 +101,9 @@ def _pages(source: Source, pdfs: dict[str, list[Page]], row: Row, named: str, fo
 def _add(source: Source, row: Row, known: Mapping[str, str], pages: Sequence[Page]) -> None:
     """Add a row to its file's pages: split, class and provider, and values or a question."""
     values = {meaning: clean(row[column]) for meaning, column in known.items()}
-    named = None if source.options.provider else " ".join(values.get("provider", "").split()) or None
+    named = (
+        None if source.options.provider else " ".join(values.get("provider", "").split()) or None
+    )
     for page in pages:
         page.part = part_named(values.get("split", "")) or page.part
         page.label = values.get("class") or page.label
@@ -101,5 +124,9 @@ def _add_value(pages: Sequence[Page], label: str, value: str) -> None:
     if value and label:
         category = category_of(label)
         texts = ([word.text for word in page.words] for page in pages)
-        found = (number for number, words in enumerate(texts) if isinstance(locate(value, category, words), Location))
+        found = (
+            number
+            for number, words in enumerate(texts)
+            if isinstance(locate(value, category, words), Location)
+        )
         pages[next(found, 0) if len(pages) > 1 else 0].fields.append(Field(label, value=value))

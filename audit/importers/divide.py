@@ -1,9 +1,10 @@
 """Assignment of documents to splits: drawn by share, along the source's or the owner's division, or by provider.
 
 Documents that are alike (equal images or texts, pages of one document) stay together. By provider
-(methods.md#provider-membership): one that is *in* has members, and documents kept aside that the attacker holds; one
-that is *out* has kept-aside documents alone. Providers are drawn at random, and how many documents one keeps aside
-depends on how many it has, never on the draw: nothing but the model distinguishes the two.
+(methods.md#provider-membership): one that is *in* has members, and documents kept aside that the
+attacker holds; one that is *out* has kept-aside documents alone. Providers are drawn at random, and
+how many documents one keeps aside depends on how many it has, never on the draw: nothing but the
+model distinguishes the two.
 """
 
 import hashlib
@@ -31,9 +32,14 @@ DRAWN: Shares = {"member": 0.4, "heldout": 0.2, "public": 0.4}
 Groups = Iterable[Collection[str]]
 MUST = "The audited model must have been trained on the {member} documents of split member, and on none of heldout."
 WITHOUT_NAMES = "leave out --by-provider: it needs sources that name the provider of each document"
-_OF_PART: Mapping[Part, tuple[Split, ...]] = {"train": ("member",), "validation": ("heldout", "public"), "public": ()}
+_OF_PART: Mapping[Part, tuple[Split, ...]] = {
+    "train": ("member",),
+    "validation": ("heldout", "public"),
+    "public": (),
+}
 Rule = Literal["drawn", "official", "by-provider"] | NamedMembers
-"""By what documents become members: a draw, the source's own parts, a draw of providers, or the owner's word."""
+"""By what documents become members: a draw, the source's own parts, a draw of providers, or the
+owner's word."""
 
 
 def demands(rule: Rule, n_members: int, *, has_official: bool) -> tuple[str, ...]:
@@ -64,15 +70,21 @@ def check_shares(shares: Shares) -> None:
 def check_division(shares: Shares, rule: Rule) -> None:
     """Refuse shares that a rule cannot honour.
 
-    With the source's own division member is of its training part, and heldout and public are of its unseen one; with
-    members that are given, these two are of the others; by provider, somebody must be in and somebody out.
+    With the source's own division member is of its training part, and heldout and public are of its
+    unseen one; with members that are given, these two are of the others; by provider, somebody must
+    be in and somebody out.
 
     Raises:
         UsageError: as `check_shares`, or a division by provider leaves nobody in, or nobody out.
     """
     public = shares.get("public", 0.0)
     if isinstance(rule, NamedMembers):
-        check_shares({"heldout": 1.0 - public if rule.heldout else shares.get("heldout", 0.0), "public": public})
+        check_shares(
+            {
+                "heldout": 1.0 - public if rule.heldout else shares.get("heldout", 0.0),
+                "public": public,
+            }
+        )
     elif rule == "official":
         check_shares({"member": shares.get("member", 0.0)})
         check_shares({"heldout": shares.get("heldout") or 1.0 - public, "public": public})
@@ -88,19 +100,21 @@ def divide(
 ) -> dict[str, Split]:
     """Draw a split for every page that gets one.
 
-    Pages of one document resemble each other nearly as equal images do (letterhead, names), so they stay together.
+    Pages of one document resemble each other nearly as equal images do (letterhead, names), so they
+    stay together.
 
     Args:
         alike: groups of pages with equal images or texts: every page is in one.
         sources: groups of pages of one document.
         parts: the part of the source that a page is of; for "official" only.
-        shares: "drawn": of all pages; "official": member of the pages of the training part, heldout and public of those
-            of the validation part; members that are given: heldout and public of all others.
+        shares: "drawn": of all pages; "official": member of the pages of the training part, heldout
+            and public of those of the validation part; members that are given: heldout and public
+            of all others.
         seed: of the draws.
-        rule: "official" keeps members to the training part and all others out of it, and takes a public part whole; a
-            page with the image of a training page goes into no split: a copy of a trained page is no control. Nor does
-            a public one with the image of an unseen page, nor one with the image, or of the document, of a member that
-            is given.
+        rule: "official" keeps members to the training part and all others out of it, and takes a
+            public part whole; a page with the image of a training page goes into no split: a copy
+            of a trained page is no control. Nor does a public one with the image of an unseen page,
+            nor one with the image, or of the document, of a member that is given.
 
     Raises:
         UsageError: as `check_division`.
@@ -116,8 +130,13 @@ def divide(
     unusable = copies_of_trained(alike, parts)
     drawn: dict[str, Split] = {}
     for part, splits in _OF_PART.items():
-        own = [[name for name in group if parts[name] == part and name not in unusable] for group in groups]
-        wanted: dict[Split, float] = {split: shares.get(split, 0.0) for split in splits} or {"public": 1.0}
+        own = [
+            [name for name in group if parts[name] == part and name not in unusable]
+            for group in groups
+        ]
+        wanted: dict[Split, float] = {split: shares.get(split, 0.0) for split in splits} or {
+            "public": 1.0
+        }
         if any(wanted.values()):
             drawn |= assign([group for group in own if group], wanted, seed)
     return drawn
@@ -126,22 +145,35 @@ def divide(
 def _divide_named(
     given: NamedMembers, groups: Sequence[Collection[str]], shares: Shares, seed: int
 ) -> dict[str, Split]:
-    """Keep members and held-out pages as they are given, and draw the other groups; copies of given pages are out."""
+    """Keep members and held-out pages as they are given, and draw the other groups.
+
+    Copies of given pages are out.
+    """
     ids = [name for group in groups for name in group]
-    members, heldout = find_named(given.names, ids, "--members"), find_named(given.heldout, ids, "--heldout")
+    members, heldout = (
+        find_named(given.names, ids, "--members"),
+        find_named(given.heldout, ids, "--heldout"),
+    )
     both = sorted(members & heldout)
     if both:
         raise ManifestError(TEXTS["in_both"].format(n=len(both)))
     untrained = [group for group in groups if members.isdisjoint(group)]
     drawable: tuple[Split, ...] = ("public",) if given.heldout else ("heldout", "public")
     others = {split: shares[split] for split in drawable if shares.get(split)}
-    drawn = assign([group for group in untrained if heldout.isdisjoint(group)], others, seed) if others else {}
+    drawn = (
+        assign([group for group in untrained if heldout.isdisjoint(group)], others, seed)
+        if others
+        else {}
+    )
     drawn |= {name: "heldout" for group in untrained for name in group if name in heldout}
     return drawn | dict.fromkeys(sorted(members), "member")
 
 
 def copies_of_trained(alike: Groups, parts: Mapping[str, Part]) -> frozenset[str]:
-    """Find pages that are alike one of an earlier part (training, validation, public); `alike` as in `divide`."""
+    """Find pages that are alike one of an earlier part (training, validation, public).
+
+    `alike` as in `divide`.
+    """
     rank = {part: number for number, part in enumerate(_OF_PART)}
     firsts = ((group, min((rank[parts[name]] for name in group), default=0)) for group in alike)
     return frozenset(name for group, first in firsts for name in group if rank[parts[name]] > first)
@@ -150,9 +182,10 @@ def copies_of_trained(alike: Groups, parts: Mapping[str, Part]) -> frozenset[str
 def assign(groups: Groups, shares: Shares, seed: int) -> dict[str, Split]:
     """Draw a split for every document; the documents of a group stay together.
 
-    Sizes are fixed first (largest remainder), then filled without replacement: a group falls into a split with
-    probability proportional to the room still free there, large groups first. So documents on their own are a simple
-    random sample and the sizes are met exactly wherever groups fit. The order of `groups` has no influence.
+    Sizes are fixed first (largest remainder), then filled without replacement: a group falls into a
+    split with probability proportional to the room still free there, large groups first. So
+    documents on their own are a simple random sample and the sizes are met exactly wherever groups
+    fit. The order of `groups` has no influence.
 
     Args:
         groups: ids of documents, each in one group; a document on its own is a group of one.
@@ -166,7 +199,9 @@ def assign(groups: Groups, shares: Shares, seed: int) -> dict[str, Split]:
         UsageError: as `check_shares`.
     """
     check_shares(shares)
-    members = sorted((tuple(sorted(group)) for group in groups), key=lambda group: (-len(group), group))
+    members = sorted(
+        (tuple(sorted(group)) for group in groups), key=lambda group: (-len(group), group)
+    )
     free = quotas(sum(map(len, members)), shares)
     rng = random.Random(seed)
     drawn: dict[str, Split] = {}
@@ -183,12 +218,15 @@ def assign(groups: Groups, shares: Shares, seed: int) -> dict[str, Split]:
 def quotas(total: int, shares: Shares) -> dict[Split | None, int]:
     """Compute how many of `total` documents each split gets, and None for no split: whole numbers, sum `total`.
 
-    By largest remainder, so that each is within one of its exact share. `shares` as `check_shares` lets them pass.
+    By largest remainder, so that each is within one of its exact share. `shares` as `check_shares`
+    lets them pass.
     """
     exact: dict[Split | None, float] = {name: total * shares.get(name, 0.0) for name in SPLITS}
     exact[None] = max(0.0, total - math.fsum(exact.values()))
     sizes = {name: math.floor(size + 1e-9) for name, size in exact.items()}
-    for name in sorted(exact, key=lambda name: sizes[name] - exact[name])[: total - sum(sizes.values())]:
+    for name in sorted(exact, key=lambda name: sizes[name] - exact[name])[
+        : total - sum(sizes.values())
+    ]:
         sizes[name] += 1
     return sizes
 
@@ -221,29 +259,35 @@ def divide_by_provider(
 ) -> tuple[dict[str, Split], dict[str, int]]:
     """Draw providers in, out and public, and within a provider the documents that are held out.
 
-    Names that differ in case or spacing only (`folding.fold`) are one provider. In no split are: the documents of a
-    provider that is out beyond those kept aside (public ones train reference models, which must not have seen whom the
-    attacker asks after); documents without a provider, who may be anyone's; and groups that hold documents of two
-    providers, which would be trained on as one's and held out as the other's.
+    Names that differ in case or spacing only (`folding.fold`) are one provider. In no split are:
+    the documents of a provider that is out beyond those kept aside (public ones train reference
+    models, which must not have seen whom the attacker asks after); documents without a provider,
+    who may be anyone's; and groups that hold documents of two providers, which would be trained on
+    as one's and held out as the other's.
 
-    A provider with fewer than two groups cannot keep one aside and be trained on, so it is *unusable*: public when
-    public has a share, else in no split. The order of the input has no influence, and which documents a provider keeps
-    aside, half of them, follows from the seed, its name and its documents alone.
+    A provider with fewer than two groups cannot keep one aside and be trained on, so it is
+    *unusable*: public when public has a share, else in no split. The order of the input has no
+    influence, and which documents a provider keeps aside, half of them, follows from the seed, its
+    name and its documents alone.
 
     Args:
-        groups: ids of documents that belong together (equal images, pages of one document), each in one group; a
-            document on its own is a group of one.
-        providers: the name of each document's provider, as the source spells it; None where it has none.
-        shares: of all providers: member those in, heldout those out, public the rest that is used. Unusable providers
-            count for public first; where they are more than its share, the usable ones are divided in the proportion of
-            the other shares. What the shares leave over goes into no split.
+        groups: ids of documents that belong together (equal images, pages of one document), each in
+            one group; a document on its own is a group of one.
+        providers: the name of each document's provider, as the source spells it; None where it has
+            none.
+        shares: of all providers: member those in, heldout those out, public the rest that is used.
+            Unusable providers count for public first; where they are more than its share, the
+            usable ones are divided in the proportion of the other shares. What the shares leave
+            over goes into no split.
         seed: of the draws.
 
     Returns:
-        The split of each document that got one; counts of providers and documents for the report, no name.
+        The split of each document that got one; counts of providers and documents for the report,
+        no name.
 
     Raises:
-        UsageError: as `check_division`; no document names a provider; or nobody would be in, or out.
+        UsageError: as `check_division`; no document names a provider; or nobody would be in, or
+            out.
     """
     check_division(shares, "by-provider")
     names = {document: fold(name) for document, name in providers.items() if name is not None}
@@ -267,10 +311,18 @@ def divide_by_provider(
         drawn["public"] += unusable
     splits: dict[str, Split] = {}
     for split, own in drawn.items():
-        whole = [document for name in own if split != "heldout" for group in owned[name] for document in group]
+        whole = [
+            document
+            for name in own
+            if split != "heldout"
+            for group in owned[name]
+            for document in group
+        ]
         splits |= dict.fromkeys(whole, split)
     for name in (*drawn["member"], *drawn["heldout"]):
-        groups_aside = random.Random(f"{seed}/{name}").sample(sorted(owned[name]), len(owned[name]) // 2)
+        groups_aside = random.Random(f"{seed}/{name}").sample(
+            sorted(owned[name]), len(owned[name]) // 2
+        )
         splits |= {document: "heldout" for group in groups_aside for document in group}
     sizes = [len(drawn[split]) for split in SPLITS]
     counts = (*sizes, len(owned) - sum(sizes), len(unusable), len(providers) - len(names), shared)
@@ -291,7 +343,9 @@ def _provider_quotas(n_usable: int, n_unusable: int, shares: Shares) -> dict[Spl
     if n_public < 0:
         n_public = 0
         others = 1 - shares.get("public", 0.0)
-        sizes = quotas(n_usable, {"member": shares["member"] / others, "heldout": shares["heldout"] / others})
+        sizes = quotas(
+            n_usable, {"member": shares["member"] / others, "heldout": shares["heldout"] / others}
+        )
     n_in, n_out = sizes["member"], sizes["heldout"]
     if not (n_in and n_out):
         reason = TEXTS["one_sided"].format(usable=n_usable, n_in=n_in, n_out=n_out)

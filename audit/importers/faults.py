@@ -1,8 +1,9 @@
 """What goes wrong while a source is read: one driver turns every fault into a sentence of place and kind, no value.
 
-A source is read by code that trusts its form, and nobody has checked it. So whatever a row or a file raises is a fault
-of the source. Its message names the file, the number of the row and the type of the error. Names of columns and keys
-appear where the owner gave them or `names.toml` knows them, and never what stands under them.
+A source is read by code that trusts its form, and nobody has checked it. So whatever a row or a
+file raises is a fault of the source. Its message names the file, the number of the row and the type
+of the error. Names of columns and keys appear where the owner gave them or `names.toml` knows them,
+and never what stands under them.
 """
 
 import errno
@@ -111,7 +112,9 @@ def refusing(sentence: str) -> Iterator[None]:
         raise UnplacedError(f"{sentence} (it needs more memory than there is)") from None
     except OSError as error:
         if error.errno in _FULL:
-            raise EngineError(f"what the import writes: {error.strerror}", "free some space") from None
+            raise EngineError(
+                f"what the import writes: {error.strerror}", "free some space"
+            ) from None
         raise UnplacedError(f"{sentence} ({error.strerror or type(error).__name__})") from None
     except RecursionError:
         raise UnplacedError(f"{sentence} (nested too deeply)") from None

@@ -28,7 +28,15 @@ TEXTS: Mapping[str, str] = table_beside(__file__, "texts.toml")
 _MOST_DIGITS = 100
 """Of an integer: products of three still become floats, which end at 308."""
 JSON_TYPES = (list, tuple, dict, bool, int, float, type(None))
-FAULTS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
+FAULTS = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    RecursionError,
+)
 """What code that takes a JSON value apart raises, where the value has another form."""
 
 
@@ -51,7 +59,11 @@ def files_in(folder: Path, suffixes: Sequence[str]) -> list[str]:
     found = []
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
-        if path.suffix.lower() in suffixes and path.is_file() and not any(part[0] == "." for part in relative.parts):
+        if (
+            path.suffix.lower() in suffixes
+            and path.is_file()
+            and not any(part[0] == "." for part in relative.parts)
+        ):
             inside(folder.resolve(), relative.as_posix())
             found.append(relative.as_posix())
     return found
@@ -82,7 +94,9 @@ def open_source(path: Path) -> Iterator[BinaryIO]:
         with path.open("rb") as stream:
             yield stream
     except OSError as error:
-        raise ManifestError(f"{name_of(path)}: cannot be read: {error.strerror or 'not a file'}") from None
+        raise ManifestError(
+            f"{name_of(path)}: cannot be read: {error.strerror or 'not a file'}"
+        ) from None
 
 
 def read_source(path: Path) -> bytes:
@@ -92,10 +106,12 @@ def read_source(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """Read the text of a file that should be UTF-8; when it is not, every byte as Latin-1, which never fails.
+    """Read the text of a file that should be UTF-8.
 
-    Control characters (also what Latin-1 makes of Windows' typographic quotes) become spaces, except line ends.
-    Errors as of `open_source`.
+    When it is not, every byte as Latin-1, which never fails.
+
+    Control characters (also what Latin-1 makes of Windows' typographic quotes) become spaces,
+    except line ends. Errors as of `open_source`.
     """
     return "\n".join(map(replace_controls, _decode(path).replace("\r\n", "\n").split("\n")))
 
@@ -108,25 +124,34 @@ def _decode(path: Path) -> str:
         return content.decode("latin-1")
 
 
-def table_rows(path: Path, name: str, separator: str | None = None) -> Iterator[tuple[str, dict[str, str]]]:
+def table_rows(
+    path: Path, name: str, separator: str | None = None
+) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the rows of a table with their places.
 
     Args:
         path: of the table.
         name: of it, for messages.
-        separator: of cells, which then are not quoted; None: a comma, semicolon or tab, as in its head.
+        separator: of cells, which then are not quoted; None: a comma, semicolon or tab, as in its
+            head.
 
     Raises:
-        ManifestError: a row has more cells than there are columns, or the table cannot be read as one.
+        ManifestError: a row has more cells than there are columns, or the table cannot be read as
+            one.
     """
     lines = _decode(path).replace("\r\n", "\n").replace("\r", "\n").split("\n")
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if separator is None else csv.QUOTE_NONE
-    table = csv.DictReader(lines, delimiter=separator or max(",;\t", key=lines[0].count), restval="", quoting=quoting)
+    table = csv.DictReader(
+        lines, delimiter=separator or max(",;\t", key=lines[0].count), restval="", quoting=quoting
+    )
     try:
         for row in table:
             if None in row:
                 raise ManifestError(f"{name}:{table.line_num}: more cells than columns")
-            yield f"{name}:{table.line_num}", {column: text or "" for column, text in row.items() if column}
+            yield (
+                f"{name}:{table.line_num}",
+                {column: text or "" for column, text in row.items() if column},
+            )
     except csv.Error as error:
         raise ManifestError(f"{name}:{table.line_num}: {error}") from None
 
@@ -135,20 +160,24 @@ def read_json(path: Path, kind: TypeAdapter[T]) -> T:
     """Read a JSON file of the form of `kind`.
 
     Raises:
-        ManifestError: no JSON, or of another form; each problem with its path in the JSON, no value.
+        ManifestError: no JSON, or of another form; each problem with its path in the JSON, no
+            value.
     """
     content = parse_json(read_text(path), f"{name_of(path)} is not JSON")
     try:
         return kind.validate_python(content)
     except ValidationError as error:
-        raise ManifestError([f"{name_of(path)} {problem}" for problem in problems_of_form(error)]) from None
+        raise ManifestError(
+            [f"{name_of(path)} {problem}" for problem in problems_of_form(error)]
+        ) from None
 
 
 def parse_json(content: str | bytes, problem: str) -> Any:
     """Parse JSON whose integers can be calculated with.
 
     Raises:
-        ManifestError: with this problem, as it is no JSON; or an integer has more than `_MOST_DIGITS` digits.
+        ManifestError: with this problem, as it is no JSON; or an integer has more than
+            `_MOST_DIGITS` digits.
     """
     try:
         return json.loads(content, parse_int=_parse_integer)
@@ -203,8 +232,8 @@ def page_size(image: Path) -> tuple[int, int]:
     """Read width and height of a page's image in pixels, from its header.
 
     Raises:
-        ManifestError: as `images.read_header`, or an EXIF orientation turns the page for some readers only: then it is
-            not known which way round the words' boxes are.
+        ManifestError: as `images.read_header`, or an EXIF orientation turns the page for some
+            readers only: then it is not known which way round the words' boxes are.
     """
     header = read_header(image)
     if header.orientation != 1:

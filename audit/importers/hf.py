@@ -1,6 +1,7 @@
 """Hugging Face data sets on disk: `save_to_disk` folders, Parquet files, image folders with a metadata file.
 
-No script of a data set is run, nothing is downloaded or cached, and images are files of the source or bytes in it.
+No script of a data set is run, nothing is downloaded or cached, and images are files of the source
+or bytes in it.
 """
 
 import hashlib
@@ -22,14 +23,15 @@ BESIDE = ("data", "system", *IMAGE_KEYS)
 """Columns that may belong to rows beside those with a meaning."""
 
 _Pages = dict[str, tuple[str, Page]]
-"""Split and page of each row, by the hash of its image or text where it asks a question, else by number."""
+"""Split and page of each row, by the hash of its image or text where it asks a question, else by
+number."""
 
 
 class HuggingFace(Importer):
     """One document a row, or an image for which there are several rows of questions.
 
-    Columns are recognised by their names (`names.toml`). Officially, `train` was trained on and every other split was
-    not.
+    Columns are recognised by their names (`names.toml`). Officially, `train` was trained on and
+    every other split was not.
     """
 
     name = "hf"
@@ -44,11 +46,17 @@ class HuggingFace(Importer):
         pages: _Pages = {}
         talks = Conversations(source)
         for table in _tables(source):
-            columns = Columns(table.columns, table.classes, source.options.labels, source.options.columns)
-            if not (columns.talks or any(columns[meaning] for meaning in ("words", "text", "image"))):
+            columns = Columns(
+                table.columns, table.classes, source.options.labels, source.options.columns
+            )
+            if not (
+                columns.talks or any(columns[meaning] for meaning in ("words", "text", "image"))
+            ):
                 raise columns.refusal(table.place, TEXTS["no_columns"])
             source.tags = source.tags or columns.tags
-            for number, (place, row) in enumerate(table.read({*columns.used, *BESIDE, source.options.provider or ""})):
+            for number, (place, row) in enumerate(
+                table.read({*columns.used, *BESIDE, source.options.provider or ""})
+            ):
                 with source.problems.catch(f"{place}:"):
                     if columns.talks:
                         talks.add(place, row, columns, table.folder, part_named(table.split))
@@ -58,7 +66,9 @@ class HuggingFace(Importer):
         yield from talks.pages()
 
 
-def _add(source: Source, pages: _Pages, table: Table, columns: Columns, number: int, placed: Row) -> None:
+def _add(
+    source: Source, pages: _Pages, table: Table, columns: Columns, number: int, placed: Row
+) -> None:
     """Make a row a page, or add its question to the page of its image or text.
 
     Args:
@@ -123,7 +133,9 @@ def _tables(source: Source) -> Iterator[Table]:
     src = source.path
     if not src.exists():
         raise UsageError(f"{src}: no such folder", TEXTS["hf_layout"])
-    parquet, lines, lists, tables = (source.files(suffix) for suffix in (".parquet", ".jsonl", ".json", ".csv"))
+    parquet, lines, lists, tables = (
+        source.files(suffix) for suffix in (".parquet", ".jsonl", ".json", ".csv")
+    )
     metadata = [path for path in (*lines, *tables) if PurePosixPath(path).name in METADATA]
     rows_in = metadata or lines or ([] if source.ids else lists)
     if (src / SPLITS).is_file() or (src / STATE).is_file():
@@ -143,8 +155,13 @@ def _tables(source: Source) -> Iterator[Table]:
     elif source.ids:  # the folder of each image is its class, where there are several
         classes = {path: PurePosixPath(path).parent.name for path in source.ids}
         for split, paths in _by_split(classes).items():
-            labels = ({"label": classes[path]} if len({*classes.values()}) > 1 else {} for path in paths)
-            rows = [(path, {"file_name": path, **label}) for path, label in zip(paths, labels, strict=True)]
+            labels = (
+                {"label": classes[path]} if len({*classes.values()}) > 1 else {} for path in paths
+            )
+            rows = [
+                (path, {"file_name": path, **label})
+                for path, label in zip(paths, labels, strict=True)
+            ]
             yield _table("the images", split, rows)
     else:
         raise UsageError(f"{src} holds no Hugging Face data set", TEXTS["hf_layout"])
@@ -164,4 +181,11 @@ def _table(place: str, split: str, rows: Sequence[Row], folder: str = "") -> Tab
 
 def _split_of(path: str) -> str:
     """Return the split that a path speaks of, by a folder's name or the beginning of the file's."""
-    return next((name for name in (*PurePosixPath(path).parts[:-1], PurePosixPath(path).stem) if part_named(name)), "")
+    return next(
+        (
+            name
+            for name in (*PurePosixPath(path).parts[:-1], PurePosixPath(path).stem)
+            if part_named(name)
+        ),
+        "",
+    )

@@ -3,16 +3,20 @@
 Five rules, each tried on the whole page before the next; the first location in reading order wins:
 
 1. `exact`: consecutive whole words, equal after folding case, width and spacing.
-2. `punctuation`: the same letters and digits, where no group of digits is joined or divided ("1/12" is not "11/2").
-3. `equal amount`, `equal date`: one word with the same number ("7,838.80", "RM1.38") or the same day ("06/04/18").
-4. `inside`: the value is inside a word, at an edge between letters, digits and signs ("DATE:11/03/18",
-   "BHD(728-M)"), and the rest of the words it touches is no longer than the value. Digits beyond a decimal or date sign
-   are another value. The whole words become the entity: what is hidden later is a little more than the value, not less.
-5. `loose`: names and addresses of at least 10 letters and digits, where the consecutive words that are most like the
-   value are like enough and no other place of the page is nearly as much like it (methods.md#located-loosely). Two such
-   places: none is taken.
+2. `punctuation`: the same letters and digits, where no group of digits is joined or divided ("1/12"
+   is not "11/2").
+3. `equal amount`, `equal date`: one word with the same number ("7,838.80", "RM1.38") or the same
+   day ("06/04/18").
+4. `inside`: the value is inside a word, at an edge between letters, digits and signs
+   ("DATE:11/03/18", "BHD(728-M)"), and the rest of the words it touches is no longer than the
+   value. Digits beyond a decimal or date sign are another value. The whole words become the entity:
+   what is hidden later is a little more than the value, not less.
+5. `loose`: names and addresses of at least 10 letters and digits, where the consecutive words that
+   are most like the value are like enough and no other place of the page is nearly as much like it
+   (methods.md#located-loosely). Two such places: none is taken.
 
-Rule 1 is an exact location, 2 to 4 are normalised ones, 5 is a loose one, which reports count apart.
+Rule 1 is an exact location, 2 to 4 are normalised ones, 5 is a loose one, which reports count
+apart.
 """
 
 import datetime
@@ -31,7 +35,8 @@ from audit.corpus.removal.matching import normalise_ocr
 from audit.importers.reading import spend
 
 Quality = Literal["exact", "normalised", "loose"]
-"""How like the value the words of a located field are: itself, itself in another spelling, or nearly itself."""
+"""How like the value the words of a located field are: itself, itself in another spelling, or
+nearly itself."""
 MIN_PARTIAL = 4  # folded characters a value needs for rules 2 and 4
 MIN_APPROXIMATE = 10  # letters and digits it needs for rule 5
 MAX_APPROXIMATE = 200
@@ -48,7 +53,9 @@ QUALITIES: tuple[Quality, ...] = get_args(Quality)
 TEXTUAL: frozenset[Category] = frozenset({"person", "organization", "location"})
 
 _DIGIT_GROUPS = re.compile(r"\d+")
-_AMOUNT = re.compile(r"(?:rm|myr|usd|sgd|eur|gbp|[$€£])?(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d{1,2})?)[.,;*]?")
+_AMOUNT = re.compile(
+    r"(?:rm|myr|usd|sgd|eur|gbp|[$€£])?(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d{1,2})?)[.,;*]?"
+)
 _DAY_FIRST = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-](\d{4}|\d{2})")
 _YEAR_FIRST = re.compile(r"(\d{4})[./-]?(\d{2})[./-]?(\d{2})")
 
@@ -66,13 +73,20 @@ class Location:
 
 
 def quality_of(rule: str) -> Quality:
-    """Return the quality that a rule gives; rules of sources that name the words themselves are exact."""
+    """Return the quality that a rule gives.
+
+    Rules of sources that name the words themselves are exact.
+    """
     if rule == "loose":
         return "loose"
-    return "normalised" if rule in ("punctuation", "equal amount", "equal date", "inside") else "exact"
+    return (
+        "normalised" if rule in ("punctuation", "equal amount", "equal date", "inside") else "exact"
+    )
 
 
-def locate(value: str, category: Category, words: Sequence[str], taken: Collection[int] = ()) -> Location | str:
+def locate(
+    value: str, category: Category, words: Sequence[str], taken: Collection[int] = ()
+) -> Location | str:
     """Find `value` among `words`.
 
     Args:
@@ -82,7 +96,8 @@ def locate(value: str, category: Category, words: Sequence[str], taken: Collecti
         taken: indices of words that belong to another field already.
 
     Returns:
-        Its location, or the reason why there is none: "not found", or "part of a longer value" by rule 4.
+        Its location, or the reason why there is none: "not found", or "part of a longer value" by
+        rule 4.
     """
     spend("comparisons", len(words))
     for rule, spans in _apply_rules(value, category, words):
@@ -104,7 +119,10 @@ def _apply_rules(
     if len(bare) >= MIN_PARTIAL and category != "amount":
         groups = _DIGIT_GROUPS.findall(value)
         same = _find_joined(bare, words, _letters_and_digits)
-        yield "punctuation", (w for w in same if _DIGIT_GROUPS.findall(" ".join(words[w[0] : w[1]])) == groups)
+        yield (
+            "punctuation",
+            (w for w in same if _DIGIT_GROUPS.findall(" ".join(words[w[0] : w[1]])) == groups),
+        )
     if category == "amount":
         yield "equal amount", _find_equal(_parse_amount, value, words)
     if category == "datetime":
@@ -117,8 +135,13 @@ def _letters_and_digits(text: str) -> str:
     return "".join(character for character in fold(text) if character.isalnum())
 
 
-def _find_joined(target: str, words: Sequence[str], form: Callable[[str], str]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of words whose forms, joined, are `target`; first and last form are not empty."""
+def _find_joined(
+    target: str, words: Sequence[str], form: Callable[[str], str]
+) -> Iterator[tuple[int, int]]:
+    """Yield the spans of words whose forms, joined, are `target`.
+
+    First and last form are not empty.
+    """
     begins = dict[int, int]()
     ends = dict[int, int]()
     length = 0
@@ -135,7 +158,10 @@ def _find_joined(target: str, words: Sequence[str], form: Callable[[str], str]) 
 
 
 def _occurrences(target: str, page: str) -> Iterator[int]:
-    """Yield the places of a text in that of a page, the first `MOST_OCCURRENCES`; they may overlap."""
+    """Yield the places of a text in that of a page, the first `MOST_OCCURRENCES`.
+
+    They may overlap.
+    """
     if not 0 < len(target) <= LONGEST_VALUE:
         return
     place = page.find(target)
@@ -146,7 +172,9 @@ def _occurrences(target: str, page: str) -> Iterator[int]:
         place = page.find(target, place + 1)
 
 
-def _find_equal(read: Callable[[str], object], value: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+def _find_equal(
+    read: Callable[[str], object], value: str, words: Sequence[str]
+) -> Iterator[tuple[int, int]]:
     wanted = read(value)
     if wanted is not None:
         yield from ((index, index + 1) for index, word in enumerate(words) if read(word) == wanted)
@@ -159,7 +187,10 @@ def _parse_amount(text: str) -> tuple[Decimal, bool] | None:
 
 
 def _parse_day(text: str) -> datetime.date | None:
-    """Parse a day in digits, before the month unless the year comes first; two-digit years are 20xx."""
+    """Parse a day in digits, before the month unless the year comes first.
+
+    Two-digit years are 20xx.
+    """
     day_first, year_first = _DAY_FIRST.fullmatch(text), _YEAR_FIRST.fullmatch(text)
     if day_first is not None:
         day, month, year = (int(part) for part in day_first.groups())
@@ -213,7 +244,9 @@ def _locate_loosely(value: str, words: Sequence[str], taken: Collection[int]) ->
     return Location(tuple(range(start, end)), "loose", 1 - cost)
 
 
-def _score_windows(target: str, words: Sequence[str], taken: Collection[int]) -> Iterator[tuple[float, int, int, int]]:
+def _score_windows(
+    target: str, words: Sequence[str], taken: Collection[int]
+) -> Iterator[tuple[float, int, int, int]]:
     """Yield (1 - likeness, number of words, first, last + 1) of the free windows that are like enough.
 
     A window begins and ends with letters or digits, and its length allows the likeness.

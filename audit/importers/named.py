@@ -18,11 +18,14 @@ from audit.importers.files import TEXTS
 
 @dataclass(frozen=True)
 class NamedMembers:
-    """The members that the owner names, and the held-out documents where they name these too; the others are drawn.
+    """The members that the owner names, and the held-out documents where they name these too.
+
+    The others are drawn.
 
     Attributes:
         names: ids or file names of the documents that the model was trained on.
-        heldout: ids or file names of documents that it was never trained on; empty: drawn from the others.
+        heldout: ids or file names of documents that it was never trained on; empty: drawn from the
+            others.
     """
 
     names: tuple[str, ...]
@@ -31,7 +34,10 @@ class NamedMembers:
     @classmethod
     def read(cls, path: Path, heldout: Path | None = None) -> NamedMembers:
         """Read files of names; errors as of `read_names`."""
-        return cls(read_names(path, "--members"), () if heldout is None else read_names(heldout, "--heldout"))
+        return cls(
+            read_names(path, "--members"),
+            () if heldout is None else read_names(heldout, "--heldout"),
+        )
 
     def refuse_shared(self, paths: Iterable[str]) -> None:
         """Refuse a name that two files have, in two folders.
@@ -43,7 +49,9 @@ class NamedMembers:
         for number, name in enumerate((*self.names, *self.heldout), start=1):
             several = files[str(PurePath(name))]
             if several > 1:
-                raise ManifestError(f"name {number} of the file is that of {several} pages", "give its path")
+                raise ManifestError(
+                    f"name {number} of the file is that of {several} pages", "give its path"
+                )
 
 
 def find_named(names: Sequence[str], ids: Collection[str], option: str) -> frozenset[str]:
@@ -53,11 +61,15 @@ def find_named(names: Sequence[str], ids: Collection[str], option: str) -> froze
         ManifestError: a name is that of no document.
     """
     known = frozenset(ids)
-    found = {name: next((form for form in _possible_ids(name) if form in known), "") for name in names}
+    found = {
+        name: next((form for form in _possible_ids(name) if form in known), "") for name in names
+    }
     unknown = [name for name, identifier in found.items() if not identifier]
     if unknown:
         first = names.index(unknown[0]) + 1
-        raise ManifestError(TEXTS["unknown"].format(option=option, n=len(unknown), all=len(found), first=first))
+        raise ManifestError(
+            TEXTS["unknown"].format(option=option, n=len(unknown), all=len(found), first=first)
+        )
     return frozenset(found.values())
 
 
@@ -73,8 +85,9 @@ def _possible_ids(name: str) -> Iterator[str]:
 def read_names(path: Path, option: str) -> tuple[str, ...]:
     """Read the names of documents from a file.
 
-    One id or file name a line; in `.csv` and `.tsv` the first column with a name of `NAMES["documents"]`, else the only
-    column; in `.json` a list, in `.jsonl` a line each, of names or of objects with such a key.
+    One id or file name a line; in `.csv` and `.tsv` the first column with a name of
+    `NAMES["documents"]`, else the only column; in `.json` a list, in `.jsonl` a line each, of names
+    or of objects with such a key.
 
     Args:
         path: UTF-8.
@@ -85,13 +98,19 @@ def read_names(path: Path, option: str) -> tuple[str, ...]:
     """
     try:
         text = read_file(path).decode("utf-8-sig")
-        names = tuple(name for value in _names(text, path.suffix.lower()) if (name := value.strip()))
+        names = tuple(
+            name for value in _names(text, path.suffix.lower()) if (name := value.strip())
+        )
     except (OSError, ValueError, RecursionError, csv.Error) as error:
         not_text = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else None
         why = not_text or getattr(error, "strerror", None) or error
-        raise UsageError(f"{option} {path}: {why}", "give one id or file name a line, a column, or a list") from None
+        raise UsageError(
+            f"{option} {path}: {why}", "give one id or file name a line, a column, or a list"
+        ) from None
     if not names:
-        raise UsageError(f"{option} {path}: no document is named", "write one id or file name a line")
+        raise UsageError(
+            f"{option} {path}: no document is named", "write one id or file name a line"
+        )
     return names
 
 
@@ -117,16 +136,25 @@ def _names(text: str, ending: str) -> Iterator[str]:
 
 
 def _name_in(value: Any) -> str:
-    """Return the name that a JSON value is or has, also that of its image; `ValueError` where it has none."""
+    """Return the name that a JSON value is or has, also that of its image.
+
+    `ValueError` where it has none.
+    """
     keys = NAMES["documents"]["id"]
     if isinstance(value, list) and value:
         return _name_in(value[0])
-    if isinstance(value, dict) and isinstance(value.get("messages"), list) and {*keys}.isdisjoint(value):
+    if (
+        isinstance(value, dict)
+        and isinstance(value.get("messages"), list)
+        and {*keys}.isdisjoint(value)
+    ):
         contents = (turn.get("content") for turn in value["messages"] if isinstance(turn, dict))
         parts = [part for content in contents if isinstance(content, list) for part in content]
         value = next((part for part in parts if isinstance(part, dict) and part.get("image")), {})
     if isinstance(value, dict):
-        return _name_in(next((value[key] for key in keys if key in value), None)).removeprefix("file://")
+        return _name_in(next((value[key] for key in keys if key in value), None)).removeprefix(
+            "file://"
+        )
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value)
     raise ValueError(f"an entry has no name: none of {', '.join(keys[:5])}")

@@ -22,14 +22,18 @@ _document_type = TypeAdapter(Document)
 
 
 class PageFolder(Importer):
-    """One document an image, or a text beside no image; folders say parts, and providers or classes.
+    """One document an image, or a text beside no image.
 
-    The JSON of a page's name is a list of words, or has any keys of a document. With a folder named train, all pages in
-    no folder of a part are public.
+    Folders say parts, and providers or classes.
+
+    The JSON of a page's name is a list of words, or has any keys of a document. With a folder named
+    train, all pages in no folder of a part are public.
     """
 
     name = "pages"
-    description = "page images or .txt files, with .json of words or of a document's keys beside them"
+    description = (
+        "page images or .txt files, with .json of words or of a document's keys beside them"
+    )
     tasks = get_args(TaskKind)
     whole = True
 
@@ -37,22 +41,38 @@ class PageFolder(Importer):
         """See `Importer.pages`."""
         images = files_in(source.path, IMAGES)
         taken = {PurePosixPath(path).with_suffix("") for path in images}
-        texts = [path for path in files_in(source.path, (TEXT,)) if PurePosixPath(path).with_suffix("") not in taken]
+        texts = [
+            path
+            for path in files_in(source.path, (TEXT,))
+            if PurePosixPath(path).with_suffix("") not in taken
+        ]
         ids = ids_of([*images, *texts])
         if not ids:
-            raise UsageError(f"{source.path} holds no {', '.join(IMAGES)} or {TEXT}", "give the folder of the pages")
+            raise UsageError(
+                f"{source.path} holds no {', '.join(IMAGES)} or {TEXT}",
+                "give the folder of the pages",
+            )
         jsons = {*files_in(source.path, (".json",))}
         places = {path: _place(PurePosixPath(path)) for path in ids}
-        rest: Part | None = "public" if any(part == "train" for part, _ in places.values()) else None
+        rest: Part | None = (
+            "public" if any(part == "train" for part, _ in places.values()) else None
+        )
         usual = "label" if source.task == "document-classification" else "provider"
         several = len({group for _, group in places.values() if group}) > 1
-        meaning = (source.options.provider or (usual if several else "none")).replace(FOLDER, "provider")
+        meaning = (source.options.provider or (usual if several else "none")).replace(
+            FOLDER, "provider"
+        )
         for path, name in steps("looking at pages", ids.items(), len(ids)):
             with source.problems.catch():
                 part, group = places[path]
                 named = {meaning: group} if group and meaning != "none" else {}
                 document = _read(source, path, jsons, {"id": name, **named})
-                page = Page(name, None if path.lower().endswith(TEXT) else source.root / path, path=path, place=path)
+                page = Page(
+                    name,
+                    None if path.lower().endswith(TEXT) else source.root / path,
+                    path=path,
+                    place=path,
+                )
                 page.part = part or rest
                 page.document = document
                 page.words = WordList(document.words)
@@ -67,7 +87,11 @@ class PageFolder(Importer):
 def _place(path: PurePosixPath) -> tuple[Part | None, str | None]:
     """Return the part that the page's folders say, and the last folder that says none."""
     parts = {name: _part_of(name) for name in path.parts[:-1]}
-    others = [name for name, part in parts.items() if not part and name.lower() not in ("images", "img", "pages")]
+    others = [
+        name
+        for name, part in parts.items()
+        if not part and name.lower() not in ("images", "img", "pages")
+    ]
     return next(filter(None, parts.values()), None), (others[-1] if others else None)
 
 
@@ -78,13 +102,19 @@ def _part_of(folder: str) -> Part | None:
 
 
 def _read(source: Source, path: str, jsons: Collection[str], given: Mapping[str, Any]) -> Document:
-    """Make the document of a page, of its file and the JSON beside it; `given` outranks what that says.
+    """Make the document of a page, of its file and the JSON beside it.
+
+    `given` outranks what that says.
 
     Raises:
         ManifestError: the JSON is of another form.
     """
     own = PurePosixPath(path)
-    places = ((folder / inner / f"{own.stem}.json").as_posix() for folder in own.parents[:2] for inner in BESIDE)
+    places = (
+        (folder / inner / f"{own.stem}.json").as_posix()
+        for folder in own.parents[:2]
+        for inner in BESIDE
+    )
     beside = next((place for place in places if place in jsons), None)
     content = parse_json(read_text(source.at(beside)), f"{beside}: not JSON") if beside else {}
     if not isinstance(content, list | dict):
@@ -96,4 +126,6 @@ def _read(source: Source, path: str, jsons: Collection[str], given: Mapping[str,
     try:
         return _document_type.validate_python(values)
     except ValidationError as error:
-        raise ManifestError([f"{shown_path(beside or path)}: {text}" for text in problems_of_form(error)]) from None
+        raise ManifestError(
+            [f"{shown_path(beside or path)}: {text}" for text in problems_of_form(error)]
+        ) from None

@@ -22,15 +22,24 @@ Span = tuple[int, int]
 """The first character of a stretch of a text, and the one behind its last."""
 GRID = 1000
 SLACK = 2.0
-"""Pixels, or thousandths, that rounding may put a corner over the edge (`validation.BOX_TOLERANCE`)."""
+"""Pixels, or thousandths, that rounding may put a corner over the edge
+(`validation.BOX_TOLERANCE`)."""
 SMALL = 0.5
-"""Boxes that would all lie in this share of width and height of every page are no pixels of these pages."""
+"""Boxes that would all lie in this share of width and height of every page are no pixels of these
+pages."""
 MAX_STRETCH = 0.1
-"""How far the shapes (width over height) of a read page and its image may differ: margins cut, never a turn."""
+"""How far the shapes (width over height) of a read page and its image may differ: margins cut,
+never a turn."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _TRAINED = frozenset({"train", "training", "member", "members"})
-_HELDOUT = frozenset({"test", "testa", "testb", "testing", "val", "valid", "validation", "dev", "eval", "heldout"})
-_NAMES: Mapping[Part, frozenset[str]] = {"train": _TRAINED, "validation": _HELDOUT, "public": frozenset({"public"})}
+_HELDOUT = frozenset(
+    {"test", "testa", "testb", "testing", "val", "valid", "validation", "dev", "eval", "heldout"}
+)
+_NAMES: Mapping[Part, frozenset[str]] = {
+    "train": _TRAINED,
+    "validation": _HELDOUT,
+    "public": frozenset({"public"}),
+}
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,8 @@ class Field:
         value: the transcription; asked for where the model answers questions.
         category: None: guessed from the label.
         id: of its entity, and of the question about it; None: its number.
-        phrasings: questions that ask for the value; the first one is asked, the others are paraphrases.
+        phrasings: questions that ask for the value; the first one is asked, the others are
+            paraphrases.
         lost: the reason why it has no words, where the source says so.
     """
 
@@ -85,7 +95,11 @@ class QuestionList(Counted[Question]):
         return len(item.question) + sum(map(len, item.answers)), 1 + len(item.answers)
 
 
-_COUNTED: Mapping[str, type[Counted[Any]]] = {"words": WordList, "fields": FieldList, "questions": QuestionList}
+_COUNTED: Mapping[str, type[Counted[Any]]] = {
+    "words": WordList,
+    "fields": FieldList,
+    "questions": QuestionList,
+}
 
 
 @dataclass
@@ -97,7 +111,8 @@ class Page:
         image: None where the source has no image of it.
         words: in the order of the source; boxes in the unit of the page.
         unit: of all boxes; None: recognised from those of the whole source.
-        shape: width and height of the page that the boxes were drawn on, when the source says so, in any unit.
+        shape: width and height of the page that the boxes were drawn on, when the source says so,
+            in any unit.
         fields: labelled values.
         links: pairs of ids of fields, the parent first.
         questions: with their answers.
@@ -112,7 +127,8 @@ class Page:
         unanswered: questions without an answer, which were left out.
         unusable: why no document is made of it, for the report.
         path: of its file within the source, where it has one of its own.
-        place: where it is in the source, for messages: a file with a line or number, and no value; else its number.
+        place: where it is in the source, for messages: a file with a line or number, and no value;
+            else its number.
         document: as somebody described it; its words are those of the page.
     """
 
@@ -152,7 +168,9 @@ class Page:
         return (part.box for part in parts if part.box is not None)
 
     def ask(self, question: str, answers: Iterable[str], identifier: str | None = None) -> None:
-        """Add a question; texts lose control characters, answers blank and repeated ones; without any it is counted.
+        """Add a question.
+
+        Texts lose control characters, answers blank and repeated ones; without any it is counted.
 
         Raises:
             ManifestError: the question is blank.
@@ -170,14 +188,17 @@ class Page:
     def mark(self, text: str, spans: Sequence[Span]) -> Iterator[tuple[int, ...]]:
         """Take the words of a text, divided where a span begins or ends, and give the words of each span in turn.
 
-        Spans may overlap, so that all of their words together can be far more than those of the text.
+        Spans may overlap, so that all of their words together can be far more than those of the
+        text.
 
         Raises:
             ManifestError: a span is outside the text, or empty.
         """
         for number, (start, end) in enumerate(spans):
             if not 0 <= start < end <= len(text):
-                raise ManifestError(f"span {number}: it is not within a text of {len(text)} characters")
+                raise ManifestError(
+                    f"span {number}: it is not within a text of {len(text)} characters"
+                )
         places = list(split_words(text, spans))
         self.words = [Word(replace_controls(text[start:end])) for start, end in places]
         # No word goes on across the end of a span: those that begin in it are all of it.
@@ -209,14 +230,18 @@ def clean(text: str) -> str:
 def text_words(text: str) -> list[Word]:
     """Return the words of a text, each with the white space behind it."""
     found = re.findall(r"(\S+)(\s*)", keep_lines(text))
-    return [Word(word, after=re.sub(r"[^ \t\r\n]", " ", after)[:99] or " ") for word, after in found]
+    return [
+        Word(word, after=re.sub(r"[^ \t\r\n]", " ", after)[:99] or " ") for word, after in found
+    ]
 
 
 def split_words(text: str, spans: Iterable[Span]) -> Iterator[Span]:
     """Yield the place of every word: between white space, and divided where a span begins or ends."""
     edges = sorted({edge for span in spans for edge in span})
     for start, end in (token.span() for token in re.finditer(r"\S+", replace_controls(text))):
-        yield from pairwise([start, *edges[bisect_right(edges, start) : bisect_left(edges, end)], end])
+        yield from pairwise(
+            [start, *edges[bisect_right(edges, start) : bisect_left(edges, end)], end]
+        )
 
 
 def line_words(text: str, box: Box | None) -> Iterator[Word]:
@@ -226,7 +251,10 @@ def line_words(text: str, box: Box | None) -> Iterator[Word]:
             yield Word(match[0])
         else:
             step = (box[2] - box[0]) / len(text)
-            yield Word(match[0], (box[0] + match.start() * step, box[1], box[0] + match.end() * step, box[3]))
+            yield Word(
+                match[0],
+                (box[0] + match.start() * step, box[1], box[0] + match.end() * step, box[3]),
+            )
 
 
 def ids_of(paths: Iterable[str]) -> Mapping[str, str]:
@@ -234,7 +262,10 @@ def ids_of(paths: Iterable[str]) -> Mapping[str, str]:
     found = sorted(map(PurePosixPath, set(paths)))
     names: dict[PurePosixPath, str] = {}
     for depth, ending in ((-1, False), (0, False), (0, True)):
-        names = {path: clean("-".join((path if ending else path.with_suffix("")).parts[depth:])) for path in found}
+        names = {
+            path: clean("-".join((path if ending else path.with_suffix("")).parts[depth:]))
+            for path in found
+        }
         if len(set(names.values())) == len(found):
             break
     return {path.as_posix(): name for path, name in names.items()}
@@ -264,8 +295,8 @@ def bounds(points: Sequence[Sequence[float]]) -> Box:
 def recognise_unit(pages: Sequence[tuple[Size | None, Sequence[Box]]]) -> Unit:
     """Recognise the unit of boxes that do not say it, by the range of all of them against the images' sizes.
 
-    Shares, where no corner is over 1. Thousandths, where none is over 1000, and some are off their image or all images
-    would be empty but for a corner. Else pixels.
+    Shares, where no corner is over 1. Thousandths, where none is over 1000, and some are off their
+    image or all images would be empty but for a corner. Else pixels.
 
     Args:
         pages: the size of each page's image, None without an image, and its boxes.
@@ -276,11 +307,18 @@ def recognise_unit(pages: Sequence[tuple[Size | None, Sequence[Box]]]) -> Unit:
     if highest > GRID + SLACK:
         return "pixels"
     reaches = [
-        (max(box[0], box[2]), max(box[1], box[3]), size) for size, boxes in pages if size is not None for box in boxes
+        (max(box[0], box[2]), max(box[1], box[3]), size)
+        for size, boxes in pages
+        if size is not None
+        for box in boxes
     ]
     off = any(x > size[0] + SLACK or y > size[1] + SLACK for x, y, size in reaches)
     reach = max((max(x / size[0], y / size[1]) for x, y, size in reaches), default=0.0)
-    return "thousandths" if off or not reaches or (reach < SMALL and highest > SMALL * GRID) else "pixels"
+    return (
+        "thousandths"
+        if off or not reaches or (reach < SMALL and highest > SMALL * GRID)
+        else "pixels"
+    )
 
 
 def in_pixels(box: Box, unit: Unit, size: Size, *, strict: bool = True) -> Box:
@@ -293,14 +331,21 @@ def in_pixels(box: Box, unit: Unit, size: Size, *, strict: bool = True) -> Box:
         strict: refuse a box that is no box of this page; else its corners are put in order.
 
     Raises:
-        ManifestError: its corners are out of order (x, y, width and height in place of them), or it is off the page.
+        ManifestError: its corners are out of order (x, y, width and height in place of them), or it
+            is off the page.
     """
     x0, y0, x1, y1 = box
     if strict and not (x0 <= x1 and y0 <= y1):  # written so that NaN fails
         raise ManifestError("a box's corners are out of order: x0, y0, x1, y1 are expected")
-    across, down = {"pixels": (1.0, 1.0), "thousandths": (size[0] / GRID, size[1] / GRID), "shares": size}[unit]
+    across, down = {
+        "pixels": (1.0, 1.0),
+        "thousandths": (size[0] / GRID, size[1] / GRID),
+        "shares": size,
+    }[unit]
     wide, high = x1 * across, y1 * down
-    if strict and (wide > size[0] * (1 + MAX_STRETCH) + SLACK or high > size[1] * (1 + MAX_STRETCH) + SLACK):
+    if strict and (
+        wide > size[0] * (1 + MAX_STRETCH) + SLACK or high > size[1] * (1 + MAX_STRETCH) + SLACK
+    ):
         raise ManifestError(f"a box is outside the page of {size[0]} x {size[1]} pixels")
     return clip((x0 * across, y0 * down, wide, high), size)
 
@@ -326,7 +371,8 @@ def check_extent(shape: tuple[float, float], size: Size | None = None) -> None:
     """Refuse the page that boxes were drawn on where it has no extent, or another shape than its image.
 
     Raises:
-        ManifestError: width or height is not above 0, or the shapes differ by more than `MAX_STRETCH`.
+        ManifestError: width or height is not above 0, or the shapes differ by more than
+            `MAX_STRETCH`.
     """
     if not (shape[0] > 0 and shape[1] > 0):
         raise ManifestError("the page that the words were read from has no width or height")

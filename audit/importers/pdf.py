@@ -38,7 +38,11 @@ class PDFFolder(Importer):
         for number, (path, name) in enumerate(ids_of(paths).items()):
             with source.problems.catch(f"{path}:"):
                 for page in pages_of_pdf(source.at(path), name, source.scratch / f"pdf{number}"):
-                    page.part, page.provider, page.source = part_of(path), source.provider(None, path), path
+                    page.part, page.provider, page.source = (
+                        part_of(path),
+                        source.provider(None, path),
+                        path,
+                    )
                     yield page
 
 
@@ -82,7 +86,9 @@ def pages_of_pdf(path: Path, name: str, folder: Path) -> list[Page]:
 def _check_size(document: Any, count: int) -> None:
     """Refuse a file whose pages would take too long to draw, before the first is: a page may be named many times."""
     if count > MAX_PAGES:
-        raise ManifestError(f"{count:,} pages, and {MAX_PAGES:,} are the most: divide it into several files")
+        raise ManifestError(
+            f"{count:,} pages, and {MAX_PAGES:,} are the most: divide it into several files"
+        )
     sizes = (document.get_page_size(number) for number in range(count))
     pixels = sum(width * height for width, height in sizes) * (DPI / 72) ** 2
     if pixels > _MOST_PIXELS:
@@ -94,7 +100,9 @@ def _render(page: Any, image: Path) -> tuple[int, int]:
     """Write the page's image; its width and height in pixels."""
     scale = DPI / 72
     if max(page.get_size()) * scale > MAX_SIDE:
-        raise ManifestError(f"a page of {page.get_width():g} x {page.get_height():g} points is too large to render")
+        raise ManifestError(
+            f"a page of {page.get_width():g} x {page.get_height():g} points is too large to render"
+        )
     picture = page.render(scale=scale).to_pil().convert("RGB")
     picture.save(image)
     return (picture.width, picture.height)
@@ -117,11 +125,15 @@ def _read_words(library: Any, page: Any, size: tuple[int, int]) -> Iterator[Word
             letters, corners = "", []
 
 
-def _corners_on_image(library: Any, page: Any, box: Box, size: tuple[int, int]) -> Iterator[tuple[float, float]]:
+def _corners_on_image(
+    library: Any, page: Any, box: Box, size: tuple[int, int]
+) -> Iterator[tuple[float, float]]:
     """Yield two corners of a character's box on the rendered image, whatever the page's rotation and crop."""
     for point in (box[:2], box[2:]):
         x, y = ctypes.c_int(), ctypes.c_int()
-        library.raw.FPDF_PageToDevice(page.raw, 0, 0, *size, 0, *point, ctypes.byref(x), ctypes.byref(y))
+        library.raw.FPDF_PageToDevice(
+            page.raw, 0, 0, *size, 0, *point, ctypes.byref(x), ctypes.byref(y)
+        )
         yield (float(x.value), float(y.value))
 
 
@@ -130,5 +142,7 @@ def _library() -> Any:
         import pypdfium2
         import pypdfium2.raw
     except ImportError:
-        raise UsageError("reading PDFs needs the library pypdfium2", "pip install 'docaudit[pdf]'") from None
+        raise UsageError(
+            "reading PDFs needs the library pypdfium2", "pip install 'docaudit[pdf]'"
+        ) from None
     return pypdfium2

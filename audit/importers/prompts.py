@@ -12,7 +12,9 @@ QUESTION, TEXT = "{question}", "{text}"
 MIN_COMMON = 4
 """Different questions that must share a beginning or an end for it to be the prompt's."""
 _LABELS = {
-    part: re.compile(rf"(?<!\S)[#*<\[]*+ ?(?:{'|'.join(words)})[\]>*]*+[:\n][ \t\n]*+", re.IGNORECASE)
+    part: re.compile(
+        rf"(?<!\S)[#*<\[]*+ ?(?:{'|'.join(words)})[\]>*]*+[:\n][ \t\n]*+", re.IGNORECASE
+    )
     for part, words in NAMES["prompts"].items()
 }
 """What stands before a question or a text in a prompt."""
@@ -23,8 +25,9 @@ FOLLOWS = "What follows?"
 def divide_prompts(prompts: Sequence[str], *, with_text: bool) -> tuple[str, list[tuple[str, str]]]:
     """Divide prompts into the words of all, and the text and the question of each.
 
-    The question stands behind or before the text, apart from it by words of `names.toml`. Else it is the longest line
-    of the words that all share, or what each ends with where that is a question.
+    The question stands behind or before the text, apart from it by words of `names.toml`. Else it
+    is the longest line of the words that all share, or what each ends with where that is a
+    question.
 
     Args:
         prompts: of all documents.
@@ -37,12 +40,17 @@ def divide_prompts(prompts: Sequence[str], *, with_text: bool) -> tuple[str, lis
     inner = [prompt[len(before) : len(prompt) - len(after)] for prompt in prompts]
     if not with_text:
         return f"{before}{QUESTION}{after}", [("", question) for question in inner]
-    question_first = any(match.end() == len(before) for match in _LABELS["question"].finditer(before))
+    question_first = any(
+        match.end() == len(before) for match in _LABELS["question"].finditer(before)
+    )
     gap = _gap(inner, question_first=question_first)
     if gap:
         parts = [text.partition(gap) if question_first else text.rpartition(gap) for text in inner]
         divided = [(last, first) if question_first else (first, last) for first, _, last in parts]
-        if all(text.strip() and question.strip() and "\n" not in question.strip() for text, question in divided):
+        if all(
+            text.strip() and question.strip() and "\n" not in question.strip()
+            for text, question in divided
+        ):
             places = (QUESTION, TEXT) if question_first else (TEXT, QUESTION)
             return f"{before}{places[0]}{gap}{places[1]}{after}", divided
     lines = [line.strip() for line in (*before.split("\n"), *after.split("\n"))]
@@ -64,7 +72,11 @@ def _last_question(text: str) -> tuple[str, str, str]:
     whole = text.rstrip()
     cut = max(whole.rfind(mark) + 1 for mark in ("\n", ". ", "! ", "? ", ": "))
     first, last = whole[:cut].rstrip(), whole[cut:].lstrip()
-    return (first, whole[len(first) : len(whole) - len(last)], last) if first and last[-1:] == "?" else (text, "", "")
+    return (
+        (first, whole[len(first) : len(whole) - len(last)], last)
+        if first and last[-1:] == "?"
+        else (text, "", "")
+    )
 
 
 def _gap(texts: Sequence[str], *, question_first: bool) -> str:
@@ -85,18 +97,25 @@ def fill_prompt(template: str, words: Sequence[Word], question: str) -> str:
 def _common_text(texts: Sequence[str], least: int) -> tuple[str, str]:
     """Return the text before and after all questions: up to a line's end or a colon, from the beginning of a line.
 
-    Nothing where there are fewer than `least` different questions, or where no question would be left of one.
+    Nothing where there are fewer than `least` different questions, or where no question would be
+    left of one.
     """
     before = _common_beginning(texts)
     before = before[: max(before.rfind("\n") + 1, before.rfind(": ") + 2 if ": " in before else 0)]
     after = _common_beginning([text[len(before) :][::-1] for text in texts])[::-1]
     after = after[after.find("\n") :] if "\n" in after else ""
     left = [text[len(before) : len(text) - len(after)].strip() for text in texts]
-    if len(texts) < least or not all(left) or any(mark in text for text in texts for mark in (QUESTION, TEXT)):
+    if (
+        len(texts) < least
+        or not all(left)
+        or any(mark in text for text in texts for mark in (QUESTION, TEXT))
+    ):
         return "", ""
     return before, after
 
 
 def _common_beginning(texts: Sequence[str]) -> str:
     first, last = min(texts, default=""), max(texts, default="")
-    return "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
+    return "".join(
+        a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    )

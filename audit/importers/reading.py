@@ -1,8 +1,9 @@
 """One budget for all that is read of a source: rows, letters, items, bytes and pixels, against the size of its files.
 
-A few kilobytes can name gigabytes: compressed columns, texts that are named again and again, one page drawn 5,000
-times. So what an import makes of a source may be so much at least, and more in proportion to the bytes that were given.
-Lists of a page (`Counted`) charge the budget by themselves, whatever reader fills them.
+A few kilobytes can name gigabytes: compressed columns, texts that are named again and again, one
+page drawn 5,000 times. So what an import makes of a source may be so much at least, and more in
+proportion to the bytes that were given. Lists of a page (`Counted`) charge the budget by
+themselves, whatever reader fills them.
 """
 
 from abc import ABC, abstractmethod
@@ -77,7 +78,9 @@ class Reading:
         most = allowance.least + allowance.for_each_byte * self._n_bytes
         if self._spent[resource] > most:
             reason = f"{self.file or 'the source'}: more than {most:,} {resource} in files of {self._n_bytes:,} bytes"
-            raise UsageError(reason, "divide the source, or write it without compression and repetition")
+            raise UsageError(
+                reason, "divide the source, or write it without compression and repetition"
+            )
 
 
 _current: ContextVar[Reading | None] = ContextVar("reading", default=None)
@@ -106,7 +109,10 @@ def _placed(prefix: str) -> Iterator[None]:
 
 
 class SourceProblems(Problems):
-    """Problems of a source; `catch` collects every fault of a row or file, and the import goes on behind it."""
+    """Problems of a source.
+
+    `catch` collects every fault of a row or file, and the import goes on behind it.
+    """
 
     @contextmanager
     def catch(self, prefix: str = "") -> Iterator[None]:

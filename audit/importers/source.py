@@ -14,7 +14,15 @@ from audit.corpus.images import decode, kind_of
 from audit.corpus.problems import inside
 from audit.errors import ManifestError, UsageError
 from audit.importers.faults import name_of, refusing, shown_path
-from audit.importers.files import IMAGES, TEXTS, files_in, page_size, parse_json, read_text, table_rows
+from audit.importers.files import (
+    IMAGES,
+    TEXTS,
+    files_in,
+    page_size,
+    parse_json,
+    read_text,
+    table_rows,
+)
 from audit.importers.pages import Page, Unit, ids_of, part_of, shares_of
 from audit.importers.reading import SourceProblems, spend
 from audit.importers.words import PageReader, fill
@@ -30,12 +38,14 @@ class Options:
 
     Attributes:
         labels: names of a tagger's labels, in the order of the model's outputs.
-        provider: the column or key that names a page's provider, or `FOLDER`: the folder of its image. For plain pages
-            also what folders mean: "provider", "label" or "none".
+        provider: the column or key that names a page's provider, or `FOLDER`: the folder of its
+            image. For plain pages also what folders mean: "provider", "label" or "none".
         boxes: the unit of boxes; None: recognised by their range.
-        assigned: the rule by which the documents of training were chosen, where the import draws none.
+        assigned: the rule by which the documents of training were chosen, where the import draws
+            none.
         columns: names of columns or keys by meaning (`names.toml`), where they are not recognised.
-        ocr: the language in which Tesseract reads pages without words; None: English, where the task needs words.
+        ocr: the language in which Tesseract reads pages without words; None: English, where the
+            task needs words.
         redaction: how values are hidden in what is shared.
         name: of the data set; None: that of the format.
         command: that divides the documents.
@@ -59,11 +69,13 @@ class Options:
 class Source:
     """A folder, or one file of it, as an importer reads it.
 
-    An importer collects here what is no page: problems, counts and sentences for the report, settings of the manifest.
+    An importer collects here what is no page: problems, counts and sentences for the report,
+    settings of the manifest.
 
     Args:
         path: the folder, or the one file that is imported.
-        scratch: a private folder for images that are in no file of the source; gone after the import.
+        scratch: a private folder for images that are in no file of the source; gone after the
+            import.
         task: the audited model's task; None: to be recognised.
         official: the source's own division is wanted.
         seed: of every draw.
@@ -92,7 +104,13 @@ class Source:
         word_files: Sequence[str] = (),
         kept: list[Any] | None = None,
     ) -> None:
-        self.path, self.scratch, self.task, self.official, self.seed = path, scratch, task, official, seed
+        self.path, self.scratch, self.task, self.official, self.seed = (
+            path,
+            scratch,
+            task,
+            official,
+            seed,
+        )
         self.options, self.kept = options, [] if kept is None else kept
         self.root = path.parent if path.is_file() else path
         self.problems = SourceProblems()
@@ -106,14 +124,22 @@ class Source:
         self._n_saved = 0
 
     def files(self, *suffixes: str, hint: str = "") -> list[str]:
-        """List the files with any of these endings, within the source; only the imported file where it is a file.
+        """List the files with any of these endings, within the source.
+
+        Only the imported file where it is a file.
 
         Raises:
             UsageError: there is no such folder, or none of them and a hint what to do.
             ManifestError: a file leads out of the source through a symbolic link.
         """
         whole = self.path.is_file() and (bool(hint) or self.path.suffix.lower() in suffixes)
-        found = [self.path.name] if whole else [] if self.path.is_file() else files_in(self.root, suffixes)
+        found = (
+            [self.path.name]
+            if whole
+            else []
+            if self.path.is_file()
+            else files_in(self.root, suffixes)
+        )
         if hint and not found:
             raise UsageError(f"{self.path} holds no {' or '.join(suffixes)}", hint)
         return found
@@ -131,11 +157,13 @@ class Source:
 
         Args:
             suffixes: in lower case, with their dots.
-            *layouts: each the folders that hold the files in it; of a layout, those that exist are read.
+            *layouts: each the folders that hold the files in it; of a layout, those that exist are
+                read.
 
         Raises:
             UsageError: there is no such folder, or nothing in it.
-            ManifestError: two files share a stem, or one leads out of the source through a symbolic link.
+            ManifestError: two files share a stem, or one leads out of the source through a symbolic
+                link.
         """
         for folders in layouts:
             found: dict[str, Path] = {}
@@ -143,7 +171,9 @@ class Source:
                 for path in sorted((self.root / folder).iterdir()):
                     if path.suffix.lower() in suffixes:
                         if path.stem in found:
-                            raise ManifestError(f"{folder}/{path.name}: another file of this name is there")
+                            raise ManifestError(
+                                f"{folder}/{path.name}: another file of this name is there"
+                            )
                         found[path.stem] = self.at(f"{folder}/{path.name}")
             if found:
                 return found
@@ -154,7 +184,8 @@ class Source:
     def records(self, relative: str) -> Iterator[tuple[str, Any]]:
         """Yield the values of a JSON file (a list, or an object that holds one under data, annotations or rows).
 
-        Of a JSON-lines file a value each line, of a table each row. Each comes with its place, for messages.
+        Of a JSON-lines file a value each line, of a table each row. Each comes with its place, for
+        messages.
 
         Raises:
             ManifestError: no JSON, no list, or no table.
@@ -170,7 +201,9 @@ class Source:
         else:
             table = parse_json(read_text(path), f"{name} is not JSON")
             if isinstance(table, dict):
-                table = next((table[key] for key in ("data", "annotations", "rows") if table.get(key)), None)
+                table = next(
+                    (table[key] for key in ("data", "annotations", "rows") if table.get(key)), None
+                )
             if not isinstance(table, list):
                 raise ManifestError(f"{name} is not a list of records")
             yield from ((f"{name}[{number}]", value) for number, value in enumerate(table))
@@ -194,12 +227,13 @@ class Source:
         """Find the path, within the source, of the image that a record names.
 
         Args:
-            named: a path within the source, or one from anywhere else or an address, of which the file name counts.
+            named: a path within the source, or one from anywhere else or an address, of which the
+                file name counts.
             beside: the folder of the file that holds the record, within the source.
 
         Raises:
-            ManifestError: it is no path or address, the path leaves the source through "..", there is no such image,
-                or there are several.
+            ManifestError: it is no path or address, the path leaves the source through "..", there
+                is no such image, or there are several.
         """
         with refusing("the name of its image is neither a path nor an address"):
             path = PurePosixPath(_path_of(named))
@@ -211,7 +245,9 @@ class Source:
                 return candidate
         # Label Studio puts eight characters and a hyphen before the name of an uploaded file.
         found = self._images.get(path.name) or self._images.get(path.name.partition("-")[2], [])
-        return choose_one([one for one in found if one.endswith(path.as_posix())] or found, "its image")
+        return choose_one(
+            [one for one in found if one.endswith(path.as_posix())] or found, "its image"
+        )
 
     def find_words(self, image: str) -> str | None:
         """Find the word file of an image: of its name with another or a second ending, in its folder first.
@@ -226,7 +262,9 @@ class Source:
         return choose_one(found, shown_path(image)) if found else None
 
     def page(self, image: str, record: Mapping[str, Any] | None = None) -> Page:
-        """Return the page of an image, with the words of its word file; the same each time it is asked for.
+        """Return the page of an image, with the words of its word file.
+
+        The same each time it is asked for.
 
         Args:
             image: path within the source.
@@ -246,7 +284,9 @@ class Source:
                         fill(page, self.root / words)
                 except ManifestError as error:
                     place = shown_path(words)
-                    raise ManifestError([f"{place}: {problem}" for problem in error.problems]) from None
+                    raise ManifestError(
+                        [f"{place}: {problem}" for problem in error.problems]
+                    ) from None
         return self._pages[image]
 
     def read_words(self, pages: Sequence[Page]) -> None:
@@ -256,16 +296,25 @@ class Source:
             UsageError: Tesseract or its language is missing.
         """
         wanted = [page for page in pages if page.image is not None and not page.words]
-        if not wanted or not (self.options.ocr or self.task in ("token-classification", "spade-extraction")):
+        if not wanted or not (
+            self.options.ocr or self.task in ("token-classification", "spade-extraction")
+        ):
             return
         reader = PageReader(self.options.ocr or "eng")
         reader.check()
-        images = [(str(number), partial(decode, page.image)) for number, page in enumerate(wanted) if page.image]
+        images = [
+            (str(number), partial(decode, page.image))
+            for number, page in enumerate(wanted)
+            if page.image
+        ]
         for name, words in steps("reading pages", reader.read(images), len(images)):
             page = wanted[int(name)]
             size, page.unit = page_size(images[int(name)][1].args[0]), page.unit or "shares"
             boxes = ((word.text, word.box) for word in words or () if word.box)
-            page.words = [Word(text, box if page.unit == "pixels" else shares_of(box, size)) for text, box in boxes]
+            page.words = [
+                Word(text, box if page.unit == "pixels" else shares_of(box, size))
+                for text, box in boxes
+            ]
             self.notes["pages whose words were read by Tesseract"] += bool(page.words)
 
     @property
@@ -274,7 +323,10 @@ class Source:
         return [*self._pages.values()]
 
     def provider(self, record: Mapping[str, Any] | None, image: str | None = None) -> str | None:
-        """Read the provider of a page where the owner says; a record may have keys nested under "data"."""
+        """Read the provider of a page where the owner says.
+
+        A record may have keys nested under "data".
+        """
         column = self.options.provider
         if column == FOLDER and image is not None:
             return PurePosixPath(image).parent.name or None
@@ -296,7 +348,9 @@ class Source:
         return path
 
 
-def group_by_name(paths: Iterable[str], names: Callable[[PurePosixPath], set[str]]) -> Mapping[str, list[str]]:
+def group_by_name(
+    paths: Iterable[str], names: Callable[[PurePosixPath], set[str]]
+) -> Mapping[str, list[str]]:
     """Group paths by the names that each has."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in paths:
@@ -318,7 +372,9 @@ def choose_one(paths: Sequence[str], what: str) -> str:
     if not paths:
         raise ManifestError(f"{what}: the file is missing; no folder of SRC holds it")
     if len(paths) > 1:
-        raise ManifestError(f"{what}: several files may be it: {', '.join(map(shown_path, paths[:3]))}")
+        raise ManifestError(
+            f"{what}: several files may be it: {', '.join(map(shown_path, paths[:3]))}"
+        )
     return paths[0]
 
 
@@ -328,5 +384,7 @@ def _path_of(named: str) -> str:
     if "://" in text or text.startswith("/data/") or "?" in text:
         address = urlsplit(text)
         query = parse_qs(address.query)
-        return unquote(next((query[key][0] for key in ("d", "file", "path") if key in query), address.path)).lstrip("/")
+        return unquote(
+            next((query[key][0] for key in ("d", "file", "path") if key in query), address.path)
+        ).lstrip("/")
     return text.removeprefix("./")

@@ -1,7 +1,7 @@
 """Words of a page, from the file that an OCR program wrote beside its image, or read by Tesseract.
 
-Files: hOCR, ALTO, PAGE, Tesseract's table, and JSON of the programs in `services.toml`; boxes become shares of the page
-where its size is known.
+Files: hOCR, ALTO, PAGE, Tesseract's table, and JSON of the programs in `services.toml`; boxes
+become shares of the page where its size is known.
 """
 
 import csv
@@ -40,8 +40,11 @@ _DECLARED = re.compile(r"<!(DOCTYPE|ENTITY)", re.IGNORECASE)
 _TOKEN = re.compile(
     r"""<!--(?s:.*?)(?:-->|\Z)|<[!?][^<>]*+>|<(/?)([a-zA-Z][^\s/<>]*+)((?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+)>"""
 )
-"""Comments, declarations and tags, in linear time: `HTMLParser` takes quadratic time over those that do not end."""
-_ATTRIBUTE = re.compile(r"""(?<![^\s"'/])([^\s=/"'<>]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'<>]++))""")
+"""Comments, declarations and tags, in linear time: `HTMLParser` takes quadratic time over those
+that do not end."""
+_ATTRIBUTE = re.compile(
+    r"""(?<![^\s"'/])([^\s=/"'<>]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'<>]++))"""
+)
 _BBOX = re.compile(r"\bbbox\s+(-?[\d.]+)\s+(-?[\d.]+)\s+(-?[\d.]+)\s+(-?[\d.]+)")
 _EMPTY = frozenset({"br", "img", "meta", "link", "hr", "input", "wbr"})
 SECONDS = 300.0
@@ -82,7 +85,9 @@ def read_tesseract(path: Path) -> list[Page]:
     shape = (0.0, 0.0)
     for place, row in table_rows(path, "line", "\t"):
         with form_of("Tesseract's table"):
-            left, top, width, height = (float(row[name]) for name in ("left", "top", "width", "height"))
+            left, top, width, height = (
+                float(row[name]) for name in ("left", "top", "width", "height")
+            )
             if row["level"] == "1":
                 shape = (width, height)
                 pages.append(Page("", shape=shape))
@@ -95,7 +100,9 @@ def read_tesseract(path: Path) -> list[Page]:
 
 
 def read_hocr(text: str) -> list[Page]:
-    """Read every page of an hOCR file, in time that grows as its length does; boxes become shares of the page.
+    """Read every page of an hOCR file, in time that grows as its length does.
+
+    Boxes become shares of the page.
 
     Raises:
         ManifestError: it has no page, or a page or word without a box.
@@ -161,10 +168,13 @@ def read_xml(text: str) -> list[Page]:
     """Read every page of an ALTO file (versions 2 to 4: Strings) or of a PAGE file (Words, else TextLines).
 
     Raises:
-        ManifestError: it is no XML, declares entities, has no page, or a page or word lacks a number.
+        ManifestError: it is no XML, declares entities, has no page, or a page or word lacks a
+            number.
     """
     if _DECLARED.search(text):
-        raise ManifestError("it declares a document type or entities, which ALTO and PAGE do not need: not read")
+        raise ManifestError(
+            "it declares a document type or entities, which ALTO and PAGE do not need: not read"
+        )
     try:
         root = ElementTree.fromstring(text.encode())
     except ElementTree.ParseError as error:
@@ -174,7 +184,9 @@ def read_xml(text: str) -> list[Page]:
     pages = []
     for page in root.iterfind(".//{*}Page"):
         is_page = page.get("imageWidth") is not None
-        width, height = _numbers(page, *(("imageWidth", "imageHeight") if is_page else ("WIDTH", "HEIGHT")))
+        width, height = _numbers(
+            page, *(("imageWidth", "imageHeight") if is_page else ("WIDTH", "HEIGHT"))
+        )
         lines = _page_words(page) if is_page else _alto_words(page)
         made = Page("", shape=(width, height))
         for text, box in lines:
@@ -221,7 +233,9 @@ def read_service(value: Any) -> list[Page]:
     if isinstance(value, dict) and value.get("schema_name") == "DoclingDocument":
         with form_of("Docling's document"):
             return list(_docling(value))
-    form = next((form for form in FORMS if any(_holds(value, path) for path in form["has"])), FORMS[-1])
+    form = next(
+        (form for form in FORMS if any(_holds(value, path) for path in form["has"])), FORMS[-1]
+    )
     with form_of(form["name"]):
         return [_read_page(page, form, value) for page in _along(value, form["pages"])]
 
@@ -238,7 +252,10 @@ def _along(value: Any, path: str) -> list[Any]:
 
 
 def _holds(value: Any, path: str) -> bool:
-    """Return whether a JSON value holds anything at a path; a text, where the path ends at a place in a list."""
+    """Return whether a JSON value holds anything at a path.
+
+    A text, where the path ends at a place in a list.
+    """
     try:
         (found,) = _along(value, path)
     except FAULTS:
@@ -253,17 +270,25 @@ def _read_page(page: Any, form: Mapping[str, Any], whole: Any) -> Page:
         width, height = (float(_along(page, path)[0]) for path in form["size"])
         shape = (width, height)
     predicted = page.get("predictions", {}) if isinstance(page, dict) else {}
-    empty = not page or ((form.get("blank") or predicted) and form["words"][0].split(".")[0] not in page)
+    empty = not page or (
+        (form.get("blank") or predicted) and form["words"][0].split(".")[0] not in page
+    )
     columns = [] if empty else [_along(page, path) for path in form["words"]]
     made = Page("", shape=shape, unit="shares" if shape else "pixels")
     words = made.words
     for item in zip(*columns, strict=True):
-        text, box = (_along(item if len(item) > 1 else item[0], form[key])[0] for key in ("text", "box"))
+        text, box = (
+            _along(item if len(item) > 1 else item[0], form[key])[0] for key in ("text", "box")
+        )
         if isinstance(text, list):  # places in the text of the whole document
             content = whole.get("document", whole)["text"]
-            text = joined(content[int(part.get("startIndex", 0)) : int(part["endIndex"])] for part in text)
+            text = joined(
+                content[int(part.get("startIndex", 0)) : int(part["endIndex"])] for part in text
+            )
         corners = read_box(box, form["box"])
-        words += line_words(clean(text), shares_of(corners, shape) if shape and "shares" not in form else corners)
+        words += line_words(
+            clean(text), shares_of(corners, shape) if shape and "shares" not in form else corners
+        )
     for label, found in predicted.items():
         for one in found:
             first = len(words)
@@ -273,7 +298,10 @@ def _read_page(page: Any, form: Mapping[str, Any], whole: Any) -> Page:
 
 
 def _docling(value: Mapping[str, Any]) -> Iterator[Page]:
-    """Yield the pages of a document of Docling's; words of a text of several lines all get its box."""
+    """Yield the pages of a document of Docling's.
+
+    Words of a text of several lines all get its box.
+    """
     items = defaultdict[int, list[tuple[str, Mapping[str, Any]]]](list)
     for item in value["texts"]:
         for place in item["prov"][:1]:
@@ -311,7 +339,10 @@ def _textract_box(block: Mapping[str, Any]) -> Box:
 
 
 def _textract(responses: list[Any]) -> Iterator[Page]:
-    """Yield the pages of responses: a key-value set is two fields, "key" and "value"; a query a question."""
+    """Yield the pages of responses: a key-value set is two fields, "key" and "value".
+
+    A query a question.
+    """
     blocks: dict[str, dict[str, Any]] = {}
     pages = defaultdict[int, dict[str, dict[str, Any]]](dict)
     for response in responses:
@@ -331,7 +362,9 @@ class _TextractPage:
         on_page: those of the page.
     """
 
-    def __init__(self, blocks: Mapping[str, Mapping[str, Any]], on_page: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(
+        self, blocks: Mapping[str, Mapping[str, Any]], on_page: Mapping[str, Mapping[str, Any]]
+    ) -> None:
         self._blocks = blocks
         self._on_page = on_page
         words = [name for name, block in on_page.items() if block["BlockType"] == "WORD"]
@@ -412,21 +445,25 @@ class PageReader:
         if shutil.which(self.command) is None:
             hint = "install it (apt install tesseract-ocr, brew install tesseract), or bring the words of another OCR"
             raise UsageError("Tesseract is not installed", hint)
-        known = subprocess.run([self.command, "--list-langs"], capture_output=True, text=True, timeout=60, check=False)
+        known = subprocess.run(
+            [self.command, "--list-langs"], capture_output=True, text=True, timeout=60, check=False
+        )
         unknown = [name for name in self.language.split("+") if name not in known.stdout.split()]
         if unknown:
             hint = TEXTS["language"].format(language=unknown[0])
             raise UsageError(f"Tesseract has no data for the language {unknown[0]!r}", hint)
 
-    def read(self, pages: Iterable[tuple[str, OpenPage]]) -> Iterator[tuple[str, tuple[Word, ...] | None]]:
+    def read(
+        self, pages: Iterable[tuple[str, OpenPage]]
+    ) -> Iterator[tuple[str, tuple[Word, ...] | None]]:
         """Read pages, in order; images are opened in this thread, a few at a time.
 
         Args:
             pages: names, and what opens each image.
 
         Yields:
-            Each name with its words in Tesseract's reading order, boxes in pixels; none where nothing was read, None
-            where the program failed or ran out of time.
+            Each name with its words in Tesseract's reading order, boxes in pixels; none where
+            nothing was read, None where the program failed or ran out of time.
         """
         left = iter(pages)
         with ThreadPoolExecutor(self.workers) as pool:
@@ -444,9 +481,14 @@ class PageReader:
 
 
 def _table_words(table: str, size: tuple[int, int]) -> Iterator[Word]:
-    """Yield the words of Tesseract's table, without blank ones; boxes are cut at the page's edge."""
+    """Yield the words of Tesseract's table, without blank ones.
+
+    Boxes are cut at the page's edge.
+    """
     for row in csv.DictReader(io.StringIO(table), delimiter="\t", quoting=csv.QUOTE_NONE):
         text = clean(row["text"] or "")
         if row["level"] == "5" and text:
-            left, top, width, height = (int(row[name]) for name in ("left", "top", "width", "height"))
+            left, top, width, height = (
+                int(row[name]) for name in ("left", "top", "width", "height")
+            )
             yield Word(text, clip((left, top, left + width, top + height), size))

@@ -1,7 +1,33 @@
 """A policy, and what it says about a record. Pure: the one place where a verdict is reached."""
 
-from audit.policy.decision import EXIT_CODES, Cause, Counts, Decision, Outcome, Overall, RegisteredWaiver, Verdict
-from audit.policy.limits import Demand, Gap, Limit, Policy, Waiver, check_subject, contradiction, warn_of_few
-from audit.policy.reading import MetricRules, PolicyIdentity, check_limits, check_made, check_names, load, path_of
+from audit.policy.decision import (
+    EXIT_CODES,
+    Cause,
+    Counts,
+    Decision,
+    Outcome,
+    Overall,
+    RegisteredWaiver,
+    Verdict,
+)
+from audit.policy.limits import (
+    Demand,
+    Gap,
+    Limit,
+    Policy,
+    Waiver,
+    check_subject,
+    contradiction,
+    warn_of_few,
+)
+from audit.policy.reading import (
+    MetricRules,
+    PolicyIdentity,
+    check_limits,
+    check_made,
+    check_names,
+    load,
+    path_of,
+)
 from audit.policy.verdict import STAGES, evaluate, finished_on, is_sure, p_of_all, today
 from audit.record import SIGNIFICANCE

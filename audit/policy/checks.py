@@ -2,8 +2,8 @@
 
 All checks of a scan share one false-positive rate of 5 %.
 
-Method: methods.md#statistics, "Checks". A scan of a model that leaks nothing, on data that are as declared, is left
-undecided by its checks in at most 5 % of audits, however many checks it makes.
+Method: methods.md#statistics, "Checks". A scan of a model that leaks nothing, on data that are as
+declared, is left undecided by its checks in at most 5 % of audits, however many checks it makes.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -29,7 +29,8 @@ def settle(record: AuditRecord, limits: Sequence[Limit]) -> AuditRecord:
 
     Args:
         record: with the checks that attacks made; settling it again changes nothing.
-        limits: a number on the wrong side of its null is looked for among the metrics that these limit.
+        limits: a number on the wrong side of its null is looked for among the metrics that these
+            limit.
 
     Returns:
         The record; `Result.confounded` names the first check of that cause that fires.
@@ -43,7 +44,9 @@ def settle(record: AuditRecord, limits: Sequence[Limit]) -> AuditRecord:
     adjusted = holm({key: check.p_value for key, check in distinct.items()}, weights)
 
     def settled(attack: str, checks: Sequence[Check]) -> tuple[Check, ...]:
-        return tuple(replace(check, p_adjusted=adjusted[_identity(attack, check)]) for check in checks)
+        return tuple(
+            replace(check, p_adjusted=adjusted[_identity(attack, check)]) for check in checks
+        )
 
     whole = settled("", record.checks)
     attacks = []
@@ -63,7 +66,11 @@ def fires(check: Check) -> bool:
 def _confounding(result: Result, whole: Sequence[Check]) -> list[Check]:
     """List the checks of an attack, then of the whole scan, that fire and can explain the attack's numbers."""
     concerning = [check for check in whole if check.concerns(result.attack)]
-    return [check for check in (*result.checks, *concerning) if check.cause == "confounded" and fires(check)]
+    return [
+        check
+        for check in (*result.checks, *concerning)
+        if check.cause == "confounded" and fires(check)
+    ]
 
 
 def p_explained(
@@ -71,10 +78,10 @@ def p_explained(
 ) -> float:
     """Return a one-sided p-value against "something else than memory explains what lies over the limit".
 
-    0 where nothing speaks for such an explanation, or only checks that spare the measurement. Of a confounded attack it
-    is that of its controls: of the reference where there is one whose condition is met, else of the blind check. Where
-    the blind check tells the two sides apart, of both. 1 where a control is missing, or something else confounds the
-    attack.
+    0 where nothing speaks for such an explanation, or only checks that spare the measurement. Of a
+    confounded attack it is that of its controls: of the reference where there is one whose
+    condition is met, else of the blind check. Where the blind check tells the two sides apart, of
+    both. 1 where a control is missing, or something else confounds the attack.
 
     Args:
         record: settled.
@@ -94,8 +101,12 @@ def p_explained(
         return 1.0
     met = met_conditions(record)
     controls = [control for control in result.controls if measured.name in control.measurements]
-    controls = [control for control in controls if not control.condition or control.condition in met]
-    found = {control.kind: control.p_explains(measured, limit, mirrored=mirrored) for control in controls}
+    controls = [
+        control for control in controls if not control.condition or control.condition in met
+    ]
+    found = {
+        control.kind: control.p_explains(measured, limit, mirrored=mirrored) for control in controls
+    }
     if fired:
         return max(found.get("reference", 1.0), found.get("blind", 1.0))
     return found.get("reference", found.get("blind", 1.0))
@@ -117,11 +128,16 @@ def _conditions(record: AuditRecord) -> list[Condition]:
 
 def met_conditions(record: AuditRecord) -> frozenset[str]:
     """Return the names of the conditions that the scan shows."""
-    return frozenset(condition.name for condition in _conditions(record) if condition.state == "met")
+    return frozenset(
+        condition.name for condition in _conditions(record) if condition.state == "met"
+    )
 
 
 def missing_condition(record: AuditRecord, attack: str) -> Condition | None:
-    """Return the first condition of a pass on this attack that the scan does not show; None when it shows all."""
+    """Return the first condition of a pass on this attack that the scan does not show.
+
+    None when it shows all.
+    """
     met = met_conditions(record)
     for condition in _conditions(record):
         if attack not in condition.attacks or condition.name in met:
@@ -146,9 +162,17 @@ def _wrong_side(result: Result, limits: Sequence[Limit]) -> Iterator[Check]:
     # Of a count only the lower end of its interval says something.
     two_sided = (limit for limit in limits if limit.max is not None and limit.holds == "interval")
     metrics = [limit.metric for limit in two_sided if limit.attack == result.attack]
-    measured = {item.name: item for item in result.measurements if isinstance(item, Estimate) and item.null is not None}
-    measured = {name: item for name, item in measured.items() if item.null_kind in ("held-out", "chance")}
-    methods = [(metric, name) for metric in metrics for name in result.methods.get(metric, (metric,))]
+    measured = {
+        item.name: item
+        for item in result.measurements
+        if isinstance(item, Estimate) and item.null is not None
+    }
+    measured = {
+        name: item for name, item in measured.items() if item.null_kind in ("held-out", "chance")
+    }
+    methods = [
+        (metric, name) for metric in metrics for name in result.methods.get(metric, (metric,))
+    ]
     tested = [(metric, measured[name]) for metric, name in methods if name in measured]
     if not tested:
         return
@@ -167,8 +191,11 @@ def _wrong_side(result: Result, limits: Sequence[Limit]) -> Iterator[Check]:
 
 def _p_below_null(measured: Estimate) -> float:
     assert measured.null is not None
-    # A null that was measured on held-out documents is as uncertain as the number itself: then it is 0.
-    return measured.p_below(min(measured.null, 0.0) if measured.null_kind == "held-out" else measured.null)
+    # A null that was measured on held-out documents is as uncertain as the number itself: then it
+    # is 0.
+    return measured.p_below(
+        min(measured.null, 0.0) if measured.null_kind == "held-out" else measured.null
+    )
 
 
 MOST_DOCUMENTS = 0.1
@@ -187,7 +214,9 @@ def too_much_unread(corpus: CorpusCard) -> tuple[str, str, Cause] | None:
             gone = left_out.get(split, 0)
             total = gone + kept.get(split, 0)
             if gone > most * total:
-                reason = TEXTS["left_out"].format(gone=gone, total=total, title=title, unit=unit, most=most)
+                reason = TEXTS["left_out"].format(
+                    gone=gone, total=total, title=title, unit=unit, most=most
+                )
                 return reason, "audit the model with its training labels and answers", "uncovered"
     return None
 
@@ -196,16 +225,24 @@ def untried(record: AuditRecord, result: Result, number: Unresolved) -> bool:
     """Test whether the data set may hold the units that a number needs, and a bound or budget left them untried."""
     if awaited(result, number.name):
         return True
-    return number.needed is not None and min(_sides(record)) >= number.needed and left_untried(record)
+    return (
+        number.needed is not None and min(_sides(record)) >= number.needed and left_untried(record)
+    )
 
 
 def awaited(result: Result, metric: str) -> bool:
     """Test whether an attack that stopped early may resolve a number with all its trials, and has not yet.
 
-    Stages take the beginning of one order, so that a number without any unit by then is not expected to get enough.
+    Stages take the beginning of one order, so that a number without any unit by then is not
+    expected to get enough.
     """
     number = next((item for item in result.measurements if item.name == metric), None)
-    return result.stage.early and isinstance(number, Unresolved) and not number.inapplicable and number.n > 0
+    return (
+        result.stage.early
+        and isinstance(number, Unresolved)
+        and not number.inapplicable
+        and number.n > 0
+    )
 
 
 def left_untried(record: AuditRecord) -> bool:
@@ -218,7 +255,9 @@ def bounded(record: AuditRecord) -> bool:
     bounds = record.bounds
     if bounds is None:
         return False
-    return bounds.part < 1 or (bounds.documents is not None and bounds.documents < sum(_sides(record)))
+    return bounds.part < 1 or (
+        bounds.documents is not None and bounds.documents < sum(_sides(record))
+    )
 
 
 def _sides(record: AuditRecord) -> list[int]:
@@ -231,7 +270,9 @@ UNEXAMINED = ("inapplicable", "not run")
 def unanswered(
     policy: Policy, task: str, asked: Collection[str], could_be: Collection[str]
 ) -> Iterator[tuple[Demand, str | None]]:
-    """Yield the demands that no attack answers, each with the attack that would; None where the gaps permit them all.
+    """Yield the demands that no attack answers, each with the attack that would.
+
+    None where the gaps permit them all.
 
     Args:
         policy: with demands and gaps.
@@ -242,10 +283,18 @@ def unanswered(
     permitted = {gap.attack for gap in policy.gaps if task in gap.tasks}
     for demand in policy.demands:
         if not {*demand.any_of} & {*asked}:
-            yield demand, next((name for name in demand.any_of if name in could_be and name not in permitted), None)
+            yield (
+                demand,
+                next(
+                    (name for name in demand.any_of if name in could_be and name not in permitted),
+                    None,
+                ),
+            )
 
 
-def hold_demands(record: AuditRecord, policy: Policy, decisions: Sequence[Decision]) -> tuple[list[Decision], str]:
+def hold_demands(
+    record: AuditRecord, policy: Policy, decisions: Sequence[Decision]
+) -> tuple[list[Decision], str]:
     """Leave undecided what a demand needs, and name the demands that nothing can answer.
 
     Args:
@@ -254,7 +303,8 @@ def hold_demands(record: AuditRecord, policy: Policy, decisions: Sequence[Decisi
         decisions: one for each limit.
 
     Returns:
-        The decisions, and a clause for the headline, empty where every demand is answered or undecided.
+        The decisions, and a clause for the headline, empty where every demand is answered or
+        undecided.
     """
     if not record.target.is_model:
         return [*decisions], ""
@@ -264,7 +314,9 @@ def hold_demands(record: AuditRecord, policy: Policy, decisions: Sequence[Decisi
     needed, closed = {}, [*filter(None, [TEXTS.get(f"passed {record.target.family}")])]
     for demand, attack in unanswered(policy, record.target.task, asked, could_be):
         if attack is None:
-            closed.append(f"no attack on {demand.question} applies to this kind of model, as the policy permits")
+            closed.append(
+                f"no attack on {demand.question} applies to this kind of model, as the policy permits"
+            )
         else:
             needed[attack] = demand
     held = [_leave_open(one, needed.get(one.limit.attack)) for one in decisions]
@@ -272,7 +324,10 @@ def hold_demands(record: AuditRecord, policy: Policy, decisions: Sequence[Decisi
 
 
 def _leave_open(decision: Decision, demand: Demand | None) -> Decision:
-    """Make a limit that was not run undecided where the policy demands its attack; keep all other decisions."""
+    """Make a limit that was not run undecided where the policy demands its attack.
+
+    Keep all other decisions.
+    """
     if demand is None or decision.outcome != "not run" or decision.about_text:
         return decision
     reason = f"{decision.reason}; {demand.sentence}"
@@ -287,8 +342,13 @@ def name_unexamined(sentence: str, decisions: Sequence[Decision]) -> str:
             why = one.reason.removeprefix("skipped: ").removeprefix("this attack was not run: ")
             reasons.setdefault(one.limit.attack, why)
     tested = {one.limit.attack for one in decisions if one.outcome not in UNEXAMINED}
-    named = [f"{_words(attack)}{' in part' * (attack in tested)}: {why}" for attack, why in reasons.items()]
-    others = dict.fromkeys(_words(one.limit.attack) for one in decisions if one.outcome == "inapplicable")
+    named = [
+        f"{_words(attack)}{' in part' * (attack in tested)}: {why}"
+        for attack, why in reasons.items()
+    ]
+    others = dict.fromkeys(
+        _words(one.limit.attack) for one in decisions if one.outcome == "inapplicable"
+    )
     sentence = sentence.replace(" not tested", f" not tested ({'; '.join(named)})")
     return sentence.replace(" not applicable", f" not applicable ({', '.join(others)})")
 

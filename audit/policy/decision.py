@@ -66,7 +66,9 @@ class Baseline:
     @property
     def counted(self) -> str:
         """The limits by outcome, in words."""
-        counts = ", ".join(f"{len(own)} {outcome}" for outcome in get_args(Change) if (own := self.of(outcome)))
+        counts = ", ".join(
+            f"{len(own)} {outcome}" for outcome in get_args(Change) if (own := self.of(outcome))
+        )
         return f"{len(self.limits)} {'limit' if len(self.limits) == 1 else 'limits'}: {counts}"
 
     @property
@@ -122,27 +124,39 @@ class Counts:
 def count(decisions: Sequence[Decision]) -> Counts:
     """Count decisions by their outcome."""
     named = {"passed": "met", "not run": "not_tested"}
-    return Counts(**Counter(named.get(decision.outcome, decision.outcome) for decision in decisions))
+    return Counts(
+        **Counter(named.get(decision.outcome, decision.outcome) for decision in decisions)
+    )
 
 
 Outcome = Literal["passed", "violated", "undecided", "waived", "inapplicable", "not run"]
 Overall = Literal["passed", "waived", "violated", "undecided"]
-"""The verdict on all limits together; "waived": nothing worse, and somebody answers for at least one violation."""
+"""The verdict on all limits together; "waived": nothing worse, and somebody answers for at least
+one violation."""
 Cause = Literal[
-    "confounded", "weak", "weakened", "useless", "alarm", "uncovered", "wide", "unresolved", "unmeasured", "gap"
+    "confounded",
+    "weak",
+    "weakened",
+    "useless",
+    "alarm",
+    "uncovered",
+    "wide",
+    "unresolved",
+    "unmeasured",
+    "gap",
 ]
 """Why a limit is undecided.
 
-    confounded  something else than memory can explain the numbers, or they lie on the wrong side of their null
-    weak        the attacker had too little power, or what it compares with is not shown to serve
-    weakened    the attacker was weakened on purpose, or lacked something
+    confounded  something else than memory can explain the numbers, or they lie on the wrong side of
+    their null weak        the attacker had too little power, or what it compares with is not shown
+    to serve weakened    the attacker was weakened on purpose, or lacked something
     useless     the model does not do its task as it is asked
     alarm       something beside the limited numbers speaks for a leak
     uncovered   the number rests on too little of what could leak
     wide        the interval crosses the limit
     unresolved  too few units for this number
-    unmeasured  the attack was skipped, broke down or was not run, or what a pass rests on was not measured
-    gap         this kind of model cannot be asked, and the policy permits no such gap
+    unmeasured  the attack was skipped, broke down or was not run, or what a pass rests on was not
+    measured gap         this kind of model cannot be asked, and the policy permits no such gap
 """
 
 
@@ -165,9 +179,11 @@ class Decision:
     Attributes:
         reason: one sentence.
         remedy: what would decide it, for an undecided one.
-        measured: the number it was held against, when there is one: that of the method that decides.
+        measured: the number it was held against, when there is one: that of the method that
+            decides.
         power: the attack's strength, when the limit asks for one.
-        p_value: one-sided, against the limit, conservative (read from the record's bounds), after Holm.
+        p_value: one-sided, against the limit, conservative (read from the record's bounds), after
+            Holm.
         waiver: who took responsibility, when somebody did.
         cause: why an undecided one is undecided; None for the others.
         about_text: whether it is a finding about the documents' own text, whatever the model.
@@ -186,7 +202,10 @@ class Decision:
 
     @property
     def count_range(self) -> str:
-        """Say what a limited count shows and what it does not exclude, in whole units; empty of other limits."""
+        """Say what a limited count shows and what it does not exclude, in whole units.
+
+        Empty of other limits.
+        """
         if self.limit.holds != "estimate" or self.measured is None:
             return ""
         return count_range(self.measured)
@@ -201,11 +220,13 @@ class Verdict:
         counts: of the limits that `overall` is about.
         waivers: all of the policy's, with what each does.
         identity: of the policy.
-        text: of the limits on what the documents' own text gives away; None where the policy has none of them.
+        text: of the limits on what the documents' own text gives away; None where the policy has
+            none of them.
         text_reason: one sentence, empty without such limits.
         text_counts: whether the policy lets the limits on the text decide the exit code too.
-        contradicted: why the guarantee that the training claims is false, see `guarantee.contradiction`; then the
-            verdict is violated, whatever the limits, and no waiver is accepted.
+        contradicted: why the guarantee that the training claims is false, see
+            `guarantee.contradiction`; then the verdict is violated, whatever the limits, and no
+            waiver is accepted.
         baseline: the earlier scan that it was held against too; None: against none.
     """
 
@@ -228,7 +249,9 @@ class Verdict:
         """The overall verdict as a stamp: a waived one is never plain "PASSED"."""
         if self.overall != "waived":
             return {"violated": "EXCEEDED"}.get(self.overall, self.overall.upper())
-        return f"PASSED WITH {self.counts.waived} {'WAIVER' if self.counts.waived == 1 else 'WAIVERS'}"
+        return (
+            f"PASSED WITH {self.counts.waived} {'WAIVER' if self.counts.waived == 1 else 'WAIVERS'}"
+        )
 
 
 SOON = 30
@@ -246,7 +269,10 @@ WaiverState = Literal["in force", "ending", "expired", "too long", "not needed"]
 
 @dataclass(frozen=True, config=STRICT)
 class RegisteredWaiver:
-    """A waiver on the day of the verdict; `days` are left until its last one, negative once it is over."""
+    """A waiver on the day of the verdict.
+
+    `days` are left until its last one, negative once it is over.
+    """
 
     waiver: Waiver
     state: WaiverState
@@ -270,14 +296,18 @@ class RegisteredWaiver:
 def waive(decision: Decision, policy: Policy, today: dt.date) -> Decision:
     """Return the decision waived where it is a violation and a waiver holds, else as it is."""
     limit = decision.limit
-    own = [one for one in policy.waivers if (one.attack, one.metric) == (limit.attack, limit.metric)]
+    own = [
+        one for one in policy.waivers if (one.attack, one.metric) == (limit.attack, limit.metric)
+    ]
     holding = [one for one in own if _term(one, today) == "in force"]
     if decision.outcome != "violated" or not holding:
         return decision
     return replace(decision, outcome="waived", waiver=max(holding, key=lambda one: one.expires))
 
 
-def register(decisions: Sequence[Decision], policy: Policy, today: dt.date) -> Iterator[RegisteredWaiver]:
+def register(
+    decisions: Sequence[Decision], policy: Policy, today: dt.date
+) -> Iterator[RegisteredWaiver]:
     """Yield every waiver of the policy with what it does to these decisions, in the policy's order."""
     used = [decision.waiver for decision in decisions if decision.waiver is not None]
     for one in policy.waivers:

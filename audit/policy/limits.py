@@ -21,8 +21,11 @@ from audit.stats.dp_bounds import Guarantee, auc
 TEXTS: dict[str, str] = table_beside(__file__, "texts.toml")
 """Sentences of verdicts; names in braces are filled in."""
 LONGEST_WAIVER = dt.timedelta(days=366)
-"""How far ahead a waiver may end, from the day it is held against: a year later somebody looks again."""
-_UNSEEN = PydanticCustomError("unseen", "contains an invisible character, or one that changes the text direction")
+"""How far ahead a waiver may end, from the day it is held against: a year later somebody looks
+again."""
+_UNSEEN = PydanticCustomError(
+    "unseen", "contains an invisible character, or one that changes the text direction"
+)
 _NOBODY = frozenset({"anyone", "na", "nobody", "noone", "none", "tba", "tbd", "todo", "unknown"})
 
 
@@ -61,7 +64,9 @@ Rationale = Annotated[str, Field(max_length=2000), AfterValidator(_check_visible
 Question = Annotated[Written, Field(max_length=64), AfterValidator(_check_visible)]
 Reasons = Annotated[Written, Field(max_length=2000), AfterValidator(_check_visible)]
 Words = Annotated[Written, Field(max_length=500), AfterValidator(_check_words)]
-Person = Annotated[Written, Field(max_length=100), AfterValidator(_check_words), AfterValidator(_check_person)]
+Person = Annotated[
+    Written, Field(max_length=100), AfterValidator(_check_words), AfterValidator(_check_person)
+]
 """Who answers for a waiver, in words that can be read."""
 
 
@@ -73,18 +78,22 @@ class Limit:
     (`record.Result.methods`), and the strongest decides.
 
     Attributes:
-        required: False: a data set that does not hold what the attack is about (no canaries, no providers) leaves the
-            limit out. Nothing else excuses it: an attack that failed, was left out or was weakened decides nothing.
+        required: False: a data set that does not hold what the attack is about (no canaries, no
+            providers) leaves the limit out. Nothing else excuses it: an attack that failed, was
+            left out or was weakened decides nothing.
         min_power: the attack's own strength under which nothing can be passed.
-        share: of a count, the share of all that it is a count of (`Estimate.total`) that may leak; `max` is the most in
-            any case, and `floor` the least that the limit asks for, however few there are. See `applied`.
+        share: of a count, the share of all that it is a count of (`Estimate.total`) that may leak;
+            `max` is the most in any case, and `floor` the least that the limit asks for, however
+            few there are. See `applied`.
         floor: see `share`.
         min_coverage: the share of what could leak that a pass must rest on, see `record.Coverage`.
-        min_category_coverage: the same for each category of values that the documents of training hold.
-        holds: what has to be within the limit for a pass. "interval": the whole interval. "estimate": the number
-            itself, as of a count of people who can be named; its interval is printed as what is shown at least and what
-            is not excluded. "lower" in policies of older versions is read as "estimate". A violation is the same for
-            both: a lower bound that is confirmed over the limit.
+        min_category_coverage: the same for each category of values that the documents of training
+            hold.
+        holds: what has to be within the limit for a pass. "interval": the whole interval.
+            "estimate": the number itself, as of a count of people who can be named; its interval is
+            printed as what is shown at least and what is not excluded. "lower" in policies of older
+            versions is read as "estimate". A violation is the same for both: a lower bound that is
+            confirmed over the limit.
         rationale: why this limit, printed in the report.
     """
 
@@ -104,19 +113,24 @@ class Limit:
     def applied(self, measured: Estimate | None) -> "Limit":
         """Return the limit with the maximum that applies to a count: its share of what is counted, within bounds.
 
-        That is the larger of `floor` and the smaller of `max` and the share. Other limits stay as they are, and so does
-        one whose count could not be had.
+        That is the larger of `floor` and the smaller of `max` and the share. Other limits stay as
+        they are, and so does one whose count could not be had.
 
         Args:
-            measured: the count. Of an older record, which scaled no count, the share is that of what was tried.
+            measured: the count. Of an older record, which scaled no count, the share is that of
+                what was tried.
         """
         if self.share is None or self.max is None or measured is None:
             return self
         total = measured.n if measured.total is None else measured.total
-        return replace(self, max=max(self.floor or 0.0, min(self.max, math.floor(self.share * total))))
+        return replace(
+            self, max=max(self.floor or 0.0, min(self.max, math.floor(self.share * total)))
+        )
 
     def encloses(self, lower: float, upper: float, *, is_area: bool) -> bool:
-        """Tell whether all numbers between two are within the limit; areas count on both sides of chance.
+        """Tell whether all numbers between two are within the limit.
+
+        Areas count on both sides of chance.
 
         Args:
             lower: the smallest number.
@@ -130,7 +144,10 @@ class Limit:
 
     @property
     def rule(self) -> str:
-        """Say in a clause how the maximum of a count follows from what is counted; empty of other limits."""
+        """Say in a clause how the maximum of a count follows from what is counted.
+
+        Empty of other limits.
+        """
         if self.share is None:
             return ""
         return TEXTS["share"].format(share=100 * self.share, floor=self.floor or 0.0, max=self.max)
@@ -221,11 +238,14 @@ class Policy:
     """What an owner accepts.
 
     Attributes:
-        undecided: "warn" lets an audit exit 0 that is undecided by width alone; the default fails closed.
-        text: what limits on the documents' own text (`record.Result.about_text`) do. They have a verdict of their
-            own; with "fail" the exit code is that of the worse one of both.
-        gaps: attacks that models of some kinds cannot be put to. An inapplicable attack without one is undecided.
-        demands: questions that a pass must answer; one that the gaps permit to stay open altogether is none.
+        undecided: "warn" lets an audit exit 0 that is undecided by width alone; the default fails
+            closed.
+        text: what limits on the documents' own text (`record.Result.about_text`) do. They have a
+            verdict of their own; with "fail" the exit code is that of the worse one of both.
+        gaps: attacks that models of some kinds cannot be put to. An inapplicable attack without one
+            is undecided.
+        demands: questions that a pass must answer; one that the gaps permit to stay open altogether
+            is none.
         forgets: it judges whether a model has forgotten documents, and no other records.
         origin: the file it was read from; `load` sets it, a file cannot.
     """
@@ -257,8 +277,12 @@ def check_subject(policy: Policy, *, forgotten: bool) -> None:
 def warn_of_few(forgotten: Forgotten | None, policy: Policy) -> tuple[str, ...]:
     """Warn of limits that no model can be shown to meet with so few of the listed documents."""
     shown = {} if forgotten is None else forgotten.shown
-    few = [one for one in policy.limits if one.max is not None and shown.get(one.metric, 0.0) > one.max]
-    named = ", ".join(f"{one.metric} {shown[one.metric]:.3f} (the policy has {one.max:g})" for one in few)
+    few = [
+        one for one in policy.limits if one.max is not None and shown.get(one.metric, 0.0) > one.max
+    ]
+    named = ", ".join(
+        f"{one.metric} {shown[one.metric]:.3f} (the policy has {one.max:g})" for one in few
+    )
     return (TEXTS["few"].format(named=named, policy=policy.name),) if few else ()
 
 
@@ -273,11 +297,14 @@ REPLACED = 2
 
 
 def contradiction(record: AuditRecord) -> str | None:
-    """Return why the guarantee that the target's training claims cannot be true; None where nothing shows it.
+    """Return why the guarantee that the target's training claims cannot be true.
 
-    Of the planted secrets whose coins were guessed, so many right ones have a probability under any guarantee
-    (`curve_p`). The guarantee to one unit is first turned into that to all copies of a secret together, and the guesses
-    are held against its whole curve: the bound of the record is at another delta.
+    None where nothing shows it.
+
+    Of the planted secrets whose coins were guessed, so many right ones have a probability under any
+    guarantee (`curve_p`). The guarantee to one unit is first turned into that to all copies of a
+    secret together, and the guesses are held against its whole curve: the bound of the record is at
+    another delta.
 
     Args:
         record: of a scan; without a guarantee nothing is contradicted.
@@ -291,17 +318,32 @@ def contradiction(record: AuditRecord) -> str | None:
 def _of_documents(record: AuditRecord, card: PrivacyCard) -> str | None:
     """Explain where membership of documents, chosen by a coin, is surer than the guarantee allows."""
     found = record.completed.get(MEMBERSHIP)
-    if found is None or found.confounded is not None or record.corpus.assigned != "random" or card.epsilon is None:
+    if (
+        found is None
+        or found.confounded is not None
+        or record.corpus.assigned != "random"
+        or card.epsilon is None
+    ):
         return None
     # To take a document from a provider of several is to replace that provider.
-    most = auc(Guarantee(card.epsilon, card.delta, card.curve).of_group(1 if card.unit == "document" else REPLACED))
+    most = auc(
+        Guarantee(card.epsilon, card.delta, card.curve).of_group(
+            1 if card.unit == "document" else REPLACED
+        )
+    )
     for item in found.measurements:
-        if isinstance(item, Estimate) and item.name.partition(".")[0] == "auc" and item.null == CHANCE:
+        if (
+            isinstance(item, Estimate)
+            and item.name.partition(".")[0] == "auc"
+            and item.null == CHANCE
+        ):
             sure = [bound for bound in item.bounds if bound.alpha >= CONTRADICTS]
             lower = min(sure, key=lambda bound: bound.alpha, default=None)
             if lower is not None and lower.lower > most + 1 / item.n:
                 level = 100 * (1 - lower.alpha)
-                return TEXTS["documents_told_apart"].format(card=card, most=most, least=lower.lower, level=level)
+                return TEXTS["documents_told_apart"].format(
+                    card=card, most=most, least=lower.lower, level=level
+                )
     return None
 
 
@@ -314,7 +356,8 @@ def _of_secrets(record: AuditRecord, card: PrivacyCard) -> str | None:
     copies, counts = _count(canaries, "copies"), _guesses(canaries)
     if not isinstance(bound, Estimate) or copies is None or counts is None:
         return None
-    # Copies of a secret stand on copies of one page, so that they are one provider's, whose documents they change.
+    # Copies of a secret stand on copies of one page, so that they are one provider's, whose
+    # documents they change.
     group = copies if card.unit == "document" else REPLACED
     promised = Guarantee(card.epsilon, card.delta, card.curve).of_group(group)
     # numpy takes as long to import as the rest of a verdict, and only a claimed guarantee needs it.
@@ -323,7 +366,9 @@ def _of_secrets(record: AuditRecord, card: PrivacyCard) -> str | None:
     if canaries.stage.spent(curve_p(*counts, promised.points)) >= 1 - bound.level:
         return None
     together = "" if group == 1 else TEXTS["of_group"].format(promised=promised, group=group)
-    return TEXTS["secrets_guessed"].format(card=card, together=together, counts=counts, level=100 * bound.level)
+    return TEXTS["secrets_guessed"].format(
+        card=card, together=together, counts=counts, level=100 * bound.level
+    )
 
 
 def _guesses(canaries: Result) -> tuple[int, int, int] | None:

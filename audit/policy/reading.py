@@ -19,7 +19,8 @@ from audit.policy.limits import TEXTS, Demand, Limit, Origin, Policy
 from audit.record import AuditRecord
 
 MISSPELT = 0.8
-"""Likeness of two names from which one is taken for a mistake: provider_membership and membership are less."""
+"""Likeness of two names from which one is taken for a mistake: provider_membership and membership
+are less."""
 HINT = "see docs/policies.md, and start from one of docaudit's own policies"
 LONGEST_NAME = 64
 _NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{{0,{LONGEST_NAME - 2}}}[A-Za-z0-9])?")
@@ -44,26 +45,32 @@ class MetricRules(NamedTuple):
     has_power: bool = False
 
 
-def check_names(policy: Policy, metrics: Mapping[str, Collection[str]], complete: bool = True) -> None:
+def check_names(
+    policy: Policy, metrics: Mapping[str, Collection[str]], complete: bool = True
+) -> None:
     """Refuse a policy that misspells something; called before a scan too, which may take hours.
 
     Args:
         policy: what to check.
         metrics: the metrics a policy may ask for, by attack.
-        complete: whether these are all the attacks there are. An older record does not know those that came later: only
-            a name close to one that it knows is then taken for a mistake.
+        complete: whether these are all the attacks there are. An older record does not know those
+            that came later: only a name close to one that it knows is then taken for a mistake.
 
     Raises:
         PolicyError: the policy names an attack or a metric that does not exist.
     """
     problems = []
     for limit in policy.limits:
-        if limit.attack not in metrics and (complete or get_close_matches(limit.attack, metrics, 1, MISSPELT)):
+        if limit.attack not in metrics and (
+            complete or get_close_matches(limit.attack, metrics, 1, MISSPELT)
+        ):
             problems.append(f"policy {policy.name}: no attack is called {limit.attack!r}")
         elif limit.attack in metrics and limit.metric not in metrics[limit.attack]:
             close = get_close_matches(limit.metric, metrics[limit.attack], 1)
             meant = f"; did you mean {close[0]!r}?" if close else ""
-            problems.append(f"policy {policy.name}: {limit.attack} has no metric {limit.metric!r}{meant}")
+            problems.append(
+                f"policy {policy.name}: {limit.attack} has no metric {limit.metric!r}{meant}"
+            )
     if problems:
         raise PolicyError(problems, f"attacks: {', '.join(metrics)}")
 
@@ -81,7 +88,9 @@ def check_limits(policy: Policy, rules: Mapping[str, Mapping[str, MetricRules]])
     problems = [
         f"policy {policy.name} limits.{index}: {problem}"
         for index, limit in enumerate(policy.limits)
-        for problem in _limit_problems(limit, rules.get(limit.attack, {}).get(limit.metric, MetricRules()))
+        for problem in _limit_problems(
+            limit, rules.get(limit.attack, {}).get(limit.metric, MetricRules())
+        )
     ]
     if problems:
         raise PolicyError(problems, HINT)
@@ -125,7 +134,11 @@ POLICY: TypeAdapter[Policy] = TypeAdapter(Policy)
 def shipped_policies() -> dict[str, Path]:
     """Return the shipped policies, by name."""
     others = ("defenses", "frameworks")
-    return {item.stem: item for item in shipped_folder("policies").glob("*.toml") if item.stem not in others}
+    return {
+        item.stem: item
+        for item in shipped_folder("policies").glob("*.toml")
+        if item.stem not in others
+    }
 
 
 def path_of(name_or_path: str) -> Path:
@@ -145,7 +158,9 @@ def load(name_or_path: str) -> Policy:
         text = written.decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "is not UTF-8 text"
-        raise PolicyError(f"policy {path}: {reason}", f"shipped policies: {', '.join(sorted(shipped))}") from None
+        raise PolicyError(
+            f"policy {path}: {reason}", f"shipped policies: {', '.join(sorted(shipped))}"
+        ) from None
     policy, problems = _parse(f"policy {path}", text)
     original = shipped.get(policy.name)
     if original is not None and original.read_bytes() != written:
@@ -185,7 +200,9 @@ def _parse(where: str, toml: str) -> tuple[Policy, list[str]]:
     try:
         policy = POLICY.validate_python(read_toml(toml.encode()))
     except ValidationError as error:
-        problems = [f"{where} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
+        problems = [
+            f"{where} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
+        ]
         raise PolicyError(problems, HINT) from None
     except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
         raise PolicyError(f"{where}: not TOML: {error}") from None
@@ -231,7 +248,9 @@ def _contradictions(policy: Policy) -> Iterator[str]:
     limited = {limit.attack for limit in policy.limits}
     for index, demand in enumerate(policy.demands):
         yield from (
-            f"demands.{index}.any_of: no limit on {attack}" for attack in demand.any_of if attack not in limited
+            f"demands.{index}.any_of: no limit on {attack}"
+            for attack in demand.any_of
+            if attack not in limited
         )
     gated = {(limit.attack, limit.metric) for limit in policy.limits}
     for index, waiver in enumerate(policy.waivers):
@@ -259,7 +278,8 @@ COMPARED = "default"
 
 
 PREFIX = 12
-"""Digits of a sha256 that sentences show; the whole one is in the record and in the report's parameters."""
+"""Digits of a sha256 that sentences show; the whole one is in the record and in the report's
+parameters."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -269,11 +289,12 @@ class PolicyIdentity:
     Attributes:
         sha256: of the file that it was read from; None where it was read from none.
         shipped: whether docaudit ships this very file.
-        state: "declared": it is the one that was declared before the scan; "another": it is not; "undeclared": the
-            record is older and declares none.
-        warning: a sentence on why it could have been chosen for its outcome; empty where it could not.
-        looser: which of its limits ask less than the shipped ones, which of these it lacks, and what else it does
-            without; empty where it asks no less.
+        state: "declared": it is the one that was declared before the scan; "another": it is not;
+            "undeclared": the record is older and declares none.
+        warning: a sentence on why it could have been chosen for its outcome; empty where it could
+            not.
+        looser: which of its limits ask less than the shipped ones, which of these it lacks, and
+            what else it does without; empty where it asks no less.
     """
 
     name: str
@@ -287,8 +308,14 @@ class PolicyIdentity:
     def sentence(self) -> str:
         """The name with what identifies the file, and whether it was declared before the scan."""
         kind = "shipped with docaudit, unchanged" if self.shipped else "the owner's own"
-        digest = "not read from a file" if self.sha256 is None else f"{kind}, SHA-256 {self.sha256[:PREFIX]}"
-        declared = ", declared before the scan" if self.state == "declared" and not self.warning else ""
+        digest = (
+            "not read from a file"
+            if self.sha256 is None
+            else f"{kind}, SHA-256 {self.sha256[:PREFIX]}"
+        )
+        declared = (
+            ", declared before the scan" if self.state == "declared" and not self.warning else ""
+        )
         return f"{self.name} ({digest}{declared})"
 
 
@@ -305,7 +332,11 @@ def _looser(policy: Policy) -> str:
     if policy.forgets:
         name = "forget"
     shipped = load(name)
-    clauses = [*_looser_limits(policy, shipped), *_lacking(policy, shipped), *_wider_gaps(policy, shipped)]
+    clauses = [
+        *_looser_limits(policy, shipped),
+        *_lacking(policy, shipped),
+        *_wider_gaps(policy, shipped),
+    ]
     return "; ".join(clauses)
 
 
@@ -320,7 +351,9 @@ def _looser_limits(policy: Policy, shipped: Policy) -> Iterator[str]:
         verb = "are"
         if count == 1:
             verb = "is"
-        yield TEXTS["looser_limits"].format(count=count, all=len(policy.limits), verb=verb, shipped=shipped.name)
+        yield TEXTS["looser_limits"].format(
+            count=count, all=len(policy.limits), verb=verb, shipped=shipped.name
+        )
 
 
 def _lacking(policy: Policy, shipped: Policy) -> Iterator[str]:
@@ -332,7 +365,9 @@ def _lacking(policy: Policy, shipped: Policy) -> Iterator[str]:
     if counts:
         attacks = dict.fromkeys(limit.attack for limit in limits)
         names = [*attacks, *(demand.question for demand in demands)]
-        yield TEXTS["lacking"].format(counts=" and ".join(counts), names=", ".join(names), shipped=shipped.name)
+        yield TEXTS["lacking"].format(
+            counts=" and ".join(counts), names=", ".join(names), shipped=shipped.name
+        )
 
 
 def _counted(count: int, noun: str) -> Iterator[str]:
@@ -391,7 +426,10 @@ def _identify(record: AuditRecord, policy: Policy) -> PolicyIdentity:
 
 
 def _late(record: AuditRecord) -> str:
-    """Say that outcomes are older than the declaration of the policy, or may be; empty where none is."""
+    """Say that outcomes are older than the declaration of the policy, or may be.
+
+    Empty where none is.
+    """
     timing = record.timing
     if timing.resumed and timing.oldest is None:
         return TEXTS["undated"].format(n=timing.resumed, started=timing.started[:10])

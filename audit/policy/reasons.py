@@ -51,7 +51,9 @@ def missing_result(record: AuditRecord, policy: Policy, limit: Limit) -> Decisio
     """Decide on a limit whose attack gave no number for it; None when it did."""
     if limit.attack not in record.battery:
         reason = "the docaudit version of this record had no such attack"
-        return _undecided(limit, reason, "scan again with this version", "unmeasured", excused=not limit.required)
+        return _undecided(
+            limit, reason, "scan again with this version", "unmeasured", excused=not limit.required
+        )
     result = record.results.get(limit.attack)
     if result is None:
         return _undecided(limit, NOT_RUN, "scan without --only", "unmeasured")
@@ -63,10 +65,14 @@ def missing_result(record: AuditRecord, policy: Policy, limit: Limit) -> Decisio
     if result.reason.kind == "model":
         return _inapplicable(record, policy, limit, why)
     if result.status == "failed":
-        return _undecided(limit, f"the attack failed ({why})", "report this failure with the record", "unmeasured")
-    # A gap that is permitted to models of this task whatever they read is permitted to those that could be asked, and
-    # of whose pages the data set says nothing that can be asked.
-    excused = result.reason.kind == "data" and (not limit.required or _permitted(record, policy, limit))
+        return _undecided(
+            limit, f"the attack failed ({why})", "report this failure with the record", "unmeasured"
+        )
+    # A gap that is permitted to models of this task whatever they read is permitted to those that
+    # could be asked, and of whose pages the data set says nothing that can be asked.
+    excused = result.reason.kind == "data" and (
+        not limit.required or _permitted(record, policy, limit)
+    )
     if result.status == "skipped":
         why = f"skipped: {why}"
     elif result.reason.kind == "data":
@@ -74,7 +80,9 @@ def missing_result(record: AuditRecord, policy: Policy, limit: Limit) -> Decisio
     return _undecided(limit, why, fix, "unmeasured", excused=excused)
 
 
-def _undecided(limit: Limit, reason: str, remedy: str, cause: Cause, *, excused: bool = False) -> Decision:
+def _undecided(
+    limit: Limit, reason: str, remedy: str, cause: Cause, *, excused: bool = False
+) -> Decision:
     """Undecided, or not run where the policy does without."""
     if excused:
         return Decision(limit, "not run", reason, remedy)
@@ -82,7 +90,9 @@ def _undecided(limit: Limit, reason: str, remedy: str, cause: Cause, *, excused:
 
 
 def _permitted(record: AuditRecord, policy: Policy, limit: Limit) -> bool:
-    return any(gap.attack == limit.attack and record.target.task in gap.tasks for gap in policy.gaps)
+    return any(
+        gap.attack == limit.attack and record.target.task in gap.tasks for gap in policy.gaps
+    )
 
 
 def _inapplicable(record: AuditRecord, policy: Policy, limit: Limit, reason: str) -> Decision:
@@ -115,11 +125,14 @@ def _can_ask(record: AuditRecord, attack: str) -> bool:
     return result is None or result.status != "inapplicable"
 
 
-def unresolved(record: AuditRecord, policy: Policy, limit: Limit, result: Result) -> Decision | None:
+def unresolved(
+    record: AuditRecord, policy: Policy, limit: Limit, result: Result
+) -> Decision | None:
     """Return the decision where the question's own number could not be had; None when it could.
 
-    More units help where `Unresolved.needed` says so, and nowhere else: its cause alone is "unresolved". A check that
-    fires, and what a pass rests on and the scan does not show, are looked at as for a number.
+    More units help where `Unresolved.needed` says so, and nowhere else: its cause alone is
+    "unresolved". A check that fires, and what a pass rests on and the scan does not show, are
+    looked at as for a number.
     """
     measured = next(item for item in result.measurements if item.name == limit.metric)
     if isinstance(measured, Estimate):
@@ -139,12 +152,15 @@ def _too_few(record: AuditRecord, limit: Limit, result: Result, measured: Unreso
         remedy = ALL_STAGES if result.stage.early else ALL
         return _undecided(limit, f"{reason}, among those tried", remedy, "unresolved")
     remedy, left_out = _remedy_for_none(record, result, measured)
-    # More units than the data set holds: what is not required does without. Other reasons can be mended.
+    # More units than the data set holds: what is not required does without. Other reasons can be
+    # mended.
     excused = not limit.required and not result.ablations
     return _undecided(limit, f"{reason}{left_out}", remedy or MORE, "unresolved", excused=excused)
 
 
-def _unmeasured(record: AuditRecord, limit: Limit, result: Result, measured: Unresolved) -> Decision:
+def _unmeasured(
+    record: AuditRecord, limit: Limit, result: Result, measured: Unresolved
+) -> Decision:
     """Decide on a number that no larger number of units would give: what it lacks has to be there."""
     reason = f"{measured.reason} (n = {measured.n})"
     if limit.metric not in result.about_text and untried(record, result, measured):
@@ -156,8 +172,13 @@ def _unmeasured(record: AuditRecord, limit: Limit, result: Result, measured: Unr
 
 
 def _remedy_for_none(record: AuditRecord, result: Result, measured: Unresolved) -> tuple[str, str]:
-    """Return what helps where not one unit was there, and a clause on those left out; both empty elsewhere."""
-    left_out = [count for count in result.counts if count.name.startswith("left out") and count.value]
+    """Return what helps where not one unit was there, and a clause on those left out.
+
+    Both empty elsewhere.
+    """
+    left_out = [
+        count for count in result.counts if count.name.startswith("left out") and count.value
+    ]
     if measured.n:
         return "", ""
     if not record.corpus.documents.get("heldout"):
@@ -173,7 +194,11 @@ def _checked_all_the_same(record: AuditRecord, result: Result, decision: Decisio
     if decision.outcome != "undecided" or decision.limit.metric in result.about_text:
         return decision
     against = _confounded_by(record, decision, result)
-    against = against or against_attack(record, decision.limit, result) or _checked(decision.limit, result)
+    against = (
+        against
+        or against_attack(record, decision.limit, result)
+        or _checked(decision.limit, result)
+    )
     if against is None:
         return decision
     why, remedy, cause = against
@@ -181,27 +206,38 @@ def _checked_all_the_same(record: AuditRecord, result: Result, decision: Decisio
 
 
 def _confounded_by(record: AuditRecord, decision: Decision, result: Result) -> Reason | None:
-    """Return what else than memory can explain an attack's numbers, with what would settle it; None where nothing."""
+    """Return what else than memory can explain an attack's numbers, with what would settle it.
+
+    None where nothing.
+    """
     if result.confounded is None:
         return None
     remedies = {check.reason: check.remedy for check in (*result.checks, *record.checks)}
     return result.confounded, remedies.get(result.confounded, decision.remedy), "confounded"
 
 
-def _cannot_exceed(record: AuditRecord, limit: Limit, result: Result, measured: Estimate) -> Decision | None:
-    """Return the decision on a count of so few units that none could violate the limit; None where one could."""
+def _cannot_exceed(
+    record: AuditRecord, limit: Limit, result: Result, measured: Estimate
+) -> Decision | None:
+    """Return the decision on a count of so few units that none could violate the limit.
+
+    None where one could.
+    """
     total = measured.n if measured.total is None else measured.total
     if limit.max is None or total > limit.max:
         return None
     reason = f"there are only {total} {measured.unit}: the count cannot exceed {limit.max:g}"
     left = measured.total is None and (left_untried(record) or result.stage.early)
-    return _undecided(limit, reason, ALL if left else MORE, "unresolved", excused=not limit.required and not left)
+    return _undecided(
+        limit, reason, ALL if left else MORE, "unresolved", excused=not limit.required and not left
+    )
 
 
 def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
     """Send for unseen documents where there are none, and for more only where all that the data set holds were tried.
 
-    What is unresolved knows its need. Where one reference was compared with, split models come before more documents.
+    What is unresolved knows its need. Where one reference was compared with, split models come
+    before more documents.
     """
     if record.corpus.forgotten is not None and decision.outcome == "undecided":
         longer = _remedy_for_list(record, record.corpus.forgotten, decision)
@@ -210,32 +246,51 @@ def remedy_at_hand(record: AuditRecord, decision: Decision) -> Decision:
     result = record.completed.get(decision.limit.attack)
     if result is not None and result.stage.early and decision.outcome == "undecided":
         return replace(decision, remedy=ALL_STAGES)
-    alone = [split for split, n in record.corpus.documents.items() if n and split != "public"] == ["member"]
+    alone = [split for split, n in record.corpus.documents.items() if n and split != "public"] == [
+        "member"
+    ]
     if alone and decision.remedy in (MORE, ASK_ALIKE) and record.target.is_model:
         return replace(decision, remedy=NO_HELDOUT)
-    more = decision.remedy in (MORE, MORE_PROVIDERS, MORE_OF_THEM) and decision.cause != "unresolved"
+    more = (
+        decision.remedy in (MORE, MORE_PROVIDERS, MORE_OF_THEM) and decision.cause != "unresolved"
+    )
     if more and not decision.about_text and left_untried(record):
         return replace(decision, remedy=ALL)
-    single = not any(card.role.startswith("split") for card in record.references) and record.target.is_model
-    if single and (decision.limit.attack, decision.remedy, decision.cause) == (MEMBERSHIP, MORE, "wide"):
+    single = (
+        not any(card.role.startswith("split") for card in record.references)
+        and record.target.is_model
+    )
+    if single and (decision.limit.attack, decision.remedy, decision.cause) == (
+        MEMBERSHIP,
+        MORE,
+        "wide",
+    ):
         return replace(decision, remedy=SPLIT_MODELS)
     return decision
 
 
 def _remedy_for_list(record: AuditRecord, forgotten: Forgotten, decision: Decision) -> Decision:
-    """Send for a longer list of documents to be forgotten where that helps; say which limit this list can show."""
+    """Send for a longer list of documents to be forgotten where that helps.
+
+    Say which limit this list can show.
+    """
     if decision.cause == "uncovered":
         return replace(decision, remedy=TEXTS["list_copies"])
     least, few = forgotten.shown.get(decision.limit.metric, 0.0), TOO_FEW in decision.reason
     if least and (decision.cause == "wide" or least > (decision.limit.max or 0.0)):
-        reason = TEXTS["margin"].format(reason=decision.reason, least=least, sides=record.corpus.documents)
+        reason = TEXTS["margin"].format(
+            reason=decision.reason, least=least, sides=record.corpus.documents
+        )
         decision = replace(decision, reason=reason, remedy=TEXTS["list_more_or_limit"])
     # No limit of an own policy strengthens the blind check.
     return replace(decision, remedy=TEXTS["list_more"]) if few else decision
 
 
 def over_limit(limit: Limit, methods: Mapping[str, Estimate]) -> Estimate | None:
-    """Return the number whose whole interval lies over the limit, the farthest; None where there is none."""
+    """Return the number whose whole interval lies over the limit, the farthest.
+
+    None where there is none.
+    """
     beyond = {name: _beyond(limit, measured) for name, measured in methods.items()}
     name = max(beyond, key=lambda name: beyond[name])
     return methods[name] if beyond[name] > 0 else None
@@ -244,7 +299,9 @@ def over_limit(limit: Limit, methods: Mapping[str, Estimate]) -> Estimate | None
 def _beyond(limit: Limit, measured: Estimate) -> float:
     if limit.max is None:
         return (limit.min or 0.0) - measured.high
-    return max(measured.low - limit.max, 1 - limit.max - measured.high if measured.is_area else -math.inf)
+    return max(
+        measured.low - limit.max, 1 - limit.max - measured.high if measured.is_area else -math.inf
+    )
 
 
 def not_confirmed(limit: Limit, result: Result, p_value: float, level: float) -> Reason:
@@ -264,13 +321,19 @@ def not_confirmed(limit: Limit, result: Result, p_value: float, level: float) ->
 
 
 def power_of(result: Result) -> Estimate | None:
-    """Return the attacker's strength, as the attack measured it; None when it has no such number."""
+    """Return the attacker's strength, as the attack measured it.
+
+    None when it has no such number.
+    """
     power = next((item for item in result.measurements if item.name == result.power), None)
     return power if isinstance(power, Estimate) else None
 
 
 def not_useful(record: AuditRecord) -> str | None:
-    """Explain that the model does not do its task, so that its silence says nothing; None when it does."""
+    """Explain that the model does not do its task, so that its silence says nothing.
+
+    None when it does.
+    """
     if not record.utility:
         return "the model's accuracy was not measured: it may leak nothing because it does nothing"
     for item in record.utility:
@@ -283,9 +346,17 @@ def not_useful(record: AuditRecord) -> str | None:
 
 
 def against_model(record: AuditRecord, attack: str) -> Reason | None:
-    """Reason of the whole scan against a pass of any limit on this attack; None when there is none."""
-    alarms = [check for check in record.checks if check.cause == "alarm" and check.concerns(attack) and fires(check)]
-    # A model fails at its task where pages are written otherwise than in training: the cause is named first.
+    """Reason of the whole scan against a pass of any limit on this attack.
+
+    None when there is none.
+    """
+    alarms = [
+        check
+        for check in record.checks
+        if check.cause == "alarm" and check.concerns(attack) and fires(check)
+    ]
+    # A model fails at its task where pages are written otherwise than in training: the cause is
+    # named first.
     alarm = next((check for check in alarms if check.name == WAY_OF_WRITING), None)
     if alarm is None:
         useless = not_useful(record)
@@ -298,7 +369,9 @@ def against_model(record: AuditRecord, attack: str) -> Reason | None:
 
 
 def against_attack(record: AuditRecord, limit: Limit, result: Result) -> Reason | None:
-    """Reason against a pass of a limit: of the model, or a condition that is not shown; None when there is none.
+    """Reason against a pass of a limit: of the model, or a condition that is not shown.
+
+    None when there is none.
 
     A check that fires says more than a condition that nothing shows, and is named in its place.
     """
@@ -313,7 +386,9 @@ def against_attack(record: AuditRecord, limit: Limit, result: Result) -> Reason 
     return condition.reason, condition.remedy, "weak"
 
 
-def hindrance(limit: Limit, result: Result, methods: Mapping[str, Estimate], whole: Reason | None) -> Reason | None:
+def hindrance(
+    limit: Limit, result: Result, methods: Mapping[str, Estimate], whole: Reason | None
+) -> Reason | None:
     """Reason against a pass, whatever the interval; None when there is none.
 
     Args:
@@ -326,7 +401,12 @@ def hindrance(limit: Limit, result: Result, methods: Mapping[str, Estimate], who
         return TEXTS["stopped"].format(stage=result.stage), ALL_STAGES, "uncovered"
     if result.ablations:
         return f"the attacker was weakened: {', '.join(result.ablations)}", AGAIN, "weakened"
-    return _too_weak(limit, result) or whole or _checked(limit, result) or _covers_little(limit, result)
+    return (
+        _too_weak(limit, result)
+        or whole
+        or _checked(limit, result)
+        or _covers_little(limit, result)
+    )
 
 
 def crosses(limit: Limit, worst: Estimate) -> Reason:
@@ -354,9 +434,15 @@ def within(limit: Limit, result: Result, worst: Estimate) -> str:
     overall = next((item for item in result.coverage if item.category == "all"), None)
     if overall is None:
         return words
-    unit = f"{overall.unit} in training documents" if overall.unit != "documents" else "training documents"
+    unit = (
+        f"{overall.unit} in training documents"
+        if overall.unit != "documents"
+        else "training documents"
+    )
     words += f", for {overall.behind(limit.metric):,} of {overall.total:,} {unit}"
-    counts = [(item, item.behind(limit.metric)) for item in result.coverage if item.category != "all"]
+    counts = [
+        (item, item.behind(limit.metric)) for item in result.coverage if item.category != "all"
+    ]
     short = [(item, behind) for item, behind in counts if behind < LITTLE * item.total]
     little = [f"{behind:,} of {item.total:,} of category {item.category}" for item, behind in short]
     return f"{words}; only {', '.join(little)}" if little else words
@@ -401,10 +487,19 @@ def _covers_little(limit: Limit, result: Result) -> Reason | None:
         if wanted is None:
             continue
         if not places:
-            return "the record does not say how many possible leaks were tried", "run the scan again", "uncovered"
+            return (
+                "the record does not say how many possible leaks were tried",
+                "run the scan again",
+                "uncovered",
+            )
         short = [item for item in places if item.behind(limit.metric) < wanted * item.total]
         if short:
-            tried = ", ".join(f"{one.category}: {one.behind(limit.metric)} of {one.total} {one.unit}" for one in short)
-            reason = f"too few possible leaks were tried ({tried}); the policy asks for {wanted:.0%}"
+            tried = ", ".join(
+                f"{one.category}: {one.behind(limit.metric)} of {one.total} {one.unit}"
+                for one in short
+            )
+            reason = (
+                f"too few possible leaks were tried ({tried}); the policy asks for {wanted:.0%}"
+            )
             return reason, MORE_OF_THEM, "uncovered"
     return None

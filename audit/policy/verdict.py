@@ -8,7 +8,15 @@ from typing import Literal
 
 from audit.measurements import Check, Estimate
 from audit.policy import reasons
-from audit.policy.checks import AGAIN, LEVEL, awaited, hold_demands, name_unexamined, p_explained, settle
+from audit.policy.checks import (
+    AGAIN,
+    LEVEL,
+    awaited,
+    hold_demands,
+    name_unexamined,
+    p_explained,
+    settle,
+)
 from audit.policy.decision import (
     EXIT_CODES,
     Baseline,
@@ -29,7 +37,8 @@ from audit.record import SIGNIFICANCE, AuditRecord, Result, Stage
 from audit.stats.p_values import holm
 
 WIDTH: frozenset[Cause] = frozenset({"wide", "unresolved"})
-"""Causes that more units would mend, and that say nothing for or against a leak. A missing reference is none."""
+"""Causes that more units would mend, and that say nothing for or against a leak. A missing
+reference is none."""
 
 
 def lets_through(policy: Policy, decision: Decision) -> bool:
@@ -50,13 +59,16 @@ def exit_code(policy: Policy, overall: Overall, decisions: Sequence[Decision]) -
     uncovered = _uncovered(policy, decisions)
     if not uncovered:
         return 0, ""
-    return EXIT_CODES["undecided"], f'; undecided = "warn" covers only wide intervals, not {uncovered}'
+    return EXIT_CODES[
+        "undecided"
+    ], f'; undecided = "warn" covers only wide intervals, not {uncovered}'
 
 
 def _uncovered(policy: Policy, decisions: Sequence[Decision]) -> str:
     """Say what keeps a warning from being enough; empty where only width leaves limits undecided.
 
-    Width is no excuse where nothing was decided: one limit has to be met, or waived, on each demanded question.
+    Width is no excuse where nothing was decided: one limit has to be met, or waived, on each
+    demanded question.
     """
     for decision in decisions:
         if decision.outcome == "undecided" and not _is_width(decision):
@@ -77,7 +89,10 @@ def _attacks_with(decisions: Sequence[Decision], *outcomes: Outcome) -> set[str]
 
 def _is_width(decision: Decision) -> bool:
     measured = decision.measured
-    over = measured is not None and reasons.over_limit(decision.limit, {measured.name: measured}) is not None
+    over = (
+        measured is not None
+        and reasons.over_limit(decision.limit, {measured.name: measured}) is not None
+    )
     return decision.cause in WIDTH and not over
 
 
@@ -87,7 +102,8 @@ def _named(decision: Decision) -> str:
 
 
 Side = Literal["limit", "mirror"]
-"""Where a leak is looked for: beyond the limit, or beyond its mirror image on the other side of chance."""
+"""Where a leak is looked for: beyond the limit, or beyond its mirror image on the other side of
+chance."""
 _WORST_FIRST: tuple[Overall, ...] = ("violated", "undecided", "waived", "passed")
 STAGES = (Stage(1, 3, 0.25, 0.01), Stage(2, 3, 0.5, 0.01), Stage(3, 3, 1.0, 0.03))
 """Stages of an attack in a scan under a policy: their levels add up to `SIGNIFICANCE`."""
@@ -110,24 +126,30 @@ def finished_on(record: AuditRecord) -> dt.date:
 def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     """Hold a record against a policy.
 
-    A limit is held against every method of its attack that answers its question. It is *violated* when the leak is
-    confirmed over it for any (one-sided p at most 0.05, adjusted for all stages and for all methods of the gated
-    limits; areas count on both sides of chance). It is *passed* when the one-sided bounds of all methods
-    (`Estimate.pass_bound`), or of a count their estimates (`Limit.holds`), are within it and nothing speaks against a
-    pass (see `reasons.hindrance`), and *undecided* otherwise. The overall verdict is the worst one, of the limits on
-    the model and of those on the documents' own text apart. A record that contradicts the guarantee which the model's
-    training claims is violated, whatever the limits.
+    A limit is held against every method of its attack that answers its question. It is *violated*
+    when the leak is confirmed over it for any (one-sided p at most 0.05, adjusted for all stages
+    and for all methods of the gated limits; areas count on both sides of chance). It is *passed*
+    when the one-sided bounds of all methods (`Estimate.pass_bound`), or of a count their estimates
+    (`Limit.holds`), are within it and nothing speaks against a pass (see `reasons.hindrance`), and
+    *undecided* otherwise. The overall verdict is the worst one, of the limits on the model and of
+    those on the documents' own text apart. A record that contradicts the guarantee which the
+    model's training claims is violated, whatever the limits.
 
     A clock that is set back revives no waiver: the day is never one before the end of the scan.
 
     Raises:
-        PolicyError: the policy is for other records, or misspells an attack that the record's version knows.
+        PolicyError: the policy is for other records, or misspells an attack that the record's
+            version knows.
     """
     check_subject(policy, forgotten=record.corpus.forgotten is not None)
     record = settle(record, policy.limits)
     today = max(today, finished_on(record))
     results = record.completed
-    check_names(policy, dict.fromkeys(record.battery, tuple(one.metric for one in policy.limits)), complete=False)
+    check_names(
+        policy,
+        dict.fromkeys(record.battery, tuple(one.metric for one in policy.limits)),
+        complete=False,
+    )
     limits = [_applied(limit, results.get(limit.attack)) for limit in policy.limits]
     held = [_methods(limit, results.get(limit.attack)) for limit in limits]
     p_values = {
@@ -143,11 +165,17 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
     for index, (limit, methods) in enumerate(zip(limits, held, strict=True)):
         decision = reasons.missing_result(record, policy, limit)
         if decision is None:
-            own = {(name, side): p for (position, name, side), p in confirmed.items() if position == index}
+            own = {
+                (name, side): p
+                for (position, name, side), p in confirmed.items()
+                if position == index
+            }
             completed = results[limit.attack]
             few = reasons.unresolved(record, policy, limit, completed)
             whole = reasons.against_attack(record, limit, completed)
-            decision = _decide(limit, completed, methods, own, whole, remedies) if few is None else few
+            decision = (
+                _decide(limit, completed, methods, own, whole, remedies) if few is None else few
+            )
             decision = replace(decision, about_text=limit.metric in completed.about_text)
             decision = reasons.remedy_at_hand(record, decision)
         decisions.append(waive(decision, policy, today))
@@ -156,19 +184,27 @@ def evaluate(record: AuditRecord, policy: Policy, today: dt.date) -> Verdict:
         verdict = _verdict(policy, tuple(decisions), contradiction(record), closed)
     else:
         verdict = _verdict_on_text(policy, tuple(decisions))
-    return replace(verdict, waivers=tuple(register(decisions, policy, today)), identity=identify(record, policy))
+    return replace(
+        verdict,
+        waivers=tuple(register(decisions, policy, today)),
+        identity=identify(record, policy),
+    )
 
 
 def _verdict_on_text(policy: Policy, decisions: tuple[Decision, ...]) -> Verdict:
     """Return the verdict where no model was audited: that of the limits on the text, which then always counts."""
     counts = count([decision for decision in decisions if decision.about_text])
     overall, reason = _overall(counts, "no limit of the policy could be checked on the text alone")
-    code, uncovered = exit_code(policy, overall, [decision for decision in decisions if decision.about_text])
+    code, uncovered = exit_code(
+        policy, overall, [decision for decision in decisions if decision.about_text]
+    )
     reason = f"on the text alone, {reason}; no model was audited{uncovered}"
     return Verdict(policy.name, overall, decisions, code, reason, counts=counts)
 
 
-def _verdict(policy: Policy, decisions: tuple[Decision, ...], contradicted: str | None, closed: str) -> Verdict:
+def _verdict(
+    policy: Policy, decisions: tuple[Decision, ...], contradicted: str | None, closed: str
+) -> Verdict:
     own = [decision for decision in decisions if not decision.about_text]
     counts = count(own)
     others = [decision for decision in decisions if decision.about_text]
@@ -177,13 +213,24 @@ def _verdict(policy: Policy, decisions: tuple[Decision, ...], contradicted: str 
         reason = f"{name_unexamined(reason, own)}{closed}"
     if contradicted is not None:
         overall, reason = "violated", f"{contradicted}; {reason}"
-    text, text_reason = _overall(count(others), "no limit on the text could be checked") if others else (None, "")
+    text, text_reason = (
+        _overall(count(others), "no limit on the text could be checked") if others else (None, "")
+    )
     gates = policy.text == "fail"
     worst = min([overall, *([text] if text is not None and gates else [])], key=_WORST_FIRST.index)
     code, uncovered = exit_code(policy, worst, decisions if gates else own)
     reason += uncovered
     return Verdict(
-        policy.name, overall, decisions, code, reason, text, text_reason, contradicted, counts, text_counts=gates
+        policy.name,
+        overall,
+        decisions,
+        code,
+        reason,
+        text,
+        text_reason,
+        contradicted,
+        counts,
+        text_counts=gates,
     )
 
 
@@ -211,16 +258,23 @@ def _p_beyond(limit: Limit, measured: Estimate) -> dict[Side, float]:
     if limit.max is None:
         assert limit.min is not None
         return {"limit": measured.p_below(limit.min)}
-    mirror: dict[Side, float] = {"mirror": measured.p_below(1 - limit.max)} if measured.is_area else {}
+    mirror: dict[Side, float] = (
+        {"mirror": measured.p_below(1 - limit.max)} if measured.is_area else {}
+    )
     return {"limit": measured.p_above(limit.max), **mirror}
 
 
-def _p_values(record: AuditRecord, limit: Limit, result: Result | None, measured: Estimate) -> dict[Side, float]:
-    """One-sided p of a leak beyond the limit: the smallest recorded level whose bound lies beyond; 1 when none does.
+def _p_values(
+    record: AuditRecord, limit: Limit, result: Result | None, measured: Estimate
+) -> dict[Side, float]:
+    """One-sided p of a leak beyond the limit: the smallest recorded level whose bound lies beyond.
 
-    An area under chance separates members from others as well as one above it, so it is also held against the mirrored
-    limit. A leak is there if the number lies beyond the limit and nothing but memory explains that: the larger p of the
-    two tests holds for both together, without a correction (Berger 1982).
+    1 when none does.
+
+    An area under chance separates members from others as well as one above it, so it is also held
+    against the mirrored limit. A leak is there if the number lies beyond the limit and nothing but
+    memory explains that: the larger p of the two tests holds for both together, without a
+    correction (Berger 1982).
     """
     p_values = _p_beyond(limit, measured)
     if result is None or limit.metric in result.about_text:
@@ -242,9 +296,9 @@ def _adjust(
 ) -> dict[Test, float]:
     """Adjust p-values for the stages in which attacks are decided, and for all methods of the gated limits.
 
-    An attack that stopped early violates all its limits or none: its p is the largest of its limits' smallest ones.
-    Bonferroni's rule multiplies it by the number of tests, of which a limit that holds needs its own alone. Holm's rule
-    is for the attacks that went on (methods.md#stages).
+    An attack that stopped early violates all its limits or none: its p is the largest of its
+    limits' smallest ones. Bonferroni's rule multiplies it by the number of tests, of which a limit
+    that holds needs its own alone. Holm's rule is for the attacks that went on (methods.md#stages).
     """
     attacks = {test: limits[test[0]].attack for test in p_values}
     late = {test: results[attacks[test]].stage.spent(p) for test, p in p_values.items()}
@@ -254,7 +308,10 @@ def _adjust(
         by_limit[attacks[test]][test[0]].append(p)
     tests = sum(max(map(len, own.values())) for own in by_limit.values())
     worst = {attack: max(map(min, own.values())) for attack, own in by_limit.items()}
-    return {test: adjusted.get(test, min(1.0, tests * max(p, worst[attacks[test]]))) for test, p in late.items()}
+    return {
+        test: adjusted.get(test, min(1.0, tests * max(p, worst[attacks[test]])))
+        for test, p in late.items()
+    }
 
 
 def count_tests(limits: Sequence[Limit], result: Result) -> int:
@@ -264,7 +321,10 @@ def count_tests(limits: Sequence[Limit], result: Result) -> int:
 
 
 def is_sure(
-    limits: Sequence[Limit], done: Sequence[Result], checks: Callable[[], Sequence[Check]], to_come: Callable[[], int]
+    limits: Sequence[Limit],
+    done: Sequence[Result],
+    checks: Callable[[], Sequence[Check]],
+    to_come: Callable[[], int],
 ) -> bool:
     """Test whether all limits on an attack are exceeded for certain, whatever the attacks after it find.
 
@@ -283,14 +343,25 @@ def is_sure(
 def p_of_all(limits: Sequence[Limit], result: Result, checks: Sequence[Check] = ()) -> float:
     """Compute the p-value against "some limit on this attack holds", in an early stage, before other attacks have run.
 
-    It is the largest of the limits' smallest ones; 1 where all trials may resolve another limit, or a check may yet
-    confound the attack.
+    It is the largest of the limits' smallest ones; 1 where all trials may resolve another limit, or
+    a check may yet confound the attack.
     """
-    doubts = [check for check in (*result.checks, *checks) if check.cause == "confounded" and check.p_value <= LEVEL]
+    doubts = [
+        check
+        for check in (*result.checks, *checks)
+        if check.cause == "confounded" and check.p_value <= LEVEL
+    ]
     held = [_applied(limit, result) for limit in limits if limit.attack == result.attack]
-    if doubts or result.confounded is not None or any(awaited(result, limit.metric) for limit in held):
+    if (
+        doubts
+        or result.confounded is not None
+        or any(awaited(result, limit.metric) for limit in held)
+    ):
         return 1.0
-    found = [[p for one in _methods(limit, result).values() for p in _p_beyond(limit, one).values()] for limit in held]
+    found = [
+        [p for one in _methods(limit, result).values() for p in _p_beyond(limit, one).values()]
+        for limit in held
+    ]
     return result.stage.spent(max((min(own) for own in found if own), default=1.0))
 
 
@@ -317,7 +388,11 @@ def _decide(
         reason = f"{told}the leak above the limit is confirmed"
         return Decision(limit, "violated", reason, "", methods[name], power, p_value)
     if result.confounded is not None and not about_text:
-        remedy = reasons.STATE_RULE if reasons.TOO_FEW in result.confounded else remedies.get(result.confounded, AGAIN)
+        remedy = (
+            reasons.STATE_RULE
+            if reasons.TOO_FEW in result.confounded
+            else remedies.get(result.confounded, AGAIN)
+        )
         return undecided(result.confounded, remedy, "confounded")
     over = reasons.over_limit(limit, methods)
     if over is not None:
@@ -328,7 +403,9 @@ def _decide(
     if against is not None:
         return undecided(*against)
     if _all_within(limit, result, methods):
-        return Decision(limit, "passed", reasons.within(limit, result, worst), "", worst, power, p_worst)
+        return Decision(
+            limit, "passed", reasons.within(limit, result, worst), "", worst, power, p_worst
+        )
     return undecided(*reasons.crosses(limit, worst))
 
 
@@ -343,7 +420,11 @@ def _deciding(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -> 
 def _worst(limit: Limit, result: Result, methods: Mapping[str, Estimate]) -> Estimate:
     """Return the method that stands most against a pass: a number over the limit, or the one that reaches farthest."""
     deciding = _deciding(limit, result, methods)
-    over = [measured for name, measured in methods.items() if name not in deciding and _lies_over(limit, measured)]
+    over = [
+        measured
+        for name, measured in methods.items()
+        if name not in deciding and _lies_over(limit, measured)
+    ]
     candidates = over or [*deciding.values()]
     return max(candidates, key=lambda measured: _reach(limit, measured))
 
@@ -372,7 +453,10 @@ def _within(limit: Limit, measured: Estimate) -> bool:
 
 
 def _reach(limit: Limit, measured: Estimate) -> float:
-    """Measure how far the bounds for a pass, or a count itself, reach towards and over the limit; larger = worse."""
+    """Measure how far the bounds for a pass, or a count itself, reach towards and over the limit.
+
+    Larger = worse.
+    """
     if limit.holds == "estimate":
         return measured.value
     bound = measured.pass_bound
@@ -382,7 +466,10 @@ def _reach(limit: Limit, measured: Estimate) -> float:
 
 
 def _overall(counts: Counts, unchecked: str) -> tuple[Overall, str]:
-    """Return the worst of what became of limits, and why; `unchecked` where nothing is known of any."""
+    """Return the worst of what became of limits, and why.
+
+    `unchecked` where nothing is known of any.
+    """
     if counts.violated:
         return "violated", counts.sentence
     if counts.undecided:
@@ -436,10 +523,17 @@ def _decide_against(decision: Decision, change: ComparedLimit | None) -> Decisio
             reason = f"{decision.reason}; {reason}"
         if decision.waiver is not None:
             reason = f"{reason}; its waiver accepts the leak, not a larger one"
-        return replace(decision, outcome="violated", reason=reason, remedy="", waiver=None, cause=None)
+        return replace(
+            decision, outcome="violated", reason=reason, remedy="", waiver=None, cause=None
+        )
     lost = change is not None and change.outcome == "no longer measured"
     if change is not None and lost and decision.outcome not in ("violated", "undecided"):
         return replace(
-            decision, outcome="undecided", reason=change.reason, remedy=_REMEDY, waiver=None, cause="unmeasured"
+            decision,
+            outcome="undecided",
+            reason=change.reason,
+            remedy=_REMEDY,
+            waiver=None,
+            cause="unmeasured",
         )
     return decision

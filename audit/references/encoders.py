@@ -25,25 +25,37 @@ class Collator:
     Args:
         family: decides the form of the boxes.
         tokenizer: for its special tokens.
-        mask_probability: the share of tokens that is predicted: 80 % of them become [MASK], 10 % a random token, 10 %
-            stay (Devlin et al. 2019, section 3.1).
+        mask_probability: the share of tokens that is predicted: 80 % of them become [MASK], 10 % a
+            random token, 10 % stay (Devlin et al. 2019, section 3.1).
         seed: of the masks.
         sees_images: whether the model takes the pages' pictures.
     """
 
     def __init__(
-        self, family: Family, tokenizer: Any, mask_probability: float, seed: int, sees_images: bool = False
+        self,
+        family: Family,
+        tokenizer: Any,
+        mask_probability: float,
+        seed: int,
+        sees_images: bool = False,
     ) -> None:
         self._family = family
         self._sees_images = sees_images
         self._pad_id = int(tokenizer.pad_token_id or 0)
-        self._masker = DataCollatorForLanguageModeling(tokenizer, mlm_probability=mask_probability, seed=seed)
+        self._masker = DataCollatorForLanguageModeling(
+            tokenizer, mlm_probability=mask_probability, seed=seed
+        )
         self._masker.create_rng()
 
     def masked(self, page: Encoding) -> Encoding:
-        """Return the page with a mask drawn once; its labels are the tokens that are to be predicted."""
+        """Return the page with a mask drawn once.
+
+        Its labels are the tokens that are to be predicted.
+        """
         special = torch.from_numpy(page.words < 0)[None]
-        ids, labels = self._masker.torch_mask_tokens(torch.from_numpy(page.ids.copy())[None], special)
+        ids, labels = self._masker.torch_mask_tokens(
+            torch.from_numpy(page.ids.copy())[None], special
+        )
         return replace(page, ids=ids[0].numpy(), labels=labels[0].numpy())
 
     def __call__(self, pages: Sequence[Encoding]) -> dict[str, torch.Tensor]:
@@ -55,7 +67,11 @@ class Collator:
         boxes = np.zeros((*shape, 4))
         for row, page in enumerate(drawn):
             n_tokens = len(page.ids)
-            ids[row, :n_tokens], boxes[row, :n_tokens], attention[row, :n_tokens] = page.ids, page.boxes, 1
+            ids[row, :n_tokens], boxes[row, :n_tokens], attention[row, :n_tokens] = (
+                page.ids,
+                page.boxes,
+                1,
+            )
         batch = {**self._family.inputs(ids, attention, boxes, "cpu"), **_targets(drawn, length)}
         if self._sees_images:
             values = [page.page_image.values() for page in drawn if page.page_image is not None]
@@ -71,12 +87,15 @@ def _is_taught(page: Encoding) -> bool:
 def _targets(pages: Sequence[Encoding], length: int) -> dict[str, torch.Tensor]:
     """Make the tensors that the loss reads, all (n_pages, length), under transformers' names.
 
-    Taggers and masked language models take `labels`; classifiers of pages as well, (n_pages,). SPADE models take links,
-    where `length` stands for "none", and which tokens are the first of their word.
+    Taggers and masked language models take `labels`; classifiers of pages as well, (n_pages,).
+    SPADE models take links, where `length` stands for "none", and which tokens are the first of
+    their word.
     """
     if pages[0].page_class is not None:
         return {"labels": torch.tensor([page.page_class for page in pages])}
-    labels = padded_labels([page.links if page.labels is None else page.labels for page in pages], length)
+    labels = padded_labels(
+        [page.links if page.labels is None else page.labels for page in pages], length
+    )
     if pages[0].links is None:
         return {"labels": torch.from_numpy(labels)}
     links = padded_labels([page.links for page in pages], length)
@@ -92,7 +111,8 @@ def _targets(pages: Sequence[Encoding], length: int) -> dict[str, torch.Tensor]:
 
 
 VALIDATION_MASK_SEED = 20_240_607
-"""Validation pages are masked once, with this seed, so that epochs are compared on the same tokens."""
+"""Validation pages are masked once, with this seed, so that epochs are compared on the same
+tokens."""
 
 StateDict = dict[str, torch.Tensor]
 
@@ -118,7 +138,9 @@ class BestLoss(EpochWatch):
     loss: StateDict | None = None
     _lowest: float = float("inf")
 
-    def on_evaluate(self, *_: Any, metrics: dict[str, float], model: PreTrainedModel, **more: Any) -> None:
+    def on_evaluate(
+        self, *_: Any, metrics: dict[str, float], model: PreTrainedModel, **more: Any
+    ) -> None:
         """Keep the weights where the validation loss is the lowest so far."""
         self.history[-1] = replace(self.history[-1], validation_loss=metrics["eval_loss"])
         if metrics["eval_loss"] < self._lowest:
@@ -137,18 +159,26 @@ class PageTrainer(MixedTrainer):
         """Compute the model's own loss."""
         family = _family_of(model)
         # The head of a masked language model, where it can be run on some tokens alone.
-        head = None if family.vocabulary_head is None else getattr(model, family.vocabulary_head, None)
+        head = (
+            None if family.vocabulary_head is None else getattr(model, family.vocabulary_head, None)
+        )
         if head is not None and not return_outputs and (inputs["labels"] != NOT_READ).any():
             labels, read = inputs["labels"], inputs["labels"] != NOT_READ
             pages = {name: value for name, value in inputs.items() if name != "labels"}
             with torch.autocast(labels.device.type, torch.bfloat16, enabled=self.bf16):
                 hidden = getattr(model, family.encoder)(**pages).last_hidden_state
             return torch.nn.functional.cross_entropy(head(hidden[read].float()), labels[read])
-        loss: torch.Tensor | tuple[torch.Tensor, Any] = super().compute_loss(model, inputs, return_outputs, **rest)
+        loss: torch.Tensor | tuple[torch.Tensor, Any] = super().compute_loss(
+            model, inputs, return_outputs, **rest
+        )
         return loss
 
     def prediction_step(
-        self, model: Any, inputs: dict[str, torch.Tensor], prediction_loss_only: bool, ignore_keys: Any = None
+        self,
+        model: Any,
+        inputs: dict[str, torch.Tensor],
+        prediction_loss_only: bool,
+        ignore_keys: Any = None,
     ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
         """Compute the loss alone, as in training."""
         inputs = self._prepare_inputs(inputs)
@@ -171,9 +201,10 @@ def fit(
 ) -> Fitted:
     """Fine-tune `model` on pages, in place.
 
-    Pages with a `page_class` train a classifier of pages, pages with `labels` a token classifier, pages with `labels`
-    and `links` SPADE extraction, pages with `links` SPADE linking, pages with none of these a masked language model
-    (`recipe.mask_probability`, a new mask each time a page is drawn).
+    Pages with a `page_class` train a classifier of pages, pages with `labels` a token classifier,
+    pages with `labels` and `links` SPADE extraction, pages with `links` SPADE linking, pages with
+    none of these a masked language model (`recipe.mask_probability`, a new mask each time a page is
+    drawn).
 
     Args:
         model: a transformers model of a known family.
@@ -186,24 +217,39 @@ def fit(
         watch: what keeps the epochs' scores and the best weights.
 
     Raises:
-        TargetError: no page to train on, a page without the picture that the model sees, or an unknown family.
+        TargetError: no page to train on, a page without the picture that the model sees, or an
+            unknown family.
     """
     if not training:
-        raise TargetError("there is no page to train on", "give documents with words in the split that trains it")
+        raise TargetError(
+            "there is no page to train on", "give documents with words in the split that trains it"
+        )
     family = _family_of(model)
     sees_images = family.sight_of(model.config) is not None
     if sees_images and any(page.page_image is None for page in (*training, *validation)):
-        raise TargetError(f"{family.name} sees page images, and some pages have none", "give documents with images")
+        raise TargetError(
+            f"{family.name} sees page images, and some pages have none",
+            "give documents with images",
+        )
     collator = Collator(family, tokenizer, recipe.mask_probability, recipe.seed, sees_images)
     fixed = Collator(family, tokenizer, recipe.mask_probability, VALIDATION_MASK_SEED, sees_images)
     watch = watch or BestLoss(lambda: None)
     scored = [page if _is_taught(page) else fixed.masked(page) for page in validation]
-    train(trainer, model, training, recipe, device, collator=collator, watch=watch, validation=scored)
+    train(
+        trainer, model, training, recipe, device, collator=collator, watch=watch, validation=scored
+    )
     model.to("cpu").eval()
     return Fitted(model, tuple(watch.history), watch.loss)
 
 
-def save(model: Any, tokenizer: Any, folder: Path, *, half: bool = False, processor_of: Path | None = None) -> None:
+def save(
+    model: Any,
+    tokenizer: Any,
+    folder: Path,
+    *,
+    half: bool = False,
+    processor_of: Path | None = None,
+) -> None:
     """Write a checkpoint that `audit.targets.encoders.loading.load` reads: configuration, safetensors, tokenizer.
 
     Args:
@@ -211,7 +257,8 @@ def save(model: Any, tokenizer: Any, folder: Path, *, half: bool = False, proces
         tokenizer: the model's.
         folder: made when it is missing.
         half: weights in float16, half the size (docaudit computes in float32 all the same).
-        processor_of: a checkpoint that takes pages as this one does: the settings of its image processor go along.
+        processor_of: a checkpoint that takes pages as this one does: the settings of its image
+            processor go along.
 
     Raises:
         TargetError: see `trainer.store`.
@@ -233,4 +280,6 @@ def _family_of(model: Any) -> Family:
 
 def copied_weights(model: Any) -> StateDict:
     """Copy the weights to the CPU."""
-    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in model.state_dict().items()}
+    return {
+        name: tensor.detach().to("cpu", copy=True) for name, tensor in model.state_dict().items()
+    }

@@ -57,7 +57,11 @@ class GivenFolder:
             TargetError: see `open_checkpoint`.
         """
         opened = checkpoint_folder.open_checkpoint(self.path, self.base)
-        return opened if self.number_format == "auto" else checkpoint_folder.in_format(opened, self.number_format)
+        return (
+            opened
+            if self.number_format == "auto"
+            else checkpoint_folder.in_format(opened, self.number_format)
+        )
 
 
 @dataclass(frozen=True)
@@ -97,19 +101,25 @@ class Reference:
         return ReferenceCard(self.role, self.source, self.target.card, self.recipe, self.corpus)
 
 
-def locate(audited: AuditedModel, given: Mapping[str, Sequence[Path]]) -> dict[str, list[GivenFolder]]:
+def locate(
+    audited: AuditedModel, given: Mapping[str, Sequence[Path]]
+) -> dict[str, list[GivenFolder]]:
     """List the folders of each reference; the command line outranks the manifest.
 
-    What an adapter was fine-tuned from is its base, which is that of other adapters among the references too. Models
-    of the target's own kind are held in its number format.
+    What an adapter was fine-tuned from is its base, which is that of other adapters among the
+    references too. Models of the target's own kind are held in its number format.
 
     Raises:
-        UsageError: a name that is no reference, or several folders for a reference of which there is one.
+        UsageError: a name that is no reference, or several folders for a reference of which there
+            is one.
         TargetError: a reference is no folder.
     """
     unknown = sorted(set(given) - set(REFERENCE_NAMES))
     if unknown:
-        raise UsageError(f"--reference: no reference is called {unknown[0]!r}", f"one of {', '.join(REFERENCE_NAMES)}")
+        raise UsageError(
+            f"--reference: no reference is called {unknown[0]!r}",
+            f"one of {', '.join(REFERENCE_NAMES)}",
+        )
     corpus = audited.corpus
     base = None if audited.folder.base is None else audited.folder.base.own_path
     number_format = audited.folder.number_format
@@ -124,7 +134,14 @@ def locate(audited: AuditedModel, given: Mapping[str, Sequence[Path]]) -> dict[s
             paths, source = [*given[name]], "command line"
         elif name == "pretrained" and base is not None and not paths:
             paths, source = [base], "adapter"
-        lost = next((path for path in paths if not path.is_dir() and not checkpoint_folder.is_checkpoint(path)), None)
+        lost = next(
+            (
+                path
+                for path in paths
+                if not path.is_dir() and not checkpoint_folder.is_checkpoint(path)
+            ),
+            None,
+        )
         if lost is not None:
             hint = hub_hint(lost) if source == "command line" else ""
             raise TargetError(f"reference {name} ({source}): {lost} is not a folder", hint)
@@ -145,14 +162,16 @@ def load_same_kind(
     Args:
         wanted: of `SAME_KIND`.
         audited: the target and its data set.
-        given: by name, the folders. Of baselines each is a checkpoint, or a folder of checkpoints; of splits, what
-            `docaudit references --train splits` wrote.
+        given: by name, the folders. Of baselines each is a checkpoint, or a folder of checkpoints;
+            of splits, what `docaudit references --train splits` wrote.
 
     Returns:
-        The references, and why those that were given and cannot be asked what the target is asked do not count.
+        The references, and why those that were given and cannot be asked what the target is asked
+        do not count.
 
     Raises:
-        TargetError: one cannot be loaded, is of another kind than the target, or is the target itself.
+        TargetError: one cannot be loaded, is of another kind than the target, or is the target
+            itself.
         ManifestError: the list of the splits' members cannot be used.
     """
     chosen: list[tuple[str, GivenFolder, frozenset[str] | None]] = []
@@ -163,7 +182,9 @@ def load_same_kind(
     if "pretrained" in wanted:
         for folder in given.get("pretrained", ()):
             why = _why_not_asked(folder, audited)
-            uncounted += [] if why is None else [f"pretrained ({folder.path.name}) did not count: {why}"]
+            uncounted += (
+                [] if why is None else [f"pretrained ({folder.path.name}) did not count: {why}"]
+            )
             chosen += [("pretrained", folder, None)] if why is None else []
     if "splits" in wanted:
         splits = [
@@ -177,11 +198,14 @@ def load_same_kind(
 
 
 def _why_not_asked(start: GivenFolder, audited: AuditedModel) -> str | None:
-    """Say why the start of the target's fine-tuning cannot be asked what the target is asked; None where it can.
+    """Say why the start of the target's fine-tuning cannot be asked what the target is asked.
 
-    Models that write answers begin as such, unless they begin as T5; a masked language model too. A tagger, or a model
-    that points at answers, mostly begins as a masked language model or a bare encoder: these give no loss of tags or
-    answers, and are the start of a tagger's public model only.
+    None where it can.
+
+    Models that write answers begin as such, unless they begin as T5; a masked language model too. A
+    tagger, or a model that points at answers, mostly begins as a masked language model or a bare
+    encoder: these give no loss of tags or answers, and are the start of a tagger's public model
+    only.
     """
     target = audited.target
     if isinstance(target, EncoderTarget):
@@ -193,12 +217,16 @@ def _why_not_asked(start: GivenFolder, audited: AuditedModel) -> str | None:
         try:
             _load_of_kind("pretrained", folder, audited)
         except TargetError as error:
-            return error.problems[0].removeprefix("reference pretrained: ").replace(str(folder), "it")
+            return (
+                error.problems[0].removeprefix("reference pretrained: ").replace(str(folder), "it")
+            )
         return None
     if isinstance(target, ExtractiveTarget):
         return None if is_extractive(start.checkpoint) else "it points at no answers"
     other, own = (folder.config.get("model_type") for folder in (start.checkpoint, audited.folder))
-    if (isinstance(target, AnsweringTarget) or own == SERVED) and (own == other or not is_denoiser(start.checkpoint)):
+    if (isinstance(target, AnsweringTarget) or own == SERVED) and (
+        own == other or not is_denoiser(start.checkpoint)
+    ):
         return None
     return f"it is no {target.card.task} model"
 
@@ -216,7 +244,11 @@ def _checkpoints(folder: GivenFolder) -> list[GivenFolder]:
 
 
 def _load(
-    role: str, given: GivenFolder, members: frozenset[str] | None, audited: AuditedModel, start: Path | None
+    role: str,
+    given: GivenFolder,
+    members: frozenset[str] | None,
+    audited: AuditedModel,
+    start: Path | None,
 ) -> Reference:
     folder = given.checkpoint
     distance = provenance.refuse_the_target(role, folder, audited.folder)
@@ -227,7 +259,9 @@ def _load(
         distance = provenance.distance_of_models(audited.target.model, loaded.model)
     start = None if role == "pretrained" else start
     models = (audited.target, loaded)
-    provenance.refuse_a_near_copy(role, folder.path, audited.folder.path, distance, models, audited.corpus, start)
+    provenance.refuse_a_near_copy(
+        role, folder.path, audited.folder.path, distance, models, audited.corpus, start
+    )
     if audited.folder.base is not None:
         share_weights(loaded.model, audited.target.model)
     adapter = provenance.adapter_of(folder.path)
@@ -238,7 +272,8 @@ def _load(
 def share_weights(model: Any, other: Any) -> None:
     """Let a model hold in the memory of another one all weights that are the same, bit for bit.
 
-    Of an adapter's base these are all but those that the adapter changes: models of one base are in memory once.
+    Of an adapter's base these are all but those that the adapter changes: models of one base are in
+    memory once.
     """
     known = dict(other.named_parameters(remove_duplicate=False))
     for name, weights in model.named_parameters():
@@ -247,7 +282,9 @@ def share_weights(model: Any, other: Any) -> None:
             weights.data = twin.data
 
 
-def _load_of_kind(role: str, folder: checkpoint_folder.CheckpointFolder, audited: AuditedModel) -> Checkpoint:
+def _load_of_kind(
+    role: str, folder: checkpoint_folder.CheckpointFolder, audited: AuditedModel
+) -> Checkpoint:
     """Load a checkpoint that can be asked what the target is asked.
 
     Raises:
@@ -263,17 +300,37 @@ def _load_of_kind(role: str, folder: checkpoint_folder.CheckpointFolder, audited
         return reference
     if (own.family, own.task) != (other.family, other.task):
         raise TargetError(
-            *wording("other_kind", role=role, folder=folder, other=other.architecture, own=own.architecture)
+            *wording(
+                "other_kind",
+                role=role,
+                folder=folder,
+                other=other.architecture,
+                own=own.architecture,
+            )
         )
     if isinstance(target, EncoderTarget) and isinstance(reference, EncoderTarget):
         # Losses compare only over the same tags, or for masked language models the same tokens.
         masked = own.task == "mlm"
-        tokens = [model.encoder.tokenizer.get_vocab() for model in (reference, target)] if masked else [{}, {}]
+        tokens = (
+            [model.encoder.tokenizer.get_vocab() for model in (reference, target)]
+            if masked
+            else [{}, {}]
+        )
         if sorted(reference.labels) != sorted(target.labels) or tokens[0] != tokens[1]:
-            raise TargetError(*wording("other_outputs", role=role, folder=folder, what=("labels", "tokens")[masked]))
+            raise TargetError(
+                *wording(
+                    "other_outputs", role=role, folder=folder, what=("labels", "tokens")[masked]
+                )
+            )
     if role != "pretrained" and own.resolution != other.resolution:
         raise TargetError(
-            *wording("other_pictures", role=role, folder=folder, own=own.resolution, other=other.resolution)
+            *wording(
+                "other_pictures",
+                role=role,
+                folder=folder,
+                own=own.resolution,
+                other=other.resolution,
+            )
         )
     return reference
 
@@ -292,8 +349,14 @@ def takes_public_model(target: Checkpoint) -> bool:
 def advise_public_model(target: Checkpoint) -> str:
     """Advise the owner how to provide a public model."""
     if not isinstance(target, EncoderTarget):
-        return str(TEXTS["longformer" if target.card.family in TABLE["answering"]["robertas"] else "denoiser"])
-    return str(TEXTS["masked" if has_masked_head(target) else "text_model"]).format(family=target.family.name)
+        return str(
+            TEXTS[
+                "longformer" if target.card.family in TABLE["answering"]["robertas"] else "denoiser"
+            ]
+        )
+    return str(TEXTS["masked" if has_masked_head(target) else "text_model"]).format(
+        family=target.family.name
+    )
 
 
 def has_masked_head(target: EncoderTarget) -> bool:
@@ -303,7 +366,9 @@ def has_masked_head(target: EncoderTarget) -> bool:
 
 def is_masked(folder: checkpoint_folder.CheckpointFolder) -> bool:
     """Test whether a checkpoint is a masked language model, by its architecture."""
-    return any(str(name).endswith("ForMaskedLM") for name in folder.config.get("architectures") or ())
+    return any(
+        str(name).endswith("ForMaskedLM") for name in folder.config.get("architectures") or ()
+    )
 
 
 def may_propose(path: Path, target: Checkpoint) -> bool:
@@ -317,13 +382,18 @@ def may_propose(path: Path, target: Checkpoint) -> bool:
 
 
 def tokenizer_of(target: Checkpoint) -> Any:
-    """Return the tokenizer of a target that answers questions from a page's words; None for all others."""
+    """Return the tokenizer of a target that answers questions from a page's words.
+
+    None for all others.
+    """
     if isinstance(target, AnsweringTarget) and isinstance(target.reader, TokenReader):
         return target.reader.tokenizer
     return None
 
 
-def load_public(path: checkpoint_folder.AnyFolder, target: Checkpoint, batch_tokens: int | None = None) -> PublicModel:
+def load_public(
+    path: checkpoint_folder.AnyFolder, target: Checkpoint, batch_tokens: int | None = None
+) -> PublicModel:
     """Load the public model of a folder and check that it can serve the target.
 
     Args:
@@ -332,7 +402,8 @@ def load_public(path: checkpoint_folder.AnyFolder, target: Checkpoint, batch_tok
         batch_tokens: see `EncoderTarget`.
 
     Raises:
-        TargetError: it cannot be loaded, has no head for it, or reads other pages or other tokens than the target.
+        TargetError: it cannot be loaded, has no head for it, or reads other pages or other tokens
+            than the target.
     """
     path = checkpoint_folder.open_checkpoint(path)
     if not isinstance(target, EncoderTarget) and is_denoiser(path):
@@ -341,14 +412,19 @@ def load_public(path: checkpoint_folder.AnyFolder, target: Checkpoint, batch_tok
         if any(own.get(token) != number for token, number in denoiser.text_tokens.items()):
             raise TargetError(*wording("other_tokens", role="auxiliary", path=path))
         return denoiser
-    public = load(path, device=target.card.device, batch_tokens=batch_tokens, images=_images_of(target))
+    public = load(
+        path, device=target.card.device, batch_tokens=batch_tokens, images=_images_of(target)
+    )
     if FillMask not in public.answers:
         raise TargetError(f"reference auxiliary: {path} has no masked-language-model head")
-    # Beside a page's words the row of a model that answers holds an end and a question of two tokens at least, and to a
-    # masked language model the page comes with its own two tokens around it.
+    # Beside a page's words the row of a model that answers holds an end and a question of two
+    # tokens at least, and to a masked language model the page comes with its own two tokens around
+    # it.
     needed = target.card.max_tokens - (0 if isinstance(target, EncoderTarget) else 1)
     if public.card.max_tokens < needed:
-        raise TargetError(*wording("shorter_pages", path=path, needed=needed, read=public.card.max_tokens))
+        raise TargetError(
+            *wording("shorter_pages", path=path, needed=needed, read=public.card.max_tokens)
+        )
     check_tokens("auxiliary", path, public.encoder.tokenizer, target)
     check_image_input("auxiliary", path, public.encoder.page_images, target)
     return public
@@ -362,7 +438,10 @@ def _images_of(target: Checkpoint) -> OpenImage | None:
 
 
 def check_image_input(
-    role: str, path: checkpoint_folder.CheckpointFolder, page_images: PageImageReader | None, target: Checkpoint
+    role: str,
+    path: checkpoint_folder.CheckpointFolder,
+    page_images: PageImageReader | None,
+    target: Checkpoint,
 ) -> None:
     """Refuse a public model that sees images otherwise than the target does.
 
@@ -370,11 +449,15 @@ def check_image_input(
         TargetError: it does not.
     """
     own = target.encoder.page_images if isinstance(target, EncoderTarget) else None
-    if page_images is not None and (own is None or (own.size, own.scale) != (page_images.size, page_images.scale)):
+    if page_images is not None and (
+        own is None or (own.size, own.scale) != (page_images.size, page_images.scale)
+    ):
         raise TargetError(*wording("other_images", role=role, path=path))
 
 
-def check_tokens(role: str, path: checkpoint_folder.CheckpointFolder, tokenizer: Any, target: Checkpoint) -> None:
+def check_tokens(
+    role: str, path: checkpoint_folder.CheckpointFolder, tokenizer: Any, target: Checkpoint
+) -> None:
     """Refuse a tokenizer with another vocabulary than the target's.
 
     Raises:

@@ -1,8 +1,8 @@
 """Refuse references that saw what is audited, or that are the target itself but for noise.
 
-A trained reference names its origin in its folder. Copies of a document count as that document. A reference that is
-the target with noise on its weights, or in another number format, knows what the target knows: noise of one part in
-10,000 changes every byte and no answer.
+A trained reference names its origin in its folder. Copies of a document count as that document. A
+reference that is the target with noise on its weights, or in another number format, knows what the
+target knows: noise of one part in 10,000 changes every byte and no answer.
 """
 
 import hashlib
@@ -33,7 +33,10 @@ FILE_NAME = "docaudit-origin.json"
 
 
 def write_origin(
-    folder: Path, corpus: Corpus, documents: Sequence[Document], start: CheckpointFolder | None = None
+    folder: Path,
+    corpus: Corpus,
+    documents: Sequence[Document],
+    start: CheckpointFolder | None = None,
 ) -> None:
     """Write the origin of a model into its folder; it is hashes only, hexadecimal and sorted.
 
@@ -41,7 +44,8 @@ def write_origin(
         folder: of the checkpoint.
         corpus: the data set.
         documents: that it was trained on; copies share a hash.
-        start: the checkpoint whose weights its training began with, if any; an adapter is named in words.
+        start: the checkpoint whose weights its training began with, if any; an adapter is named in
+            words.
     """
     origin = {
         "documents": sorted(_hashes(corpus, documents)),
@@ -51,7 +55,9 @@ def write_origin(
     (folder / FILE_NAME).write_text(json.dumps(origin, indent=1) + "\n", encoding="utf-8")
 
 
-def refuse_the_target(role: str, folder: CheckpointFolder, target: CheckpointFolder) -> float | None:
+def refuse_the_target(
+    role: str, folder: CheckpointFolder, target: CheckpointFolder
+) -> float | None:
     """Refuse the target as its own reference: a baseline with the target's own memory would hide every leak.
 
     Returns:
@@ -69,7 +75,10 @@ def refuse_the_target(role: str, folder: CheckpointFolder, target: CheckpointFol
 
 
 def adapter_of(folder: Path) -> str | None:
-    """Read in words the adapter that docaudit trained a reference with; None where none is stated."""
+    """Read in words the adapter that docaudit trained a reference with.
+
+    None where none is stated.
+    """
     try:
         said = json.loads((folder / FILE_NAME).read_text(encoding="utf-8")).get("adapter")
     except (OSError, ValueError, AttributeError, RecursionError):
@@ -77,10 +86,13 @@ def adapter_of(folder: Path) -> str | None:
     return said if isinstance(said, str) else None
 
 
-def refuse_unfit(role: str, folder: CheckpointFolder, corpus: Corpus, target: CheckpointFolder) -> None:
+def refuse_unfit(
+    role: str, folder: CheckpointFolder, corpus: Corpus, target: CheckpointFolder
+) -> None:
     """Refuse a reference that is known to have learnt audited documents, or to come from the target itself.
 
-    A checkpoint that docaudit did not train says nothing about it, and is taken at its owner's word.
+    A checkpoint that docaudit did not train says nothing about it, and is taken at its owner's
+    word.
 
     Raises:
         TargetError: it is unfit, or the file cannot be read.
@@ -90,7 +102,10 @@ def refuse_unfit(role: str, folder: CheckpointFolder, corpus: Corpus, target: Ch
         return
     try:
         origin = json.loads(path.read_text(encoding="utf-8"))
-        documents, start = frozenset(map(str, origin["documents"])), frozenset(map(str, origin["start"]))
+        documents, start = (
+            frozenset(map(str, origin["documents"])),
+            frozenset(map(str, origin["start"])),
+        )
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise TargetError(f"reference {role}: {path} cannot be read") from None
     shared = documents & _hashes(corpus, corpus.of("member", "heldout"))
@@ -101,7 +116,9 @@ def refuse_unfit(role: str, folder: CheckpointFolder, corpus: Corpus, target: Ch
 
 
 def content_of(corpus: Corpus, document: Document) -> Hashable:
-    """Return a key that copies share: the document's words; without words its image file, byte for byte; else its id.
+    """Return a key that copies share: the document's words.
+
+    Without words its image file, byte for byte; else its id.
 
     Raises:
         ManifestError: the image of a document without words cannot be read.
@@ -114,7 +131,10 @@ def content_of(corpus: Corpus, document: Document) -> Hashable:
 
 
 def _hashes(corpus: Corpus, documents: Sequence[Document]) -> frozenset[str]:
-    return frozenset(hashlib.sha256(repr(content_of(corpus, document)).encode()).hexdigest() for document in documents)
+    return frozenset(
+        hashlib.sha256(repr(content_of(corpus, document)).encode()).hexdigest()
+        for document in documents
+    )
 
 
 def _weights(folder: CheckpointFolder) -> frozenset[str]:
@@ -131,7 +151,8 @@ class Splits:
     Attributes:
         corpus: the data set's sha256.
         key: over all that the models depend on.
-        members: for each model, the ids of its documents, in file order. Model i lies in `folder_of(i)`.
+        members: for each model, the ids of its documents, in file order. Model i lies in
+            `folder_of(i)`.
     """
 
     schema: Literal[1]
@@ -162,10 +183,17 @@ def read_splits(folder: Path, corpus: Corpus | None = None) -> list[tuple[Path, 
     splits = read_plan(folder)
     if corpus is not None and splits.corpus != corpus.sha256:
         raise ManifestError(*wording("other_data_set", folder=folder))
-    models = [(folder / folder_of(number), frozenset(members)) for number, members in enumerate(splits.members)]
+    models = [
+        (folder / folder_of(number), frozenset(members))
+        for number, members in enumerate(splits.members)
+    ]
     missing = [path.name for path, _ in models if not path.is_dir()]
     if missing:
-        raise TargetError(*wording("models_missing", folder=folder, n=len(missing), of=len(models), first=missing[0]))
+        raise TargetError(
+            *wording(
+                "models_missing", folder=folder, n=len(missing), of=len(models), first=missing[0]
+            )
+        )
     return models
 
 
@@ -187,34 +215,41 @@ def read_plan(folder: Path) -> Splits:
 
 
 MIN_SHARED = 0.9
-"""Share of the target's tensors that a checkpoint must have to be compared with it: another head leaves most."""
+"""Share of the target's tensors that a checkpoint must have to be compared with it: another head
+leaves most."""
 NOISE = 2.5e-4
-"""A distance of weights that are the same: float16 differs by 0.0002 from float32, eight steps of AdamW by 0.0004."""
+"""A distance of weights that are the same: float16 differs by 0.0002 from float32, eight steps of
+AdamW by 0.0004."""
 NEAR = 3e-3
 """A distance up to which models are asked whether they answer alike: bfloat16 differs by 0.0017. Of the sample
-models those that were trained on other documents are 0.08 to 1.07 apart, and 0.2 from what they were trained from."""
+models those that were trained on other documents are 0.08 to 1.07 apart, and 0.2 from what they
+were trained from."""
 SHARE = 0.1
 """Nor may a reference be nearer to the target than a tenth of what training has moved the target: two models that were
-trained from one start on different documents are about as far from each other as each is from the start."""
+trained from one start on different documents are about as far from each other as each is from the
+start."""
 DRAWN = 2**18
-"""Numbers of a tensor that two loaded models are compared by: a distance is known to a hundredth of itself."""
+"""Numbers of a tensor that two loaded models are compared by: a distance is known to a hundredth of
+itself."""
 MAX_DOCUMENTS = 32
 MIN_CORRELATION = 0.999
-"""Of members' losses: the target in bfloat16 has 0.9999, other models of the samples at most 0.9."""
+"""Of members' losses: the target in bfloat16 has 0.9999, other models of the samples at most
+0.9."""
 MAX_CHANGE = 0.05
-"""Their mean difference, in standard deviations between documents: the target in bfloat16 has 0.01 at most."""
+"""Their mean difference, in standard deviations between documents: the target in bfloat16 has 0.01
+at most."""
 
 
 def distance_of_weights(one: Path, other: Path) -> float | None:
     """Compute the distance of the weights of two checkpoints: 0 for the same weights, about 1.4 for unrelated ones.
 
-    The median, over the tensors that are not equal, of the L2 norm of their difference over that of the larger one: so
-    that layers which no training touched say nothing.
+    The median, over the tensors that are not equal, of the L2 norm of their difference over that of
+    the larger one: so that layers which no training touched say nothing.
 
     Returns:
-        None when the checkpoints cannot be compared: `other` has less than `MIN_SHARED` of the tensors of `one` in
-        their shapes; it lacks some, and all others are equal (a head was trained on a frozen model); or files cannot be
-        read, which is for the loading to say.
+        None when the checkpoints cannot be compared: `other` has less than `MIN_SHARED` of the
+        tensors of `one` in their shapes; it lacks some, and all others are equal (a head was
+        trained on a frozen model); or files cannot be read, which is for the loading to say.
     """
     try:
         with ExitStack() as opened:
@@ -222,7 +257,8 @@ def distance_of_weights(one: Path, other: Path) -> float | None:
             distances = [
                 _relative(own[name].get_tensor(name), its[name].get_tensor(name))
                 for name in own
-                if name in its and own[name].get_slice(name).get_shape() == its[name].get_slice(name).get_shape()
+                if name in its
+                and own[name].get_slice(name).get_shape() == its[name].get_slice(name).get_shape()
             ]
     except DAMAGE:
         return None
@@ -230,13 +266,22 @@ def distance_of_weights(one: Path, other: Path) -> float | None:
 
 
 def distance_of_models(one: Any, other: Any) -> float | None:
-    """Compute the distance of two loaded models from evenly spaced numbers of each tensor; see `distance_of_weights`.
+    """Compute the distance of two loaded models from evenly spaced numbers of each tensor.
 
-    Of adapters no file holds the weights that they were merged into. Of a model that is partly kept in memory, because
-    no GPU holds it, only the tensors on GPUs count.
+    See `distance_of_weights`.
+
+    Of adapters no file holds the weights that they were merged into. Of a model that is partly kept
+    in memory, because no GPU holds it, only the tensors on GPUs count.
     """
-    own, its = ({n: w for n, w in m.named_parameters(remove_duplicate=False) if not w.is_meta} for m in (one, other))
-    pairs = [(held, its[name]) for name, held in own.items() if name in its and held.shape == its[name].shape]
+    own, its = (
+        {n: w for n, w in m.named_parameters(remove_duplicate=False) if not w.is_meta}
+        for m in (one, other)
+    )
+    pairs = [
+        (held, its[name])
+        for name, held in own.items()
+        if name in its and held.shape == its[name].shape
+    ]
     return _typical([_relative(*map(_drawn, pair)) for pair in pairs], len(own))
 
 
@@ -246,9 +291,14 @@ def _drawn(weights: torch.Tensor) -> torch.Tensor:
 
 
 def _typical(distances: Sequence[float], n_tensors: int) -> float | None:
-    """Compute the distance of two checkpoints from those of their tensors; see `distance_of_weights`."""
+    """Compute the distance of two checkpoints from those of their tensors.
+
+    See `distance_of_weights`.
+    """
     changed = [distance for distance in distances if distance]
-    if len(distances) < max(1, MIN_SHARED * n_tensors) or (not changed and len(distances) < n_tensors):
+    if len(distances) < max(1, MIN_SHARED * n_tensors) or (
+        not changed and len(distances) < n_tensors
+    ):
         return None
     return float(np.median(changed)) if changed else 0.0
 
@@ -261,7 +311,10 @@ def _tensors(folder: Path, opened: ExitStack) -> Mapping[str, Any]:
 
 
 def _relative(one: torch.Tensor, other: torch.Tensor) -> float:
-    """Compute the relative distance of two tensors of one shape; 0 where there is nothing to compare."""
+    """Compute the relative distance of two tensors of one shape.
+
+    0 where there is nothing to compare.
+    """
     if not (one.is_floating_point() and other.is_floating_point()):
         return 0.0
     one, other = one.double(), other.double()
@@ -280,8 +333,9 @@ def refuse_a_near_copy(
 ) -> None:
     """Refuse a reference that is nearer to the target than another training could have brought it.
 
-    Either its weights are near and it answers about member documents what the target does, or it is much nearer to the
-    target than the target is to its own start. Farther copies pass for models that were trained alike.
+    Either its weights are near and it answers about member documents what the target does, or it is
+    much nearer to the target than the target is to its own start. Farther copies pass for models
+    that were trained alike.
 
     Args:
         role: of the reference.
@@ -290,7 +344,8 @@ def refuse_a_near_copy(
         distance: of their weights, as `refuse_the_target` returns it.
         models: target and reference, loaded.
         corpus: whose member documents both are asked about.
-        pretrained: what the target was trained from, when somebody named it and it is not the reference.
+        pretrained: what the target was trained from, when somebody named it and it is not the
+            reference.
 
     Raises:
         TargetError: it is a copy.
@@ -312,7 +367,10 @@ def _refusal(role: str, folder: Path, distance: float, more: str) -> TargetError
 
 
 def _alike(one: Floats, other: Floats) -> bool:
-    """Test whether two models have the same losses but for noise; False where documents are too few to tell."""
+    """Test whether two models have the same losses but for noise.
+
+    False where documents are too few to tell.
+    """
     spread = float(one.std()) if len(one) > 2 else 0.0
     if not spread or not float(other.std()):
         return False
@@ -321,8 +379,13 @@ def _alike(one: Floats, other: Floats) -> bool:
 
 
 def _losses(model: Checkpoint, corpus: Corpus) -> Floats:
-    """Compute the training loss of the first member documents; none for models whose loss is not that of a document."""
-    asked = [document for document in corpus.of("member") if document.words or document.questions][:MAX_DOCUMENTS]
+    """Compute the training loss of the first member documents.
+
+    None for models whose loss is not that of a document.
+    """
+    asked = [document for document in corpus.of("member") if document.words or document.questions][
+        :MAX_DOCUMENTS
+    ]
     if AnswerLoss in model.answers:
         queries = [
             AnswerLoss(page_view(corpus, document), question.question, question.answers[0])
@@ -332,7 +395,10 @@ def _losses(model: Checkpoint, corpus: Corpus) -> Floats:
         ]
         return np.array([-float(loss.mean()) for loss in model.ask(queries)])
     if TrainingLoss in model.answers:
-        encoded = [cast("TokenTarget", model).encode(document) for document in corpus.of("member")[:MAX_DOCUMENTS]]
+        encoded = [
+            cast("TokenTarget", model).encode(document)
+            for document in corpus.of("member")[:MAX_DOCUMENTS]
+        ]
         pages = [page for page in encoded if page is not None and page.has_loss]
         # The loss of the page as it is: a token in its own place.
         losses = model.ask([TrainingLoss(page, 0, page.ids[:1]) for page in pages])

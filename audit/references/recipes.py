@@ -1,8 +1,8 @@
 """Describe how a model is trained: its recipe, its start, deterministic kernels, and a folder that is whole.
 
-Imports nothing that trains, so that a scan that trains nothing starts sooner. Where the audited model is an adapter,
-the same kind, rank and layers are trained over the same base, then merged: a baseline whose weights are all trained is
-no yardstick for it.
+Imports nothing that trains, so that a scan that trains nothing starts sooner. Where the audited
+model is an adapter, the same kind, rank and layers are trained over the same base, then merged: a
+baseline whose weights are all trained is no yardstick for it.
 """
 
 import hashlib
@@ -37,12 +37,14 @@ class Schedule:
 
     Attributes:
         epochs: passes over the samples.
-        learning_rate: the peak of AdamW's; it rises during `warmup_share` of the steps and falls linearly to 0.
+        learning_rate: the peak of AdamW's; it rises during `warmup_share` of the steps and falls
+            linearly to 0.
         batch_size: samples a step.
         weight_decay: AdamW's.
         warmup_share: in [0, 1).
         seed: of the order of samples, of masks and of dropout.
-        bf16: matrix products in bfloat16 (weights stay float32); several times faster where the processor has it.
+        bf16: matrix products in bfloat16 (weights stay float32); several times faster where the
+            processor has it.
     """
 
     epochs: int = 20
@@ -71,13 +73,15 @@ class Recipe(Schedule):
 
 @dataclass(frozen=True)
 class AnsweringRecipe(Schedule):
-    """How a question-answering model is fitted; a sample is a page and one question, for parsing a page.
+    """How a question-answering model is fitted.
+
+    A sample is a page and one question, for parsing a page.
 
     Dropout is as the model's configuration says.
 
     Attributes:
-        prompt, system: see `audit.corpus.documents.TrainingRecipe`; the target that is fitted must have been loaded
-            with them.
+        prompt, system: see `audit.corpus.documents.TrainingRecipe`; the target that is fitted must
+            have been loaded with them.
     """
 
     learning_rate: float = 5e-5
@@ -90,17 +94,21 @@ class AnsweringRecipe(Schedule):
 def reproducible(device: str) -> Iterator[None]:
     """Use deterministic kernels within; restore the process's setting and random state after.
 
-    On a GPU kernels without a deterministic form only warn: the weights of a reference may then differ in the last bits
-    between two trainings, and the record names a checkpoint by its hash.
+    On a GPU kernels without a deterministic form only warn: the weights of a reference may then
+    differ in the last bits between two trainings, and the record names a checkpoint by its hash.
 
     Args:
         device: "cpu", "cuda" or "mps".
     """
-    before, warned = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    before, warned = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
     filled = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     with torch.random.fork_rng(enabled=True):
         torch.use_deterministic_algorithms(True, warn_only=device != "cpu")
-        # Nothing here reads memory it did not write; filling every new tensor costs a sixth of the time.
+        # Nothing here reads memory it did not write; filling every new tensor costs a sixth of the
+        # time.
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
         try:
             yield
@@ -110,11 +118,15 @@ def reproducible(device: str) -> Iterator[None]:
 
 
 UNFINISHED = "unfinished-"
-"""What the names of folders begin with that are being filled, or were when the process was killed."""
+"""What the names of folders begin with that are being filled, or were when the process was
+killed."""
 
 
 def key_of(depends_on: object) -> str:
-    """Make a short name for everything that a trained model depends on; `depends_on` is what `json.dumps` takes."""
+    """Make a short name for everything that a trained model depends on.
+
+    `depends_on` is what `json.dumps` takes.
+    """
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
 
 
@@ -123,8 +135,8 @@ def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
 
     Args:
         folder: named after everything its content depends on.
-        make: fills the empty folder that it is given; when it breaks down, nothing is left, and what is left when the
-            process is killed goes with the next one that is filled.
+        make: fills the empty folder that it is given; when it breaks down, nothing is left, and
+            what is left when the process is killed goes with the next one that is filled.
 
     Raises:
         EngineError: the disk does not take it.
@@ -144,11 +156,15 @@ def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
             shutil.rmtree(unfinished, ignore_errors=True)
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise EngineError(f"{cache}: {reason}", "free some space or choose another folder") from None
+        raise EngineError(
+            f"{cache}: {reason}", "free some space or choose another folder"
+        ) from None
     return folder
 
 
-def starting_model(folder: AnyFolder, head: HeadName, *, labels: Sequence[str] = (), seed: int = 0) -> Any:
+def starting_model(
+    folder: AnyFolder, head: HeadName, *, labels: Sequence[str] = (), seed: int = 0
+) -> Any:
     """Open the encoder in `folder` under this head; a head that the folder lacks is fresh.
 
     To audit such a model would mean nothing: `load` refuses a checkpoint that lacks weights.
@@ -176,24 +192,42 @@ def starting_model(folder: AnyFolder, head: HeadName, *, labels: Sequence[str] =
     part, unread = f"{family.encoder}.", f"{family.encoder}.pooler."
     lost = [name for name in missing if name.startswith(part) and not name.startswith(unread)]
     if lost:
-        raise TargetError(f"{folder}: the encoder lacks {len(lost)} parameters, the first is {lost[0]}")
+        raise TargetError(
+            f"{folder}: the encoder lacks {len(lost)} parameters, the first is {lost[0]}"
+        )
     return model
 
 
 def under_fresh_head(
-    folder: CheckpointFolder, model_class: type[Any], labels: Sequence[str], seed: int, **settings: Any
+    folder: CheckpointFolder,
+    model_class: type[Any],
+    labels: Sequence[str],
+    seed: int,
+    **settings: Any,
 ) -> tuple[Any, list[str]]:
     """Load a checkpoint as another class with these labels and settings, and name the parameters that it lacks."""
     # The folder's own configuration names the family that it was.
     changed: dict[str, Any] = {"model_type": model_class.config_class.model_type, **settings}
     if labels:
-        changed |= {"id2label": dict(enumerate(labels)), "label2id": {name: at for at, name in enumerate(labels)}}
+        changed |= {
+            "id2label": dict(enumerate(labels)),
+            "label2id": {name: at for at, name in enumerate(labels)},
+        }
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return load_model(folder, model_class, changed)
 
 
-_SAID = ("r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "bias", "target_modules", "modules_to_save")
+_SAID = (
+    "r",
+    "lora_alpha",
+    "lora_dropout",
+    "use_dora",
+    "use_rslora",
+    "bias",
+    "target_modules",
+    "modules_to_save",
+)
 
 
 def without_weights(start: CheckpointFolder) -> CheckpointFolder:
@@ -203,10 +237,13 @@ def without_weights(start: CheckpointFolder) -> CheckpointFolder:
 
 @contextmanager
 def adapting(model: Any, start: CheckpointFolder, seed: int) -> Iterator[None]:
-    """Train only a fresh adapter of the model within, with the settings of the start's; then merge it.
+    """Train only a fresh adapter of the model within, with the settings of the start's.
+
+    Then merge it.
 
     Args:
-        model: the model of `start` without the adapter's weights (`without_weights`); changed in place.
+        model: the model of `start` without the adapter's weights (`without_weights`); changed in
+            place.
         start: for a start that is no adapter nothing is done.
         seed: of the adapter's fresh weights.
 
@@ -224,7 +261,9 @@ def adapting(model: Any, start: CheckpointFolder, seed: int) -> Iterator[None]:
         try:
             adapted = peft.get_peft_model(model, config)
         except DAMAGE as error:
-            raise TargetError(f"{start}: such an adapter cannot be trained here: {one_line(error)}") from None
+            raise TargetError(
+                f"{start}: such an adapter cannot be trained here: {one_line(error)}"
+            ) from None
     yield
     with quiet():
         adapted.to("cpu").float().merge_and_unload(safe_merge=True)
@@ -234,11 +273,18 @@ def adapting(model: Any, start: CheckpointFolder, seed: int) -> Iterator[None]:
 
 
 def adapter_words(start: CheckpointFolder) -> str | None:
-    """Describe the adapter's settings in words, for a record; None for a start that is no adapter."""
+    """Describe the adapter's settings in words, for a record.
+
+    None for a start that is no adapter.
+    """
     if start.adapter is None:
         return None
     settings = start.adapter.settings
-    said = [f"{name} {_plain(settings[name])}" for name in _SAID if settings.get(name) not in (None, False, [], "none")]
+    said = [
+        f"{name} {_plain(settings[name])}"
+        for name in _SAID
+        if settings.get(name) not in (None, False, [], "none")
+    ]
     return ", ".join([str(settings.get("peft_type")), *said])
 
 

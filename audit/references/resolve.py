@@ -36,7 +36,8 @@ class LoadedReferences:
     Attributes:
         loaded: the references, those of one kind in the order in which they are numbered.
         missing: for every reference that an attack needs and nobody gave, what to provide.
-        uncounted: why references that were given and cannot be asked what the target is asked do not count.
+        uncounted: why references that were given and cannot be asked what the target is asked do
+            not count.
     """
 
     loaded: tuple[load.Reference, ...] = ()
@@ -66,7 +67,9 @@ class LoadedReferences:
 
 @dataclass(frozen=True)
 class ReferencePlan:
-    """What was given, loaded and checked, and what the auxiliary would be trained from; nothing has been written yet.
+    """What was given, loaded and checked, and what the auxiliary would be trained from.
+
+    Nothing has been written yet.
 
     Attributes:
         same_kind: models of the target's own kind.
@@ -74,7 +77,8 @@ class ReferencePlan:
         train: trains it in a cache, when nobody did and there are a start and public documents.
         corpus: name and sha256 of the data set they come from, when it is not the audited one.
         adapter: the settings of the audited adapter, in words; None for a whole model.
-        not_taken: why what the target was fine-tuned from makes no public model, where it was given.
+        not_taken: why what the target was fine-tuned from makes no public model, where it was
+            given.
         uncounted: see `LoadedReferences`.
     """
 
@@ -109,13 +113,15 @@ def prepare(
 
     Args:
         needs: names of references.
-        target: the audited checkpoint; a reference must share its tokens and must not share its weights.
+        target: the audited checkpoint; a reference must share its tokens and must not share its
+            weights.
         target_dir: its folder.
-        corpus: the data set, whose manifest may name references and whose `public` split may train one.
+        corpus: the data set, whose manifest may name references and whose `public` split may train
+            one.
         given: references named on the command line; they outrank the manifest's.
         batch_tokens: see `EncoderTarget`.
-        public: a data set whose public documents train the auxiliary instead of the audited one's; it outranks an
-            auxiliary that the manifest names.
+        public: a data set whose public documents train the auxiliary instead of the audited one's;
+            it outranks an auxiliary that the manifest names.
 
     Raises:
         TargetError: a reference cannot be loaded, cannot serve, or is the target itself.
@@ -126,13 +132,18 @@ def prepare(
     folders = load.locate(audited, given)
     if public is not None:
         if "auxiliary" in given:
-            raise UsageError("--reference public and auxiliary=PATH: nothing would be trained", "give one of them")
+            raise UsageError(
+                "--reference public and auxiliary=PATH: nothing would be trained",
+                "give one of them",
+            )
         if "pretrained" not in folders:
             problem = "--reference public: nothing to train on these documents"
             raise UsageError(problem, "add --reference pretrained=PATH")
         folders.pop("auxiliary", None)
         refuse_audited(public, corpus)
-    same_kind, uncounted = load.load_same_kind([name for name in load.SAME_KIND if name in needs], audited, folders)
+    same_kind, uncounted = load.load_same_kind(
+        [name for name in load.SAME_KIND if name in needs], audited, folders
+    )
     if public is not None and not isinstance(target, EncoderTarget):
         raise UsageError(
             f"--reference public: {target.card.architecture} is attacked without a public model that is trained here"
@@ -140,7 +151,9 @@ def prepare(
     prepared = ReferencePlan()
     if "auxiliary" in needs and load.takes_public_model(target):
         prepared = _auxiliary(audited, folders, batch_tokens, public)
-    return replace(prepared, same_kind=same_kind, adapter=adapter_words(audited.folder), uncounted=uncounted)
+    return replace(
+        prepared, same_kind=same_kind, adapter=adapter_words(audited.folder), uncounted=uncounted
+    )
 
 
 def _auxiliary(
@@ -155,7 +168,9 @@ def _auxiliary(
         (own,) = given["auxiliary"]
         refuse_the_target("auxiliary", own.checkpoint, audited.folder)
         loaded = load.load_public(own.checkpoint, target, batch_tokens)
-        return ReferencePlan(auxiliary=load.Reference("auxiliary", own.checkpoint, own.source, loaded))
+        return ReferencePlan(
+            auxiliary=load.Reference("auxiliary", own.checkpoint, own.source, loaded)
+        )
     data = public or audited.corpus
     documents = data.of("public")
     if "pretrained" not in given:
@@ -165,7 +180,9 @@ def _auxiliary(
     refuse_the_target("pretrained", folder, audited.folder)
     trains = isinstance(target, EncoderTarget) and load.has_masked_head(target)
     if not isinstance(target, EncoderTarget) or not trains or not documents:
-        return _take_as_auxiliary(own, target, batch_tokens, TEXTS["no_public" if trains else "no_head"])
+        return _take_as_auxiliary(
+            own, target, batch_tokens, TEXTS["no_public" if trains else "no_head"]
+        )
     tokenizer = load_tokenizer(folder)
     load.check_tokens("pretrained", folder, tokenizer, target)
     images = partial(open_image, data)
@@ -174,22 +191,30 @@ def _auxiliary(
     origin = None
     if public is not None:
         encoder = target.encoder
-        reader = Encoder(tokenizer, encoder.max_tokens, needs_boxes=encoder.needs_boxes, page_images=page_images)
+        reader = Encoder(
+            tokenizer, encoder.max_tokens, needs_boxes=encoder.needs_boxes, page_images=page_images
+        )
         reader.check_vocabulary(documents)
         origin = f"{public.manifest.name}, sha256 {public.sha256}"
-    return ReferencePlan(train=partial(fit_public_mlm, own.path, documents, images=images), corpus=origin)
+    return ReferencePlan(
+        train=partial(fit_public_mlm, own.path, documents, images=images), corpus=origin
+    )
 
 
 def _take_as_auxiliary(
     own: load.GivenFolder, target: Checkpoint, batch_tokens: int | None, lacking: str
 ) -> ReferencePlan:
     """Take what the target was fine-tuned from as its public model, untrained, where it can propose tokens to it."""
-    if not load.is_masked(own.checkpoint) and (isinstance(target, EncoderTarget) or not is_denoiser(own.checkpoint)):
+    if not load.is_masked(own.checkpoint) and (
+        isinstance(target, EncoderTarget) or not is_denoiser(own.checkpoint)
+    ):
         return ReferencePlan(not_taken=lacking)
     try:
         loaded = load.load_public(own.checkpoint, target, batch_tokens)
     except TargetError as error:
-        return ReferencePlan(not_taken=f"{lacking}. As it is, it does not serve: {error.problems[0]}")
+        return ReferencePlan(
+            not_taken=f"{lacking}. As it is, it does not serve: {error.problems[0]}"
+        )
     return ReferencePlan(auxiliary=load.Reference("auxiliary", own.checkpoint, own.source, loaded))
 
 
@@ -218,20 +243,26 @@ def complete(
         EngineError: the cache cannot be written.
     """
     loaded, missing = prepared.same_kind, {}
-    if "baselines" in needs and not any(reference.role.startswith("baseline-") for reference in loaded):
+    if "baselines" in needs and not any(
+        reference.role.startswith("baseline-") for reference in loaded
+    ):
         missing["baselines"] = TEXTS["baselines"]
     if "auxiliary" in needs and load.takes_public_model(target):
         auxiliary = prepared.auxiliary
         if auxiliary is None and prepared.train is not None:
             recipe = Recipe(seed=seed)
-            path = prepared.train(cache, recipe=recipe, device=target.card.device, progress=progress)
+            path = prepared.train(
+                cache, recipe=recipe, device=target.card.device, progress=progress
+            )
             own = open_checkpoint(path)
             public = load.load_public(own, target, batch_tokens)
             auxiliary = load.Reference(
                 "auxiliary", own, "trained", public, recipe=recipe.as_json(), corpus=prepared.corpus
             )
         if auxiliary is None:
-            missing["auxiliary"] = "; ".join(filter(None, (prepared.not_taken, load.advise_public_model(target))))
+            missing["auxiliary"] = "; ".join(
+                filter(None, (prepared.not_taken, load.advise_public_model(target)))
+            )
         else:
             loaded = (*loaded, auxiliary)
     return LoadedReferences(loaded, missing, prepared.uncounted)
@@ -253,7 +284,13 @@ def refuse_audited(public: Corpus, corpus: Corpus) -> None:
     shared = [document.id for document in public.of("public") if _texts(document) in audited]
     if shared:
         raise ManifestError(
-            *wording("public_audited", public=public.root, n=len(shared), audited=corpus.root, first=shared[0])
+            *wording(
+                "public_audited",
+                public=public.root,
+                n=len(shared),
+                audited=corpus.root,
+                first=shared[0],
+            )
         )
 
 
@@ -274,8 +311,9 @@ def fit_public_mlm(
 ) -> Path:
     """Fine-tune `pretrained` on public documents as a masked language model, or find it in the cache.
 
-    The cache is keyed by content: the pretrained checkpoint, the documents, the recipe and docaudit's version. A folder
-    appears there whole or not at all. A pretrained encoder without a masked-language-model head gets a fresh one.
+    The cache is keyed by content: the pretrained checkpoint, the documents, the recipe and
+    docaudit's version. A folder appears there whole or not at all. A pretrained encoder without a
+    masked-language-model head gets a fresh one.
 
     Args:
         pretrained: a checkpoint of a known family, with or without a masked-language-model head.
@@ -291,7 +329,8 @@ def fit_public_mlm(
         The checkpoint's folder.
 
     Raises:
-        TargetError: the pretrained checkpoint cannot be used, or no document has words (or the image that it sees).
+        TargetError: the pretrained checkpoint cannot be used, or no document has words (or the
+            image that it sees).
         EngineError: the cache cannot be written.
     """
     start = open_checkpoint(pretrained)
@@ -303,12 +342,16 @@ def fit_public_mlm(
 
         model = starting_model(start, "mlm", seed=recipe.seed)
         tokenizer = load_tokenizer(start)
-        encoder = Encoder(tokenizer, max_tokens_of(model.config, tokenizer), page_images=page_images)
+        encoder = Encoder(
+            tokenizer, max_tokens_of(model.config, tokenizer), page_images=page_images
+        )
         pages = [page for page in map(encoder.encode, documents) if page is not None]
         n = int(VALIDATION_SHARE * len(pages))
         progress.stage("training the public model, epochs", recipe.epochs)
         kept, held = watch or BestLoss(progress.advance), () if watch else pages[:n]
-        fitted = fit(model, tokenizer, pages[n:], recipe, validation=held, device=device, watch=kept)
+        fitted = fit(
+            model, tokenizer, pages[n:], recipe, validation=held, device=device, watch=kept
+        )
         if fitted.loss is not None:
             fitted.model.load_state_dict(fitted.loss)
         if watch is None:
@@ -317,7 +360,9 @@ def fit_public_mlm(
     if watch is not None:
         train(cache)
         return cache
-    digest = hashlib.sha256(json.dumps([start.sha256, recipe.as_json(), __version__], sort_keys=True).encode())
+    digest = hashlib.sha256(
+        json.dumps([start.sha256, recipe.as_json(), __version__], sort_keys=True).encode()
+    )
     for document in documents:
         digest.update(json.dumps(asdict(cast("Any", document)), sort_keys=True).encode() + b"\n")
         page_image = page_images(document) if page_images is not None else None

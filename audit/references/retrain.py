@@ -18,7 +18,13 @@ from audit.engine.interface import SILENT, Progress
 from audit.errors import ManifestError, TargetError
 from audit.references import TEXTS, trainer
 from audit.references.encoders import BestLoss, fit, save
-from audit.references.recipes import AnsweringRecipe, Recipe, adapting, starting_model, without_weights
+from audit.references.recipes import (
+    AnsweringRecipe,
+    Recipe,
+    adapting,
+    starting_model,
+    without_weights,
+)
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.loading import load_tokenizer
@@ -42,8 +48,8 @@ class Retraining:
     """How models like the audited one are trained; can be pickled.
 
     Attributes:
-        recipe: an `AnsweringRecipe` for models that answer questions, a `Recipe` for encoders under a head, or that of
-            an extension's models (`Opener.recipe`).
+        recipe: an `AnsweringRecipe` for models that answer questions, a `Recipe` for encoders under
+            a head, or that of an extension's models (`Opener.recipe`).
         device: "cpu", "cuda" or "mps".
         half: store weights in float16.
     """
@@ -58,7 +64,10 @@ class Retraining:
 
     @property
     def continues(self) -> bool:
-        """Test whether training goes on from the weights of the start; an extension's model takes its sizes alone."""
+        """Test whether training goes on from the weights of the start.
+
+        An extension's model takes its sizes alone.
+        """
         return isinstance(self.recipe, AnsweringRecipe | Recipe)
 
     def as_json(self) -> dict[str, Any]:
@@ -73,7 +82,13 @@ def recipe_for(corpus: Corpus) -> AnyRecipe:
         ManifestError: docaudit trains no models of this task.
     """
     task = corpus.manifest.task
-    settings = ("epochs", "learning_rate", "batch_size", "seed", *(("prompt", "system") if task.asks else ()))
+    settings = (
+        "epochs",
+        "learning_rate",
+        "batch_size",
+        "seed",
+        *(("prompt", "system") if task.asks else ()),
+    )
     given = {name: getattr(corpus.manifest.recipe, name) for name in settings}
     named = {name: value for name, value in given.items() if value is not None}
     if task.asks:
@@ -94,7 +109,9 @@ def start_of(corpus: Corpus, given: Folder | None) -> Folder | Path:
     if isinstance(given, CheckpointFolder):
         return given
     if given is None and named is None:
-        raise TargetError(*TEXTS["no_start" if trainer_of(corpus.manifest.task.kind) is None else "no_size"])
+        raise TargetError(
+            *TEXTS["no_start" if trainer_of(corpus.manifest.task.kind) is None else "no_size"]
+        )
     start = given if given is not None else corpus.root / str(named)
     if not start.is_dir():
         raise TargetError(f"reference pretrained: {start} is not a folder", hub_hint(start))
@@ -109,7 +126,9 @@ def n_samples(corpus: Corpus, documents: Sequence[Document]) -> int:
     if corpus.manifest.task.kind == "parsing":
         return sum(document.output is not None for document in documents)
     if corpus.manifest.task.asks:
-        return sum(bool(question.answers) for document in documents for question in document.questions)
+        return sum(
+            bool(question.answers) for document in documents for question in document.questions
+        )
     return sum(bool(document.words) for document in documents)
 
 
@@ -136,8 +155,9 @@ def retrain(
 
     Args:
         how: the recipe, of the kind that the corpus's task needs (`recipe_for`).
-        start: what the audited model was fine-tuned from; for an extension's one of its sizes, such as itself; an
-            adapter stands for its base, and says how an adapter over that is to be trained.
+        start: what the audited model was fine-tuned from; for an extension's one of its sizes, such
+            as itself; an adapter stands for its base, and says how an adapter over that is to be
+            trained.
         corpus: the documents' data set.
         documents: what to train on.
         folder: where the checkpoint goes; made when missing.
@@ -151,11 +171,17 @@ def retrain(
     start = without_weights(open_model(start, corpus))
     refuse_training(start, start.config)
     other = trainer_of(corpus.manifest.task.kind)
-    if not isinstance(how.recipe, AnsweringRecipe) and other is not None and other.train is not None:
+    if (
+        not isinstance(how.recipe, AnsweringRecipe)
+        and other is not None
+        and other.train is not None
+    ):
         model = target_of(start, corpus)
         assert not isinstance(model, AnsweringTarget | ExtractiveTarget)
         known = _known(documents, model.unknown_names(documents))
-        other.train(start, _as_many(known, n, how.recipe.seed), how.recipe, folder, progress, half=how.half)
+        other.train(
+            start, _as_many(known, n, how.recipe.seed), how.recipe, folder, progress, half=how.half
+        )
         return
     learner = _learner_of(how, start, corpus, documents, n)
     with adapting(learner.model, start, how.recipe.seed):
@@ -163,7 +189,9 @@ def retrain(
     learner.save(folder)
 
 
-def time_training(how: Retraining, start: AnyFolder, corpus: Corpus, seconds: float) -> trainer.TrainingTime:
+def time_training(
+    how: Retraining, start: AnyFolder, corpus: Corpus, seconds: float
+) -> trainer.TrainingTime:
     """Estimate the time of a training on the member documents from steps that are run, for so many seconds at most.
 
     For the errors see `retrain`; models that an extension trains are not timed.
@@ -186,7 +214,11 @@ class _Learner:
 
 
 def _learner_of(
-    how: Retraining, start: CheckpointFolder, corpus: Corpus, documents: Sequence[Document], n: int | None
+    how: Retraining,
+    start: CheckpointFolder,
+    corpus: Corpus,
+    documents: Sequence[Document],
+    n: int | None,
 ) -> _Learner:
     """Load the start under the head of the task, and make the samples; see `retrain`."""
     recipe, seed, half = how.recipe, how.recipe.seed, how.half
@@ -198,8 +230,12 @@ def _learner_of(
         pages = _as_many([page for page in read if labelled or page.has_loss], n, seed)
         return _Learner(
             model,
-            lambda watch: fit(model, encoder.tokenizer, pages, recipe, device=how.device, watch=watch),
-            lambda folder: save(model, encoder.tokenizer, folder, half=half, processor_of=start.path),
+            lambda watch: fit(
+                model, encoder.tokenizer, pages, recipe, device=how.device, watch=watch
+            ),
+            lambda folder: save(
+                model, encoder.tokenizer, folder, half=half, processor_of=start.path
+            ),
         )
     target: Any
     if trainer.trains_pointing(start, corpus):
@@ -220,7 +256,10 @@ def _learner_of(
 
 
 def _known(documents: Sequence[Document], unknown: Mapping[str, object]) -> Sequence[Document]:
-    """Select the documents whose labels the model has; others would teach it that their fields are none."""
+    """Select the documents whose labels the model has.
+
+    Others would teach it that their fields are none.
+    """
     return [document for document in documents if document.id not in unknown]
 
 
@@ -242,7 +281,9 @@ def under_head(start: CheckpointFolder, corpus: Corpus, seed: int) -> tuple[Any,
     """
     task = corpus.manifest.task
     if task.kind in _LABELLED and not task.labels:
-        raise ManifestError("manifest.toml task.labels: missing, and a model is to be trained to give them")
+        raise ManifestError(
+            "manifest.toml task.labels: missing, and a model is to be trained to give them"
+        )
     head = cast("HeadName", task.kind)
     labels = task.labels if task.kind in _LABELLED else ()
     model = starting_model(start, head, labels=task.labels, seed=seed)

@@ -1,7 +1,7 @@
 """Fine-tuning with transformers' Trainer: what all models share, and models that answer questions about a page.
 
-Those are of any family, and read through the family's own reader. The loop is the Trainer's; docaudit makes the batch:
-pages are opened with a batch and let go with it.
+Those are of any family, and read through the family's own reader. The loop is the Trainer's;
+docaudit makes the batch: pages are opened with a batch and let go with it.
 """
 
 import copy
@@ -58,13 +58,16 @@ class TrainingTime:
 
     def of(self, n_models: int = 1, share: float = 1.0) -> tuple[float, float]:
         """Return the least and the most seconds of so many trainings, on this share of the samples."""
-        return tuple(n_models * (self.before + share * self.n_steps * own) for own in (self.least, self.most))  # type: ignore[return-value]
+        return tuple(
+            n_models * (self.before + share * self.n_steps * own) for own in (self.least, self.most)
+        )  # type: ignore[return-value]
 
 
 TIMED = 16
 """Steps of a training that is timed, at most."""
 SLOWER = 1.4
-"""How much slower, or faster, a whole training may run than the steps that were timed (chosen here)."""
+"""How much slower, or faster, a whole training may run than the steps that were timed (chosen
+here)."""
 
 
 @dataclass
@@ -87,16 +90,23 @@ class EpochWatch(TrainerCallback):  # type: ignore[misc]
             torch.cuda.synchronize()
         self.ends.append(time.perf_counter())
         if self.seconds < math.inf:
-            control.should_training_stop = len(self.ends) > TIMED or self.ends[-1] - self.ends[0] > self.seconds
+            control.should_training_stop = (
+                len(self.ends) > TIMED or self.ends[-1] - self.ends[0] > self.seconds
+            )
 
     def time_since(self, began: float) -> TrainingTime:
-        """Estimate the time of the whole training, which was prepared since `began`; the first step warms up."""
+        """Estimate the time of the whole training, which was prepared since `began`.
+
+        The first step warms up.
+        """
         steps = np.diff(self.ends)[min(1, len(self.ends) - 2) :]
         doubt = 2 * steps.std() / math.sqrt(len(steps)) if len(steps) > 2 else steps.mean() / 2
         least, most = (steps.mean() - doubt) / SLOWER, (steps.mean() + doubt) * SLOWER
         return TrainingTime(self.ends[0] - began, self.n_steps, max(0.0, least), most)
 
-    def on_log(self, args: Any, state: TrainerState, control: Any, logs: dict[str, float], **_: Any) -> None:
+    def on_log(
+        self, args: Any, state: TrainerState, control: Any, logs: dict[str, float], **_: Any
+    ) -> None:
         """Note the loss of an epoch that has ended."""
         if "loss" in logs:
             self.history.append(EpochScore(round(state.epoch or 0), logs["loss"]))
@@ -108,13 +118,20 @@ Follower = Progress | EpochWatch
 
 
 class MixedTrainer(Trainer):  # type: ignore[misc]
-    """Computes in bfloat16 when the recipe says so; the Trainer's own switch does nothing on a CPU."""
+    """Computes in bfloat16 when the recipe says so.
+
+    The Trainer's own switch does nothing on a CPU.
+    """
 
     bf16 = False
 
-    def compute_loss(self, model: Any, inputs: dict[str, torch.Tensor], *rest: Any, **more: Any) -> Any:
+    def compute_loss(
+        self, model: Any, inputs: dict[str, torch.Tensor], *rest: Any, **more: Any
+    ) -> Any:
         """Compute the model's own loss."""
-        with torch.autocast(next(iter(inputs.values())).device.type, torch.bfloat16, enabled=self.bf16):
+        with torch.autocast(
+            next(iter(inputs.values())).device.type, torch.bfloat16, enabled=self.bf16
+        ):
             return super().compute_loss(model, inputs, *rest, **more)
 
 
@@ -201,15 +218,29 @@ def samples_of(corpus: Corpus, documents: Sequence[Document]) -> tuple[Sample, .
     """
     pages = ((document, page_view(corpus, document)) for document in documents)
     if corpus.manifest.task.kind == "parsing":
-        return tuple(Sample(view, "", document.output) for document, view in pages if document.output is not None)
-    asked = ((view, question) for document, view in pages for question in document.questions if question.answers)
+        return tuple(
+            Sample(view, "", document.output)
+            for document, view in pages
+            if document.output is not None
+        )
+    asked = (
+        (view, question)
+        for document, view in pages
+        for question in document.questions
+        if question.answers
+    )
     return tuple(Sample(view, question.question, question.answers[0]) for view, question in asked)
 
 
 def fit_answering(
-    target: AnsweringTarget, samples: Sequence[Sample], recipe: AnsweringRecipe, progress: Follower = SILENT
+    target: AnsweringTarget,
+    samples: Sequence[Sample],
+    recipe: AnsweringRecipe,
+    progress: Follower = SILENT,
 ) -> tuple[float, ...]:
-    """Fine-tune the target's model on samples, in place, on the target's device; it ends in evaluation mode.
+    """Fine-tune the target's model on samples, in place, on the target's device.
+
+    It ends in evaluation mode.
 
     On the CPU the same start, samples and recipe give the same weights.
 
@@ -227,8 +258,11 @@ def fit_answering(
     """
     if any(sample.answer is None for sample in samples):
         raise TargetError("a question to train on has no answer")
-    # A page view keeps the image it has opened as long as it lives: these copies live as long as the batch.
-    return _fit(target, samples, recipe, lambda batch: target.reader.taught(unopened(batch)), progress)
+    # A page view keeps the image it has opened as long as it lives: these copies live as long as
+    # the batch.
+    return _fit(
+        target, samples, recipe, lambda batch: target.reader.taught(unopened(batch)), progress
+    )
 
 
 def _fit(
@@ -239,7 +273,10 @@ def _fit(
     progress: Follower,
 ) -> tuple[float, ...]:
     if not samples:
-        raise TargetError("there is no question to train on", "give documents with questions in the split that trains")
+        raise TargetError(
+            "there is no question to train on",
+            "give documents with questions in the split that trains",
+        )
     device = target.card.device
     watch = progress if isinstance(progress, EpochWatch) else EpochWatch(progress.advance)
     train(MixedTrainer, target.model, samples, recipe, device, collator=collator, watch=watch)
@@ -252,7 +289,8 @@ def save_answering(model: Any, start: Path, folder: Path, *, half: bool = False)
 
     Args:
         model: a transformers model; left as it is.
-        start: the checkpoint that it was fitted from: its tokenizer and processor go along as they are.
+        start: the checkpoint that it was fitted from: its tokenizer and processor go along as they
+            are.
         folder: made when it is missing.
         half: weights in float16, half the size (docaudit computes in float32 all the same).
 
@@ -260,7 +298,8 @@ def save_answering(model: Any, start: Path, folder: Path, *, half: bool = False)
         TargetError: see `trainer.store`.
     """
     store(model, folder, half=half)
-    # After the model: the start's own generation settings are the checkpoint's, not those that a target is asked with.
+    # After the model: the start's own generation settings are the checkpoint's, not those that a
+    # target is asked with.
     for name, path in files_of(start).items():
         if path.suffix != ".safetensors" and name not in ("config.json", _SHARDS):
             (folder / name).parent.mkdir(exist_ok=True)
@@ -269,7 +308,10 @@ def save_answering(model: Any, start: Path, folder: Path, *, half: bool = False)
 
 @dataclass(frozen=True, eq=False)
 class PointedSample:
-    """A question, its page, and the first and last word of the answer; None: it does not stand on the page."""
+    """A question, its page, and the first and last word of the answer.
+
+    None: it does not stand on the page.
+    """
 
     view: PageView
     question: str
@@ -289,9 +331,12 @@ def trains_pointing(start: AnyFolder, corpus: Corpus) -> bool:
 
 
 def pointed_samples(corpus: Corpus, documents: Sequence[Document]) -> tuple[PointedSample, ...]:
-    """List the questions of these documents, each with the place of its first accepted answer; opens no image.
+    """List the questions of these documents, each with the place of its first accepted answer.
 
-    That is the question's entity where its words follow each other, else the first place where the page has the answer.
+    Opens no image.
+
+    That is the question's entity where its words follow each other, else the first place where the
+    page has the answer.
     """
     return tuple(
         PointedSample(view, question.question, _place(document, question))
@@ -309,12 +354,18 @@ def _place(document: Document, question: Question) -> tuple[int, int] | None:
 
 
 def fit_extractive(
-    target: ExtractiveTarget, samples: Sequence[PointedSample], recipe: AnsweringRecipe, progress: Follower = SILENT
+    target: ExtractiveTarget,
+    samples: Sequence[PointedSample],
+    recipe: AnsweringRecipe,
+    progress: Follower = SILENT,
 ) -> tuple[float, ...]:
-    """Fine-tune the target's model on samples, in place, on the target's device; it ends in evaluation mode.
+    """Fine-tune the target's model on samples, in place, on the target's device.
 
-    A sample is one row: the first window that holds the answer, or the page's first window and "no answer" (
-    transformers' run_qa.py takes every window). On the CPU the same start, samples and recipe give the same weights.
+    It ends in evaluation mode.
+
+    A sample is one row: the first window that holds the answer, or the page's first window and "no
+    answer" ( transformers' run_qa.py takes every window). On the CPU the same start, samples and
+    recipe give the same weights.
 
     Args:
         target: gives the model and the reader that makes its inputs.
@@ -344,11 +395,17 @@ class _PointingCollator:
         return {**batch, "start_positions": begins, "end_positions": ends}
 
     def _row(self, sample: PointedSample) -> tuple[WindowSample, tuple[int, int]]:
-        # A page view keeps the image it has opened as long as it lives: this copy lives as long as the batch.
+        # A page view keeps the image it has opened as long as it lives: this copy lives as long as
+        # the batch.
         view = replace(sample.view)
         windows = self.reader.windows(view, sample.question)
-        spans: list[Any] = [None if sample.words is None else window.span_of(*sample.words) for window in windows]
+        spans: list[Any] = [
+            None if sample.words is None else window.span_of(*sample.words) for window in windows
+        ]
         number = next((index for index, span in enumerate(spans) if span is not None), None)
         if number is None:
-            return WindowSample(view, sample.question, window=windows[0]), (windows[0].null, windows[0].null)
+            return WindowSample(view, sample.question, window=windows[0]), (
+                windows[0].null,
+                windows[0].null,
+            )
         return WindowSample(view, sample.question, window=windows[number]), spans[number]

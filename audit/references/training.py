@@ -1,11 +1,13 @@
 """Train references on other documents: baselines (f_G) on public ones, split models on halves of the members.
 
-What a model trained as the audited one was, on public documents, also answers with the answer removed, is
-generalisation or chance; only the rest can be memory (Pinto et al. 2024, section 3.1; methods.md#memorisation). To be
-that yardstick it must be as strong: the same start, recipe, number of samples and steps.
+What a model trained as the audited one was, on public documents, also answers with the answer
+removed, is generalisation or chance; only the rest can be memory (Pinto et al. 2024, section 3.1;
+methods.md#memorisation). To be that yardstick it must be as strong: the same start, recipe, number
+of samples and steps.
 
-Extractable memorisation and simplicity (Pinto et al. 2024, appendix C) and the likelihood-ratio attacks of methods.md,
-section 3b, rest on split models. Each document, with all its questions, is in exactly half of them.
+Extractable memorisation and simplicity (Pinto et al. 2024, appendix C) and the likelihood-ratio
+attacks of methods.md, section 3b, rest on split models. Each document, with all its questions, is
+in exactly half of them.
 """
 
 import json
@@ -30,7 +32,15 @@ from audit.errors import DocauditError, EngineError, ManifestError, UsageError
 from audit.files import Fetch, write_atomically
 from audit.references import provenance, wording
 from audit.references.recipes import key_of, made_once
-from audit.references.retrain import AnyRecipe, Retraining, n_samples, recipe_for, retrain, start_of, time_training
+from audit.references.retrain import (
+    AnyRecipe,
+    Retraining,
+    n_samples,
+    recipe_for,
+    retrain,
+    start_of,
+    time_training,
+)
 from audit.targets.checkpoint.folder import AnyFolder, Places, open_checkpoint, places_of
 from audit.targets.opening import open_model, threads, use_threads
 
@@ -52,19 +62,25 @@ def material(corpus: Corpus) -> Material:
     """Select the public documents that stand in for the audited ones.
 
     Raises:
-        ManifestError: the members make no sample, so that there is nothing to be as strong as; no public document makes
-            one; or those that do are all copies of audited documents.
+        ManifestError: the members make no sample, so that there is nothing to be as strong as; no
+            public document makes one; or those that do are all copies of audited documents.
     """
     sample = "question with an answer" if corpus.manifest.task.asks else "word"
     sample = "output" if corpus.manifest.task.kind == "parsing" else sample
     wanted = n_samples(corpus, corpus.of("member"))
     if not wanted:
-        raise ManifestError(f"no member document has a {sample}", "give what the audited model was trained on")
+        raise ManifestError(
+            f"no member document has a {sample}", "give what the audited model was trained on"
+        )
     useful = [document for document in corpus.of("public") if n_samples(corpus, [document])]
     if not useful:
         raise ManifestError(*wording("nothing_public", sample=sample))
-    audited = {provenance.content_of(corpus, document) for document in corpus.of("member", "heldout")}
-    kept = tuple(document for document in useful if provenance.content_of(corpus, document) not in audited)
+    audited = {
+        provenance.content_of(corpus, document) for document in corpus.of("member", "heldout")
+    }
+    kept = tuple(
+        document for document in useful if provenance.content_of(corpus, document) not in audited
+    )
     if not kept:
         raise ManifestError(*wording("all_copies", n=len(useful), sample=sample))
     return Material(kept, wanted)
@@ -85,9 +101,10 @@ def train_baseline(
     """Train baselines, or find them in `out`, where they are kept by content.
 
     Args:
-        start: what the audited model was fine-tuned from, or for an NLU model one of its sizes, such as itself; None:
-            the manifest's `references.pretrained`.
-        corpus: its public documents are learnt from; its member documents say how many samples that takes.
+        start: what the audited model was fine-tuned from, or for an NLU model one of its sizes,
+            such as itself; None: the manifest's `references.pretrained`.
+        corpus: its public documents are learnt from; its member documents say how many samples that
+            takes.
         out: holds one folder a baseline, named after everything it depends on; made when missing.
         count: how many, 1 or more.
         seed: of the first one; the next ones count on from it. None: the recipe's.
@@ -111,13 +128,24 @@ def train_baseline(
     how = Retraining(recipe, device, half)
     given, folder = material(corpus), start_of(corpus, start)
     first = recipe.seed if seed is None else seed
-    return tuple(_train_one(how.with_seed(first + n), folder, corpus, given, out, progress) for n in range(count))
+    return tuple(
+        _train_one(how.with_seed(first + n), folder, corpus, given, out, progress)
+        for n in range(count)
+    )
 
 
 def _train_one(
-    how: Retraining, start: AnyFolder, corpus: Corpus, given: Material, out: Path, progress: Progress
+    how: Retraining,
+    start: AnyFolder,
+    corpus: Corpus,
+    given: Material,
+    out: Path,
+    progress: Progress,
 ) -> Path:
-    """Train a baseline, or find the one that was trained from the same inputs; return its folder."""
+    """Train a baseline, or find the one that was trained from the same inputs.
+
+    Return its folder.
+    """
     opened = open_model(start, corpus)
     key = key_of([opened.sha256, corpus.sha256, how.as_json(), __version__])
 
@@ -136,7 +164,11 @@ N_SPLITS = 16
 
 
 def time_references(
-    names: Collection[str], start: AnyFolder | None, corpus: Corpus, device: str, prepared: Callable[[], Any]
+    names: Collection[str],
+    start: AnyFolder | None,
+    corpus: Corpus,
+    device: str,
+    prepared: Callable[[], Any],
 ) -> dict[str, tuple[float, float]]:
     """Estimate the least and the most seconds of training each of these references, from `SECONDS` of steps.
 
@@ -152,7 +184,9 @@ def time_references(
     times: dict[str, tuple[float, float]] = {}
     with suppress(DocauditError):
         if {"baselines", "splits"} & {*names}:
-            time = time_training(Retraining(recipe_for(corpus), device), start_of(corpus, start), corpus, SECONDS)
+            time = time_training(
+                Retraining(recipe_for(corpus), device), start_of(corpus, start), corpus, SECONDS
+            )
             times["baselines"] = time.of()
             divisible(corpus)
             times["splits"] = time.of(N_SPLITS, 0.5)
@@ -169,8 +203,8 @@ MIN_DOCUMENTS = 10
 def halves_of(n_units: int, count: int, seed: int) -> Bools:
     """Draw the units of each model: each unit is in exactly half, at random and independently of the others.
 
-    Carlini et al. 2022, section V, as Pinto et al. 2024 use it (appendix C). A draw that leaves a model without
-    documents, which happens to a handful of documents only, is drawn again.
+    Carlini et al. 2022, section V, as Pinto et al. 2024 use it (appendix C). A draw that leaves a
+    model without documents, which happens to a handful of documents only, is drawn again.
 
     Args:
         n_units: how many there are, `MIN_DOCUMENTS` or more.
@@ -203,7 +237,9 @@ def divisible(corpus: Corpus) -> tuple[list[Document], list[list[int]]]:
     return documents, [*copies.values()]
 
 
-def plan(corpus: Corpus, how: Retraining, start: AnyFolder, count: int, seed: int) -> provenance.Splits:
+def plan(
+    corpus: Corpus, how: Retraining, start: AnyFolder, count: int, seed: int
+) -> provenance.Splits:
     """Draw the members of each model; copies of one document are in the same models.
 
     Raises:
@@ -211,13 +247,20 @@ def plan(corpus: Corpus, how: Retraining, start: AnyFolder, count: int, seed: in
         ManifestError: too few member documents make samples.
     """
     if count < 2 or count % 2:
-        raise UsageError(f"{count} models: each document is to be in half of them", "give an even number of models")
+        raise UsageError(
+            f"{count} models: each document is to be in half of them",
+            "give an even number of models",
+        )
     documents, copies = divisible(corpus)
     drawn = np.empty((len(documents), count), bool)
     for indices, row in zip(copies, halves_of(len(copies), count, seed), strict=True):
         drawn[indices] = row
-    members = tuple(tuple(documents[index].id for index in np.flatnonzero(column)) for column in drawn.T)
-    key = key_of([open_model(start, corpus).sha256, corpus.sha256, how.as_json(), members, __version__])
+    members = tuple(
+        tuple(documents[index].id for index in np.flatnonzero(column)) for column in drawn.T
+    )
+    key = key_of(
+        [open_model(start, corpus).sha256, corpus.sha256, how.as_json(), members, __version__]
+    )
     return provenance.Splits(1, corpus.sha256, key, members)
 
 
@@ -234,14 +277,17 @@ def train_splits(
     engine: Engine | None = None,
     progress: Progress = SILENT,
 ) -> list[tuple[Path, frozenset[str]]]:
-    """Train K models on halves of the member documents; those that are in `out` already are not trained again.
+    """Train K models on halves of the member documents.
+
+    Those that are in `out` already are not trained again.
 
     Each has a seed of its own: the recipe's, plus its number.
 
     Args:
         start: see `train_baseline`; None: the manifest's `references.pretrained`.
         corpus: the data set.
-        out: gets `splits.json` and one folder a model; made when missing. Workers on other machines must see it.
+        out: gets `splits.json` and one folder a model; made when missing. Workers on other machines
+            must see it.
         count: K, even (the paper has 50).
         seed: of the assignment of documents.
         recipe: how; None: the manifest's `[recipe]`, see `recipe_for`.
@@ -254,7 +300,8 @@ def train_splits(
         What `read_splits` does.
 
     Raises:
-        UsageError: `count` is not even, or `out` holds models of another data set, recipe, start or assignment.
+        UsageError: `count` is not even, or `out` holds models of another data set, recipe, start or
+            assignment.
         ManifestError: too few member documents, or no recipe for the task.
         TargetError: see `start_of`; or the start cannot be loaded.
         EngineError: `out` cannot be written, is held by another run, or is not seen by a worker.
@@ -276,7 +323,9 @@ def train_splits(
         progress.stage("training split models", len(trials))
         work = _Training(how, splits, folder, corpus, out)
         distant = places_of(open_model(folder, corpus)), open_elsewhere(corpus)
-        source = WorkSource(work, _Elsewhere(how, splits.key, out.resolve(), threads(), *distant), _same)
+        source = WorkSource(
+            work, _Elsewhere(how, splits.key, out.resolve(), threads(), *distant), _same
+        )
         with closing((engine or LocalEngine()).run(source, trials)) as done:
             for _ in done:
                 progress.advance()
@@ -291,7 +340,8 @@ def _claim(out: Path, splits: provenance.Splits) -> None:
             raise UsageError(*wording("other_splits", out=out))
     elif (out / provenance.folder_of(0)).exists():
         raise UsageError(
-            f"{out} holds {provenance.folder_of(0)} without {provenance.SPLITS_FILE}", "choose another folder"
+            f"{out} holds {provenance.folder_of(0)} without {provenance.SPLITS_FILE}",
+            "choose another folder",
         )
     else:
         write_atomically(path, (json.dumps(asdict(cast("Any", splits)), indent=1) + "\n").encode())
@@ -340,9 +390,15 @@ class _Elsewhere:
             EngineError: the other process does not see the folder, or got other files.
         """
         use_threads(self.threads)
-        splits = provenance.read_plan(self.out) if (self.out / provenance.SPLITS_FILE).is_file() else None
+        splits = (
+            provenance.read_plan(self.out)
+            if (self.out / provenance.SPLITS_FILE).is_file()
+            else None
+        )
         if splits is None or splits.key != self.key:
-            raise EngineError(f"a worker does not see {self.out}", "choose a folder that all machines share")
+            raise EngineError(
+                f"a worker does not see {self.out}", "choose a folder that all machines share"
+            )
         start = open_checkpoint(*(fetch(*place) for place in self.start))
         return _Training(self.how, splits, start, self.corpus(fetch), self.out)
 

@@ -1,4 +1,7 @@
-"""Answer an audit in plain sentences: what was found, and what to do first; for page one and for a terminal."""
+"""Answer an audit in plain sentences: what was found, and what to do first.
+
+For page one and for a terminal.
+"""
 
 import tomllib
 from collections import Counter
@@ -18,7 +21,9 @@ from audit.report import numbers
 from audit.report.numbers import amount, between, interval, reached, show
 
 _TABLES = tomllib.loads((Path(__file__).parent / "labels.toml").read_text(encoding="utf-8"))
-UTILITY = AttackText(metrics={name: Metric(**metric) for name, metric in _TABLES.pop("utility").items()})
+UTILITY = AttackText(
+    metrics={name: Metric(**metric) for name, metric in _TABLES.pop("utility").items()}
+)
 """Labels of the measurements of what the model is good for."""
 LABELS: dict[str, dict[str, str]] = _TABLES
 """Words for names in records and verdicts: by kind of name, then by name."""
@@ -46,16 +51,22 @@ def headline(record: AuditRecord, verdict: Verdict) -> str:
     if outcome not in ("violated", "waived"):
         return words[f"{outcome} {subject}"].format(policy=verdict.policy)
     over = {one.limit.attack for one in verdict.decisions if one.outcome in ("violated", "waived")}
-    kind = subject if subject != "model" else "extracting" if over & {*EXTRACTING} else "recognising"
+    kind = (
+        subject if subject != "model" else "extracting" if over & {*EXTRACTING} else "recognising"
+    )
     accepted = f" {sentence_case(_name_waivers(verdict))}." if outcome == "waived" else ""
     return f"{words[f'violated {kind}']}{accepted}"
 
 
 def _name_waivers(verdict: Verdict) -> str:
     """Say who accepted the leaks, and until when."""
-    waivers = list(dict.fromkeys(item.waiver for item in verdict.decisions if item.waiver is not None))
+    waivers = list(
+        dict.fromkeys(item.waiver for item in verdict.decisions if item.waiver is not None)
+    )
     named = dict.fromkeys((waiver.owner, waiver.role, waiver.expires) for waiver in waivers)
-    who = [f"{owner} ({role}) accepts this until {numbers.day(str(day))}" for owner, role, day in named]
+    who = [
+        f"{owner} ({role}) accepts this until {numbers.day(str(day))}" for owner, role, day in named
+    ]
     return f"the waiver states: {' and '.join(who)}"
 
 
@@ -69,8 +80,14 @@ def explanation(record: AuditRecord, verdict: Verdict) -> str:
     told = LABELS["explanations"]
     if outcome == "violated" != verdict.overall and record.target.is_model:
         return told["violated by text"]
-    kind = " forgotten" if record.corpus.forgotten else LABELS["families"].get(record.target.family, "")
-    return told.get(outcome + kind, told[outcome]).format(policy=verdict.policy, corpus=record.corpus)
+    kind = (
+        " forgotten"
+        if record.corpus.forgotten
+        else LABELS["families"].get(record.target.family, "")
+    )
+    return told.get(outcome + kind, told[outcome]).format(
+        policy=verdict.policy, corpus=record.corpus
+    )
 
 
 def name_documents(record: AuditRecord | None, text: str) -> str:
@@ -97,7 +114,9 @@ def findings(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
     """
     undecided = [decision for decision in verdict.decisions if decision.outcome == "undecided"]
     for result in record.completed.values():
-        causes = {decision.cause for decision in undecided if decision.limit.attack == result.attack}
+        causes = {
+            decision.cause for decision in undecided if decision.limit.attack == result.attack
+        }
         if causes:
             measured = plainest(result, verdict)
             few = "; too few to say more" if causes <= {"wide", "unresolved"} else ""
@@ -126,9 +145,13 @@ def plainest(result: Result, verdict: Verdict | None = None) -> Estimate | None:
     named = () if text is None else (text.found, *text.trend.summary.values())
     estimates = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
     estimates |= {
-        metric: item for (attack, metric), item in deciding_numbers(verdict).items() if attack == result.attack
+        metric: item
+        for (attack, metric), item in deciding_numbers(verdict).items()
+        if attack == result.attack
     }
-    wanted = [estimates[name] for name in (*named, *text_of(result.attack).names) if name in estimates]
+    wanted = [
+        estimates[name] for name in (*named, *text_of(result.attack).names) if name in estimates
+    ]
     return wanted[0] if wanted else None
 
 
@@ -163,8 +186,8 @@ def _compare_with_unseen(result: Result, measured: Estimate) -> str:
 def decides_most(record: AuditRecord, verdict: Verdict) -> str:
     """Name the one thing that would decide most undecided limits; empty where none is undecided.
 
-    Unseen documents come first where there are none, then what the budget or a bound left untried, then the commonest
-    remedy.
+    Unseen documents come first where there are none, then what the budget or a bound left untried,
+    then the commonest remedy.
     """
     undecided = [decision for decision in verdict.decisions if decision.outcome == "undecided"]
     if not undecided:
@@ -179,7 +202,11 @@ def decides_most(record: AuditRecord, verdict: Verdict) -> str:
     (remedy, count), *_ = [*remedies.most_common(1), ("", 0)]
     if not remedy:
         return ""
-    told = "" if remedy != AGAIN else f"{next(one.reason for one in undecided if one.remedy == AGAIN)}; "
+    told = (
+        ""
+        if remedy != AGAIN
+        else f"{next(one.reason for one in undecided if one.remedy == AGAIN)}; "
+    )
     there = sum(record.corpus.documents.get(split, 0) for split in ("member", "heldout"))
     rerun = _rerun(record) if remedy.endswith(MORE) else ""
     more = f" (the data set holds {there:,}: {rerun})" if rerun else ""

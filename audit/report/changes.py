@@ -46,10 +46,16 @@ class Changes:
     same: int
 
 
-def compare(previous: AuditRecord, earlier: Verdict, record: AuditRecord, verdict: Verdict) -> Changes:
+def compare(
+    previous: AuditRecord, earlier: Verdict, record: AuditRecord, verdict: Verdict
+) -> Changes:
     """Compare an audit with an earlier one; both verdicts are of the same policy."""
     old = {(one.limit.attack, one.limit.metric): one for one in earlier.decisions}
-    rows = [_row(old[key], one) for one in verdict.decisions if (key := (one.limit.attack, one.limit.metric)) in old]
+    rows = [
+        _row(old[key], one)
+        for one in verdict.decisions
+        if (key := (one.limit.attack, one.limit.metric)) in old
+    ]
     changed = [row for row in rows if (row.before, row.before_outcome) != (row.after, row.outcome)]
     sides = zip(COMPARED, _identity(previous), _identity(record), strict=True)
     return Changes(
@@ -63,7 +69,12 @@ def compare(previous: AuditRecord, earlier: Verdict, record: AuditRecord, verdic
 
 
 def _identity(record: AuditRecord) -> Sequence[object]:
-    return record.target.sha256, record.corpus.sha256, (record.budget, record.share, record.bounds), record.seed
+    return (
+        record.target.sha256,
+        record.corpus.sha256,
+        (record.budget, record.share, record.bounds),
+        record.seed,
+    )
 
 
 def _row(old: Decision, new: Decision) -> ChangeRow:

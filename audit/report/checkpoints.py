@@ -44,7 +44,10 @@ class Stop:
     verdict: Verdict
 
     def measured(self, attack: str, name: str) -> Estimate | Unresolved | None:
-        """Return a measurement of an attack, by the method that decides its limit; None when the record lacks it."""
+        """Return a measurement of an attack, by the method that decides its limit.
+
+        None when the record lacks it.
+        """
         result = self.record.completed.get(attack)
         if result is None:
             return None
@@ -73,11 +76,18 @@ def answer(axis: str, verdicts: Sequence[tuple[float, str, Verdict | None]]) -> 
 
     Args:
         axis: the unit of the positions.
-        verdicts: position, name and verdict of each checkpoint, in the order of the axis; None: it was not audited.
+        verdicts: position, name and verdict of each checkpoint, in the order of the axis; None: it
+            was not audited.
     """
-    passing = [(x, name, verdict) for x, name, verdict in verdicts if verdict is not None and passes(verdict)]
+    passing = [
+        (x, name, verdict)
+        for x, name, verdict in verdicts
+        if verdict is not None and passes(verdict)
+    ]
     audited = [verdict for _, _, verdict in verdicts if verdict is not None]
-    outcome: Overall = "violated" if any(verdict.exit_code == VIOLATED for verdict in audited) else "undecided"
+    outcome: Overall = (
+        "violated" if any(verdict.exit_code == VIOLATED for verdict in audited) else "undecided"
+    )
     if passing:
         x, name, verdict = passing[-1]
         head = f"The last checkpoint that passes is {_name_checkpoint(axis, x, name)}"
@@ -88,7 +98,9 @@ def answer(axis: str, verdicts: Sequence[tuple[float, str, Verdict | None]]) -> 
     else:
         head = f"None of {len(verdicts)} checkpoints passes."
     groups = {
-        outcome: [x for x, _, verdict in verdicts if (verdict.overall if verdict else None) == outcome]
+        outcome: [
+            x for x, _, verdict in verdicts if (verdict.overall if verdict else None) == outcome
+        ]
         for outcome in (*_ORDER, None)
     }
     listed = "; ".join(
@@ -139,7 +151,9 @@ def check_comparable(stops: Sequence[Stop]) -> None:
         RecordError: no record at all, or every difference from the first one.
     """
     if not stops:
-        raise RecordError("no record to draw a trend from", "give the records of several checkpoints")
+        raise RecordError(
+            "no record to draw a trend from", "give the records of several checkpoints"
+        )
     first = stops[0]
     problems = [
         f"{stop.label} and {first.label} differ in {what}"
@@ -148,7 +162,9 @@ def check_comparable(stops: Sequence[Stop]) -> None:
         if own != _scan_conditions(first).get(what, own)
     ]
     if problems:
-        raise RecordError(problems, "scan the checkpoints of one run with the same data, seed, budget and policy")
+        raise RecordError(
+            problems, "scan the checkpoints of one run with the same data, seed, budget and policy"
+        )
 
 
 def _scan_conditions(stop: Stop) -> dict[str, object]:
@@ -159,15 +175,27 @@ def _scan_conditions(stop: Stop) -> dict[str, object]:
         "the kind of model": (record.target.architecture, record.target.task),
         "the seed": record.seed,
         "the budget": record.budget,
-        "the policy": (stop.verdict.policy, [decision.limit for decision in stop.verdict.decisions]),
-        **{f"the parameters of {result.attack}": result.parameters for result in record.completed.values()},
+        "the policy": (
+            stop.verdict.policy,
+            [decision.limit for decision in stop.verdict.decisions],
+        ),
+        **{
+            f"the parameters of {result.attack}": result.parameters
+            for result in record.completed.values()
+        },
     }
 
 
 def weaknesses(stops: Sequence[Stop]) -> list[str]:
     """Return what weakens the comparison without forbidding it, one line each."""
-    references = {frozenset((item.role, item.card.sha256) for item in stop.record.references) for stop in stops}
+    references = {
+        frozenset((item.role, item.card.sha256) for item in stop.record.references)
+        for stop in stops
+    }
     done = [result for stop in stops for result in stop.record.completed.values()]
     formats = {(result.attack, result.dtype) for result in done}
-    differs = {"references": len(references) > 1, "formats": len(formats) > len({attack for attack, _ in formats})}
+    differs = {
+        "references": len(references) > 1,
+        "formats": len(formats) > len({attack for attack, _ in formats}),
+    }
     return [LABELS["weaknesses"][what] for what, holds in differs.items() if holds]

@@ -1,4 +1,7 @@
-"""A countermeasure's measured effect, as `comparison.json` holds it; it has no text of documents."""
+"""A countermeasure's measured effect, as `comparison.json` holds it.
+
+It has no text of documents.
+"""
 
 from pathlib import Path
 from typing import Literal
@@ -13,7 +16,8 @@ from audit.measurements import STRICT, Estimate, Measurement
 FILE_NAME = "comparison.json"
 Kind = Literal["query", "data", "training"]
 KINDS: tuple[Kind, ...] = ("query", "data", "training")
-"""The cheapest first: a question is changed at once, a data set rewritten, a model trained again."""
+"""The cheapest first: a question is changed at once, a data set rewritten, a model trained
+again."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -25,7 +29,8 @@ class Effect:
         before, after: as either scan measured it; None where its attack did not run to an end.
         difference: after minus before, null 0; None where there is none.
         p: two-sided, not corrected for the number of metrics.
-        paired: whether units were compared one by one; False: both intervals were joined, which is wider.
+        paired: whether units were compared one by one; False: both intervals were joined, which is
+            wider.
         note: why there is no difference; or empty.
     """
 
@@ -46,7 +51,8 @@ class LimitUse:
     Attributes:
         outcome: of the decision.
         value: of the number itself; None where nothing was decided on one.
-        reach: of the end of its interval that the policy looks at: at most 1 where the limit is met.
+        reach: of the end of its interval that the policy looks at: at most 1 where the limit is
+            met.
     """
 
     outcome: str
@@ -72,13 +78,16 @@ class Comparison:
         name, title, kind: of the countermeasure.
         key: of all that the comparison depends on; another key is another comparison.
         policy: its name.
-        target, data, result: sha256 of the audited model, of the data set, and of the model with the countermeasure.
+        target, data, result: sha256 of the audited model, of the data set, and of the model with
+            the countermeasure.
         verdict_before, verdict_after: "passed", "violated" or "undecided".
         limits: every limit of the policy.
-        effects: what the policy limits and what speaks for a leak; of areas, differences of their distance from chance.
+        effects: what the policy limits and what speaks for a leak; of areas, differences of their
+            distance from chance.
         usefulness: measures of the model's own task.
         missing: attacks that are not compared, with the reasons; OLD is the model as it was.
-        side_channel: AUC of "the model says that the answer is not there" as a sign of membership; None: not measured.
+        side_channel: AUC of "the model says that the answer is not there" as a sign of membership;
+            None: not measured.
     """
 
     schema_version: Literal[2]
@@ -103,7 +112,9 @@ class Comparison:
 
     def effect(self, attack: str, metric: str) -> Effect | None:
         """Return the effect on one metric."""
-        return next((item for item in self.effects if (item.attack, item.metric) == (attack, metric)), None)
+        return next(
+            (item for item in self.effects if (item.attack, item.metric) == (attack, metric)), None
+        )
 
 
 _COMPARISON: TypeAdapter[Comparison] = TypeAdapter(Comparison)
@@ -128,7 +139,9 @@ def read(path: Path) -> Comparison:
         raise RecordError(f"{file_path}: {error.strerror or 'cannot be read'}", hint) from None
     except ValidationError:
         hint = "give what this version of docaudit defend wrote"
-        raise RecordError(f"{file_path}: no comparison of a countermeasure on a model", hint) from None
+        raise RecordError(
+            f"{file_path}: no comparison of a countermeasure on a model", hint
+        ) from None
 
 
 def read_all(path: Path) -> tuple[Comparison, ...]:
@@ -137,5 +150,9 @@ def read_all(path: Path) -> tuple[Comparison, ...]:
     Raises:
         RecordError: there is none, or one cannot be read.
     """
-    several = sorted(path.glob(f"*/{FILE_NAME}")) if path.is_dir() and not (path / FILE_NAME).exists() else []
+    several = (
+        sorted(path.glob(f"*/{FILE_NAME}"))
+        if path.is_dir() and not (path / FILE_NAME).exists()
+        else []
+    )
     return tuple(map(read, several)) or (read(path),)

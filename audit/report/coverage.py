@@ -20,7 +20,16 @@ from audit.report.remedies import read_shipped
 Written = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 FOR = LABELS["speaks"]["passed"]
 """The beginning of the role of every attack: no test can be evidence for more."""
-Part = Literal["coverage", "threat models", "ratio", "limits", "record", "sign-off", "countermeasures", "residual risk"]
+Part = Literal[
+    "coverage",
+    "threat models",
+    "ratio",
+    "limits",
+    "record",
+    "sign-off",
+    "countermeasures",
+    "residual risk",
+]
 """A part of the report that is evidence itself, whatever the attacks found."""
 
 
@@ -54,7 +63,9 @@ class Clause:
     clause: Written
     summary: Written
     read: dt.date
-    seen: Literal["", "as quoted elsewhere", "as summarised elsewhere", "in a copy on another site"] = ""
+    seen: Literal[
+        "", "as quoted elsewhere", "as summarised elsewhere", "in a copy on another site"
+    ] = ""
     quote: str = ""
     attack_class: str = ""
     outside: str = ""
@@ -86,7 +97,8 @@ class Evidence:
 class Frameworks:
     """Laws and taxonomies, their clauses, each in its order, and all evidence, as `policies/frameworks.toml` has them.
 
-    A test keeps that every attack is mapped and every clause has evidence or a reason why it has none.
+    A test keeps that every attack is mapped and every clause has evidence or a reason why it has
+    none.
     """
 
     schema: Literal[1]
@@ -159,7 +171,8 @@ class CoverageRow:
     """A class of attack: what this scan tried of it, and what no attack of docaudit tries.
 
     Attributes:
-        name: as EDPB Opinion 28/2024 lists it, or in our words where another framework alone names it.
+        name: as EDPB Opinion 28/2024 lists it, or in our words where another framework alone names
+            it.
         alike: by framework, the places that name the same attacks.
     """
 
@@ -187,8 +200,10 @@ class LegalView:
 
     Attributes:
         quote: of EDPB Opinion 28/2024, paragraph 55, on what testing can show.
-        clauses: of each law or taxonomy, with sentences on what of this report is evidence for each.
-        release: to whom the model goes, as its owner states it, and which of the threat models that makes likely.
+        clauses: of each law or taxonomy, with sentences on what of this report is evidence for
+            each.
+        release: to whom the model goes, as its owner states it, and which of the threat models that
+            makes likely.
         unmapped: titles of attacks that nobody has mapped to a clause.
     """
 
@@ -223,7 +238,9 @@ def legal_view(record: AuditRecord, verdict: Verdict) -> LegalView:
             ]
             for framework in known.frameworks
         },
-        unmapped=tuple(text_of(attack).title or attack for attack in attacks if not known.of_attack(attack)),
+        unmapped=tuple(
+            text_of(attack).title or attack for attack in attacks if not known.of_attack(attack)
+        ),
     )
 
 
@@ -236,13 +253,19 @@ def coverage(record: AuditRecord, verdict: Verdict) -> tuple[CoverageRow, ...]:
     known = frameworks()
     rows = []
     for clause in (one for one in known.clauses if one.attack_class):
-        tried = tuple(examined(record, verdict, one) for one in known.of_clause(clause.id) if one.attack)
+        tried = tuple(
+            examined(record, verdict, one) for one in known.of_clause(clause.id) if one.attack
+        )
         state, alike = _combine_states(tried), known.alike(clause)
         rows.append(CoverageRow(clause.attack_class, state, tried, clause.outside, alike))
     named = {name for clause in known.clauses for name in clause.alike}
     rows += [
         CoverageRow(
-            clause.summary.partition(":")[0].rstrip("."), "out of scope", (), clause.unmapped, known.alike(clause)
+            clause.summary.partition(":")[0].rstrip("."),
+            "out of scope",
+            (),
+            clause.unmapped,
+            known.alike(clause),
         )
         for clause in known.clauses
         if clause.unmapped and clause.id not in named
@@ -251,7 +274,10 @@ def coverage(record: AuditRecord, verdict: Verdict) -> tuple[CoverageRow, ...]:
 
 
 def _combine_states(tried: Sequence[Examined]) -> State:
-    """Combine the states of the attacks of a class; one that does not apply to a model is no gap."""
+    """Combine the states of the attacks of a class.
+
+    One that does not apply to a model is no gap.
+    """
     states = {one.state for one in tried} - {"not applicable"}
     if not tried:
         return "out of scope"
@@ -295,9 +321,13 @@ def _describe_completed(
     estimates = {item.name for item in result.measurements if isinstance(item, Estimate)}
     if evidence.metrics:
         # Limits on the attack's other metrics may have come out otherwise.
-        title = ", ".join([title, *(f"“{text_of(result.attack).label(one)}”" for one in evidence.metrics)])
+        title = ", ".join(
+            [title, *(f"“{text_of(result.attack).label(one)}”" for one in evidence.metrics)]
+        )
     if not (estimates & {*evidence.metrics} if evidence.metrics else estimates):
-        return Examined(result.attack, title, "not tested", "the attack ran and could not measure this")
+        return Examined(
+            result.attack, title, "not tested", "the attack ran and could not measure this"
+        )
     notes = [amount_tried(record, result)]
     if result.confounded is not None:
         notes.append(f"no limit can be met on its numbers: {result.confounded}")
@@ -305,11 +335,14 @@ def _describe_completed(
     outcomes = {
         decision.outcome
         for decision in verdict.decisions
-        if decision.limit.attack == result.attack and _metric_counts(evidence, decision.limit.metric)
+        if decision.limit.attack == result.attack
+        and _metric_counts(evidence, decision.limit.metric)
     }
     outcome = next((text for name, text in OUTCOMES.items() if name in outcomes), UNLIMITED)
     found = (*within(record, verdict), *unlimited(record, verdict))
-    if any(leak.attack == result.attack and _metric_counts(evidence, leak.metric) for leak in found):
+    if any(
+        leak.attack == result.attack and _metric_counts(evidence, leak.metric) for leak in found
+    ):
         outcome = LEAKING.get(outcome, outcome)
     return Examined(result.attack, title, "tested", "; ".join(filter(None, notes)), outcome)
 
@@ -334,7 +367,11 @@ def _threat_row(record: AuditRecord, attack: str) -> ThreatRow:
     cost = _describe_cost(record, threat, result) if result is not None else "not run"
     if threat is None:
         return ThreatRow(title, NOT_STATED, "", NOT_STATED, cost)
-    least = f"with {ACCESS_LABELS[threat.least]}: {threat.least_for}" if threat.least is not None else ""
+    least = (
+        f"with {ACCESS_LABELS[threat.least]}: {threat.least_for}"
+        if threat.least is not None
+        else ""
+    )
     return ThreatRow(title, ACCESS_LABELS[threat.access], least, threat.knowledge, cost)
 
 
@@ -351,7 +388,9 @@ def _describe_cost(record: AuditRecord, threat: Threat | None, result: Result) -
 def ratio(record: AuditRecord) -> str:
     """Return the ratio of declared training data to parameters; empty where there is no model."""
     corpus = record.corpus
-    members = sum(counts.get("member", 0) for counts in (corpus.documents, corpus.near_copies, corpus.unread))
+    members = sum(
+        counts.get("member", 0) for counts in (corpus.documents, corpus.near_copies, corpus.unread)
+    )
     parameters = record.target.parameters
     if not record.target.is_model or not members or not parameters:
         return ""
@@ -362,23 +401,33 @@ def ratio(record: AuditRecord) -> str:
     held = " and ".join(f"{count:,} {name}" for name, count in values.items() if count)
     more = f" (those that were audited hold {held})" if held else ""
     each = parameters / members
-    return LABELS["ratio"]["declared"].format(members=members, more=more, parameters=parameters, each=each)
+    return LABELS["ratio"]["declared"].format(
+        members=members, more=more, parameters=parameters, each=each
+    )
 
 
 def release(record: AuditRecord) -> str:
     """Say to whom the model goes, as its owner states it, and which access that makes likely."""
     stated = record.audit.release
-    return f"Release, as the owner states it: {RELEASES[stated]}." if stated else f"Release: {NOT_STATED}."
+    return (
+        f"Release, as the owner states it: {RELEASES[stated]}."
+        if stated
+        else f"Release: {NOT_STATED}."
+    )
 
 
-def _sentences(record: AuditRecord, verdict: Verdict, evidence: Sequence[Evidence]) -> Iterator[str]:
+def _sentences(
+    record: AuditRecord, verdict: Verdict, evidence: Sequence[Evidence]
+) -> Iterator[str]:
     """Yield a sentence for each part of the report, and one for all attacks with the same outcome."""
     alike: dict[str, list[str]] = {}
     for one in evidence:
         if one.attack is None:
             yield one.role
         else:
-            alike.setdefault(_speaks(examined(record, verdict, one)), []).append(one.role.removeprefix(FOR).strip())
+            alike.setdefault(_speaks(examined(record, verdict, one)), []).append(
+                one.role.removeprefix(FOR).strip()
+            )
     order = [*SPEAKS.values(), *alike]
     yield from (f"{how} {'; '.join(alike[how])}" for how in sorted(alike, key=order.index))
 

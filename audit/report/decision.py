@@ -16,7 +16,14 @@ from audit.report.leaks import findings_outside, looser_policy
 from audit.report.residual import unexamined
 from audit.report.tables import RAN_LABELS, DecisionRow, decision_row
 
-WORST_FIRST: tuple[Outcome, ...] = ("violated", "waived", "undecided", "passed", "not run", "inapplicable")
+WORST_FIRST: tuple[Outcome, ...] = (
+    "violated",
+    "waived",
+    "undecided",
+    "passed",
+    "not run",
+    "inapplicable",
+)
 LEAK_ORDER = ("violated", "waived", "undecided", "", "passed", "not run", "inapplicable")
 """Of attacks by the worst outcome of their limits, on page one; empty: none limits it."""
 MOST_ROWS = 5
@@ -25,7 +32,8 @@ MOST_KINDS = 4
 LONGEST_TITLE = 64
 """Signs of a title: two lines of page one."""
 RETURNED = "returned"
-"""The histogram of documents by how many of their values came back, and the first word of counts by kind."""
+"""The histogram of documents by how many of their values came back, and the first word of counts by
+kind."""
 STAMPS = LABELS["stamps"]
 CONSEQUENCES = LABELS["consequences"]
 
@@ -37,7 +45,8 @@ class Question:
     Attributes:
         outcome: the worst of the attack's limits; empty where none limits it.
         word: the outcome in one word.
-        trained, unseen: what the attack reached on training and on unseen documents; empty where it counts nothing.
+        trained, unseen: what the attack reached on training and on unseen documents; empty where it
+            counts nothing.
         reached: the number that the limit is about, its interval and the limit, in words.
         row: the limit that decides; None where nothing was measured for it.
         note: why the numbers decide nothing, or that they are about the text; often empty.
@@ -70,7 +79,8 @@ class DecisionView:
     Attributes:
         number: of the report; it follows from model, data set, policy and the time of the scan.
         title: of the report: the name of what was audited, never what its owner states.
-        outcome: that the answer rests on: of the model, or of the text where it is worse and the policy counts it.
+        outcome: that the answer rests on: of the model, or of the text where it is worse and the
+            policy counts it.
         stamp: what the outcome asks for, as it is stamped.
         word: the verdict as commands and records name it.
         headline: the answer in a sentence.
@@ -113,7 +123,9 @@ def decision_view(record: AuditRecord, verdict: Verdict) -> DecisionView:
         consequences=tuple(_consequences(record, verdict))[:2],
         explanation=explanation(record, verdict),
         # What passes names what was not tested; elsewhere the open limits say it.
-        counts=(verdict.reason if verdict.overall in ("passed", "waived") else verdict.counts.sentence)
+        counts=(
+            verdict.reason if verdict.overall in ("passed", "waived") else verdict.counts.sentence
+        )
         + looser_policy(verdict)
         + findings_outside(record, verdict),
         questions=tuple(questions[:MOST_ROWS]),
@@ -132,7 +144,12 @@ def outcome_of(attack: str, decisions: Sequence[Decision]) -> str:
 def _report_number(record: AuditRecord, verdict: Verdict) -> str:
     """Make a number that the same record and policy always get."""
     policy = verdict.identity.sha256 if verdict.identity is not None else None
-    named = [record.target.sha256, record.corpus.sha256, str(policy or verdict.policy), record.timing.finished]
+    named = [
+        record.target.sha256,
+        record.corpus.sha256,
+        str(policy or verdict.policy),
+        record.timing.finished,
+    ]
     return f"DA-{record.timing.finished[:10]}-{hashlib.sha256(' '.join(named).encode()).hexdigest()[:6]}"
 
 
@@ -162,7 +179,9 @@ def _question(record: AuditRecord, verdict: Verdict, result: Result) -> Question
 def _about_text(record: AuditRecord, result: Result) -> str:
     """Say that a finding is about the text, and how much text lies under the bars of page images."""
     counts = {count.name: count.value for count in result.counts}
-    under, seen = (counts.get(name, 0) for name in ("text under the box", "looked at under the box"))
+    under, seen = (
+        counts.get(name, 0) for name in ("text under the box", "looked at under the box")
+    )
     notes = [LABELS["notes"]["about text"]] if result.about_text and record.target.is_model else []
     if under:
         notes.append(LABELS["notes"]["under the box"].format(under=under, seen=seen))
@@ -171,12 +190,19 @@ def _about_text(record: AuditRecord, result: Result) -> str:
 
 def _deciding(result: Result, verdict: Verdict) -> Decision | None:
     """Return the first of the attack's worst limits for which there is a number."""
-    own = [one for one in verdict.decisions if one.limit.attack == result.attack and one.measured is not None]
+    own = [
+        one
+        for one in verdict.decisions
+        if one.limit.attack == result.attack and one.measured is not None
+    ]
     return min(own, key=lambda one: WORST_FIRST.index(one.outcome), default=None)
 
 
 def _reached(decision: Decision) -> str:
-    """Write the number of a limit, its interval and the limit; an area as the share of pairs told apart rightly."""
+    """Write the number of a limit, its interval and the limit.
+
+    An area as the share of pairs told apart rightly.
+    """
     measured, limit = decision.measured, decision.limit
     assert measured is not None
     form = "share" if measured.is_area else text_of(limit.attack).metric(limit.metric).form
@@ -195,7 +221,10 @@ def _sides(result: Result, deciding: Decision | None) -> tuple[str, str]:
     """Write what the attack reached on training and on unseen documents, by the method that decides."""
     if deciding is not None and deciding.measured is not None and deciding.measured.is_area:
         value = min(1.0, deciding.measured.value)
-        return f"right in {numbers.show(value, 'share')} of pairs", f"guessing: {numbers.show(0.5, 'share')}"
+        return (
+            f"right in {numbers.show(value, 'share')} of pairs",
+            f"guessing: {numbers.show(0.5, 'share')}",
+        )
     found = [_count_of(one) for one in _counted(result, deciding)]
     return (*found, "", "")[0], (*found, "", "")[1]
 
@@ -204,7 +233,11 @@ def _counted(result: Result, deciding: Decision | None) -> list[Estimate]:
     """Return the shares that the consequence counts: training documents first."""
     by_name = {item.name: item for item in result.measurements if isinstance(item, Estimate)}
     measured = None if deciding is None else deciding.measured
-    method = "" if deciding is None or measured is None else measured.name.removeprefix(deciding.limit.metric)
+    method = (
+        ""
+        if deciding is None or measured is None
+        else measured.name.removeprefix(deciding.limit.metric)
+    )
     named = text_of(result.attack).consequence_of
     return [
         by_name[own]
@@ -226,7 +259,9 @@ def _count_of(item: Estimate) -> str:
 def _consequences(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
     """Say what the attacks reached, those over a limit first: in documents where they were counted, else in values."""
     outcomes = {name: outcome_of(name, verdict.decisions) for name in record.completed}
-    for result in sorted(record.completed.values(), key=lambda one: LEAK_ORDER.index(outcomes[one.attack])):
+    for result in sorted(
+        record.completed.values(), key=lambda one: LEAK_ORDER.index(outcomes[one.attack])
+    ):
         outcome = outcomes[result.attack]
         if result.confounded is not None and outcome not in ("violated", "waived"):
             continue
@@ -241,7 +276,10 @@ def _consequences(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
         if len(counted) == 2 and None not in counts:
             (member, heldout), (hits, others) = counted, counts
             yield text_of(result.attack).consequence.format(
-                n_member=f"{hits:,}", of_member=f"{member.n:,}", n_heldout=f"{others:,}", of_heldout=f"{heldout.n:,}"
+                n_member=f"{hits:,}",
+                of_member=f"{member.n:,}",
+                n_heldout=f"{others:,}",
+                of_heldout=f"{heldout.n:,}",
             )
 
 
@@ -258,7 +296,8 @@ def _documents(histogram: Histogram) -> dict[str, int]:
 def _risk(record: AuditRecord, verdict: Verdict) -> Risk:
     documents, providers = record.corpus.documents, record.corpus.providers
     if record.target.is_model:
-        # The record counts the companies of all splits together: they are not those of the training documents.
+        # The record counts the companies of all splits together: they are not those of the training
+        # documents.
         who = f"{documents.get('member', 0):,} training documents, as declared"
     else:
         companies = f" from {providers:,} companies" if providers else ""
@@ -274,18 +313,28 @@ def _risk(record: AuditRecord, verdict: Verdict) -> Risk:
 
 
 def _kinds(record: AuditRecord) -> str:
-    """Name the kinds of values that came back most, with their number; else the kinds that were tried."""
+    """Name the kinds of values that came back most, with their number.
+
+    Else the kinds that were tried.
+    """
     came_back = {
         count.name.partition(": ")[2]: count.value
         for result in record.completed.values()
         for count in result.counts
         if count.name.startswith(f"{RETURNED}: ") and count.value
     }
-    counted = [one for result in record.completed.values() for one in result.histograms if one.name == RETURNED]
+    counted = [
+        one
+        for result in record.completed.values()
+        for one in result.histograms
+        if one.name == RETURNED
+    ]
     if came_back:
         worst = sorted(came_back.items(), key=lambda pair: (-pair[1], pair[0]))
         rest = sum(value for _, value in worst[MOST_KINDS:])
-        shown = [f"{CATEGORY_LABELS.get(kind, kind)} ({value:,})" for kind, value in worst[:MOST_KINDS]]
+        shown = [
+            f"{CATEGORY_LABELS.get(kind, kind)} ({value:,})" for kind, value in worst[:MOST_KINDS]
+        ]
         return ", ".join([*shown, *([f"other kinds ({rest:,})"] if rest else [])])
     tried = dict.fromkeys(
         CATEGORY_LABELS.get(one.category, one.category)

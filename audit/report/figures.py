@@ -21,14 +21,19 @@ from audit.report.templates import environment
 WIDTH = 6.9
 """Inches: the width of an A4 page between its margins."""
 STYLE: dict[str, Any] = table_beside(__file__, "figures.toml")
-"""Letters, distances in points, and the look of each series of lines and kind of bars; `figure.svg` draws with it."""
+"""Letters, distances in points, and the look of each series of lines and kind of bars; `figure.svg`
+draws with it."""
 FONT_SIZE: float = STYLE["size"]
 """Size of all letters in points: nothing in a report is smaller."""
-ABOVE, BELOW, LINE, ROW, PAD = (float(STYLE[name]) for name in ("above", "below", "line", "row", "pad"))
+ABOVE, BELOW, LINE, ROW, PAD = (
+    float(STYLE[name]) for name in ("above", "below", "line", "row", "pad")
+)
 LEGEND = 92
-"""Letters that go into one line of a legend; more take two lines (chosen here: what fits with six signs)."""
+"""Letters that go into one line of a legend; more take two lines (chosen here: what fits with six
+signs)."""
 Signs = dict[str, list[tuple[float, float, str, str]]]
-"""By label, how far right and up of a baseline each part of its sign begins, its path from there, and its look."""
+"""By label, how far right and up of a baseline each part of its sign begins, its path from there,
+and its look."""
 Shape = tuple[str, str]
 """An SVG path and its look."""
 Span = tuple[float, float]
@@ -70,16 +75,27 @@ def marks(low: float, high: float, most: int, whole: bool = False) -> Marks:
     enough = min((step for step in steps if step >= raw * (1 - 1e-9)), default=steps[0])
     found: list[float] = []
     for step in (step for step in steps if step <= enough and len(found) < 2):
-        found = [one * step for one in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
-    digits = next(n for n in range(20) if all(abs(one - round(one, n)) < 1e-3 * scale for one in found))
+        found = [
+            one * step
+            for one in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
+        ]
+    digits = next(
+        n for n in range(20) if all(abs(one - round(one, n)) < 1e-3 * scale for one in found)
+    )
     return [(one, f"{round(one, digits) + 0.0:.{digits}f}".replace("-", "\u2212")) for one in found]
 
 
 def _wide(text: str) -> float:
-    return sum(STYLE["widths"][ord(one) - 32] if ord(one) < 127 else 1139 for one in text) * FONT_SIZE / 2048
+    return (
+        sum(STYLE["widths"][ord(one) - 32] if ord(one) < 127 else 1139 for one in text)
+        * FONT_SIZE
+        / 2048
+    )
 
 
-def as_svg(frames: Sequence[Frame], name: str, height: float, legend: Signs, told: str, columns: int) -> str:
+def as_svg(
+    frames: Sequence[Frame], name: str, height: float, legend: Signs, told: str, columns: int
+) -> str:
     """Draw diagrams of one size in rows, below a legend.
 
     Args:
@@ -94,13 +110,21 @@ def as_svg(frames: Sequence[Frame], name: str, height: float, legend: Signs, tol
     entries, x = [], 8.1
     for start in range(0, len(legend), lines):
         labels = [*legend][start : start + lines]
-        entries += [(x, 8.1 + ABOVE + line * ROW, label, legend[label]) for line, label in enumerate(labels)]
+        entries += [
+            (x, 8.1 + ABOVE + line * ROW, label, legend[label]) for line, label in enumerate(labels)
+        ]
         x += 36.9 + max(map(_wide, labels))
     top = 7.2 + ABOVE + BELOW + ROW * (min(lines, len(legend)) - 1) + 2 * PAD if legend else 0.0
     rows = [frames[start : start + columns] for start in range(0, len(frames), columns)]
-    titles = [max(one.title.count("\n") * LINE + 0.67 * ("\n" in one.title) for one in row) for row in rows]
+    titles = [
+        max(one.title.count("\n") * LINE + 0.67 * ("\n" in one.title) for one in row)
+        for row in rows
+    ]
     tops = [PAD + ABOVE + 6 + title for title in titles]
-    bottoms = [PAD + 3.5 + ABOVE + BELOW + (4 + ABOVE + BELOW) * any(one.axis for one in row) for row in rows]
+    bottoms = [
+        PAD + 3.5 + ABOVE + BELOW + (4 + ABOVE + BELOW) * any(one.axis for one in row)
+        for row in rows
+    ]
     tall = (72 * height - top - sum(tops) - sum(bottoms)) / len(rows)
     up = [marks(*one.y, int(tall / (2 * FONT_SIZE))) for one in frames]
     besides = [_beside(one, values) for one, values in zip(frames, up, strict=True)]
@@ -113,7 +137,13 @@ def as_svg(frames: Sequence[Frame], name: str, height: float, legend: Signs, tol
         begin = top + sum(tops[: row + 1]) + sum(bottoms[:row]) + row * tall
         found = _placed(one, left, begin, left + wide, begin + tall, up[number])
         diagrams.append(found | {"beside": left - besides[number]})
-    shown = {"diagrams": diagrams, "legend": entries, "width": 72 * WIDTH, "height": 72 * height, "style": STYLE}
+    shown = {
+        "diagrams": diagrams,
+        "legend": entries,
+        "width": 72 * WIDTH,
+        "height": 72 * height,
+        "style": STYLE,
+    }
     return environment().get_template("figure.svg").render(shown, name=name, told=told)
 
 
@@ -122,7 +152,9 @@ def _beside(frame: Frame, values: Marks) -> float:
     return words + (4 + ABOVE + BELOW) * bool(frame.quantity) if frame.named else 0.0
 
 
-def _placed(frame: Frame, left: float, top: float, right: float, bottom: float, values: Marks) -> dict[str, Any]:
+def _placed(
+    frame: Frame, left: float, top: float, right: float, bottom: float, values: Marks
+) -> dict[str, Any]:
     """Return what the template draws of a diagram, in points of the page."""
 
     def across(x: float) -> float:
@@ -133,7 +165,9 @@ def _placed(frame: Frame, left: float, top: float, right: float, bottom: float, 
 
     return {
         **{"frame": frame, "left": left, "top": top, "right": right, "bottom": bottom},
-        "across": [(across(x), word) for x, word in marks(*frame.x, int((right - left) / 27), frame.whole)],
+        "across": [
+            (across(x), word) for x, word in marks(*frame.x, int((right - left) / 27), frame.whole)
+        ],
         "up": [(up(y), word) for y, word in values],
         "shapes": frame.draw(lambda x, y: f"{across(x):.2f} {up(y):.2f}"),
         "limit": None if frame.limit is None else up(frame.limit),
@@ -169,7 +203,9 @@ class FigureLine:
 
 @dataclass(frozen=True)
 class LinePanel:
-    """One diagram of lines; shares and differences of shares are shown as percent; a `limit` is drawn across.
+    """One diagram of lines.
+
+    Shares and differences of shares are shown as percent; a `limit` is drawn across.
 
     Where `diagonal` is set, a thin line is drawn where axis and quantity are equal.
     """
@@ -183,34 +219,57 @@ class LinePanel:
     diagonal: bool = False
 
 
-def distribution(name: str, histogram: Histogram, labels: Mapping[str, str], height: float | None = None) -> str:
+def distribution(
+    name: str, histogram: Histogram, labels: Mapping[str, str], height: float | None = None
+) -> str:
     """Draw a distribution: a panel for the part of a series' name before ", ", a kind of bar for the rest.
 
     Args:
         name: unique in the report; prefixes every id of the SVG.
-        histogram: counts of units; each series is drawn as shares of its own total, which the title states.
+        histogram: counts of units; each series is drawn as shares of its own total, which the title
+            states.
         labels: of the parts of the series' names.
         height: of the figure, in inches.
     """
-    split = {key: tuple(key.split(", ", 1)) if ", " in key else ("", key) for key in histogram.counts}
+    split = {
+        key: tuple(key.split(", ", 1)) if ", " in key else ("", key) for key in histogram.counts
+    }
     totals: dict[str, dict[str, None]] = {}
     for key, (panel, _) in split.items():
         totals.setdefault(panel, {})[f"{sum(histogram.counts[key]):,}"] = None
-    titles = {panel: f"{labels.get(panel, panel)} (n = {' / '.join(counts)})" for panel, counts in totals.items()}
+    titles = {
+        panel: f"{labels.get(panel, panel)} (n = {' / '.join(counts)})"
+        for panel, counts in totals.items()
+    }
     kinds = list(dict.fromkeys(kind for _, kind in split.values()))
-    shares = {key: [100 * count / (sum(own) or 1) for count in own] for key, own in histogram.counts.items()}
+    shares = {
+        key: [100 * count / (sum(own) or 1) for count in own]
+        for key, own in histogram.counts.items()
+    }
     top = 1.05 * max(0.0, *(share for own in shares.values() for share in own)) or 1.0
     whole = all(edge % 1 == 0.5 for edge in histogram.edges)
     frames: list[Frame] = []
     legend: Signs = {}
     for panel, title in titles.items():
-        bars = {kinds.index(split[key][1]): own for key, own in shares.items() if split[key][0] == panel}
-        signs = [(labels.get(kinds[one], kinds[one]), STYLE["bars"][one % len(STYLE["bars"])]) for one in bars]
+        bars = {
+            kinds.index(split[key][1]): own for key, own in shares.items() if split[key][0] == panel
+        }
+        signs = [
+            (labels.get(kinds[one], kinds[one]), STYLE["bars"][one % len(STYLE["bars"])])
+            for one in bars
+        ]
         legend = legend or {label: [(0.0, 0.0, "h18v-6.3h-18z", look)] for label, look in signs}
-        sides = [side for kind in bars for ends in _bar_ends(histogram.edges, kind, len(kinds)) for side in ends]
+        sides = [
+            side
+            for kind in bars
+            for ends in _bar_ends(histogram.edges, kind, len(kinds))
+            for side in ends
+        ]
         draw = partial(_draw_bars, histogram.edges, bars, len(kinds))
         x, y = _widened(min(sides), max(sides)), (0.0, top)
-        frames.append(Frame(title, histogram.quantity, "per cent", x, y, draw, whole, named=not frames))
+        frames.append(
+            Frame(title, histogram.quantity, "per cent", x, y, draw, whole, named=not frames)
+        )
     parts = [*titles.values(), *(labels.get(kind, kind) for kind in kinds)]
     told = f"Bars of a distribution of {histogram.quantity}: {'; '.join(parts)}."
     return as_svg(frames, name, height or BARS_HEIGHT, legend, told, len(frames))
@@ -224,16 +283,26 @@ def _widened(low: float, high: float) -> tuple[float, float]:
 
 def _bar_ends(edges: Sequence[float], kind: int, n_kinds: int) -> list[tuple[float, float]]:
     """Return where the bars of one kind begin and end: all kinds stand beside each other between two edges."""
-    starts = [(left + (right - left) * 0.07, (right - left) * 0.86 / n_kinds) for left, right in pairwise(edges)]
+    starts = [
+        (left + (right - left) * 0.07, (right - left) * 0.86 / n_kinds)
+        for left, right in pairwise(edges)
+    ]
     return [(start + width * kind, start + width * (kind + 1)) for start, width in starts]
 
 
-def _draw_bars(edges: Sequence[float], bars: Mapping[int, Sequence[float]], n_kinds: int, at: At) -> list[Shape]:
+def _draw_bars(
+    edges: Sequence[float], bars: Mapping[int, Sequence[float]], n_kinds: int, at: At
+) -> list[Shape]:
     def path(kind: int, heights: Sequence[float]) -> str:
         pairs = zip(_bar_ends(edges, kind, n_kinds), heights, strict=True)
-        return "".join(f"M{at(x, 0)}L{at(end, 0)}L{at(end, y)}L{at(x, y)}z" for (x, end), y in pairs)
+        return "".join(
+            f"M{at(x, 0)}L{at(end, 0)}L{at(end, y)}L{at(x, y)}z" for (x, end), y in pairs
+        )
 
-    return [(path(kind, heights), STYLE["bars"][kind % len(STYLE["bars"])]) for kind, heights in bars.items()]
+    return [
+        (path(kind, heights), STYLE["bars"][kind % len(STYLE["bars"])])
+        for kind, heights in bars.items()
+    ]
 
 
 def lines(name: str, panels: Sequence[LinePanel], height: float | None = None) -> str:
@@ -241,22 +310,32 @@ def lines(name: str, panels: Sequence[LinePanel], height: float | None = None) -
 
     Args:
         name: unique in the report; prefixes every id of the SVG.
-        panels: all with the same axis; a label has the same look in all of them, by the order in which they appear.
+        panels: all with the same axis; a label has the same look in all of them, by the order in
+            which they appear.
         height: of one row of panels, in inches.
     """
-    labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines if len(panel.lines) > 1))
+    labels = list(
+        dict.fromkeys(
+            line.label for panel in panels for line in panel.lines if len(panel.lines) > 1
+        )
+    )
     columns = min(2, len(panels))
     frames: list[Frame] = []
     legend: Signs = {}
     for index, panel in enumerate(panels):
         across = [x for line in panel.lines for x in line.positions]
         looks = {
-            line.label: STYLE["lines"][labels.index(line.label) % len(STYLE["lines"]) if line.label in labels else 0]
+            line.label: STYLE["lines"][
+                labels.index(line.label) % len(STYLE["lines"]) if line.label in labels else 0
+            ]
             for line in panel.lines
         }
         for label in (line.label for line in panel.lines if line.points and line.label in labels):
             parts = looks[label]
-            legend[label] = [(0.0, 3.15, "h18", parts["line"]), (9.0, 3.15, parts["sign"], parts["mark"])]
+            legend[label] = [
+                (0.0, 3.15, "h18", parts["line"]),
+                (9.0, 3.15, parts["sign"], parts["mark"]),
+            ]
         x = (-2.0, 102.0) if panel.diagonal else _widened(min(across), max(across))
         scale = 100.0 if panel.form in ("share", "points") else 1.0
         y = _range_of(panel, scale)
@@ -265,7 +344,9 @@ def lines(name: str, panels: Sequence[LinePanel], height: float | None = None) -
         axis = panel.axis if index + columns >= len(panels) else ""
         limit = None if panel.limit is None else scale * panel.limit
         whole = all(float(one).is_integer() for one in across)
-        frames.append(Frame(panel.title, axis, panel.quantity, x, y, draw, whole, upright=True, limit=limit))
+        frames.append(
+            Frame(panel.title, axis, panel.quantity, x, y, draw, whole, upright=True, limit=limit)
+        )
     told = "; ".join(filter(None, (*labels, *(" ".join(panel.title.split()) for panel in panels))))
     told = f"Lines with bands for their intervals, across: {panels[0].axis}. {told}."
     rows = -(-len(panels) // columns)
@@ -279,10 +360,13 @@ def _draw_lines(
     bands, drawn = [], []
     for line in panel.lines:
         look, path, signs = looks[line.label], "", ""
-        for gap, run in groupby(zip(line.positions, line.points, strict=True), lambda pair: pair[1] is None):
+        for gap, run in groupby(
+            zip(line.positions, line.points, strict=True), lambda pair: pair[1] is None
+        ):
             pairs = [(place, point) for place, point in run if point is not None]
             low, value, high = (
-                [at(place, scale * getattr(point, name)) for place, point in pairs] for name in ("low", "value", "high")
+                [at(place, scale * getattr(point, name)) for place, point in pairs]
+                for name in ("low", "value", "high")
             )
             path += "" if gap else f"M{'L'.join(value)}"
             signs += "".join(f"M{one}{look['sign']}" for one in value)
@@ -317,7 +401,8 @@ class DrawnFigure:
 
 
 MOST_IN_A_BAR = 0.9
-"""Share of all units in one bar of a histogram above which it shows nothing that its number does not."""
+"""Share of all units in one bar of a histogram above which it shows nothing that its number does
+not."""
 TOP = 0.95
 """Share of documents found from which a curve of false alarms looks like a right angle."""
 
@@ -342,9 +427,14 @@ def draw(specs: Sequence[FigureSpec], result: Result, drawn: int) -> tuple[Drawn
 def unspecified(result: Result, specs: Sequence[FigureSpec]) -> list[FigureSpec]:
     """Return figures for the histograms and curves that no specification names."""
     named = {spec.histogram for spec in specs if isinstance(spec, HistogramFigure)}
-    named |= {panel.curve for spec in specs if isinstance(spec, CurveFigure) for panel in spec.panels}
+    named |= {
+        panel.curve for spec in specs if isinstance(spec, CurveFigure) for panel in spec.panels
+    }
     bars = (HistogramFigure(histogram=one.name, caption=one.quantity) for one in result.histograms)
-    curves = (CurveFigure(panels=(CurvePanel(curve=one.name),), caption=one.quantity) for one in result.curves)
+    curves = (
+        CurveFigure(panels=(CurvePanel(curve=one.name),), caption=one.quantity)
+        for one in result.curves
+    )
     return [
         *(spec for spec in bars if spec.histogram not in named),
         *(spec for spec in curves if spec.panels[0].curve not in named),
@@ -355,35 +445,53 @@ def _figure(spec: FigureSpec, result: Result, name: str) -> str:
     """Draw one figure as HTML; empty when the record has nothing for it."""
     match spec:
         case HistogramFigure():
-            histogram = next((item for item in result.histograms if item.name == spec.histogram), None)
+            histogram = next(
+                (item for item in result.histograms if item.name == spec.histogram), None
+            )
             if histogram is None or _fullest_bar(histogram) > MOST_IN_A_BAR:
                 return ""
             return distribution(name, histogram, spec.labels, spec.height)
         case CurveFigure():
             curves = {curve.name: curve for curve in result.curves if any(curve.series.values())}
-            panels = [_curve_panel(curves[one.curve], one, spec.series) for one in spec.panels if one.curve in curves]
+            panels = [
+                _curve_panel(curves[one.curve], one, spec.series)
+                for one in spec.panels
+                if one.curve in curves
+            ]
             return "" if all(map(_is_right_angle, panels)) else lines(name, panels, spec.height)
 
 
 def _fullest_bar(histogram: Histogram) -> float:
-    """Return the share of all units that lie in one bar; 1 where there are none, for then nothing is to be seen."""
+    """Return the share of all units that lie in one bar.
+
+    1 where there are none, for then nothing is to be seen.
+    """
     bars = [sum(bar) for bar in zip(*histogram.counts.values(), strict=True)]
     return max(bars) / sum(bars) if sum(bars) and len(bars) > 1 else 1.0
 
 
 def _is_right_angle(panel: LinePanel) -> bool:
     """Test whether a curve over a diagonal is at its top from the first step on: the number alone says as much."""
-    placed = [pair for line in panel.lines for pair in zip(line.positions, line.points, strict=True)]
-    return panel.diagonal and all(point.value >= TOP for x, point in placed if x > 0 and point is not None)
+    placed = [
+        pair for line in panel.lines for pair in zip(line.positions, line.points, strict=True)
+    ]
+    return panel.diagonal and all(
+        point.value >= TOP for x, point in placed if x > 0 and point is not None
+    )
 
 
 def _curve_panel(curve: Curve, spec: CurvePanel, labels: Mapping[str, str]) -> LinePanel:
-    """Make a panel of a curve; its series in the specified order, so that each has the same look in every panel."""
+    """Make a panel of a curve.
+
+    Its series in the specified order, so that each has the same look in every panel.
+    """
     lines = [
         FigureLine(
             labels.get(series, series),
             tuple(spec.x_scale * point.x for point in curve.series.get(series, ())),
-            tuple(Point(point.value, point.low, point.high) for point in curve.series.get(series, ())),
+            tuple(
+                Point(point.value, point.low, point.high) for point in curve.series.get(series, ())
+            ),
         )
         for series in dict.fromkeys([*labels, *curve.series])
     ]

@@ -41,7 +41,8 @@ class Attachment:
         name: of the file.
         content: its bytes.
         media_type: such as application/json.
-        relationship: "Source" where the pages were drawn from it, "Data" where they show some of it.
+        relationship: "Source" where the pages were drawn from it, "Data" where they show some of
+            it.
         description: one line on it, for who reads the list of attachments.
     """
 
@@ -55,15 +56,17 @@ class Attachment:
 def pdf(html: str, attachments: Sequence[Attachment] = ()) -> bytes:
     """Print a page as PDF/UA-1.
 
-    Title, author, language and date are those of the HTML: the same HTML and attachments give the same bytes. A letter
-    that no font of this machine has is written as its number, as the standard allows no gap.
+    Title, author, language and date are those of the HTML: the same HTML and attachments give the
+    same bytes. A letter that no font of this machine has is written as its number, as the standard
+    allows no gap.
 
     Raises:
         RenderError: weasyprint is not installed, cannot load pango, or cannot draw the page.
     """
     search = ctypes.util.find_library
     try:
-        # It also tries plain names, which the loader of Linux finds; a search for others runs a compiler nine times.
+        # It also tries plain names, which the loader of Linux finds; a search for others runs a
+        # compiler nine times.
         ctypes.util.find_library = (lambda name: None) if sys.platform == "linux" else search
         import weasyprint
     except (OSError, ImportError) as error:
@@ -77,7 +80,9 @@ def pdf(html: str, attachments: Sequence[Attachment] = ()) -> bytes:
         content = _pdf_bytes(weasyprint, document, attachments)
         missing = {chr(code) for font in document.fonts.values() for code in font.missing}
         if missing:
-            content = _pdf_bytes(weasyprint, _lay_out(weasyprint, _spell_letters(html, missing)), attachments)
+            content = _pdf_bytes(
+                weasyprint, _lay_out(weasyprint, _spell_letters(html, missing)), attachments
+            )
     except (OSError, ValueError) as error:
         raise RenderError(f"PDF: weasyprint could not draw it ({type(error).__name__})") from None
     return content
@@ -102,17 +107,25 @@ def _lay_out(weasyprint: Any, html: str) -> Any:
 
 @cache
 def _load_typeface() -> tuple[Any, Any]:
-    """Load the stylesheet with the shipped typeface, and the fonts it names; the only files that are read to draw."""
+    """Load the stylesheet with the shipped typeface, and the fonts it names.
+
+    The only files that are read to draw.
+    """
     from weasyprint import CSS
     from weasyprint.text.fonts import FontConfiguration
     from weasyprint.urls import URLFetcher
 
     fonts = FontConfiguration()
-    # Garbage by then, they remove their folder when they are collected: too late once Python takes modules apart.
+    # Garbage by then, they remove their folder when they are collected: too late once Python takes
+    # modules apart.
     atexit.register(gc.collect)
     atexit.register(_load_typeface.cache_clear)
     fetcher = URLFetcher(allowed_protocols=("file",))
-    return CSS(filename=str(shipped_folder("templates") / "fonts.css"), font_config=fonts, url_fetcher=fetcher), fonts
+    return CSS(
+        filename=str(shipped_folder("templates") / "fonts.css"),
+        font_config=fonts,
+        url_fetcher=fetcher,
+    ), fonts
 
 
 def _pdf_bytes(weasyprint: Any, document: Any, attachments: Sequence[Attachment]) -> bytes:
@@ -122,7 +135,8 @@ def _pdf_bytes(weasyprint: Any, document: Any, attachments: Sequence[Attachment]
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
     metadata.attachments = [
         weasyprint.Attachment(
-            # A data URL has its media type with it; by the name alone each machine would guess another one.
+            # A data URL has its media type with it; by the name alone each machine would guess
+            # another one.
             url=f"data:{one.media_type};base64,{b64encode(one.content).decode()}",
             url_fetcher=fetcher,
             name=one.name,
@@ -165,14 +179,19 @@ _ESTIMATE = (
     "method",
 )
 COLUMNS = ("attack", "metric", "label", *_ESTIMATE, "unresolved", "needed")
-"""Of `measurements.csv`. A metric without a number says why under `unresolved`, and how many units it needs."""
+"""Of `measurements.csv`. A metric without a number says why under `unresolved`, and how many units
+it needs."""
 
 _FORMULAS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
-"""The characters that begin a formula in a spreadsheet; the last four are full-width forms of the first."""
+"""The characters that begin a formula in a spreadsheet; the last four are full-width forms of the
+first."""
 
 
 def measurements_csv(record: AuditRecord) -> str:
-    """Write all measurements of a record as CSV, a row each, numbers in full precision; usefulness comes last."""
+    """Write all measurements of a record as CSV, a row each, numbers in full precision.
+
+    Usefulness comes last.
+    """
     completed = (one for one in record.completed.values())
     done = [(one.attack, text_of(one.attack), one.measurements) for one in completed]
     rows = [
@@ -186,7 +205,8 @@ def measurements_csv(record: AuditRecord) -> str:
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
     """Write rows as CSV (RFC 4180) whose text no spreadsheet takes for a formula.
 
-    Such a text gets an apostrophe before it, which spreadsheets hide (OWASP, "CSV Injection"). Numbers stay.
+    Such a text gets an apostrophe before it, which spreadsheets hide (OWASP, "CSV Injection").
+    Numbers stay.
     """
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, restval="")
@@ -227,16 +247,18 @@ def write(
 ) -> tuple[str, ...]:
     """Write decision report (PDF), annex (HTML) and every measurement (CSV) into `out`, each whole or not at all.
 
-    The PDF holds record.json, and as policy.toml the policy that the record was held against. An older file that could
-    not be replaced is removed: it would show another verdict.
+    The PDF holds record.json, and as policy.toml the policy that the record was held against. An
+    older file that could not be replaced is removed: it would show another verdict.
 
     Args:
         record: the measurements.
         verdict: of `policy.evaluate` on them.
         policy: the policy it was held against.
         out: the folder of the files.
-        comparisons: what countermeasures were measured to do to this model; it stands beside the remedies.
-        written: the record's file, which another version may have written; None: the record as this one writes it.
+        comparisons: what countermeasures were measured to do to this model; it stands beside the
+            remedies.
+        written: the record's file, which another version may have written; None: the record as this
+            one writes it.
         changes: since the last audit; None: no earlier record was given.
         paths: what stands for MODEL_DIR and DATA_DIR in commands; None: the names stay.
 
@@ -256,20 +278,35 @@ def write(
     except DocauditError as error:
         remove_stale(*(out / name for name in NAMES), after=error)
         raise
-    return _write_pdf(decision, out / HTML_NAME, out / PDF_NAME, sources(written or dumps(record).encode(), policy))
+    return _write_pdf(
+        decision,
+        out / HTML_NAME,
+        out / PDF_NAME,
+        sources(written or dumps(record).encode(), policy),
+    )
 
 
 def sources(json: bytes, policy: Policy) -> tuple[Attachment, ...]:
     """Return record.json and policy.toml as attachments of the PDF."""
-    files = [Attachment("record.json", json, "application/json", "Source", "Every measurement of this audit")]
+    files = [
+        Attachment(
+            "record.json", json, "application/json", "Source", "Every measurement of this audit"
+        )
+    ]
     if policy.origin is not None:
         toml = policy.origin.toml.encode()
-        files.append(Attachment("policy.toml", toml, "application/toml", "Source", "The policy of its verdict"))
+        files.append(
+            Attachment(
+                "policy.toml", toml, "application/toml", "Source", "The policy of its verdict"
+            )
+        )
     return tuple(files)
 
 
 def write_pages(text: str, page: Path, printed: Path) -> tuple[str, ...]:
-    """Write a finished HTML page and its PDF, each whole or not at all; an older file that stays behind is removed.
+    """Write a finished HTML page and its PDF, each whole or not at all.
+
+    An older file that stays behind is removed.
 
     Returns:
         Warnings, as `write` does.
@@ -285,7 +322,9 @@ def write_pages(text: str, page: Path, printed: Path) -> tuple[str, ...]:
     return _write_pdf(text, page, printed, ())
 
 
-def _write_pdf(text: str, page: Path, printed: Path, attachments: Sequence[Attachment]) -> tuple[str, ...]:
+def _write_pdf(
+    text: str, page: Path, printed: Path, attachments: Sequence[Attachment]
+) -> tuple[str, ...]:
     """Print HTML as PDF; return a warning where that fails."""
     observer().stage(f"drawing {printed.name}")
     try:
@@ -314,4 +353,6 @@ def remove_stale(*stale: Path, after: DocauditError | None = None) -> None:
             left.append(f"{path}: of an earlier run, cannot be removed ({error.strerror})")
     if left:
         told = () if after is None else after.problems
-        raise EngineError((*told, *left), "remove it yourself: it may show another verdict") from None
+        raise EngineError(
+            (*told, *left), "remove it yourself: it may show another verdict"
+        ) from None

@@ -1,4 +1,7 @@
-"""The report as one HTML page: everything a template needs, prepared; nothing is fetched, nothing is decided here."""
+"""The report as one HTML page: everything a template needs, prepared.
+
+Nothing is fetched, nothing is decided here.
+"""
 
 import base64
 import hashlib
@@ -29,13 +32,20 @@ from audit.report.numbers import NBSP
 from audit.report.pictures import changes_of
 from audit.report.recommend import recommend
 from audit.report.residual import residual_risk, unexamined
-from audit.report.templates import AttackMacros, ResultIndex, environment, in_one_line, template_errors
+from audit.report.templates import (
+    AttackMacros,
+    ResultIndex,
+    environment,
+    in_one_line,
+    template_errors,
+)
 from audit.stats.dp_bounds import Guarantee, balanced_accuracy
 
 MOST_OUTSIDE = 2
 """Findings that no limit is on, on page one; the annex has every measurement."""
 MOST_FIGURES = 2
-"""Figures of the decision report, one for an attack whose limit is violated: it keeps to 6 pages with these."""
+"""Figures of the decision report, one for an attack whose limit is violated: it keeps to 6 pages
+with these."""
 MOST_PLANNED = 3
 """Countermeasures of the decision report; the annex has all of them."""
 CHECKS = LABELS["guarantee"]
@@ -43,7 +53,8 @@ CHECKS = LABELS["guarantee"]
 CONTENTS = "<!--contents-->"
 """The place of the contents in a page whose sections are not known before it is drawn."""
 _SECTION = re.compile(
-    r'<section\b[^>]*\bid="(?P<anchor>[\w-]+)"[^>]*>\s*(?:<h2\b[^>]*\btitle\b[^>]*>(?P<title>.*?)</h2>)?', re.DOTALL
+    r'<section\b[^>]*\bid="(?P<anchor>[\w-]+)"[^>]*>\s*(?:<h2\b[^>]*\btitle\b[^>]*>(?P<title>.*?)</h2>)?',
+    re.DOTALL,
 )
 _TAG = re.compile(r"<[^>]+>")
 Context = dict[str, Any]
@@ -91,9 +102,17 @@ def report_context(
         RenderError: a template or `defenses.toml` is missing or broken.
     """
     with template_errors():
-        named = [result.attack for result in record.attacks] + [item.limit.attack for item in verdict.decisions]
-        texts = {name: AttackMacros(environment(), name) for name in dict.fromkeys([*named, *record.battery])}
-        rows = [tables.decision_row(decision, texts[decision.limit.attack].report) for decision in verdict.decisions]
+        named = [result.attack for result in record.attacks] + [
+            item.limit.attack for item in verdict.decisions
+        ]
+        texts = {
+            name: AttackMacros(environment(), name)
+            for name in dict.fromkeys([*named, *record.battery])
+        }
+        rows = [
+            tables.decision_row(decision, texts[decision.limit.attack].report)
+            for decision in verdict.decisions
+        ]
         titled = [(texts[row.decision.limit.attack].title, row) for row in rows]
         views = _completed_views(record, verdict, texts)
         recommendations = recommend(record, verdict, comparisons, paths)
@@ -129,17 +148,22 @@ def report_context(
             "legal": legal_view(record, verdict),
             "residual": residual_risk(record, verdict, policy),
             "glossary": glossary([view.text for view in views] or [*texts.values()]),
-            "sources": list(dict.fromkeys(source for view in views for source in view.text.report.sources)),
+            "sources": list(
+                dict.fromkeys(source for view in views for source in view.text.report.sources)
+            ),
         }
 
 
-def render(page: Literal["report.html", "decision.html"], context: Context, revealed: object | None = None) -> str:
+def render(
+    page: Literal["report.html", "decision.html"], context: Context, revealed: object | None = None
+) -> str:
     """Draw the annex or the decision report as HTML.
 
     Args:
         page: its template.
         context: what it shows.
-        revealed: recovered values by attack, for the report that stays in `evidence/`; None everywhere else.
+        revealed: recovered values by attack, for the report that stays in `evidence/`; None
+            everywhere else.
 
     Raises:
         RenderError: a template is missing or broken.
@@ -156,16 +180,23 @@ def render(page: Literal["report.html", "decision.html"], context: Context, reve
             if found["title"] or found["anchor"] == "summary"
         ]
         text = name_documents(context["record"], text)
-        text = text.replace(CONTENTS, templates.get_template("_contents.html").render(parts=entries), 1)
+        text = text.replace(
+            CONTENTS, templates.get_template("_contents.html").render(parts=entries), 1
+        )
         return link_terms(text, context["glossary"]) if page == "report.html" else text
 
 
 def script() -> str:
-    """Read the page's script: it searches the page and opens what is folded; no other one runs in it."""
+    """Read the page's script: it searches the page and opens what is folded.
+
+    No other one runs in it.
+    """
     return (shipped_folder("templates") / "search.js").read_text(encoding="utf-8")
 
 
-def html(record: AuditRecord, verdict: Verdict, policy: Policy, revealed: object | None = None) -> str:
+def html(
+    record: AuditRecord, verdict: Verdict, policy: Policy, revealed: object | None = None
+) -> str:
     """Draw the annex of a record; see `report_context` and `render`."""
     return render("report.html", report_context(record, verdict, policy), revealed)
 
@@ -187,7 +218,9 @@ def _findings_in_brief(
     return brief
 
 
-def _completed_views(record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]) -> list[CompletedView]:
+def _completed_views(
+    record: AuditRecord, verdict: Verdict, texts: Mapping[str, AttackMacros]
+) -> list[CompletedView]:
     views: list[CompletedView] = []
     drawn = 0
     for result in record.completed.values():
@@ -199,7 +232,11 @@ def _completed_views(record: AuditRecord, verdict: Verdict, texts: Mapping[str, 
 def _name_sides(record: AuditRecord, specs: Iterable[Figure]) -> list[Figure]:
     """Name the documents in histograms as the page does, before their legends are laid out."""
     return [
-        one.model_copy(update={"labels": {key: name_documents(record, label) for key, label in one.labels.items()}})
+        one.model_copy(
+            update={
+                "labels": {key: name_documents(record, label) for key, label in one.labels.items()}
+            }
+        )
         if isinstance(one, HistogramFigure)
         else one
         for one in specs
@@ -211,7 +248,9 @@ def _completed_view(
 ) -> CompletedView:
     report = text.report
     specified = [*report.figures, *(figure for part in report.parts for figure in part.figures)]
-    figures = draw(_name_sides(record, [*report.figures, *unspecified(result, specified)]), result, drawn)
+    figures = draw(
+        _name_sides(record, [*report.figures, *unspecified(result, specified)]), result, drawn
+    )
     drawn += len(figures)
     index = ResultIndex(result, report.all_labels, verdict)
     parts = []
@@ -221,9 +260,15 @@ def _completed_view(
             "folded": bool(spec.template),
             "text": in_one_line(text.text(spec, index)),
             "figures": draw(_name_sides(record, spec.figures), result, drawn),
-            "tables": [own for one in spec.tables if (own := tables.compact_table(one, index, report)).rows],
+            "tables": [
+                own for one in spec.tables if (own := tables.compact_table(one, index, report)).rows
+            ],
         }
-        if part["figures"] or part["tables"] or (part["text"] and not spec.figures and not spec.tables):
+        if (
+            part["figures"]
+            or part["tables"]
+            or (part["text"] and not spec.figures and not spec.tables)
+        ):
             parts.append(part)
             drawn += len(part["figures"])
     return CompletedView(
@@ -246,7 +291,8 @@ class GuaranteeView:
     Attributes:
         card: of the training.
         promised: to one unit; None without an epsilon.
-        right: the largest share of right guesses at whether one unit was used; None without an epsilon.
+        right: the largest share of right guesses at whether one unit was used; None without an
+            epsilon.
         check: what planted secrets say about the guarantee.
         contradicted: whether they show that it is false.
     """
@@ -275,7 +321,9 @@ def guarantee_view(record: AuditRecord) -> GuaranteeView | None:
 
 GENERAL: Mapping[str, str] = table_beside(__file__, "glossary.toml")["terms"]
 """Meaning by term, whatever the attacks."""
-CLOSED = frozenset({"a", "button", "caption", "code", "h1", "h2", "h3", "h4", "script", "style", "summary", "svg"})
+CLOSED = frozenset(
+    {"a", "button", "caption", "code", "h1", "h2", "h3", "h4", "script", "style", "summary", "svg"}
+)
 """Elements in which no term is linked."""
 SHORTEST = 3
 """Letters of a term that is linked: a shorter one would be found in other words."""
@@ -299,7 +347,9 @@ class Term:
 
 def glossary(texts: Sequence[AttackMacros]) -> tuple[Term, ...]:
     """List the terms of a report by name: the general ones, and those of its attacks, of which the first wins."""
-    own = {name: meaning for text in reversed(texts) for name, meaning in text.report.glossary.items()}
+    own = {
+        name: meaning for text in reversed(texts) for name, meaning in text.report.glossary.items()
+    }
     pairs = sorted({**GENERAL, **own}.items(), key=lambda pair: pair[0].lower())
     return tuple(Term(f"term-{number}", *pair) for number, pair in enumerate(pairs, 1))
 

@@ -17,9 +17,11 @@ from audit.report.numbers import duration, show
 from audit.stats.p_values import holm
 
 LEVEL = 0.025
-"""One-sided level at which a measurement counts as a leak by itself: that of a two-sided interval of 95 %."""
+"""One-sided level at which a measurement counts as a leak by itself: that of a two-sided interval
+of 95 %."""
 FAMILY = 0.01
-"""Level of all measurements of a record together, by Holm's rule: at 0.05 one clean scan in 20 is accused."""
+"""Level of all measurements of a record together, by Holm's rule: at 0.05 one clean scan in 20 is
+accused."""
 RECOGNISING = ("membership",)
 
 
@@ -58,7 +60,11 @@ def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]
         for result in record.completed.values()
         for metric, shown in _leak_metrics(result).items()
     ]
-    p_values = {(own.attack, item.name): own.stage.spent(_p_value(item)) for own, *_, items in asked for item in items}
+    p_values = {
+        (own.attack, item.name): own.stage.spent(_p_value(item))
+        for own, *_, items in asked
+        for item in items
+    }
     adjusted = p_values if level is None else holm(p_values)
     found = []
     for result, metric, shown, methods in asked:
@@ -66,7 +72,9 @@ def leaks(record: AuditRecord, level: float | None = None) -> list[MeasuredLeak]
         shows = [item for item in methods if adjusted[result.attack, item.name] <= own]
         if not shows:
             continue
-        reach, worst = max(((_reach(result.attack, item, own), item) for item in shows), key=lambda pair: pair[0])
+        reach, worst = max(
+            ((_reach(result.attack, item, own), item) for item in shows), key=lambda pair: pair[0]
+        )
         about_text = metric in result.about_text
         sentence = _describe_finding(result, metric, worst, shown)
         # Something else than memory may explain that a number lies beyond its null.
@@ -86,15 +94,22 @@ def unlimited(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]
 def within(record: AuditRecord, verdict: Verdict) -> tuple[MeasuredLeak, ...]:
     """List the measured leaks whose limit is met all the same, the worst first.
 
-    All measurements together are held at `FAMILY`, as they are for signs of the training (`declared.plausibility`).
+    All measurements together are held at `FAMILY`, as they are for signs of the training
+    (`declared.plausibility`).
     """
-    met = {(one.limit.attack, one.limit.metric) for one in verdict.decisions if one.outcome == "passed"}
+    met = {
+        (one.limit.attack, one.limit.metric) for one in verdict.decisions if one.outcome == "passed"
+    }
     return tuple(leak for leak in leaks(record, FAMILY) if (leak.attack, leak.metric) in met)
 
 
 def untested(verdict: Verdict) -> str:
     """Name the classes of attack of which no limit was decided."""
-    decided = {one.limit.attack for one in verdict.decisions if one.outcome in ("passed", "violated", "waived")}
+    decided = {
+        one.limit.attack
+        for one in verdict.decisions
+        if one.outcome in ("passed", "violated", "waived")
+    }
     classes = (
         (EXTRACTING, "what the model gives back (no attack that extracts was decided)"),
         (RECOGNISING, "which documents it was trained on (membership was not decided)"),
@@ -120,16 +135,26 @@ def leaves_findings(record: AuditRecord, verdict: Verdict) -> bool:
 
 
 def findings_outside(record: AuditRecord, verdict: Verdict) -> str:
-    """Count the findings that limits accept or that no limit is about, to append to a sentence; or empty."""
+    """Count the findings that limits accept or that no limit is about, to append to a sentence.
+
+    Or empty.
+    """
     accepted, outside = len(within(record, verdict)), len(unlimited(record, verdict))
-    told = f"; {accepted} met {'limit leaves' if accepted == 1 else 'limits leave'} a measured leak" if accepted else ""
+    told = (
+        f"; {accepted} met {'limit leaves' if accepted == 1 else 'limits leave'} a measured leak"
+        if accepted
+        else ""
+    )
     if not outside:
         return told
     return f"{told}; {outside} measured {'finding lies' if outside == 1 else 'findings lie'} outside this policy"
 
 
 def _leak_metrics(result: Result) -> dict[str, str]:
-    """Return the metrics that show a leak by themselves; of an unknown attack those that policies limit."""
+    """Return the metrics that show a leak by themselves.
+
+    Of an unknown attack those that policies limit.
+    """
     text = TEXTS.get(result.attack)
     if text is None:
         return {metric: metric for metric in result.methods}
@@ -151,7 +176,10 @@ def _null_value(measured: Estimate) -> float:
 
 
 def _p_value(measured: Estimate) -> float:
-    """Return a p-value against no leak: one-sided, two-sided of an area; without bounds by the interval."""
+    """Return a p-value against no leak: one-sided, two-sided of an area.
+
+    Without bounds by the interval.
+    """
     null = _null_value(measured)
     if not measured.bounds:
         beyond = measured.low > null or (measured.is_area and measured.high < null)
@@ -161,14 +189,21 @@ def _p_value(measured: Estimate) -> float:
 
 
 def _reach(attack: str, measured: Estimate, level: float) -> float:
-    """Return how much of the way from the null to the maximum a one-sided bound shows; 0 or less: no leak."""
+    """Return how much of the way from the null to the maximum a one-sided bound shows.
+
+    0 or less: no leak.
+    """
     null = _null_value(measured)
     bounds = [bound for bound in measured.bounds if bound.alpha <= level]
     beyond = max((bound.lower for bound in bounds), default=measured.low) - null
     if measured.is_area:
         beyond = max(beyond, null - min((bound.upper for bound in bounds), default=measured.high))
     text = TEXTS.get(attack)
-    most = None if text is None or measured.name not in text.names else text.metric(measured.name).upper
+    most = (
+        None
+        if text is None or measured.name not in text.names
+        else text.metric(measured.name).upper
+    )
     if most is None:
         return math.copysign(abs(beyond) / (1 + abs(beyond)), beyond)
     return beyond / (most - null) if most > null else 0.0
@@ -176,11 +211,16 @@ def _reach(attack: str, measured: Estimate, level: float) -> float:
 
 def _describe_finding(result: Result, metric: str, strongest: Estimate, shown: str) -> str:
     """Describe a finding by its plainest number, or by that of the strongest method."""
-    plain = next((item for item in result.measurements if item.name == shown and isinstance(item, Estimate)), None)
+    plain = next(
+        (item for item in result.measurements if item.name == shown and isinstance(item, Estimate)),
+        None,
+    )
     told = strongest if plain is None or shown == metric else plain
     text = TEXTS.get(result.attack)
     if told.low == told.high and text is not None:
-        return f"{text.label(told.name)}: {show(told.value, text.metric(told.name).form)}".replace("\u00a0", " ")
+        return f"{text.label(told.name)}: {show(told.value, text.metric(told.name).form)}".replace(
+            "\u00a0", " "
+        )
     return finding_sentence(result.attack, told)
 
 
@@ -196,8 +236,8 @@ class Plausibility:
     """Whether anything that was measured shows that the model saw the documents declared as trained on.
 
     Attributes:
-        state: "signs": something does; "none": nothing does; "open": nothing does, and not all that would show it was
-            decided; "unmeasured": nothing that could was measured.
+        state: "signs": something does; "none": nothing does; "open": nothing does, and not all that
+            would show it was decided; "unmeasured": nothing that could was measured.
         sentence: the same in plain words.
     """
 
@@ -208,16 +248,18 @@ class Plausibility:
 def plausibility(record: AuditRecord, verdict: Verdict) -> Plausibility | None:
     """Look for signs that the model saw the documents which its owner declares as trained on.
 
-    Any measurement on these documents that lies beyond what it would be without them is a sign (at 1 % false alarms
-    on each side, for all of them together). None says nothing against the owner, but then a wrong list of documents
-    would have given the same report.
+    Any measurement on these documents that lies beyond what it would be without them is a sign (at
+    1 % false alarms on each side, for all of them together). None says nothing against the owner,
+    but then a wrong list of documents would have given the same report.
 
     Returns:
         None where no model was audited, or one that was to forget them.
     """
     if not record.target.is_model or record.corpus.forgotten:
         return None
-    signs = [leak for leak in leaks(record, FAMILY) if not leak.about_text and leak.confounded is None]
+    signs = [
+        leak for leak in leaks(record, FAMILY) if not leak.about_text and leak.confounded is None
+    ]
     if signs and verdict.overall in ("passed", "waived") and leaves_findings(record, verdict):
         return Plausibility("signs", LABELS["declared"]["signs outside"])
     if signs:
@@ -240,14 +282,19 @@ def documents_used(record: AuditRecord) -> Iterator[str]:
         ]
         if any(count < held for count, held, _ in used):
             parts = " and ".join(f"{count:,} of {held:,} {words}" for count, held, words in used)
-            left_out = {name: n for name, n in counts.items() if name.startswith("left out: ") and n}
+            left_out = {
+                name: n for name, n in counts.items() if name.startswith("left out: ") and n
+            }
             why = "; ".join(f"{n:,} {name}" for name, n in left_out.items())
             title = text_of(result.attack).title or result.attack
             yield f"{title}: used {parts}{f' ({why})' if why else ''}"
 
 
 def tried_in_part(record: AuditRecord) -> Iterator[str]:
-    """Say that a budget or a bound left a part untried; nothing where all that could be tried was tried."""
+    """Say that a budget or a bound left a part untried.
+
+    Nothing where all that could be tried was tried.
+    """
     if record.share < 1:
         yield f"The budget “{record.budget}” took {show(record.share, 'share')} of what could be tried."
     bounds = record.bounds
@@ -259,9 +306,15 @@ def tried_in_part(record: AuditRecord) -> Iterator[str]:
 
 
 def stopped_early(record: AuditRecord) -> Iterator[str]:
-    """Say which attacks stopped before their last trial, and how to take all; nothing where none did."""
+    """Say which attacks stopped before their last trial, and how to take all.
+
+    Nothing where none did.
+    """
     early = [one for one in record.completed.values() if one.stage.early]
-    named = [f"{text_of(one.attack).title or one.attack} ({show(one.stage.share, 'share')})" for one in early]
+    named = [
+        f"{text_of(one.attack).title or one.attack} ({show(one.stage.share, 'share')})"
+        for one in early
+    ]
     if early:
         yield LABELS["notes"]["stopped early"].format(attacks=listed(named, "and"))
 
@@ -269,7 +322,9 @@ def stopped_early(record: AuditRecord) -> Iterator[str]:
 MOST_LISTED = 4
 """Findings outside the policy that are listed, the worst first; the others are counted."""
 ACCEPTED = "Within the limits of this policy, and yet a leak"
-NoteKind = Literal["policy", "another policy", "baseline", "early", "waiver", "count", "outside", "declared"]
+NoteKind = Literal[
+    "policy", "another policy", "baseline", "early", "waiver", "count", "outside", "declared"
+]
 
 
 @dataclass(frozen=True)
@@ -300,7 +355,9 @@ def notes(record: AuditRecord, verdict: Verdict) -> Iterator[Note]:
         yield Note("waiver", f"Waiver: {entry.sentence}")
     yield from _name_wide_counts(verdict)
     yield from _list_findings(ACCEPTED, within(record, verdict))
-    yield from _list_findings("Measured, but not limited by this policy", unlimited(record, verdict))
+    yield from _list_findings(
+        "Measured, but not limited by this policy", unlimited(record, verdict)
+    )
     word = plausibility(record, verdict) if verdict.overall in ("passed", "waived") else None
     if word is not None:
         yield Note("declared", word.sentence)
@@ -314,7 +371,10 @@ def _name_wide_counts(verdict: Verdict) -> Iterator[Note]:
             continue
         if limit.max is not None and measured.high > limit.max:
             value = f"{show(measured.value, 'number')} {measured.unit}"
-            yield Note("count", f"{limit.attack} {limit.metric}: {value}, {decision.count_range}; limit {limit.max:g}")
+            yield Note(
+                "count",
+                f"{limit.attack} {limit.metric}: {value}, {decision.count_range}; limit {limit.max:g}",
+            )
 
 
 def _compare_with_baseline(baseline: Baseline) -> Iterator[str]:
@@ -326,7 +386,10 @@ def _compare_with_baseline(baseline: Baseline) -> Iterator[str]:
 
 
 def _list_findings(heading: str, found: Sequence[MeasuredLeak]) -> Iterator[Note]:
-    """Yield the worst findings under a heading, and count the others; nothing where there are none."""
+    """Yield the worst findings under a heading, and count the others.
+
+    Nothing where there are none.
+    """
     if found:
         yield Note("outside", heading)
         yield from (Note("outside", f"  {describe_leak(leak)}") for leak in found[:MOST_LISTED])
@@ -336,5 +399,9 @@ def _list_findings(heading: str, found: Sequence[MeasuredLeak]) -> Iterator[Note
 
 def describe_leak(leak: MeasuredLeak) -> str:
     """Describe a leak with the names by which a policy would limit it."""
-    note = f" (undecided whether this is memory: {leak.confounded})" if leak.confounded is not None else ""
+    note = (
+        f" (undecided whether this is memory: {leak.confounded})"
+        if leak.confounded is not None
+        else ""
+    )
     return f"{leak.attack} {leak.metric}: {leak.sentence}{note}"

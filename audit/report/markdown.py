@@ -18,7 +18,9 @@ from audit.report.templates import render_markdown
 DPIA_NAME, CARD_NAME = "dpia.md", "model-card.md"
 
 
-def dpia(record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Sequence[Comparison] = ()) -> str:
+def dpia(
+    record: AuditRecord, verdict: Verdict, policy: Policy, comparisons: Sequence[Comparison] = ()
+) -> str:
     """Draw text blocks for an impact assessment: risk, measures, residual risk.
 
     Raises:
@@ -46,18 +48,29 @@ def model_card(record: AuditRecord, verdict: Verdict) -> str:
         RenderError: a template is missing or broken.
     """
     if not record.target.is_model:
-        raise UsageError("--model-card: no model was audited", "give the record of a scan of a model")
+        raise UsageError(
+            "--model-card: no model was audited", "give the record of a scan of a model"
+        )
     return _render(
-        "model_card.md", record, verdict, completed={*record.completed}, unexamined=unexamined(record, verdict)
+        "model_card.md",
+        record,
+        verdict,
+        completed={*record.completed},
+        unexamined=unexamined(record, verdict),
     )
 
 
 def _render(template: str, record: AuditRecord, verdict: Verdict, **values: object) -> str:
     """Draw a template with the rows of a verdict."""
-    rows = [tables.decision_row(decision, text_of(decision.limit.attack)) for decision in verdict.decisions]
+    rows = [
+        tables.decision_row(decision, text_of(decision.limit.attack))
+        for decision in verdict.decisions
+    ]
     names = {decision.limit.attack for decision in verdict.decisions}
     titles = {name: text_of(name).title or name for name in names}
-    text = render_markdown(template, record=record, verdict=verdict, rows=rows, titles=titles, **values)
+    text = render_markdown(
+        template, record=record, verdict=verdict, rows=rows, titles=titles, **values
+    )
     return name_documents(record, text)
 
 
@@ -65,5 +78,9 @@ def _findings_by_attack(record: AuditRecord, verdict: Verdict) -> Iterator[str]:
     """Yield a line for each attack that ran: its plainest number, with count and interval."""
     for result in record.completed.values():
         title, measured = text_of(result.attack).title or result.attack, plainest(result, verdict)
-        said = "nothing could be measured" if measured is None else finding_sentence(result.attack, measured)
+        said = (
+            "nothing could be measured"
+            if measured is None
+            else finding_sentence(result.attack, measured)
+        )
         yield f"{title}. {said}{'; no limit can be met on it' if result.confounded else ''}"

@@ -11,14 +11,18 @@ from audit.measurements import Estimate
 NBSP = "\u00a0"
 MINUS = "\u2212"
 SMALLEST = 1e-4
-"""Nothing smaller than this is written out (chosen here: below the resolution of any corpus that is audited)."""
+"""Nothing smaller than this is written out (chosen here: below the resolution of any corpus that is
+audited)."""
 AREA_DECIMALS = 2
 """Decimals that an area's interval has at least."""
 UNIT_LABELS: dict[Form, str] = {"share": "%", "points": "points", "ratio": "", "number": ""}
 
 
 def plain(value: float, digits: int = 2) -> str:
-    """Write `value` with `digits` significant digits and no exponent; what is under `SMALLEST` says so."""
+    """Write `value` with `digits` significant digits and no exponent.
+
+    What is under `SMALLEST` says so.
+    """
     return _format_fixed(value, _decimals(value, digits))
 
 
@@ -82,14 +86,18 @@ def _with_unit(text: str, form: Form) -> str:
 def ends(estimate: Estimate, form: Form, digits: int = 2) -> tuple[str, str]:
     """Write both ends of the interval, each no finer than the finer one of the value and the other end.
 
-    No end that differs from a value that is printed exactly is printed like it. Ends of an area have two decimals at
-    least, as a share none, and are rounded outwards: there the last digit is the difference between telling surely and
-    telling well.
-    Ends of shares and differences are cut at what is possible: a method may give more than 100 points.
+    No end that differs from a value that is printed exactly is printed like it. Ends of an area
+    have two decimals at least, as a share none, and are rounded outwards: there the last digit is
+    the difference between telling surely and telling well.
+    Ends of shares and differences are cut at what is possible: a method may give more than 100
+    points.
     """
     if form in ("share", "points"):
         estimate = replace(estimate, low=max(-1.0, estimate.low), high=min(1.0, estimate.high))
-    low, value, high = (_decimals_in_form(item, form, digits) for item in (estimate.low, estimate.value, estimate.high))
+    low, value, high = (
+        _decimals_in_form(item, form, digits)
+        for item in (estimate.low, estimate.value, estimate.high)
+    )
     outwards = estimate.is_area
     least = AREA_DECIMALS if outwards and form == "number" else 0
     decimals = (max(least, min(low, max(value, high))), max(least, min(high, max(value, low))))
@@ -107,7 +115,9 @@ def _format_end(end: float, value: float, form: Form, decimals: int, rounding: s
     for count in range(decimals, decimals + 4):
         shown = scale * end
         if rounding:
-            shown = float((Decimal(repr(end)) * int(scale)).quantize(Decimal(1).scaleb(-count), rounding))
+            shown = float(
+                (Decimal(repr(end)) * int(scale)).quantize(Decimal(1).scaleb(-count), rounding)
+            )
         text = _format_fixed(shown, count)
         if end == value or not exact_value or text != _format_fixed(scale * value, count):
             break
@@ -140,7 +150,9 @@ def amount(estimate: Estimate, form: Form, digits: int = 2) -> str:
 
 
 def basis(estimate: Estimate) -> str:
-    """Write how many units a value averages, "93 values"; of a scaled count, what was found: "98 of 204 values tried".
+    """Write how many units a value averages, "93 values".
+
+    Of a scaled count, what was found: "98 of 204 values tried".
 
     That is the number at the share of values that was tried.
     """
@@ -151,9 +163,16 @@ def basis(estimate: Estimate) -> str:
 
 
 def exact_count(estimate: Estimate) -> int | None:
-    """Return a proportion as a whole number of its units; None when it is none, as where units were weighted."""
+    """Return a proportion as a whole number of its units.
+
+    None when it is none, as where units were weighted.
+    """
     hits = estimate.value * estimate.n
-    if estimate.n == 0 or not 0 <= estimate.value <= 1 or abs(hits - round(hits)) > 1e-6 * estimate.n:
+    if (
+        estimate.n == 0
+        or not 0 <= estimate.value <= 1
+        or abs(hits - round(hits)) > 1e-6 * estimate.n
+    ):
         return None
     return round(hits)
 
@@ -170,7 +189,9 @@ def distinct_digits(estimate: Estimate, limit: float, form: Form, digits: int = 
     for count in range(digits, 7):
         printed = (bare(estimate.value, form, count), *ends(estimate, form, count))
         bounds = {limit_number(limit, form), bare(limit, form, count)}
-        if all(part == limit or text not in bounds for part, text in zip(parts, printed, strict=True)):
+        if all(
+            part == limit or text not in bounds for part, text in zip(parts, printed, strict=True)
+        ):
             return count
     return 7
 
@@ -201,7 +222,10 @@ def day(text: str) -> str:
 
 
 def _format_moment(text: str, form: str) -> str:
-    """Write an ISO moment as its day of the month, then as strftime's `form`; keep a text that is none."""
+    """Write an ISO moment as its day of the month, then as strftime's `form`.
+
+    Keep a text that is none.
+    """
     try:
         when = dt.datetime.fromisoformat(text)
     except ValueError:

@@ -21,7 +21,10 @@ Limits = Mapping[tuple[str, str], float | None]
 
 @dataclass(frozen=True)
 class Change:
-    """A number before and after a countermeasure; `limit` is what the policy allows, None where it has no limit."""
+    """A number before and after a countermeasure.
+
+    `limit` is what the policy allows, None where it has no limit.
+    """
 
     label: str
     before: float
@@ -37,7 +40,9 @@ class Change:
 
     def place(self, value: float) -> float:
         """Return where a value lies from 0 to 100: usefulness on a scale to 1, a leak to the largest of its numbers."""
-        top = max(abs(self.before), abs(self.after), self.limit or 0.01, 1.0 if self.useful else 0.0)
+        top = max(
+            abs(self.before), abs(self.after), self.limit or 0.01, 1.0 if self.useful else 0.0
+        )
         return round(100 * max(0.0, value) / top, 1)
 
 
@@ -49,7 +54,9 @@ def changes_of(
     found = {}
     for item in recommendations:
         own = [one for one in comparisons if one.name in item.remedy.measured_by]
-        found[item.remedy.id] = [*(_own_changes(own[0], item, limits) if own else _other_changes(item))][:MOST_CHANGES]
+        found[item.remedy.id] = [
+            *(_own_changes(own[0], item, limits) if own else _other_changes(item))
+        ][:MOST_CHANGES]
     return found
 
 
@@ -60,7 +67,9 @@ def _own_changes(comparison: Comparison, item: Recommendation, limits: Limits) -
             report = text_of(one.attack) if one.attack else UTILITY
             label, form = report.short(one.metric), report.metric(one.metric).form
             limit = limits.get((one.attack, one.metric))
-            yield Change(label, one.before.value, one.after.value, form, limit, useful=not one.attack)
+            yield Change(
+                label, one.before.value, one.after.value, form, limit, useful=not one.attack
+            )
 
 
 def _other_changes(item: Recommendation) -> Iterator[Change]:
@@ -73,5 +82,7 @@ def _other_changes(item: Recommendation) -> Iterator[Change]:
                 label = text_of(found.attack).short(found.metric)
                 changes.setdefault((one.before, one.after), Change(label, one.before, one.after))
                 for use in one.useful:
-                    useful[use.measure] = Change(sentence_case(use.measure), use.before, use.after, useful=True)
+                    useful[use.measure] = Change(
+                        sentence_case(use.measure), use.before, use.after, useful=True
+                    )
     yield from (*changes.values(), *useful.values())

@@ -18,7 +18,15 @@ from audit.record import AuditRecord
 from audit.report import numbers
 from audit.report.answer import LABELS, UTILITY, decides_most, deciding_outcome
 from audit.report.leaks import unlimited, untested, within
-from audit.report.remedies import EFFORTS, STATES, AnsweredFinding, Evidence, FindingState, Remedy, remedies
+from audit.report.remedies import (
+    EFFORTS,
+    STATES,
+    AnsweredFinding,
+    Evidence,
+    FindingState,
+    Remedy,
+    remedies,
+)
 
 if TYPE_CHECKING:
     from audit.policy import Decision, Verdict
@@ -30,7 +38,8 @@ DEFEND = "MODEL_DIR DATA_DIR --policy {policy} --budget {budget} --seed {seed}"
 MOST_LOSS = 0.1
 """Relative loss of usefulness, by any measure, above which a remedy stands behind all others."""
 PROSPECTS = LABELS["prospects"]
-"""Whether a remedy can change the verdict: by the state of the findings it answers, or by what is known of it."""
+"""Whether a remedy can change the verdict: by the state of the findings it answers, or by what is
+known of it."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,8 @@ class Finding:
     """Something the audit found that may call for an action.
 
     Attributes:
-        aside: whether the verdict is the same without it: it is waived, or of the text, and the policy only reports it.
+        aside: whether the verdict is the same without it: it is waived, or of the text, and the
+            policy only reports it.
     """
 
     attack: str
@@ -79,10 +89,18 @@ class Recommendation:
 
 
 def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
-    """Return a finding for each limit that is not met; one of the audit as a whole where there is no such limit."""
+    """Return a finding for each limit that is not met.
+
+    One of the audit as a whole where there is no such limit.
+    """
     reported = verdict.text is not None and not verdict.text_counts
     listed = [
-        Finding(one.limit.attack, one.limit.metric, state, state == "waived" or (one.about_text and reported))
+        Finding(
+            one.limit.attack,
+            one.limit.metric,
+            state,
+            state == "waived" or (one.about_text and reported),
+        )
         for one in verdict.decisions
         if (state := state_of(one)) is not None
     ]
@@ -99,7 +117,10 @@ def findings(record: AuditRecord, verdict: Verdict) -> tuple[Finding, ...]:
 
 
 def state_of(decision: Decision) -> FindingState | None:
-    """Return the state of one limit; None when it was met, does not apply, or the policy does without it."""
+    """Return the state of one limit.
+
+    None when it was met, does not apply, or the policy does without it.
+    """
     match decision.outcome:
         case "violated" | "waived":
             return decision.outcome
@@ -116,9 +137,10 @@ def recommend(
 ) -> tuple[Recommendation, ...]:
     """List the remedies that answer a finding, ranked for this scan.
 
-    Those that answer what the verdict rests on come first, then those against violations; among these the ones that
-    were not measured to take much usefulness, then those that stand alone, then those that more surely meet the limits,
-    then those that answer more of them, then the ones of less effort, then in the order of the file.
+    Those that answer what the verdict rests on come first, then those against violations; among
+    these the ones that were not measured to take much usefulness, then those that stand alone, then
+    those that more surely meet the limits, then those that answer more of them, then the ones of
+    less effort, then in the order of the file.
 
     Args:
         record: the measurements.
@@ -132,7 +154,9 @@ def recommend(
     listed = findings(record, verdict)
     chosen = []
     for remedy in remedies():
-        answered = tuple(one for one in listed if any(_answers_finding(item, one) for item in remedy.answers))
+        answered = tuple(
+            one for one in listed if any(_answers_finding(item, one) for item in remedy.answers)
+        )
         if answered and remedy.forgetting == (record.corpus.forgotten is not None):
             own = [one for one in comparisons if one.name in remedy.measured_by]
             chosen.append(_recommendation(remedy, answered, own, record, verdict))
@@ -141,20 +165,34 @@ def recommend(
 
 
 def _recommendation(
-    remedy: Remedy, found: tuple[Finding, ...], comparisons: Sequence[Comparison], record: AuditRecord, verdict: Verdict
+    remedy: Remedy,
+    found: tuple[Finding, ...],
+    comparisons: Sequence[Comparison],
+    record: AuditRecord,
+    verdict: Verdict,
 ) -> Recommendation:
     pairs = {(one.attack, one.metric) for one in found}
     violated = [
-        one for one in verdict.decisions if one.outcome == "violated" and (one.limit.attack, one.limit.metric) in pairs
+        one
+        for one in verdict.decisions
+        if one.outcome == "violated" and (one.limit.attack, one.limit.metric) in pairs
     ]
-    evidence = [one for one in dict.fromkeys(_evidence_for(remedy, decision) for decision in violated) if one]
+    evidence = [
+        one
+        for one in dict.fromkeys(_evidence_for(remedy, decision) for decision in violated)
+        if one
+    ]
     state = min(STATES.index(finding.state) for finding in found)
     unmet = PROSPECTS.get(STATES[state], PROSPECTS["open"]), 0
     words, prospect = _prospect(remedy, violated, comparisons, evidence) if violated else unmet
-    losses = [_largest_loss(one) for one in comparisons] or [_published_loss(one) for one in evidence]
+    losses = [_largest_loss(one) for one in comparisons] or [
+        _published_loss(one) for one in evidence
+    ]
     costly = max(losses, default=0.0) > MOST_LOSS
     policy = verdict.policy if verdict.policy in shipped_policies() else "POLICY.toml"
-    command = remedy.command or (f"docaudit defend {remedy.measured_by[0]} {DEFEND}" if remedy.measured_by else "")
+    command = remedy.command or (
+        f"docaudit defend {remedy.measured_by[0]} {DEFEND}" if remedy.measured_by else ""
+    )
     return Recommendation(
         remedy=remedy,
         findings=found,
@@ -176,11 +214,20 @@ def _recommendation(
 
 
 def _prospect(
-    remedy: Remedy, violated: Sequence[Decision], comparisons: Sequence[Comparison], evidence: Sequence[Evidence]
+    remedy: Remedy,
+    violated: Sequence[Decision],
+    comparisons: Sequence[Comparison],
+    evidence: Sequence[Evidence],
 ) -> tuple[str, int]:
-    """Say whether a remedy can change the verdict on violated limits; the more surely, the smaller the number."""
+    """Say whether a remedy can change the verdict on violated limits.
+
+    The more surely, the smaller the number.
+    """
     if comparisons:
-        met, best = max(((_count_met_limits(violated, one), one) for one in comparisons), key=lambda pair: pair[0])
+        met, best = max(
+            ((_count_met_limits(violated, one), one) for one in comparisons),
+            key=lambda pair: pair[0],
+        )
         text = (
             f"{'Yes' if best.verdict_after == 'passed' else 'No'}. Measured on this model: {met} of the "
             f"{len(violated)} violated limits that it answers {'is' if met == 1 else 'are'} met, the verdict goes from "
@@ -192,10 +239,15 @@ def _prospect(
     return (PROSPECTS["elsewhere"], 1) if evidence else (PROSPECTS["unknown"], 2)
 
 
-def _short_effect(remedy: Remedy, comparisons: Sequence[Comparison], evidence: Sequence[Evidence]) -> str:
+def _short_effect(
+    remedy: Remedy, comparisons: Sequence[Comparison], evidence: Sequence[Evidence]
+) -> str:
     """Say in one sentence what the remedy does to the leak, and what it costs."""
     if comparisons:
-        before, after = (LABELS["verdicts"][getattr(comparisons[0], f"verdict_{side}")] for side in ("before", "after"))
+        before, after = (
+            LABELS["verdicts"][getattr(comparisons[0], f"verdict_{side}")]
+            for side in ("before", "after")
+        )
         return f"Measured on this model: {before} → {after}."
     if evidence:
         found = evidence[0]
@@ -221,7 +273,9 @@ def _largest_loss(comparison: Comparison) -> float:
     losses = (
         1 - one.after.value / one.before.value
         for one in comparison.usefulness
-        if isinstance(one.before, Estimate) and isinstance(one.after, Estimate) and one.before.value > 0
+        if isinstance(one.before, Estimate)
+        and isinstance(one.after, Estimate)
+        and one.before.value > 0
     )
     return max(losses, default=0.0)
 
@@ -233,16 +287,27 @@ def _published_loss(evidence: Evidence) -> float:
 def _evidence_for(remedy: Remedy, decision: Decision) -> Evidence | None:
     """Choose the evidence on a limit: docaudit's own before published, of one metric before that on any."""
     attack, metric = decision.limit.attack, decision.limit.metric
-    fitting = [one for one in remedy.evidence if fnmatchcase(attack, one.attack) and fnmatchcase(metric, one.metric)]
+    fitting = [
+        one
+        for one in remedy.evidence
+        if fnmatchcase(attack, one.attack) and fnmatchcase(metric, one.metric)
+    ]
     return min(fitting, key=lambda one: (one.by != "docaudit", one.metric == "*"), default=None)
 
 
 def _describe_evidence(evidence: Evidence) -> str:
     author = "Measured by docaudit on" if evidence.by == "docaudit" else "Published for"
     change = f"{numbers.plain(evidence.before)} → {numbers.plain(evidence.after)}"
-    lost = [f"{one.measure} {numbers.plain(one.before)} → {numbers.plain(one.after)}" for one in evidence.useful]
+    lost = [
+        f"{one.measure} {numbers.plain(one.before)} → {numbers.plain(one.after)}"
+        for one in evidence.useful
+    ]
     costs = [*filter(None, [evidence.cost]), *lost]
-    cost = f"cost in usefulness there: {', '.join(costs)}" if costs else "no cost in usefulness is stated there"
+    cost = (
+        f"cost in usefulness there: {', '.join(costs)}"
+        if costs
+        else "no cost in usefulness is stated there"
+    )
     return f"{author} {evidence.setting}: {change}; {cost} ({evidence.source}). Measured once, on another model"
 
 
@@ -261,7 +326,10 @@ def _describe_effect(effect: Effect) -> str:
     label, form = report.label(effect.metric), report.metric(effect.metric).form
     label = label if label.isupper() else label[:1].lower() + label[1:]
     values = (effect.before, effect.after)
-    shown = (numbers.show(one.value, form) if isinstance(one, Estimate) else "not measured" for one in values)
+    shown = (
+        numbers.show(one.value, form) if isinstance(one, Estimate) else "not measured"
+        for one in values
+    )
     sides = " → ".join(shown)
     difference = effect.difference
     if difference is None:
@@ -271,9 +339,12 @@ def _describe_effect(effect: Effect) -> str:
 
 
 def _answers_finding(answer: AnsweredFinding, finding: Finding) -> bool:
-    # What the policy does not limit is a leak all the same: it is answered by what answers a violation.
+    # What the policy does not limit is a leak all the same: it is answered by what answers a
+    # violation.
     state = "violated" if finding.state == "outside" else finding.state
-    named = fnmatchcase(finding.attack, answer.attack) and fnmatchcase(finding.metric, answer.metric)
+    named = fnmatchcase(finding.attack, answer.attack) and fnmatchcase(
+        finding.metric, answer.metric
+    )
     return named and state in answer.finding
 
 
@@ -297,13 +368,16 @@ def with_paths(command: str, paths: Mapping[str, str]) -> str:
     return command
 
 
-def first_action(record: AuditRecord, verdict: Verdict, paths: Mapping[str, str] | None = None) -> Action | None:
+def first_action(
+    record: AuditRecord, verdict: Verdict, paths: Mapping[str, str] | None = None
+) -> Action | None:
     """Find what to do first: what decides most where the verdict is open, else the first of the report's plan.
 
     Args:
         record: the scan.
         verdict: on it.
-        paths: what stands for `PARTS`, as somebody gave it on this machine: for a terminal only, never for a report.
+        paths: what stands for `PARTS`, as somebody gave it on this machine: for a terminal only,
+            never for a report.
     """
     text = decides_most(record, verdict) if deciding_outcome(verdict) == "undecided" else ""
     command = ""
@@ -317,4 +391,6 @@ def first_action(record: AuditRecord, verdict: Verdict, paths: Mapping[str, str]
         text, command = f"{planned[0].remedy.name}.", planned[0].command
     text, command = (with_paths(one, paths or {}) for one in (text, command))
     left = [name for name in PARTS if name in command and name not in (paths or {})]
-    return Action(f"{text.removesuffix('.')} (put in your {' and '.join(left)})." if left else text, command)
+    return Action(
+        f"{text.removesuffix('.')} (put in your {' and '.join(left)})." if left else text, command
+    )

@@ -24,9 +24,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _Undecided = Literal[
-    "alarm", "unmeasured", "useless", "confounded", "weak", "weakened", "uncovered", "unresolved", "gap", "wide"
+    "alarm",
+    "unmeasured",
+    "useless",
+    "confounded",
+    "weak",
+    "weakened",
+    "uncovered",
+    "unresolved",
+    "gap",
+    "wide",
 ]
-FindingState = Literal["violated", "one-sided", _Undecided, "clean", "unchecked", "waived", "outside"]
+FindingState = Literal[
+    "violated", "one-sided", _Undecided, "clean", "unchecked", "waived", "outside"
+]
 """What became of a limit, more finely than its outcome; the first is answered first.
 
     violated    the leak is confirmed over the limit
@@ -34,8 +45,8 @@ FindingState = Literal["violated", "one-sided", _Undecided, "clean", "unchecked"
     clean       the audit as a whole passed, and nobody had to waive anything
     unchecked   no limit of the policy applies to this model
     waived      somebody took responsibility
-    outside     the policy passes, and this speaks for a leak that it does not limit; answered as a violation is
-    (others)    no decision, see `audit.policy.decision.Cause`
+    outside     the policy passes, and this speaks for a leak that it does not limit; answered as a
+    violation is (others)    no decision, see `audit.policy.decision.Cause`
 """
 Effort = Literal[
     "a setting, without training",
@@ -103,13 +114,17 @@ class Remedy:
         check: how docaudit can tell later whether it helped.
         source: the citation it rests on.
         answers: the findings that call for it.
-        measured_by: the registered countermeasures (`docaudit defend NAME`) that show what it changes.
+        measured_by: the registered countermeasures (`docaudit defend NAME`) that show what it
+            changes.
         effort: the work that it asks for.
-        lifts: whether a model with it may meet the limit; False where the attacker of the audit is not hindered by it.
-        beside_only: whether it is worth doing only beside another remedy; it ranks behind those that stand alone.
-        forgetting: whether it helps a model to forget documents, and no other; one without it helps no such model.
-        command: what measures it, with {policy}, {budget} and {seed} of the scan; empty: `docaudit defend` with the
-            first of `measured_by`, where there is one.
+        lifts: whether a model with it may meet the limit; False where the attacker of the audit is
+            not hindered by it.
+        beside_only: whether it is worth doing only beside another remedy; it ranks behind those
+            that stand alone.
+        forgetting: whether it helps a model to forget documents, and no other; one without it helps
+            no such model.
+        command: what measures it, with {policy}, {budget} and {seed} of the scan; empty: `docaudit
+            defend` with the first of `measured_by`, where there is one.
         evidence: measured effects, docaudit's own first.
     """
 
@@ -133,7 +148,8 @@ class Defense(ABC):
     """A countermeasure: it reduces what a model or a data set gives away.
 
     Attributes:
-        remedy: what a report says of it to whom it may help; None where `policies/defenses.toml` says it.
+        remedy: what a report says of it to whom it may help; None where `policies/defenses.toml`
+            says it.
     """
 
     remedy: ClassVar[Remedy | None] = None
@@ -181,7 +197,9 @@ DEFENSES = _Registered(plugins.entries("docaudit.countermeasures"))
 
 def query_defenses() -> dict[str, QueryDefense]:
     """Return those that work while a model is used."""
-    return {name: defense for name, defense in DEFENSES.items() if isinstance(defense, QueryDefense)}
+    return {
+        name: defense for name, defense in DEFENSES.items() if isinstance(defense, QueryDefense)
+    }
 
 
 def query_defense(name: str, seed: int = 0) -> QueryDefense:
@@ -225,9 +243,13 @@ def read_shipped(name: str, kind: TypeAdapter[T]) -> T:
         RenderError: it cannot be read, with every problem of its fields.
     """
     try:
-        return kind.validate_python(tomllib.loads((shipped_folder("policies") / name).read_text("utf-8")), strict=False)
+        return kind.validate_python(
+            tomllib.loads((shipped_folder("policies") / name).read_text("utf-8")), strict=False
+        )
     except ValidationError as error:
-        problems = [f"{name} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
+        problems = [
+            f"{name} {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
+        ]
         raise RenderError(problems) from None
     except (OSError, ValueError) as error:
         raise RenderError(f"{name}: {error}") from None

@@ -47,12 +47,18 @@ def unexamined(record: AuditRecord, verdict: Verdict) -> Unexamined:
         record: the scan.
         verdict: on it: what a policy asks for all the same is a gap.
     """
-    wanted = {decision.limit.attack: decision.remedy for decision in verdict.decisions if decision.cause == "gap"}
+    wanted = {
+        decision.limit.attack: decision.remedy
+        for decision in verdict.decisions
+        if decision.cause == "gap"
+    }
     gaps: list[Gap] = []
     harmless: dict[str, list[str]] = {}
     if not record.target.is_model:
         question = "What does a model that was trained on these documents give away?"
-        gaps.append(Gap("Any model", question, "no model was audited", "docaudit scan MODEL_DIR DATA_DIR"))
+        gaps.append(
+            Gap("Any model", question, "no model was audited", "docaudit scan MODEL_DIR DATA_DIR")
+        )
     named = [*(result.attack for result in record.attacks), *record.battery]
     for attack in dict.fromkeys([*named, *(TEXTS if record.target.is_model else ())]):
         if attack in record.completed:
@@ -98,9 +104,19 @@ def residual_risk(record: AuditRecord, verdict: Verdict, policy: Policy) -> tupl
     rows = coverage(record, verdict)
     told = list(_limits(verdict, policy))
     if verdict.contradicted:
-        told.insert(0, f"The guarantee that the model’s training claims does not hold: {verdict.contradicted}.")
-    outside = _join_unique(row.outside for row in rows if row.state != "out of scope" and row.outside)
-    remains = (*told, _not_examined(rows), _declared(record), REMAINS["outside"].format(outside=outside))
+        told.insert(
+            0,
+            f"The guarantee that the model’s training claims does not hold: {verdict.contradicted}.",
+        )
+    outside = _join_unique(
+        row.outside for row in rows if row.state != "out of scope" and row.outside
+    )
+    remains = (
+        *told,
+        _not_examined(rows),
+        _declared(record),
+        REMAINS["outside"].format(outside=outside),
+    )
     return tuple(filter(None, remains))
 
 
@@ -112,9 +128,13 @@ def _limits(verdict: Verdict, policy: Policy) -> Iterator[str]:
     for one in verdict.decisions:
         name = "violated by text" if one.outcome == "violated" and one.about_text else one.outcome
         if name in REMAINS:
-            groups.setdefault(name, Counter())[text_of(one.limit.attack).title or one.limit.attack] += 1
+            groups.setdefault(name, Counter())[
+                text_of(one.limit.attack).title or one.limit.attack
+            ] += 1
     for head in sorted(groups, key=[*REMAINS].index):
-        listed = "; ".join(f"{title} ({n} {'limit' if n == 1 else 'limits'})" for title, n in groups[head].items())
+        listed = "; ".join(
+            f"{title} ({n} {'limit' if n == 1 else 'limits'})" for title, n in groups[head].items()
+        )
         yield REMAINS[head].format(counted=counted, policy=policy.name, listed=listed)
 
 
@@ -123,11 +143,15 @@ def _join_unique(items: Iterable[str]) -> str:
 
 
 def _not_examined(rows: tuple[CoverageRow, ...]) -> str:
-    gaps = _join_unique(tried.title for row in rows for tried in row.tried if tried.state == "not tested")
+    gaps = _join_unique(
+        tried.title for row in rows for tried in row.tried if tried.state == "not tested"
+    )
     return REMAINS["not tested"].format(listed=gaps) if gaps else ""
 
 
 def _declared(record: AuditRecord) -> str:
     if not record.target.is_model:
         return REMAINS["no model"]
-    return REMAINS["forgotten" if record.corpus.forgotten else "declared"] if record.completed else ""
+    return (
+        REMAINS["forgotten" if record.corpus.forgotten else "declared"] if record.completed else ""
+    )

@@ -43,7 +43,8 @@ def write_revealed(
         Its path.
 
     Raises:
-        RenderError: the evidence is missing, damaged (values are never quoted) or of another scan, or a template is.
+        RenderError: the evidence is missing, damaged (values are never quoted) or of another scan,
+            or a template is.
         EngineError: the file could not be written.
     """
     folder = evidence or out / EVIDENCE
@@ -66,7 +67,11 @@ def write_owner(record: AuditRecord, evidence: Path, paths: Mapping[str, str]) -
 
 
 def _scan_identity(record: AuditRecord) -> dict[str, str | float]:
-    scanned = {"model": record.target.sha256, "data": record.corpus.sha256, "started": record.timing.started}
+    scanned = {
+        "model": record.target.sha256,
+        "data": record.corpus.sha256,
+        "started": record.timing.started,
+    }
     # Two short scans may begin within one second.
     return {**scanned, "seed": record.seed, "seconds": record.timing.seconds}
 
@@ -79,20 +84,26 @@ def _refuse_another_scan(record: AuditRecord, evidence: Path) -> None:
         return
     found.pop("paths", None)
     if found != _scan_identity(record):
-        raise RenderError(f"{evidence}: the evidence of another scan than this record's", "name the folder of its own")
+        raise RenderError(
+            f"{evidence}: the evidence of another scan than this record's",
+            "name the folder of its own",
+        )
 
 
 def read_recovered(path: Path) -> dict[str, Table]:
     """Read the evidence as a table for each attack: what came out first, members before others.
 
     Raises:
-        RenderError: the file is missing, or every line that is no JSON object of an attack, by number.
+        RenderError: the file is missing, or every line that is no JSON object of an attack, by
+            number.
     """
     hint = "scan again, or name the folder that was given as --evidence: a scan writes it beside its record otherwise"
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
-        raise RenderError(f"{path}: {error.strerror or 'cannot be read'}: nothing to reveal", hint) from None
+        raise RenderError(
+            f"{path}: {error.strerror or 'cannot be read'}: nothing to reveal", hint
+        ) from None
     rows: dict[str, list[dict[str, Any]]] = {}
     problems: list[str] = []
     for number, line in enumerate(lines, start=1):
@@ -103,7 +114,9 @@ def read_recovered(path: Path) -> dict[str, Table]:
             problems.append(f"{path.name}:{number} is no JSON object of an attack")
     if problems:
         raise RenderError(problems, hint)
-    return {attack: _make_table(sorted(own, key=_evidence_sort_key)) for attack, own in rows.items()}
+    return {
+        attack: _make_table(sorted(own, key=_evidence_sort_key)) for attack, own in rows.items()
+    }
 
 
 def _evidence_sort_key(row: Mapping[str, Any]) -> tuple[bool, bool, float]:
@@ -115,7 +128,10 @@ def _evidence_sort_key(row: Mapping[str, Any]) -> tuple[bool, bool, float]:
     return (
         not any(one.get(way) is True for one in found for way in ways),
         row.get("split") != "member",
-        next((rank for name in row.get("scores", ()) if (rank := ranks.get(name)) is not None), float("inf")),
+        next(
+            (rank for name in row.get("scores", ()) if (rank := ranks.get(name)) is not None),
+            float("inf"),
+        ),
     )
 
 
@@ -125,7 +141,10 @@ def _make_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _format_value(value: object) -> str:
-    """Write a value as text; what is nested as names and values, several values with a line between."""
+    """Write a value as text.
+
+    What is nested as names and values, several values with a line between.
+    """
     match value:
         case dict():
             return "; ".join(f"{name} {_format_value(inner)}" for name, inner in value.items())
@@ -139,7 +158,8 @@ def _format_value(value: object) -> str:
 
 
 PREVIEW = Path("docaudit-preview")
-"""The folder of the pictures, in the current one. It holds pages of the data set, so its owner alone may read it."""
+"""The folder of the pictures, in the current one. It holds pages of the data set, so its owner
+alone may read it."""
 WORD, FIELD = "#1f6feb", "#d1242f"
 """Colours of the boxes of words and of fields."""
 PIECES = 500
@@ -162,9 +182,17 @@ def draw_preview(corpus: Corpus, most: int, folder: Path = PREVIEW) -> str:
         ManifestError: an image cannot be decoded.
         EngineError: the folder cannot be written.
     """
-    shown = [one for one in corpus.documents if one.image or (one.size and any(word.box for word in one.words))][:most]
+    shown = [
+        one
+        for one in corpus.documents
+        if one.image or (one.size and any(word.box for word in one.words))
+    ][:most]
     if not shown or folder.is_symlink():
-        raise UsageError(f"{folder}: is a link" if shown else "no page has an image or boxes: there is nothing to draw")
+        raise UsageError(
+            f"{folder}: is a link"
+            if shown
+            else "no page has an image or boxes: there is nothing to draw"
+        )
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         folder.chmod(0o700)
@@ -176,7 +204,9 @@ def draw_preview(corpus: Corpus, most: int, folder: Path = PREVIEW) -> str:
         picture = io.BytesIO()
         _draw(corpus, document).save(picture, "PNG")
         write_atomically(folder / f"page-{number}.png", picture.getvalue(), mode=0o600)
-    named = ", ".join(f"page-{number}.png is {one.id}" for number, one in enumerate(shown[:3], start=1))
+    named = ", ".join(
+        f"page-{number}.png is {one.id}" for number, one in enumerate(shown[:3], start=1)
+    )
     return f"Drawn into {folder}/: {len(shown)} pages ({named}). Words are blue, fields red."
 
 
@@ -187,7 +217,11 @@ def _draw(corpus: Corpus, document: Document) -> Image:
 
     from audit.corpus.images import open_image
 
-    page = open_image(corpus, document) if document.image else new_image("RGB", document.size or (1, 1), "white")
+    page = (
+        open_image(corpus, document)
+        if document.image
+        else new_image("RGB", document.size or (1, 1), "white")
+    )
     brush, width = ImageDraw.Draw(page), max(1, max(page.size) // PIECES)
     labels = {entity.words[0]: entity.label for entity in document.entities}
     fields = {index for entity in document.entities for index in entity.words}
@@ -199,5 +233,7 @@ def _draw(corpus: Corpus, document: Document) -> Image:
                 height = max(4.0, 0.8 * (word.box[3] - word.box[1]))
                 brush.text(place, word.text, fill="black", font=ImageFont.load_default(height))
             label = labels.get(index, "")
-            brush.text(place, label, fill=colour, font=ImageFont.load_default(9 * width), anchor="lb")
+            brush.text(
+                place, label, fill=colour, font=ImageFont.load_default(9 * width), anchor="lb"
+            )
     return page

@@ -1,4 +1,7 @@
-"""Compare two scans as data, and draw the comparison as text, JSON or Markdown; no text of documents is in it."""
+"""Compare two scans as data, and draw the comparison as text, JSON or Markdown.
+
+No text of documents is in it.
+"""
 
 import json
 import textwrap
@@ -58,12 +61,15 @@ class MetricChange:
 
     Attributes:
         attack: empty for usefulness.
-        limits: the metrics that the policy limits and that this number answers for, itself or as one of the methods.
+        limits: the metrics that the policy limits and that this number answers for, itself or as
+            one of the methods.
         good: the direction in which it is better.
-        difference: new minus old, null 0; of an area its distance from chance. None where there is none.
+        difference: new minus old, null 0; of an area its distance from chance. None where there is
+            none.
         p: two-sided, of a difference as large without any effect.
         p_adjusted: after Holm over all numbers of the comparison.
-        paired: whether units were compared one by one; False: both intervals were joined, which is wider.
+        paired: whether units were compared one by one; False: both intervals were joined, which is
+            wider.
         reason: why it cannot be told; empty otherwise.
     """
 
@@ -94,7 +100,9 @@ class MetricChange:
     def values(self) -> tuple[str, str]:
         """Return the numbers before and after; a dash where there is none."""
         sides = (self.before, self.after)
-        old, new = (_format_number(one.value) if isinstance(one, Estimate) else "-" for one in sides)
+        old, new = (
+            _format_number(one.value) if isinstance(one, Estimate) else "-" for one in sides
+        )
         return old, new
 
     @property
@@ -158,7 +166,9 @@ class ScanDiff:
             reason: "; ".join(f"{attack} {', '.join(metrics)}" for attack, metrics in own.items())
             for reason, own in found.items()
         }
-        return named if plain is None else {**named, WITHIN: "all others" if named else "all of them"}
+        return (
+            named if plain is None else {**named, WITHIN: "all others" if named else "all of them"}
+        )
 
 
 _DIFF: TypeAdapter[ScanDiff] = TypeAdapter(ScanDiff)
@@ -182,17 +192,25 @@ def render(diff: ScanDiff, chosen: Format, width: int) -> str:
         case "text":
             return _draw_text(diff, width)
         case "json":
-            return json.dumps(_DIFF.dump_python(diff, mode="json"), indent=1, allow_nan=False) + "\n"
+            return (
+                json.dumps(_DIFF.dump_python(diff, mode="json"), indent=1, allow_nan=False) + "\n"
+            )
         case "markdown":
             return render_markdown("diff.md", diff=diff, outcomes=OUTCOMES, legend=LEGEND)
 
 
 def _draw_text(diff: ScanDiff, width: int) -> str:
     """Draw lines for a terminal, none longer than `width` where its names allow it."""
-    tables = {f"{outcome.capitalize()} ({len(found)})": found for outcome in OUTCOMES for found in [diff.of(outcome)]}
+    tables = {
+        f"{outcome.capitalize()} ({len(found)})": found
+        for outcome in OUTCOMES
+        for found in [diff.of(outcome)]
+    }
     longest = max(map(len, [*tables, *(f"  {change.metric}" for change in diff.changes)]))
     room = max(min(longest + 1, width - 2 * _VALUE - _CHANGE - 3), _LEAST_NAME)
     row = f"%-{room}s%{_VALUE}s%{_VALUE}s  %s"
     whole = partial(textwrap.fill, break_long_words=False, break_on_hyphens=False)
     fold = partial(whole, width=width, subsequent_indent="  ")
-    return render_text("diff.txt", diff=diff, tables=tables, room=room, row=row, fold=fold, legend=LEGEND)
+    return render_text(
+        "diff.txt", diff=diff, tables=tables, room=room, row=row, fold=fold, legend=LEGEND
+    )

@@ -1,4 +1,7 @@
-"""Lay out the report's tables as text: limits with their decisions, and measurements. Nothing is computed here."""
+"""Lay out the report's tables as text: limits with their decisions, and measurements.
+
+Nothing is computed here.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -56,7 +59,13 @@ def decision_row(decision: Decision, report: AttackText) -> DecisionRow:
     form = report.metric(limit.metric).form
     bound = limit.max if limit.max is not None else (limit.min or 0.0)
     digits = 2 if item is None else numbers.distinct_digits(item, bound, form)
-    evidence = "" if p_value is None else f"p at most {p_value:.2g}" if p_value < 1 else "no evidence against the limit"
+    evidence = (
+        ""
+        if p_value is None
+        else f"p at most {p_value:.2g}"
+        if p_value < 1
+        else "no evidence against the limit"
+    )
     return DecisionRow(
         decision=decision,
         outcome=OUTCOME_LABELS[decision.outcome],
@@ -73,14 +82,20 @@ def decision_row(decision: Decision, report: AttackText) -> DecisionRow:
 
 
 def interval_of(decision: Decision, form: Form, digits: int = 2) -> str:
-    """Write the interval of a limited number; of a count what is shown and not excluded; empty without a number."""
+    """Write the interval of a limited number.
+
+    Of a count what is shown and not excluded; empty without a number.
+    """
     if decision.measured is None:
         return ""
     return decision.count_range or numbers.interval(decision.measured, form, digits)
 
 
 def _power(decision: Decision, report: AttackText) -> str:
-    """Compare the attacker's strength with what the limit asks for; empty where neither is known."""
+    """Compare the attacker's strength with what the limit asks for.
+
+    Empty where neither is known.
+    """
     power, wanted = decision.power, decision.limit.min_power
     if power is None or wanted is None:
         return ""
@@ -109,8 +124,10 @@ class LimitTables:
 
     Attributes:
         measured: by attack, rows with what their outcome does not say already, the worst first.
-        unmeasured: title, outcome, reason and remedy of limits for which an attack that ran gave no number, counted.
-        without: by outcome, in a line, the attacks that did not run, with the number of their limits.
+        unmeasured: title, outcome, reason and remedy of limits for which an attack that ran gave no
+            number, counted.
+        without: by outcome, in a line, the attacks that did not run, with the number of their
+            limits.
         inapplicable: attacks that do not apply, with the number of their limits.
     """
 
@@ -140,19 +157,29 @@ def limit_tables(rows: Sequence[tuple[str, DecisionRow]], ran: Collection[str]) 
         else:
             without.setdefault(decision.outcome, []).append(title)
     counted = {
-        outcome: "; ".join(f"{title} ({n} limit{'s' if n != 1 else ''})" for title, n in Counter(titles).items())
+        outcome: "; ".join(
+            f"{title} ({n} limit{'s' if n != 1 else ''})" for title, n in Counter(titles).items()
+        )
         for outcome, titles in without.items()
     }
     absent = counted.pop("inapplicable", "")
     return LimitTables(
-        {title: _merge_repeated_notes(limits) for title, limits in measured.items()}, unmeasured, counted, absent
+        {title: _merge_repeated_notes(limits) for title, limits in measured.items()},
+        unmeasured,
+        counted,
+        absent,
     )
 
 
-def _merge_repeated_notes(limits: Sequence[tuple[DecisionRow, str]]) -> list[tuple[DecisionRow, str]]:
+def _merge_repeated_notes(
+    limits: Sequence[tuple[DecisionRow, str]],
+) -> list[tuple[DecisionRow, str]]:
     """Keep a note that several limits in a row share under the last of them alone."""
     following = [*(note for _, note in limits[1:]), ""]
-    return [(row, "" if note == after else note) for (row, note), after in zip(limits, following, strict=True)]
+    return [
+        (row, "" if note == after else note)
+        for (row, note), after in zip(limits, following, strict=True)
+    ]
 
 
 def _decision_note(decision: Decision) -> str:
@@ -160,11 +187,17 @@ def _decision_note(decision: Decision) -> str:
     if decision.cause == "weakened":
         return "the attacker was not at its full strength, see what was not examined"
     reason = decision.reason.removeprefix(CONFIRMED)
-    if decision.outcome == "passed" and decision.measured is not None and _interval_is_within(decision):
+    if (
+        decision.outcome == "passed"
+        and decision.measured is not None
+        and _interval_is_within(decision)
+    ):
         # The interval that the row shows says it already.
         reason = reason.removeprefix(what_is_within(decision.limit, decision.measured))
     reason = reason.lstrip(",; ")
-    return "; ".join(filter(None, [reason, f"to decide it: {decision.remedy}" if decision.remedy else ""]))
+    return "; ".join(
+        filter(None, [reason, f"to decide it: {decision.remedy}" if decision.remedy else ""])
+    )
 
 
 def _interval_is_within(decision: Decision) -> bool:
@@ -210,7 +243,9 @@ def measurement_table(measurements: Sequence[Measurement], report: AttackText) -
             groups.setdefault(report.metric(item.name).label, []).append(item)
         else:
             gaps.setdefault(gap(item), []).append((report.label(item.name), item.name))
-    return MeasurementTable(tuple(_measurement_group(items, report) for items in groups.values()), gaps)
+    return MeasurementTable(
+        tuple(_measurement_group(items, report) for items in groups.values()), gaps
+    )
 
 
 def _measurement_group(items: Sequence[Estimate], report: AttackText) -> MeasurementGroup:
@@ -224,11 +259,17 @@ def _measurement_group(items: Sequence[Estimate], report: AttackText) -> Measure
 
 def _measurement_row(item: Estimate, report: AttackText, unit: str) -> tuple[str, ...]:
     form = report.metric(item.name).form
-    hits = numbers.exact_count(item) if form == "share" and report.metric(item.name).counted else None
+    hits = (
+        numbers.exact_count(item) if form == "share" and report.metric(item.name).counted else None
+    )
     value = numbers.amount(item, form, 3)
     level = "" if item.level == 0.95 else f" ({numbers.show(item.level, 'share')})"
     kind = NULL_LABELS.get(item.null_kind or "", "")
-    null = "none" if item.null is None else numbers.show(item.null, form, 3) + (f" ({kind})" if kind else "")
+    null = (
+        "none"
+        if item.null is None
+        else numbers.show(item.null, form, 3) + (f" ({kind})" if kind else "")
+    )
     return (
         report.qualifier(item.name) or "overall",
         item.name,
@@ -242,7 +283,9 @@ def _measurement_row(item: Estimate, report: AttackText, unit: str) -> tuple[str
 
 @dataclass(frozen=True)
 class TableCell:
-    """A number with both ends of its interval (without unit), and its count of units; empty: no number.
+    """A number with both ends of its interval (without unit), and its count of units.
+
+    Empty: no number.
 
     Where `missing` is set, `value` says why there is none. `note` is printed under the number.
     """
@@ -265,9 +308,12 @@ class CompactRow:
 
 @dataclass(frozen=True)
 class CompactTable:
-    """A table whose columns are metrics; `gaps` are the reasons for numbers that could not be resolved.
+    """A table whose columns are metrics.
 
-    `units` is how many units there are when that is the same in all rows, whose own `units` are empty then.
+    `gaps` are the reasons for numbers that could not be resolved.
+
+    `units` is how many units there are when that is the same in all rows, whose own `units` are
+    empty then.
     """
 
     caption: str
@@ -277,7 +323,9 @@ class CompactTable:
     gaps: tuple[str, ...]
 
 
-def cell(item: Estimate | Unresolved | None, report: AttackText, counted: bool = False) -> TableCell:
+def cell(
+    item: Estimate | Unresolved | None, report: AttackText, counted: bool = False
+) -> TableCell:
     """Return one number of a compact table, with the count behind a share if that is asked for."""
     if item is None:
         return TableCell()
@@ -299,7 +347,9 @@ def compact_table(spec: TableSpec, index: ResultIndex, report: AttackText) -> Co
         if present:
             pairs = zip(items, spec.columns, strict=True)
             cells = tuple(_fill_cell(item, report, column, row) for item, column in pairs)
-            rows.append(CompactRow(row.label, "" if units_in_cells else _count_units(present), cells))
+            rows.append(
+                CompactRow(row.label, "" if units_in_cells else _count_units(present), cells)
+            )
             measured += present
     units = {row.units for row in rows if row.units}
     common = units.pop() if len(units) == 1 and len(rows) > 1 else ""
@@ -316,16 +366,26 @@ def _find(index: ResultIndex, name: str | None) -> Estimate | Unresolved | None:
     return None if name is None else index.find(name)
 
 
-def _fill_cell(item: Estimate | Unresolved | None, report: AttackText, column: TableColumn, row: TableRow) -> TableCell:
+def _fill_cell(
+    item: Estimate | Unresolved | None, report: AttackText, column: TableColumn, row: TableRow
+) -> TableCell:
     """Fill a cell with the number that its column asks for, or with its null, and the note under it."""
     if item is None and row.instead:
         filled = TableCell("–")
     elif column.null:
         null = item.null if isinstance(item, Estimate) else None
-        filled = TableCell() if null is None else TableCell(numbers.show(null, report.metric(column.metric).form))
+        filled = (
+            TableCell()
+            if null is None
+            else TableCell(numbers.show(null, report.metric(column.metric).form))
+        )
     else:
         filled = cell(item, report, column.counted)
-    note = f"n{numbers.NBSP}={numbers.NBSP}{item.n:,}" if column.n and isinstance(item, Estimate) else ""
+    note = (
+        f"n{numbers.NBSP}={numbers.NBSP}{item.n:,}"
+        if column.n and isinstance(item, Estimate)
+        else ""
+    )
     return replace(filled, note=note)
 
 
@@ -337,7 +397,11 @@ def gap(item: Unresolved) -> str:
 
 def _count_units(items: Sequence[Estimate | Unresolved]) -> str:
     """Count the units of the number that averages most of them: the others are parts of these."""
-    largest = max((item for item in items if isinstance(item, Estimate)), key=lambda item: item.n, default=None)
+    largest = max(
+        (item for item in items if isinstance(item, Estimate)),
+        key=lambda item: item.n,
+        default=None,
+    )
     if largest is None:
         return ""
     independent = f", {largest.clusters:,} independent" if largest.clusters != largest.n else ""

@@ -1,8 +1,8 @@
 """Sentences of the report on one attack: the macros of its template.
 
-`templates/attacks/<attack>.html` is never rendered itself. It holds macros, all of them optional but for those that a
-part names: `leak(n)`, the sentences of page one, `more(n)`, their comparisons, `check(n)`, other causes
-ruled out, and `method(result)`. `n` is a `ResultIndex`.
+`templates/attacks/<attack>.html` is never rendered itself. It holds macros, all of them optional
+but for those that a part names: `leak(n)`, the sentences of page one, `more(n)`, their comparisons,
+`check(n)`, other causes ruled out, and `method(result)`. `n` is a `ResultIndex`.
 """
 
 import re
@@ -38,7 +38,11 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    own = {name: each for name, each in vars(numbers).items() if getattr(each, "__module__", "") == numbers.__name__}
+    own = {
+        name: each
+        for name, each in vars(numbers).items()
+        if getattr(each, "__module__", "") == numbers.__name__
+    }
     made.filters.update(own, capitalize_first=sentence_case, linked=linked)
     made.filters["category"] = lambda name: CATEGORY_LABELS.get(name, name)
     return made
@@ -64,27 +68,45 @@ def template_errors() -> Iterator[None]:
     try:
         yield
     except jinja2.TemplateError as error:
-        line = f"{error.name}:{error.lineno}: " if isinstance(error, jinja2.TemplateSyntaxError) else ""
-        raise RenderError(f"the report's templates: {line}{error.message}", "install docaudit again") from None
+        line = (
+            f"{error.name}:{error.lineno}: "
+            if isinstance(error, jinja2.TemplateSyntaxError)
+            else ""
+        )
+        raise RenderError(
+            f"the report's templates: {line}{error.message}", "install docaudit again"
+        ) from None
 
 
-def render_text(template: str, finalize: Callable[[object], object] | None = None, **values: object) -> str:
+def render_text(
+    template: str, finalize: Callable[[object], object] | None = None, **values: object
+) -> str:
     """Draw a template as plain text; `finalize` is applied to every value in it.
 
     Raises:
         RenderError: the template is missing or broken.
     """
     with template_errors():
-        return environment().overlay(autoescape=False, finalize=finalize).get_template(template).render(**values)
+        return (
+            environment()
+            .overlay(autoescape=False, finalize=finalize)
+            .get_template(template)
+            .render(**values)
+        )
 
 
 def render_lines(template: str, **values: object) -> list[str]:
-    """Draw a template as lines for a terminal; control characters in values are escaped, so that none adds a line."""
+    """Draw a template as lines for a terminal.
+
+    Control characters in values are escaped, so that none adds a line.
+    """
     return render_text(template, lambda value: printable(str(value)), **values).splitlines()
 
 
 _SPECIAL = re.compile(r"[\\`*_\[\]#|~$]|(?<=\])\(")
-_INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+")
+_INVISIBLE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+"
+)
 
 
 def render_markdown(template: str, **values: object) -> str:
@@ -102,23 +124,33 @@ def escaped(value: object) -> str:
     A sign of no width behind "@" keeps it from mentioning anybody.
     """
     text = _INVISIBLE.sub(" ", str(value).replace(numbers.NBSP, " "))
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "@&#8203;")
+    text = (
+        text.replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+        .replace("@", "@&#8203;")
+    )
     return _SPECIAL.sub(r"\\\g<0>", text)
 
 
 GENERIC = "attacks/_generic.html"
 LARGE = 0.25
-"""Share or area beyond its null from which "nothing was found" misleads, where the interval reaches there."""
+"""Share or area beyond its null from which "nothing was found" misleads, where the interval reaches
+there."""
 _SPACE = re.compile(r"[ \n]+")
 _SENTENCE = re.compile(r"(?<=[a-z%)][.?])(?=(?:<strong>)?[A-Z0-9“])")
-"""The end of a sentence that lacks the space behind it, as where a line of a template ends with a tag."""
+"""The end of a sentence that lacks the space behind it, as where a line of a template ends with a
+tag."""
 
 
 class ResultIndex:
     """The measurements, diagnostics and counts of one attack by name, for the macros of its template."""
 
     def __init__(
-        self, result: Result, labels: Mapping[str, Mapping[str, str]] | None = None, verdict: Verdict | None = None
+        self,
+        result: Result,
+        labels: Mapping[str, Mapping[str, str]] | None = None,
+        verdict: Verdict | None = None,
     ) -> None:
         self._by_name = {item.name: item for item in result.measurements}
         self._diagnostics = {item.name: item.value for item in result.diagnostics}
@@ -129,7 +161,9 @@ class ResultIndex:
         self._decisive = {
             one.limit.metric: one.measured.name
             for one in decisions
-            if one.limit.attack == result.attack and one.measured is not None and one.outcome in ("violated", "waived")
+            if one.limit.attack == result.attack
+            and one.measured is not None
+            and one.outcome in ("violated", "waived")
         }
         self.confounded = result.confounded is not None and not self._decisive
 
@@ -141,9 +175,12 @@ class ResultIndex:
     def decisive(self, *metrics: str) -> Estimate | None:
         """Return the first of these metrics that was measured, by the method that showed a leak over its limit.
 
-        Without such a leak by the method that was fixed before the scan: the strongest of several may be chance.
+        Without such a leak by the method that was fixed before the scan: the strongest of several
+        may be chance.
         """
-        return self.get(*(name for metric in metrics for name in (self._decisive.get(metric, metric), metric)))
+        return self.get(
+            *(name for metric in metrics for name in (self._decisive.get(metric, metric), metric))
+        )
 
     def find(self, name: str) -> Estimate | Unresolved | None:
         """Return this measurement, resolved or not; None when the record lacks it."""
@@ -190,11 +227,17 @@ class AttackMacros:
         return in_one_line(self._macro("leak")(index))
 
     def more(self, index: ResultIndex) -> Markup:
-        """Return what this is compared with, and what else came out; empty where the template has nothing."""
+        """Return what this is compared with, and what else came out.
+
+        Empty where the template has nothing.
+        """
         return self._render_optional("more", index)
 
     def check(self, index: ResultIndex) -> Markup:
-        """Return what was done to rule out other causes than the training; empty where the template has nothing."""
+        """Return what was done to rule out other causes than the training.
+
+        Empty where the template has nothing.
+        """
         return self._render_optional("check", index)
 
     def _render_optional(self, name: str, index: ResultIndex) -> Markup:
@@ -211,7 +254,9 @@ class AttackMacros:
         return Markup(getattr(own, of.text)(index))
 
     def _macro(self, name: str) -> Any:
-        return getattr(self._own, name, None) or getattr(self._templates.get_template(GENERIC).module, name)
+        return getattr(self._own, name, None) or getattr(
+            self._templates.get_template(GENERIC).module, name
+        )
 
 
 def in_one_line(text: str) -> Markup:

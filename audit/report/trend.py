@@ -64,11 +64,14 @@ class Quantity:
         return "" if decision is None else {"passed": "met"}.get(decision.outcome, decision.outcome)
 
 
-def write(records: Sequence[tuple[float, str, AuditRecord, Verdict]], axis: str, out: Path) -> list[str]:
+def write(
+    records: Sequence[tuple[float, str, AuditRecord, Verdict]], axis: str, out: Path
+) -> list[str]:
     """Write `trend.html` and `trend.pdf` into `out`, each whole or not at all.
 
     Args:
-        records: position on the axis, name of the checkpoint, its record, and the verdict of one policy.
+        records: position on the axis, name of the checkpoint, its record, and the verdict of one
+            policy.
         axis: the unit of the positions: "epoch".
         out: an existing folder.
 
@@ -103,7 +106,10 @@ def html(stops: Sequence[Stop], axis: str) -> str:
     with template_errors():
         limits = _applicable_limits(stops)
         ran = [item.attack for stop in stops for item in stop.record.completed.values()]
-        texts = {name: text_of(name) for name in dict.fromkeys([*ran, *(limit.attack for limit in limits)])}
+        texts = {
+            name: text_of(name)
+            for name in dict.fromkeys([*ran, *(limit.attack for limit in limits)])
+        }
         useful = list(dict.fromkeys(item.name for stop in stops for item in stop.record.utility))
         quantities = _quantities(texts, limits, useful)
         columns = -(-len(stops) // -(-len(stops) // MOST_COLUMNS))
@@ -116,10 +122,16 @@ def html(stops: Sequence[Stop], axis: str) -> str:
                 axis=axis,
                 answer=answer(axis, [(stop.x, stop.label, stop.verdict) for stop in stops]),
                 finished=max(stop.record.timing.finished for stop in stops),
-                sentences=[limit_sentence(limit, texts[limit.attack], stops, axis) for limit in limits],
+                sentences=[
+                    limit_sentence(limit, texts[limit.attack], stops, axis) for limit in limits
+                ],
                 figures=_draw_panels(panels_of(stops, axis, texts, limits, useful)),
                 blocks=[stops[start : start + columns] for start in range(0, len(stops), columns)],
-                measured=[one for one in quantities if any(isinstance(one.find(stop), Estimate) for stop in stops)],
+                measured=[
+                    one
+                    for one in quantities
+                    if any(isinstance(one.find(stop), Estimate) for stop in stops)
+                ],
                 cell=tables.cell,
                 gaps=list(dict.fromkeys(_missing_numbers(stops, quantities))),
                 weaknesses=weaknesses(stops),
@@ -127,8 +139,13 @@ def html(stops: Sequence[Stop], axis: str) -> str:
         )
 
 
-def _quantities(texts: Mapping[str, AttackText], limits: Sequence[Limit], useful: Sequence[str]) -> list[Quantity]:
-    """List usefulness; then by attack the limited numbers, and those that its text names for a trend."""
+def _quantities(
+    texts: Mapping[str, AttackText], limits: Sequence[Limit], useful: Sequence[str]
+) -> list[Quantity]:
+    """List usefulness.
+
+    Then by attack the limited numbers, and those that its text names for a trend.
+    """
     found = [Quantity("", name, UTILITY) for name in useful]
     for attack, text in texts.items():
         own = {limit.metric: limit for limit in limits if limit.attack == attack}
@@ -167,13 +184,24 @@ def _draw_panels(panels: Sequence[figures.LinePanel]) -> list[Markup]:
 def _applicable_limits(stops: Sequence[Stop]) -> list[Limit]:
     """List the limits that apply at one checkpoint at least."""
     decisions = [decision for stop in stops for decision in stop.verdict.decisions]
-    held = {decision.limit for decision in decisions if decision.outcome not in ("inapplicable", "not run")}
+    held = {
+        decision.limit
+        for decision in decisions
+        if decision.outcome not in ("inapplicable", "not run")
+    }
     return [decision.limit for decision in stops[0].verdict.decisions if decision.limit in held]
 
 
 def limit_sentence(limit: Limit, report: AttackText, stops: Sequence[Stop], axis: str) -> str:
-    """Return at which checkpoints the verdicts confirm a leak over one limit; the table says what became of others."""
-    over = [stop for stop in stops if (one := stop.decision(limit)) and one.outcome in ("violated", "waived")]
+    """Return at which checkpoints the verdicts confirm a leak over one limit.
+
+    The table says what became of others.
+    """
+    over = [
+        stop
+        for stop in stops
+        if (one := stop.decision(limit)) and one.outcome in ("violated", "waived")
+    ]
     bound = numbers.limit_text(_bound(limit), report.metric(limit.metric).form)
     side = "over" if limit.max is not None else "under"
     places = ", ".join(numbers.axis_value(stop.x) for stop in over)
@@ -184,19 +212,31 @@ def limit_sentence(limit: Limit, report: AttackText, stops: Sequence[Stop], axis
 
 
 def panels_of(
-    stops: Sequence[Stop], axis: str, reports: Mapping[str, AttackText], limits: Sequence[Limit], useful: Sequence[str]
+    stops: Sequence[Stop],
+    axis: str,
+    reports: Mapping[str, AttackText],
+    limits: Sequence[Limit],
+    useful: Sequence[str],
 ) -> list[figures.LinePanel]:
     """Return usefulness, then the panels of each attack's report, then limited numbers that none of these show.
 
-    A panel without a point is left out. A limit is drawn where its number is, as no number is drawn twice.
+    A panel without a point is left out. A limit is drawn where its number is, as no number is drawn
+    twice.
     """
-    panels = [_panel(UTILITY.metric(name).label, axis, UTILITY, {"": name}, stops, Stop.useful) for name in useful]
+    panels = [
+        _panel(UTILITY.metric(name).label, axis, UTILITY, {"": name}, stops, Stop.useful)
+        for name in useful
+    ]
     bounds = {(limit.attack, limit.metric): _bound(limit) for limit in limits}
     drawn: set[tuple[str, str]] = set()
     for attack, report in reports.items():
         find = partial(Stop.measured, attack=attack)
         for spec in report.trend.panels:
-            names = {series.label: series.metric for series in spec.series if (attack, series.metric) not in drawn}
+            names = {
+                series.label: series.metric
+                for series in spec.series
+                if (attack, series.metric) not in drawn
+            }
             if names:
                 shown = [(attack, metric) for metric in names.values()]
                 limit = next((bounds[key] for key in shown if key in bounds), None)
@@ -205,8 +245,12 @@ def panels_of(
     for (attack, metric), bound in bounds.items():
         if (attack, metric) not in drawn:
             report, find = reports[attack], partial(Stop.measured, attack=attack)
-            panels.append(_panel(report.label(metric), axis, report, {"": metric}, stops, find, bound))
-    return [panel for panel in panels if any(point for line in panel.lines for point in line.points)]
+            panels.append(
+                _panel(report.label(metric), axis, report, {"": metric}, stops, find, bound)
+            )
+    return [
+        panel for panel in panels if any(point for line in panel.lines for point in line.points)
+    ]
 
 
 def _panel(
@@ -223,7 +267,9 @@ def _panel(
     quantity = {"share": "per cent", "points": "points", "ratio": "factor", "number": ""}[form]
     positions = tuple(stop.x for stop in stops)
     drawn = tuple(
-        figures.FigureLine(label, positions, tuple(figures.Point.of(find(stop, name=metric)) for stop in stops))
+        figures.FigureLine(
+            label, positions, tuple(figures.Point.of(find(stop, name=metric)) for stop in stops)
+        )
         for label, metric in names.items()
     )
     wrapped = textwrap.fill(title[:1].upper() + title[1:], TITLE_WIDTH)

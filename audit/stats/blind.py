@@ -1,6 +1,7 @@
 """Separation of members from others without the model (methods.md#statistics, "Blind baseline").
 
-Where somebody who never saw the model can separate them, what an attacker finds may be that difference.
+Where somebody who never saw the model can separate them, what an attacker finds may be that
+difference.
 """
 
 from collections.abc import Mapping
@@ -16,9 +17,11 @@ from audit.stats.roc import auc_interval
 
 N_PERMUTATIONS = 1000
 SIGNIFICANT = 0.01
-"""p at or under which the splits differ: about the check's share of the 5 % of a scan (methods.md#statistics)."""
+"""p at or under which the splits differ: about the check's share of the 5 % of a scan
+(methods.md#statistics)."""
 ADVERSARY = 0.65
-"""The AUC of somebody without the model that the check must be able to find (methods.md#statistics)."""
+"""The AUC of somebody without the model that the check must be able to find
+(methods.md#statistics)."""
 N_FOLDS = 10
 """Of the cross-validation."""
 PENALTY = 0.3
@@ -41,16 +44,16 @@ class BlindCheck:
     """How well members and others can be separated without the model.
 
     Attributes:
-        auc: how well the best of the classifiers separates units that it was not trained on. It is the best of several,
-            so that without any difference it lies above 0.5: at `chance`.
+        auc: how well the best of the classifiers separates units that it was not trained on. It is
+            the best of several, so that without any difference it lies above 0.5: at `chance`.
         chance: the mean of that AUC over permuted labels.
         p_value: of it, one-sided; in (0, 1].
-        power: the chance that a difference which these classifiers see as an AUC of `ADVERSARY` gives
-            p <= `SIGNIFICANT`, in [0, 1]; 0 where no feature varies. It says nothing of differences that they do not
-            see.
+        power: the chance that a difference which these classifiers see as an AUC of `ADVERSARY`
+            gives p <= `SIGNIFICANT`, in [0, 1]; 0 where no feature varies. It says nothing of
+            differences that they do not see.
         n_permutations: how many there were.
-        by_block: the AUC of the classifier of each block that is not alike in all units, and of that of all together;
-            empty where no feature varies.
+        by_block: the AUC of the classifier of each block that is not alike in all units, and of
+            that of all together; empty where no feature varies.
     """
 
     auc: Interval
@@ -72,30 +75,34 @@ def blind_check(
 ) -> BlindCheck | None:
     """Test whether features distinguish member units from others.
 
-    One ridge regression on the labels for each block and one for all together, cross-validated; the statistic is the
-    largest AUC of them, for permuted labels as for the true ones, so that the choice is paid for (a difference in
-    one block, such as the year in the words, is lost among all columns; one regression on all found an AUC of 0.60 as
-    0.56). A unit has the mean of its rows' features, and so the mean of their predictions. Columns of dense blocks are
-    standardised, sparse ones centred, and each block is scaled to the same mean squared norm, so that none drowns the
-    others. Folds are drawn from the units, never looking at labels; penalty, scaling and folds are the same for all
-    permutations of the labels over units, so that p is exact when labels were assigned at random.
+    One ridge regression on the labels for each block and one for all together, cross-validated; the
+    statistic is the largest AUC of them, for permuted labels as for the true ones, so that the
+    choice is paid for (a difference in one block, such as the year in the words, is lost among all
+    columns; one regression on all found an AUC of 0.60 as 0.56). A unit has the mean of its rows'
+    features, and so the mean of their predictions. Columns of dense blocks are standardised, sparse
+    ones centred, and each block is scaled to the same mean squared norm, so that none drowns the
+    others. Folds are drawn from the units, never looking at labels; penalty, scaling and folds are
+    the same for all permutations of the labels over units, so that p is exact when labels were
+    assigned at random.
 
-    The classifiers are linear: they take all permutations at once; the mean over a unit's rows is expected the same
-    however many there are (a bent function of it would show how many documents a provider has, which follows from the
-    split); and what splits differ in, times, scanners, layouts and vendors, shows as terms, greys and positions that
-    are commoner on one side. A difference in the spread alone has a further block, `SPREAD`: the squares of the
-    standardised columns of all dense blocks, of one row of each unit, drawn by lot, so that the number of rows does not
-    show. Of simulated data sets with a column in 80 three times as spread on one side it found 9 of 12 instead of 2, at
-    110 units a side, for a power of 0.78 instead of 0.81.
+    The classifiers are linear: they take all permutations at once; the mean over a unit's rows is
+    expected the same however many there are (a bent function of it would show how many documents a
+    provider has, which follows from the split); and what splits differ in, times, scanners, layouts
+    and vendors, shows as terms, greys and positions that are commoner on one side. A difference in
+    the spread alone has a further block, `SPREAD`: the squares of the standardised columns of all
+    dense blocks, of one row of each unit, drawn by lot, so that the number of rows does not show.
+    Of simulated data sets with a column in 80 three times as spread on one side it found 9 of 12
+    instead of 2, at 110 units a side, for a power of 0.78 instead of 0.81.
 
     Args:
         features: by block, (n_rows, n_features), numpy arrays or scipy sparse matrices; finite.
         member: (n_rows,) bool, constant within a unit.
         units: (n_rows,) integers.
         rng: of folds and permutations.
-        strata: (n_rows,) integers, constant within a unit: labels were assigned within each of these and are permuted
-            within them; folds are drawn from them, for within a stratum of fixed size a document's label implies the
-            opposite about the others. None: labels were assigned over all units.
+        strata: (n_rows,) integers, constant within a unit: labels were assigned within each of
+            these and are permuted within them; folds are drawn from them, for within a stratum of
+            fixed size a document's label implies the opposite about the others. None: labels were
+            assigned over all units.
         n_permutations: how many.
 
     Returns:
@@ -108,9 +115,13 @@ def blind_check(
     labels = _of_units(np.asarray(member, bool), first, unit_of)
     if min(labels.sum(), (~labels).sum()) < MIN_UNITS:
         return None
-    groups = np.arange(len(names)) if strata is None else _of_units(np.asarray(strata), first, unit_of)
+    groups = (
+        np.arange(len(names)) if strata is None else _of_units(np.asarray(strata), first, unit_of)
+    )
     folds = _folds(groups, rng)
-    arrangements = np.column_stack([labels, _permuted(labels, None if strata is None else groups, n_permutations, rng)])
+    arrangements = np.column_stack(
+        [labels, _permuted(labels, None if strata is None else groups, n_permutations, rng)]
+    )
     squares = _squares(features, unit_of, rng.spawn(1)[0])
     kernels = _kernels({**features, **squares}, unit_of, len(names))
     scores = {name: _predictions(kernel, arrangements, folds) for name, kernel in kernels.items()}
@@ -141,7 +152,10 @@ def auc_error(area: float, members: int, others: int) -> float:
 
 
 def _of_units(values: npt.NDArray[Any], first: Ints, unit_of: Ints) -> npt.NDArray[Any]:
-    """Reduce labels or strata from rows to units, (n_units,); they must be constant within a unit."""
+    """Reduce labels or strata from rows to units, (n_units,).
+
+    They must be constant within a unit.
+    """
     if values.shape != unit_of.shape:
         raise ValueError("every row needs one unit, one label and one stratum")
     if not np.array_equal(values[first][unit_of], values):
@@ -150,7 +164,10 @@ def _of_units(values: npt.NDArray[Any], first: Ints, unit_of: Ints) -> npt.NDArr
 
 
 def _folds(groups: npt.NDArray[Any], rng: np.random.Generator) -> Ints:
-    """Draw the fold of each unit: nearly equal numbers of whole groups a fold; a single group is divided."""
+    """Draw the fold of each unit: nearly equal numbers of whole groups a fold.
+
+    A single group is divided.
+    """
     names, group_of = np.unique(groups, return_inverse=True)
     if len(names) == 1:
         names, group_of = np.arange(len(groups)), np.arange(len(groups))
@@ -158,7 +175,9 @@ def _folds(groups: npt.NDArray[Any], rng: np.random.Generator) -> Ints:
     return order[group_of]
 
 
-def _permuted(labels: Bools, strata: npt.NDArray[Any] | None, n_permutations: int, rng: np.random.Generator) -> Bools:
+def _permuted(
+    labels: Bools, strata: npt.NDArray[Any] | None, n_permutations: int, rng: np.random.Generator
+) -> Bools:
     """Permute labels as they might have been assigned: (n_units, n_permutations)."""
     groups = np.zeros(len(labels), int) if strata is None else strata
     arrangements = np.tile(labels[:, None], n_permutations)
@@ -168,20 +187,28 @@ def _permuted(labels: Bools, strata: npt.NDArray[Any] | None, n_permutations: in
     return arrangements
 
 
-def _squares(features: Mapping[str, Any], unit_of: Ints, rng: np.random.Generator) -> dict[str, Floats]:
+def _squares(
+    features: Mapping[str, Any], unit_of: Ints, rng: np.random.Generator
+) -> dict[str, Floats]:
     """Compute squared distances from the mean, by column, of a row drawn to represent each row's unit."""
     from scipy.sparse import issparse
 
     order = rng.permutation(len(unit_of))
     drawn = order[np.unique(unit_of[order], return_index=True)[1]][unit_of]
-    dense = [np.asarray(block, np.float64)[drawn] for block in features.values() if not issparse(block)]
+    dense = [
+        np.asarray(block, np.float64)[drawn] for block in features.values() if not issparse(block)
+    ]
     if not dense:
         return {}
     columns = np.hstack(dense)
     units = columns[np.unique(drawn)]
     spread, largest = units.std(axis=0), np.abs(units).max(axis=0)
     varying = spread > ROUNDING * np.maximum(1.0, largest)
-    return {SPREAD: ((columns - units.mean(axis=0))[:, varying] / spread[varying]) ** 2} if varying.any() else {}
+    return (
+        {SPREAD: ((columns - units.mean(axis=0))[:, varying] / spread[varying]) ** 2}
+        if varying.any()
+        else {}
+    )
 
 
 def _kernels(features: Mapping[str, Any], unit_of: Ints, n_units: int) -> dict[str, Floats]:
@@ -190,15 +217,23 @@ def _kernels(features: Mapping[str, Any], unit_of: Ints, n_units: int) -> dict[s
     differing = {name: kernel for name, kernel in kernels.items() if kernel.any()}
     if len(differing) == 1:
         return differing
-    return {**differing, TOGETHER: sum(differing.values(), np.zeros((n_units, n_units))) / max(1, len(differing))}
+    return {
+        **differing,
+        TOGETHER: sum(differing.values(), np.zeros((n_units, n_units))) / max(1, len(differing)),
+    }
 
 
 def _kernel(block: Any, unit_of: Ints, n_units: int) -> Floats:
-    """Compute inner products of the units' centred features, mean squared norm 1; zeros where all are alike."""
+    """Compute inner products of the units' centred features, mean squared norm 1.
+
+    Zeros where all are alike.
+    """
     from scipy.sparse import csr_array, issparse
 
     rows = np.arange(len(unit_of))
-    shares = csr_array((1 / np.bincount(unit_of)[unit_of], (unit_of, rows)), shape=(n_units, len(unit_of)))
+    shares = csr_array(
+        (1 / np.bincount(unit_of)[unit_of], (unit_of, rows)), shape=(n_units, len(unit_of))
+    )
     means = shares @ block
     if issparse(means):
         products = np.asarray((means @ means.T).todense(), np.float64)
@@ -218,10 +253,10 @@ def _kernel(block: Any, unit_of: Ints, n_units: int) -> Floats:
 def _predictions(kernel: Floats, arrangements: Bools, folds: Ints) -> Floats:
     """Predict each unit by ridge regression on the other folds, for each arrangement of the labels: same shape.
 
-    Without fitting a fold: with G the inverse of kernel + penalty, the residuals of the units S of a fold, left out,
-    are G_SS^-1 (G y)_S (An, Liu & Venkatesh 2007, equation 14; as scikit-learn's `KernelRidge` does one by one,
-    tested). Labels are taken from their mean over all units, which no permutation changes, so that a fold's own share
-    of members does not follow from the others'.
+    Without fitting a fold: with G the inverse of kernel + penalty, the residuals of the units S of
+    a fold, left out, are G_SS^-1 (G y)_S (An, Liu & Venkatesh 2007, equation 14; as scikit-learn's
+    `KernelRidge` does one by one, tested). Labels are taken from their mean over all units, which
+    no permutation changes, so that a fold's own share of members does not follow from the others'.
     """
     targets = arrangements - arrangements.mean(axis=0)
     inverse = np.linalg.inv(kernel + PENALTY * np.eye(len(kernel)))
@@ -240,18 +275,22 @@ def _areas(scores: Floats, arrangements: Bools) -> Floats:
 
     members = arrangements.sum(axis=0)
     sums = (rankdata(scores, axis=0) * arrangements).sum(axis=0)
-    return np.asarray((sums - members * (members + 1) / 2) / (members * (len(scores) - members)), np.float64)
+    return np.asarray(
+        (sums - members * (members + 1) / 2) / (members * (len(scores) - members)), np.float64
+    )
 
 
 def _power(permuted: Floats, members: int, others: int) -> float:
     """Compute the chance that a classifier whose true AUC is `ADVERSARY` gets p <= `SIGNIFICANT`.
 
-    It does when its AUC is above the permuted ones that p allows to be as large; around `ADVERSARY` the AUC is taken as
-    Gaussian with `auc_error`. 0 where so few permutations allow no such p.
+    It does when its AUC is above the permuted ones that p allows to be as large; around `ADVERSARY`
+    the AUC is taken as Gaussian with `auc_error`. 0 where so few permutations allow no such p.
     """
     from scipy.stats import norm
 
     allowed = int(SIGNIFICANT * (1 + len(permuted)) + 1e-9)
     if not allowed:
         return 0.0
-    return float(norm.sf(np.sort(permuted)[-allowed], ADVERSARY, auc_error(ADVERSARY, members, others)))
+    return float(
+        norm.sf(np.sort(permuted)[-allowed], ADVERSARY, auc_error(ADVERSARY, members, others))
+    )

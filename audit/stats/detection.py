@@ -1,7 +1,8 @@
 """Smallest leak that an audit of so many units confirms, before anything is measured.
 
-The complement of `power`: that module plans passes, this one plans violations. A leak is confirmed where the lower
-bound of its number lies beyond the limit (`audit.policy.verdict`). Bounds are those of `power`, at a smaller tail.
+The complement of `power`: that module plans passes, this one plans violations. A leak is confirmed
+where the lower bound of its number lies beyond the limit (`audit.policy.verdict`). Bounds are those
+of `power`, at a smaller tail.
 """
 
 from __future__ import annotations
@@ -10,7 +11,13 @@ from functools import cache
 
 import numpy as np
 
-from audit.stats.power import DIFFERING, MetricKind, difference_bounds, numbers_of_hits, satterthwaite
+from audit.stats.power import (
+    DIFFERING,
+    MetricKind,
+    difference_bounds,
+    numbers_of_hits,
+    satterthwaite,
+)
 
 STEP = 0.01
 """By which leaks grow in search of the smallest one that is confirmed."""
@@ -32,7 +39,8 @@ def confirmed_from(
         power: wanted chance of a confirmation, in (0, 1).
 
     Returns:
-        A value of the metric in (limit, 1]. None where no leak is confirmed so often, or the kind is not planned.
+        A value of the metric in (limit, 1]. None where no leak is confirmed so often, or the kind
+        is not planned.
 
     Raises:
         ValueError: the tail or the power is not in (0, 1).
@@ -53,14 +61,18 @@ def confirmed_from(
     return None
 
 
-def _chance(kind: MetricKind, members: int, others: int, leak: float, limit: float, tail: float) -> float:
+def _chance(
+    kind: MetricKind, members: int, others: int, leak: float, limit: float, tail: float
+) -> float:
     """Compute the chance that a leak is confirmed."""
     if kind == "auc":
         return _area_chance(members, others, leak, limit, tail)
     return _difference_chance(kind, members, others, leak, limit, tail)
 
 
-def _difference_chance(kind: MetricKind, members: int, others: int, leak: float, limit: float, tail: float) -> float:
+def _difference_chance(
+    kind: MetricKind, members: int, others: int, leak: float, limit: float, tail: float
+) -> float:
     """Sum the chances of all numbers of hits whose lower bound lies beyond the limit."""
     if kind == "paired difference":
         others = members
@@ -74,19 +86,23 @@ def _difference_chance(kind: MetricKind, members: int, others: int, leak: float,
 def _area_chance(members: int, others: int, leak: float, limit: float, tail: float) -> float:
     """Compute the chance that the lower bound of an AUC lies beyond the limit, normal on the logit scale.
 
-    The variance is that of Hanley & McNeil (1982), for exponential scores; an AUC of 1 has an exact bound.
+    The variance is that of Hanley & McNeil (1982), for exponential scores; an AUC of 1 has an exact
+    bound.
     """
     from scipy.special import logit, ndtr, stdtrit
 
     if leak >= 1:
-        # Sides that do not overlap have the bound of Clopper & Pearson, of which nothing is left to chance.
+        # Sides that do not overlap have the bound of Clopper & Pearson, of which nothing is left to
+        # chance.
         return float(tail ** (1 / min(members, others)) > limit)
     if min(members, others) < 4:
         return 0.0
     member_pairs = leak / (2 - leak) - leak**2
     other_pairs = 2 * leak**2 / (1 + leak) - leak**2
     spread = leak * (1 - leak)
-    variance = (spread + (members - 1) * member_pairs + (others - 1) * other_pairs) / (members * others)
+    variance = (spread + (members - 1) * member_pairs + (others - 1) * other_pairs) / (
+        members * others
+    )
     error = variance**0.5 / spread
     reach = (logit(leak) - logit(limit)) / error
     return float(ndtr(reach + stdtrit(satterthwaite(members, others), tail)))

@@ -9,7 +9,8 @@ from rapidfuzz.distance import Hamming, Levenshtein
 from audit.stats.intervals import join_groups
 
 NEAR_SIMILARITY, NEAR_LETTERS = 0.8, 10
-"""The least similarity, and the fewest letters of a value that need not be exact (methods.md#near-verbatim)."""
+"""The least similarity, and the fewest letters of a value that need not be exact
+(methods.md#near-verbatim)."""
 ROWS = 256
 """Texts that are compared with all others at a time."""
 
@@ -26,7 +27,8 @@ def hamming(truth: Sequence[int], guess: Sequence[int]) -> float:
     """
     if len(truth) == 0:
         raise ValueError("the Hamming distance of an empty field is not defined")
-    # Plain integers: rapidfuzz compares elements by hash, and rows of a numpy array would be read as a buffer.
+    # Plain integers: rapidfuzz compares elements by hash, and rows of a numpy array would be read
+    # as a buffer.
     ids = [[int(token) for token in tokens] for tokens in (truth, guess)]
     return float(Hamming.normalized_distance(*ids, pad=False))
 
@@ -34,7 +36,8 @@ def hamming(truth: Sequence[int], guess: Sequence[int]) -> float:
 def anls(answer: str, accepted: Sequence[str], threshold: float = 0.5) -> float:
     """Compute the normalised Levenshtein similarity of an answer (ANLS, Biten et al. 2019, equation 1), in [0, 1].
 
-    The best of all accepted answers counts; case and white space are folded as in DocVQA's evaluation.
+    The best of all accepted answers counts; case and white space are folded as in DocVQA's
+    evaluation.
 
     Args:
         answer: the model's reply.
@@ -46,20 +49,30 @@ def anls(answer: str, accepted: Sequence[str], threshold: float = 0.5) -> float:
 
 
 def similarity(answer: str, right: str) -> float:
-    """Compute the normalised Levenshtein similarity of two texts, case and white space folded; 1: the same."""
-    return float(Levenshtein.normalized_similarity(*(" ".join(text.lower().split()) for text in (answer, right))))
+    """Compute the normalised Levenshtein similarity of two texts, case and white space folded.
+
+    1: the same.
+    """
+    return float(
+        Levenshtein.normalized_similarity(
+            *(" ".join(text.lower().split()) for text in (answer, right))
+        )
+    )
 
 
 def join_near(texts: Collection[str]) -> dict[str, str]:
     """Name each folded text by the first of those that are near it, directly or through others.
 
-    Near are texts of equal digits with a similarity of `NEAR_SIMILARITY`; one of the two has `NEAR_LETTERS`. A text
-    without any bears its own name.
+    Near are texts of equal digits with a similarity of `NEAR_SIMILARITY`; one of the two has
+    `NEAR_LETTERS`. A text without any bears its own name.
     """
     alike: dict[str, list[str]] = {}
     for text in sorted(texts, key=len):
         alike.setdefault("".join(filter(str.isdigit, text)), []).append(text)
-    groups, least = [[text] for text in texts], NEAR_SIMILARITY - 1e-6  # the scorer rounds to single precision
+    groups, least = (
+        [[text] for text in texts],
+        NEAR_SIMILARITY - 1e-6,
+    )  # the scorer rounds to single precision
     for own in alike.values():
         long = [text for text in own if sum(map(str.isalpha, text)) >= NEAR_LETTERS]
         for start in range(0, len(long), ROWS):
@@ -67,6 +80,8 @@ def join_near(texts: Collection[str]) -> dict[str, str]:
             # Texts are no more similar than their lengths.
             first, last = len(rows[0]) * least, len(rows[-1]) / least
             others = own[bisect_left(own, first, key=len) : bisect_right(own, last, key=len)]
-            close = process.cdist(rows, others, scorer=Levenshtein.normalized_similarity, score_cutoff=least)
+            close = process.cdist(
+                rows, others, scorer=Levenshtein.normalized_similarity, score_cutoff=least
+            )
             groups += [[others[column] for column in row.nonzero()[0]] for row in close]
     return {text: group[0] for group in join_groups(groups) for text in group}

@@ -1,9 +1,10 @@
 """Account for the privacy of a training with Opacus' numerical accountant (methods.md#dp-training).
 
-The mechanism is the Poisson-sampled Gaussian under add/remove of one unit (Gopi et al. 2021). In a federated training
-the providers of one client share the coin of their client, so that the other ones can show that it took part: then a
-provider hides behind its own coin alone. A round loses nothing where the client is absent, and is a Gaussian sampled at
-the provider's rate where it takes part: delta(epsilon) = sum_k P(k) delta_k(epsilon), k binomial.
+The mechanism is the Poisson-sampled Gaussian under add/remove of one unit (Gopi et al. 2021). In a
+federated training the providers of one client share the coin of their client, so that the other
+ones can show that it took part: then a provider hides behind its own coin alone. A round loses
+nothing where the client is absent, and is a Gaussian sampled at the provider's rate where it takes
+part: delta(epsilon) = sum_k P(k) delta_k(epsilon), k binomial.
 """
 
 import math
@@ -21,7 +22,8 @@ from audit.arrays import Floats
 from audit.stats.dp_bounds import Point
 
 EPSILON_ERROR, DELTA_ERROR = 0.01, 1e-3
-"""The accountant's own errors in epsilon (every epsilon is its upper bound) and, relative, in delta."""
+"""The accountant's own errors in epsilon (every epsilon is its upper bound) and, relative, in
+delta."""
 MAX_EPSILON = 200.0
 """Epsilon beyond which an epsilon is infinite."""
 MIN_NOISE, MAX_NOISE = 0.05, 1e6
@@ -37,7 +39,9 @@ _ORDERS = (1.05, 1.1, 1.2, 1.5, *range(2, 64))
 
 
 @lru_cache(maxsize=256)
-def epsilon_of(noise: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0) -> float:
+def epsilon_of(
+    noise: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
+) -> float:
     """Compute an upper bound of epsilon.
 
     Args:
@@ -48,8 +52,8 @@ def epsilon_of(noise: float, delta: float, sample_rate: float, steps: int, clien
         client_rate: in (0, 1]; 1 for a central training.
 
     Returns:
-        Renyi's bound where it is less, as for the smallest epsilons, or where delta is too small for floating point;
-        infinite beyond `MAX_EPSILON`.
+        Renyi's bound where it is less, as for the smallest epsilons, or where delta is too small
+        for floating point; infinite beyond `MAX_EPSILON`.
     """
     if steps == 0:
         return 0.0
@@ -61,7 +65,9 @@ def epsilon_of(noise: float, delta: float, sample_rate: float, steps: int, clien
         if bound > MAX_EPSILON:
             return math.inf
         try:
-            _, _, upper = _compose(*numbers, EPSILON_ERROR, error).compute_epsilon(delta, error, EPSILON_ERROR)
+            _, _, upper = _compose(*numbers, EPSILON_ERROR, error).compute_epsilon(
+                delta, error, EPSILON_ERROR
+            )
         except (RuntimeError, ValueError):  # a delta that floating point cannot resolve
             return max(0.0, bound)
     return max(0.0, min(float(upper), bound))
@@ -71,13 +77,16 @@ def epsilon_of(noise: float, delta: float, sample_rate: float, steps: int, clien
 def privacy_curve(
     noise: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
 ) -> tuple[Point, ...]:
-    """Compute upper bounds of the whole privacy curve of a training; for arguments see `epsilon_of`.
+    """Compute upper bounds of the whole privacy curve of a training.
 
-    One composition gives all points. Its error in epsilon is a 500th of the curve's length, between `_FINEST` and
-    `EPSILON_ERROR`; both errors are added (Gopi et al. 2021, theorem 5.5).
+    For arguments see `epsilon_of`.
+
+    One composition gives all points. Its error in epsilon is a 500th of the curve's length, between
+    `_FINEST` and `EPSILON_ERROR`; both errors are added (Gopi et al. 2021, theorem 5.5).
 
     Returns:
-        Epsilons and their deltas, first that of `delta`; that one alone where nothing else is worth its memory.
+        Epsilons and their deltas, first that of `delta`; that one alone where nothing else is worth
+        its memory.
     """
     epsilon = epsilon_of(noise, delta, sample_rate, steps, client_rate)
     if steps == 0 or steps > _MOST_STEPS or math.isinf(epsilon):
@@ -89,17 +98,26 @@ def privacy_curve(
         losses = _compose(noise, sample_rate, client_rate, steps, shift, error)
         at = [last * step / (CURVE_POINTS - 1) for step in range(CURVE_POINTS)]
         deltas = [float(losses.compute_delta_estimate(point - shift)) + error for point in at]
-    return ((epsilon, delta), *((point, bound) for point, bound in zip(at, deltas, strict=True) if 0 <= bound < 1))
+    return (
+        (epsilon, delta),
+        *((point, bound) for point, bound in zip(at, deltas, strict=True) if 0 <= bound < 1),
+    )
 
 
 @lru_cache(maxsize=16)
 def may_give(
-    epsilon: float, noise: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
+    epsilon: float,
+    noise: float,
+    delta: float,
+    sample_rate: float,
+    steps: int,
+    client_rate: float = 1.0,
 ) -> bool:
     """Test whether the numbers of a training may give an epsilon that somebody states.
 
-    The test is a coarse one, quick whatever the numbers are: epsilon is counted from below, at a larger delta where it
-    is tiny, and of no more steps than `_MOST_STEPS`. For arguments see `epsilon_of`.
+    The test is a coarse one, quick whatever the numbers are: epsilon is counted from below, at a
+    larger delta where it is tiny, and of no more steps than `_MOST_STEPS`. For arguments see
+    `epsilon_of`.
     """
     if not MIN_NOISE <= noise <= MAX_NOISE:
         return False
@@ -116,7 +134,9 @@ def may_give(
             return True
 
 
-def renyi_epsilon(noise: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0) -> float:
+def renyi_epsilon(
+    noise: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
+) -> float:
     """Bound epsilon by Renyi divergences: quick, and up to some tenths above `epsilon_of`."""
     with _no_warnings():
         divergences: Floats = steps * np.array(_divergences(noise, sample_rate, client_rate))
@@ -133,7 +153,8 @@ def _divergences(noise: float, sample_rate: float, client_rate: float) -> tuple[
 class _StepLoss(prv.PoissonSubsampledGaussianPRV):  # type: ignore[misc]  # Opacus has no types
     """The privacy loss of a step in which a client takes part with a probability, for all to see.
 
-    Where the client is absent nothing is lost: its loss is a mass at 0, and the rest is a sampled Gaussian's.
+    Where the client is absent nothing is lost: its loss is a mass at 0, and the rest is a sampled
+    Gaussian's.
     """
 
     def __init__(self, sample_rate: float, noise: float, client_rate: float) -> None:
@@ -151,11 +172,13 @@ class _StepLoss(prv.PoissonSubsampledGaussianPRV):  # type: ignore[misc]  # Opac
         return float(np.logaddexp(absent, np.log(self.client_rate) + inner) / (alpha - 1))
 
 
-def _compose(noise: float, sample_rate: float, client_rate: float, steps: int, shift: float, error: float) -> Any:
+def _compose(
+    noise: float, sample_rate: float, client_rate: float, steps: int, shift: float, error: float
+) -> Any:
     """Compose the loss of all steps into Opacus' `DiscretePRV`, as its `PRVAccountant` does.
 
-    Its domain follows from Renyi bounds (Gopi et al. 2021, remark 5.6), here of `_ORDERS`: Opacus' own function takes
-    twice 151 orders, most of the time of an epsilon.
+    Its domain follows from Renyi bounds (Gopi et al. 2021, remark 5.6), here of `_ORDERS`: Opacus'
+    own function takes twice 151 orders, most of the time of an epsilon.
     """
     loss = _StepLoss(sample_rate, noise, client_rate)
     whole = renyi_epsilon(noise, error / 4, sample_rate, steps)
@@ -163,7 +186,9 @@ def _compose(noise: float, sample_rate: float, client_rate: float, steps: int, s
     size = max(whole, single, shift) + 3
     domain = prv.Domain.create_aligned(-size, size, shift / np.sqrt(steps * np.log(12 / error) / 2))
     truncated = prv.TruncatedPrivacyRandomVariable(loss, domain.t_min, domain.t_max)
-    return prv.compose_heterogeneous(dprvs=[prv.discretize(truncated, domain)], num_self_compositions=[steps])
+    return prv.compose_heterogeneous(
+        dprvs=[prv.discretize(truncated, domain)], num_self_compositions=[steps]
+    )
 
 
 @contextmanager

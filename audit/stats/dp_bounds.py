@@ -1,9 +1,10 @@
 """Bounds that the privacy curve of a training proves on any attack on it (methods.md#dp-training).
 
-A unit is in the training data or not, all else being equal. Whatever is computed from the model and from everything
-else, a share of at most `tpr` of the units that are in is called so at a false-positive rate (Wasserman & Zhou 2010,
-theorem 2.4; Dong, Roth & Su 2022, proposition 3). All else follows from this curve, which is concave: in means over
-units, rates and runs the bounds hold as they stand.
+A unit is in the training data or not, all else being equal. Whatever is computed from the model and
+from everything else, a share of at most `tpr` of the units that are in is called so at a
+false-positive rate (Wasserman & Zhou 2010, theorem 2.4; Dong, Roth & Su 2022, proposition 3). All
+else follows from this curve, which is concave: in means over units, rates and runs the bounds hold
+as they stand.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class Guarantee:
     Attributes:
         epsilon: at least 0.
         delta: in [0, 1].
-        others: further points of the same mechanism's privacy curve; every bound is the least over all points
-            (Kulynych et al. 2024).
+        others: further points of the same mechanism's privacy curve; every bound is the least over
+            all points (Kulynych et al. 2024).
 
     Raises:
         ValueError: one of them is out of range.
@@ -90,21 +91,25 @@ def _of_group(point: Point, size: int) -> Point:
 def tpr(guarantee: Guarantee, fpr: float) -> float:
     """Compute the largest true-positive rate at a false-positive rate a.
 
-    It is the least over all points of min(1, delta + e^eps a, 1 - e^-eps (1 - delta - a)): piecewise linear, concave.
-    With one guess at a secret that was drawn out of R equally likely ones, a = 1 / R; with three tries, 3 / R.
+    It is the least over all points of min(1, delta + e^eps a, 1 - e^-eps (1 - delta - a)):
+    piecewise linear, concave. With one guess at a secret that was drawn out of R equally likely
+    ones, a = 1 / R; with three tries, 3 / R.
 
     Args:
         guarantee: of the unit.
         fpr: a, in [0, 1]; of the same attack on the same unit had it not been in.
     """
     lines = [(_odds(epsilon), delta) for epsilon, delta in guarantee.points]
-    return min(1.0, *(min(delta + odds * fpr, 1 - (1 - delta - fpr) / odds) for odds, delta in lines))
+    return min(
+        1.0, *(min(delta + odds * fpr, 1 - (1 - delta - fpr) / odds) for odds, delta in lines)
+    )
 
 
 def advantage(guarantee: Guarantee, fpr: float = 1.0) -> float:
     """Compute the largest true-positive rate minus false-positive rate at false-positive rates of `fpr` at most.
 
-    At any rate it is the least (e^eps - 1 + 2 delta) / (e^eps + 1), the largest distance in total variation.
+    At any rate it is the least (e^eps - 1 + 2 delta) / (e^eps + 1), the largest distance in total
+    variation.
     """
     rate = min(fpr, _crossing_rate(guarantee))
     return tpr(guarantee, rate) - rate
@@ -118,10 +123,12 @@ def balanced_accuracy(guarantee: Guarantee) -> float:
 def auc(guarantee: Guarantee) -> float:
     """Compute the largest area under a ROC curve: that under `tpr`, a polygon.
 
-    An area over pairs of units of one run is bounded by it as well, but for 1 / (2 m) with m units that are out: the
-    rank of a unit among those that are out is uniform had it been out itself (proof: methods.md#dp-training).
+    An area over pairs of units of one run is bounded by it as well, but for 1 / (2 m) with m units
+    that are out: the rank of a unit among those that are out is uniform had it been out itself
+    (proof: methods.md#dp-training).
     """
-    # The area above the polygon is cut into two equal halves by its axis of symmetry, on which the rates sum to 1.
+    # The area above the polygon is cut into two equal halves by its axis of symmetry, on which the
+    # rates sum to 1.
     missing = 0.0
     for left, right, delta, odds in _pieces(guarantee):
         missing += (right - left) * sum(1 - rate - delta - odds * rate for rate in (left, right))
@@ -129,7 +136,9 @@ def auc(guarantee: Guarantee) -> float:
 
 
 def _pieces(guarantee: Guarantee) -> Iterator[tuple[float, float, float, float]]:
-    """Yield the sides of `tpr` from no false positives to where it meets 1 - rate; beyond, it mirrors itself there.
+    """Yield the sides of `tpr` from no false positives to where it meets 1 - rate.
+
+    Beyond, it mirrors itself there.
 
     Each is its false-positive rates, from and to, delta and odds: delta + odds * rate.
     """

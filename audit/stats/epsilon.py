@@ -11,11 +11,13 @@ from audit.stats.p_values import guessing_p
 
 CONFIDENCE = 0.95
 GRID_RATIO = 2**0.25
-"""Of the numbers of guesses that are tried on the first half; all guessed, half of them in, is among them."""
+"""Of the numbers of guesses that are tried on the first half; all guessed, half of them in, is
+among them."""
 CHOICE_LEVEL = 0.01
 """Of the lower bound on the share of right guesses that the number of guesses is chosen by."""
-# Of many numbers the luckiest looks best, and at 0.05 it is too often a small one. In simulations 0.01 gave randomised
-# response 3 % more, and a model that remembers one in twenty canaries 1 % less.
+# Of many numbers the luckiest looks best, and at 0.05 it is too often a small one. In simulations
+# 0.01 gave randomised response 3 % more, and a model that remembers one in twenty canaries 1 %
+# less.
 FEWEST = 4
 """Guesses in, or out, under which none is tried but zero."""
 UNFAIR = 1e-6
@@ -56,8 +58,9 @@ def epsilon_bound(
 ) -> EpsilonBound | None:
     """Bound epsilon from below at `CONFIDENCE`.
 
-    The bound holds when the coins were fair and independent of each other and of all else, an exact half being no more
-    than one of the possible outcomes, and when the scores were computed without them. Neither can be seen here.
+    The bound holds when the coins were fair and independent of each other and of all else, an exact
+    half being no more than one of the possible outcomes, and when the scores were computed without
+    them. Neither can be seen here.
 
     Args:
         scores: of each canary, higher is more like an included one, shape (n_canaries,).
@@ -69,7 +72,8 @@ def epsilon_bound(
         None with fewer than `needed_canaries`.
 
     Raises:
-        ValueError: lengths differ, a score is not a number, the coins cannot be fair, or delta is out of range.
+        ValueError: lengths differ, a score is not a number, the coins cannot be fair, or delta is
+            out of range.
     """
     values, included = np.asarray(scores, np.float64), np.asarray(coins)
     if values.ndim != 1 or included.shape != values.shape or included.dtype != np.bool_:
@@ -80,7 +84,9 @@ def epsilon_bound(
     if not _can_show(n, delta):
         return None
     if not perhaps_fair(n_included := int(included.sum()), n):
-        raise ValueError(f"{n_included} of {n} canaries are included: not by independent fair coins")
+        raise ValueError(
+            f"{n_included} of {n} canaries are included: not by independent fair coins"
+        )
     order = rng.permutation(n)
     first, second = order[: n // 2], order[n // 2 :]
     rule = _choose_rule(values[first], included[first])
@@ -92,9 +98,12 @@ def epsilon_bound(
 
 
 def lower_bound(n_canaries: int, n_guesses: int, n_right: int, *, delta: float = 0.0) -> float:
-    """Compute the largest epsilon whose `guessing_p` is at most 1 - `CONFIDENCE`; 0 where there is none.
+    """Compute the largest epsilon whose `guessing_p` is at most 1 - `CONFIDENCE`.
 
-    At delta 0 the odds of the lower Clopper-Pearson bound on the share of right guesses, as a logarithm.
+    0 where there is none.
+
+    At delta 0 the odds of the lower Clopper-Pearson bound on the share of right guesses, as a
+    logarithm.
 
     Raises:
         ValueError: counts or delta out of range.
@@ -102,7 +111,9 @@ def lower_bound(n_canaries: int, n_guesses: int, n_right: int, *, delta: float =
     from scipy.optimize import brentq
 
     def excess(epsilon: float) -> float:
-        return guessing_p(n_canaries, n_guesses, n_right, epsilon=epsilon, delta=delta) - (1 - CONFIDENCE)
+        return guessing_p(n_canaries, n_guesses, n_right, epsilon=epsilon, delta=delta) - (
+            1 - CONFIDENCE
+        )
 
     if excess(0.0) >= 0:
         return 0.0
@@ -127,7 +138,10 @@ def needed_canaries(delta: float = 0.0) -> int:
 def _can_show(n: int, delta: float) -> bool:
     """Test whether all right guesses on the second half of so many canaries would show an epsilon."""
     evaluated = n - n // 2
-    return n >= 2 and guessing_p(evaluated, evaluated, evaluated, epsilon=0.0, delta=delta) < 1 - CONFIDENCE
+    return (
+        n >= 2
+        and guessing_p(evaluated, evaluated, evaluated, epsilon=0.0, delta=delta) < 1 - CONFIDENCE
+    )
 
 
 def perhaps_fair(n_included: int, n: int) -> bool:
@@ -138,10 +152,12 @@ def perhaps_fair(n_included: int, n: int) -> bool:
 
 
 def _choose_rule(scores: Floats, coins: Bools) -> _Rule:
-    """Choose the numbers of guesses in and out that show most on these canaries; of equal ones the most guesses.
+    """Choose the numbers of guesses in and out that show most on these canaries.
 
-    Tried are pairs from a geometric grid, each number moved to the nearest one that does not part equal scores: what
-    would be parted by chance here is parted by chance there.
+    Of equal ones the most guesses.
+
+    Tried are pairs from a geometric grid, each number moved to the nearest one that does not part
+    equal scores: what would be parted by chance here is parted by chance there.
     """
     from scipy.special import betaincinv
 
@@ -153,7 +169,9 @@ def _choose_rule(scores: Floats, coins: Bools) -> _Rule:
     k_in, k_out = k_in[possible], k_out[possible]
     guesses = k_in + k_out
     right = heads[k_in] + k_out - (heads[n] - heads[n - k_out])
-    shares = np.where(right > 0, betaincinv(np.maximum(right, 1), guesses - right + 1, CHOICE_LEVEL), 0.0)
+    shares = np.where(
+        right > 0, betaincinv(np.maximum(right, 1), guesses - right + 1, CHOICE_LEVEL), 0.0
+    )
     best = np.lexsort((guesses, shares))[-1]
     return float(k_in[best] / n), float(k_out[best] / n)
 
@@ -168,14 +186,21 @@ def _grid(ordered: Floats) -> Ints:
     return np.unique(np.append(nearest, 0))
 
 
-def _guess_coins(rule: _Rule, known: Floats, scores: Floats, rng: np.random.Generator) -> tuple[Ints, Bools]:
-    """Choose the canaries to guess, and guess whether each is in; their number follows from the rule alone.
+def _guess_coins(
+    rule: _Rule, known: Floats, scores: Floats, rng: np.random.Generator
+) -> tuple[Ints, Bools]:
+    """Choose the canaries to guess, and guess whether each is in.
 
-    A canary ranks where its score would among those of the first half, in [0, 1]. Guessed are those furthest beyond
-    the rule's two thresholds there, or least short of them, so that scores of few values are never parted by force.
+    Their number follows from the rule alone.
+
+    A canary ranks where its score would among those of the first half, in [0, 1]. Guessed are those
+    furthest beyond the rule's two thresholds there, or least short of them, so that scores of few
+    values are never parted by force.
     """
     (highest, lowest), ordered = rule, np.sort(known)
-    ranks = (np.searchsorted(ordered, scores, "left") + np.searchsorted(ordered, scores, "right")) / (2 * known.size)
+    ranks = (
+        np.searchsorted(ordered, scores, "left") + np.searchsorted(ordered, scores, "right")
+    ) / (2 * known.size)
     above = ranks - (1 - highest) if highest else np.full(scores.size, -np.inf)
     below = lowest - ranks if lowest else np.full(scores.size, -np.inf)
     n_guesses = max(1, round((highest + lowest) * scores.size))

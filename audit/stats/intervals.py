@@ -32,15 +32,17 @@ def cluster_sums(columns: Sequence[npt.ArrayLike], clusters: npt.ArrayLike) -> F
     if any(column.shape != labels.shape for column in values):
         raise ValueError("every column needs one value for each entry of clusters")
     distinct, position = np.unique(labels, return_inverse=True)
-    return np.stack([np.bincount(position, column, minlength=distinct.size) for column in values], axis=1)
+    return np.stack(
+        [np.bincount(position, column, minlength=distinct.size) for column in values], axis=1
+    )
 
 
 def effective_number(sizes: npt.ArrayLike) -> float:
     """Count the clusters of one size that are worth as much as clusters of these sizes (Kish 1965).
 
-    (sum m)^2 / sum m^2, for rows of a cluster that go together: the number of clusters where all hold equally many
-    rows, else fewer. Hits that come by whole clusters, the likelier the more rows a cluster holds, leave no trace among
-    all of them as often as among so many equal ones.
+    (sum m)^2 / sum m^2, for rows of a cluster that go together: the number of clusters where all
+    hold equally many rows, else fewer. Hits that come by whole clusters, the likelier the more rows
+    a cluster holds, leave no trace among all of them as often as among so many equal ones.
 
     Args:
         sizes: rows of each cluster, shape (n_clusters,), at least one positive.
@@ -53,14 +55,19 @@ def effective_number(sizes: npt.ArrayLike) -> float:
     """
     rows = np.asarray(sizes, dtype=np.float64)
     if rows.ndim != 1 or rows.size == 0 or not (rows >= 0).all() or not rows.any():
-        raise ValueError("sizes must be a non-empty array of one dimension, none negative and one positive")
+        raise ValueError(
+            "sizes must be a non-empty array of one dimension, none negative and one positive"
+        )
     if np.ptp(rows) == 0:
         return float(rows.size)
     return float(rows.sum() ** 2 / np.sum(rows**2))
 
 
 def join_groups(groups: Iterable[Collection[str]]) -> tuple[tuple[str, ...], ...]:
-    """Unite groups that share a member, directly or through others; members and groups are sorted."""
+    """Unite groups that share a member, directly or through others.
+
+    Members and groups are sorted.
+    """
     owner: dict[str, set[str]] = {}
     for group in groups:
         joined = {id(owner[name]): owner[name] for name in group if name in owner}.values()
@@ -68,13 +75,19 @@ def join_groups(groups: Iterable[Collection[str]]) -> tuple[tuple[str, ...], ...
         added = set(group).union(*(one for one in joined if one is not whole)) - whole
         whole |= added
         owner.update(dict.fromkeys(added, whole))
-    return tuple(sorted(tuple(sorted(whole)) for whole in {id(whole): whole for whole in owner.values()}.values()))
+    return tuple(
+        sorted(
+            tuple(sorted(whole))
+            for whole in {id(whole): whole for whole in owner.values()}.values()
+        )
+    )
 
 
 LEVEL = 0.95
 """Two-sided confidence of every interval of an audit."""
 FINE_ALPHAS = (*ALPHAS, 0.00002)
-"""One-sided levels of an interval's bounds: those of a record, and a finer one for checks that share one level."""
+"""One-sided levels of an interval's bounds: those of a record, and a finer one for checks that
+share one level."""
 TAILS = np.array([(1 - LEVEL) / 2, *FINE_ALPHAS])
 """The levels of all bounds of an interval: that of each end of the two-sided one first."""
 
@@ -85,7 +98,8 @@ class Interval:
 
     Attributes:
         value: the estimate.
-        lower: bounds at `TAILS`, each of which holds on its own at confidence 1 - tail, at most `value`.
+        lower: bounds at `TAILS`, each of which holds on its own at confidence 1 - tail, at most
+            `value`.
         upper: likewise, at least `value`.
         n: how many rows (fields, questions) the value averages.
         clusters: how many independent units (documents, providers, canaries) these come from.
@@ -122,7 +136,9 @@ class Interval:
     def p_above(self, threshold: float, levels: Sequence[float] = ALPHAS) -> float:
         """Return a one-sided p-value against "at most `threshold`": the smallest of `levels`, 1 without any."""
         pairs = zip(FINE_ALPHAS, self.lower[1:], strict=True)
-        return min((alpha for alpha, lower in pairs if alpha in levels and lower > threshold), default=1.0)
+        return min(
+            (alpha for alpha, lower in pairs if alpha in levels and lower > threshold), default=1.0
+        )
 
     def transform(self, change: Callable[[float], float]) -> Interval:
         """Transform number and bounds by a function that does not fall."""
@@ -139,7 +155,10 @@ class Interval:
 def make_interval(
     value: float, lower: Floats, upper: Floats, *, n: int, method: str, clusters: int | None = None
 ) -> Interval:
-    """Pack bounds at `TAILS` into an `Interval`, as plain floats that enclose the value; None: `n` clusters."""
+    """Pack bounds at `TAILS` into an `Interval`, as plain floats that enclose the value.
+
+    None: `n` clusters.
+    """
     # Rounding in a quantile function may put a bound past the value by one unit in the last place.
     below = tuple(min(float(bound), value) for bound in lower)
     above = tuple(max(float(bound), value) for bound in upper)
@@ -154,15 +173,19 @@ def clopper_pearson(hits: int, n: int) -> Interval:
     """
     if n < 1 or not 0 <= hits <= n:
         raise ValueError("a proportion needs n >= 1 and hits between 0 and n")
-    return make_interval(hits / n, *beta_bounds(hits / n, np.float64(n), TAILS), n=n, method="Clopper-Pearson")
+    return make_interval(
+        hits / n, *beta_bounds(hits / n, np.float64(n), TAILS), n=n, method="Clopper-Pearson"
+    )
 
 
-def proportion(hits: npt.ArrayLike, clusters: npt.ArrayLike, weights: Floats | None = None) -> Interval:
+def proportion(
+    hits: npt.ArrayLike, clusters: npt.ArrayLike, weights: Floats | None = None
+) -> Interval:
     """Compute the share of hits with the interval that methods.md#statistics asks for.
 
-    One row a cluster: Clopper-Pearson. No hit, all hits, or a single cluster: Clopper-Pearson with n = number of
-    clusters (Kish's effective number where they hold unequal numbers of rows), since nothing is known of how rows of
-    one cluster agree. Otherwise Korn-Graubard.
+    One row a cluster: Clopper-Pearson. No hit, all hits, or a single cluster: Clopper-Pearson with
+    n = number of clusters (Kish's effective number where they hold unequal numbers of rows), since
+    nothing is known of how rows of one cluster agree. Otherwise Korn-Graubard.
 
     Args:
         hits: 0/1 or boolean, shape (n,).
@@ -195,16 +218,17 @@ def proportion_bounds(
 ) -> tuple[Floats, Floats, str]:
     """Compute lower and upper bounds of `proportion` at one-sided levels, shape (n_tails,) each, and their method.
 
-    Korn and Graubard (1998, Survey Methodology 24): Clopper-Pearson at n_eff = n / design effect, at most n; the design
-    effect is the ultimate-cluster linearised variance of the ratio mean over p (1 - p) / n. It is then multiplied by
-    (t_{n-1} / t_{clusters-1})^2, t at the confidence of each bound, which pays for having estimated the design effect
-    from few clusters.
+    Korn and Graubard (1998, Survey Methodology 24): Clopper-Pearson at n_eff = n / design effect,
+    at most n; the design effect is the ultimate-cluster linearised variance of the ratio mean over
+    p (1 - p) / n. It is then multiplied by (t_{n-1} / t_{clusters-1})^2, t at the confidence of
+    each bound, which pays for having estimated the design effect from few clusters.
 
-    Where clusters hold unequal numbers of rows m, the largest few decide the variance, and a sample in which these
-    agree by chance hides it. It is then at least s^2 / K, with K = (sum m)^2 / sum m^2 (Kish) and s^2 the mean over
-    rows of (share of the row's cluster - p)^2: what it is when the spread of the clusters' shares does not depend on m.
-    K also takes the place of the number of clusters in t (`benchmarks/unequal_documents.md`). Of rows with weights,
-    m is the sum of a cluster's weights, which are scaled to a mean of 1.
+    Where clusters hold unequal numbers of rows m, the largest few decide the variance, and a sample
+    in which these agree by chance hides it. It is then at least s^2 / K, with K = (sum m)^2 / sum
+    m^2 (Kish) and s^2 the mean over rows of (share of the row's cluster - p)^2: what it is when the
+    spread of the clusters' shares does not depend on m. K also takes the place of the number of
+    clusters in t (`benchmarks/unequal_documents.md`). Of rows with weights, m is the sum of a
+    cluster's weights, which are scaled to a mean of 1.
     """
     from scipy.special import stdtrit
 
@@ -226,7 +250,8 @@ def proportion_bounds(
     if effective < n_clusters:
         alike = float(np.sum(residuals**2 / totals[:, 1])) * n / effective
         variance = max(variance, alike * effective / max(effective - 1, 1.0))
-    # Clusters that happen to agree to the digit (variance 0) prove no more than independent rows would.
+    # Clusters that happen to agree to the digit (variance 0) prove no more than independent rows
+    # would.
     n_effective = min(float(n), share * (1 - share) / variance) if variance > 0 else float(n)
     correction = (stdtrit(n - 1, tails) / stdtrit(max(effective - 1, 1.0), tails)) ** 2
     return *beta_bounds(share, n_effective * correction, tails), "Korn-Graubard"
@@ -258,12 +283,17 @@ def name_beta(effective: float, n_clusters: int) -> str:
 
 
 def beta_interval(
-    value: float, *, n: int, clusters: int, effective: float | None = None, note: str = " (all agree)"
+    value: float,
+    *,
+    n: int,
+    clusters: int,
+    effective: float | None = None,
+    note: str = " (all agree)",
 ) -> Interval:
     """Compute the interval of a mean over clusters of whose spread nothing is known: that of as many hits among them.
 
-    Clopper-Pearson with n = number of clusters: of all variables in [0, 1] with a given mean the 0/1 one spreads most
-    (Hoeffding 1963).
+    Clopper-Pearson with n = number of clusters: of all variables in [0, 1] with a given mean the
+    0/1 one spreads most (Hoeffding 1963).
 
     Args:
         value: in [0, 1].
@@ -274,15 +304,18 @@ def beta_interval(
     """
     effective = float(clusters) if effective is None else effective
     ends = beta_bounds(value, np.float64(effective), TAILS)
-    return make_interval(value, *ends, n=n, clusters=clusters, method=name_beta(effective, clusters) + note)
+    return make_interval(
+        value, *ends, n=n, clusters=clusters, method=name_beta(effective, clusters) + note
+    )
 
 
 def median_interval(values: npt.ArrayLike) -> Interval:
     """Compute the median of independent units, and the order statistics between which it lies by the sign test.
 
-    Of n units the number under the median is Binomial(n, 1/2), so that the k-th smallest is a lower bound at confidence
-    1 - alpha for the largest k with P(B < k) <= alpha, and the k-th largest an upper one. Where there is no such k, as
-    among fewer than 6 units at 95 %, the bound is the smallest, or the largest, value.
+    Of n units the number under the median is Binomial(n, 1/2), so that the k-th smallest is a lower
+    bound at confidence 1 - alpha for the largest k with P(B < k) <= alpha, and the k-th largest an
+    upper one. Where there is no such k, as among fewer than 6 units at 95 %, the bound is the
+    smallest, or the largest, value.
 
     Args:
         values: shape (n,), finite, at least one.

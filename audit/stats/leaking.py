@@ -1,6 +1,7 @@
 """Numbers of units that leak, out of all that a data set holds: what was tried is scaled to what was not.
 
-A unit is a document of training, and a row a value of it. What guessing gives shows on units that training never saw.
+A unit is a document of training, and a row a value of it. What guessing gives shows on units that
+training never saw.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from audit.stats.roc import check_scores
 
 REACH = 3.0
 """Standard errors of a threshold's noise by which thresholds without evidence are compared."""
-# Under no leak the quietest threshold then decides: with 2, one clean audit in 15 counts over 5 % of the documents.
+# Under no leak the quietest threshold then decides: with 2, one clean audit in 15 counts over 5 %
+# of the documents.
 METHOD = "exact, hypergeometric, at thresholds of 1, 2, 4, ... values"
 
 
@@ -56,10 +58,12 @@ class Threshold(NamedTuple):
         return float(self.n * np.sqrt(share * (1 - share) * (1 / self.n + 1 / self.m)))
 
     def p_values(self) -> Floats:
-        """Compute the p-value against "at most k units leak" for k = 0 .. `inside`, (inside + 1,), ascending.
+        """Compute the p-value against "at most k units leak" for k = 0 ..
 
-        The units that do not leak are exchangeable with the others (Fisher's exact test); those that leak are taken to
-        lie over the threshold, which leaves the fewest to luck.
+        `inside`, (inside + 1,), ascending.
+
+        The units that do not leak are exchangeable with the others (Fisher's exact test); those
+        that leak are taken to lie over the threshold, which leaves the fewest to luck.
         """
         from scipy.stats import hypergeom
 
@@ -70,13 +74,18 @@ class Threshold(NamedTuple):
         return np.where(lucky == 0, 1.0, np.asarray(chances, np.float64))
 
     def p_values_below(self) -> Floats:
-        """Compute the p-value against "k units leak or more" for k = 0 .. `inside`, (inside + 1,), descending."""
+        """Compute the p-value against "k units leak or more" for k = 0 ..
+
+        `inside`, (inside + 1,), descending.
+        """
         from scipy.stats import hypergeom
 
         leaking = np.arange(self.inside + 1)
         lucky = self.inside - leaking
         drawn = self.n - leaking
-        return np.asarray(hypergeom.cdf(lucky, drawn + self.m, lucky + self.outside, drawn), np.float64)
+        return np.asarray(
+            hypergeom.cdf(lucky, drawn + self.m, lucky + self.outside, drawn), np.float64
+        )
 
 
 def thresholds_of(members: npt.ArrayLike, others: npt.ArrayLike, most: int) -> list[Threshold]:
@@ -110,22 +119,27 @@ def leaking_p(members: npt.ArrayLike, others: npt.ArrayLike, most: int) -> float
     return min(1.0, len(thresholds) * smallest)
 
 
-def count_leaking(members: npt.ArrayLike, others: npt.ArrayLike, most: int, total: int, *, complete: bool) -> Interval:
+def count_leaking(
+    members: npt.ArrayLike, others: npt.ArrayLike, most: int, total: int, *, complete: bool
+) -> Interval:
     """Count the units of training that leak at least one value, of all that a data set holds.
 
-    A unit that leaks gives away as many values as it leaks and those that luck gives. So at every threshold the excess
-    over the other units bounds the number that leaks from below, whatever they leak; of one value in each of many units
-    the lowest threshold sees most, of whole units the higher ones. Lower bounds share their level among the thresholds
-    (Bonferroni). The number is that of the threshold which shows most for certain; where none shows any, of the one
-    that noise moves least. At one value, every unit that leaks lies over the threshold, which bounds the number from
-    above too, if all its values were tried.
+    A unit that leaks gives away as many values as it leaks and those that luck gives. So at every
+    threshold the excess over the other units bounds the number that leaks from below, whatever they
+    leak; of one value in each of many units the lowest threshold sees most, of whole units the
+    higher ones. Lower bounds share their level among the thresholds (Bonferroni). The number is
+    that of the threshold which shows most for certain; where none shows any, of the one that noise
+    moves least. At one value, every unit that leaks lies over the threshold, which bounds the
+    number from above too, if all its values were tried.
 
     Args:
         members: values that each unit of training gives away, shape (n,), at least one.
         others: values that each other unit gives away, shape (m,), at least one.
         most: values of a unit that were tried, at most.
-        total: units of training that the data set holds, tried or not; the tried ones were drawn at random.
-        complete: whether all values of the tried units were tried; else the upper bounds are `total`.
+        total: units of training that the data set holds, tried or not; the tried ones were drawn at
+            random.
+        complete: whether all values of the tried units were tried; else the upper bounds are
+            `total`.
 
     Raises:
         ValueError: an empty side, a NaN, or a total under n.
@@ -140,7 +154,9 @@ def count_leaking(members: npt.ArrayLike, others: npt.ArrayLike, most: int, tota
         p_values = threshold.p_values()
         bounds.append([int(np.argmax(p_values > tail)) for tail in tails / len(thresholds)])
     certain = np.array(bounds)
-    shown = [(certain[row, 0], one.excess - REACH * one.noise) for row, one in enumerate(thresholds)]
+    shown = [
+        (certain[row, 0], one.excess - REACH * one.noise) for row, one in enumerate(thresholds)
+    ]
     chosen = thresholds[max(range(len(thresholds)), key=lambda row: shown[row])]
     lower = scale_lower(certain.max(axis=0), n, total, tails)
     upper = np.full(TAILS.size, float(total))
@@ -168,7 +184,12 @@ def scale_lower(counts: npt.ArrayLike, n: int, total: int, tails: Floats) -> Flo
     drawn = np.asarray(counts, np.int64)
     if total == n:
         return np.asarray(drawn, np.float64)
-    return np.array([_fewest(int(count), n, total, float(tail)) for count, tail in zip(drawn, tails, strict=True)])
+    return np.array(
+        [
+            _fewest(int(count), n, total, float(tail))
+            for count, tail in zip(drawn, tails, strict=True)
+        ]
+    )
 
 
 def scale_upper(counts: npt.ArrayLike, n: int, total: int, tails: Floats) -> Floats:
@@ -201,8 +222,8 @@ def _fewest(count: int, n: int, total: int, tail: float) -> float:
 def chances_to_be_tried(offered: Sequence[int], tried: Sequence[int]) -> Floats:
     """Compute the chance that a unit has its r-th row tried, r = 1, 2, ..., up to the most rows of a unit.
 
-    Rows are drawn one of each unit before a second of any, in a seeded order of units: of the units that hold r rows or
-    more, each is as likely as another to have r tried.
+    Rows are drawn one of each unit before a second of any, in a seeded order of units: of the units
+    that hold r rows or more, each is as likely as another to have r tried.
 
     Args:
         offered: rows that each unit holds, tried or not, shape (n_units,).

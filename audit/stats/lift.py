@@ -13,12 +13,14 @@ from audit.stats.rates import MIN_DIFFERING_CLUSTERS, RATES, Bounds, squared_rea
 def lift_share(right: npt.ArrayLike, blind: npt.ArrayLike, clusters: npt.ArrayLike) -> Interval:
     """Compute the share recognised of what a blind guesser misses: (accuracy - blind accuracy) / (1 - blind accuracy).
 
-    That is the share gained of the rows that the guesser misses, minus the share lost of the others times their odds:
-    0 for answers that do not depend on the truth, and 1 for whoever is always right, however common the commonest class
-    (methods.md#redaction-context). The interval is the outer one of two: MOVER (Zou & Donner 2008) on the `proportion`
-    intervals of both shares, which holds where hits are rare, at the observed odds, their correlation over clusters
-    used where it is negative; and cluster-t on the linearised ratio, which knows that the odds were estimated as well.
-    Where nothing is lost and 20 clusters or more differ, losses that were not seen are not reckoned with, as in `net`.
+    That is the share gained of the rows that the guesser misses, minus the share lost of the others
+    times their odds: 0 for answers that do not depend on the truth, and 1 for whoever is always
+    right, however common the commonest class (methods.md#redaction-context). The interval is the
+    outer one of two: MOVER (Zou & Donner 2008) on the `proportion` intervals of both shares, which
+    holds where hits are rare, at the observed odds, their correlation over clusters used where it
+    is negative; and cluster-t on the linearised ratio, which knows that the odds were estimated as
+    well. Where nothing is lost and 20 clusters or more differ, losses that were not seen are not
+    reckoned with, as in `net`.
 
     Args:
         right: where the attacker is right, 0/1, shape (n,).
@@ -31,9 +33,15 @@ def lift_share(right: npt.ArrayLike, blind: npt.ArrayLike, clusters: npt.ArrayLi
     Raises:
         ValueError: shapes differ, or the blind guesser is always right.
     """
-    hits, known, labels = np.asarray(right, bool), np.asarray(blind, bool), np.asarray(clusters, np.int64)
+    hits, known, labels = (
+        np.asarray(right, bool),
+        np.asarray(blind, bool),
+        np.asarray(clusters, np.int64),
+    )
     if labels.ndim != 1 or not hits.shape == known.shape == labels.shape or known.all():
-        raise ValueError("give rows of one length, at least one of them missed by the blind guesser")
+        raise ValueError(
+            "give rows of one length, at least one of them missed by the blind guesser"
+        )
     gained = _share(hits[~known], labels[~known], TAILS)
     lost = 0.0, np.zeros(TAILS.size), np.zeros(TAILS.size)
     differing = np.unique(labels[hits != known]).size
@@ -46,8 +54,13 @@ def lift_share(right: npt.ArrayLike, blind: npt.ArrayLike, clusters: npt.ArrayLi
     down, up = squared_reach(gained, away, correlation)
     reach = _linearised_reach(hits, known, labels, value)
     lower = value - np.maximum(np.sqrt(down), reach)
-    upper, n_clusters = np.minimum(value + np.maximum(np.sqrt(up), reach), 1.0), np.unique(labels).size
-    return make_interval(value, lower, upper, n=hits.size, clusters=n_clusters, method=f"{RATES} or cluster-t")
+    upper, n_clusters = (
+        np.minimum(value + np.maximum(np.sqrt(up), reach), 1.0),
+        np.unique(labels).size,
+    )
+    return make_interval(
+        value, lower, upper, n=hits.size, clusters=n_clusters, method=f"{RATES} or cluster-t"
+    )
 
 
 def _linearised_reach(hits: Bools, known: Bools, labels: Ints, value: float) -> Floats:
@@ -57,12 +70,22 @@ def _linearised_reach(hits: Bools, known: Bools, labels: Ints, value: float) -> 
     gains, rest = cluster_sums([hits.astype(np.float64) - known, ~known], labels).T
     if gains.size < 2:
         return np.zeros_like(TAILS)
-    variance = gains.size / (gains.size - 1) * float(np.sum((gains - value * rest) ** 2)) / float(rest.sum()) ** 2
+    variance = (
+        gains.size
+        / (gains.size - 1)
+        * float(np.sum((gains - value * rest) ** 2))
+        / float(rest.sum()) ** 2
+    )
     return np.asarray(-stdtrit(gains.size - 1, TAILS) * np.sqrt(variance), np.float64)
 
 
-def _correlate_ratios(first: tuple[Bools, Bools], second: tuple[Bools, Bools], labels: Ints) -> float:
-    """Correlate two ratios of sums over clusters by their linearised residuals; 0 where one is constant."""
+def _correlate_ratios(
+    first: tuple[Bools, Bools], second: tuple[Bools, Bools], labels: Ints
+) -> float:
+    """Correlate two ratios of sums over clusters by their linearised residuals.
+
+    0 where one is constant.
+    """
     totals = cluster_sums([*first, *second], labels)
     sums = totals.sum(axis=0)
     if not sums[1] or not sums[3]:
@@ -90,12 +113,15 @@ class WorstClass(NamedTuple):
     interval: Interval
 
 
-def worst_class(classes: npt.ArrayLike, predicted: npt.ArrayLike, clusters: npt.ArrayLike) -> WorstClass:
+def worst_class(
+    classes: npt.ArrayLike, predicted: npt.ArrayLike, clusters: npt.ArrayLike
+) -> WorstClass:
     """Compute the largest informedness of any class: the share of its rows called by it minus that of the other rows.
 
-    Youden's J of one class against the rest (Youden 1950). By class MOVER on two `proportion` intervals. The lower
-    bound is the highest of all classes at a level divided by their number (Bonferroni), which pays for picking the
-    largest; the upper bound is the highest at the level itself, for the truth of the worst class is under its own.
+    Youden's J of one class against the rest (Youden 1950). By class MOVER on two `proportion`
+    intervals. The lower bound is the highest of all classes at a level divided by their number
+    (Bonferroni), which pays for picking the largest; the upper bound is the highest at the level
+    itself, for the truth of the worst class is under its own.
 
     Args:
         classes: shape (n,); two that occur at least.
@@ -108,7 +134,9 @@ def worst_class(classes: npt.ArrayLike, predicted: npt.ArrayLike, clusters: npt.
     Raises:
         ValueError: shapes differ, or there are fewer than two classes.
     """
-    true, named, labels = (np.asarray(column, np.int64) for column in (classes, predicted, clusters))
+    true, named, labels = (
+        np.asarray(column, np.int64) for column in (classes, predicted, clusters)
+    )
     distinct, counts = np.unique(true, return_counts=True)
     if labels.ndim != 1 or not true.shape == named.shape == labels.shape or distinct.size < 2:
         raise ValueError("give rows of one length, of two classes at least")
@@ -123,7 +151,10 @@ def worst_class(classes: npt.ArrayLike, predicted: npt.ArrayLike, clusters: npt.
 
 
 def _informedness(own: Bools, called: Bools, labels: Ints, n_classes: int) -> Bounds:
-    """Compute recall minus false calls; lower bounds at `TAILS` divided by `n_classes`, upper ones at `TAILS`."""
+    """Compute recall minus false calls.
+
+    Lower bounds at `TAILS` divided by `n_classes`, upper ones at `TAILS`.
+    """
     both = np.concatenate([TAILS / n_classes, TAILS])
     recall, recall_low, recall_high = _share(called[own], labels[own], both)
     false, false_low, false_high = _share(called[~own], labels[~own], both)

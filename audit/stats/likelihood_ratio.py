@@ -9,12 +9,15 @@ import numpy.typing as npt
 from audit.arrays import Bools, Floats
 
 OWN_VARIANCE = 16
-"""From so many models a side on, a document has a variance of its own; else all documents share one."""
-# methods.md#document-membership; Carlini et al. too find a shared variance better when there are few models.
+"""From so many models a side on, a document has a variance of its own; else all documents share
+one."""
+# methods.md#document-membership; Carlini et al. too find a shared variance better when there are
+# few models.
 LOWEST_LOSS = 1e-7
 """Losses under this are taken for this: about what float32 resolves near a probability of 1."""
 LOWEST_VARIANCE = 1e-12
-"""A variance is at least this, so that models that agree to the digit give large scores, not infinite ones."""
+"""A variance is at least this, so that models that agree to the digit give large scores, not
+infinite ones."""
 MIN_MODELS = 2
 """A side needs as many models, since a variance is estimated from it."""
 
@@ -36,17 +39,17 @@ def logit_confidence(losses: npt.ArrayLike) -> Floats:
 def sides(values: npt.ArrayLike, trained: npt.ArrayLike) -> tuple[Floats | None, Floats | None]:
     """Divide the values of each document into those of models trained on it and those of the others.
 
-    All documents are given equally many models of a side: were held-out documents judged by more models than members,
-    the noise of a score would distinguish them. Which ones turns from document to document, so that no model judges one
-    split more often than the other.
+    All documents are given equally many models of a side: were held-out documents judged by more
+    models than members, the noise of a score would distinguish them. Which ones turns from document
+    to document, so that no model judges one split more often than the other.
 
     Args:
         values: (n_documents, n_models), finite.
         trained: (n_documents, n_models), whether the model was trained on the document.
 
     Returns:
-        Two arrays, (n_documents, n_inside) and (n_documents, n_outside); None where a document has fewer than
-        `MIN_MODELS` models of that side.
+        Two arrays, (n_documents, n_inside) and (n_documents, n_outside); None where a document has
+        fewer than `MIN_MODELS` models of that side.
 
     Raises:
         ValueError: shapes differ, there are no documents, or a value is not finite.
@@ -74,8 +77,9 @@ def _take_in_turn(values: Floats, taken: Bools) -> Floats | None:
 def lira_online(observed: npt.ArrayLike, inside: npt.ArrayLike, outside: npt.ArrayLike) -> Floats:
     """Compute log Lambda: how much likelier the confidence is among models trained on the document (algorithm 1).
 
-    Both sides are Gaussians of the logit confidence, with a mean for each document. Their variances are each
-    document's own from 16 models of the side on, else one for all documents, the mean of their own.
+    Both sides are Gaussians of the logit confidence, with a mean for each document. Their variances
+    are each document's own from 16 models of the side on, else one for all documents, the mean of
+    their own.
 
     Args:
         observed: (n_documents,) logit confidence of the target.
@@ -89,14 +93,16 @@ def lira_online(observed: npt.ArrayLike, inside: npt.ArrayLike, outside: npt.Arr
         ValueError: shapes do not fit.
     """
     value = np.asarray(observed, np.float64)
-    return _log_density(value, *_gaussian(value, inside)) - _log_density(value, *_gaussian(value, outside))
+    return _log_density(value, *_gaussian(value, inside)) - _log_density(
+        value, *_gaussian(value, outside)
+    )
 
 
 def lira_offline(observed: npt.ArrayLike, outside: npt.ArrayLike) -> Floats:
     """Compute how far the target's confidence lies above that of models not trained on the document, in deviations.
 
-    Lambda = 1 - Pr[Z > observed], Z the Gaussian of these models (equation 4), rises with it and sorts alike; arguments
-    and errors are those of `lira_online`.
+    Lambda = 1 - Pr[Z > observed], Z the Gaussian of these models (equation 4), rises with it and
+    sorts alike; arguments and errors are those of `lira_online`.
     """
     value = np.asarray(observed, np.float64)
     mean, variance = _gaussian(value, outside)
@@ -106,7 +112,12 @@ def lira_offline(observed: npt.ArrayLike, outside: npt.ArrayLike) -> Floats:
 def _gaussian(observed: Floats, side: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Estimate mean and variance of each document, (n_documents,) each."""
     values = np.asarray(side, np.float64)
-    if observed.ndim != 1 or values.ndim != 2 or len(values) != observed.size or values.shape[1] < MIN_MODELS:
+    if (
+        observed.ndim != 1
+        or values.ndim != 2
+        or len(values) != observed.size
+        or values.shape[1] < MIN_MODELS
+    ):
         raise ValueError(f"give one value a document and at least {MIN_MODELS} models a side")
     variance = values.var(axis=1, ddof=1)
     if values.shape[1] < OWN_VARIANCE:
@@ -124,11 +135,13 @@ class Exposure:
     """Where one canary ranks.
 
     Attributes:
-        bits: log2 N - log2 rank, in [0, log2 N]; without memory about 1.44 on average (`chance_exposure`).
+        bits: log2 N - log2 rank, in [0, log2 N]; without memory about 1.44 on average
+            (`chance_exposure`).
         rank: 1 + the references at least as likely as the canary.
         ties: how many of these are exactly as likely.
         n: N; the drawn references, or all candidates with the canary where they are enumerated.
-        p_value: of no memory, one-sided: 1 + references at least as likely, over 1 + references; in (0, 1].
+        p_value: of no memory, one-sided: 1 + references at least as likely, over 1 + references; in
+            (0, 1].
         enumerated: whether the references are all other candidates.
     """
 
@@ -143,14 +156,16 @@ class Exposure:
 def exposure(canary: float, references: npt.ArrayLike, *, enumerated: bool = False) -> Exposure:
     """Rank a canary among references.
 
-    Ties are counted as found before the canary, as in the definition of the rank by Carlini et al. and in the p-value:
-    a model that holds all candidates equally likely exposes none.
+    Ties are counted as found before the canary, as in the definition of the rank by Carlini et al.
+    and in the p-value: a model that holds all candidates equally likely exposes none.
 
     Args:
-        canary: how likely the model holds the inserted canary (a log-likelihood or minus a loss): higher is likelier.
-        references: the same of candidates that were not inserted, shape (n_references,), at least one; behind the same
-            prefix, and without the other inserted canaries. Drawn: fresh, as the canary was, so that the canary itself
-            may be among them. Enumerated: every other candidate once.
+        canary: how likely the model holds the inserted canary (a log-likelihood or minus a loss):
+            higher is likelier.
+        references: the same of candidates that were not inserted, shape (n_references,), at least
+            one; behind the same prefix, and without the other inserted canaries. Drawn: fresh, as
+            the canary was, so that the canary itself may be among them. Enumerated: every other
+            candidate once.
         enumerated: whether the references are all other candidates.
 
     Returns:
@@ -171,7 +186,9 @@ def exposure(canary: float, references: npt.ArrayLike, *, enumerated: bool = Fal
 
 
 def chance_exposure(n_references: int, *, enumerated: bool = False) -> float:
-    """Compute the mean exposure of a canary the model knows nothing of: every rank equally likely; bits.
+    """Compute the mean exposure of a canary the model knows nothing of: every rank equally likely.
+
+    Bits.
 
     Args:
         n_references: at least one.

@@ -1,8 +1,9 @@
 """A few units among many that a score puts a little higher than the others: a test of a whole tail of a ranking.
 
-Higher criticism (Donoho & Jin 2004) compares the share of units beyond each threshold with what chance puts there, and
-takes the threshold that is farthest out. Here the thresholds are order statistics of the other side, so that the counts
-beyond them have an exact distribution, whatever that of the scores.
+Higher criticism (Donoho & Jin 2004) compares the share of units beyond each threshold with what
+chance puts there, and takes the threshold that is farthest out. Here the thresholds are order
+statistics of the other side, so that the counts beyond them have an exact distribution, whatever
+that of the scores.
 """
 
 from functools import lru_cache
@@ -14,7 +15,8 @@ from audit.arrays import Floats
 from audit.stats.roc import check_scores
 
 WIDEST_TAIL = 0.4
-"""Share of the other side in the widest tail that is looked at: beyond it a mixture is a shift, which an AUC shows."""
+"""Share of the other side in the widest tail that is looked at: beyond it a mixture is a shift,
+which an AUC shows."""
 FEWEST_IN_A_TAIL = 2
 """Others in the narrowest tail: one of them may be mislabelled, or resemble a member."""
 GROWTH = 1.5
@@ -27,9 +29,10 @@ _SEED = 26
 def mixture_p(members: npt.ArrayLike, others: npt.ArrayLike) -> float:
     """Return the p-value against exchangeable sides of as many members in some upper tail of the others.
 
-    For each tail, which begins at an order statistic of the others, the count of members in it is beta-binomial where
-    both sides are exchangeable. The smallest of its p-values over all tails is compared with its own distribution,
-    which depends on the two sizes alone and is drawn with a fixed seed. Ties count against a finding.
+    For each tail, which begins at an order statistic of the others, the count of members in it is
+    beta-binomial where both sides are exchangeable. The smallest of its p-values over all tails is
+    compared with its own distribution, which depends on the two sizes alone and is drawn with a
+    fixed seed. Ties count against a finding.
 
     Args:
         members: scores, shape (n_members,), at least one; each of an independent unit.
@@ -59,7 +62,10 @@ def mixture_p(members: npt.ArrayLike, others: npt.ArrayLike) -> float:
 
 
 def tail_sizes(n_others: int) -> tuple[int, ...]:
-    """List how many of the others each tail holds, from the narrowest; empty where there are too few."""
+    """List how many of the others each tail holds, from the narrowest.
+
+    Empty where there are too few.
+    """
     sizes: list[int] = []
     size = FEWEST_IN_A_TAIL
     while size <= WIDEST_TAIL * n_others:
@@ -68,7 +74,9 @@ def tail_sizes(n_others: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _tail_p_values(counts: npt.NDArray[np.int_], n_members: int, n_others: int, tails: tuple[int, ...]) -> Floats:
+def _tail_p_values(
+    counts: npt.NDArray[np.int_], n_members: int, n_others: int, tails: tuple[int, ...]
+) -> Floats:
     """Compute the chance of at least so many members in each tail: shape (n_draws, n_tails)."""
     p_values = np.empty(counts.shape)
     for column, size in enumerate(tails):
@@ -95,7 +103,8 @@ def _draw_smallest(n_members: int, n_others: int) -> Floats:
     rng = np.random.default_rng(_SEED)
     tails = tail_sizes(n_others)
     steps = np.diff(np.array([0, *tails, n_others + 1]))
-    # Uniform order statistics are sums of exponential spacings; between two thresholds lie gamma many.
+    # Uniform order statistics are sums of exponential spacings; between two thresholds lie gamma
+    # many.
     spacings = rng.gamma(steps.astype(np.float64), size=(N_DRAWS, steps.size))
     shares = spacings / spacings.sum(axis=1, keepdims=True)
     counts = rng.multinomial(n_members, shares)[:, :-1].cumsum(axis=1)

@@ -22,7 +22,8 @@ from audit.stats.resampling import RESAMPLED_NUMBERS, bootstrap, welch_reach
 from audit.stats.roc import auc, placements
 
 MIN_DIFFERING = 10
-"""With fewer units of a side whose placement changes, a paired AUC is taken from both intervals instead."""
+"""With fewer units of a side whose placement changes, a paired AUC is taken from both intervals
+instead."""
 MIN_UNITS = 2
 """Independent units of a side without which nothing is paired."""
 N_SWAPS = 2_000
@@ -39,8 +40,8 @@ class UnitScores:
         clusters: (n,) names of what is independent: documents, canaries.
         member: (n,) whether training saw it.
         values: (n,).
-        kind: "mean": the metric is the mean over members, minus that over the others where there are any; "auc": the
-            chance that a member's value is above another's.
+        kind: "mean": the metric is the mean over members, minus that over the others where there
+            are any; "auc": the chance that a member's value is above another's.
         limits: the smallest and the largest value that there can be. No use for areas.
     """
 
@@ -56,7 +57,13 @@ class UnitScores:
         place = {name: row for row, name in enumerate(self.units)}
         rows = np.array([place[name] for name in names], np.int64)
         clusters = [self.clusters[row] for row in rows]
-        return replace(self, units=list(names), clusters=clusters, member=self.member[rows], values=self.values[rows])
+        return replace(
+            self,
+            units=list(names),
+            clusters=clusters,
+            member=self.member[rows],
+            values=self.values[rows],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +96,15 @@ class Difference:
     paired: bool
 
 
-def paired_difference(before: UnitScores, after: UnitScores, rng: np.random.Generator) -> Difference | None:
+def paired_difference(
+    before: UnitScores, after: UnitScores, rng: np.random.Generator
+) -> Difference | None:
     """Compute the metric after minus before, over the units of both; null 0.
 
-    Means: every unit's difference takes the place of attack minus baseline in `excess_rate` or `excess_mean` (in `net`,
-    where there are members alone), and p is that of a sign flip by cluster. Areas: the paired difference of DeLong et
-    al. (1988), and p is that of the exchange of both scans' ranks in every unit (Bandos et al. 2005).
+    Means: every unit's difference takes the place of attack minus baseline in `excess_rate` or
+    `excess_mean` (in `net`, where there are members alone), and p is that of a sign flip by
+    cluster. Areas: the paired difference of DeLong et al. (1988), and p is that of the exchange of
+    both scans' ranks in every unit (Bandos et al. 2005).
 
     Args:
         before: of one scan.
@@ -102,7 +112,8 @@ def paired_difference(before: UnitScores, after: UnitScores, rng: np.random.Gene
         rng: the source of randomness.
 
     Returns:
-        None where there are too few units that both have, or too few change their place: see `joined_difference`.
+        None where there are too few units that both have, or too few change their place: see
+        `joined_difference`.
     """
     one, other = _of_both(before, after)
     if before.kind == "auc":
@@ -158,12 +169,14 @@ def ratio_difference(
 ) -> Difference | None:
     """Compute the measure after minus before, over the documents of both; null 0.
 
-    BCa over documents; where none differs, from both intervals. p: of the exchange of both scans in every document.
+    BCa over documents; where none differs, from both intervals. p: of the exchange of both scans in
+    every document.
 
     Args:
         before: of one scan.
         after: of the other.
-        both: the measure before and after, with intervals; None: without documents that differ nothing is said.
+        both: the measure before and after, with intervals; None: without documents that differ
+            nothing is said.
         rng: the source of randomness.
 
     Returns:
@@ -195,12 +208,14 @@ def ratio_difference(
 def joined_difference(before: Estimate, after: Estimate) -> Difference:
     """Compute the difference from both intervals alone, as if the scans were independent (MOVER, Zou & Donner 2008).
 
-    Scans of the same units go together, so that this is wider than a paired interval. p: from the normal distribution
-    that has as far to 0.
+    Scans of the same units go together, so that this is wider than a paired interval. p: from the
+    normal distribution that has as far to 0.
     """
     from scipy.stats import norm
 
-    value = round(after.value - before.value, 12)  # equal means may differ in the last bits of their sums
+    value = round(
+        after.value - before.value, 12
+    )  # equal means may differ in the last bits of their sums
     lower_after, upper_after = _bounds(after)
     lower_before, upper_before = _bounds(before)
     down = np.hypot(after.value - lower_after, upper_before - before.value)
@@ -209,15 +224,18 @@ def joined_difference(before: Estimate, after: Estimate) -> Difference:
     z = abs(value) / reach * float(norm.isf(TAILS[0])) if reach > 0 else (np.inf if value else 0.0)
     n, n_clusters = before.n + after.n, max(before.clusters, after.clusters)
     method = "MOVER on the intervals before and after (not paired)"
-    interval = make_interval(value, value - down, value + up, n=n, clusters=n_clusters, method=method)
+    interval = make_interval(
+        value, value - down, value + up, n=n, clusters=n_clusters, method=method
+    )
     return Difference(interval, float(min(1.0, 2 * norm.sf(z))), False)
 
 
 def _bounds(item: Estimate) -> tuple[Floats, Floats]:
     """Return the lower and the upper bounds of an estimate at `TAILS`, shape (n_tails,) each.
 
-    A record of an older version lacks some levels. Such a level has the bounds of the next smaller one that the record
-    holds, which lie farther out; where it holds none, nothing bounds the number, and they are infinite.
+    A record of an older version lacks some levels. Such a level has the bounds of the next smaller
+    one that the record holds, which lie farther out; where it holds none, nothing bounds the
+    number, and they are infinite.
     """
     lower, upper = [item.low], [item.high]
     for alpha in FINE_ALPHAS:
@@ -232,7 +250,9 @@ def _bounds(item: Estimate) -> tuple[Floats, Floats]:
     return np.minimum(lower, item.value), np.maximum(upper, item.value)
 
 
-def _area_difference(one: UnitScores, other: UnitScores, rng: np.random.Generator) -> Difference | None:
+def _area_difference(
+    one: UnitScores, other: UnitScores, rng: np.random.Generator
+) -> Difference | None:
     scores, member = _ranks(one, other), one.member
     interval = _area_interval(scores, member)
     if interval is None:
@@ -255,15 +275,21 @@ def _exchanged_change(scores: Sequence[Floats], member: Bools, swap: Bools) -> f
     return second - first
 
 
-def _exchange(value: float, statistic: Callable[[Bools], float], n_units: int, rng: np.random.Generator) -> float:
+def _exchange(
+    value: float, statistic: Callable[[Bools], float], n_units: int, rng: np.random.Generator
+) -> float:
     """Compute the share of random exchanges of both scans, unit by unit, whose difference is as far from 0; never 0."""
-    far = sum(abs(statistic(rng.random(n_units) < 0.5)) >= abs(value) - 1e-12 for _ in range(N_SWAPS))
+    far = sum(
+        abs(statistic(rng.random(n_units) < 0.5)) >= abs(value) - 1e-12 for _ in range(N_SWAPS)
+    )
     return float((far + 1) / (N_SWAPS + 1))
 
 
 def _ratio_change(totals: Floats) -> Floats:
     first, below, second, beneath = totals[:, 0, :].T
-    return np.asarray(second / np.maximum(beneath, 1e-12) - first / np.maximum(below, 1e-12), np.float64)
+    return np.asarray(
+        second / np.maximum(beneath, 1e-12) - first / np.maximum(below, 1e-12), np.float64
+    )
 
 
 def sign_flip(differences: npt.ArrayLike, rng: np.random.Generator, n_flips: int = 10_000) -> float:
@@ -275,8 +301,8 @@ def sign_flip(differences: npt.ArrayLike, rng: np.random.Generator, n_flips: int
         n_flips: how many random sign patterns.
 
     Returns:
-        The two-sided p of a total as far from 0. Exact where all 2^clusters sign patterns are no more than `n_flips`;
-        else drawn, with 1 added to both counts, so that p is never 0.
+        The two-sided p of a total as far from 0. Exact where all 2^clusters sign patterns are no
+        more than `n_flips`; else drawn, with 1 added to both counts, so that p is never 0.
 
     Raises:
         ValueError: there are no differences, or one is not finite.
@@ -286,7 +312,8 @@ def sign_flip(differences: npt.ArrayLike, rng: np.random.Generator, n_flips: int
     values = np.asarray(differences, dtype=np.float64)
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
         raise ValueError("differences must be a non-empty array of finite numbers of one dimension")
-    # A cluster without a difference is the same either way; without it more cases can be enumerated exactly.
+    # A cluster without a difference is the same either way; without it more cases can be enumerated
+    # exactly.
     flipped = np.sort(values[values != 0])
     if flipped.size < 2:
         return 1.0

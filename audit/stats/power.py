@@ -1,13 +1,15 @@
 """Power of a number of units before anything is measured: smallest limit, chance to pass, units needed.
 
-All of it rests on the bounds that audits draw: `rates.excess_rate` ("difference", and "plain difference" where nothing
-is taken off within a side), `rates.net` ("paired difference"), `roc.auc_interval` ("auc"), `roc.balanced_accuracy` and
-`roc.low_advantage`, at one outcome a unit.
-Numbers of hits are summed over exactly, with MOVER also where many hits would be resampled; an AUC is taken for normal
-on the logit scale, with the variance that two normal distributions of scores give it.
+All of it rests on the bounds that audits draw: `rates.excess_rate` ("difference", and "plain
+difference" where nothing is taken off within a side), `rates.net` ("paired difference"),
+`roc.auc_interval` ("auc"), `roc.balanced_accuracy` and `roc.low_advantage`, at one outcome a unit.
+Numbers of hits are summed over exactly, with MOVER also where many hits would be resampled; an AUC
+is taken for normal on the logit scale, with the variance that two normal distributions of scores
+give it.
 
-A model that leaks nothing has a difference of 0, and an AUC and a balanced accuracy of 0.5. Limits on these two hold on
-both sides of 0.5: under its mirror image a score shows members as well, with the opposite sign.
+A model that leaks nothing has a difference of 0, and an AUC and a balanced accuracy of 0.5. Limits
+on these two hold on both sides of 0.5: under its mirror image a score shows members as well, with
+the opposite sign.
 """
 
 from bisect import bisect_left
@@ -21,13 +23,23 @@ from audit.measurements import CAUTIOUS_PASS_ALPHA, PASS_ALPHA
 from audit.stats.intervals import beta_bounds
 from audit.stats.roc import lowest_resolved, quantile_index
 
-MetricKind = Literal["difference", "plain difference", "paired difference", "auc", "balanced accuracy", "low advantage"]
+MetricKind = Literal[
+    "difference",
+    "plain difference",
+    "paired difference",
+    "auc",
+    "balanced accuracy",
+    "low advantage",
+]
 """What a metric is."""
-# A difference between the shares of hits of members and of others, each less a baseline's, or plain; between what two
-# models do on the same members (`others` is not looked at); the chance to rank a member above another unit; the mean of
-# the shares of members and of others that are called right; the advantage at the lowest false-positive rate that the
-# others resolve.
-CHANCE: dict[MetricKind, float] = dict.fromkeys(get_args(MetricKind), 0.0) | {"auc": 0.5, "balanced accuracy": 0.5}
+# A difference between the shares of hits of members and of others, each less a baseline's, or
+# plain; between what two models do on the same members (`others` is not looked at); the chance to
+# rank a member above another unit; the mean of the shares of members and of others that are called
+# right; the advantage at the lowest false-positive rate that the others resolve.
+CHANCE: dict[MetricKind, float] = dict.fromkeys(get_args(MetricKind), 0.0) | {
+    "auc": 0.5,
+    "balanced accuracy": 0.5,
+}
 """What a model that leaks nothing has."""
 DIFFERING = 0.0025
 """Share of units on which a model without a leak differs from what it is compared with."""
@@ -69,8 +81,8 @@ def certified(kind: MetricKind, members: int, others: int) -> float:
 def pass_power(kind: MetricKind, members: int, others: int, limit: float) -> float:
     """Compute the chance that a model which leaks nothing passes `limit`: that the bounds for a pass are within it.
 
-    Of an AUC and a balanced accuracy: between `limit` and its mirror image 1 - `limit`. Args and errors are those of
-    `certified`.
+    Of an AUC and a balanced accuracy: between `limit` and its mirror image 1 - `limit`. Args and
+    errors are those of `certified`.
     """
     _check(kind, members, others)
     if kind == "auc":
@@ -90,10 +102,12 @@ def pass_power(kind: MetricKind, members: int, others: int, limit: float) -> flo
 # Asked of every limit, in every plan and scan, with few different numbers.
 @cache
 def needed(kind: MetricKind, limit: float, power: float = 0.8) -> int | None:
-    """Find the number of units a side that a model which leaks nothing needs to pass `limit`; 2 % too many at most.
+    """Find the number of units a side that a model which leaks nothing needs to pass `limit`.
 
-    It passes with this power. For a paired difference: the number of members. None: more than `MAX_UNITS`, as for a
-    limit without any room for chance.
+    2 % too many at most.
+
+    It passes with this power. For a paired difference: the number of members. None: more than
+    `MAX_UNITS`, as for a limit without any room for chance.
 
     Raises:
         ValueError: the power is not in (0, 1).
@@ -132,12 +146,18 @@ def numbers_of_hits(n: int, rate: float) -> tuple[Floats, Floats]:
 
 
 def difference_bounds(
-    kind: MetricKind, first: Floats, second: Floats, members: int, others: int, tail: float = PASS_ALPHA
+    kind: MetricKind,
+    first: Floats,
+    second: Floats,
+    members: int,
+    others: int,
+    tail: float = PASS_ALPHA,
 ) -> tuple[Floats, Floats]:
     """Compute lower and upper bounds of outcomes, two shares of hits each, by MOVER (Zou & Donner 2008).
 
-    Of a difference the hits of members and of others, of a paired one what the model does and the other does not and
-    the reverse, of a balanced accuracy the members and the others that are called right; shape (n_outcomes,) each.
+    Of a difference the hits of members and of others, of a paired one what the model does and the
+    other does not and the reverse, of a balanced accuracy the members and the others that are
+    called right; shape (n_outcomes,) each.
     """
     if kind == "paired difference":
         others = members
@@ -159,7 +179,8 @@ def difference_bounds(
         # What the others may have lost, and the members, though no unit shows it.
         below = below + _upper(0.0, members, tail) ** 2
         above = above + _upper(0.0, others, tail) ** 2
-        # Of two parts that nobody saw the joint bound counts, where it is the nearer one (`rates.excess_rate`).
+        # Of two parts that nobody saw the joint bound counts, where it is the nearer one
+        # (`rates.excess_rate`).
         unseen = _upper(0.0, members, tail) ** 2 + _upper(0.0, others, tail) ** 2
         counted_twice = max(0.0, unseen - (np.log(tail) / min(members, others)) ** 2)
         below = np.where(second > 0, below, below - counted_twice)
@@ -197,13 +218,18 @@ def _auc_chance(members: int, others: int, limit: float) -> float:
     if not 0 < limit < 1:
         return float(limit > 0)
     error, degrees = _auc_error(members, others)
-    return 0.0 if degrees <= 0 else float(ndtr(float(logit(limit)) / error + stdtrit(degrees, PASS_ALPHA)))
+    return (
+        0.0
+        if degrees <= 0
+        else float(ndtr(float(logit(limit)) / error + stdtrit(degrees, PASS_ALPHA)))
+    )
 
 
 def _auc_error(members: int, others: int) -> tuple[float, float]:
     """Compute the standard error of an AUC of 0.5 on the logit scale, and its degrees of freedom (0: too few units).
 
-    Both sides' scores are normal with one variance; a side's placements are then uniform, of variance 1 / 12.
+    Both sides' scores are normal with one variance; a side's placements are then uniform, of
+    variance 1 / 12.
     """
     if min(members, others) < 4:  # `auc_interval` then never estimates the variance
         return np.inf, 0.0
@@ -213,7 +239,10 @@ def _auc_error(members: int, others: int) -> tuple[float, float]:
 
 
 def satterthwaite(members: int, others: int) -> float:
-    """Compute the degrees of freedom of the variance of an AUC whose sides vary alike; at least two units a side."""
+    """Compute the degrees of freedom of the variance of an AUC whose sides vary alike.
+
+    At least two units a side.
+    """
     terms = np.array([1 / members, 1 / others])
     return float(terms.sum() ** 2 / np.sum(terms**2 / np.array([members - 1, others - 1])))
 
@@ -227,7 +256,10 @@ def _advantage_upper(share: float, members: int, others: int, fpr: float) -> flo
 
 
 def _advantage_chance(members: int, others: int, limit: float) -> float:
-    """Compute the chance that the bound of an advantage of 0 is within `limit`; 0 where no rate is resolved."""
+    """Compute the chance that the bound of an advantage of 0 is within `limit`.
+
+    0 where no rate is resolved.
+    """
     from scipy.stats import beta, binom
 
     fpr = lowest_resolved(others)

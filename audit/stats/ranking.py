@@ -1,8 +1,8 @@
 """Ranks: the share recovered among the fields ranked first, members that outrank the others, rank correlation.
 
-The first is that of CDMI (section 5.3): fields are sorted by how plausible their reconstruction is, best first.
-At(m / M) is the mean outcome of the first m of M fields, AccAt where outcomes are exact hits. Fields of equal score
-count in expectation over a random order of them.
+The first is that of CDMI (section 5.3): fields are sorted by how plausible their reconstruction is,
+best first. At(m / M) is the mean outcome of the first m of M fields, AccAt where outcomes are exact
+hits. Fields of equal score count in expectation over a random order of them.
 """
 
 from dataclasses import dataclass
@@ -55,7 +55,10 @@ class Ranking:
         return np.clip(running, 0.0, 1.0)  # rounding of the sums
 
     def first(self, m: int) -> list[npt.NDArray[np.intp]]:
-        """Return the first m fields; where equal scores leave them open, those of lowest, then of highest outcomes."""
+        """Return the first m fields.
+
+        Where equal scores leave them open, those of lowest, then of highest outcomes.
+        """
         end = int(np.append(self.starts, self.outcomes.size)[np.searchsorted(self.starts, m)])
         if end == m:
             return [np.arange(m)]
@@ -63,7 +66,9 @@ class Ranking:
         return [np.arange(m), np.concatenate([np.arange(start), np.arange(end - (m - start), end)])]
 
 
-def rank_fields(scores: npt.ArrayLike, outcomes: npt.ArrayLike, clusters: npt.ArrayLike | None = None) -> Ranking:
+def rank_fields(
+    scores: npt.ArrayLike, outcomes: npt.ArrayLike, clusters: npt.ArrayLike | None = None
+) -> Ranking:
     """Sort fields by score, best first.
 
     Args:
@@ -96,11 +101,14 @@ def at(scores: npt.ArrayLike, outcomes: npt.ArrayLike, p: float) -> float:
     return float(running[depth(p, running.size) - 1])
 
 
-def at_interval(scores: npt.ArrayLike, hits: npt.ArrayLike, clusters: npt.ArrayLike, p: float) -> Interval:
+def at_interval(
+    scores: npt.ArrayLike, hits: npt.ArrayLike, clusters: npt.ArrayLike, p: float
+) -> Interval:
     """Return AccAt(p) with its interval, conditional on the ranking: the fields of T(p) are taken as given.
 
-    The interval is that of a proportion of these fields. Where T(p) ends among fields of equal score, the value is the
-    expected one, and the interval the outer of those with the fewest and with the most hits first among them.
+    The interval is that of a proportion of these fields. Where T(p) ends among fields of equal
+    score, the value is the expected one, and the interval the outer of those with the fewest and
+    with the most hits first among them.
 
     Args:
         scores: larger = more plausible, shape (M,); may be infinite.
@@ -109,8 +117,8 @@ def at_interval(scores: npt.ArrayLike, hits: npt.ArrayLike, clusters: npt.ArrayL
         p: in (0, 1].
 
     Returns:
-        A number in [0, 1]; n is the number of fields in T(p), clusters that of their documents (the smaller one, where
-        equal scores leave it open).
+        A number in [0, 1]; n is the number of fields in T(p), clusters that of their documents (the
+        smaller one, where equal scores leave it open).
 
     Raises:
         ValueError: see `rank_fields` and `depth`.
@@ -118,12 +126,17 @@ def at_interval(scores: npt.ArrayLike, hits: npt.ArrayLike, clusters: npt.ArrayL
     ranking = rank_fields(scores, hits, clusters)
     m = depth(p, ranking.outcomes.size)
     value = float(ranking.curve()[m - 1])
-    intervals = [proportion(ranking.outcomes[rows], ranking.documents[rows]) for rows in ranking.first(m)]
+    intervals = [
+        proportion(ranking.outcomes[rows], ranking.documents[rows]) for rows in ranking.first(m)
+    ]
     methods = " and ".join(dict.fromkeys(interval.method for interval in intervals))
     ties = ", outer over orders of equal scores" if len(intervals) > 1 else ""
     lower = np.min([interval.lower for interval in intervals], axis=0)
     upper = np.max([interval.upper for interval in intervals], axis=0)
-    n_clusters, method = min(one.clusters for one in intervals), f"{methods}{ties}, conditional on the ranking"
+    n_clusters, method = (
+        min(one.clusters for one in intervals),
+        f"{methods}{ties}, conditional on the ranking",
+    )
     return make_interval(value, lower, upper, n=m, clusters=n_clusters, method=method)
 
 
@@ -136,7 +149,8 @@ _ROUNDING = 1e-9
 def excess_p(found: int, n: int, found_others: int, n_others: int, allowed: float) -> float:
     """Test whether a share exceeds another one by more than `allowed`, without conditioning (Santner and Snell 1980).
 
-    The p-value is the chance of as large a difference, at the unknown share of the others that makes it largest.
+    The p-value is the chance of as large a difference, at the unknown share of the others that
+    makes it largest.
 
     Args:
         found: of `n` units.
@@ -156,7 +170,9 @@ def excess_p(found: int, n: int, found_others: int, n_others: int, allowed: floa
     each = np.arange(n + 1)
     # With so many found, at most this many of the others leave as large a difference.
     most = np.floor(n_others * (each / n - (found / n - found_others / n_others)) + _ROUNDING)
-    chances = binom.pmf(each, n, np.minimum(1.0, share + allowed)) * binom.cdf(most, n_others, share)
+    chances = binom.pmf(each, n, np.minimum(1.0, share + allowed)) * binom.cdf(
+        most, n_others, share
+    )
     return float(min(1.0, chances.sum(axis=1).max()))
 
 
@@ -165,7 +181,9 @@ ALLOWED = 1
 FEWEST_OTHERS = ALLOWED + 1
 
 
-def count_outranking(members: npt.ArrayLike, others: npt.ArrayLike, total: int | None = None) -> Interval:
+def count_outranking(
+    members: npt.ArrayLike, others: npt.ArrayLike, total: int | None = None
+) -> Interval:
     """Count the members that outrank all others but `ALLOWED`, beyond those that chance puts there.
 
     Args:
@@ -174,8 +192,9 @@ def count_outranking(members: npt.ArrayLike, others: npt.ArrayLike, total: int |
         total: members that the data set holds, of which these were drawn at random; None: no more.
 
     Returns:
-        The count among `total`. Lower bounds are exact. Upper bounds are those of the members that rank so high: a few
-        others that rank high hide members that the scores know, and nothing bounds the number of these.
+        The count among `total`. Lower bounds are exact. Upper bounds are those of the members that
+        rank so high: a few others that rank high hide members that the scores know, and nothing
+        bounds the number of these.
 
     Raises:
         ValueError: too few scores, a NaN, or a total under n_members.
@@ -218,9 +237,12 @@ def _chances(n: int, m: int) -> Floats:
     from scipy.stats import hypergeom
 
     reached = np.arange(n + 2)
-    # As many members rank there just when at most `ALLOWED` others are among the first `reached + ALLOWED` of all.
+    # As many members rank there just when at most `ALLOWED` others are among the first `reached +
+    # ALLOWED` of all.
     drawn = np.minimum(reached + ALLOWED, n + m)
-    return np.where(reached > n, 0.0, np.asarray(hypergeom.cdf(ALLOWED, n + m, m, drawn), np.float64))
+    return np.where(
+        reached > n, 0.0, np.asarray(hypergeom.cdf(ALLOWED, n + m, m, drawn), np.float64)
+    )
 
 
 FEWEST_PAIRS = 5
@@ -249,8 +271,11 @@ def rank_correlation(first: npt.ArrayLike, second: npt.ArrayLike) -> Interval:
     varies = all(np.ptp(side) > 0 for side in ranks)
     value = float(np.clip(np.corrcoef(ranks)[0, 1], -1, 1)) if varies else 0.0
     n = sides[0].size
-    # Fisher's z of 1 is infinite; the nearest correlation below it that n pairs can have is farther away.
+    # Fisher's z of 1 is infinite; the nearest correlation below it that n pairs can have is farther
+    # away.
     centre = np.arctanh(np.clip(value, -1 + 1 / n**3, 1 - 1 / n**3))
     reach = -norm.ppf(TAILS) * (1.06 / (n - 3)) ** 0.5
     method = "Fisher's z of Spearman's rank correlation"
-    return make_interval(value, np.tanh(centre - reach), np.tanh(centre + reach), n=n, method=method)
+    return make_interval(
+        value, np.tanh(centre - reach), np.tanh(centre + reach), n=n, method=method
+    )

@@ -1,6 +1,7 @@
 """Means and rates of clustered rows, and their differences (methods.md#statistics).
 
-Each row adds a share in [0, 1]. With one model a share is 0 or 1 and these are the intervals of plain proportions.
+Each row adds a share in [0, 1]. With one model a share is 0 or 1 and these are the intervals of
+plain proportions.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from audit.stats.intervals import (
 from audit.stats.resampling import bootstrap
 
 MIN_DIFFERING_CLUSTERS = 20
-"""With fewer documents that differ in a split, resampling sees too few distinct cases: MOVER instead."""
-# With 10, coverage falls to 0.92 where fields of a document go together; with 20 it was 0.956 or more (simulated).
+"""With fewer documents that differ in a split, resampling sees too few distinct cases: MOVER
+instead."""
+# With 10, coverage falls to 0.92 where fields of a document go together; with 20 it was 0.956 or
+# more (simulated).
 RATES = "MOVER on Korn-Graubard and Clopper-Pearson rates"
 Columns = tuple[npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike]
 """The rows of a split: with the model and without it, in [0, 1], and the cluster of each, integers; shape (n,) each.
@@ -41,7 +44,10 @@ Bounds = tuple[float, Floats, Floats]
 
 
 def mean(
-    values: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generator, weights: Floats | None = None
+    values: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    rng: np.random.Generator,
+    weights: Floats | None = None,
 ) -> Interval:
     """Compute the mean of values in [0, 1]: BCa over clusters (see `bootstrap`).
 
@@ -62,13 +68,17 @@ def mean(
 
 
 def rate(
-    shares: npt.ArrayLike, clusters: npt.ArrayLike, rng: np.random.Generator, weights: Floats | None = None
+    shares: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    rng: np.random.Generator,
+    weights: Floats | None = None,
 ) -> Interval:
     """Compute the mean share: `proportion` where all shares are 0 or 1, else BCa over clusters.
 
-    Where fewer than 20 clusters (or not all, where there are fewer) differ from 0, or from 1, resampling sees too few
-    distinct cases, and the bounds are those of a share of hits among as many clusters (Clopper-Pearson; by Kish's
-    effective number of them), which spreads most of all variables in [0, 1] with that mean (Hoeffding 1963).
+    Where fewer than 20 clusters (or not all, where there are fewer) differ from 0, or from 1,
+    resampling sees too few distinct cases, and the bounds are those of a share of hits among as
+    many clusters (Clopper-Pearson; by Kish's effective number of them), which spreads most of all
+    variables in [0, 1] with that mean (Hoeffding 1963).
 
     Args and errors are those of `mean`.
     """
@@ -89,9 +99,10 @@ def net(
 ) -> Interval:
     """Compute the mean of gained - lost over rows: a paired difference of rates, e.g. (|E - G| - |G - E|) / n.
 
-    BCa over clusters. Where gained and lost differ in fewer than 20 clusters (or not in all, where there are fewer) the
-    interval is MOVER (Zou & Donner 2008; Newcombe's hybrid) on the `rate` of either: without any gain or loss 150
-    documents give about +-0.024. The rates' correlation is used where it is negative, and widens the interval.
+    BCa over clusters. Where gained and lost differ in fewer than 20 clusters (or not in all, where
+    there are fewer) the interval is MOVER (Zou & Donner 2008; Newcombe's hybrid) on the `rate` of
+    either: without any gain or loss 150 documents give about +-0.024. The rates' correlation is
+    used where it is negative, and widens the interval.
 
     Args:
         gained: shape (n,), in [0, 1].
@@ -115,13 +126,15 @@ def net(
     return _difference([side], rng, part_bounds, RATES)
 
 
-def excess_rate(splits: Sequence[Columns], rng: np.random.Generator, weights: Weights = None) -> Interval:
+def excess_rate(
+    splits: Sequence[Columns], rng: np.random.Generator, weights: Weights = None
+) -> Interval:
     """Compute the excess of a 0/1 outcome: (attack - baseline) over member fields minus the same over held-out fields.
 
-    Where fewer than 20 documents of a split have a field on which attack and baseline differ, the interval is MOVER
-    (Zou & Donner 2008; Newcombe's hybrid) on the `proportion` intervals of four rates, gained and lost in either split:
-    two splits of 150 documents without any difference give about +-0.034. Otherwise BCa over documents, stratified by
-    split.
+    Where fewer than 20 documents of a split have a field on which attack and baseline differ, the
+    interval is MOVER (Zou & Donner 2008; Newcombe's hybrid) on the `proportion` intervals of four
+    rates, gained and lost in either split: two splits of 150 documents without any difference give
+    about +-0.034. Otherwise BCa over documents, stratified by split.
 
     Args:
         splits: the rows of member fields, then those of held-out fields.
@@ -144,19 +157,25 @@ def excess_rate(splits: Sequence[Columns], rng: np.random.Generator, weights: We
     return _difference(sides, rng, part_bounds, RATES)
 
 
-def excess_mean(splits: Sequence[Columns], rng: np.random.Generator, weights: Weights = None) -> Interval:
+def excess_mean(
+    splits: Sequence[Columns], rng: np.random.Generator, weights: Weights = None
+) -> Interval:
     """Compute the excess of a value in [0, 1], such as 1 - HD: as `excess_rate`, for means.
 
-    BCa over documents, stratified by split. Where fewer than 20 documents of a split differ, or there is no spread, the
-    interval is MOVER on the mean gain and the mean loss of either split, each taken for a share of hits among its
-    documents (Clopper-Pearson at n = number of documents, Kish's effective one where they hold unequal numbers of
-    fields). That is conservative: of all variables in [0, 1] with a given mean the 0/1 one spreads most (Hoeffding
-    1963), and the mean of a document's fields spreads no more than one field.
+    BCa over documents, stratified by split. Where fewer than 20 documents of a split differ, or
+    there is no spread, the interval is MOVER on the mean gain and the mean loss of either split,
+    each taken for a share of hits among its documents (Clopper-Pearson at n = number of documents,
+    Kish's effective one where they hold unequal numbers of fields). That is conservative: of all
+    variables in [0, 1] with a given mean the 0/1 one spreads most (Hoeffding 1963), and the mean of
+    a document's fields spreads no more than one field.
 
     Args, returns and errors are those of `excess_rate`, with values in [0, 1].
     """
     sides = _Side.of_splits(splits, weights)
-    effective, clusters = sum(side.effective for side in sides), sum(side.n_clusters for side in sides)
+    effective, clusters = (
+        sum(side.effective for side in sides),
+        sum(side.n_clusters for side in sides),
+    )
     method = f"MOVER on {intervals.name_beta(effective, clusters)} (differences too rare or too alike to resample)"
 
     def part_bounds(part: Floats, labels: Ints, weights: Floats | None) -> tuple[Floats, Floats]:
@@ -169,10 +188,10 @@ def excess_mean(splits: Sequence[Columns], rng: np.random.Generator, weights: We
 def needs_baseline(splits: Sequence[Columns], *, by_lot: bool, weights: Weights = None) -> bool:
     """Tell whether the baseline has to be taken off within each split before two splits are compared.
 
-    It has to where no lot made the splits alike. Where one did, both differences estimate the same, and the baseline
-    may only add noise. It is then needed where the variances of both splits' means are together smaller with it, each
-    linearised over its documents. The rule looks at the spread within splits alone, never at the difference between
-    them.
+    It has to where no lot made the splits alike. Where one did, both differences estimate the same,
+    and the baseline may only add noise. It is then needed where the variances of both splits' means
+    are together smaller with it, each linearised over its documents. The rule looks at the spread
+    within splits alone, never at the difference between them.
 
     Args:
         splits: the rows of member fields, then those of held-out fields, with their baseline.
@@ -183,10 +202,14 @@ def needs_baseline(splits: Sequence[Columns], *, by_lot: bool, weights: Weights 
         return True
     with_baseline = sum(side.sample.variance_of_mean for side in _Side.of_splits(splits, weights))
     plain = _without_baseline(splits)
-    return with_baseline < sum(side.sample.variance_of_mean for side in _Side.of_splits(plain, weights))
+    return with_baseline < sum(
+        side.sample.variance_of_mean for side in _Side.of_splits(plain, weights)
+    )
 
 
-def choose_columns(splits: Sequence[Columns], *, by_lot: bool, weights: Weights = None) -> Sequence[Columns]:
+def choose_columns(
+    splits: Sequence[Columns], *, by_lot: bool, weights: Weights = None
+) -> Sequence[Columns]:
     """Return the rows of splits to compare, without a baseline that a lot makes needless (`needs_baseline`).
 
     Args:
@@ -220,8 +243,9 @@ def squared_reach(first: Bounds, second: Bounds, correlation: float) -> tuple[Fl
     Args:
         first: what is subtracted from.
         second: what is subtracted.
-        correlation: of the two rates. Only a negative one is used, which widens the interval: rates of outcomes that
-            exclude each other vary more in their difference than independent ones do.
+        correlation: of the two rates. Only a negative one is used, which widens the interval: rates
+            of outcomes that exclude each other vary more in their difference than independent ones
+            do.
 
     Returns:
         Shape (n_tails,) each.
@@ -230,7 +254,10 @@ def squared_reach(first: Bounds, second: Bounds, correlation: float) -> tuple[Fl
     widening = 2 * min(0.0, correlation)
     down, down_other = one - one_lower, other_upper - other
     up, up_other = one_upper - one, other - other_lower
-    return (down**2 + down_other**2 - widening * down * down_other, up**2 + up_other**2 - widening * up * up_other)
+    return (
+        down**2 + down_other**2 - widening * down * down_other,
+        up**2 + up_other**2 - widening * up * up_other,
+    )
 
 
 class _Sample(NamedTuple):
@@ -300,7 +327,10 @@ class _Side:
         return _effective(self.clusters, self.weights)
 
     def reach(self, part_bounds: _PartBounds) -> tuple[Floats, Floats]:
-        """Compute the `squared_reach` of the mean difference; a gain is no loss, so that both correlate negatively."""
+        """Compute the `squared_reach` of the mean difference.
+
+        A gain is no loss, so that both correlate negatively.
+        """
         gained = self._bounds_of(self.gained, part_bounds)
         if not self.loses:
             share, lower, upper = gained
@@ -312,7 +342,10 @@ class _Side:
         return weighted_mean(part, self.weights), lower, upper
 
     def _correlation(self) -> float:
-        """Correlate mean gain and mean loss over clusters by their linearised residuals; 0 where one is constant."""
+        """Correlate mean gain and mean loss over clusters by their linearised residuals.
+
+        0 where one is constant.
+        """
         weights = np.ones_like(self.gained) if self.weights is None else self.weights
         totals = cluster_sums([weights * self.gained, weights * self.lost, weights], self.clusters)
         means = [weighted_mean(part, self.weights) for part in (self.gained, self.lost)]
@@ -356,8 +389,13 @@ def _may_resample(rows: Floats, labels: Ints) -> bool:
     return bool(n_clusters >= 2 and differing >= min(MIN_DIFFERING_CLUSTERS, n_clusters))
 
 
-def _resample(samples: Sequence[_Sample], rng: np.random.Generator, limits: tuple[float, float]) -> Interval | None:
-    """Bootstrap the mean of a sample, or of the first minus that of the second; None where `bootstrap` gives none."""
+def _resample(
+    samples: Sequence[_Sample], rng: np.random.Generator, limits: tuple[float, float]
+) -> Interval | None:
+    """Bootstrap the mean of a sample, or of the first minus that of the second.
+
+    None where `bootstrap` gives none.
+    """
     strata = []
     for rows, clusters, weights in samples:
         scaled_weights = np.ones_like(rows) if weights is None else weights / weights.mean()
@@ -368,7 +406,14 @@ def _resample(samples: Sequence[_Sample], rng: np.random.Generator, limits: tupl
         first, *others = (totals[:, :, 0] / totals[:, :, 1]).T
         return np.asarray(sum((-other for other in others), first), np.float64)
 
-    return bootstrap(strata, mean_difference, rng, n=n, limits=limits, sizes=[stratum[:, 1] for stratum in strata])
+    return bootstrap(
+        strata,
+        mean_difference,
+        rng,
+        n=n,
+        limits=limits,
+        sizes=[stratum[:, 1] for stratum in strata],
+    )
 
 
 def _difference(
@@ -396,7 +441,9 @@ def _difference(
     return make_interval(value, lower, upper, n=n, clusters=n_clusters, method=mover_method)
 
 
-def _squared_reach_of_two(member: _Side, heldout: _Side, part_bounds: _PartBounds) -> tuple[Floats, Floats]:
+def _squared_reach_of_two(
+    member: _Side, heldout: _Side, part_bounds: _PartBounds
+) -> tuple[Floats, Floats]:
     """Compute the squared distance of MOVER's bounds of the difference between two sides, downwards and upwards."""
     down, up = member.reach(part_bounds)
     down_heldout, up_heldout = heldout.reach(part_bounds)
@@ -413,9 +460,9 @@ def _squared_reach_of_two(member: _Side, heldout: _Side, part_bounds: _PartBound
 def _counted_twice(member: _Side, heldout: _Side) -> Floats:
     """Compute by how much MOVER's squares exceed that of the joint bound of two parts that nobody saw.
 
-    Rates p and q of which nothing was seen among K and L documents are together at most ln(1 / alpha) / min(K, L), for
-    (1 - p)^K (1 - q)^L >= alpha: the exact joint bound. MOVER has the root of two squares, about 1.4 times as far.
-    K and L are Kish's effective numbers of documents.
+    Rates p and q of which nothing was seen among K and L documents are together at most ln(1 /
+    alpha) / min(K, L), for (1 - p)^K (1 - q)^L >= alpha: the exact joint bound. MOVER has the root
+    of two squares, about 1.4 times as far. K and L are Kish's effective numbers of documents.
     """
     counts = np.array([member.effective, heldout.effective])
     by_mover = np.sum((1 - TAILS ** (1 / counts[:, None])) ** 2, axis=0)

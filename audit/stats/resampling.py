@@ -1,7 +1,7 @@
 """Intervals of anything made of sums over documents (BCa bootstrap) or by leaving out (methods.md#statistics).
 
-scipy.stats.bootstrap is not used because it resamples rows of single columns: here whole clusters are drawn, with
-several sums each, within each split. On a plain mean both agree (tested).
+scipy.stats.bootstrap is not used because it resamples rows of single columns: here whole clusters
+are drawn, with several sums each, within each split. On a plain mean both agree (tested).
 """
 
 from collections.abc import Callable, Sequence
@@ -31,18 +31,23 @@ class Jackknife(NamedTuple):
         """Compute the distance of the cluster-t bounds from the value, shape (n_tails,)."""
         from scipy.special import stdtrit
 
-        return np.asarray(-stdtrit(self.degrees_of_freedom, TAILS) * self.standard_error, np.float64)
+        return np.asarray(
+            -stdtrit(self.degrees_of_freedom, TAILS) * self.standard_error, np.float64
+        )
 
     def skewed_reach(self) -> tuple[Floats, Floats]:
         """Compute how far the lower and the upper cluster-t bounds lie from the value, shape (n_tails,) each.
 
-        At levels that resamples cannot show (`FAR_ALPHA`) the t distribution is too short on the side of the longer
-        tail. There the bound lies farther out by twice Johnson's correction for skewness (1978, JASA 73), since the
-        sample's own skewness is too small just where the bound is too near (`benchmarks/ladder.py`).
+        At levels that resamples cannot show (`FAR_ALPHA`) the t distribution is too short on the
+        side of the longer tail. There the bound lies farther out by twice Johnson's correction for
+        skewness (1978, JASA 73), since the sample's own skewness is too small just where the bound
+        is too near (`benchmarks/ladder.py`).
         """
         plain = self.reach()
         in_errors = plain / self.standard_error
-        correction = np.where(TAILS < FAR_ALPHA, 2 * self.acceleration * (1 + 2 * in_errors**2), 0.0)
+        correction = np.where(
+            TAILS < FAR_ALPHA, 2 * self.acceleration * (1 + 2 * in_errors**2), 0.0
+        )
         skewness = correction * self.standard_error
         return plain + np.maximum(-skewness, 0.0), plain + np.maximum(skewness, 0.0)
 
@@ -50,10 +55,11 @@ class Jackknife(NamedTuple):
 def jackknife(influences: Sequence[Floats], sizes: Sequence[Floats] | None = None) -> Jackknife:
     """Measure the spread over clusters (multi-sample form of Efron & Tibshirani 1993, section 14.3).
 
-    Of clusters that hold unequal numbers of rows the variance is at least s^2 / K, with K - 1 degrees of freedom:
-    K = (sum m)^2 / sum m^2 is Kish's effective number; s^2 is the mean over rows of the squared influence that a
-    cluster has for each of its rows. That is the variance when this does not depend on a cluster's size, as with rows
-    that go together; where the largest few clusters happen to agree, the plain variance misses it.
+    Of clusters that hold unequal numbers of rows the variance is at least s^2 / K, with K - 1
+    degrees of freedom: K = (sum m)^2 / sum m^2 is Kish's effective number; s^2 is the mean over
+    rows of the squared influence that a cluster has for each of its rows. That is the variance when
+    this does not depend on a cluster's size, as with rows that go together; where the largest few
+    clusters happen to agree, the plain variance misses it.
 
     Args:
         influences: one array of shape (n_clusters_s,) a stratum, n_clusters_s at least 2:
@@ -61,10 +67,15 @@ def jackknife(influences: Sequence[Floats], sizes: Sequence[Floats] | None = Non
         sizes: rows of each cluster, the same shapes, positive; None: all clusters count alike.
     """
     squares = [float(np.sum(influence**2)) for influence in influences]
-    acceleration = sum(float(np.sum(influence**3)) for influence in influences) / (6 * sum(squares) ** 1.5)
-    # The usual jackknife variance has (n - 1) / n where the sum of squared influences / n^2 has ((n - 1) / n)^2.
+    acceleration = sum(float(np.sum(influence**3)) for influence in influences) / (
+        6 * sum(squares) ** 1.5
+    )
+    # The usual jackknife variance has (n - 1) / n where the sum of squared influences / n^2 has ((n
+    # - 1) / n)^2.
     degrees: list[float] = [influence.size - 1 for influence in influences]
-    variances = [square * (degree + 1) / degree for square, degree in zip(squares, degrees, strict=True)]
+    variances = [
+        square * (degree + 1) / degree for square, degree in zip(squares, degrees, strict=True)
+    ]
     for stratum, rows in enumerate(sizes or ()):
         effective = effective_number(rows)
         if effective < rows.size:
@@ -75,7 +86,9 @@ def jackknife(influences: Sequence[Floats], sizes: Sequence[Floats] | None = Non
 
 
 def _satterthwaite(variances: Sequence[float], degrees: Sequence[float]) -> float:
-    return sum(variances) ** 2 / sum(term**2 / degree for term, degree in zip(variances, degrees, strict=True))
+    return sum(variances) ** 2 / sum(
+        term**2 / degree for term, degree in zip(variances, degrees, strict=True)
+    )
 
 
 Statistic = Callable[[Floats], Floats]
@@ -83,17 +96,21 @@ MIN_CLUSTERS = 20
 """Under so many clusters in a stratum: cluster-t instead of BCa (methods.md#statistics)."""
 EXTREME_ALPHA = 0.01
 """One-sided levels under this one take the outer of the BCa and the cluster-t bound."""
-# BCa's error in coverage is of order 1/n whatever the level: far out in the tail its relative error is large.
+# BCa's error in coverage is of order 1/n whatever the level: far out in the tail its relative error
+# is large.
 FAR_ALPHA = 0.001
-"""Under this one-sided level fewer than 10 of 10,000 replicates lie beyond a bound, so that they cannot show it."""
+"""Under this one-sided level fewer than 10 of 10,000 replicates lie beyond a bound, so that they
+cannot show it."""
 MIN_REPLICATES_BEYOND = 10
-"""With fewer replicates beyond a BCa bound it is noise, and the outer of it and the cluster-t bound is taken."""
+"""With fewer replicates beyond a BCa bound it is noise, and the outer of it and the cluster-t bound
+is taken."""
 RESAMPLED_NUMBERS = 2_000_000
 """Entries of the matrix of counts held at once (16 MB)."""
 _DRAW_BLOCK = 200_000
 """Drawn clusters held at once: few enough for a processor's cache."""
 _COST_OF_COUNT = 8
-"""To draw how often one distinct row occurs takes as long as to draw so many clusters (as measured)."""
+"""To draw how often one distinct row occurs takes as long as to draw so many clusters (as
+measured)."""
 
 
 def bootstrap(
@@ -106,34 +123,42 @@ def bootstrap(
     limits: tuple[float, float] = (-np.inf, np.inf),
     sizes: Sequence[npt.ArrayLike] | None = None,
 ) -> Interval | None:
-    """BCa bootstrap (Efron 1987) over clusters, stratified; cluster-t where a stratum has fewer than 20 clusters.
+    """BCa bootstrap (Efron 1987) over clusters, stratified.
+
+    Cluster-t where a stratum has fewer than 20 clusters.
 
     The result does not depend on the order of clusters within a stratum.
 
-    One-sided bounds at alpha under 0.01, and bounds beyond which fewer than 10 replicates lie, are the outer of the BCa
-    bound (at most as far as the outermost replicate) and the cluster-t bound, under 0.001 with a correction for skewed
-    clusters (`Jackknife.skewed_reach`). Bounds never narrow as alpha falls, and enclose the value.
+    One-sided bounds at alpha under 0.01, and bounds beyond which fewer than 10 replicates lie, are
+    the outer of the BCa bound (at most as far as the outermost replicate) and the cluster-t bound,
+    under 0.001 with a correction for skewed clusters (`Jackknife.skewed_reach`). Bounds never
+    narrow as alpha falls, and enclose the value.
 
-    Where the clusters of a stratum hold unequal numbers of rows, resampling repeats what the largest few happen to say.
-    The distance of every bound from the value is then multiplied by how much farther the cluster-t bound reaches with
-    unequal clusters in `jackknife` than without (`benchmarks/unequal_documents.md`).
+    Where the clusters of a stratum hold unequal numbers of rows, resampling repeats what the
+    largest few happen to say. The distance of every bound from the value is then multiplied by how
+    much farther the cluster-t bound reaches with unequal clusters in `jackknife` than without
+    (`benchmarks/unequal_documents.md`).
 
     Args:
-        strata: one array of shape (n_clusters_s, n_columns) a stratum (split): the sums of each cluster.
-        statistic: takes column totals, shape (n, n_strata, n_columns), gives finite values, shape (n,).
+        strata: one array of shape (n_clusters_s, n_columns) a stratum (split): the sums of each
+            cluster.
+        statistic: takes column totals, shape (n, n_strata, n_columns), gives finite values, shape
+            (n,).
         rng: the source of randomness; the same state gives the same interval.
         n_resamples: how many resamples.
         n: how many rows the sums are made of, for `Interval.n`; the number of clusters when None.
         limits: range of the statistic, to which bounds are cut.
-        sizes: how many rows each cluster of each stratum holds, shapes (n_clusters_s,), positive; all alike when None.
+        sizes: how many rows each cluster of each stratum holds, shapes (n_clusters_s,), positive;
+            all alike when None.
 
     Returns:
-        None where leaving out one cluster changes nothing in some stratum, or all resamples agree. An interval without
-        width would claim a certainty that the data does not give: use a rule for rare outcomes (`rates`, `proportion`).
+        None where leaving out one cluster changes nothing in some stratum, or all resamples agree.
+        An interval without width would claim a certainty that the data does not give: use a rule
+        for rare outcomes (`rates`, `proportion`).
 
     Raises:
-        ValueError: fewer than two clusters in a stratum, unequal columns, a statistic that is not finite, or sizes
-            of other shapes or not positive.
+        ValueError: fewer than two clusters in a stratum, unequal columns, a statistic that is not
+            finite, or sizes of other shapes or not positive.
     """
     sums = _checked(strata)
     totals = np.stack([stratum.sum(axis=0) for stratum in sums])
@@ -152,7 +177,8 @@ def bootstrap(
         if np.ptp(replicates) <= _negligible(value):
             return None
         below = (np.sum(replicates < value) + np.sum(replicates <= value)) / (2 * n_resamples)
-        # Where the estimate lies outside all its replicates BCa's correction is infinite: cluster-t remains.
+        # Where the estimate lies outside all its replicates BCa's correction is infinite: cluster-t
+        # remains.
         if 0 < below < 1:
             lower, upper = _bca_bounds(replicates, float(below), plain.acceleration, (lower, upper))
             method = f"BCa bootstrap over independent units, {n_resamples:,} resamples"
@@ -164,30 +190,44 @@ def bootstrap(
         # Factors differ between levels: bounds lie at least as far out as those of larger tails.
         order = np.argsort(-TAILS)
         back = np.argsort(order)
-        lower, upper = np.minimum.accumulate(lower[order])[back], np.maximum.accumulate(upper[order])[back]
+        lower, upper = (
+            np.minimum.accumulate(lower[order])[back],
+            np.maximum.accumulate(upper[order])[back],
+        )
     method += f", {len(sums)} strata" if len(sums) > 1 else ""
     clusters = sum(len(stratum) for stratum in sums)
     ends = np.clip(lower, *limits), np.clip(upper, *limits)
-    return make_interval(value, *ends, n=clusters if n is None else n, clusters=clusters, method=method)
+    return make_interval(
+        value, *ends, n=clusters if n is None else n, clusters=clusters, method=method
+    )
 
 
 def _checked(strata: Sequence[npt.ArrayLike]) -> list[Floats]:
     sums = [np.asarray(stratum, dtype=np.float64) for stratum in strata]
-    if not sums or any(stratum.ndim != 2 or stratum.shape[1] != sums[0].shape[1] for stratum in sums):
-        raise ValueError("strata must be arrays of shape (n_clusters, n_columns) with the same columns")
+    if not sums or any(
+        stratum.ndim != 2 or stratum.shape[1] != sums[0].shape[1] for stratum in sums
+    ):
+        raise ValueError(
+            "strata must be arrays of shape (n_clusters, n_columns) with the same columns"
+        )
     if any(len(stratum) < 2 for stratum in sums):
         raise ValueError("every stratum needs at least two clusters")
     return sums
 
 
 def _unequal(sums: list[Floats], sizes: Sequence[npt.ArrayLike] | None) -> list[Floats] | None:
-    """Compute the rows of each cluster where some stratum holds clusters of unequal numbers; else None."""
+    """Compute the rows of each cluster where some stratum holds clusters of unequal numbers.
+
+    Else None.
+    """
     if sizes is None:
         return None
     rows = [np.asarray(size, dtype=np.float64) for size in sizes]
     shapes = [(len(stratum),) for stratum in sums]
     if [size.shape for size in rows] != shapes or any((size <= 0).any() for size in rows):
-        raise ValueError("sizes must hold a positive number of rows for each cluster of each stratum")
+        raise ValueError(
+            "sizes must hold a positive number of rows for each cluster of each stratum"
+        )
     return rows if any(np.ptp(size) > 0 for size in rows) else None
 
 
@@ -225,8 +265,9 @@ def _influences(sums: list[Floats], totals: Floats, statistic: Statistic) -> lis
 def _resampled_totals(sums: list[Floats], rng: np.random.Generator, n_resamples: int) -> Floats:
     """Totals of resamples, shape (n_resamples, n_strata, n_columns).
 
-    Drawing n clusters with replacement is drawing how often each *distinct* row of sums occurs: far fewer of them for
-    0/1 outcomes, and their sorted order makes the result independent of the order of clusters.
+    Drawing n clusters with replacement is drawing how often each *distinct* row of sums occurs: far
+    fewer of them for 0/1 outcomes, and their sorted order makes the result independent of the order
+    of clusters.
     """
     totals = np.empty((n_resamples, len(sums), sums[0].shape[1]))
     for index, stratum in enumerate(sums):
@@ -240,10 +281,13 @@ def _resampled_totals(sums: list[Floats], rng: np.random.Generator, n_resamples:
     return totals
 
 
-def _draw(counts: npt.NDArray[np.int64], rng: np.random.Generator, n_resamples: int) -> npt.NDArray[np.int64]:
+def _draw(
+    counts: npt.NDArray[np.int64], rng: np.random.Generator, n_resamples: int
+) -> npt.NDArray[np.int64]:
     """Draw how often each distinct row occurs among as many clusters as there are, shape (n_resamples, n_rows).
 
-    Either the multinomial counts at once or one cluster after the other, whichever is faster: the distribution is one.
+    Either the multinomial counts at once or one cluster after the other, whichever is faster: the
+    distribution is one.
 
     Args:
         counts: how many clusters have each row, shape (n_rows,).
@@ -275,9 +319,12 @@ def _bca_bounds(
 
     def adjusted(z: Floats) -> Floats:
         scale = 1 - acceleration * (bias + z)
-        # Past its pole (scale <= 0) the correction would turn round: its limit before the pole is kept.
+        # Past its pole (scale <= 0) the correction would turn round: its limit before the pole is
+        # kept.
         safe = np.where(scale > 0, scale, 1.0)
-        return np.asarray(np.where(scale > 0, ndtr(bias + (bias + z) / safe), bias + z > 0), dtype=np.float64)
+        return np.asarray(
+            np.where(scale > 0, ndtr(bias + (bias + z) / safe), bias + z > 0), dtype=np.float64
+        )
 
     ranks = np.floor(adjusted(ndtri(TAILS)) * (n + 1)).astype(int)
     ranks_above = np.floor((1 - adjusted(-ndtri(TAILS))) * (n + 1)).astype(int)
@@ -288,19 +335,22 @@ def _bca_bounds(
     return lower, np.where(unsure, np.maximum(upper, t_bounds[1]), upper)
 
 
-def group_jackknife(value: float, without: npt.ArrayLike, sizes: npt.ArrayLike, *, n: int) -> Interval:
+def group_jackknife(
+    value: float, without: npt.ArrayLike, sizes: npt.ArrayLike, *, n: int
+) -> Interval:
     """Compute the interval of a number in [0, 1] from what it is when each group of units is left out in turn.
 
-    The variance is that of the pseudo-values, weighted for groups of unequal sizes (Busing, Meijer & van der Leeden
-    1999), the bounds Student's t with one degree of freedom less than there are groups, and cut to [0, 1]. Whatever is
-    made of the units, in one step or in several, is in it, as long as the number without a group rests on nothing that
-    was made of the group.
+    The variance is that of the pseudo-values, weighted for groups of unequal sizes (Busing, Meijer
+    & van der Leeden 1999), the bounds Student's t with one degree of freedom less than there are
+    groups, and cut to [0, 1]. Whatever is made of the units, in one step or in several, is in it,
+    as long as the number without a group rests on nothing that was made of the group.
 
     Args:
         value: of all units.
         without: the number without each group, shape (n_groups,), at least two.
         sizes: units in each group, shape (n_groups,), each under `n`.
-        n: units in all, also of groups that are not left out because the number without them is not known.
+        n: units in all, also of groups that are not left out because the number without them is not
+            known.
 
     Returns:
         n and clusters count the units.
@@ -320,24 +370,30 @@ def group_jackknife(value: float, without: npt.ArrayLike, sizes: npt.ArrayLike, 
     deviation = float(np.sqrt(np.mean((pseudo - pseudo.mean()) ** 2 / (times - 1))))
     reach = -stdtrit(rest.size - 1, TAILS) * deviation
     lower, upper = np.maximum(value - reach, 0.0), np.minimum(value + reach, 1.0)
-    return make_interval(value, lower, upper, n=n, method=f"jackknife of {rest.size} groups of units")
+    return make_interval(
+        value, lower, upper, n=n, method=f"jackknife of {rest.size} groups of units"
+    )
 
 
 def widen_to(interval: Interval, floor: Interval) -> Interval:
     """Move bounds outwards until they lie as far from the value as those of another interval from its value.
 
-    A jackknife sees no spread where every unit says the same, or nearly so; an interval that knows how many units there
-    are then says how little that shows.
+    A jackknife sees no spread where every unit says the same, or nearly so; an interval that knows
+    how many units there are then says how little that shows.
 
     Args:
         interval: of a number in [0, 1].
         floor: the other, of a number in [0, 1].
 
     Returns:
-        Bounds cut to [0, 1]; the wording of `interval`, unless `floor` reaches further on both sides.
+        Bounds cut to [0, 1]; the wording of `interval`, unless `floor` reaches further on both
+        sides.
     """
     (lower, upper), value = floor.ends, interval.value
-    lower, upper = np.maximum(value - (floor.value - lower), 0.0), np.minimum(value + (upper - floor.value), 1.0)
+    lower, upper = (
+        np.maximum(value - (floor.value - lower), 0.0),
+        np.minimum(value + (upper - floor.value), 1.0),
+    )
     wider = lower[0] < interval.low and upper[0] > interval.high
     method = f"{floor.method}, wider than the {interval.method}" if wider else interval.method
     return interval.widen(lower, upper, method)
@@ -371,9 +427,10 @@ def welch_reach(first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
 def widen_to_welch(interval: Interval, first: npt.ArrayLike, second: npt.ArrayLike) -> Interval:
     """Move each bound of a difference of two means outwards to Welch's where that lies further.
 
-    With some 30 values a side that are spread like exposures, the BCa bootstrap's bounds are too near (at 1 % one-sided
-    2.6 % of leak-free audits lie beyond, of 700), and Welch's are exact; where a few values are far from the rest
-    Welch's upper bound is too near and the bootstrap's is better. The outer one is safe in both.
+    With some 30 values a side that are spread like exposures, the BCa bootstrap's bounds are too
+    near (at 1 % one-sided 2.6 % of leak-free audits lie beyond, of 700), and Welch's are exact;
+    where a few values are far from the rest Welch's upper bound is too near and the bootstrap's is
+    better. The outer one is safe in both.
 
     Args:
         interval: of mean(first) - mean(second).
@@ -381,4 +438,6 @@ def widen_to_welch(interval: Interval, first: npt.ArrayLike, second: npt.ArrayLi
         second: see `welch_reach`.
     """
     reach, value = welch_reach(first, second), interval.value
-    return interval.widen(value - reach, value + reach, f"{interval.method}, at least as wide as Welch's t")
+    return interval.widen(
+        value - reach, value + reach, f"{interval.method}, at least as wide as Welch's t"
+    )

@@ -12,18 +12,27 @@ import numpy.typing as npt
 
 from audit.arrays import Floats
 from audit.measurements import CurvePoint
-from audit.stats.intervals import LEVEL, TAILS, Interval, beta_bounds, clopper_pearson, make_interval
+from audit.stats.intervals import (
+    LEVEL,
+    TAILS,
+    Interval,
+    beta_bounds,
+    clopper_pearson,
+    make_interval,
+)
 from audit.stats.rates import rate
 
 MIN_DIFFERING = 3
-"""With fewer units of a side that are misplaced in some way, the variance of the AUC is bounded, not estimated."""
+"""With fewer units of a side that are misplaced in some way, the variance of the AUC is bounded,
+not estimated."""
 # Near an AUC of 1 the estimated variance rests on one or two units and is far too small.
 LOW_RATES = (0.001, 0.01, 0.1)
 """The false-positive rates at which an attacker's certainty is measured, lowest first."""
 FEW = 20
 """Under so many units on a side the method says "few" (methods.md#statistics)."""
 LOPSIDED = 0.1
-"""Of the units, a share under this, or over 1 minus this, that is called a member makes a guess lopsided."""
+"""Of the units, a share under this, or over 1 minus this, that is called a member makes a guess
+lopsided."""
 
 
 def auc(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
@@ -45,12 +54,13 @@ def auc(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
 def auc_interval(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> Interval:
     """`auc` with its interval: DeLong et al. (1988) on the logit scale, Student's t.
 
-    The degrees of freedom are Satterthwaite's over the two sides. In place of the BCa bootstrap of other differences
-    (methods.md#statistics): the variance of an AUC has a closed form, so that far one-sided bounds do not rest on a few
-    resamples (its false alarms are in `benchmarks/membership_calibration.json`). Where fewer than 3 units of a
-    side are placed otherwise than the commonest of their side, as when members and non-members do not overlap, the
-    bounds are Clopper-Pearson with n = units of the smaller side: of all ways to pair each of them with another of the
-    other side, the hits of a pairing spread most when they are 0 or 1.
+    The degrees of freedom are Satterthwaite's over the two sides. In place of the BCa bootstrap of
+    other differences (methods.md#statistics): the variance of an AUC has a closed form, so that far
+    one-sided bounds do not rest on a few resamples (its false alarms are in
+    `benchmarks/membership_calibration.json`). Where fewer than 3 units of a side are placed
+    otherwise than the commonest of their side, as when members and non-members do not overlap, the
+    bounds are Clopper-Pearson with n = units of the smaller side: of all ways to pair each of them
+    with another of the other side, the hits of a pairing spread most when they are 0 or 1.
 
     Args:
         members: shape (n_members,), at least one.
@@ -99,11 +109,14 @@ def outranks(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> float:
     return float(mannwhitneyu(*split, alternative="greater", method="exact").pvalue)
 
 
-def roc_points(members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int = 50) -> list[CurvePoint]:
+def roc_points(
+    members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int = 50
+) -> list[CurvePoint]:
     """Compute the ROC curve for drawing: from (0, 0) to (1, 1), at most about `n_points` of its corners.
 
-    `x` is the false-positive rate and `value` the true-positive rate. Every point is reached by a threshold on the
-    scores. Its interval is Clopper-Pearson on the members and takes the threshold as given.
+    `x` is the false-positive rate and `value` the true-positive rate. Every point is reached by a
+    threshold on the scores. Its interval is Clopper-Pearson on the members and takes the threshold
+    as given.
 
     Args:
         members: shape (n_members,), at least one.
@@ -117,17 +130,25 @@ def roc_points(members: npt.ArrayLike, nonmembers: npt.ArrayLike, n_points: int 
         raise ValueError("a curve needs two points")
     inside, outside = check_scores(members, nonmembers)
     thresholds = np.unique(np.concatenate([inside, outside]))[::-1]
-    chosen = np.unique(np.linspace(0, len(thresholds) - 1, min(n_points, len(thresholds))).round().astype(int))
-    corners = [(0.0, 0), *((float((outside >= t).mean()), int((inside >= t).sum())) for t in thresholds[chosen])]
+    chosen = np.unique(
+        np.linspace(0, len(thresholds) - 1, min(n_points, len(thresholds))).round().astype(int)
+    )
+    corners = [
+        (0.0, 0),
+        *((float((outside >= t).mean()), int((inside >= t).sum())) for t in thresholds[chosen]),
+    ]
     tprs = [clopper_pearson(hits, inside.size) for _, hits in corners]
-    return [CurvePoint(fpr, tpr.value, tpr.low, tpr.high, tpr.n) for (fpr, _), tpr in zip(corners, tprs, strict=True)]
+    return [
+        CurvePoint(fpr, tpr.value, tpr.low, tpr.high, tpr.n)
+        for (fpr, _), tpr in zip(corners, tprs, strict=True)
+    ]
 
 
 def evaluated_needed(fpr: float) -> int:
     """Count the evaluated non-members that resolve a false-positive rate (methods.md#statistics).
 
-    Without a false alarm among them the upper end of the two-sided 95 % Clopper-Pearson interval is `fpr` or less: 36
-    for 10 %, 368 for 1 %, 3,688 for 0.1 %.
+    Without a false alarm among them the upper end of the two-sided 95 % Clopper-Pearson interval is
+    `fpr` or less: 36 for 10 %, 368 for 1 %, 3,688 for 0.1 %.
 
     Raises:
         ValueError: `fpr` is not in (0, 1).
@@ -147,15 +168,17 @@ def tpr_at_fpr(
 ) -> Interval | None:
     """Compute the share of members recognised when at most a share `fpr` of the non-members may be called members.
 
-    A random half of the non-members calibrates: of its n scores the threshold is the ceil((1 - fpr)(n + 1))-th
-    smallest, above which another non-member lies with probability `fpr` at most (Vovk et al. 2005, conformal
-    prediction). The other half is spared for whoever evaluates the threshold.
+    A random half of the non-members calibrates: of its n scores the threshold is the ceil((1 -
+    fpr)(n + 1))-th smallest, above which another non-member lies with probability `fpr` at most
+    (Vovk et al. 2005, conformal prediction). The other half is spared for whoever evaluates the
+    threshold.
 
-    The interval of the true-positive rate pays for both samples: the members above a given threshold are a binomial
-    proportion (Clopper-Pearson), and the threshold that has exactly `fpr` lies between two order statistics of the
-    calibration scores. Both reaches are joined as MOVER joins those of independent parts (Zou & Donner 2008). So
-    a score without any information exceeds `fpr` at confidence 1 - alpha in about a share alpha of audits at most,
-    though the calibrated threshold may let more than `fpr` pass.
+    The interval of the true-positive rate pays for both samples: the members above a given
+    threshold are a binomial proportion (Clopper-Pearson), and the threshold that has exactly `fpr`
+    lies between two order statistics of the calibration scores. Both reaches are joined as MOVER
+    joins those of independent parts (Zou & Donner 2008). So a score without any information exceeds
+    `fpr` at confidence 1 - alpha in about a share alpha of audits at most, though the calibrated
+    threshold may let more than `fpr` pass.
 
     Args:
         members: shape (n_members,), at least one.
@@ -187,11 +210,14 @@ def calibrated_tpr(members: Floats, calibration: Floats, fpr: float) -> Interval
 
     n = calibration.size
     value = float((members > calibration[quantile_index(fpr, n)]).mean())
-    # Of n draws, B ~ Binomial(n, 1 - fpr) lie under the quantile: the r-th smallest is above it when B < r.
+    # Of n draws, B ~ Binomial(n, 1 - fpr) lie under the quantile: the r-th smallest is above it
+    # when B < r.
     above = binom.ppf(1 - TAILS, n, 1 - fpr).astype(int) + 1
     below = binom.ppf(TAILS, n, 1 - fpr).astype(int)
     padded = np.concatenate([[-np.inf], calibration, [np.inf]])
-    at_least = np.array([(members > threshold).mean() for threshold in padded[np.minimum(above, n + 1)]])
+    at_least = np.array(
+        [(members > threshold).mean() for threshold in padded[np.minimum(above, n + 1)]]
+    )
     at_most = np.array([(members >= threshold).mean() for threshold in padded[below]])
     lower, upper = beta_bounds(value, np.float64(members.size), TAILS)
     down, up = np.hypot(value - lower, value - at_least), np.hypot(upper - value, at_most - value)
@@ -236,7 +262,9 @@ def _delong(value: float, placements: tuple[Floats, Floats]) -> tuple[Floats, Fl
 
     terms = [float(side.var(ddof=1)) / side.size for side in placements]
     variance = sum(terms)
-    degrees = variance**2 / sum(term**2 / (side.size - 1) for term, side in zip(terms, placements, strict=True))
+    degrees = variance**2 / sum(
+        term**2 / (side.size - 1) for term, side in zip(terms, placements, strict=True)
+    )
     reach = -stdtrit(degrees, TAILS) * variance**0.5 / (value * (1 - value))
     return expit(logit(value) - reach), expit(logit(value) + reach)
 
@@ -254,9 +282,12 @@ class LowAdvantage(NamedTuple):
 
 
 def lowest_resolved(n_nonmembers: int) -> float | None:
-    """Compute the lowest of `LOW_RATES` that so many non-members resolve, as for `tpr_at_fpr`; None when none is.
+    """Compute the lowest of `LOW_RATES` that so many non-members resolve, as for `tpr_at_fpr`.
 
-    With half as many the rate would be resolved at 95 %, and at none of the levels at which leaks are confirmed.
+    None when none is.
+
+    With half as many the rate would be resolved at 95 %, and at none of the levels at which leaks
+    are confirmed.
     """
     return next((fpr for fpr in LOW_RATES if n_nonmembers >= nonmembers_needed(fpr)), None)
 
@@ -264,17 +295,18 @@ def lowest_resolved(n_nonmembers: int) -> float | None:
 def low_advantage(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> LowAdvantage | None:
     """Compute the true-positive rate minus the false-positive rate, at the lowest one that the non-members resolve.
 
-    The advantage of Yeom et al. (2018) at the operating point that Carlini et al. (2022) ask for: a score that is sure
-    of a few members and knows nothing of the others has an AUC near 0.5 and a large one here. The threshold is that of
-    `tpr_at_fpr`, calibrated on all non-members: nothing has to be evaluated apart, for the interval pays for the
-    threshold, as there.
+    The advantage of Yeom et al. (2018) at the operating point that Carlini et al. (2022) ask for: a
+    score that is sure of a few members and knows nothing of the others has an AUC near 0.5 and a
+    large one here. The threshold is that of `tpr_at_fpr`, calibrated on all non-members: nothing
+    has to be evaluated apart, for the interval pays for the threshold, as there.
 
     Args:
         members: shape (n_members,), at least one.
         nonmembers: shape (n_nonmembers,), at least one.
 
     Returns:
-        None where not even the highest of `LOW_RATES` is resolved. n and clusters count the members.
+        None where not even the highest of `LOW_RATES` is resolved. n and clusters count the
+        members.
 
     Raises:
         ValueError: as `auc`.
@@ -283,20 +315,27 @@ def low_advantage(members: npt.ArrayLike, nonmembers: npt.ArrayLike) -> LowAdvan
     fpr = lowest_resolved(outside.size)
     if fpr is None:
         return None
-    return LowAdvantage(fpr, calibrated_tpr(inside, np.sort(outside), fpr).transform(lambda share: share - fpr))
+    return LowAdvantage(
+        fpr, calibrated_tpr(inside, np.sort(outside), fpr).transform(lambda share: share - fpr)
+    )
 
 
-def balanced_accuracy(members: npt.ArrayLike, others: npt.ArrayLike, rng: np.random.Generator) -> Interval:
-    """Compute the mean of true-positive and true-negative rate, with its interval; 0.5: no better than guessing.
+def balanced_accuracy(
+    members: npt.ArrayLike, others: npt.ArrayLike, rng: np.random.Generator
+) -> Interval:
+    """Compute the mean of true-positive and true-negative rate, with its interval.
 
-    Each unit brings the share of several runs (seeds) that guess it right; with one run a share is 0 or 1. The two
-    rates have the intervals of `rate`, and their reaches are joined as MOVER joins those of independent parts (Zou &
-    Donner 2008): 36 units a side, half of them right, give about +-0.12.
+    0.5: no better than guessing.
 
-    A guess that calls nearly all units the same is right on nearly all of one side and wrong on nearly all of the
-    other, and both rates look sure, though it says next to nothing. Where under 10 % of the units, or over 90 %, are
-    called members, bounds therefore reach at least as far as where both rates are the balanced accuracy, the widest
-    split of it.
+    Each unit brings the share of several runs (seeds) that guess it right; with one run a share is
+    0 or 1. The two rates have the intervals of `rate`, and their reaches are joined as MOVER joins
+    those of independent parts (Zou & Donner 2008): 36 units a side, half of them right, give about
+    +-0.12.
+
+    A guess that calls nearly all units the same is right on nearly all of one side and wrong on
+    nearly all of the other, and both rates look sure, though it says next to nothing. Where under
+    10 % of the units, or over 90 %, are called members, bounds therefore reach at least as far as
+    where both rates are the balanced accuracy, the widest split of it.
 
     Args:
         members: shares in [0, 1], shape (n_members,), at least one.
@@ -313,7 +352,10 @@ def balanced_accuracy(members: npt.ArrayLike, others: npt.ArrayLike, rng: np.ran
     rates = [rate(side, np.arange(side.size), rng) for side in sides]
     value = sum(one.value for one in rates) / 2
     bounds = zip(*(one.ends for one in rates), strict=True)
-    down, up = (np.hypot(*(bound - one.value for bound, one in zip(side, rates, strict=True))) / 2 for side in bounds)
+    down, up = (
+        np.hypot(*(bound - one.value for bound, one in zip(side, rates, strict=True))) / 2
+        for side in bounds
+    )
     called = (sides[0].sum() + (1 - sides[1]).sum()) / sum(side.size for side in sides)
     lopsided = not LOPSIDED <= called <= 1 - LOPSIDED
     if lopsided:
@@ -321,7 +363,11 @@ def balanced_accuracy(members: npt.ArrayLike, others: npt.ArrayLike, rng: np.ran
         down = np.maximum(down, np.hypot(*(value - lower for lower, _ in even)) / 2)
         up = np.maximum(up, np.hypot(*(upper - value for _, upper in even)) / 2)
     few = ", few units" if min(side.size for side in sides) < FEW else ""
-    alike = ", as wide as for even rates since nearly all units are called the same" if lopsided else ""
+    alike = (
+        ", as wide as for even rates since nearly all units are called the same" if lopsided else ""
+    )
     n = sum(side.size for side in sides)
     method = f"MOVER on the true-positive and the true-negative rate{few}{alike}"
-    return make_interval(value, np.maximum(value - down, 0.0), np.minimum(value + up, 1.0), n=n, method=method)
+    return make_interval(
+        value, np.maximum(value - down, 0.0), np.minimum(value + up, 1.0), n=n, method=method
+    )

@@ -1,7 +1,7 @@
 """Checkpoints, seen only through what an attacker may ask of them.
 
-`TABLE` is families.toml: data on models and their files, such as transformers' own tables lack. `wording` fills the
-errors of texts.toml.
+`TABLE` is families.toml: data on models and their files, such as transformers' own tables lack.
+`wording` fills the errors of texts.toml.
 """
 
 from __future__ import annotations

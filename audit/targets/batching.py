@@ -1,10 +1,11 @@
 """Batching: rows of many queries share a forward pass without changing each other's results.
 
-A row is padded to a bucket fixed by its own length and only rows of one bucket share a batch. Buckets are multiples of
-`STEP` tokens and gathered rows are padded to multiples of `STEP`, because matrix kernels treat the rows left over after
-their last full block in another order of summation; with full blocks only, a row's result does not depend on how many
-rows stand beside it (checked bit for bit by the contract tests). A bucket is always longer than its row, so that a
-batch never loses its attention mask and with it takes another kernel.
+A row is padded to a bucket fixed by its own length and only rows of one bucket share a batch.
+Buckets are multiples of `STEP` tokens and gathered rows are padded to multiples of `STEP`, because
+matrix kernels treat the rows left over after their last full block in another order of summation;
+with full blocks only, a row's result does not depend on how many rows stand beside it (checked bit
+for bit by the contract tests). A bucket is always longer than its row, so that a batch never loses
+its attention mask and with it takes another kernel.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Batch:
         if device == "cuda":
             torch.cuda.empty_cache()
         if size < 1:
-            raise EngineError("not enough memory for a single page", "free some, or run on a device that has more")
+            raise EngineError(
+                "not enough memory for a single page", "free some, or run on a device that has more"
+            )
         self.size = size
         self.lowered += 1
 
@@ -53,13 +56,17 @@ def bucket_of(n_tokens: int, n_appended: int = 0) -> int:
 
     Args:
         n_tokens: of the row.
-        n_appended: tokens that the model itself puts after the row's, such as patches of the page's image.
+        n_appended: tokens that the model itself puts after the row's, such as patches of the page's
+            image.
     """
     return (n_tokens + n_appended) // STEP * STEP + STEP - n_appended
 
 
 def longest_row(max_positions: int, n_appended: int = 0) -> int:
-    """Return the longest row whose bucket still fits into a model with this many positions; see `bucket_of`."""
+    """Return the longest row whose bucket still fits into a model with this many positions.
+
+    See `bucket_of`.
+    """
     return (max_positions + n_appended) // STEP * STEP - n_appended - 1
 
 
@@ -74,7 +81,9 @@ def in_blocks(rows: torch.Tensor, head: Callable[[torch.Tensor], torch.Tensor]) 
     return head(filled)[: len(rows)]
 
 
-def batches(lengths: Sequence[int], batch_tokens: int, n_appended: int = 0) -> Iterator[tuple[int, list[int]]]:
+def batches(
+    lengths: Sequence[int], batch_tokens: int, n_appended: int = 0
+) -> Iterator[tuple[int, list[int]]]:
     """Group rows into batches.
 
     Args:
@@ -83,7 +92,8 @@ def batches(lengths: Sequence[int], batch_tokens: int, n_appended: int = 0) -> I
         n_appended: see `bucket_of`.
 
     Yields:
-        The bucket and the indices of the rows in the batch, each index once, in order within its bucket.
+        The bucket and the indices of the rows in the batch, each index once, in order within its
+        bucket.
     """
     buckets: dict[int, list[int]] = defaultdict(list)
     for index, length in enumerate(lengths):
@@ -107,4 +117,8 @@ def unless_out_of_memory(run: Callable[[], B]) -> B | None:
 def out_of_memory(error: RuntimeError) -> bool:
     """CUDA has a class for it; the allocators of the CPU and of Apple name it in their message."""
     message = str(error)
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in message or "out of memory" in message
+    return (
+        isinstance(error, torch.OutOfMemoryError)
+        or "can't allocate memory" in message
+        or "out of memory" in message
+    )

@@ -35,15 +35,16 @@ class PixelScale:
 class PageImage:
     """A page's image as a target reads it: the whole page, resized, RGB.
 
-    Two pictures are the same only when they are one object: what is computed from a picture is kept for as long as the
-    picture lives. The image is opened when its pixels are first asked for: listing fields opens none.
+    Two pictures are the same only when they are one object: what is computed from a picture is kept
+    for as long as the picture lives. The image is opened when its pixels are first asked for:
+    listing fields opens none.
 
     Attributes:
         open_page: gives the page without patches: (3, height, width), uint8; never written to.
         size: height and width in pixels.
         scale: how the target takes the pixels.
-        reach: how far beyond its edges a pixel of the page shows, in pixels of the picture; 0.5 for linear weights and
-            a page made smaller.
+        reach: how far beyond its edges a pixel of the page shows, in pixels of the picture; 0.5 for
+            linear weights and a page made smaller.
         patches: (n, 4) boxes painted white, as shares of the page.
     """
 
@@ -55,17 +56,27 @@ class PageImage:
 
     @cached_property
     def pixels(self) -> Pixels:
-        """The page with its patches: (3, height, width), uint8; every pixel that shows a trace of a patch is white."""
+        """The page with its patches: (3, height, width), uint8.
+
+        Every pixel that shows a trace of a patch is white.
+        """
         pixels = self.open_page().copy()
         height, width = self.size
-        corners = self.patches.reshape(-1, 2, 2) * [width, height] + [[[-self.reach] * 2, [self.reach] * 2]]
+        corners = self.patches.reshape(-1, 2, 2) * [width, height] + [
+            [[-self.reach] * 2, [self.reach] * 2]
+        ]
         for (x0, y0), (x1, y1) in np.maximum(corners, 0):
-            pixels[:, int(np.floor(y0)) : int(np.ceil(y1)), int(np.floor(x0)) : int(np.ceil(x1))] = WHITE
+            pixels[
+                :, int(np.floor(y0)) : int(np.ceil(y1)), int(np.floor(x0)) : int(np.ceil(x1))
+            ] = WHITE
         return pixels
 
     def values(self) -> NDArray[np.float32]:
         """Return the pixels as the target takes them: (3, height, width)."""
-        mean, std = (np.array(value, np.float32)[:, None, None] for value in (self.scale.mean, self.scale.std))
+        mean, std = (
+            np.array(value, np.float32)[:, None, None]
+            for value in (self.scale.mean, self.scale.std)
+        )
         return (self.pixels * np.float32(self.scale.factor) - mean) / std
 
     def painted(self, boxes: Floats) -> PageImage:
@@ -79,15 +90,19 @@ class Encoding:
 
     Attributes:
         ids: (n_tokens,) token ids, special tokens included.
-        boxes: (n_tokens, 4) x0, y0, x1, y1 as shares of the page in [0, 1]; zeros where the corpus has no layout.
+        boxes: (n_tokens, 4) x0, y0, x1, y1 as shares of the page in [0, 1]; zeros where the corpus
+            has no layout.
         words: (n_tokens,) index of each token's word in the document; -1 for special tokens.
-        labels: (n_tokens,) class of each token, `NOT_READ` where the loss does not read it; None for untagged tasks.
+        labels: (n_tokens,) class of each token, `NOT_READ` where the loss does not read it; None
+            for untagged tasks.
         mask_id, unknown_id: the ids of [MASK] and [UNK].
-        links: (n_tokens,) position in this page of each token's predecessor (SPADE extraction) or parent (SPADE
-            linking), `NO_LINK` where it has none, `NOT_READ` where the loss does not read it; None for other tasks.
+        links: (n_tokens,) position in this page of each token's predecessor (SPADE extraction) or
+            parent (SPADE linking), `NO_LINK` where it has none, `NOT_READ` where the loss does not
+            read it; None for other tasks.
         page_image: the page's image, for targets that see it.
         intent: class of the whole utterance, for models that name intents.
-        page_class: class of the whole page, for models that classify pages; None where the model has no such class.
+        page_class: class of the whole page, for models that classify pages; None where the model
+            has no such class.
     """
 
     ids: Ints
@@ -105,13 +120,16 @@ class Encoding:
     def has_loss(self) -> bool:
         """True where the training loss reads anything of this page."""
         return self.page_class is not None or any(
-            values is not None and bool((values != NOT_READ).any()) for values in (self.labels, self.links)
+            values is not None and bool((values != NOT_READ).any())
+            for values in (self.labels, self.links)
         )
 
     def positions_of(self, words: Iterable[int]) -> tuple[int, ...]:
         """Return positions of the tokens of these words, left to right."""
         wanted = {*words}
-        return tuple(position for position, word in enumerate(self.words.tolist()) if word in wanted)
+        return tuple(
+            position for position, word in enumerate(self.words.tolist()) if word in wanted
+        )
 
     def masked(self, positions: Sequence[int]) -> Self:
         """Return this page with [MASK] at `positions`."""

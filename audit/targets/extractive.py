@@ -31,12 +31,28 @@ from audit.targets.answering.rows import (
 )
 from audit.targets.batching import Batch, bucket_of, longest_row
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_checkpoint
-from audit.targets.checkpoint.loading import load_model, load_whole_model, open_tokenizer, place, score_exactly
+from audit.targets.checkpoint.loading import (
+    load_model,
+    load_whole_model,
+    open_tokenizer,
+    place,
+    score_exactly,
+)
 from audit.targets.checkpoint.safety import DAMAGE, method_of, one_line
 from audit.targets.encoded_page import Encoding
 from audit.targets.encoders.families import counts_from_padding
 from audit.targets.interface import Answer, AnswerLoss, PageViewQuery, Query, Reply
-from audit.targets.spans import Inputs, Scores, SpanReader, Window, WindowSample, head_of, located, reply_of, scores_of
+from audit.targets.spans import (
+    Inputs,
+    Scores,
+    SpanReader,
+    Window,
+    WindowSample,
+    head_of,
+    located,
+    reply_of,
+    scores_of,
+)
 
 MOST_ROWS = {"cpu": 4, "mps": 16, "cuda": 64}
 """Windows of one forward pass, by kind of device."""
@@ -45,21 +61,27 @@ AT_ONCE = 64
 
 
 class ExtractiveTarget(RowTarget):
-    """Answers questions about page views by pointing at a span of their words; implements `TokenTarget`.
+    """Answers questions about page views by pointing at a span of their words.
 
-    It encodes no pages: its loss is that of an answer. The training loss of an answer that does not stand on the page
-    is that of "no answer", as training teaches it (transformers' run_qa.py); it says nothing of the answer itself.
+    Implements `TokenTarget`.
+
+    It encodes no pages: its loss is that of an answer. The training loss of an answer that does not
+    stand on the page is that of "no answer", as training teaches it (transformers' run_qa.py); it
+    says nothing of the answer itself.
 
     Args:
         model: the transformers model, loaded; put into evaluation mode here.
         reader: lays questions and pages before it.
         card: what it is.
-        batch_rows: windows of one forward pass; None: what suits the device. On a CPU no answer depends on it.
+        batch_rows: windows of one forward pass; None: what suits the device. On a CPU no answer
+            depends on it.
     """
 
     reader: SpanReader
 
-    def __init__(self, model: Any, reader: SpanReader, card: TargetCard, batch_rows: int | None = None) -> None:
+    def __init__(
+        self, model: Any, reader: SpanReader, card: TargetCard, batch_rows: int | None = None
+    ) -> None:
         self.model = model.eval()
         self.reader = reader
         self.card = card
@@ -70,21 +92,37 @@ class ExtractiveTarget(RowTarget):
         """Refuse a corpus whose pages the model cannot read.
 
         Raises:
-            ManifestError: the data set asks nothing, or documents that are asked about have no words, or lack the
-                boxes or images that the model reads, or no answer of a member stands on its page.
+            ManifestError: the data set asks nothing, or documents that are asked about have no
+                words, or lack the boxes or images that the model reads, or no answer of a member
+                stands on its page.
         """
         if not corpus.manifest.task.asks:
             raise ManifestError(*wording("asks_nothing", kind=corpus.manifest.task.kind))
         asked = [document for document in corpus.documents if document.questions]
         name = self.card.architecture
-        refuse_documents([one for one in asked if not one.words], f"no words; {name} points at words", NO_WORDS)
+        refuse_documents(
+            [one for one in asked if not one.words], f"no words; {name} points at words", NO_WORDS
+        )
         if self.reader.inputs.boxes:
-            lacking = [one for one in asked if one.size is None or any(word.box is None for word in one.words)]
+            lacking = [
+                one
+                for one in asked
+                if one.size is None or any(word.box is None for word in one.words)
+            ]
             refuse_documents(lacking, f"no boxes; {name} reads layout", "add boxes and sizes")
         if self.needs_image:
-            refuse_documents([one for one in asked if one.image is None], f"no image; {name} sees pages", NO_IMAGE)
+            refuse_documents(
+                [one for one in asked if one.image is None],
+                f"no image; {name} sees pages",
+                NO_IMAGE,
+            )
         members = [one for one in asked if one.split == "member"]
-        taught = [(one.answers[0], page.words) for page in members for one in page.questions if one.answers]
+        taught = [
+            (one.answers[0], page.words)
+            for page in members
+            for one in page.questions
+            if one.answers
+        ]
         if members and not any(places_of(answer, words) for answer, words in taught):
             raise ManifestError(*wording("answers_off_page", name=name))
 
@@ -110,11 +148,16 @@ class ExtractiveTarget(RowTarget):
         found = []
         for query, (windows, scores) in zip(queries, self._read(queries), strict=True):
             given = dict(zip(map(id, windows), scores, strict=True))
-            losses = [given[id(window)].of_span(*span) for window, span in located(windows, query.view, query.answer)]
+            losses = [
+                given[id(window)].of_span(*span)
+                for window, span in located(windows, query.view, query.answer)
+            ]
             found.append(max(losses, key=lambda own: float(own.sum())))
         return found
 
-    def _read(self, queries: Sequence[PageViewQuery[Any]]) -> Iterator[tuple[list[Window], list[Scores]]]:
+    def _read(
+        self, queries: Sequence[PageViewQuery[Any]]
+    ) -> Iterator[tuple[list[Window], list[Scores]]]:
         """Yield per query, its windows and what the model says of each."""
         for start in range(0, len(queries), AT_ONCE):
             part = queries[start : start + AT_ONCE]
@@ -129,7 +172,9 @@ class ExtractiveTarget(RowTarget):
                 yield windows, [next(scores) for _ in windows]
 
     def _bucket(self, sample: Sample) -> int:
-        return bucket_of(len(cast("WindowSample", sample).window.ids), self.reader.inputs.n_appended)
+        return bucket_of(
+            len(cast("WindowSample", sample).window.ids), self.reader.inputs.n_appended
+        )
 
     def _score(self, samples: Sequence[Sample], n_rows: int) -> list[Scores]:
         """Return what the model says of one batch, whose windows all have one padded length."""
@@ -141,8 +186,13 @@ class ExtractiveTarget(RowTarget):
             inputs = fill_rows(inputs, len(rows), n_rows)
         with self._computing():
             out = self.model(**{name: value.to(self.card.device) for name, value in inputs.items()})
-        begins, ends = (value.float().cpu().double().numpy() for value in (out.start_logits, out.end_logits))
-        return [scores_of(begins[row], ends[row], len(own.window.ids), length) for row, own in enumerate(rows)]
+        begins, ends = (
+            value.float().cpu().double().numpy() for value in (out.start_logits, out.end_logits)
+        )
+        return [
+            scores_of(begins[row], ends[row], len(own.window.ids), length)
+            for row, own in enumerate(rows)
+        ]
 
     def _computing(self) -> AbstractContextManager[None]:
         """Within, the model computes in the card's dtype, but its head in float32."""
@@ -154,7 +204,8 @@ HEADS: dict[str, str] = {
     **modeling_auto.MODEL_FOR_QUESTION_ANSWERING_MAPPING_NAMES,
     **modeling_auto.MODEL_FOR_DOCUMENT_QUESTION_ANSWERING_MAPPING_NAMES,
 }
-"""The class of a model with the head, by the `model_type` of its configuration: all that transformers has."""
+"""The class of a model with the head, by the `model_type` of its configuration: all that
+transformers has."""
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_encoder_position_embeddings")
 _USUAL_TOKENS = 512
 """The longest row of a model that names none."""
@@ -182,7 +233,11 @@ def may_point(folder: AnyFolder) -> bool:
 
 
 def load_extractive(
-    folder: AnyFolder, *, device: str = "cpu", batch_rows: int | None = None, fresh_head: int | None = None
+    folder: AnyFolder,
+    *,
+    device: str = "cpu",
+    batch_rows: int | None = None,
+    fresh_head: int | None = None,
 ) -> ExtractiveTarget:
     """Load a checkpoint as a target that points at answers.
 
@@ -190,11 +245,12 @@ def load_extractive(
         folder: a Hugging Face checkpoint on this machine.
         device: "cpu", "cuda" or "mps".
         batch_rows: see `ExtractiveTarget`.
-        fresh_head: the seed of a head that the folder lacks, to train it; None: a checkpoint without one is refused.
+        fresh_head: the seed of a head that the folder lacks, to train it; None: a checkpoint
+            without one is refused.
 
     Raises:
-        TargetError: the folder has no such head, cannot be read by docaudit, would run code, or lacks weights, a
-            tokenizer or the processor of the images that it sees.
+        TargetError: the folder has no such head, cannot be read by docaudit, would run code, or
+            lacks weights, a tokenizer or the processor of the images that it sees.
     """
     folder = open_checkpoint(folder)
     model_class = _class_of(folder)
@@ -226,7 +282,9 @@ def load_extractive(
     try:
         target.ask([Answer(trial.view, trial.question)])
     except DAMAGE as error:
-        raise TargetError(*wording("cannot_be_asked", folder=folder, reason=one_line(error))) from None
+        raise TargetError(
+            *wording("cannot_be_asked", folder=folder, reason=one_line(error))
+        ) from None
     return target
 
 
@@ -241,14 +299,23 @@ def _class_of(folder: CheckpointFolder) -> Any:
 
 
 def _with_fresh_head(folder: CheckpointFolder, model_class: Any, seed: int) -> Any:
-    """Return the model; only its head, and a pooler that nothing reads, may be missing in its files."""
+    """Return the model.
+
+    Only its head, and a pooler that nothing reads, may be missing in its files.
+    """
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model, missing = load_model(folder, model_class)
     inner = f"{model.base_model_prefix}."
-    lost = [name for name in missing if name.startswith(inner) and not name.startswith(f"{inner}pooler.")]
+    lost = [
+        name
+        for name in missing
+        if name.startswith(inner) and not name.startswith(f"{inner}pooler.")
+    ]
     if lost:
-        raise TargetError(f"{folder}: the encoder lacks {len(lost)} parameters, the first is {lost[0]}")
+        raise TargetError(
+            f"{folder}: the encoder lacks {len(lost)} parameters, the first is {lost[0]}"
+        )
     return model
 
 

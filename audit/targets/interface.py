@@ -1,6 +1,7 @@
 """Queries to a checkpoint, numpy in and numpy out, and the one method that answers them.
 
-A new attack may add a query type, never a method. Batching, windows, dtype and device stay behind `ask`.
+A new attack may add a query type, never a method. Batching, windows, dtype and device stay behind
+`ask`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class FillMask(PageQuery[Candidates]):
-    """The `n_candidates` best tokens at `position`; special tokens and [UNK] are never candidates."""
+    """The `n_candidates` best tokens at `position`.
+
+    Special tokens and [UNK] are never candidates.
+    """
 
     position: int
     n_candidates: int
@@ -65,8 +69,8 @@ class BestTokens(PageQuery[Ints]):
 class MaskedLoss(PageQuery[Floats]):
     """The cross-entropy of the tokens at `positions` while all of them are hidden: shape (n_positions,), nats.
 
-    `page` holds the true tokens; the target hides them. The mean is the training loss of a masked language model under
-    this mask.
+    `page` holds the true tokens; the target hides them. The mean is the training loss of a masked
+    language model under this mask.
     """
 
     positions: tuple[int, ...]
@@ -76,7 +80,8 @@ class MaskedLoss(PageQuery[Floats]):
 class MaskedCompletionLoss(PageQuery[Floats]):
     """The mean cross-entropy of each of `completions` while `positions` are hidden: shape (n_completions,), nats.
 
-    That of what stands on `page` is the mean of its `MaskedLoss`; all are read off one forward pass.
+    That of what stands on `page` is the mean of its `MaskedLoss`; all are read off one forward
+    pass.
 
     Attributes:
         positions: of the unknown tokens, hidden by the target.
@@ -89,7 +94,10 @@ class MaskedCompletionLoss(PageQuery[Floats]):
 
 @dataclass(frozen=True, eq=False)
 class BestIntent(PageQuery[int]):
-    """The most likely intent of an utterance, as `Encoding.intent` has it; ties to the lower index."""
+    """The most likely intent of an utterance, as `Encoding.intent` has it.
+
+    Ties to the lower index.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,15 +138,16 @@ class Relaxed:
 class RelaxedLoss(PageQuery[Relaxed]):
     """The training loss of `page` with mixtures of `candidates` at `positions` (Parikh et al. 2022, equation 2).
 
-    The input at a position is the sum of the candidates' embeddings, weighted. Unlike other answers it may depend on
-    the queries beside it, by rounding.
+    The input at a position is the sum of the candidates' embeddings, weighted. Unlike other answers
+    it may depend on the queries beside it, by rounding.
 
     Attributes:
         positions: of the unknown tokens.
         candidates: (n_candidates,) token ids that may stand there.
         weights: (n_positions, n_candidates), each row a distribution.
-        mix_characters: for models with a character layer: what it makes of the candidates is mixed with the same
-            weights (the attacker who knows the model); False: unknown tokens show it no characters, as in the paper.
+        mix_characters: for models with a character layer: what it makes of the candidates is mixed
+            with the same weights (the attacker who knows the model); False: unknown tokens show it
+            no characters, as in the paper.
     """
 
     positions: tuple[int, ...]
@@ -176,7 +185,8 @@ class Reply:
 
     Attributes:
         text: the answer, without special tokens, white space at its ends taken off.
-        confidence: the product of the probabilities of its tokens, special tokens left out; in [0, 1].
+        confidence: the product of the probabilities of its tokens, special tokens left out; in [0,
+            1].
         n_tokens: of the answer, special tokens left out.
         ended: whether the model ended it; False: it was cut off at the longest answer it may give.
     """
@@ -196,9 +206,9 @@ class Answer(PageViewQuery[Reply]):
 class AnswerLoss(PageViewQuery[Floats]):
     """The log-probability of each token of `answer`, given those before it: shape (n_tokens,), nats, all <= 0.
 
-    The last one is the token that ends an answer. Minus their mean is the training loss of the sample, their sum the
-    log-probability that sampling at temperature 1 gives this answer. An answer longer than the model may give is cut:
-    its last token then is not the end.
+    The last one is the token that ends an answer. Minus their mean is the training loss of the
+    sample, their sum the log-probability that sampling at temperature 1 gives this answer. An
+    answer longer than the model may give is cut: its last token then is not the end.
     """
 
     answer: str
@@ -250,7 +260,9 @@ class TokenTarget(Target, Protocol):
     labels: tuple[str, ...]
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
-        """Return the document as the target reads it; when it is too long, the window around the words `around`.
+        """Return the document as the target reads it.
+
+        When it is too long, the window around the words `around`.
 
         None when these words do not fit into one window or have no tokens.
         """
@@ -278,9 +290,16 @@ class NoModel:
     lowered = 0
 
     def __init__(self, corpus: Corpus) -> None:
-        texts: dict[str, Any] = {"name": NO_MODEL, "family": NO_MODEL, "architecture": NONE_AUDITED, "sha256": "0" * 64}
+        texts: dict[str, Any] = {
+            "name": NO_MODEL,
+            "family": NO_MODEL,
+            "architecture": NONE_AUDITED,
+            "sha256": "0" * 64,
+        }
         numbers: dict[str, Any] = dict.fromkeys(("parameters", "vocabulary", "max_tokens"), 0)
-        self.card = TargetCard(task=corpus.manifest.task.kind, device="cpu", dtype="float32", **texts, **numbers)
+        self.card = TargetCard(
+            task=corpus.manifest.task.kind, device="cpu", dtype="float32", **texts, **numbers
+        )
 
     def ask(self, queries: Sequence[Query[Any]]) -> NoReturn:
         """Refuse: there is nothing to ask.

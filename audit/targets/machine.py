@@ -17,7 +17,9 @@ def describe() -> dict[str, Any]:
     gpus = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
     return {
         "version": str(torch.__version__),
-        "cuda": [{"name": gpu.name, "memory": gpu.total_memory} for gpu in gpus] if torch.cuda.is_available() else [],
+        "cuda": [{"name": gpu.name, "memory": gpu.total_memory} for gpu in gpus]
+        if torch.cuda.is_available()
+        else [],
         "mps": torch.backends.mps.is_available(),
         "threads": torch.get_num_threads(),
     }
@@ -28,10 +30,13 @@ def peak_memory(device: str, *, restart: bool = False) -> int:
 
     Args:
         device: "cuda"; for all others the memory of the process counts.
-        restart: begin a new peak; where the system cannot, the peak stays that of the whole process.
+        restart: begin a new peak; where the system cannot, the peak stays that of the whole
+            process.
     """
     gpus = range(torch.cuda.device_count() if device == "cuda" else 0)
-    process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
     peak = sum(map(torch.cuda.max_memory_allocated, gpus)) if gpus else process
     if restart:
         for gpu in gpus:

@@ -58,7 +58,10 @@ class OtherTarget(TokenTarget, Protocol):
         ...
 
     def unknown_names(self, documents: Sequence[Document]) -> Mapping[str, frozenset[str]]:
-        """Give, by the id of a document, what it names and the model lacks; a document without any is no key."""
+        """Give, by the id of a document, what it names and the model lacks.
+
+        A document without any is no key.
+        """
         ...
 
 
@@ -68,17 +71,21 @@ Checkpoint = EncoderTarget | AnsweringTarget | ExtractiveTarget | OtherTarget
 
 @dataclass(frozen=True)
 class Opener:
-    """Opens checkpoints of a kind that the core does not know; an entry point of `docaudit.targets`.
+    """Opens checkpoints of a kind that the core does not know.
+
+    An entry point of `docaudit.targets`.
 
     Its name is the `model_type` of their configurations.
 
     Attributes:
         open: makes the target from the folder, the corpus, the device and the rows of a batch.
         task: the kind of task of these models; None: one that the core knows.
-        recipe: a dataclass with epochs, learning_rate, batch_size and seed; None: docaudit trains no such models.
-        train: trains a model of the sizes of another, whose weights are not read, on documents: `train(start,
-            documents, recipe, folder, progress, half=half)`.
-        open_learner: makes what trains with privacy from the start, the corpus, a seed and the device.
+        recipe: a dataclass with epochs, learning_rate, batch_size and seed; None: docaudit trains
+            no such models.
+        train: trains a model of the sizes of another, whose weights are not read, on documents:
+            `train(start, documents, recipe, folder, progress, half=half)`.
+        open_learner: makes what trains with privacy from the start, the corpus, a seed and the
+            device.
     """
 
     open: Callable[[CheckpointFolder, Corpus, str, int | None], Checkpoint]
@@ -89,11 +96,18 @@ class Opener:
 
 
 def trainer_of(task: TaskKind) -> Opener | None:
-    """Find the extension that trains models for a task of its own; None where the core trains them, or nobody does."""
+    """Find the extension that trains models for a task of its own.
+
+    None where the core trains them, or nobody does.
+    """
     if task in get_args(HeadName) or Task(task).asks:
         return None
-    openers = (item for item in plugins.load("docaudit.targets").values() if isinstance(item, Opener))
-    return next((opener for opener in openers if opener.task == task and opener.train is not None), None)
+    openers = (
+        item for item in plugins.load("docaudit.targets").values() if isinstance(item, Opener)
+    )
+    return next(
+        (opener for opener in openers if opener.task == task and opener.train is not None), None
+    )
 
 
 def open_model(folder: AnyFolder, corpus: Corpus, base: Path | None = None) -> CheckpointFolder:
@@ -101,7 +115,8 @@ def open_model(folder: AnyFolder, corpus: Corpus, base: Path | None = None) -> C
 
     Args:
         folder: a checkpoint, or an adapter that PEFT wrote; an opened one is returned as it is.
-        corpus: its manifest may name, as `references.pretrained`, the base that an adapter was trained on.
+        corpus: its manifest may name, as `references.pretrained`, the base that an adapter was
+            trained on.
         base: the same, named elsewhere; it outranks the manifest's.
 
     Raises:
@@ -111,7 +126,9 @@ def open_model(folder: AnyFolder, corpus: Corpus, base: Path | None = None) -> C
         return open_checkpoint(folder)
     named = corpus.manifest.references.pretrained
     places = [place for place in (base, named and corpus.root / named) if place]
-    return open_checkpoint(folder, next((place for place in places if place.resolve() != folder.resolve()), None))
+    return open_checkpoint(
+        folder, next((place for place in places if place.resolve() != folder.resolve()), None)
+    )
 
 
 def target_of(
@@ -134,7 +151,9 @@ def target_of(
         TargetError: see `load`, `load_answering`, `load_extractive` and `load_parsing`.
     """
     folder = open_model(folder, corpus)
-    opener = getattr(folder, "opener", None) or plugins.find("docaudit.targets", str(folder.config.get("model_type")))
+    opener = getattr(folder, "opener", None) or plugins.find(
+        "docaudit.targets", str(folder.config.get("model_type"))
+    )
     if isinstance(opener, Opener):
         return opener.open(folder, corpus, device, batch_rows)
     if is_extractive(folder):
@@ -142,7 +161,9 @@ def target_of(
     if is_answering(folder):
         return answering_of(folder, corpus, device, batch_rows)
     if corpus.manifest.task.kind == "parsing":
-        raise TargetError(*wording("writes_no_text", folder=folder, kind=folder.config.get("model_type")))
+        raise TargetError(
+            *wording("writes_no_text", folder=folder, kind=folder.config.get("model_type"))
+        )
     return load(
         folder,
         device=device,
@@ -174,12 +195,14 @@ def check(target: Checkpoint, corpus: Corpus) -> None:
 
     Raises:
         ManifestError: pages lack the images that the model reads.
-        TargetError: the model does not know the corpus's words, tags or intents, or is for another task (see
-            `SCANNED_WITH`).
+        TargetError: the model does not know the corpus's words, tags or intents, or is for another
+            task (see `SCANNED_WITH`).
     """
     task, own = corpus.manifest.task, target.card.task
     if task.kind != own and task.kind not in SCANNED_WITH.get(own, ()):
-        raise TargetError(*wording("other_task", architecture=target.card.architecture, task=task.kind, own=own))
+        raise TargetError(
+            *wording("other_task", architecture=target.card.architecture, task=task.kind, own=own)
+        )
     if isinstance(target, EncoderTarget):
         target.encoder.check_vocabulary(corpus.documents)
     else:
@@ -197,7 +220,11 @@ def device_named(name: str) -> str:
     Raises:
         UsageError: an unknown name, or a device this machine lacks.
     """
-    present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    present = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
     if name == "auto":
         return next(device for device in ("cuda", "mps", "cpu") if present[device])
     if not present.get(name, False):
@@ -217,8 +244,15 @@ def has_room_again(target: Checkpoint) -> bool:
 
 
 def device_words(device: str) -> str:
-    """Return the device in general terms, for the record; a worker's may be none of this machine."""
-    return str({"mps": "Apple GPU", "cuda": torch.cuda.get_device_name() if n_gpus() else "GPU"}.get(device, "CPU"))
+    """Return the device in general terms, for the record.
+
+    A worker's may be none of this machine.
+    """
+    return str(
+        {"mps": "Apple GPU", "cuda": torch.cuda.get_device_name() if n_gpus() else "GPU"}.get(
+            device, "CPU"
+        )
+    )
 
 
 def instructions() -> str:
@@ -248,7 +282,10 @@ def _version_of(package: str) -> str:
 
 
 def environment(target: Checkpoint, device: str | None = None) -> Environment:
-    """Return the machine and the packages of the audit, for the record; `device`: of workers elsewhere."""
+    """Return the machine and the packages of the audit, for the record.
+
+    `device`: of workers elsewhere.
+    """
     places = getattr(getattr(target, "model", None), "hf_device_map", {}).values()
     n_gpus, words = len({*places} - {"cpu"}), device_words(device or target.card.device)
     return Environment(
@@ -265,10 +302,15 @@ def environment(target: Checkpoint, device: str | None = None) -> Environment:
 
 def _batches(target: Checkpoint) -> dict[str, int]:
     """Return what results depend on in their last bits: nothing for an encoder on a CPU."""
-    if not target.card.is_model or (isinstance(target, EncoderTarget) and target.card.device == "cpu"):
+    if not target.card.is_model or (
+        isinstance(target, EncoderTarget) and target.card.device == "cpu"
+    ):
         return {}
     if isinstance(target, EncoderTarget):
-        return {"batch_tokens": target.batch_tokens, "batches_lowered": target.forward.batch.lowered}
+        return {
+            "batch_tokens": target.batch_tokens,
+            "batches_lowered": target.forward.batch.lowered,
+        }
     return {"batch_rows": target.batch_rows, "batches_lowered": target.lowered}
 
 
@@ -307,7 +349,8 @@ def find_unread(target: Target, corpus: Corpus) -> Unread:
         corpus: the data set, whole.
 
     Raises:
-        TargetError: canaries are among them: a model that has no tag for them was not trained on them.
+        TargetError: canaries are among them: a model that has no tag for them was not trained on
+            them.
     """
     if isinstance(target, ExtractiveTarget):
         return _off_page(corpus)
@@ -320,7 +363,10 @@ def find_unread(target: Target, corpus: Corpus) -> Unread:
     counts = _name_counts(Counter(corpus.document(name).split for name in found))
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     named = f"{', '.join(names[:MOST_NAMED])}{more}"
-    return Unread(frozenset(found), warnings=wording("unknown_names", n=len(found), counts=counts, names=named))
+    return Unread(
+        frozenset(found),
+        warnings=wording("unknown_names", n=len(found), counts=counts, names=named),
+    )
 
 
 def without_unread(corpus: Corpus, unread: Unread) -> Corpus:
@@ -329,8 +375,14 @@ def without_unread(corpus: Corpus, unread: Unread) -> Corpus:
         return corpus
 
     def without(document: Document) -> Document:
-        kept = tuple(question for question in document.questions if (document.id, question.id) not in unread.questions)
-        return document if len(kept) == len(document.questions) else replace(document, questions=kept)
+        kept = tuple(
+            question
+            for question in document.questions
+            if (document.id, question.id) not in unread.questions
+        )
+        return (
+            document if len(kept) == len(document.questions) else replace(document, questions=kept)
+        )
 
     read = (document for document in corpus.documents if document.id not in unread.documents)
     return replace(corpus, documents=tuple(map(without, read)))
@@ -347,18 +399,27 @@ def _off_page(corpus: Corpus) -> Unread:
     whole: set[str] = set()
     planted = planted_ids(corpus)
     for document in corpus.documents:
-        answered = {question.id: question.answers[0] for question in document.questions if question.answers}
+        answered = {
+            question.id: question.answers[0] for question in document.questions if question.answers
+        }
         off = {name for name, answer in answered.items() if not places_of(answer, document.words)}
         if off and len(off) == len(answered) and document.id not in planted:
             whole.add(document.id)
         elif off:
             lost[document.id] = off
-    unread = Unread(frozenset(whole), frozenset((name, one) for name, own in lost.items() for one in own))
+    unread = Unread(
+        frozenset(whole), frozenset((name, one) for name, own in lost.items() for one in own)
+    )
     pages = _name_counts(Counter(corpus.document(name).split for name in whole))
     asked, n = _name_counts(count_questions(corpus, unread)), len(unread.questions)
     warnings = wording("documents_off_page", n=len(whole), counts=pages) if whole else ()
-    return replace(unread, warnings=warnings + (wording("questions_off_page", n=n, counts=asked) if lost else ()))
+    return replace(
+        unread,
+        warnings=warnings + (wording("questions_off_page", n=n, counts=asked) if lost else ()),
+    )
 
 
 def _name_counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{counts[split]} {split}".replace("held", "held-") for split in SPLITS if counts.get(split))
+    return ", ".join(
+        f"{counts[split]} {split}".replace("held", "held-") for split in SPLITS if counts.get(split)
+    )

@@ -1,7 +1,8 @@
 """Checkpoints that write a page as JSON or markup, asked for the fields of what they write.
 
-Each page view is written once for all questions put together. A question is the path of a field: its answer is what the
-output says there, its loss that of the value's tokens alone, within the output that the model was taught for the page.
+Each page view is written once for all questions put together. A question is the path of a field:
+its answer is what the output says there, its loss that of the value's tokens alone, within the
+output that the model was taught for the page.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ from audit.targets import wording
 from audit.targets.answering.loading import find_family, load_answering
 from audit.targets.answering.pictures import OFFSET
 from audit.targets.answering.processed import followed, stacked
-from audit.targets.answering.reader import Inputs, PictureReader, Reader, Sample, generation_of, positions_of, unfilled
+from audit.targets.answering.reader import (
+    Inputs,
+    PictureReader,
+    Reader,
+    Sample,
+    generation_of,
+    positions_of,
+    unfilled,
+)
 from audit.targets.answering.rows import trial_sample
 from audit.targets.answering.target import AnsweringTarget
 from audit.targets.answering.words_reader import around
@@ -39,7 +48,8 @@ _TOKENS_KEPT = 256
 class ParsingReader(Reader):
     """Implements `audit.targets.answering.reader.Reader`; a sample's answer is the whole output.
 
-    JSON is taught in Donut's marks where the tokenizer has a mark for every key, else as it is written.
+    JSON is taught in Donut's marks where the tokenizer has a mark for every key, else as it is
+    written.
 
     Attributes:
         n_before: tokens that the decoder is taught before the output's own.
@@ -61,11 +71,16 @@ class ParsingReader(Reader):
         inner.max_new_tokens = longest
         names = {token: str(tokenizer.convert_ids_to_tokens(token)) for token in inner.ends}
         self.ends |= {token for token, name in names.items() if not name.startswith("</s_")}
-        self.forbidden = frozenset({tokenizer.pad_token_id, tokenizer.bos_token_id, *self.ends} - {None})
+        self.forbidden = frozenset(
+            {tokenizer.pad_token_id, tokenizer.bos_token_id, *self.ends} - {None}
+        )
         self._vocabulary = frozenset(tokenizer.get_vocab())
-        self._pad = int(tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id)
+        self._pad = int(
+            tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        )
         self._decodes = decodes
-        # A decoder that is given a prompt of its own is taught nothing before the output's first token.
+        # A decoder that is given a prompt of its own is taught nothing before the output's first
+        # token.
         self._begin = [] if decodes or isinstance(inner, PictureReader) else around(tokenizer)[0]
         self.n_before = len(self._begin)
         self.tokens_of = lru_cache(_TOKENS_KEPT)(self._tokens_of)
@@ -78,7 +93,9 @@ class ParsingReader(Reader):
         """See `Reader.taught`."""
         inputs = [self._with_output(sample) for sample in samples]
         fill = {"input_ids": self._pad, "decoder_input_ids": self._pad, "labels": NOT_READ}
-        return {name: stacked([one[name] for one in inputs], fill.get(name, 0)) for name in inputs[0]}
+        return {
+            name: stacked([one[name] for one in inputs], fill.get(name, 0)) for name in inputs[0]
+        }
 
     def alike(self, sample: Sample) -> object:
         """See `Reader.alike`: a decoder's rows with outputs are alone."""
@@ -95,15 +112,26 @@ class ParsingReader(Reader):
     def text_of(self, ids: Sequence[int]) -> str:
         """See `Reader.text_of`; marks of fields stay, and so does white space at the ends."""
         spoken = [token for token in ids if token not in self.forbidden]
-        return str(self.tokenizer.decode(spoken, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+        return str(
+            self.tokenizer.decode(
+                spoken, skip_special_tokens=False, clean_up_tokenization_spaces=False
+            )
+        )
 
     def written(self, output: str) -> str:
         """Return the text that the model is taught for a data set's output."""
         keys = keys_of(output)
-        return as_marks(output) if keys and all(f"<s_{key}>" in self._vocabulary for key in keys) else output
+        return (
+            as_marks(output)
+            if keys and all(f"<s_{key}>" in self._vocabulary for key in keys)
+            else output
+        )
 
     def _tokens_of(self, output: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Return the tokens of an output as it is taught, and the place of each in the text; ends are not there."""
+        """Return the tokens of an output as it is taught, and the place of each in the text.
+
+        Ends are not there.
+        """
         for end in map(str, self.tokenizer.convert_ids_to_tokens([*self.ends])):
             output = output.replace(end, " " * len(end))
         encoded = unpadded(self.tokenizer).encode(output, add_special_tokens=False)
@@ -154,9 +182,10 @@ class _Placed:
 class ParsingTarget(AnsweringTarget):
     """Writes page views with one generative checkpoint, and answers what stands in a field.
 
-    A field that the output does not have is answered by nothing, with confidence 0. The log-probabilities of a value
-    are of its own tokens only, without an end. Fields before it that hold the very same value are emptied where that
-    value is not among the view's words: they would tell it.
+    A field that the output does not have is answered by nothing, with confidence 0. The
+    log-probabilities of a value are of its own tokens only, without an end. Fields before it that
+    hold the very same value are emptied where that value is not among the view's words: they would
+    tell it.
 
     Its arguments are those of `AnsweringTarget`, with a `ParsingReader`.
     """
@@ -174,14 +203,23 @@ class ParsingTarget(AnsweringTarget):
         end = next((index for index, token in enumerate(ids) if token in self._ends), len(ids))
         spoken = [index for index in range(end) if ids[index] not in self._unspoken]
         own = tuple(ids[index] for index in spoken)
-        return WrittenOutput(whole.text, whole.confidence, whole.n_tokens, whole.ended, own, log_probabilities[spoken])
+        return WrittenOutput(
+            whole.text,
+            whole.confidence,
+            whole.n_tokens,
+            whole.ended,
+            own,
+            log_probabilities[spoken],
+        )
 
     def _reply_in(self, output: WrittenOutput, path: str) -> Reply:
         """Return the field of this path in an output."""
         found = find_field(output.text, path)
         if found is None:
             return Reply("", 0.0, 0, output.ended)
-        first, last = (self._n_tokens_before(output, place) for place in (found.begin, found.end - 1))
+        first, last = (
+            self._n_tokens_before(output, place) for place in (found.begin, found.end - 1)
+        )
         own = output.log_probabilities[first : last + 1]
         return Reply(found.value, float(np.exp(own.sum())), own.size, output.ended)
 
@@ -200,7 +238,9 @@ class ParsingTarget(AnsweringTarget):
         placed = [self._placed(query.view, query.question, query.answer) for query in queries]
         unique = {(id(one.sample.view), one.sample.answer): one.sample for one in placed}
         scored = dict(zip(unique, self._each([*unique.values()], self.score_answers), strict=True))
-        return [scored[id(one.sample.view), one.sample.answer][one.first : one.last] for one in placed]
+        return [
+            scored[id(one.sample.view), one.sample.answer][one.first : one.last] for one in placed
+        ]
 
     def _placed(self, view: PageView, path: str, value: str) -> _Placed:
         """Return the value in its field of the page's own output.
@@ -215,12 +255,18 @@ class ParsingTarget(AnsweringTarget):
         if not find_answers([word.text for word in view.words], [place.value]):
             shorter = without_copies(output, place)
             moved = len(output) - len(shorter)
-            output, place = shorter, replace(place, begin=place.begin - moved, end=place.end - moved)
+            output, place = (
+                shorter,
+                replace(place, begin=place.begin - moved, end=place.end - moved),
+            )
         text, begin, end = with_value(output, place, value)
         return self._within_reach(Sample(view, "", text), begin, end)
 
     def _within_reach(self, sample: Sample, begin: int, end: int) -> _Placed:
-        """Locate the value's tokens; an output that is too long loses its beginning before the value."""
+        """Locate the value's tokens.
+
+        An output that is too long loses its beginning before the value.
+        """
         text = str(sample.answer)
         before = self.reader.n_before
         _, offsets = self.reader.tokens_of(text)
@@ -239,14 +285,22 @@ def _tokens_at(offsets: Sequence[tuple[int, int]], begin: int, end: int) -> tupl
     holding = [number for number, (one, other) in enumerate(offsets) if one < end and other > begin]
     if not holding:
         # An empty value: the token that stands in its place.
-        place = next((number for number, (_, other) in enumerate(offsets) if other > begin), len(offsets) - 1)
+        place = next(
+            (number for number, (_, other) in enumerate(offsets) if other > begin), len(offsets) - 1
+        )
         return place, place + 1
     return holding[0], holding[-1] + 1
 
 
 LONGEST_OUTPUT = 4096
-"""Tokens of the longest output where neither recipe nor checkpoint names one: a densely written page."""
-_POSITIONS = ("max_decoder_position_embeddings", "max_position_embeddings", "n_positions", "max_target_positions")
+"""Tokens of the longest output where neither recipe nor checkpoint names one: a densely written
+page."""
+_POSITIONS = (
+    "max_decoder_position_embeddings",
+    "max_position_embeddings",
+    "n_positions",
+    "max_target_positions",
+)
 _UNSET_LENGTH = 20
 """The longest text of transformers where a checkpoint's generation settings name none."""
 
@@ -257,10 +311,12 @@ def load_parsing(
     """Load a checkpoint as a target that writes pages.
 
     Args:
-        folder: a Hugging Face checkpoint on this machine, of any family that `load_answering` knows.
-        prompt: what the model is given beside the page, such as "<s_cord-v2>" or an instruction; None: the token that
-            its decoder begins with, for vision encoder-decoders only.
-        max_new_tokens: tokens of the longest output; None: what its generation settings name, or its positions allow.
+        folder: a Hugging Face checkpoint on this machine, of any family that `load_answering`
+            knows.
+        prompt: what the model is given beside the page, such as "<s_cord-v2>" or an instruction;
+            None: the token that its decoder begins with, for vision encoder-decoders only.
+        max_new_tokens: tokens of the longest output; None: what its generation settings name, or
+            its positions allow.
         **given: the device, the rows of a batch and others that `load_answering` takes.
 
     Raises:
@@ -269,13 +325,17 @@ def load_parsing(
     folder = open_checkpoint(folder)
     family = find_family(str(folder.config.get("model_type")))
     if family is not None and not family.parses:
-        raise TargetError(*wording("parses_nothing", folder=folder, kind=folder.config["model_type"]))
+        raise TargetError(
+            *wording("parses_nothing", folder=folder, kind=folder.config["model_type"])
+        )
     own = _first_token(folder) if prompt is None else prompt
     target = load_answering(folder, prompt=own, task="parsing", **given)
     decodes = not target.model.config.is_encoder_decoder
     room = _room(target.model.config, target.reader, decodes=decodes)
     settings = generation_of(folder)
-    named = settings.max_new_tokens or (settings.max_length if settings.max_length != _UNSET_LENGTH else None)
+    named = settings.max_new_tokens or (
+        settings.max_length if settings.max_length != _UNSET_LENGTH else None
+    )
     usual = named if isinstance(named, int) and named > 0 else LONGEST_OUTPUT
     longest = max(1, min(max_new_tokens or usual, room))
     reader = ParsingReader(target.reader, decodes=decodes, longest=longest)
@@ -291,7 +351,9 @@ def _first_token(folder: CheckpointFolder) -> str:
     named = [part.get("decoder_start_token_id") for part in (config, config.get("decoder") or {})]
     start = next((number for number in named if number is not None), None)
     tokenizer = open_tokenizer(folder, ("eos",))
-    return str(tokenizer.convert_ids_to_tokens(tokenizer.eos_token_id if start is None else int(start)))
+    return str(
+        tokenizer.convert_ids_to_tokens(tokenizer.eos_token_id if start is None else int(start))
+    )
 
 
 def _room(config: Any, reader: Reader, *, decodes: bool) -> int:

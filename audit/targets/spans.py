@@ -1,7 +1,7 @@
 """A question and a page as rows of a model that points at words, and the choice of a span.
 
-Question first, page second, page in windows: as transformers' document-question-answering pipeline, only the page is
-cut, and windows of a long page overlap.
+Question first, page second, page in windows: as transformers' document-question-answering pipeline,
+only the page is cut, and windows of a long page overlap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from audit.targets.encoders.encoding import ends_of
 from audit.targets.interface import Reply
 
 OVERLAP = 128
-"""Page tokens that two windows of a long page share, half a window at most (transformers' `doc_stride`)."""
+"""Page tokens that two windows of a long page share, half a window at most (transformers'
+`doc_stride`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,8 @@ class Window:
         types: (n_tokens,) segments, as the tokenizer numbers them.
         boxes: (n_tokens, 4) in thousandths of the page.
         words: (n_tokens,) the index of each token's word on the page, -1 for all other tokens.
-        null: the position that stands for no answer: of [CLS], else of the token that begins texts, else the first.
+        null: the position that stands for no answer: of [CLS], else of the token that begins texts,
+            else the first.
     """
 
     ids: Ints
@@ -45,7 +47,10 @@ class Window:
     null: int
 
     def span_of(self, first: int, last: int) -> tuple[int, int] | None:
-        """Return positions of word `first`'s first and word `last`'s last token; None if either is missing."""
+        """Return positions of word `first`'s first and word `last`'s last token.
+
+        None if either is missing.
+        """
         begins, ends = np.flatnonzero(self.words == first), np.flatnonzero(self.words == last)
         if not len(begins) or not len(ends):
             return None
@@ -70,8 +75,8 @@ class Inputs:
         n_types: segments that it tells apart.
         pad_id: what rows are padded with.
         n_appended: positions that it puts after the row's own, for the patches of the page's image.
-        alone: whether rows that share a forward pass change each other's last bits on a CPU, as where attention is
-            computed in chunks.
+        alone: whether rows that share a forward pass change each other's last bits on a CPU, as
+            where attention is computed in chunks.
     """
 
     attention: bool
@@ -93,7 +98,9 @@ class SpanReader:
         page_images: makes the pages' pictures, for a model that sees them.
     """
 
-    def __init__(self, tokenizer: Any, max_tokens: int, inputs: Inputs, page_images: PageImages | None = None) -> None:
+    def __init__(
+        self, tokenizer: Any, max_tokens: int, inputs: Inputs, page_images: PageImages | None = None
+    ) -> None:
         self.tokenizer = tokenizer
         self.max_tokens = max_tokens
         self.inputs = inputs
@@ -115,25 +122,35 @@ class SpanReader:
             TargetError: the model reads layout, and the page has none.
         """
         asked, texts = question.split(), [word.text for word in view.words]
-        encoded = unpadded(self.tokenizer).encode(self._spelled(asked), self._spelled(texts), is_pretokenized=True)
+        encoded = unpadded(self.tokenizer).encode(
+            self._spelled(asked), self._spelled(texts), is_pretokenized=True
+        )
         parts = np.array([-1 if part is None else part for part in encoded.sequence_ids], np.int64)
         kept = (parts != 0) | (np.cumsum(parts == 0) <= self.max_tokens // 2)
         own = np.flatnonzero(parts == 1)
         first = int(own[0]) if len(own) else len(parts)
         before = np.flatnonzero(kept & (np.arange(len(parts)) < first))
-        after = np.flatnonzero(kept & (np.arange(len(parts)) > (own[-1] if len(own) else len(parts))))
+        after = np.flatnonzero(
+            kept & (np.arange(len(parts)) > (own[-1] if len(own) else len(parts)))
+        )
         ids = np.array(encoded.ids, np.int64)
         types = np.minimum(np.array(encoded.type_ids, np.int64), self.inputs.n_types - 1)
         words = np.array([-1 if word is None else word for word in encoded.word_ids], np.int64)
         words[parts != 1] = -1
         boxes = np.zeros((len(ids), 4), np.int64)
         if self.inputs.boxes:
-            # The page's far corner (LayoutLM), unless the tokenizer has another one (LayoutLMv3's is 0).
-            boxes[ids == self.tokenizer.sep_token_id] = getattr(self.tokenizer, "sep_token_box", None) or BOX_SCALE
+            # The page's far corner (LayoutLM), unless the tokenizer has another one (LayoutLMv3's
+            # is 0).
+            boxes[ids == self.tokenizer.sep_token_id] = (
+                getattr(self.tokenizer, "sep_token_box", None) or BOX_SCALE
+            )
             boxes[words >= 0] = np.array(boxes_of(view), np.int64).reshape(-1, 4)[words[words >= 0]]
         columns = ids, types, boxes, words
         room = max(1, self.max_tokens - len(before) - len(after))
-        return [self._window(columns, np.concatenate([before, part, after])) for part in _parts(own, room)]
+        return [
+            self._window(columns, np.concatenate([before, part, after]))
+            for part in _parts(own, room)
+        ]
 
     def _spelled(self, words: Sequence[str]) -> list[str]:
         """Return the words as parts of one running text: all but the first have their space before them."""
@@ -149,7 +166,11 @@ class SpanReader:
         """Return the model's inputs for these rows, each padded on the right to `length` tokens."""
         shape = (len(samples), length)
         ids = np.full(shape, self.inputs.pad_id, np.int64)
-        mask, types, boxes = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros((*shape, 4), np.int64)
+        mask, types, boxes = (
+            np.zeros(shape, np.int64),
+            np.zeros(shape, np.int64),
+            np.zeros((*shape, 4), np.int64),
+        )
         for number, sample in enumerate(samples):
             row, n = sample.window, len(sample.window.ids)
             ids[number, :n], mask[number, :n] = row.ids, 1
@@ -157,8 +178,14 @@ class SpanReader:
         own = self.inputs
         taken = {"attention_mask": own.attention, "token_type_ids": own.types, "bbox": own.boxes}
         given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types, "bbox": boxes}
-        made = {name: torch.from_numpy(value) for name, value in given.items() if taken.get(name, True)}
-        return made if self.page_images is None else {**made, "pixel_values": self.page_images(samples)}
+        made = {
+            name: torch.from_numpy(value) for name, value in given.items() if taken.get(name, True)
+        }
+        return (
+            made
+            if self.page_images is None
+            else {**made, "pixel_values": self.page_images(samples)}
+        )
 
 
 def _parts(own: Ints, room: int) -> Iterator[Ints]:
@@ -178,8 +205,8 @@ MAX_ANSWER = 64
 class Scores:
     """What a model says of one window: logits and log-probabilities of each token to begin and to end the answer.
 
-    All are (n_tokens,). Probabilities are over the row's tokens and the patches of its image, as in training; padding
-    is left out.
+    All are (n_tokens,). Probabilities are over the row's tokens and the patches of its image, as in
+    training; padding is left out.
     """
 
     begins: Floats
@@ -212,15 +239,20 @@ class Span:
 def best_span(windows: Sequence[Window], scores: Sequence[Scores]) -> Span:
     """Return the span of highest logits over all windows, or none where "no answer" scores higher in each.
 
-    Spans are of page tokens, of `MAX_ANSWER` tokens at most; ties go to the one that begins first, then to the shorter.
-    "No answer" is the null position as beginning and end, as in SQuAD 2 (transformers' run_qa.py): a model that was
-    never taught it gives it low logits, and a page that is read in windows has an answer if one of them has.
+    Spans are of page tokens, of `MAX_ANSWER` tokens at most; ties go to the one that begins first,
+    then to the shorter. "No answer" is the null position as beginning and end, as in SQuAD 2
+    (transformers' run_qa.py): a model that was never taught it gives it low logits, and a page that
+    is read in windows has an answer if one of them has.
     """
     nulls = [
         Span(None, float(own.begins[at] + own.ends[at]), float(own.of_span(at, at).sum()))
         for at, own in zip((window.null for window in windows), scores, strict=True)
     ]
-    found = [span for window, own in zip(windows, scores, strict=True) if (span := _best_in(window, own)) is not None]
+    found = [
+        span
+        for window, own in zip(windows, scores, strict=True)
+        if (span := _best_in(window, own)) is not None
+    ]
     null = min(nulls, key=lambda span: span.score)
     best = max(found, key=lambda span: span.score, default=null)
     return best if best.score >= null.score else null
@@ -242,7 +274,11 @@ def _best_in(window: Window, scores: Scores) -> Span | None:
 
 def head_of(model: Any) -> torch.nn.Module:
     """Return the linear layer that gives beginnings and ends: the last one with two outputs."""
-    return [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear) and layer.out_features == 2][-1]
+    return [
+        layer
+        for layer in model.modules()
+        if isinstance(layer, torch.nn.Linear) and layer.out_features == 2
+    ][-1]
 
 
 Located = tuple[Window, tuple[int, int]]
@@ -250,7 +286,9 @@ Located = tuple[Window, tuple[int, int]]
 
 
 def located(windows: Sequence[Window], view: PageView, answer: str) -> list[Located]:
-    """Locate each place of an answer in the first window that holds it; without any, "no answer" in the first window.
+    """Locate each place of an answer in the first window that holds it.
+
+    Without any, "no answer" in the first window.
 
     Never empty.
     """

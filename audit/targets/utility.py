@@ -39,7 +39,15 @@ Measured = tuple[Measurement, Ratios | None]
 def estimate(name: str, interval: Interval, unit: str, null: float, null_kind: str) -> Estimate:
     """Make a record's estimate of an interval; levels at which it has no bounds are left out."""
     bounds = tuple(Bound(*bound) for bound in interval.bounds if np.isfinite(bound).all())
-    numbers = (interval.value, interval.low, interval.high, interval.n, unit, interval.clusters, interval.method)
+    numbers = (
+        interval.value,
+        interval.low,
+        interval.high,
+        interval.n,
+        unit,
+        interval.clusters,
+        interval.method,
+    )
     return Estimate(name, *numbers, null, null_kind, bounds=bounds, pass_alpha=PASS_ALPHA)  # type: ignore[arg-type]
 
 
@@ -48,7 +56,9 @@ def usefulness(target: interface.Target, corpus: Corpus, seed: int) -> tuple[Mea
     return tuple(measurement for measurement, _ in _measure(target, corpus, seed))
 
 
-def usefulness_by_document(target: interface.Target, corpus: Corpus, seed: int) -> dict[str, Ratios]:
+def usefulness_by_document(
+    target: interface.Target, corpus: Corpus, seed: int
+) -> dict[str, Ratios]:
     """Give the sums behind `usefulness` by held-out document, so that two models can be compared as pairs.
 
     With the same seed the same pages and tokens are asked about.
@@ -57,9 +67,14 @@ def usefulness_by_document(target: interface.Target, corpus: Corpus, seed: int) 
     return {name: sums for name, (_, sums) in measures.items() if sums is not None}
 
 
-def usefulness_with_sums(target: interface.Target, corpus: Corpus, seed: int) -> dict[str, Measured]:
+def usefulness_with_sums(
+    target: interface.Target, corpus: Corpus, seed: int
+) -> dict[str, Measured]:
     """Measure `usefulness`, by name, each with the sums behind it."""
-    return {measurement.name: (measurement, sums) for measurement, sums in _measure(target, corpus, seed)}
+    return {
+        measurement.name: (measurement, sums)
+        for measurement, sums in _measure(target, corpus, seed)
+    }
 
 
 def _measure(target: interface.Target, corpus: Corpus, seed: int) -> list[Measured]:
@@ -68,11 +83,14 @@ def _measure(target: interface.Target, corpus: Corpus, seed: int) -> list[Measur
     return measure_task(cast("interface.TokenTarget", target), corpus.of("heldout"), seed)
 
 
-def measure_task(target: interface.TokenTarget, documents: Sequence[Document], seed: int) -> list[Measured]:
+def measure_task(
+    target: interface.TokenTarget, documents: Sequence[Document], seed: int
+) -> list[Measured]:
     """Measure a target's own task on documents it did not train on.
 
-    Masked-token accuracy of a masked language model, class accuracy of a classifier of pages, entity F1 of a tagger or
-    of SPADE extraction, link F1 of SPADE linking; with intent accuracy where the model names intents.
+    Masked-token accuracy of a masked language model, class accuracy of a classifier of pages,
+    entity F1 of a tagger or of SPADE extraction, link F1 of SPADE linking; with intent accuracy
+    where the model names intents.
     """
     rng = np.random.default_rng(seed)
     named = _pages(target, documents, rng)
@@ -80,7 +98,11 @@ def measure_task(target: interface.TokenTarget, documents: Sequence[Document], s
         return [_measure_masked(target, named, rng)]
     if interface.BestClass in target.answers:
         best = target.ask([interface.BestClass(page) for _, page in named])
-        return [_share_right("class_accuracy", "documents", named, best, [page.page_class for _, page in named])]
+        return [
+            _share_right(
+                "class_accuracy", "documents", named, best, [page.page_class for _, page in named]
+            )
+        ]
     measured = [_measure_f1(target, named, rng)]
     if interface.BestIntent in target.answers:
         meant = [(name, page) for name, page in named if page.intent is not None]
@@ -90,7 +112,9 @@ def measure_task(target: interface.TokenTarget, documents: Sequence[Document], s
     return measured
 
 
-def _pages(target: interface.TokenTarget, documents: Sequence[Document], rng: np.random.Generator) -> Named:
+def _pages(
+    target: interface.TokenTarget, documents: Sequence[Document], rng: np.random.Generator
+) -> Named:
     """Draw documents, and give those that the target reads."""
     chosen = sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])
     pages = ((documents[index].id, target.encode(documents[index])) for index in chosen)
@@ -104,8 +128,12 @@ def _ratios(documents: Sequence[str], values: Any, clusters: Ints) -> Ratios | N
     return Ratios(documents, sums[:, 0], sums[:, 1]) if len(documents) else None
 
 
-def _measure_masked(target: interface.TokenTarget, named: Named, rng: np.random.Generator) -> Measured:
-    """Measure the share of hidden tokens that the model names first, 15 % of each page; null: naming the commonest.
+def _measure_masked(
+    target: interface.TokenTarget, named: Named, rng: np.random.Generator
+) -> Measured:
+    """Measure the share of hidden tokens that the model names first, 15 % of each page.
+
+    Null: naming the commonest.
 
     Where the model sees the page, white patches hide them in the image too, as the attack does.
     """
@@ -115,7 +143,8 @@ def _measure_masked(target: interface.TokenTarget, named: Named, rng: np.random.
     pages = [page for _, page in named]
     hidden = [_hidden_positions(page, rng) for page in pages]
     queries = [
-        interface.BestTokens(page.scrubbed(positions), positions) for page, positions in zip(pages, hidden, strict=True)
+        interface.BestTokens(page.scrubbed(positions), positions)
+        for page, positions in zip(pages, hidden, strict=True)
     ]
     truth = [page.ids[list(positions)] for page, positions in zip(pages, hidden, strict=True)]
     hits = np.concatenate([a == b for a, b in zip(target.ask(queries), truth, strict=True)])
@@ -131,8 +160,13 @@ def _hidden_positions(page: Encoding, rng: np.random.Generator) -> tuple[int, ..
     return tuple(sorted(int(position) for position in rng.choice(own, n_hidden, replace=False)))
 
 
-def _share_right(name: str, unit: str, named: Named, best: Sequence[int], true: Sequence[int | None]) -> Measured:
-    """Measure the share of pages whose best class is the true one; a class that the model lacks is wrong."""
+def _share_right(
+    name: str, unit: str, named: Named, best: Sequence[int], true: Sequence[int | None]
+) -> Measured:
+    """Measure the share of pages whose best class is the true one.
+
+    A class that the model lacks is wrong.
+    """
     hits = np.array([one == other for one, other in zip(best, true, strict=True)], bool)
     clusters = np.arange(len(hits))
     sums = _ratios([own for own, _ in named], hits, clusters)
@@ -145,14 +179,22 @@ def _share_right(name: str, unit: str, named: Named, best: Sequence[int], true: 
 def _measure_f1(target: interface.TokenTarget, named: Named, rng: np.random.Generator) -> Measured:
     """Measure the micro F1 of whole entities or links; the interval draws pages.
 
-    Entities are the same with the same label and words, links with the same child and parent; null: naming the
-    commonest on each page.
+    Entities are the same with the same label and words, links with the same child and parent; null:
+    naming the commonest on each page.
     """
-    links_only = interface.BestLinks in target.answers and interface.TagProbabilities not in target.answers
+    links_only = (
+        interface.BestLinks in target.answers and interface.TagProbabilities not in target.answers
+    )
     name, unit = ("link_f1", "links") if links_only else ("entity_f1", "entities")
     sets = _find(target, [page for _, page in named]) if named else []
-    counts = np.array([(len(true & found), len(true), len(found)) for true, found in sets], float).reshape(-1, 3)
-    ratios = Ratios([own for own, _ in named], 2 * counts[:, 0], counts[:, 1] + counts[:, 2]) if named else None
+    counts = np.array(
+        [(len(true & found), len(true), len(found)) for true, found in sets], float
+    ).reshape(-1, 3)
+    ratios = (
+        Ratios([own for own, _ in named], 2 * counts[:, 0], counts[:, 1] + counts[:, 2])
+        if named
+        else None
+    )
     if len(named) < 2:
         return Unresolved(name, "fewer than two unseen documents to measure on", len(named)), ratios
     n = int(counts[:, 1].sum())
@@ -175,12 +217,14 @@ def _f1(totals: Floats) -> Floats:
     return 2 * right / np.maximum(true + predicted, 1)
 
 
-def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str]) -> set[tuple[str, frozenset[int]]]:
+def spade_entities(
+    words: Ints, classes: Ints, links: Ints, labels: Sequence[str]
+) -> set[tuple[str, frozenset[int]]]:
     """Give the entities of a page as (label, its words).
 
-    One begins at each token whose class is not "O" and goes on to the token that names it as its predecessor, until
-    there is none, or it begins another entity. When several tokens name one predecessor the last one counts, as in the
-    original code.
+    One begins at each token whose class is not "O" and goes on to the token that names it as its
+    predecessor, until there is none, or it begins another entity. When several tokens name one
+    predecessor the last one counts, as in the original code.
 
     Args:
         words: (n_tokens,) index of each token's word, -1 for special tokens.
@@ -188,23 +232,35 @@ def spade_entities(words: Ints, classes: Ints, links: Ints, labels: Sequence[str
         links: (n_tokens,) position of each token's predecessor, `NO_LINK` for none.
         labels: the names of the classes.
     """
-    begins = {int(position) for position in np.flatnonzero(classes >= 0) if labels[classes[position]] != "O"}
-    successor = {int(before): at for at, before in enumerate(links) if before >= 0 and at not in begins}
+    begins = {
+        int(position)
+        for position in np.flatnonzero(classes >= 0)
+        if labels[classes[position]] != "O"
+    }
+    successor = {
+        int(before): at for at, before in enumerate(links) if before >= 0 and at not in begins
+    }
     entities = set()
     for first in begins:
         tokens = [first]
         # A token that was taken already closes a circle.
         while (after := successor.get(tokens[-1])) is not None and after not in tokens:
             tokens.append(after)
-        entities.add((labels[classes[first]], frozenset(int(word) for word in words[tokens] if word >= 0)))
+        entities.add(
+            (labels[classes[first]], frozenset(int(word) for word in words[tokens] if word >= 0))
+        )
     return entities
 
 
-def _find(target: interface.TokenTarget, pages: Sequence[Encoding]) -> list[tuple[Entities, Entities]]:
+def _find(
+    target: interface.TokenTarget, pages: Sequence[Encoding]
+) -> list[tuple[Entities, Entities]]:
     """Ask the target for what `find_on_page` takes, of each page."""
     kinds: tuple[Any, ...] = (interface.TagProbabilities, interface.BestLinks)
     asked = ([kind(page) for page in pages] if kind in target.answers else None for kind in kinds)
-    tables, links = ([None] * len(pages) if queries is None else target.ask(queries) for queries in asked)
+    tables, links = (
+        [None] * len(pages) if queries is None else target.ask(queries) for queries in asked
+    )
     every = zip(pages, tables, links, strict=True)
     return [find_on_page(page, target.labels, table, own) for page, table, own in every]
 
@@ -217,47 +273,79 @@ def find_on_page(
     Args:
         page: with its labels, or its links.
         labels: of the model.
-        table: (n_tokens, n_labels) probabilities of tags, or of SPADE's classes; None for a model that only links.
-        links: (n_tokens,) position of each token's predecessor, or parent; None for a model that links nothing.
+        table: (n_tokens, n_labels) probabilities of tags, or of SPADE's classes; None for a model
+            that only links.
+        links: (n_tokens,) position of each token's predecessor, or parent; None for a model that
+            links nothing.
     """
     if table is None:
         assert page.links is not None
         assert links is not None
-        pairs = ({(int(child), int(own[child])) for child in np.flatnonzero(own >= 0)} for own in (page.links, links))
+        pairs = (
+            {(int(child), int(own[child])) for child in np.flatnonzero(own >= 0)}
+            for own in (page.links, links)
+        )
         return next(pairs), next(pairs)
     assert page.labels is not None
     classes = np.where(page.labels == NOT_READ, NOT_READ, table.argmax(axis=1))
     if links is None:
         read, spans_of = page.labels >= 0, scheme_of(labels).spans
-        return tuple(spans_of([labels[index] for index in own[read]]) for own in (page.labels, classes))  # type: ignore[return-value]
+        return tuple(
+            spans_of([labels[index] for index in own[read]]) for own in (page.labels, classes)
+        )  # type: ignore[return-value]
     assert page.links is not None
     true = spade_entities(page.words, page.labels, page.links, labels)
     return true, spade_entities(page.words, classes, links, labels)
 
 
 def _measure_answers(target: interface.Target, corpus: Corpus, seed: int) -> Measured:
-    """Measure the mean ANLS on held-out documents' questions; null: giving the members' commonest answer.
+    """Measure the mean ANLS on held-out documents' questions.
+
+    Null: giving the members' commonest answer.
 
     The commonest to the same wording of the question, where members are asked it, else of all.
     """
     rng = np.random.default_rng(seed)
     documents = [document for document in corpus.of("heldout") if document.questions]
     if len(documents) > MAX_DOCUMENTS:
-        documents = [documents[index] for index in sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])]
-    asked = [(n, document, question) for n, document in enumerate(documents) for question in document.questions]
+        documents = [
+            documents[index] for index in sorted(rng.permutation(len(documents))[:MAX_DOCUMENTS])
+        ]
+    asked = [
+        (n, document, question)
+        for n, document in enumerate(documents)
+        for question in document.questions
+    ]
     replies: list[str] = []
     for start in range(0, len(asked), _AT_ONCE):
         part = asked[start : start + _AT_ONCE]
-        queries = [interface.Answer(page_view(corpus, document), question.question) for _, document, question in part]
+        queries = [
+            interface.Answer(page_view(corpus, document), question.question)
+            for _, document, question in part
+        ]
         replies += [reply.text for reply in target.ask(queries)]
-    scores = np.array([anls(reply, question.answers) for reply, (_, _, question) in zip(replies, asked, strict=True)])
+    scores = np.array(
+        [
+            anls(reply, question.answers)
+            for reply, (_, _, question) in zip(replies, asked, strict=True)
+        ]
+    )
     clusters = np.array([number for number, _, _ in asked], np.int64)
     sums = _ratios([document.id for document in documents], scores, clusters)
     if len(documents) < 2:
-        return Unresolved("anls", "fewer than two unseen documents with questions", len(documents)), sums
+        return Unresolved(
+            "anls", "fewer than two unseen documents with questions", len(documents)
+        ), sums
     guesses = _guesses(corpus)
-    guessed = [guesses.get(fold(question.question), guesses.get("", "")) for _, _, question in asked]
-    null = np.mean([anls(guess, question.answers) for guess, (_, _, question) in zip(guessed, asked, strict=True)])
+    guessed = [
+        guesses.get(fold(question.question), guesses.get("", "")) for _, _, question in asked
+    ]
+    null = np.mean(
+        [
+            anls(guess, question.answers)
+            for guess, (_, _, question) in zip(guessed, asked, strict=True)
+        ]
+    )
     unit = "fields" if corpus.manifest.task.kind == "parsing" else "questions"
     return estimate("anls", mean(scores, clusters, rng), unit, float(null), "chance"), sums
 

@@ -1,4 +1,7 @@
-"""The work of each command: a workflow takes options and returns what came of them; it prints nothing."""
+"""The work of each command: a workflow takes options and returns what came of them.
+
+It prints nothing.
+"""
 
 from audit.files import table_beside
 

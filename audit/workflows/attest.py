@@ -25,7 +25,8 @@ from audit.workflows.gate import check_meaning, other_data, other_model, warn_un
 
 RECORD = "record.json"
 DOCUMENTATION = "docauditVerdict"
-"""The part of the test result that in-toto does not define: verdict, exit code, its day, and the auditor as stated."""
+"""The part of the test result that in-toto does not define: verdict, exit code, its day, and the
+auditor as stated."""
 
 
 @dataclass(frozen=True)
@@ -87,14 +88,24 @@ def state(folder: Path, record: AuditRecord, today: dt.date) -> Statement:
         *((f"model/{name}", {"sha256": digest}) for name, digest in record.target.files.items()),
         (f"data-set/{record.corpus.name}", {DATA_SET: record.corpus.sha256}),
         ("policy.toml", {"sha256": record.policy.sha256}),
-        *((("documents to be forgotten", {"sha256": own.sha256}),) if (own := record.corpus.forgotten) else ()),
-        *((name, {"sha256": _hash(folder / name)}) for name in (RECORD, *NAMES) if (folder / name).exists()),
+        *(
+            (("documents to be forgotten", {"sha256": own.sha256}),)
+            if (own := record.corpus.forgotten)
+            else ()
+        ),
+        *(
+            (name, {"sha256": _hash(folder / name)})
+            for name in (RECORD, *NAMES)
+            if (folder / name).exists()
+        ),
     ]
     named = [Subject(name=name, digest=digests) for name, digests in subjects]
     return Statement(subject=named, predicate=_test_result(record, policy, verdict, today))
 
 
-def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: dt.date) -> dict[str, Any]:
+def _test_result(
+    record: AuditRecord, policy: Policy, verdict: Verdict, today: dt.date
+) -> dict[str, Any]:
     """Build the test-result predicate, without limits that do not apply to the model or data set."""
     tests: dict[str, list[str]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
     for decision in verdict.decisions:
@@ -104,17 +115,30 @@ def _test_result(record: AuditRecord, policy: Policy, verdict: Verdict, today: d
         elif decision.outcome not in ("inapplicable", "not run"):
             warned = decision.outcome == "waived" or reported or lets_through(policy, decision)
             tests["warnedTests" if warned else "failedTests"].append(decision.limit.test)
-    leaks = {"findingsOutsidePolicy": unlimited(record, verdict), "leaksWithinLimits": within(record, verdict)}
-    named = {key: [f"{one.attack} {one.metric}" for one in found] for key, found in leaks.items() if found}
+    leaks = {
+        "findingsOutsidePolicy": unlimited(record, verdict),
+        "leaksWithinLimits": within(record, verdict),
+    }
+    named = {
+        key: [f"{one.attack} {one.metric}" for one in found]
+        for key, found in leaks.items()
+        if found
+    }
     known = record.target.family not in (NO_MODEL, SERVED)
     clean = verdict.overall == "passed" and known and not (tests["warnedTests"] or named)
     result = "FAILED" if verdict.exit_code else "PASSED" if clean else "WARNED"
     assert record.policy is not None
-    own = {"verdict": verdict.overall, "exitCode": verdict.exit_code, "evaluated": today.isoformat()}
+    own = {
+        "verdict": verdict.overall,
+        "exitCode": verdict.exit_code,
+        "evaluated": today.isoformat(),
+    }
     stated = {} if record.audit.auditor is None else {"auditor": record.audit.auditor}
     return {
         "result": result,
-        "configuration": [{"name": f"policy {policy.name}", "digest": {"sha256": record.policy.sha256}}],
+        "configuration": [
+            {"name": f"policy {policy.name}", "digest": {"sha256": record.policy.sha256}}
+        ],
         **tests,
         DOCUMENTATION: {**own, **stated, **named},
     }
@@ -178,16 +202,23 @@ def verify(
     try:
         sealed = attestations.unseal(read_file(path), path.name)
     except OSError as error:
-        raise RecordError(f"{path}: {error.strerror}", f"write it with: docaudit attest {folder}") from None
+        raise RecordError(
+            f"{path}: {error.strerror}", f"write it with: docaudit attest {folder}"
+        ) from None
     record = read_record(folder)
     found = Findings()
     if key is not None:
         signed = attestations.is_signed_by(sealed, key)
-        found.add("the signature is that of this key", [] if signed else ["the attestation is not signed by this key"])
+        found.add(
+            "the signature is that of this key",
+            [] if signed else ["the attestation is not signed by this key"],
+        )
     elif sealed.envelope is not None:
         found.notes.append("the signature was not checked: give the signer's public key with --pub")
     else:
-        found.notes.append("the attestation is not signed: anyone who can change these files can write it anew")
+        found.notes.append(
+            "the attestation is not signed: anyone who can change these files can write it anew"
+        )
     _compare_statement(folder, record, sealed.statement, found)
     if (folder / PDF_NAME).exists():
         _compare_embedded(folder, PDF_NAME, record, found)
@@ -208,7 +239,9 @@ def verify(
     return record, found
 
 
-def _compare_statement(folder: Path, record: AuditRecord, attested: Statement, found: Findings) -> None:
+def _compare_statement(
+    folder: Path, record: AuditRecord, attested: Statement, found: Findings
+) -> None:
     """Make the statement anew from the files as they are, and compare it part by part."""
     day, problem = _day_of(attested, record)
     if problem is not None:
@@ -217,9 +250,13 @@ def _compare_statement(folder: Path, record: AuditRecord, attested: Statement, f
     subjects = list(_other_subjects(attested.digests, own.digests))
     found.add(f"{len(own.subject)} files and digests are those that were attested", subjects)
     results = list(_other_results(attested.predicate, own.predicate))
-    found.add(f"the verdict, {own.predicate[DOCUMENTATION]['verdict']}, follows from the record", results)
+    found.add(
+        f"the verdict, {own.predicate[DOCUMENTATION]['verdict']}, follows from the record", results
+    )
     if not subjects and not results and attested != own:
-        found.differences.append("the attestation holds more, or in another order, than docaudit attest writes")
+        found.differences.append(
+            "the attestation holds more, or in another order, than docaudit attest writes"
+        )
     found.differences += _expired(folder, record, own)
 
 
@@ -234,7 +271,11 @@ def _day_of(statement: Statement, record: AuditRecord) -> tuple[dt.date, str | N
     ended = policies.finished_on(record)
     if day < ended:
         return day, f"the attestation is of {day}, and the scan ended on {ended}"
-    return (day, None) if day <= today else (today, f"the attestation is of {day}, which is yet to come")
+    return (
+        (day, None)
+        if day <= today
+        else (today, f"the attestation is of {day}, which is yet to come")
+    )
 
 
 def _expired(folder: Path, record: AuditRecord, own: Statement) -> Iterator[str]:
@@ -274,7 +315,11 @@ def _compare_embedded(folder: Path, name: str, record: AuditRecord, found: Findi
         return
     policy = None if record.policy is None else record.policy.toml.encode()
     expected = {RECORD: (folder / RECORD).read_bytes(), _EMBEDDED_POLICY: policy}
-    others = [f"{name} embeds another {what}" for what, content in expected.items() if embedded.get(what) != content]
+    others = [
+        f"{name} embeds another {what}"
+        for what, content in expected.items()
+        if embedded.get(what) != content
+    ]
     found.add(f"{name} embeds this record and its policy", others)
 
 

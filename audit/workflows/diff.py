@@ -38,14 +38,19 @@ _OLD, _NEW = "OLD", "NEW"
 Scores = Mapping[str, Mapping[str, UnitScores]]
 
 
-def diff_scans(old: Path, new: Path, policy: str = "default", progress: Progress = SILENT) -> ScanDiff:
+def diff_scans(
+    old: Path, new: Path, policy: str = "default", progress: Progress = SILENT
+) -> ScanDiff:
     """Compare two scans, named by their records or folders, in the numbers that a policy limits and others.
 
     Raises:
-        DocauditError: a record or the policy cannot be read, or the scans differ in more than the model.
+        DocauditError: a record or the policy cannot be read, or the scans differ in more than the
+            model.
     """
     chosen = load_policy(policy, complete=False)
-    return compare((read_record(old), read_record(new)), (evidence_of(old), evidence_of(new)), chosen, progress)
+    return compare(
+        (read_record(old), read_record(new)), (evidence_of(old), evidence_of(new)), chosen, progress
+    )
 
 
 def evidence_of(path: Path) -> Path:
@@ -54,12 +59,17 @@ def evidence_of(path: Path) -> Path:
 
 
 def compare(
-    records: tuple[AuditRecord, AuditRecord], kept: tuple[Path, Path], policy: Policy, progress: Progress
+    records: tuple[AuditRecord, AuditRecord],
+    kept: tuple[Path, Path],
+    policy: Policy,
+    progress: Progress,
 ) -> ScanDiff:
     """Compare two records, whose evidence is in the folders `kept`; see `diff_scans`."""
     problems = differences(*records)
     if problems:
-        raise RecordError(problems, "compare scans of the same data with the same seed, budget and parameters")
+        raise RecordError(
+            problems, "compare scans of the same data with the same seed, budget and parameters"
+        )
     first, second = map(_read_evidence, records, kept, (_OLD, _NEW))
     changes: list[MetricChange] = []
     missing: list[str] = []
@@ -72,12 +82,19 @@ def compare(
         if not any(results):
             missing.append(f"{attack}: {_both(*reasons)}")
             continue
-        changes += _of_attack(attack, records, policy, (first[0].get(attack, {}), second[0].get(attack, {})))
+        changes += _of_attack(
+            attack, records, policy, (first[0].get(attack, {}), second[0].get(attack, {}))
+        )
     changes += _of_usefulness(records)
-    old, new = (Side(one.subject, one.target.sha256, one.environment.docaudit, one.timing.started) for one in records)
+    old, new = (
+        Side(one.subject, one.target.sha256, one.environment.docaudit, one.timing.started)
+        for one in records
+    )
     notes = (*notes_on(*records), *first[1], *second[1])
     adjusted = holm({index: change.p for index, change in enumerate(changes)})
-    with_p = [replace(change, p_adjusted=adjusted.get(index)) for index, change in enumerate(changes)]
+    with_p = [
+        replace(change, p_adjusted=adjusted.get(index)) for index, change in enumerate(changes)
+    ]
     judged = tuple(_judge(change, records, policy) for change in with_p)
     return ScanDiff(1, old, new, policy.name, judged, notes, tuple(missing))
 
@@ -100,7 +117,9 @@ def _of_attack(
     results = [record.completed.get(attack) for record in records]
     rows = []
     for metric, (limits, good) in _asked(attack, records, policy).items():
-        if any(result is not None and {metric, *limits} & {*result.about_text} for result in results):
+        if any(
+            result is not None and {metric, *limits} & {*result.about_text} for result in results
+        ):
             continue
         one, other = (None if result is None else measurement(result, metric) for result in results)
         if one is None and other is None:
@@ -112,10 +131,14 @@ def _of_attack(
     return rows
 
 
-def _asked(attack: str, records: tuple[AuditRecord, AuditRecord], policy: Policy) -> dict[str, tuple[list[str], Good]]:
+def _asked(
+    attack: str, records: tuple[AuditRecord, AuditRecord], policy: Policy
+) -> dict[str, tuple[list[str], Good]]:
     """Choose the metrics to compare, each with its limits and the direction of improvement."""
     limited: dict[str, Good] = {
-        limit.metric: "more" if limit.max is None else "less" for limit in policy.limits if limit.attack == attack
+        limit.metric: "more" if limit.max is None else "less"
+        for limit in policy.limits
+        if limit.attack == attack
     }
     told: dict[str, Good] = dict.fromkeys(text_of(attack).leaks(), "less")
     asked: dict[str, tuple[list[str], Good]] = {}
@@ -130,25 +153,43 @@ def _asked(attack: str, records: tuple[AuditRecord, AuditRecord], policy: Policy
 def _methods(attack: str, records: Sequence[AuditRecord], metric: str) -> list[str]:
     """List the measurements behind a metric in either scan, one for each method."""
     results = [result for record in records if (result := record.completed.get(attack)) is not None]
-    return list(dict.fromkeys(name for result in results for name in result.methods.get(metric, (metric,))))
+    return list(
+        dict.fromkeys(name for result in results for name in result.methods.get(metric, (metric,)))
+    )
 
 
 def _with_difference(
-    row: MetricChange, scores: tuple[UnitScores | None, UnitScores | None], records: tuple[AuditRecord, AuditRecord]
+    row: MetricChange,
+    scores: tuple[UnitScores | None, UnitScores | None],
+    records: tuple[AuditRecord, AuditRecord],
 ) -> MetricChange:
-    sides = (_leak(row.before, scores[0]), _leak(row.after, scores[1])) if row.good == "nearer to chance" else None
+    sides = (
+        (_leak(row.before, scores[0]), _leak(row.after, scores[1]))
+        if row.good == "nearer to chance"
+        else None
+    )
     (one, first), (other, second) = sides or ((row.before, scores[0]), (row.after, scores[1]))
     rng = np.random.default_rng([records[0].seed, *f"diff/{row.attack}/{row.metric}".encode()])
     effect = effect_of(Effect(row.attack, row.metric, one, other), (first, second), rng)
-    return replace(row, difference=effect.difference, p=effect.p, paired=effect.paired, reason=_absent(row, records))
+    return replace(
+        row,
+        difference=effect.difference,
+        p=effect.p,
+        paired=effect.paired,
+        reason=_absent(row, records),
+    )
 
 
-def _leak(item: Measurement | None, scores: UnitScores | None) -> tuple[Measurement | None, UnitScores | None]:
+def _leak(
+    item: Measurement | None, scores: UnitScores | None
+) -> tuple[Measurement | None, UnitScores | None]:
     """Mirror an AUC below chance, and its values, to the same distance above chance."""
     if not isinstance(item, Estimate) or item.value >= CHANCE:
         return item, scores
     bounds = tuple(replace(own, lower=1 - own.upper, upper=1 - own.lower) for own in item.bounds)
-    mirrored = replace(item, value=1 - item.value, low=1 - item.high, high=1 - item.low, bounds=bounds)
+    mirrored = replace(
+        item, value=1 - item.value, low=1 - item.high, high=1 - item.low, bounds=bounds
+    )
     return mirrored, None if scores is None else replace(scores, values=-scores.values)
 
 
@@ -161,8 +202,14 @@ def _absent(row: MetricChange, records: tuple[AuditRecord, AuditRecord]) -> str:
         elif item is not None:
             reasons.append(f"not resolved: {item.reason}")
         else:
-            renamed = "" if _same_version(*records) else "; another version of docaudit may call it otherwise"
-            reasons.append(why_missing(record, row.attack) or f"the record has no such number{renamed}")
+            renamed = (
+                ""
+                if _same_version(*records)
+                else "; another version of docaudit may call it otherwise"
+            )
+            reasons.append(
+                why_missing(record, row.attack) or f"the record has no such number{renamed}"
+            )
     return _both(*reasons)
 
 
@@ -180,7 +227,9 @@ def _of_usefulness(records: tuple[AuditRecord, AuditRecord]) -> list[MetricChang
     return [_with_difference(row, (None, None), records) for row in rows]
 
 
-def _judge(change: MetricChange, records: tuple[AuditRecord, AuditRecord], policy: Policy) -> MetricChange:
+def _judge(
+    change: MetricChange, records: tuple[AuditRecord, AuditRecord], policy: Policy
+) -> MetricChange:
     """Judge a change better, worse or undecided, by p adjusted over all changes (Holm)."""
     item = change.difference
     if item is None or change.p_adjusted is None:
@@ -196,7 +245,9 @@ def _judge(change: MetricChange, records: tuple[AuditRecord, AuditRecord], polic
     return replace(change, reason=against) if against else replace(change, outcome=outcome)
 
 
-def _against(change: MetricChange, outcome: Outcome, records: tuple[AuditRecord, AuditRecord], policy: Policy) -> str:
+def _against(
+    change: MetricChange, outcome: Outcome, records: tuple[AuditRecord, AuditRecord], policy: Policy
+) -> str:
     """Explain why a significant change is no evidence; empty where it is evidence."""
     old, new = (record.completed.get(change.attack) for record in records)
     if old is None or new is None:
@@ -211,7 +262,10 @@ def _against(change: MetricChange, outcome: Outcome, records: tuple[AuditRecord,
 
 
 def _not_better(
-    change: MetricChange, records: tuple[AuditRecord, AuditRecord], results: tuple[Result, Result], policy: Policy
+    change: MetricChange,
+    records: tuple[AuditRecord, AuditRecord],
+    results: tuple[Result, Result],
+    policy: Policy,
 ) -> str:
     """Explain why a lower number is no improvement: another reference, or an attack with less power."""
     other = other_reference(*records)
@@ -255,10 +309,16 @@ def differences(old: AuditRecord, new: AuditRecord) -> list[str]:
 def _conditions(record: AuditRecord) -> dict[str, str]:
     """Return what must not differ, whatever the attacks, by label."""
     bounds = record.bounds
-    side = "" if bounds is None else f"{bounds.documents or 'all'} documents, {bounds.part:.0%} of each side"
+    side = (
+        ""
+        if bounds is None
+        else f"{bounds.documents or 'all'} documents, {bounds.part:.0%} of each side"
+    )
     return {
         "what was audited": "a model" if record.target.is_model else "the text alone",
-        "the documents to be forgotten": forgotten.sha256 if (forgotten := record.corpus.forgotten) else "none",
+        "the documents to be forgotten": forgotten.sha256
+        if (forgotten := record.corpus.forgotten)
+        else "none",
         "the data set": f"{record.corpus.name} (sha256 {record.corpus.sha256[:PREFIX]})",
         "the seed": str(record.seed),
         "the budget": f"{record.budget} ({record.share:.0%} of the trials)",
@@ -267,12 +327,21 @@ def _conditions(record: AuditRecord) -> dict[str, str]:
 
 
 def _parameters(old: Result, new: Result, same_version: bool) -> Iterator[tuple[str, str, str]]:
-    """Yield the parameters of an attack in both scans; those that only another version has are left out."""
+    """Yield the parameters of an attack in both scans.
+
+    Those that only another version has are left out.
+    """
     # As JSON: a record that was read has lists where one that was just made has tuples.
-    first, second = ({key: json.dumps(own) for key, own in one.parameters.items()} for one in (old, new))
+    first, second = (
+        {key: json.dumps(own) for key, own in one.parameters.items()} for one in (old, new)
+    )
     names = first.keys() | second.keys() if same_version else first.keys() & second.keys()
     for name in sorted(names):
-        yield f"{old.attack}: the parameter {name} differs", first.get(name, "none"), second.get(name, "none")
+        yield (
+            f"{old.attack}: the parameter {name} differs",
+            first.get(name, "none"),
+            second.get(name, "none"),
+        )
 
 
 def notes_on(old: AuditRecord, new: AuditRecord) -> Iterator[str]:
@@ -294,9 +363,16 @@ def notes_on(old: AuditRecord, new: AuditRecord) -> Iterator[str]:
 
 
 def other_reference(old: AuditRecord, new: AuditRecord) -> str:
-    """Say that both scans rest on other references, so that either attacker may be the weaker; empty if they do not."""
-    first, second = ({card.role: _identity(card) for card in record.references} for record in (old, new))
-    roles = [role for role in dict.fromkeys([*first, *second]) if first.get(role) != second.get(role)]
+    """Say that both scans rest on other references, so that either attacker may be the weaker.
+
+    Empty if they do not.
+    """
+    first, second = (
+        {card.role: _identity(card) for card in record.references} for record in (old, new)
+    )
+    roles = [
+        role for role in dict.fromkeys([*first, *second]) if first.get(role) != second.get(role)
+    ]
     if not roles or not (first and second):
         return ""
     return f"the references differ ({', '.join(roles)}), so that either attacker may be the weaker"
@@ -332,7 +408,8 @@ def gate_against_baseline(
         The record, the verdict by both, and the comparison.
 
     Raises:
-        DocauditError: as `gate_record` does; or the baseline is the same record, or does not fit it.
+        DocauditError: as `gate_record` does; or the baseline is the same record, or does not fit
+            it.
     """
     record, verdict = gate_record(path, policy, model, data, no_model=no_model)
     chosen, earlier = load_policy(policy, complete=False), read_record(baseline)
@@ -351,7 +428,9 @@ def _limits(decisions: Sequence[Decision], found: ScanDiff) -> list[ComparedLimi
     for decision in decisions:
         attack, metric = decision.limit.attack, decision.limit.metric
         changes = [one for one in found.changes if one.attack == attack and metric in one.limits]
-        outcome, reason = _worst(changes) if changes else ("not compared", _missing(decision, found))
+        outcome, reason = (
+            _worst(changes) if changes else ("not compared", _missing(decision, found))
+        )
         limits[attack, metric] = ComparedLimit(attack, metric, outcome, reason)
     return [*limits.values()]
 
@@ -361,7 +440,10 @@ def _worst(changes: Sequence[MetricChange]) -> tuple[Change, str]:
     if worse := [one for one in changes if one.outcome == "worse"]:
         return "worse", max(worse, key=_size).words
     if lost := [one for one in changes if one.lost]:
-        return "no longer measured", f"{lost[-1].metric} was measured in the baseline: {lost[-1].reason}"
+        return (
+            "no longer measured",
+            f"{lost[-1].metric} was measured in the baseline: {lost[-1].reason}",
+        )
     compared = [one for one in changes if one.compared]
     if not compared:
         return "not compared", changes[0].reason
@@ -376,7 +458,9 @@ def _missing(decision: Decision, found: ScanDiff) -> str:
     if decision.about_text:
         return ABOUT_TEXT
     attack = f"{decision.limit.attack}: "
-    return next((one.removeprefix(attack) for one in found.missing if one.startswith(attack)), UNMEASURED)
+    return next(
+        (one.removeprefix(attack) for one in found.missing if one.startswith(attack)), UNMEASURED
+    )
 
 
 def _size(change: MetricChange) -> float:

@@ -32,7 +32,13 @@ from audit.references.resolve import LoadedReferences
 from audit.report.remedies import QueryDefense
 from audit.targets import opening
 from audit.targets.answering.denoiser import DENOISING, Denoiser, load_denoiser
-from audit.targets.checkpoint.folder import NumberFormat, Places, in_format, open_checkpoint, places_of
+from audit.targets.checkpoint.folder import (
+    NumberFormat,
+    Places,
+    in_format,
+    open_checkpoint,
+    places_of,
+)
 from audit.workflows import wording
 from audit.workflows.setup import ScanSetup, defended_references, wrap_target
 
@@ -54,7 +60,9 @@ def collect_outcomes(
     loaded = _LoadedModel.of(target, opened.folder, opened)
     key = journal_key(opened, attack, loaded, filled)
     origin = origin or Origin()
-    kept = open_journal(options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh, origin.policy)
+    kept = open_journal(
+        options.evidence / f"journal-{attack.name}-{key}.jsonl", options.fresh, origin.policy
+    )
     journal = kept.journal
     todo = [trial for trial in trials if trial.id not in journal.outcomes]
     progress.stage(opened.stage_of(attack), len(todo))
@@ -83,8 +91,13 @@ class AttackWork(Work):
         return self.attack.attempt(self.case, trial, rng)
 
 
-def work_source(opened: ScanSetup, attack: Attack, target: opening.Checkpoint, filled: LoadedReferences) -> WorkSource:
-    """Package an attack's trials for any engine; `target` is the audited checkpoint as it computes."""
+def work_source(
+    opened: ScanSetup, attack: Attack, target: opening.Checkpoint, filled: LoadedReferences
+) -> WorkSource:
+    """Package an attack's trials for any engine.
+
+    `target` is the audited checkpoint as it computes.
+    """
     case = Case(opened.defended(target), opened.corpus, opened.references_behind_defense(filled))
     choices = opened.copies, opened.unread, opened.defense, opening.threads(), _versions()
     keeps = _Shared(open_elsewhere(opened.whole or opened.corpus), *choices)
@@ -105,18 +118,28 @@ class _LoadedModel:
     number_format: NumberFormat
 
     @classmethod
-    def of(cls, model: opening.Checkpoint | Denoiser, folder: Any, opened: ScanSetup) -> _LoadedModel:
+    def of(
+        cls, model: opening.Checkpoint | Denoiser, folder: Any, opened: ScanSetup
+    ) -> _LoadedModel:
         """Record the settings that a model from a folder computes with, and the device that workers put it on."""
         moved, size = opened.device != model.card.device, opened.options.batch_size
-        tokens, rows = (size if moved else getattr(model, name, None) for name in ("batch_tokens", "batch_rows"))
+        tokens, rows = (
+            size if moved else getattr(model, name, None) for name in ("batch_tokens", "batch_rows")
+        )
         held: NumberFormat = "auto" if folder is None else folder.number_format
-        card, places = replace(model.card, device=opened.device), () if folder is None else places_of(folder)
+        card, places = (
+            replace(model.card, device=opened.device),
+            () if folder is None else places_of(folder),
+        )
         return cls(card, tokens, rows, places, held)
 
 
 @dataclass(frozen=True)
 class _Shared:
-    """Opens what all attacks of a scan share in another process; every choice was made in this one."""
+    """Opens what all attacks of a scan share in another process.
+
+    Every choice was made in this one.
+    """
 
     corpus: Callable[[Fetch], Corpus]
     copies: Copies
@@ -136,7 +159,9 @@ class _Shared:
                 problem = f"a worker has {name} {version}, this machine {self.versions[name]}"
                 raise EngineError(problem, "install one on all machines")
         opening.use_threads(self.threads)
-        corpus = opening.without_unread(without_copies(self.corpus(fetch), self.copies), self.unread)
+        corpus = opening.without_unread(
+            without_copies(self.corpus(fetch), self.copies), self.unread
+        )
         return _Opened(corpus, self.defense, fetch)
 
 
@@ -166,16 +191,25 @@ class _Opened:
             folder = open_checkpoint(*(self.fetch(*place) for place in model.places))
             folder = in_format(folder, model.number_format)
             if card.task == DENOISING:
-                copy: Any = load_denoiser(folder, device=card.device, images=partial(open_page, self.corpus))
+                copy: Any = load_denoiser(
+                    folder, device=card.device, images=partial(open_page, self.corpus)
+                )
             else:
-                copy = opening.target_of(folder, self.corpus, card.device, model.batch_tokens, model.batch_rows)
+                copy = opening.target_of(
+                    folder, self.corpus, card.device, model.batch_tokens, model.batch_rows
+                )
             if copy.card.sha256 != card.sha256:
-                raise EngineError(f"{card.name} has changed since the scan began", "scan again, and leave it alone")
+                raise EngineError(
+                    f"{card.name} has changed since the scan began",
+                    "scan again, and leave it alone",
+                )
             if adapted is not None:
                 share_weights(copy.model, adapted.model)
             self.models[key] = copy
         known = self.models[key]
-        rounded: opening.Checkpoint | Denoiser = known if known.card.dtype == card.dtype else known.rounded(card.dtype)
+        rounded: opening.Checkpoint | Denoiser = (
+            known if known.card.dtype == card.dtype else known.rounded(card.dtype)
+        )
         return rounded
 
 
@@ -195,7 +229,11 @@ class _RemoteWork:
         adapted = target if len(self.target.places) > 1 else None
         models = {role: opened.load(model, adapted) for role, model in self.models.items()}
         references = defended_references(opened.defense, models, self.members)
-        return AttackWork(self.attack, Case(wrap_target(opened.defense, target), opened.corpus, references), self.seed)
+        return AttackWork(
+            self.attack,
+            Case(wrap_target(opened.defense, target), opened.corpus, references),
+            self.seed,
+        )
 
 
 @dataclass
@@ -232,12 +270,16 @@ class Origin:
         """Return the timing of a run that began and ended then."""
         oldest = None if self.undated else self.oldest
         same = self.same_policy and self.resumed > 0
-        return Timing(started, finished, seconds, self.outcomes, self.resumed, oldest, self.newest, same)
+        return Timing(
+            started, finished, seconds, self.outcomes, self.resumed, oldest, self.newest, same
+        )
 
 
 @dataclass(frozen=True)
 class OpenedJournal:
-    """A journal, and when the first and the last of its outcomes were computed, in UTC; None: nothing says when.
+    """A journal, and when the first and the last of its outcomes were computed, in UTC.
+
+    None: nothing says when.
 
     Attributes:
         policy: sha256 of the policy that was declared when it was begun; None where none was.
@@ -263,7 +305,11 @@ def open_journal(path: Path, fresh: bool, policy: str | None = None) -> OpenedJo
     begun = path.with_suffix(".begun")
     try:
         # Before it is opened: a torn last line is cut then.
-        newest = _written(dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC)) if path.exists() else now()
+        newest = (
+            _written(dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC))
+            if path.exists()
+            else now()
+        )
         journal = Journal(path, fresh)
         if not journal.outcomes:
             newest = now()
@@ -276,8 +322,12 @@ def open_journal(path: Path, fresh: bool, policy: str | None = None) -> OpenedJo
     return OpenedJournal(journal, None if oldest is None else min(oldest, newest), newest, declared)
 
 
-def journal_key(opened: ScanSetup, attack: Attack, loaded: _LoadedModel, filled: LoadedReferences) -> str:
-    """Hash all that an outcome depends on, apart from its trial; a change of any starts another journal.
+def journal_key(
+    opened: ScanSetup, attack: Attack, loaded: _LoadedModel, filled: LoadedReferences
+) -> str:
+    """Hash all that an outcome depends on, apart from its trial.
+
+    A change of any starts another journal.
 
     `loaded` is the audited checkpoint as it computes.
     """
@@ -297,7 +347,8 @@ def journal_key(opened: ScanSetup, attack: Attack, loaded: _LoadedModel, filled:
         "packages": opening.packages(),
         "threads": opening.threads(),
         "ocr": TESSERACT.version(),
-        # On a CPU an encoder's answers do not depend on it; those of a model that answers questions do in their bits.
+        # On a CPU an encoder's answers do not depend on it; those of a model that answers questions
+        # do in their bits.
         "batch": [loaded.batch_rows, None if card.device == "cpu" else loaded.batch_tokens],
     }
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:16]

@@ -17,7 +17,9 @@ from audit.workflows import wording
 SHOWN = 8
 """Files that a warning names."""
 UNSIGNED = "unsigned: nobody vouches for this record"
-UNAUDITED = "no model was audited: this is the record of a text alone. To gate the text, give --no-model"
+UNAUDITED = (
+    "no model was audited: this is the record of a text alone. To gate the text, give --no-model"
+)
 
 
 def load_policy(given: str | Path | Policy, *, complete: bool = True) -> Policy:
@@ -28,8 +30,8 @@ def load_policy(given: str | Path | Policy, *, complete: bool = True) -> Policy:
         complete: check its names too; without, a record says itself which attacks there were.
 
     Raises:
-        PolicyError: it cannot be read, names an attack or a metric that does not exist, or a limit can never be
-            reached.
+        PolicyError: it cannot be read, names an attack or a metric that does not exist, or a limit
+            can never be reached.
     """
     policy = policies.check_made(given) if isinstance(given, Policy) else policies.load(str(given))
     policies.check_names(policy, known_metrics(), complete)
@@ -41,7 +43,8 @@ def check_meaning(policy: Policy) -> None:
     """Refuse a policy with limits that a leaking model would meet.
 
     Raises:
-        PolicyError: a limit is out of its metric's range, on the wrong side of it, or rests on a lower bound alone.
+        PolicyError: a limit is out of its metric's range, on the wrong side of it, or rests on a
+            lower bound alone.
     """
     rules: dict[str, dict[str, policies.MetricRules]] = {}
     for attack, text in TEXTS.items():
@@ -60,7 +63,12 @@ def check_meaning(policy: Policy) -> None:
 
 
 def gate_record(
-    path: Path, policy: str, model: Path | None = None, data: Path | None = None, *, no_model: bool = False
+    path: Path,
+    policy: str,
+    model: Path | None = None,
+    data: Path | None = None,
+    *,
+    no_model: bool = False,
 ) -> tuple[AuditRecord, Verdict]:
     """Hold a record against a policy.
 
@@ -83,20 +91,28 @@ def gate_record(
     problems = [] if model is None else other_model(record, model)
     problems += [] if data is None else other_data(record, data)
     if problems:
-        raise RecordError(problems, "scan this model with this data set, and gate the record of that scan")
+        raise RecordError(
+            problems, "scan this model with this data set, and gate the record of that scan"
+        )
     if model is not None:
         from audit.targets.checkpoint.content import other_weights
 
         if others := other_weights(model):
             text = "was not scanned, and a loader may take it for the model's weights"
-            raise RecordError([f"{model}: {one} {text}" for one in others], "move it out of the folder")
+            raise RecordError(
+                [f"{model}: {one} {text}" for one in others], "move it out of the folder"
+            )
     verdict = policies.evaluate(record, chosen, policies.today())
     if record.target.is_model and no_model:
-        raise UsageError("--no-model: the record is of a model", "leave it out, or give that of scan --no-model")
+        raise UsageError(
+            "--no-model: the record is of a model", "leave it out, or give that of scan --no-model"
+        )
     if record.target.is_model or no_model or verdict.overall == "violated":
         return record, verdict
     # A pipeline that takes a model on would take this one on unaudited.
-    return record, replace(verdict, overall="undecided", exit_code=EXIT_CODES["undecided"], reason=UNAUDITED)
+    return record, replace(
+        verdict, overall="undecided", exit_code=EXIT_CODES["undecided"], reason=UNAUDITED
+    )
 
 
 def paths_of(path: Path, record: AuditRecord) -> dict[str, str]:
@@ -123,7 +139,8 @@ def check_signature(path: Path, public: Path) -> str:
 
     Raises:
         UsageError: it is no key, or securesystemslib is not installed.
-        RecordError: the attestation is missing, is not signed with the key, or is of another record.
+        RecordError: the attestation is missing, is not signed with the key, or is of another
+            record.
     """
     from audit import attestation as attestations
 
@@ -131,13 +148,20 @@ def check_signature(path: Path, public: Path) -> str:
     written = records.file_of(path)
     place = written.parent / attestations.FILE_NAME
     try:
-        sealed, digest = attestations.unseal(read_file(place), place.name), sha256(read_file(written)).hexdigest()
+        sealed, digest = (
+            attestations.unseal(read_file(place), place.name),
+            sha256(read_file(written)).hexdigest(),
+        )
     except OSError as error:
         raise RecordError(*wording("no_attestation", place=place, why=error.strerror)) from None
     if not attestations.is_signed_by(sealed, key):
-        raise RecordError(f"{place} is not signed with this key", "give the public key of the signer with --pub")
+        raise RecordError(
+            f"{place} is not signed with this key", "give the public key of the signer with --pub"
+        )
     if sealed.statement.digests.get("record.json") != {"sha256": digest}:
-        raise RecordError(f"{written} is not the record that was signed", "give the record as it was signed")
+        raise RecordError(
+            f"{written} is not the record that was signed", "give the record as it was signed"
+        )
     return f"signed with the key {key.keyid[:12]}"
 
 
@@ -147,7 +171,9 @@ def mark_pass(verdict: Verdict, signed: str) -> Verdict:
 
 
 def other_model(record: AuditRecord, folder: Path) -> list[str]:
-    """Say how a model's files differ from those that a record names; its weights are hashed, never loaded.
+    """Say how a model's files differ from those that a record names.
+
+    Its weights are hashed, never loaded.
 
     Raises:
         TargetError: the folder or a file of it cannot be read.
@@ -160,14 +186,18 @@ def other_model(record: AuditRecord, folder: Path) -> list[str]:
         same = digest_of_files(found) == record.target.sha256
         return [] if same else [f"{folder}: the record is of another model"]
     if not any(name.startswith(BASE) for name in found):
-        # What an adapter takes from its base lies in the base's own folder, which may be on another machine.
+        # What an adapter takes from its base lies in the base's own folder, which may be on another
+        # machine.
         named = {name: digest for name, digest in named.items() if not name.startswith(BASE)}
     others = [
         f"{folder}: {name} {_difference(found.get(name), named.get(name))}"
         for name in sorted({*found, *named})
         if found.get(name) != named.get(name)
     ]
-    run = (f"{folder}: {name} is run by what config.json names, and was not scanned" for name in code_that_runs(folder))
+    run = (
+        f"{folder}: {name} is run by what config.json names, and was not scanned"
+        for name in code_that_runs(folder)
+    )
     return [*others, *run]
 
 
@@ -176,7 +206,8 @@ def warn_uncompared(record: AuditRecord, folder: Path) -> list[str]:
 
     Args:
         record: that of the model.
-        folder: of the model; weights and code beside those that were scanned may be taken by another loader.
+        folder: of the model; weights and code beside those that were scanned may be taken by
+            another loader.
     """
     from audit.targets.checkpoint.content import BASE, named_base
     from audit.targets.checkpoint.tree import unscanned_files
@@ -195,7 +226,9 @@ def warn_uncompared(record: AuditRecord, folder: Path) -> list[str]:
 def _difference(found: str | None, named: str | None) -> str:
     if found is None:
         return "is in the record, and not there"
-    return "is there, and not in the record" if named is None else "is not the file that was scanned"
+    return (
+        "is there, and not in the record" if named is None else "is not the file that was scanned"
+    )
 
 
 def other_data(record: AuditRecord, folder: Path) -> list[str]:
@@ -207,4 +240,6 @@ def other_data(record: AuditRecord, folder: Path) -> list[str]:
     from audit.corpus.manifest import load
 
     same = load(folder).sha256 == record.corpus.sha256
-    return [] if same else [f"{folder}: the record is of another data set, or of another state of it"]
+    return (
+        [] if same else [f"{folder}: the record is of another data set, or of another state of it"]
+    )

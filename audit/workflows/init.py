@@ -73,15 +73,17 @@ def task_of(model: Path | None, stated: TaskKind | None) -> ModelTask:
     if stated is not None and stated != found.task.kind:
         return ModelTask(stated)
     generative = stated is None and found.task.kind == "question-answering"
-    return ModelTask(found.task.kind, found.task.labels, generative, "" if stated else found.architecture)
+    return ModelTask(
+        found.task.kind, found.task.labels, generative, "" if stated else found.architecture
+    )
 
 
 def read_labels(given: str) -> tuple[str, ...]:
     """Read a model's labels in the order of its outputs.
 
     Args:
-        given: names with commas between them, a file with one a line, or a checkpoint's folder or config.json, whose
-            id2label is read.
+        given: names with commas between them, a file with one a line, or a checkpoint's folder or
+            config.json, whose id2label is read.
 
     Raises:
         UsageError: it is none of these, or holds no names.
@@ -113,11 +115,17 @@ def places_of(first: Path, second: Path | None) -> tuple[Path | None, Path]:
     is_model = any((first / name).is_file() for name in CONFIGURATIONS)
     if second is None and is_model:
         found = recognise_task(first)
-        raise UsageError(*wording("model_alone", model=first, task=found.task.kind, architecture=found.architecture))
+        raise UsageError(
+            *wording(
+                "model_alone", model=first, task=found.task.kind, architecture=found.architecture
+            )
+        )
     if second is None:
         return None, first
     if not is_model and any((second / name).is_file() for name in CONFIGURATIONS):
-        raise UsageError(f"{second} is the model, which comes first", f"docaudit init {second} {first}")
+        raise UsageError(
+            f"{second} is the model, which comes first", f"docaudit init {second} {first}"
+        )
     return first, second
 
 
@@ -130,19 +138,29 @@ def format_of(source: Path, named: str | None) -> Importer:
     if not source.exists():
         raise UsageError(f"{source}: no such file or folder", "give what the model was trained on")
     if named is not None and named not in FORMATS:
-        raise UsageError(f"--format {named}: no format has this name", f"one of {listed(list(FORMATS), 'or')}")
+        raise UsageError(
+            f"--format {named}: no format has this name", f"one of {listed(list(FORMATS), 'or')}"
+        )
     if named is None and (source / manifests.FILE_NAME).exists():
         named = PLAIN
     found = named or guess_format(source) or (PLAIN if source.is_dir() else None)
     if found is None:
-        raise UsageError(f"{source} looks like no format that can be imported", "name it: --format NAME")
+        raise UsageError(
+            f"{source} looks like no format that can be imported", "name it: --format NAME"
+        )
     return FORMATS[found]
 
 
 def guess_format(path: Path) -> str | None:
-    """Return the name of the import format that a folder or file looks like; None where it looks like none."""
+    """Return the name of the import format that a folder or file looks like.
+
+    None where it looks like none.
+    """
     _read_beginning.cache_clear()
-    return next((name for name, one in FORMATS.items() if any(_has(path, *mark) for mark in one.marks)), None)
+    return next(
+        (name for name, one in FORMATS.items() if any(_has(path, *mark) for mark in one.marks)),
+        None,
+    )
 
 
 def _has(path: Path, pattern: str, content: str) -> bool:
@@ -155,7 +173,10 @@ def _has(path: Path, pattern: str, content: str) -> bool:
 
 
 def _files_inside(folder: Path, pattern: str) -> Iterator[Path]:
-    """Yield files of this name in a folder or one below it; a link that leads out of the folder is not followed."""
+    """Yield files of this name in a folder or one below it.
+
+    A link that leads out of the folder is not followed.
+    """
     root = folder.resolve()
     below = folder.glob(f"*/{pattern}") if "/" not in pattern else ()
     for file in chain(folder.glob(pattern), below):
@@ -177,7 +198,8 @@ def _read_beginning(path: Path) -> str:
 def replaced(dst: Path, *, overwrite: bool, in_place: bool = False) -> Iterator[None]:
     """Put a data set that docaudit wrote aside while the block writes another, and back where the block fails.
 
-    What a killed run had put aside is put back first, or removed where its new data set is complete.
+    What a killed run had put aside is put back first, or removed where its new data set is
+    complete.
 
     Args:
         dst: the folder; where it holds no data set, or need not be replaced, nothing is done.
@@ -202,7 +224,9 @@ def replaced(dst: Path, *, overwrite: bool, in_place: bool = False) -> Iterator[
     extra = [] if in_place else sorted({path.name for path in dst.iterdir()} - WRITTEN)
     if extra or dst.is_symlink() or not read_file(file).startswith(MARK):
         more = f": {', '.join(extra[:3])}" if extra else ""
-        raise UsageError(f"{dst} holds more than a data set that docaudit wrote{more}", "name a new folder")
+        raise UsageError(
+            f"{dst} holds more than a data set that docaudit wrote{more}", "name a new folder"
+        )
     with set_aside(in_folder if in_place else [folder], manifest):
         yield
 
@@ -222,7 +246,9 @@ def read_made(dst: Path) -> Made:
         corpus = manifests.load(dst)
     except ManifestError as error:
         lines = (dst / DOCUMENTS).read_bytes().splitlines()
-        return Made([TypeAdapter(Document).validate_json(line) for line in lines], False, error.problems)
+        return Made(
+            [TypeAdapter(Document).validate_json(line) for line in lines], False, error.problems
+        )
     return Made(corpus.documents, corpus.manifest.membership.drawn is not None)
 
 
@@ -231,13 +257,16 @@ def preview(documents: Sequence[Document], *, with_text: bool) -> Iterator[Row]:
 
     Args:
         documents: of a data set.
-        with_text: show what stands on the pages; else numbers of it, as for a log that other people read.
+        with_text: show what stands on the pages; else numbers of it, as for a log that other people
+            read.
     """
     firsts = (next((one for one in documents if one.split == split), None) for split in SPLITS)
     for one in [*dict.fromkeys([*filter(None, firsts), *documents])][:PREVIEWED]:
         fields = [f"{entity.label}: {one.text_of(entity)}" for entity in one.entities]
         fields += [f"class: {one.label}"] if one.label else []
-        asked = [f"{question.question} -> {' | '.join(question.answers)}" for question in one.questions]
+        asked = [
+            f"{question.question} -> {' | '.join(question.answers)}" for question in one.questions
+        ]
         if with_text:
             words = " ".join(word.text for word in one.words[:FIRST_WORDS])
             more = " ..." if len(one.words) > FIRST_WORDS else ""

@@ -29,7 +29,8 @@ N_PER_TRIAL = 16
 """Answers of one trial that are compared, at least where it has so many."""
 MIN_AGREEMENT = 0.99
 ALIKE = 0.01
-"""Share, or nats, by which two losses may differ: those of a model that knows anything do by far more."""
+"""Share, or nats, by which two losses may differ: those of a model that knows anything do by far
+more."""
 
 
 def wanted_format(opened: ScanSetup) -> str:
@@ -43,22 +44,27 @@ def choose_number_format(
 ) -> tuple[Checkpoint, tuple[Diagnostic, ...]]:
     """Return the target with its encoder in the wanted number format, if that makes no difference, and the comparison.
 
-    The first trials of each stratum are attempted, and what they ask the target is asked in both formats: the losses of
-    remembered pages are the smallest, so members must be among them. Under `MIN_AGREEMENT` the encoder stays in float32
-    (methods.md#reconstruction).
+    The first trials of each stratum are attempted, and what they ask the target is asked in both
+    formats: the losses of remembered pages are the smallest, so members must be among them. Under
+    `MIN_AGREEMENT` the encoder stays in float32 (methods.md#reconstruction).
     """
     wanted = wanted_format(opened)
     if wanted == "float32" or opened.target.card.dtype != "float32":
-        # The weights of a large model are in bfloat16 as they are: there is nothing to compare that with.
+        # The weights of a large model are in bfloat16 as they are: there is nothing to compare that
+        # with.
         return opened.target, getattr(opened.target, "diagnostics", ())
     rounded = opened.target.rounded(wanted)
-    work = Preflight(AttackWork(attack, case, opened.options.seed), case.target, opened.defended(rounded))
+    work = Preflight(
+        AttackWork(attack, case, opened.options.seed), case.target, opened.defended(rounded)
+    )
     alike, steps = 0.0, 0
     progress.stage(f"{opened.stage_of(attack)}: answers in {wanted}", N_ANSWERS)
     strata: dict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
         strata[trial.stratum].append(trial)
-    for trial in (trial for row in zip_longest(*strata.values()) for trial in row if trial is not None):
+    for trial in (
+        trial for row in zip_longest(*strata.values()) for trial in row if trial is not None
+    ):
         ((_, found),) = drive(work, [trial], 1)
         alike, steps = alike + sum(found), steps + len(found)
         progress.advance(len(found))
@@ -81,7 +87,10 @@ class Preflight(Work):
     rounded: interface.Target
 
     def attempt(self, trial: Trial) -> Attempt:
-        """Attempt a trial until enough answers are compared; its outcome is how alike each of them is, in [0, 1]."""
+        """Attempt a trial until enough answers are compared.
+
+        Its outcome is how alike each of them is, in [0, 1].
+        """
         attempt, answers = self.work.attempt(trial), None
         alike: list[float] = []
         with suppress(StopIteration):
@@ -98,8 +107,9 @@ class Preflight(Work):
 def likeness(query: object, exact: Any, coarse: Any) -> float:
     """Return how alike two answers to a query are, in [0, 1].
 
-    Replies and best tokens are alike or not; of tags it is the share of tokens. Losses must be within `ALIKE`; where
-    candidates are compared, the best one must be within `ALIKE` of the median loss from the best in the other format.
+    Replies and best tokens are alike or not; of tags it is the share of tokens. Losses must be
+    within `ALIKE`; where candidates are compared, the best one must be within `ALIKE` of the median
+    loss from the best in the other format.
     """
     if isinstance(exact, interface.Reply):
         return float(fold(exact.text) == fold(coarse.text))

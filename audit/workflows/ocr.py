@@ -51,11 +51,14 @@ class WordsAdded:
     unclassified: int
 
 
-def add_words(data_dir: Path, progress: Progress, *, reader: PageReader | None = None) -> WordsAdded:
+def add_words(
+    data_dir: Path, progress: Progress, *, reader: PageReader | None = None
+) -> WordsAdded:
     """Read the pages that have an image and no words, locate the answers of their questions, write the data set.
 
-    What was read is kept as it comes, so that a run that was ended goes on where it was. The documents file is replaced
-    at once and whole, and what it was stays beside it as `ORIGINAL`; images are not touched.
+    What was read is kept as it comes, so that a run that was ended goes on where it was. The
+    documents file is replaced at once and whole, and what it was stays beside it as `ORIGINAL`;
+    images are not touched.
 
     Args:
         data_dir: the data set.
@@ -69,13 +72,20 @@ def add_words(data_dir: Path, progress: Progress, *, reader: PageReader | None =
     """
     reader = reader or PageReader()
     corpus = manifests.load(data_dir)
-    wanted = [document for document in corpus.documents if document.image is not None and not document.words]
+    wanted = [
+        document
+        for document in corpus.documents
+        if document.image is not None and not document.words
+    ]
     words: Mapping[str, tuple[Word, ...] | None] = {}
     if wanted:
         reader.check()
         words = _read(corpus, wanted, reader, _journal_path(corpus, reader), progress)
     tally: Counter[str] = Counter()
-    documents = [_with_words(corpus, document, words.get(document.id), tally) for document in corpus.documents]
+    documents = [
+        _with_words(corpus, document, words.get(document.id), tally)
+        for document in corpus.documents
+    ]
     if any(words.values()):
         _replace(corpus, documents)
     _journal_path(corpus, reader).unlink(missing_ok=True)
@@ -83,7 +93,9 @@ def add_words(data_dir: Path, progress: Progress, *, reader: PageReader | None =
         read=sum(bool(found) for found in words.values()),
         words=sum(len(found or ()) for found in words.values()),
         had_words=sum(bool(document.words) for document in corpus.documents),
-        without_image=sum(document.image is None and not document.words for document in corpus.documents),
+        without_image=sum(
+            document.image is None and not document.words for document in corpus.documents
+        ),
         empty=tuple(name for name, found in words.items() if found == ()),
         failed=tuple(name for name, found in words.items() if found is None),
         answers={quality: tally[quality] for quality in QUALITIES},
@@ -104,19 +116,28 @@ def _read(
     """Read the words of each document by OCR, equal images once; None where OCR failed."""
     images = {document.id: read_header(image_path(corpus, document)).sha256 for document in wanted}
     journal = Journal(kept)
-    todo = {images[document.id]: document for document in wanted if images[document.id] not in journal.outcomes}
+    todo = {
+        images[document.id]: document
+        for document in wanted
+        if images[document.id] not in journal.outcomes
+    }
     progress.stage("pages to read", len(todo))
-    for name, words in reader.read((name, partial(open_image, corpus, document)) for name, document in todo.items()):
+    for name, words in reader.read(
+        (name, partial(open_image, corpus, document)) for name, document in todo.items()
+    ):
         if words is not None:
             journal.append(name, [[word.text, word.box] for word in words])
         progress.advance()
     found = {name: journal.outcomes.get(image) for name, image in images.items()}
     return {
-        name: own if own is None else tuple(Word(text, tuple(box)) for text, box in own) for name, own in found.items()
+        name: own if own is None else tuple(Word(text, tuple(box)) for text, box in own)
+        for name, own in found.items()
     }
 
 
-def _with_words(corpus: Corpus, document: Document, words: tuple[Word, ...] | None, tally: Counter[str]) -> Document:
+def _with_words(
+    corpus: Corpus, document: Document, words: tuple[Word, ...] | None, tally: Counter[str]
+) -> Document:
     """Add words, and the places of answers among them, to a document; unchanged without words."""
     if not words:
         return document
@@ -140,18 +161,25 @@ def _with_words(corpus: Corpus, document: Document, words: tuple[Word, ...] | No
                 entities.append(Entity(name, LABEL, question.category, found.words))
                 question = replace(question, entity=name)
         questions.append(question)
-    return replace(document, size=size, words=words, entities=tuple(entities), questions=tuple(questions))
+    return replace(
+        document, size=size, words=words, entities=tuple(entities), questions=tuple(questions)
+    )
 
 
 def _locate_answer(question: Question, texts: Sequence[str], taken: set[int]) -> Location | None:
     """Locate the first accepted answer, trying better match qualities first."""
-    places = [locate(answer, question.category or "misc", texts, taken) for answer in question.answers]
+    places = [
+        locate(answer, question.category or "misc", texts, taken) for answer in question.answers
+    ]
     found = [place for place in places if isinstance(place, Location)]
     return min(found, key=lambda place: QUALITIES.index(quality_of(place.rule)), default=None)
 
 
 def _replace(corpus: Corpus, documents: Sequence[Document]) -> None:
-    """Put a new documents file in place of the old one, which is kept; back again where the new one is refused."""
+    """Put a new documents file in place of the old one, which is kept.
+
+    Back again where the new one is refused.
+    """
     path = corpus.root / corpus.manifest.documents
     original = path.with_name(ORIGINAL)
     before = path.read_bytes()

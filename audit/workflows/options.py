@@ -26,17 +26,20 @@ REFERENCES_FOLDER = "references"
 class ScanOptions:
     """The options of a scan; see `docaudit scan --help`.
 
-    `width` (attempts in flight) and `batch_size` (tokens of an encoder, samples of a model that answers) bound memory
-    and never change a result on a CPU. `references` are folders by name; "public" is another data set whose public
-    documents train the public model. `cache` keeps trained references, in `evidence` when None (a sweep shares one).
-    `engine` is what `make_engine` takes. `attack_parameters` is a file that `battery.read_parameters` takes. `dtype` is
-    the number format of the model: an encoder computes in "bfloat16" if a preflight finds that it makes no difference,
-    a model that answers holds its weights in it; "auto": bfloat16 for encoders on CUDA, and as `load_model` says for
-    the others. `defense` names a countermeasure that the model is asked behind, `derived_by` says what made the model
-    out of another one. With `no_model` the text alone is audited, and `model_dir` is not read. `documents` bounds the
-    units of member and held-out documents together, `seconds` the time of the attacks. `evidence_dir` is where the
+    `width` (attempts in flight) and `batch_size` (tokens of an encoder, samples of a model that
+    answers) bound memory and never change a result on a CPU. `references` are folders by name;
+    "public" is another data set whose public documents train the public model. `cache` keeps
+    trained references, in `evidence` when None (a sweep shares one). `engine` is what `make_engine`
+    takes. `attack_parameters` is a file that `battery.read_parameters` takes. `dtype` is the number
+    format of the model: an encoder computes in "bfloat16" if a preflight finds that it makes no
+    difference, a model that answers holds its weights in it; "auto": bfloat16 for encoders on CUDA,
+    and as `load_model` says for the others. `defense` names a countermeasure that the model is
+    asked behind, `derived_by` says what made the model out of another one. With `no_model` the text
+    alone is audited, and `model_dir` is not read. `documents` bounds the units of member and
+    held-out documents together, `seconds` the time of the attacks. `evidence_dir` is where the
     evidence goes when it is not kept in `out`. Without `stages` every attack takes all its trials.
-    `forgotten` names the documents that the model was to forget: these alone are then compared with held-out ones.
+    `forgotten` names the documents that the model was to forget: these alone are then compared with
+    held-out ones.
     """
 
     model_dir: Path
@@ -70,12 +73,18 @@ class ScanOptions:
 
     @property
     def paths(self) -> dict[str, str]:
-        """The folders of model and data as they were given, by their names in commands; see `first_action`."""
+        """The folders of model and data as they were given, by their names in commands.
+
+        See `first_action`.
+        """
         named = {"MODEL_DIR": self.model_dir, "DATA_DIR": self.data_dir}
         return {name: str(path) for name, path in named.items() if path != Path()}
 
     def below(self, *parts: str) -> ScanOptions:
-        """Return the same scan in a folder below `out`; its evidence goes below `evidence_dir` where there is one."""
+        """Return the same scan in a folder below `out`.
+
+        Its evidence goes below `evidence_dir` where there is one.
+        """
         evidence = None if self.evidence_dir is None else self.evidence_dir.joinpath(*parts)
         return replace(self, out=self.out.joinpath(*parts), evidence_dir=evidence)
 
@@ -88,11 +97,18 @@ def check_work(options: ScanOptions) -> None:
     """
     make_engine(options.engine, EngineSettings())
     if options.documents is not None and options.documents < 2:
-        raise UsageError(f"--documents {options.documents}: one of each side at least", "give 2 or more")
+        raise UsageError(
+            f"--documents {options.documents}: one of each side at least", "give 2 or more"
+        )
     if options.seconds is not None and options.seconds < LEAST_SECONDS:
-        raise UsageError(f"--time: {options.seconds:g} s is too short to load a model", "give a minute or more, as 30m")
+        raise UsageError(
+            f"--time: {options.seconds:g} s is too short to load a model",
+            "give a minute or more, as 30m",
+        )
     if options.seconds is not None and options.engine.partition(":")[0] != LOCAL:
-        raise UsageError("--time is for a scan in one process", "use --documents with another engine")
+        raise UsageError(
+            "--time is for a scan in one process", "use --documents with another engine"
+        )
 
 
 PREVIOUS = "record.previous.json"
@@ -106,7 +122,8 @@ def check_folders(options: ScanOptions) -> None:
     """Refuse folders that a scan cannot use, before anything is loaded; see `claim_folder`.
 
     Raises:
-        UsageError: a folder takes no files, holds those of somebody else, or lies inside the model or the data set.
+        UsageError: a folder takes no files, holds those of somebody else, or lies inside the model
+            or the data set.
     """
     out = options.out
     evidence = options.evidence_dir
@@ -123,7 +140,8 @@ def check_folders(options: ScanOptions) -> None:
 def check_apart(options: ScanOptions) -> None:
     """Refuse to write into the folder of the model or the data set, which are audited as they are.
 
-    Links are followed: what is written would be hashed, shipped or read as a part of what was audited.
+    Links are followed: what is written would be hashed, shipped or read as a part of what was
+    audited.
 
     Raises:
         UsageError: `--out` or `--evidence` lies there.
@@ -152,7 +170,9 @@ def refuse_inside(name: str, folder: Path, option: str, written: Path) -> None:
     if not any(Path(folder, file).is_file() for file in marks[name]):
         return
     if written.resolve().is_relative_to(folder.resolve()):
-        raise UsageError(*wording("written_inside", option=option, written=written, name=name, path=folder))
+        raise UsageError(
+            *wording("written_inside", option=option, written=written, name=name, path=folder)
+        )
 
 
 @contextmanager
@@ -161,7 +181,9 @@ def writing(folder: Path, option: str = "--out") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise EngineError(f"{folder}: {error.strerror or error}", f"choose another {option}") from None
+        raise EngineError(
+            f"{folder}: {error.strerror or error}", f"choose another {option}"
+        ) from None
 
 
 def _report_names() -> tuple[str, ...]:
@@ -183,7 +205,9 @@ def _refuse_foreign(out: Path) -> None:
 def _refuse_link(evidence: Path) -> None:
     """Refuse a link in place of the folder for evidence: what it leads to would be closed, and take personal text."""
     if evidence.is_symlink():
-        raise UsageError(f"{evidence}: is a link to another folder", "name that folder with --evidence")
+        raise UsageError(
+            f"{evidence}: is a link to another folder", "name that folder with --evidence"
+        )
 
 
 @contextmanager
@@ -208,7 +232,9 @@ def claim_folder(out: Path, evidence: Path | None = None) -> Iterator[None]:
 
 @contextmanager
 def hold_evidence(out: Path, evidence: Path) -> Iterator[Path]:
-    """Hold a folder that its owner alone can read, and that git leaves out; all its files are private at the end.
+    """Hold a folder that its owner alone can read, and that git leaves out.
+
+    All its files are private at the end.
 
     Args:
         out: the folder of what may be passed on, which is held already.
@@ -268,9 +294,13 @@ def _refuse_shared(out: Path, evidence: Path) -> None:
 def make_private(folder: Path) -> None:
     """Take everything in a folder away from everybody but its owner."""
     for place, folders, files in os.walk(folder):
-        for name, mode in (*((name, 0o700) for name in folders), *((name, 0o600) for name in files)):
+        for name, mode in (
+            *((name, 0o700) for name in folders),
+            *((name, 0o600) for name in files),
+        ):
             path = Path(place, name)
-            # A file that goes meanwhile gives nothing away; the folder itself is closed in any case.
+            # A file that goes meanwhile gives nothing away; the folder itself is closed in any
+            # case.
             with suppress(OSError):
                 if not path.is_symlink():
                     path.chmod(mode)
@@ -307,5 +337,9 @@ def _clear(out: Path, evidence: Path) -> None:
     with writing(out):
         if (out / "record.json").exists():
             os.replace(out / "record.json", out / PREVIOUS)
-        for path in [*(out / name for name in _report_names()), evidence / NAME, *evidence.glob("failure-*.txt")]:
+        for path in [
+            *(out / name for name in _report_names()),
+            evidence / NAME,
+            *evidence.glob("failure-*.txt"),
+        ]:
             path.unlink(missing_ok=True)

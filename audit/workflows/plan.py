@@ -2,8 +2,9 @@
 
 Method: methods.md#statistics.
 
-A limit is held against every method of its attack. Of several, and of a balanced accuracy, which is a mean over many
-forests and known better than one call a unit, the chances given here are least ones: audits pass at least so often.
+A limit is held against every method of its attack. Of several, and of a balanced accuracy, which is
+a mean over many forests and known better than one call a unit, the chances given here are least
+ones: audits pass at least so often.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ from typing import Literal
 from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind
 from audit.attacks.budget import MEMBERS, OTHERS, SHARES, halves, side_of
-from audit.attacks.interface import Attack, Sides, Units, confounded_by_copies, first_of, may_try, most_units
+from audit.attacks.interface import (
+    Attack,
+    Sides,
+    Units,
+    confounded_by_copies,
+    first_of,
+    may_try,
+    most_units,
+)
 from audit.case import Case
 from audit.corpus.documents import Corpus
 from audit.corpus.near_copies import NO_COPIES, Copies
@@ -37,13 +46,17 @@ class Cost:
         attack: its name.
         trials: their number.
         exact: counted with the model's tokens; otherwise there are at most so many.
-        reached: how many units (documents, providers) of members and of others these trials belong to, at most.
-        inapplicable: why the model cannot be attacked this way; None when it can, or no model was given.
+        reached: how many units (documents, providers) of members and of others these trials belong
+            to, at most.
+        inapplicable: why the model cannot be attacked this way; None when it can, or no model was
+            given.
         lacks: what the attack cannot do without and nobody gave; None when nothing.
-        by_data: whether the data set lacks it; a reference can be given, and its lack excuses no limit.
+        by_data: whether the data set lacks it; a reference can be given, and its lack excuses no
+            limit.
         weakened: what it does without, and so passes no limit; None when nothing.
         seconds: estimate for all trials on one device; None where it was not measured.
-        memory: peak of the trials that were timed, models included, in bytes; None where it was not measured.
+        memory: peak of the trials that were timed, models included, in bytes; None where it was not
+            measured.
         untimed: why there is no time, where nothing above says so.
     """
 
@@ -61,11 +74,19 @@ class Cost:
 
 
 Outlook = Literal[
-    "decides", "confounded", "too small", "blind check too weak", "lacks", "cannot pass", "inapplicable", "no plan"
+    "decides",
+    "confounded",
+    "too small",
+    "blind check too weak",
+    "lacks",
+    "cannot pass",
+    "inapplicable",
+    "no plan",
 ]
 
 WANTED_POWER = 0.8
-"""A data set is too small for a limit that a model which leaks nothing passes less often (methods.md#statistics)."""
+"""A data set is too small for a limit that a model which leaks nothing passes less often
+(methods.md#statistics)."""
 MOST_TIMES = 40.0
 """More than so many times the documents that there are is no advice."""
 STEP = 1.03
@@ -82,13 +103,17 @@ class Resolution:
         unit: what is independent of each other, plural.
         members: units that training saw.
         others: units that they are compared with; 0 where each member is compared with itself.
-        certified: the smallest limit that a model which leaks nothing passes, at its expected outcome.
-        pass_power: the chance that it passes this limit with all methods, as far as the number of units goes.
-        needed: units a side with which a model that leaks nothing passes with power 0.8; None: no number will do.
+        certified: the smallest limit that a model which leaks nothing passes, at its expected
+            outcome.
+        pass_power: the chance that it passes this limit with all methods, as far as the number of
+            units goes.
+        needed: units a side with which a model that leaks nothing passes with power 0.8; None: no
+            number will do.
         at_least: whether audits pass more often than `pass_power` says, and need fewer units.
         kind: what the metric is.
         deciding: methods that a pass needs within the limit.
-        confirms: the smallest leak that an audit confirms beyond the limit with power 0.8; None: not planned, or none.
+        confirms: the smallest leak that an audit confirms beyond the limit with power 0.8; None:
+            not planned, or none.
     """
 
     unit: str
@@ -121,9 +146,9 @@ class LimitPlan:
         attack: whose metric it is.
         metric: the one that is limited.
         max: to what; None for a least value.
-        outcome: "decides": a model that leaks nothing most probably passes; "confounded" and "blind check too weak":
-            see `attacks.blindness`; "lacks": the attack cannot run; "cannot pass": it runs, weakened. The first of
-            `blockers`.
+        outcome: "decides": a model that leaks nothing most probably passes; "confounded" and "blind
+            check too weak": see `attacks.blindness`; "lacks": the attack cannot run; "cannot pass":
+            it runs, weakened. The first of `blockers`.
         reason: why not, in words.
         resolution: None where the data set has no units for the metric.
         required: as the policy has it.
@@ -152,9 +177,11 @@ class Joint:
     """Whether a model that leaks nothing passes all limits on models.
 
     Attributes:
-        limits: that there are units for, in the policy's order, so that an audit would hold numbers against them.
+        limits: that there are units for, in the policy's order, so that an audit would hold numbers
+            against them.
         chance: that it passes all of them and that no check fires. An estimate, see `joint_chance`.
-        blocked: limits that no model passes on this data set as it is, so that none passes the policy.
+        blocked: limits that no model passes on this data set as it is, so that none passes the
+            policy.
     """
 
     limits: tuple[LimitPlan, ...]
@@ -185,7 +212,8 @@ class SmallestLeaks:
 
     Attributes:
         area: AUC of membership; None where none is confirmed, or none is limited.
-        share: part of the training documents that give values away, less that of unseen ones; None likewise.
+        share: part of the training documents that give values away, less that of unseen ones; None
+            likewise.
     """
 
     area: float | None
@@ -206,7 +234,8 @@ class Plan:
         device: where times were taken; empty without a model.
         documents: units of both sides that are tried at most; None: all of the budget's.
         seconds: the time that the trials are bounded to; None: not bounded.
-        training: of each reference that can be trained, the least and the most seconds that it takes.
+        training: of each reference that can be trained, the least and the most seconds that it
+            takes.
     """
 
     corpus: str
@@ -237,7 +266,12 @@ class Plan:
         found: dict[str, int] = {}
         for limit in self.limits:
             own = limit.resolution
-            if own is not None and own.needed is not None and limit.outcome == "too small" and not limit.excused:
+            if (
+                own is not None
+                and own.needed is not None
+                and limit.outcome == "too small"
+                and not limit.excused
+            ):
                 found[own.unit] = max(own.needed, found.get(own.unit, 0))
         return found
 
@@ -245,13 +279,22 @@ class Plan:
     def joint(self) -> Joint:
         """Estimate the chance that a model which leaks nothing passes all limits on models."""
         own = [limit for limit in self.limits if not limit.about_text]
-        resolved = tuple(limit for limit in own if limit.resolution is not None and not limit.excused)
-        chances = [limit.resolution.pass_power for limit in resolved if limit.resolution is not None]
-        return Joint(resolved, joint_chance(chances), tuple(limit for limit in own if _blocked(limit)))
+        resolved = tuple(
+            limit for limit in own if limit.resolution is not None and not limit.excused
+        )
+        chances = [
+            limit.resolution.pass_power for limit in resolved if limit.resolution is not None
+        ]
+        return Joint(
+            resolved, joint_chance(chances), tuple(limit for limit in own if _blocked(limit))
+        )
 
     @property
     def leaks(self) -> SmallestLeaks | None:
-        """Return the smallest leaks of documents that a scan confirms; None where no limit is planned for it."""
+        """Return the smallest leaks of documents that a scan confirms.
+
+        None where no limit is planned for it.
+        """
         areas = [limit for limit in self.limits if _is_of_documents(limit, "auc")]
         differences = [limit for limit in self.limits if _is_of_documents(limit, "difference")]
         if not areas and not differences:
@@ -266,7 +309,9 @@ class Plan:
 
 def _is_of_documents(limit: LimitPlan, kind: str) -> bool:
     resolution = limit.resolution
-    return resolution is not None and resolution.unit == "documents" and resolution.kind.endswith(kind)
+    return (
+        resolution is not None and resolution.unit == "documents" and resolution.kind.endswith(kind)
+    )
 
 
 def _confirmed(limits: Sequence[LimitPlan]) -> float | None:
@@ -277,15 +322,22 @@ def _confirmed(limits: Sequence[LimitPlan]) -> float | None:
 
 
 def enough_documents(joint: Joint) -> Enough | None:
-    """Find how many documents would do for all limits together; None where more do not help, or are not needed.
+    """Find how many documents would do for all limits together.
 
-    Both sides are taken to grow alike, and companies and planted secrets to stay as many as they are.
+    None where more do not help, or are not needed.
+
+    Both sides are taken to grow alike, and companies and planted secrets to stay as many as they
+    are.
 
     Args:
         joint: the limits that there are units for, and the chance to pass them all.
     """
     sized = [(limit.max, limit.resolution) for limit in joint.limits]
-    documents = [resolution for _, resolution in sized if resolution is not None and resolution.unit == "documents"]
+    documents = [
+        resolution
+        for _, resolution in sized
+        if resolution is not None and resolution.unit == "documents"
+    ]
     if joint.chance >= WANTED_POWER or not documents:
         return None
     most = max(documents, key=lambda resolution: (resolution.members, resolution.others))
@@ -325,7 +377,9 @@ def plan_limits(
         blind: the results of the blind checks, by attack; see `audit.blind_checks`.
         copies: the copies between splits.
     """
-    copied = {kind.name: confounded_by_copies(copies, kind.preset(budget), corpus) for kind in BATTERY}
+    copied = {
+        kind.name: confounded_by_copies(copies, kind.preset(budget), corpus) for kind in BATTERY
+    }
     cost_of = {cost.attack: cost for cost in costs}
     named = {limit.attack for limit in policy.limits}
     units = _units_by_limit(corpus, budget, named)
@@ -344,7 +398,8 @@ def plan_limits(
     )
     limits = _hold_demands(policy, task, limits)
     limits = _with_smallest_leaks(limits, units)
-    # `docaudit forget-check` runs no attack that its policy leaves without a limit; a scan runs them all.
+    # `docaudit forget-check` runs no attack that its policy leaves without a limit; a scan runs
+    # them all.
     costs = [cost for cost in costs if not policy.forgets or cost.attack in named]
     return Plan(corpus.manifest.name, corpus.sha256, policy.name, budget, limits, tuple(costs))
 
@@ -359,10 +414,13 @@ def _units_by_limit(corpus: Corpus, budget: str, attacks: Set[str]) -> dict[tupl
     return units
 
 
-def _with_smallest_leaks(limits: Sequence[LimitPlan], units: Mapping[tuple[str, str], Units]) -> tuple[LimitPlan, ...]:
+def _with_smallest_leaks(
+    limits: Sequence[LimitPlan], units: Mapping[tuple[str, str], Units]
+) -> tuple[LimitPlan, ...]:
     """Add to each resolution the smallest leak that a scan confirms, at the level of the last stage.
 
-    All methods of all resolved limits share this level, as the smallest p-value of Holm's procedure has it.
+    All methods of all resolved limits share this level, as the smallest p-value of Holm's procedure
+    has it.
     """
     n_tests = 0
     for limit in limits:
@@ -380,13 +438,23 @@ def _with_smallest_leaks(limits: Sequence[LimitPlan], units: Mapping[tuple[str, 
     return tuple(planned)
 
 
-def _hold_demands(policy: Policy, task: str, limits: tuple[LimitPlan, ...]) -> tuple[LimitPlan, ...]:
+def _hold_demands(
+    policy: Policy, task: str, limits: tuple[LimitPlan, ...]
+) -> tuple[LimitPlan, ...]:
     """Require what a demand of the policy needs, although the policy would do without it."""
     excused = {one.attack for one in limits if one.excused}
-    asked = {one.attack for one in limits if not one.about_text and one.outcome != "inapplicable"} - excused
-    needed = {attack: demand.sentence for demand, attack in unanswered(policy, task, asked, excused) if attack}
+    asked = {
+        one.attack for one in limits if not one.about_text and one.outcome != "inapplicable"
+    } - excused
+    needed = {
+        attack: demand.sentence
+        for demand, attack in unanswered(policy, task, asked, excused)
+        if attack
+    }
     return tuple(
-        replace(one, required=True, reason=f"{one.reason.removesuffix(WITHOUT)}; {needed[one.attack]}")
+        replace(
+            one, required=True, reason=f"{one.reason.removesuffix(WITHOUT)}; {needed[one.attack]}"
+        )
         if one.attack in needed and one.excused
         else one
         for one in limits
@@ -394,15 +462,29 @@ def _hold_demands(policy: Policy, task: str, limits: tuple[LimitPlan, ...]) -> t
 
 
 def _plan_limit(
-    limit: Limit, cost: Cost, units: Units | None, blind: Blind | None, copied: str | None, permitted: bool
+    limit: Limit,
+    cost: Cost,
+    units: Units | None,
+    blind: Blind | None,
+    copied: str | None,
+    permitted: bool,
 ) -> LimitPlan:
-    """Plan a limit; `permitted`: the policy does without the attack where a model of this task cannot be put to it."""
+    """Plan a limit.
+
+    `permitted`: the policy does without the attack where a model of this task cannot be put to it.
+    """
     if units is not None and not units.about_text:
         members, others = cost.reached
-        units = replace(units, members=min(units.members, members), others=min(units.others, others))
+        units = replace(
+            units, members=min(units.members, members), others=min(units.others, others)
+        )
     if permitted and cost.lacks is not None and cost.inapplicable is None and not cost.exact:
         cost = replace(cost, inapplicable="the policy does without it for models of this task")
-    comparable = units is not None and units.members > 0 and (units.others > 0 or units.kind == "paired difference")
+    comparable = (
+        units is not None
+        and units.members > 0
+        and (units.others > 0 or units.kind == "paired difference")
+    )
     resolution = None
     if cost.inapplicable is None and limit.max is not None and units is not None and comparable:
         resolution = resolve(limit.max, units)
@@ -414,7 +496,10 @@ def _plan_limit(
     lacks = any(blocker == "lacks" for blocker, _ in blockers)
     if lacks and not limit.required and (cost.by_data or cost.lacks is None):
         reason += WITHOUT
-    about_text, named = units is not None and units.about_text, (limit.attack, limit.metric, limit.max)
+    about_text, named = (
+        units is not None and units.about_text,
+        (limit.attack, limit.metric, limit.max),
+    )
     return LimitPlan(*named, outcome, reason, resolution, limit.required, blockers, about_text)
 
 
@@ -432,7 +517,9 @@ def _blockers(
     if limit.max is None:
         return (("no plan", "a least value limits no leak"),)
     if units is None:
-        return (("no plan", "no plan for this metric") if cost.lacks is None else ("lacks", cost.lacks),)
+        return (
+            ("no plan", "no plan for this metric") if cost.lacks is None else ("lacks", cost.lacks),
+        )
     if resolution is None:
         compared = "to compare them with" if units.members else "of members"
         return (("lacks", cost.lacks or f"no {units.unit} {compared}"),)
@@ -440,7 +527,10 @@ def _blockers(
     hindrances: tuple[tuple[Outlook, str | None], ...] = (
         ("confounded", copied),
         ("confounded", blind.checks[0].reason if blind is not None and told_apart else None),
-        ("too small", _too_small(limit.max, resolution) if resolution.pass_power < WANTED_POWER else None),
+        (
+            "too small",
+            _too_small(limit.max, resolution) if resolution.pass_power < WANTED_POWER else None,
+        ),
         ("blind check too weak", None if blind is None or told_apart else blind.confounded),
         ("lacks", cost.lacks),
         ("cannot pass", cost.weakened),
@@ -464,7 +554,8 @@ def resolve(limit: float, units: Units) -> Resolution:
     """Compute what the units decide about a limit."""
     kind, members, others = units.kind, units.members, units.others
     deciding = 1 if units.joined else units.methods
-    # Of several methods all must pass. Methods that go together pass more often than independent ones.
+    # Of several methods all must pass. Methods that go together pass more often than independent
+    # ones.
     passes = pass_power(kind, members, others, limit) ** deciding
     least = certified(kind, members, others)
     enough = needed(kind, limit, WANTED_POWER ** (1 / deciding))
@@ -473,8 +564,13 @@ def resolve(limit: float, units: Units) -> Resolution:
 
 
 def at_most(corpus: Corpus, budget: str, documents: int | None = None) -> tuple[Cost, ...]:
-    """List the cost of every attack without a model, whose tokenizer may leave some out; see `ScanOptions`."""
-    return tuple(_at_most(kind.preset(budget), corpus, SHARES[budget], documents) for kind in BATTERY)
+    """List the cost of every attack without a model, whose tokenizer may leave some out.
+
+    See `ScanOptions`.
+    """
+    return tuple(
+        _at_most(kind.preset(budget), corpus, SHARES[budget], documents) for kind in BATTERY
+    )
 
 
 def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None) -> Cost:
@@ -489,19 +585,29 @@ def _at_most(attack: Attack, corpus: Corpus, share: float, documents: int | None
         sampled, reached = _bounded(attack, corpus, sides, share, documents)
     lacks, weakened = first_of(reasons, case, "data", "missing"), first_of(reasons, case, "weak")
     by_data, n_trials = first_of(reasons, case, "data") is not None, sum(sampled)
-    return Cost(attack.name, n_trials, False, reached, None, lacks, weakened, by_data, untimed=UNTIMED)
+    return Cost(
+        attack.name, n_trials, False, reached, None, lacks, weakened, by_data, untimed=UNTIMED
+    )
 
 
 def _most_trials(attack: Attack, corpus: Corpus) -> Sides:
-    """Count the trials of either side that a data set gives at most; its units where trials do not tell their side."""
+    """Count the trials of either side that a data set gives at most.
+
+    Its units where trials do not tell their side.
+    """
     sides = [side_of(trial.stratum) for trial in may_try(attack, corpus)]
     members, others = (sum(side in names for side in sides) for names in (MEMBERS, OTHERS))
     return (members, others) if members or others else most_units(attack, corpus)
 
 
-def _bounded(attack: Attack, corpus: Corpus, sides: Sides, share: float, documents: int) -> tuple[Sides, Sides]:
+def _bounded(
+    attack: Attack, corpus: Corpus, sides: Sides, share: float, documents: int
+) -> tuple[Sides, Sides]:
     """Count trials and units of a bounded scan: at least one trial of each drawn unit."""
-    there = [max(n, min(1, offered)) for n, offered in zip(most_units(attack, corpus), sides, strict=True)]
+    there = [
+        max(n, min(1, offered))
+        for n, offered in zip(most_units(attack, corpus), sides, strict=True)
+    ]
     kept = [min(pair) for pair in zip(there, halves(documents, there), strict=True)]
     trials = [
         max(own, math.ceil(share * offered * own / n)) if n else 0
@@ -513,8 +619,8 @@ def _bounded(attack: Attack, corpus: Corpus, sides: Sides, share: float, documen
 def joint_chance(chances: Iterable[float]) -> float:
     """Estimate how often a leak-free model passes all limits, taken as independent, while no check of the scan fires.
 
-    The checks share one false-alarm rate (`audit.policy.checks.LEVEL`), whatever the number of documents.
-    `benchmarks/leak_free_audits.md` compares the estimate with simulated audits.
+    The checks share one false-alarm rate (`audit.policy.checks.LEVEL`), whatever the number of
+    documents. `benchmarks/leak_free_audits.md` compares the estimate with simulated audits.
 
     Args:
         chances: that it passes each limit, as far as the number of units goes.

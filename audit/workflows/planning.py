@@ -1,4 +1,7 @@
-"""Plan an audit: what a data set can decide under a policy, and how long a scan takes; nothing is written."""
+"""Plan an audit: what a data set can decide under a policy, and how long a scan takes.
+
+Nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,15 @@ import numpy as np
 from audit.attacks.battery import BATTERY
 from audit.attacks.blind_baseline import Blind, of_trials
 from audit.attacks.budget import FOLDS, MEMBERS, OTHERS, SHARES, side_of
-from audit.attacks.interface import Attack, Sides, compared_units, first_of, may_try, most_units, nothing_to_try
+from audit.attacks.interface import (
+    Attack,
+    Sides,
+    compared_units,
+    first_of,
+    may_try,
+    most_units,
+    nothing_to_try,
+)
 from audit.attacks.membership.documents import without_lot
 from audit.case import Case
 from audit.corpus import manifest
@@ -38,21 +49,26 @@ if TYPE_CHECKING:  # These load torch, which a plan without a model does without
     from audit.workflows.setup import ScanSetup
 
 TRIALS = 10
-"""Trials of each attack that are timed together at most, behind two that are timed alone; short ones: a full width."""
+"""Trials of each attack that are timed together at most, behind two that are timed alone; short
+ones: a full width."""
 SHORT = 0.1
 """Seconds of a trial alone under which as many are timed together as a scan has in flight."""
 SECONDS = 20.0
 """For the trials of all attacks together; a trial that was begun is finished."""
 USED = 0.7
-"""Share of a time that the trials are planned to take: models are loaded, trained and measured beside them."""
+"""Share of a time that the trials are planned to take: models are loaded, trained and measured
+beside them."""
 TO_TRAIN = "a scan first trains the public model: give one to time this attack (--reference auxiliary=PATH)"
 
 
-def plan_audit(options: ScanOptions, policy: str, progress: Progress = SILENT) -> Iterator[str | Plan]:
+def plan_audit(
+    options: ScanOptions, policy: str, progress: Progress = SILENT
+) -> Iterator[str | Plan]:
     """Plan an audit.
 
     Args:
-        options: of the scan; with `Path()` as its `model_dir`, trials are not counted exactly, and not timed.
+        options: of the scan; with `Path()` as its `model_dir`, trials are not counted exactly, and
+            not timed.
         policy: name or path.
         progress: of trials that are timed, and of documents described.
 
@@ -89,7 +105,9 @@ def plan_audit(options: ScanOptions, policy: str, progress: Progress = SILENT) -
         corpus = without_lot(corpus)
     blind = blind_checks(corpus, chosen, budget, costs, progress)
     plan = plan_limits(corpus, chosen, budget, costs, blind, copies)
-    yield replace(plan, device=place, documents=options.documents, seconds=options.seconds, training=training)
+    yield replace(
+        plan, device=place, documents=options.documents, seconds=options.seconds, training=training
+    )
 
 
 def blind_checks(
@@ -97,9 +115,10 @@ def blind_checks(
 ) -> dict[str, Blind]:
     """Run the blind check of every attack that the policy limits and that compares members with others, by its name.
 
-    It describes what a scan with this budget compares, but for documents that a model turns out not to read, or none of
-    whose fields its tokens spell, and before those of providers are cut to as many on both sides, which takes the
-    model's questions. Most of its time goes into opening page images (`blindness.MAX_UNITS`).
+    It describes what a scan with this budget compares, but for documents that a model turns out not
+    to read, or none of whose fields its tokens spell, and before those of providers are cut to as
+    many on both sides, which takes the model's questions. Most of its time goes into opening page
+    images (`blindness.MAX_UNITS`).
 
     Args:
         corpus: the data set.
@@ -112,20 +131,24 @@ def blind_checks(
         ManifestError: an image is missing, damaged or too large.
     """
     limited = {limit.attack for limit in policy.limits if limit.max is not None}
-    fed = {cost.attack for cost in costs if cost.lacks is None and cost.inapplicable is None} & limited
+    fed = {
+        cost.attack for cost in costs if cost.lacks is None and cost.inapplicable is None
+    } & limited
     found = {}
     for attack in (kind.preset(budget) for kind in BATTERY if kind.name in fed):
         unit = compared_units(attack, corpus)
         if unit is not None:
-            found[attack.name] = of_trials(corpus, may_try(attack, corpus), SHARES[budget], unit, progress)
+            found[attack.name] = of_trials(
+                corpus, may_try(attack, corpus), SHARES[budget], unit, progress
+            )
     return found
 
 
 def time_attacks(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
     """Count the trials of every attack that a scan would run, and estimate how long they take.
 
-    References that somebody gave are used; none is trained. The time is that of the trials, without training of
-    references and without the intervals at the end.
+    References that somebody gave are used; none is trained. The time is that of the trials, without
+    training of references and without the intervals at the end.
 
     Args:
         opened: the scan; its `out` is not touched.
@@ -149,7 +172,8 @@ def time_attacks(opened: ScanSetup, progress: Progress) -> tuple[Cost, ...]:
 def fit_time(opened: ScanSetup, progress: Progress) -> ScanSetup:
     """Choose the part of the units of each side whose trials are expected to fit into the time of a scan.
 
-    The part is chosen once: it is stored in `evidence/`, which must exist, and read again by the same scan.
+    The part is chosen once: it is stored in `evidence/`, which must exist, and read again by the
+    same scan.
 
     Raises:
         EngineError: the stored part cannot be read.
@@ -157,7 +181,10 @@ def fit_time(opened: ScanSetup, progress: Progress) -> ScanSetup:
     options = opened.options
     if options.seconds is None:
         return opened
-    card, settings = opened.target.card, (options.seed, options.seconds, options.documents, options.defense)
+    card, settings = (
+        opened.target.card,
+        (options.seed, options.seconds, options.documents, options.defense),
+    )
     depends_on = repr((card.sha256, opened.corpus.sha256, opened.budget, settings, opened.attacks))
     path = options.evidence / f"time-{hashlib.sha256(depends_on.encode()).hexdigest()[:16]}.json"
     if options.fresh or not path.exists():
@@ -181,7 +208,9 @@ def bounded_by_time(opened: ScanSetup, costs: Sequence[Cost]) -> tuple[Cost, ...
     part = part_in(opened.options.seconds, costs)
     bounded = []
     for cost in costs:
-        trials, members, others = (math.ceil(part * number) for number in (cost.trials, *cost.reached))
+        trials, members, others = (
+            math.ceil(part * number) for number in (cost.trials, *cost.reached)
+        )
         seconds = None if cost.seconds is None else part * cost.seconds
         bounded.append(replace(cost, trials=trials, reached=(members, others), seconds=seconds))
     return tuple(bounded)
@@ -192,7 +221,9 @@ def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
     from audit.workflows.execution import AttackWork
     from audit.workflows.number_format import wanted_format
 
-    case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
+    case = Case(
+        opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled)
+    )
     reasons = attack.applies(case)
     reason = first_of(reasons, case, "model")
     if reason is not None:
@@ -201,14 +232,18 @@ def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
     reached = _reached(most_units(attack, opened.corpus), trials)
     lacks = _missing(opened, attack, filled) if trials else nothing_to_try(attack, case).why
     weakened, by_data = first_of(reasons, case, "weak"), first_of(reasons, case, "data") is not None
-    cost = Cost(attack.name, len(trials), True, reached, lacks=lacks, weakened=weakened, by_data=by_data)
+    cost = Cost(
+        attack.name, len(trials), True, reached, lacks=lacks, weakened=weakened, by_data=by_data
+    )
     if lacks is not None:
         return cost
     if "auxiliary" in attack.needs and filled.references.auxiliary is None:
         return replace(cost, untimed=TO_TRAIN)
     wanted = wanted_format(opened)
     target = opened.target if wanted == "float32" else opened.target.rounded(wanted)
-    work = AttackWork(attack, Case(opened.defended(target), case.corpus, case.references), opened.options.seed)
+    work = AttackWork(
+        attack, Case(opened.defended(target), case.corpus, case.references), opened.options.seed
+    )
     limit = SECONDS / len(opened.attacks)
     peak_memory(case.target.card.device, restart=True)
     seconds = estimate(work, trials, opened.options.width, limit)
@@ -216,9 +251,12 @@ def _cost(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> Cost:
 
 
 def _reached(most: Sides, trials: Sequence[Trial]) -> Sides:
-    """Count the units on either side among trials; where trials do not tell, the same part of both sides.
+    """Count the units on either side among trials.
 
-    Trials in folds take all units; canaries are tried in an order that does not depend on their side.
+    Where trials do not tell, the same part of both sides.
+
+    Trials in folds take all units; canaries are tried in an order that does not depend on their
+    side.
     """
     tried = {(side_of(trial.stratum), trial.unit) for trial in trials}
     members, others = (sum(side in names for side, _ in tried) for names in (MEMBERS, OTHERS))
@@ -237,14 +275,22 @@ def _missing(opened: ScanSetup, attack: Attack, filled: LoadedReferences) -> str
     missing = dict(filled.missing)
     if filled.references.auxiliary is None and opened.prepared.train is None:
         missing["auxiliary"] = advise_public_model(opened.target)
-    return next((f"it needs a reference ({need}): {missing[need]}" for need in attack.needs if need in missing), None)
+    return next(
+        (
+            f"it needs a reference ({need}): {missing[need]}"
+            for need in attack.needs
+            if need in missing
+        ),
+        None,
+    )
 
 
 def estimate(work: Work, trials: Sequence[Trial], width: int, limit: float) -> float:
     """Estimate the seconds of all trials from a few that are run: one, one again, and ten or more at once.
 
-    What one takes alone is that of its passes, which as many share as are in flight; what each of ten takes more is its
-    part of them. Of short trials as many run at once as in a scan: ten would hide what they share.
+    What one takes alone is that of its passes, which as many share as are in flight; what each of
+    ten takes more is its part of them. Of short trials as many run at once as in a scan: ten would
+    hide what they share.
 
     Args:
         work: what the trials are of.
@@ -268,7 +314,10 @@ def estimate(work: Work, trials: Sequence[Trial], width: int, limit: float) -> f
         # The first one also pays for what is made once.
         alone = run(others[:1])
         left -= alone
-    several = others[1 : 1 + min(max(width, TRIALS) if alone < SHORT else TRIALS, max(0, int(left / max(alone, 1e-6))))]
+    several = others[
+        1 : 1
+        + min(max(width, TRIALS) if alone < SHORT else TRIALS, max(0, int(left / max(alone, 1e-6))))
+    ]
     each = max(0.0, run(several) - alone) / (len(several) - 1) if len(several) > 1 else alone
     at_once = min(width, len(trials))
     return len(trials) / at_once * (alone + each * (at_once - 1))

@@ -24,7 +24,14 @@ from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, stated_
 from audit.targets.encoders.target import EncoderTarget
 from audit.targets.opening import device_named, threads, trainer_of
 from audit.workflows.options import refuse_inside
-from audit.workflows.setup import CheckedModel, ScanSetup, check_model, doubt_draw, open_target, usable_references
+from audit.workflows.setup import (
+    CheckedModel,
+    ScanSetup,
+    check_model,
+    doubt_draw,
+    open_target,
+    usable_references,
+)
 
 State = Literal["there", "trained by the scan", "can be trained", "missing"]
 STANDARD = [kind.preset("standard") for kind in BATTERY]
@@ -40,12 +47,13 @@ class ReferenceNeed:
         name: of the reference, as `--reference` takes it.
         needed_by: attacks that cannot run without it.
         used_by: attacks that are weaker without it.
-        state: "there": named in the manifest or on the command line; "trained by the scan": from what is there; "can be
-            trained" by a command; else "missing".
+        state: "there": named in the manifest or on the command line; "trained by the scan": from
+            what is there; "can be trained" by a command; else "missing".
         source: where it was found; empty where it was not.
         folders: its folders.
         how: the command, or what to give; empty for one that is there.
-        seconds: that its training takes on this machine, at least and at most; None where that was not timed.
+        seconds: that its training takes on this machine, at least and at most; None where that was
+            not timed.
         recommended: whether split models are trained unasked, as that is short.
     """
 
@@ -103,11 +111,20 @@ def inspect_model(model_dir: Path, corpus: Corpus, data_dir: Path, given: Given)
     needs = needs_of(checked, data_dir, model_dir, given)
     return InspectedModel(
         checked.target.card.architecture,
-        {one.name: reason for one in STANDARD if (reason := why_inapplicable(one, case)) is not None},
+        {
+            one.name: reason
+            for one in STANDARD
+            if (reason := why_inapplicable(one, case)) is not None
+        },
         tuple((name, *one) for name, own in strata.items() for one in sorted(own.items())),
         (*checked.copies.warnings, *checked.unread.warnings, *doubts, *doubt_draw(folder, corpus)),
         tuple(missing(needs)),
-        {attack: _why_skipped(need) for need in needs if _is_missing(need) for attack in need.needed_by},
+        {
+            attack: _why_skipped(need)
+            for need in needs
+            if _is_missing(need)
+            for attack in need.needed_by
+        },
     )
 
 
@@ -128,10 +145,14 @@ def list_references(data_dir: Path, model_dir: Path, given: Given, device: str =
     needs = needs_of(checked, data_dir, model_dir, given)
     times = _time(needs, checked, model_dir, given)
     short = {"splits"} if recommends_splits(times) else set()
-    return tuple(replace(one, seconds=times.get(one.name), recommended=one.name in short) for one in needs)
+    return tuple(
+        replace(one, seconds=times.get(one.name), recommended=one.name in short) for one in needs
+    )
 
 
-def _open(model_dir: Path, corpus: Corpus, given: Given, device: str = "cpu") -> tuple[CheckpointFolder, CheckedModel]:
+def _open(
+    model_dir: Path, corpus: Corpus, given: Given, device: str = "cpu"
+) -> tuple[CheckpointFolder, CheckedModel]:
     """Open the model, and refuse it and folders of references where a scan does."""
     folder = open_target(model_dir, corpus, given)
     checked = check_model(folder, corpus, STANDARD, device)
@@ -140,7 +161,9 @@ def _open(model_dir: Path, corpus: Corpus, given: Given, device: str = "cpu") ->
     return folder, checked
 
 
-def _time(needs: Needs, checked: CheckedModel, model_dir: Path, given: Given) -> dict[str, tuple[float, float]]:
+def _time(
+    needs: Needs, checked: CheckedModel, model_dir: Path, given: Given
+) -> dict[str, tuple[float, float]]:
     """Estimate how many seconds the trainings take that a command or the scan would run, at least and at most."""
     target, corpus = checked.target, checked.corpus
     names = [need.name for need in needs if need.state in ("can be trained", "trained by the scan")]
@@ -167,7 +190,9 @@ def _why_skipped(need: ReferenceNeed) -> str:
 def missing_references(opened: ScanSetup) -> tuple[str, ...]:
     """Say the same for a scan that was opened."""
     options = opened.options
-    return tuple(missing(needs_of(_checked(opened), options.data_dir, options.model_dir, options.references)))
+    return tuple(
+        missing(needs_of(_checked(opened), options.data_dir, options.model_dir, options.references))
+    )
 
 
 def time_scan_references(opened: ScanSetup) -> dict[str, tuple[float, float]]:
@@ -208,18 +233,24 @@ def needs_of(checked: CheckedModel, data_dir: Path, model_dir: Path, given: Give
         if folders:
             return ReferenceNeed(name, *by, "there", source, tuple(map(str, folders)))
         if name == "auxiliary" and start is not None and trains_public and corpus.of("public"):
-            return ReferenceNeed(name, *by, "trained by the scan", "from pretrained and the public documents")
+            return ReferenceNeed(
+                name, *by, "trained by the scan", "from pretrained and the public documents"
+            )
         if name == "auxiliary" and start is not None and load.may_propose(start, target):
             return ReferenceNeed(name, *by, "there", "pretrained, as it is", (str(start),))
         if name == "splits" or (name == "baselines" and corpus.of("public")):
             command = f"docaudit references {data_dir} {model_dir} --train {name}{named}"
             return ReferenceNeed(name, *by, "can be trained", how=command)
-        return ReferenceNeed(name, *by, "missing", how=TEXTS["missing"].get(name) or load.advise_public_model(target))
+        return ReferenceNeed(
+            name, *by, "missing", how=TEXTS["missing"].get(name) or load.advise_public_model(target)
+        )
 
     return tuple(need(name) for name in load.REFERENCE_NAMES if name in taken)
 
 
-def _folders(name: str, corpus: Corpus, data_dir: Path, given: Given, base: Path | None) -> tuple[str, Sequence[Path]]:
+def _folders(
+    name: str, corpus: Corpus, data_dir: Path, given: Given, base: Path | None
+) -> tuple[str, Sequence[Path]]:
     """Find who named a reference, and its folders; none where nobody did."""
     if name in given:
         return "command line", given[name]
@@ -248,10 +279,13 @@ def train_references(
     Args:
         data_dir: the data set.
         model_dir: the audited checkpoint.
-        given: references; training begins from pretrained, or with the settings of the audited adapter.
-        names: "baselines" or "splits"; none: those that attacks take and nobody gave, split models where recommended.
+        given: references; training begins from pretrained, or with the settings of the audited
+            adapter.
+        names: "baselines" or "splits"; none: those that attacks take and nobody gave, split models
+            where recommended.
         out: gets a folder for each name.
-        count: models of each name, or baselines; None: 1 baseline. Split models: `training.N_SPLITS` unless named.
+        count: models of each name, or baselines; None: 1 baseline. Split models:
+            `training.N_SPLITS` unless named.
         seed: of the first baseline and of the draw of the splits; None: the recipe's, and 0.
         device: "auto", "cpu", "cuda" or "mps".
         engine: where split models are trained, as `make_engine` takes it.
@@ -261,7 +295,8 @@ def train_references(
         The folders of each name; `out` may hold baselines of other models too.
 
     Raises:
-        DocauditError: there is no such engine, the data set is broken, or a model cannot be trained.
+        DocauditError: there is no such engine, the data set is broken, or a model cannot be
+            trained.
     """
     refuse_inside("MODEL_DIR", model_dir, "--out", out)
     chosen = device_named(device)
@@ -272,11 +307,16 @@ def train_references(
         needs = list_references(data_dir, model_dir, given, device)
         trainable = [need for need in needs if need.state == "can be trained"]
         names = [need.name for need in trainable if need.name != "splits" or need.recommended]
-    start, how = _training_start(model_dir, corpus, given), dict[str, Any](device=chosen, progress=progress)
+    start, how = (
+        _training_start(model_dir, corpus, given),
+        dict[str, Any](device=chosen, progress=progress),
+    )
     folders: dict[str, tuple[Path, ...]] = {}
     if "baselines" in names:
         place = out / "baselines"
-        folders["baselines"] = training.train_baseline(start, corpus, place, count=count or 1, seed=seed, **how)
+        folders["baselines"] = training.train_baseline(
+            start, corpus, place, count=count or 1, seed=seed, **how
+        )
     if "splits" in names:
         how |= {"count": (named and count) or training.N_SPLITS, "seed": seed or 0, "engine": made}
         with closing(made):
@@ -290,5 +330,8 @@ def _training_start(model_dir: Path, corpus: Corpus, given: Given) -> AnyFolder 
     if is_adapter(model_dir):
         return open_target(model_dir, corpus, given)
     named = next(iter(given.get("pretrained", ())), None)
-    own = corpus.manifest.references.pretrained is None and trainer_of(corpus.manifest.task.kind) is not None
+    own = (
+        corpus.manifest.references.pretrained is None
+        and trainer_of(corpus.manifest.task.kind) is not None
+    )
     return model_dir if named is None and own else named

@@ -45,8 +45,8 @@ class Report:
 class Trend:
     """The trend of several checkpoints: a row each, in words what their positions count, and the files written.
 
-    `summary` are attack and metric by heading of what sums up each attack that ran; `answer` names the last checkpoint
-    that passes.
+    `summary` are attack and metric by heading of what sums up each attack that ran; `answer` names
+    the last checkpoint that passes.
     """
 
     axis: str
@@ -80,7 +80,8 @@ def report_records(
         previous: the record of the last audit, or its folder: the report lists what changed since.
 
     Raises:
-        DocauditError: a record or the policy cannot be read, the records make no trend, or the folder takes no files.
+        DocauditError: a record or the policy cannot be read, the records make no trend, or the
+            folder takes no files.
     """
     _check_call(len(paths) > 1, out, reveal, bool(defenses), evidence, dpia, previous)
     if out is not None:
@@ -103,30 +104,50 @@ def report_records(
     changes = None
     if previous is not None:
         before = read_record(previous)
-        changes = compare(before, policies.evaluate(before, chosen, policies.today()), read[0], verdicts[0])
+        changes = compare(
+            before, policies.evaluate(before, chosen, policies.today()), read[0], verdicts[0]
+        )
     shown = private if reveal else None
-    warnings = write_report(read[0], verdicts[0], chosen, folder, shown, comparisons, written, changes)
+    warnings = write_report(
+        read[0], verdicts[0], chosen, folder, shown, comparisons, written, changes
+    )
     assessment = folder / markdown.DPIA_NAME if dpia else None
     if assessment is not None:
-        write_atomically(assessment, markdown.dpia(read[0], verdicts[0], chosen, comparisons).encode())
+        write_atomically(
+            assessment, markdown.dpia(read[0], verdicts[0], chosen, comparisons).encode()
+        )
     revealed = private / NAME if reveal and (private / NAME).exists() else None
     return Report(folder, read[0], verdicts[0], warnings, revealed, assessment)
 
 
 def _check_call(
-    many: bool, out: Path | None, reveal: bool, defenses: bool, evidence: Path | None, dpia: bool, previous: Path | None
+    many: bool,
+    out: Path | None,
+    reveal: bool,
+    defenses: bool,
+    evidence: Path | None,
+    dpia: bool,
+    previous: Path | None,
 ) -> None:
     """Refuse options of `report_records` that do not go together."""
     if evidence is not None and not reveal:
         raise UsageError("--evidence is where --reveal finds the values", "add --reveal")
     if evidence is not None and not evidence.is_dir():
-        raise UsageError(f"--evidence {evidence}: no folder", "name the one that was given to docaudit scan")
+        raise UsageError(
+            f"--evidence {evidence}: no folder", "name the one that was given to docaudit scan"
+        )
     if many and (out is None or reveal):
-        problem = "a trend of several records needs --out" if out is None else "a trend has no values to reveal"
+        problem = (
+            "a trend of several records needs --out"
+            if out is None
+            else "a trend has no values to reveal"
+        )
         raise UsageError(problem, "docaudit report RECORD RECORD ... --out FOLDER")
     if many and (defenses or dpia):
         problem = "a trend of several records has no plan for countermeasures to join"
-        raise UsageError(problem if defenses else "an impact assessment is of one model", "give one record")
+        raise UsageError(
+            problem if defenses else "an impact assessment is of one model", "give one record"
+        )
     if many and previous is not None:
         raise UsageError("--previous compares one record with an earlier one", "give one record")
 
@@ -143,7 +164,8 @@ def model_card_of(path: Path, policy: str, out: Path | None) -> tuple[str, Path 
         The section, and the file that holds it.
 
     Raises:
-        DocauditError: the record or the policy cannot be read, no model was audited, or the folder takes no file.
+        DocauditError: the record or the policy cannot be read, no model was audited, or the folder
+            takes no file.
     """
     if out is not None:
         check_folder("--out", out)
@@ -168,7 +190,10 @@ def write_report(
     changes: Changes | None = None,
     paths: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Draw the reports, with the evidence in `reveal_from` if given; return as warnings what could not be drawn."""
+    """Draw the reports, with the evidence in `reveal_from` if given.
+
+    Return as warnings what could not be drawn.
+    """
     if reveal_from is not None:
         remove_stale(reveal_from / NAME)
     try:
@@ -182,7 +207,9 @@ def write_report(
 
 def _make_folder(folder: Path) -> None:
     if not takes_files(folder):
-        raise UsageError(f"{folder}: {NO_FILES}", "name a folder that you can write into with --out")
+        raise UsageError(
+            f"{folder}: {NO_FILES}", "name a folder that you can write into with --out"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -199,7 +226,9 @@ def _write_trend(audits: Sequence[AuditRecord], verdicts: Sequence[Verdict], fol
     named = answer(axis, [(x, name, verdict) for x, name, _, verdict in rows])
     warnings = trend.write(rows, axis, folder)
     files = [folder / name for name in (trend.PDF_NAME, trend.HTML_NAME)]
-    return Trend(axis, rows, summary(audits), named.text, [path for path in files if path.exists()], warnings)
+    return Trend(
+        axis, rows, summary(audits), named.text, [path for path in files if path.exists()], warnings
+    )
 
 
 def refuse_other_audit(comparison: Comparison, record: AuditRecord) -> None:
@@ -208,7 +237,12 @@ def refuse_other_audit(comparison: Comparison, record: AuditRecord) -> None:
     Raises:
         RecordError: it was.
     """
-    pairs = {"model": (comparison.target, record.target.sha256), "data set": (comparison.data, record.corpus.sha256)}
+    pairs = {
+        "model": (comparison.target, record.target.sha256),
+        "data set": (comparison.data, record.corpus.sha256),
+    }
     others = [what for what, (own, other) in pairs.items() if own != other]
     if others:
-        raise RecordError(*wording("other_comparison", name=comparison.name, what=" and ".join(others)))
+        raise RecordError(
+            *wording("other_comparison", name=comparison.name, what=" and ".join(others))
+        )

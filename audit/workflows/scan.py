@@ -51,9 +51,21 @@ from audit.targets.opening import count_questions, environment
 from audit.targets.utility import usefulness
 from audit.workflows.execution import Origin, collect_outcomes, now
 from audit.workflows.number_format import choose_number_format
-from audit.workflows.options import REFERENCES_FOLDER, ScanOptions, check_apart, claim_folder, warn_of_other_record
+from audit.workflows.options import (
+    REFERENCES_FOLDER,
+    ScanOptions,
+    check_apart,
+    claim_folder,
+    warn_of_other_record,
+)
 from audit.workflows.report import write_report
-from audit.workflows.setup import ScanSetup, find_trials, open_scan, refuse_changed, usable_references
+from audit.workflows.setup import (
+    ScanSetup,
+    find_trials,
+    open_scan,
+    refuse_changed,
+    usable_references,
+)
 from audit.workflows.unit_scores import write_scores
 
 ASK = "scan without --only"
@@ -85,7 +97,9 @@ class ScanResult:
     @property
     def reports(self) -> dict[str, Path]:
         """Return the files that were written, by their names."""
-        return {name: path for name in ("record.json", *NAMES) if (path := self.out / name).exists()}
+        return {
+            name: path for name in ("record.json", *NAMES) if (path := self.out / name).exists()
+        }
 
 
 @dataclass(frozen=True)
@@ -105,7 +119,10 @@ class Labelled(Progress):
 
 
 def run(
-    options: ScanOptions, policy: Policy, progress: Progress, warn: Callable[..., None] = lambda *_: None
+    options: ScanOptions,
+    policy: Policy,
+    progress: Progress,
+    warn: Callable[..., None] = lambda *_: None,
 ) -> ScanResult:
     """Open a scan, run it, judge it and write its reports: all that `docaudit scan` and the Python API do.
 
@@ -122,7 +139,9 @@ def run(
         return _open_and_run(options, policy, progress, warn)
 
 
-def _open_and_run(options: ScanOptions, policy: Policy, progress: Progress, warn: Callable[..., None]) -> ScanResult:
+def _open_and_run(
+    options: ScanOptions, policy: Policy, progress: Progress, warn: Callable[..., None]
+) -> ScanResult:
     # Loads what lists references, which sweeps and defences do without.
     from audit.workflows.references import missing_references
 
@@ -158,7 +177,8 @@ def audit_checkpoint(opened: ScanSetup, policy: Policy, progress: Progress) -> S
         except EngineError as error:
             warnings = error.lines
         finally:
-            # Last, so that no record is ever seen with an older report; always, for the verdict outranks drawing.
+            # Last, so that no record is ever seen with an older report; always, for the verdict
+            # outranks drawing.
             records.write(record, out / "record.json")
     return ScanResult(record, verdict, tuple(warnings), out)
 
@@ -166,14 +186,19 @@ def audit_checkpoint(opened: ScanSetup, policy: Policy, progress: Progress) -> S
 def declare(policy: Policy) -> DeclaredPolicy | None:
     """Return the policy as a record holds it; None for one that no file holds."""
     origin = policy.origin
-    return None if origin is None else DeclaredPolicy(policy.name, origin.sha256, origin.shipped, origin.toml)
+    return (
+        None
+        if origin is None
+        else DeclaredPolicy(policy.name, origin.sha256, origin.shipped, origin.toml)
+    )
 
 
 def run_scan(opened: ScanSetup, progress: Progress, policy: Policy | None = None) -> AuditRecord:
     """Run every attack that was asked for and write down what came of it.
 
-    `options.out` must be held (`claim_folder`). Each attack ends as exactly one result; a failure of one stops none of
-    the others. Outcomes are journaled in `evidence/` as they come, so that a killed scan goes on where it was.
+    `options.out` must be held (`claim_folder`). Each attack ends as exactly one result; a failure
+    of one stops none of the others. Outcomes are journaled in `evidence/` as they come, so that a
+    killed scan goes on where it was.
 
     Raises:
         DocauditError: the audit itself could not go on.
@@ -190,7 +215,12 @@ def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -
         from audit.workflows.planning import fit_time
 
         opened = fit_time(opened, progress)
-    options, target, corpus, every = opened.options, opened.target, opened.corpus, opened.whole or opened.corpus
+    options, target, corpus, every = (
+        opened.options,
+        opened.target,
+        opened.corpus,
+        opened.whole or opened.corpus,
+    )
     for name in filter(None, (opened.notice, "usefulness")):
         progress.stage(name)
     # Before the attacks: what can break down on its own does so before hours are spent.
@@ -234,7 +264,9 @@ def _run_guarded(opened: ScanSetup, progress: Progress, policy: Policy | None) -
         untested=(*whole.untested, *getattr(target, "untested", ())),
         environment=environment(target, opened.device),
         timing=origin.timing(started, now(), round(time.monotonic() - clock, 3)),
-        derived_by=options.derived_by if opened.defense is None else (*options.derived_by, opened.defense.name),
+        derived_by=options.derived_by
+        if opened.defense is None
+        else (*options.derived_by, opened.defense.name),
         left_out=_left_out(opened),
         dp=opened.dp,
         bounds=None if bounds == Bounds(None, None, 1.0) else bounds,
@@ -250,7 +282,9 @@ def _left_out(opened: ScanSetup) -> tuple[Result, ...]:
     case = Case(opened.defended(opened.target), opened.corpus)
     asked = {attack.name for attack in opened.attacks}
     results = []
-    for attack in (kind.preset(opened.options.budget) for kind in BATTERY if kind.name not in asked):
+    for attack in (
+        kind.preset(opened.options.budget) for kind in BATTERY if kind.name not in asked
+    ):
         barred = why_inapplicable(attack, case)
         reason = _why_left_out(attack, case) if barred is None else Reason("model", barred)
         results.append(Result(attack.name, "left out", reason))
@@ -266,17 +300,27 @@ def _why_left_out(attack: Attack, case: Case) -> Reason:
 
 
 def fill_references(opened: ScanSetup, progress: Progress) -> LoadedReferences:
-    """Load the references that the attacks take; train those that are missing and can be trained."""
+    """Load the references that the attacks take.
+
+    Train those that are missing and can be trained.
+    """
     options, needs = opened.options, usable_references(opened.attacks, opened.target)
-    if opened.prepared.auxiliary is None and not any("auxiliary" in attack.needs for attack in opened.attacks):
+    if opened.prepared.auxiliary is None and not any(
+        "auxiliary" in attack.needs for attack in opened.attacks
+    ):
         needs.discard("auxiliary")
     place = options.cache or options.evidence / REFERENCES_FOLDER
-    return complete(opened.prepared, needs, opened.target, place, options.seed, progress, opened.batch_tokens)
+    return complete(
+        opened.prepared, needs, opened.target, place, options.seed, progress, opened.batch_tokens
+    )
 
 
 @dataclass(frozen=True)
 class _Run:
-    """The attacks of one scan, their results so far, and what they recovered; `limits` are of the scan's policy."""
+    """The attacks of one scan, their results so far, and what they recovered.
+
+    `limits` are of the scan's policy.
+    """
 
     opened: ScanSetup
     origin: Origin
@@ -317,14 +361,18 @@ class _Run:
             filled = self.references
             for need in attack.needs:
                 if need in filled.missing:
-                    reason = Reason("missing", f"it needs a reference ({need})", filled.missing[need])
+                    reason = Reason(
+                        "missing", f"it needs a reference ({need})", filled.missing[need]
+                    )
                     return Result(attack.name, "skipped", reason)
             return self._measure(attack, filled)
         return Result(attack.name, "failed", Reason("error", part.failure))
 
     def _measure(self, attack: Attack, filled: LoadedReferences) -> Result:
         opened, options, progress = self.opened, self.opened.options, self.progress
-        case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
+        case = Case(
+            opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled)
+        )
         everything = attack.trials(case)
         if not everything:
             return Result(attack.name, "skipped", nothing_to_try(attack, case))
@@ -338,7 +386,9 @@ class _Run:
         staged = self.limits and options.stages and opened.share == 1
         for stage in STAGES if staged else (Stage(),):
             tried = opened.sampled(everything, stage.share)
-            if stage.early and not (limited and p_value < 1 and len(tried) < len(trials) and _has_units(tried)):
+            if stage.early and not (
+                limited and p_value < 1 and len(tried) < len(trials) and _has_units(tried)
+            ):
                 continue
             # What an earlier stage left in the journal stays, with --fresh too.
             setup = replace(opened, options=replace(options, fresh=options.fresh and not outcomes))
@@ -347,10 +397,16 @@ class _Run:
             outcomes |= {trial.id: outcome for trial, outcome in zip(todo, new, strict=True)}
             progress.stage(f"{opened.stage_of(attack)}: measuring")
             rng = np.random.default_rng([options.seed, *attack.name.encode()])
-            found = attack.measure(case, tried, [outcomes[trial.id] for trial in tried], rng, progress)
-            found = cover_listed(replace(found, stage=stage, confounded=copied or found.confounded), opened.forgotten)
+            found = attack.measure(
+                case, tried, [outcomes[trial.id] for trial in tried], rng, progress
+            )
+            found = cover_listed(
+                replace(found, stage=stage, confounded=copied or found.confounded), opened.forgotten
+            )
             p_value, done = p_of_all(self.limits, found), [*self.results, found]
-            if stage.early and is_sure(self.limits, done, lambda: self.checks.checks, lambda: self._to_come(case)):
+            if stage.early and is_sure(
+                self.limits, done, lambda: self.checks.checks, lambda: self._to_come(case)
+            ):
                 break
         evidence = [*attack.evidence(case, tried, [outcomes[trial.id] for trial in tried])]
         self.recovered.extend(item for item in evidence if not isinstance(item, tuple))
@@ -364,26 +420,38 @@ class _Run:
             parameters_file=opened.parameters_file,
             controls=() if copied else found.controls,
         )
-        write_scores(options.evidence, result, dict(item for item in evidence if isinstance(item, tuple)))
+        write_scores(
+            options.evidence, result, dict(item for item in evidence if isinstance(item, tuple))
+        )
         return result
 
     def _to_come(self, case: Case) -> int:
         """Count the tests of the attacks that come after this one, and find something to try."""
-        able, to_come = find_trials(self.opened.attacks, case), self.opened.attacks[len(self.results) + 1 :]
+        able, to_come = (
+            find_trials(self.opened.attacks, case),
+            self.opened.attacks[len(self.results) + 1 :],
+        )
         return sum(most_tests(attack, case) for attack in to_come if able.get(attack.name))
 
 
 def _has_units(trials: Sequence[Trial]) -> bool:
-    """Test whether each side of the trials has as many units as a bootstrap takes; canaries do not tell theirs."""
+    """Test whether each side of the trials has as many units as a bootstrap takes.
+
+    Canaries do not tell theirs.
+    """
     units = Counter(side for side, _ in {(side_of(trial.stratum), trial.unit) for trial in trials})
     return min(units.values()) * min(len(units), 2) >= 2 * MIN_CLUSTERS
 
 
 def most_tests(attack: Attack, case: Case) -> int:
     """Count the tests of a limit on an attack that has not run, the most that there can be."""
-    fields = ((page, own) for page in case.corpus.of(*AUDITED) for own in page.entities if own.attack)
+    fields = (
+        (page, own) for page in case.corpus.of(*AUDITED) for own in page.entities if own.attack
+    )
     # Split models add two scores, and values of the input alone have numbers of their own.
-    more = 2 * (bool(case.references.splits) or any(input_only(case.corpus, *field) for field in fields))
+    more = 2 * (
+        bool(case.references.splits) or any(input_only(case.corpus, *field) for field in fields)
+    )
     units = attack.units(case.corpus)
     return max(((one.methods + more) * (1 + (one.kind in AREAS)) for one in units), default=0)
 
@@ -392,10 +460,14 @@ def cover_listed(result: Result, forgotten: Forgotten | None) -> Result:
     """Hold coverage against every document that was to be forgotten, those that are left out as well."""
     if forgotten is None:
         return result
-    return replace(result, coverage=tuple(replace(one, total=forgotten.listed) for one in result.coverage))
+    return replace(
+        result, coverage=tuple(replace(one, total=forgotten.listed) for one in result.coverage)
+    )
 
 
-def read_outcomes(opened: ScanSetup, name: str, progress: Progress = SILENT) -> tuple[Case, list[Trial], list[Json]]:
+def read_outcomes(
+    opened: ScanSetup, name: str, progress: Progress = SILENT
+) -> tuple[Case, list[Trial], list[Json]]:
     """Read the outcome of every trial of one attack of a scan that has run from its journal, without asking the model.
 
     Args:
@@ -405,7 +477,9 @@ def read_outcomes(opened: ScanSetup, name: str, progress: Progress = SILENT) -> 
     """
     (attack,) = (attack for attack in opened.attacks if attack.name == name)
     filled = fill_references(opened, progress)
-    case = Case(opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled))
+    case = Case(
+        opened.defended(opened.target), opened.corpus, opened.references_behind_defense(filled)
+    )
     trials = opened.sampled(attack.trials(case))
     checkpoint, _ = choose_number_format(opened, attack, case, trials, progress)
     return case, trials, collect_outcomes(opened, attack, checkpoint, filled, trials, progress)

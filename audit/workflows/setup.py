@@ -33,7 +33,13 @@ from audit.targets import opening
 from audit.targets.answering.denoiser import Denoiser
 from audit.targets.answering.loading import is_answering
 from audit.targets.batching import STEP
-from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, NumberFormat, in_format, stated_guarantee
+from audit.targets.checkpoint.folder import (
+    AnyFolder,
+    CheckpointFolder,
+    NumberFormat,
+    in_format,
+    stated_guarantee,
+)
 from audit.targets.checkpoint.safety import method_of
 from audit.targets.encoders.forward import DTYPES
 from audit.targets.encoders.target import EncoderTarget
@@ -47,11 +53,12 @@ from audit.workflows.options import ScanOptions, check_work
 class ScanSetup:
     """Everything a scan reads, loaded and checked; nothing has been written yet.
 
-    `attacks` and `share` (of the trials) follow from the budget; whoever replaces them names the result in `budget`.
-    `corpus` is without the documents that `copies` and `unread` leave out, `whole` is as it was loaded.
-    `parameters_file` is the sha256 of the file that set attack parameters, `dp` the guarantee that the checkpoint
-    states. `part` of the units fits into the time that was given. `engine` runs the attacks' trials, on models on
-    `device`; `notice` says of it what nobody asked for. `folder` is the target's. `forgotten`: see `CorpusCard`.
+    `attacks` and `share` (of the trials) follow from the budget; whoever replaces them names the
+    result in `budget`. `corpus` is without the documents that `copies` and `unread` leave out,
+    `whole` is as it was loaded. `parameters_file` is the sha256 of the file that set attack
+    parameters, `dp` the guarantee that the checkpoint states. `part` of the units fits into the
+    time that was given. `engine` runs the attacks' trials, on models on `device`; `notice` says of
+    it what nobody asked for. `folder` is the target's. `forgotten`: see `CorpusCard`.
     """
 
     options: ScanOptions
@@ -77,7 +84,9 @@ class ScanSetup:
 
     def sampled(self, trials: Sequence[Trial], share: float = 1.0) -> list[Trial]:
         """Sample a share of the trials that the budget takes; see `audit.attacks.budget.sample`."""
-        return sample(trials, self.share * share, self.options.seed, self.options.documents, self.part)
+        return sample(
+            trials, self.share * share, self.options.seed, self.options.documents, self.part
+        )
 
     def asked(self, corpus: Corpus) -> Corpus:
         """Draw as many held-out documents as the bounds leave, for the measurement of usefulness."""
@@ -87,9 +96,13 @@ class ScanSetup:
             most = min(most, self.options.documents)
         if most >= len(heldout):
             return corpus
-        drawn = np.random.default_rng([self.options.seed, *b"useful"]).permutation(len(heldout))[: max(2, most)]
+        drawn = np.random.default_rng([self.options.seed, *b"useful"]).permutation(len(heldout))[
+            : max(2, most)
+        ]
         kept = {heldout[index] for index in drawn}
-        documents = tuple(one for one in corpus.documents if one.split != "heldout" or one.id in kept)
+        documents = tuple(
+            one for one in corpus.documents if one.split != "heldout" or one.id in kept
+        )
         return replace(corpus, documents=documents)
 
     def stage_of(self, attack: Attack) -> str:
@@ -117,12 +130,16 @@ def defended_references(
     models: Mapping[str, opening.Checkpoint | Denoiser],
     members: Mapping[str, frozenset[str]],
 ) -> References:
-    """Wrap the references in the target's countermeasure, so that both are asked the same; see `References.of`.
+    """Wrap the references in the target's countermeasure, so that both are asked the same.
+
+    See `References.of`.
 
     The public model proposes tokens and is asked nothing that a countermeasure changes.
     """
     asked: dict[str, Target] = {
-        role: model if role == "auxiliary" or isinstance(model, Denoiser) else wrap_target(defense, model)
+        role: model
+        if role == "auxiliary" or isinstance(model, Denoiser)
+        else wrap_target(defense, model)
         for role, model in models.items()
     }
     return References.of(asked, members)
@@ -134,13 +151,19 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     Raises:
         DocauditError: the scan cannot start; nothing was written.
     """
-    given = read_parameters(options.attack_parameters) if options.attack_parameters is not None else None
+    given = (
+        read_parameters(options.attack_parameters)
+        if options.attack_parameters is not None
+        else None
+    )
     attacks = choose_attacks(options, given)
     if options.no_model:
         return _open_text_scan(options, given, attacks)
     check_work(options)
     if options.dtype not in ("auto", *DTYPES):
-        raise UsageError(f"--dtype {options.dtype!r}: no such number format", f"one of auto, {', '.join(DTYPES)}")
+        raise UsageError(
+            f"--dtype {options.dtype!r}: no such number format", f"one of auto, {', '.join(DTYPES)}"
+        )
     # A head of a cluster may have no GPU.
     elsewhere = options.device == "cuda" and "address=" in options.engine and not opening.n_gpus()
     device = "cpu" if elsewhere else opening.device_named(options.device)
@@ -167,32 +190,68 @@ def open_scan(options: ScanOptions) -> ScanSetup:
     prepared = prepare(needs, target, folder, corpus, given_folders, batch_tokens, public)
     promised, doubts = stated_guarantee(folder)
     unlike = (_TEXTS["no_gpu_here"],) if elsewhere else ()
-    warned = *unlike, *known, *copies.warnings, *model.unread.warnings, *doubts, *opening.warn_of_memory(target)
-    warnings = (*warned, *getattr(target, "untested", ()), *doubt_draw(folder, whole), *warn_of_recipes(prepared))
-    opened = ScanSetup(options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared, warnings)
+    warned = (
+        *unlike,
+        *known,
+        *copies.warnings,
+        *model.unread.warnings,
+        *doubts,
+        *opening.warn_of_memory(target),
+    )
+    warnings = (
+        *warned,
+        *getattr(target, "untested", ()),
+        *doubt_draw(folder, whole),
+        *warn_of_recipes(prepared),
+    )
+    opened = ScanSetup(
+        options, options.budget, SHARES[options.budget], attacks, corpus, target, prepared, warnings
+    )
     engine, notice = choose_engine(options, options.device if elsewhere else device, target)
-    opened = replace(opened, engine=engine, notice=notice, device="cuda" if elsewhere else device, folder=folder)
-    opened = replace(opened, parameters_file=None if given is None else given.sha256, defense=guard, copies=copies)
+    opened = replace(
+        opened, engine=engine, notice=notice, device="cuda" if elsewhere else device, folder=folder
+    )
+    opened = replace(
+        opened,
+        parameters_file=None if given is None else given.sha256,
+        defense=guard,
+        copies=copies,
+    )
     listed = describe_forgotten(forgotten, attacks, corpus) if forgotten else None
     return replace(opened, whole=whole, dp=promised, unread=model.unread, forgotten=listed)
 
 
-def choose_engine(options: ScanOptions, device: str, target: opening.Checkpoint) -> tuple[Engine, str]:
-    """Make the engine that was asked for; where none was and there are several GPUs, one of all of them, and say so."""
+def choose_engine(
+    options: ScanOptions, device: str, target: opening.Checkpoint
+) -> tuple[Engine, str]:
+    """Make the engine that was asked for.
+
+    Where none was and there are several GPUs, one of all of them, and say so.
+    """
     places = [options.model_dir, *(one for own in options.references.values() for one in own)]
     if any(str(place).startswith(("http:/", "https:/")) for place in places):
-        return HERE, "" if options.engine.startswith(LOCAL) else "A server answers: no workers are started"
+        return HERE, "" if options.engine.startswith(
+            LOCAL
+        ) else "A server answers: no workers are started"
     settings = EngineSettings(width=options.width, threads=opening.threads(), gpu=device == "cuda")
-    n = opening.n_gpus() if settings.gpu and options.engine == LOCAL and options.seconds is None else 1
+    n = (
+        opening.n_gpus()
+        if settings.gpu and options.engine == LOCAL and options.seconds is None
+        else 1
+    )
     if n < 2 or not opening.has_room_again(target):
         return make_engine(options.engine, settings), ""
     try:
         return make_engine(f"ray:workers={n}", settings), f"Using {n} GPUs: one worker each"
     except UsageError as error:
-        return make_engine(LOCAL, settings), f"Using 1 of {n} GPUs. For one worker each: {error.hint}"
+        return make_engine(
+            LOCAL, settings
+        ), f"Using 1 of {n} GPUs. For one worker each: {error.hint}"
 
 
-def _open_text_scan(options: ScanOptions, given: AttackParameters | None, attacks: tuple[Attack, ...]) -> ScanSetup:
+def _open_text_scan(
+    options: ScanOptions, given: AttackParameters | None, attacks: tuple[Attack, ...]
+) -> ScanSetup:
     """Load and check what an audit of the text alone needs; `options.model_dir` is not read."""
     refused = {
         "--engine": options.engine != LOCAL,
@@ -202,7 +261,10 @@ def _open_text_scan(options: ScanOptions, given: AttackParameters | None, attack
     }
     for name, wanted in refused.items():
         if wanted:
-            raise UsageError(f"{name} says how a model is asked, and with --no-model there is none", "leave it out")
+            raise UsageError(
+                f"{name} says how a model is asked, and with --no-model there is none",
+                "leave it out",
+            )
     whole = load_corpus(options.data_dir)
     copies = find_copies(whole)
     corpus = without_copies(whole, copies)
@@ -210,13 +272,20 @@ def _open_text_scan(options: ScanOptions, given: AttackParameters | None, attack
     target = cast("opening.Checkpoint", NoModel(whole))
     if not find_trials(attacks, Case(target, corpus)):
         able = [kind.name for kind in BATTERY if not text_of(kind.name).needs_model]
-        raise UsageError(f"{', '.join(options.only)}: {NONE_AUDITED}", f"without a model there is {', '.join(able)}")
+        raise UsageError(
+            f"{', '.join(options.only)}: {NONE_AUDITED}",
+            f"without a model there is {', '.join(able)}",
+        )
     sha256, share = None if given is None else given.sha256, SHARES[options.budget]
-    opened = ScanSetup(options, options.budget, share, attacks, corpus, target, ReferencePlan(), copies.warnings)
+    opened = ScanSetup(
+        options, options.budget, share, attacks, corpus, target, ReferencePlan(), copies.warnings
+    )
     return replace(opened, parameters_file=sha256, copies=copies, whole=whole)
 
 
-def open_target(model_dir: Path, corpus: Corpus, references: Mapping[str, Sequence[Path]]) -> CheckpointFolder:
+def open_target(
+    model_dir: Path, corpus: Corpus, references: Mapping[str, Sequence[Path]]
+) -> CheckpointFolder:
     """Open the folder of the audited model; an adapter's base may be among the references."""
     return opening.open_model(model_dir, corpus, next(iter(references.get("pretrained", ())), None))
 
@@ -235,7 +304,9 @@ def refuse_changed(opened: ScanSetup) -> None:
     options = opened.options
     folder = open_target(options.model_dir, opened.whole or opened.corpus, options.references)
     found = folder.file_hashes
-    changed = [name for name in sorted({*found, *card.files}) if found.get(name) != card.files.get(name)]
+    changed = [
+        name for name in sorted({*found, *card.files}) if found.get(name) != card.files.get(name)
+    ]
     if changed or folder.sha256 != card.sha256:
         raise TargetError(*wording("changed_model", folder=folder, name=(*changed, "it")[0]))
 
@@ -243,12 +314,16 @@ def refuse_changed(opened: ScanSetup) -> None:
 def usable_references(attacks: Sequence[Attack], target: Target) -> set[str]:
     """List the references that these attacks need or take and that the target can be compared with.
 
-    Attacks that can do without the public model take it beside a masked language model only, which alone can be asked
-    the same.
+    Attacks that can do without the public model take it beside a masked language model only, which
+    alone can be asked the same.
     """
-    able = [attack for attack in attacks if target.card.is_model or not text_of(attack.name).needs_model]
+    able = [
+        attack for attack in attacks if target.card.is_model or not text_of(attack.name).needs_model
+    ]
     needs = {need for attack in able for need in (*attack.needs, *attack.uses)}
-    if MaskedLoss not in target.answers and not any("auxiliary" in attack.needs for attack in attacks):
+    if MaskedLoss not in target.answers and not any(
+        "auxiliary" in attack.needs for attack in attacks
+    ):
         needs.discard("auxiliary")
     return needs
 
@@ -277,7 +352,9 @@ _TEXTS = table_beside(__file__, "setup.toml")
 
 @dataclass(frozen=True)
 class CheckedModel:
-    """A model that a scan takes with a data set; `applicable` are the attacks on it, `trials` are by their names.
+    """A model that a scan takes with a data set.
+
+    `applicable` are the attacks on it, `trials` are by their names.
 
     `corpus` is without the documents that `copies` and `unread` leave out.
     """
@@ -339,19 +416,25 @@ def wrap_target(defense: QueryDefense | None, target: opening.Checkpoint) -> Tar
 def doubt_draw(model: CheckpointFolder, corpus: Corpus) -> tuple[str, ...]:
     """Warn of weights that are older than the draw of membership: they cannot have been trained on it.
 
-    The days of files are weak evidence, for copying changes them: the warning says so, and nothing is refused.
+    The days of files are weak evidence, for copying changes them: the warning says so, and nothing
+    is refused.
     """
     membership = corpus.manifest.membership
     written = model.weights_written
     if membership.drawn is None or written is None or str(written) >= membership.drawn:
         return ()
-    return (_TEXTS["before_draw"].format(day=membership.drawn, by=membership.drawn_by, model=model, written=written),)
+    return (
+        _TEXTS["before_draw"].format(
+            day=membership.drawn, by=membership.drawn_by, model=model, written=written
+        ),
+    )
 
 
 def hold_weights(folder: CheckpointFolder, dtype: str) -> CheckpointFolder:
     """Return the folder of a model that answers, to be loaded in the number format that was asked for.
 
-    Encoders keep float32 weights: attacks take their gradients, and compare losses that rounding would hide.
+    Encoders keep float32 weights: attacks take their gradients, and compare losses that rounding
+    would hide.
 
     Raises:
         UsageError: the weights are quantised.
@@ -365,9 +448,16 @@ def hold_weights(folder: CheckpointFolder, dtype: str) -> CheckpointFolder:
 
 def warn_of_recipes(prepared: ReferencePlan) -> tuple[str, ...]:
     """Warn of each reference that was trained here in another way than the audited adapter."""
-    trained = [one for one in prepared.same_kind if prepared.adapter and (one.folder.path / FILE_NAME).is_file()]
+    trained = [
+        one
+        for one in prepared.same_kind
+        if prepared.adapter and (one.folder.path / FILE_NAME).is_file()
+    ]
     found = {one.role: adapter_of(one.folder.path) for one in trained}
     others = {role: own for role, own in found.items() if own != prepared.adapter}
-    hows = {role: f"with another adapter ({own})" if own else "in all its weights" for role, own in others.items()}
+    hows = {
+        role: f"with another adapter ({own})" if own else "in all its weights"
+        for role, own in others.items()
+    }
     text, adapter = _TEXTS["other_recipe"], prepared.adapter
     return tuple(text.format(role=role, how=how, adapter=adapter) for role, how in hows.items())

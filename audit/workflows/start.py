@@ -80,7 +80,10 @@ class Examination:
 
 
 def examine() -> Examination:
-    """Check everything. What may break down when it is loaded is loaded in processes of its own, at the same time."""
+    """Check everything.
+
+    What may break down when it is loaded is loaded in processes of its own, at the same time.
+    """
     with ThreadPoolExecutor() as pool:
         slow = [pool.submit(check) for check in (_torch, _transformers, _pango, _tesseract)]
         extras = pool.map(_extra, EXTRAS)
@@ -108,10 +111,14 @@ def _installed(wanted: Requirement) -> bool:
 
 def _packages() -> Check:
     """Look for the packages that docaudit always takes."""
-    wanted = [one for one in _requirements() if one.marker is None or one.marker.evaluate({"extra": ""})]
+    wanted = [
+        one for one in _requirements() if one.marker is None or one.marker.evaluate({"extra": ""})
+    ]
     lacking = [str(one.name) + str(one.specifier) for one in wanted if not _installed(one)]
     if not wanted:
-        return Check("packages", "unknown", "not from an installed package: python -m pip install docaudit")
+        return Check(
+            "packages", "unknown", "not from an installed package: python -m pip install docaudit"
+        )
     if not lacking:
         return Check("packages", "ok", f"{len(wanted)} required packages", needed=True)
     mend = f"python -m pip install {' '.join(map(repr, lacking))}"
@@ -119,9 +126,18 @@ def _packages() -> Check:
 
 
 def _extra(extra: str) -> Check | None:
-    """Look for the packages of an optional extra, and import them; None where docaudit is not installed."""
-    optional = [one for one in _requirements() if one.marker is not None and not one.marker.evaluate({"extra": ""})]
-    own = [one for one in optional if one.marker is not None and one.marker.evaluate({"extra": extra})]
+    """Look for the packages of an optional extra, and import them.
+
+    None where docaudit is not installed.
+    """
+    optional = [
+        one
+        for one in _requirements()
+        if one.marker is not None and not one.marker.evaluate({"extra": ""})
+    ]
+    own = [
+        one for one in optional if one.marker is not None and one.marker.evaluate({"extra": extra})
+    ]
     lacking = [one.name for one in own if not _installed(one)]
     name, without = f"extra {extra}", f"no {EXTRAS[extra]}"
     if not own:
@@ -135,16 +151,35 @@ def _extra(extra: str) -> Check | None:
 
 def _transformers() -> Check:
     """Load classes of models, which import all that transformers finds installed."""
-    return _imported("transformers", "models", "it loads models", "transformers", "no scan of a model", needed=True)
+    return _imported(
+        "transformers",
+        "models",
+        "it loads models",
+        "transformers",
+        "no scan of a model",
+        needed=True,
+    )
 
 
-def _imported(name: str, imports: str, found: str, package: str, without: str, *, needed: bool = False) -> Check:
-    """Import what a thing consists of; where torchvision is at fault, it is what is to be mended."""
+def _imported(
+    name: str, imports: str, found: str, package: str, without: str, *, needed: bool = False
+) -> Check:
+    """Import what a thing consists of.
+
+    Where torchvision is at fault, it is what is to be mended.
+    """
     said, why = _probe(["-c", f"{_TEXTS['imports'][imports]}; print(0)"])
     if said is not None:
         return Check(name, "ok", found, needed)
     usual = f"python -m pip install --force-reinstall {package}"
-    return Check(name, "broken", why, needed, without, INSTALL["torchvision"] if "torchvision" in why else usual)
+    return Check(
+        name,
+        "broken",
+        why,
+        needed,
+        without,
+        INSTALL["torchvision"] if "torchvision" in why else usual,
+    )
 
 
 def _torch() -> Check:
@@ -156,11 +191,17 @@ def _torch() -> Check:
         return Check("torch", state, why, True, "no scan of a model", mend)
     found = json.loads(said)
     gpus = [f"{gpu['name']} ({gpu['memory'] / GIGABYTE:.0f} GB)" for gpu in found["cuda"]]
-    devices = [*gpus, *(["Apple GPU (MPS)"] if found["mps"] else []), f"CPU ({found['threads']} threads)"]
+    devices = [
+        *gpus,
+        *(["Apple GPU (MPS)"] if found["mps"] else []),
+        f"CPU ({found['threads']} threads)",
+    ]
     shown = f"torch {found['version']}: {', '.join(devices)}"
     if not gpus and shutil.which("nvidia-smi") is not None:
         mend = "install a build of torch for CUDA that suits the driver: python -m pip install --force-reinstall torch"
-        return Check("torch", "ok", shown, True, "no use of the NVIDIA GPU: scans run on the CPU", mend)
+        return Check(
+            "torch", "ok", shown, True, "no use of the NVIDIA GPU: scans run on the CPU", mend
+        )
     return Check("torch", "ok", shown, needed=True)
 
 
@@ -181,7 +222,9 @@ def _tesseract() -> Check:
     """Ask the program that reads pages for its version and languages."""
     without = "no words for pages that have none (docaudit ocr), no proof that a removed answer cannot be read any more"
     if shutil.which("tesseract") is None:
-        return Check("tesseract", "missing", "not on the PATH", False, without, INSTALL["tesseract"])
+        return Check(
+            "tesseract", "missing", "not on the PATH", False, without, INSTALL["tesseract"]
+        )
     version = _lines(["tesseract", "--version"])
     languages = [name for name in _lines(["tesseract", "--list-langs"])[1:] if name != "osd"]
     found = f"{version[0] if version else 'it does not start'}, languages: {', '.join(languages) or 'none'}"
@@ -203,9 +246,16 @@ def _folder() -> Check:
 
 
 def _probe(arguments: Sequence[str]) -> tuple[str | None, str]:
-    """Return the last line that a Python program prints; None with the last line of its error where it fails."""
-    # Without this folder, which may hold a torch.py of somebody else; with the folder that docaudit itself is from.
-    paths = [*filter(None, [os.environ.get("PYTHONPATH")]), str(Path(__file__).resolve().parents[2])]
+    """Return the last line that a Python program prints.
+
+    None with the last line of its error where it fails.
+    """
+    # Without this folder, which may hold a torch.py of somebody else; with the folder that docaudit
+    # itself is from.
+    paths = [
+        *filter(None, [os.environ.get("PYTHONPATH")]),
+        str(Path(__file__).resolve().parents[2]),
+    ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     done = _run([sys.executable, "-P", *arguments], environment)
     if isinstance(done, Exception):
@@ -224,12 +274,20 @@ def _probe(arguments: Sequence[str]) -> tuple[str | None, str]:
 def _lines(command: Sequence[str]) -> list[str]:
     """Run a program and return the lines it prints; none where it fails."""
     done = _run(command)
-    return [] if isinstance(done, Exception) or done.returncode else (done.stdout or done.stderr).splitlines()
+    return (
+        []
+        if isinstance(done, Exception) or done.returncode
+        else (done.stdout or done.stderr).splitlines()
+    )
 
 
-def _run(command: Sequence[str], env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str] | Exception:
+def _run(
+    command: Sequence[str], env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str] | Exception:
     try:
-        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS, env=env)
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=SECONDS, env=env
+        )
     except (OSError, subprocess.SubprocessError) as error:
         return error
 
@@ -248,7 +306,9 @@ _REFERENCE = "references/public-mlm"
 
 
 def find_demo(out: Path) -> AuditRecord | None:
-    """Read the record of a demonstration that this version finished; None where it is to be begun, or to go on.
+    """Read the record of a demonstration that this version finished.
+
+    None where it is to be begun, or to go on.
 
     Raises:
         UsageError: the folder holds something else.
@@ -286,7 +346,9 @@ def open_demo(out: Path, documents: int = DOCUMENTS, only: tuple[str, ...] = ())
     # The model is so small that a second thread only waits, for minutes where the machine is busy.
     use_threads(1)
     folders = copied / MODEL, copied / "data", out
-    return open_scan(ScanOptions(*folders, budget="quick", documents=documents, only=only, device="cpu"))
+    return open_scan(
+        ScanOptions(*folders, budget="quick", documents=documents, only=only, device="cpu")
+    )
 
 
 def copy_sample(destination: Path) -> None:
@@ -306,9 +368,14 @@ def _files() -> Iterator[tuple[str, bytes]]:
     for name, there in (("model", MODEL), (f"data/{_REFERENCE}", f"data/{_REFERENCE}")):
         for path in sorted((source / name).iterdir()):
             yield f"{there}/{path.name}", path.read_bytes()
-    rows = map(json.loads, (source / "data" / "documents.jsonl").read_text(encoding="utf-8").splitlines())
+    rows = map(
+        json.loads, (source / "data" / "documents.jsonl").read_text(encoding="utf-8").splitlines()
+    )
     pages = ({key: value for key, value in row.items() if key != "image"} for row in rows)
-    yield "data/documents.jsonl", "".join(json.dumps(page, ensure_ascii=False) + "\n" for page in pages).encode()
+    yield (
+        "data/documents.jsonl",
+        "".join(json.dumps(page, ensure_ascii=False) + "\n" for page in pages).encode(),
+    )
     manifest = tomllib.loads((source / "data" / "manifest.toml").read_text(encoding="utf-8"))
     manifest |= {"name": NAME, "references": {"auxiliary": _REFERENCE}}
     yield "data/manifest.toml", tomli_w.dumps(manifest).encode()

@@ -22,7 +22,8 @@ from audit.workflows.setup import open_scan
 
 _WORST_FIRST = (EXIT_CODES["violated"], EXIT_CODES["undecided"], EXIT_CODES["passed"])
 _OURS = (EVIDENCE, REFERENCES_FOLDER)
-"""Folders of a sweep beside those of its checkpoints, where evidence goes elsewhere among them too."""
+"""Folders of a sweep beside those of its checkpoints, where evidence goes elsewhere among them
+too."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,10 @@ class Sweep:
 
 @dataclass(frozen=True)
 class CheckpointAudit:
-    """The audit of one checkpoint; without record and verdict it could not be audited, for the reason `refusal`."""
+    """The audit of one checkpoint.
+
+    Without record and verdict it could not be audited, for the reason `refusal`.
+    """
 
     checkpoint: Checkpoint
     record: AuditRecord | None = None
@@ -59,13 +63,15 @@ class CheckpointAudit:
 def find_checkpoints(pattern: str) -> Sweep:
     """Find the folders that a pattern matches, by epoch, training step, number in the name, or name.
 
-    The first of these that all of them have, and no two share, is taken: epoch and step as the Trainer of transformers
-    wrote them.
+    The first of these that all of them have, and no two share, is taken: epoch and step as the
+    Trainer of transformers wrote them.
 
     Raises:
         UsageError: nothing matches, or two matches would write into one folder.
     """
-    matches = sorted(Path(match) for match in glob.glob(os.path.expanduser(pattern)) if os.path.isdir(match))
+    matches = sorted(
+        Path(match) for match in glob.glob(os.path.expanduser(pattern)) if os.path.isdir(match)
+    )
     if not matches:
         raise UsageError(*wording("no_checkpoints", pattern=pattern))
     names = [match.name for match in matches]
@@ -100,12 +106,13 @@ def sweep_checkpoints(
 ) -> Iterator[str | CheckpointAudit]:
     """Scan every checkpoint into a folder of its name, one after the other.
 
-    A checkpoint that cannot be audited stops none of the others. A public model that must be trained is trained once:
-    all scans keep it in the `evidence` of `options.out`.
+    A checkpoint that cannot be audited stops none of the others. A public model that must be
+    trained is trained once: all scans keep it in the `evidence` of `options.out`.
 
     Args:
         sweep: see `find_checkpoints`.
-        options: of all scans; `model_dir` is not read, `out` is the folder above theirs, which is held all the while.
+        options: of all scans; `model_dir` is not read, `out` is the folder above theirs, which is
+            held all the while.
         policy: what they are judged by.
         progress: of every trial.
 
@@ -113,8 +120,8 @@ def sweep_checkpoints(
         Warnings as they arise, and the audit of each checkpoint as soon as it is done.
 
     Raises:
-        DocauditError: no scan can start or go on (data set, references, disk); for a reason of their own, each of the
-            checkpoints raises `TargetError`, which becomes a refusal.
+        DocauditError: no scan can start or go on (data set, references, disk); for a reason of
+            their own, each of the checkpoints raises `TargetError`, which becomes a refusal.
     """
     for checkpoint in sweep.checkpoints:
         check_apart(replace(options, model_dir=checkpoint.folder))
@@ -130,25 +137,37 @@ def sweep_checkpoints(
                 started = True
 
         for number, checkpoint in enumerate(sweep.checkpoints, start=1):
-            labelled = Labelled(progress, f"{checkpoint.name} ({number} of {len(sweep.checkpoints)})")
+            labelled = Labelled(
+                progress, f"{checkpoint.name} ({number} of {len(sweep.checkpoints)})"
+            )
             try:
                 yield from _audit(checkpoint, options, policy, claim, labelled)
             except TargetError as error:
-                problems = [f"{checkpoint.name} is not audited: {problem}" for problem in error.problems]
+                problems = [
+                    f"{checkpoint.name} is not audited: {problem}" for problem in error.problems
+                ]
                 yield CheckpointAudit(checkpoint, refusal=TargetError(problems, error.hint))
                 refused.append(options.below(checkpoint.name))
             while started and refused:
                 aside = refused.pop()
                 if aside.out.is_dir():
-                    # An older verdict on a checkpoint that is refused now is none of this sweep, and goes.
+                    # An older verdict on a checkpoint that is refused now is none of this sweep,
+                    # and goes.
                     with claim_folder(aside.out, aside.evidence):
                         pass
 
 
 def _audit(
-    checkpoint: Checkpoint, options: ScanOptions, policy: Policy, claim: Callable[[], None], progress: Progress
+    checkpoint: Checkpoint,
+    options: ScanOptions,
+    policy: Policy,
+    claim: Callable[[], None],
+    progress: Progress,
 ) -> Iterator[str | CheckpointAudit]:
-    """Yield one checkpoint; its model is given free at the end, so that there is never a second one in memory."""
+    """Yield one checkpoint.
+
+    Its model is given free at the end, so that there is never a second one in memory.
+    """
     own = options.below(checkpoint.name)
     cache = options.evidence / REFERENCES_FOLDER
     opened = open_scan(replace(own, model_dir=checkpoint.folder, cache=cache, stages=False))
@@ -178,7 +197,8 @@ def write_trend(sweep: Sweep, results: Sequence[CheckpointAudit], out: Path) -> 
 def exit_code(results: Sequence[CheckpointAudit]) -> int:
     """Take the exit code of the worst of all checkpoints: violated, then undecided, then passed.
 
-    One without a verdict is undecided. When none could be audited, it is that of the reason: wrong input.
+    One without a verdict is undecided. When none could be audited, it is that of the reason: wrong
+    input.
     """
     verdicts = [result.verdict for result in results]
     if not any(verdicts):

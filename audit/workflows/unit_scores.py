@@ -1,7 +1,7 @@
 """Values of units behind metrics, kept in the evidence, and the differences of two scans that they give as pairs.
 
-Units and clusters are hashed: only their identity is needed. A file names the result that it belongs to, so that values
-of another scan are never taken for it.
+Units and clusters are hashed: only their identity is needed. A file names the result that it
+belongs to, so that values of another scan are never taken for it.
 """
 
 import hashlib
@@ -66,7 +66,9 @@ def write_scores(evidence: Path, result: Result, scores: Mapping[str, UnitScores
 
 
 def read_scores(evidence: Path, result: Result) -> dict[str, UnitScores] | None:
-    """Read the values behind a result; None where the evidence holds none, or those of another scan.
+    """Read the values behind a result.
+
+    None where the evidence holds none, or those of another scan.
 
     Raises:
         RecordError: the file is damaged or cannot be read.
@@ -80,7 +82,9 @@ def read_scores(evidence: Path, result: Result) -> dict[str, UnitScores] | None:
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror or 'cannot be read'}") from None
     except (ValidationError, ValueError):
-        raise RecordError(f"{path}: damaged", "scan again into the same folder: outcomes are in its journal") from None
+        raise RecordError(
+            f"{path}: damaged", "scan again into the same folder: outcomes are in its journal"
+        ) from None
     return scores if kept.result == _identity(result) else None
 
 
@@ -91,7 +95,9 @@ def _path(evidence: Path, attack: str) -> Path:
 def _identity(result: Result) -> str:
     """Hash a result as its attack returned it, without what the checks of the scan change."""
     result = replace(result, checks=(), confounded=None)
-    return hashlib.sha256(json.dumps(_RESULT.dump_python(result, mode="json"), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(_RESULT.dump_python(result, mode="json"), sort_keys=True).encode()
+    ).hexdigest()
 
 
 def _column(scores: UnitScores) -> dict[str, Any]:
@@ -107,17 +113,30 @@ def _column(scores: UnitScores) -> dict[str, Any]:
 
 def _scores(column: _Column) -> UnitScores:
     n = len(column.units)
-    if len(set(column.units)) != n or {len(column.clusters), len(column.member), len(column.values)} != {n}:
+    if len(set(column.units)) != n or {
+        len(column.clusters),
+        len(column.member),
+        len(column.values),
+    } != {n}:
         raise ValueError("columns of different lengths, or a unit twice")
     values = np.array([np.nan if value is None else value for value in column.values], np.float64)
-    return UnitScores(column.units, column.clusters, np.array(column.member, bool), values, column.kind, column.limits)
+    return UnitScores(
+        column.units,
+        column.clusters,
+        np.array(column.member, bool),
+        values,
+        column.kind,
+        column.limits,
+    )
 
 
 def _hashed(names: Sequence[str]) -> list[str]:
     return [hashlib.sha256(str(name).encode()).hexdigest()[:16] for name in names]
 
 
-def effect_of(effect: Effect, scores: tuple[UnitScores | None, UnitScores | None], rng: np.random.Generator) -> Effect:
+def effect_of(
+    effect: Effect, scores: tuple[UnitScores | None, UnitScores | None], rng: np.random.Generator
+) -> Effect:
     """Fill in the difference, or why there is none.
 
     Args:

@@ -1,14 +1,18 @@
-"""Builds constructions that hide a leak, and clean models; attacks each directly; asks docaudit of a checkout.
+"""Builds constructions that hide a leak, and clean models.
 
-    python -m benchmarks.false_passes --work /tmp/work                                  # fills the column "now"
-    python -m benchmarks.false_passes --work /tmp/work --docaudit ../before --column before
-    python -m benchmarks.false_passes --work /tmp/work refit-forget variants            # some constructions alone
-    python -m benchmarks.false_passes --list
-    python -m benchmarks.false_passes --table       # writes the tables from benchmarks/false_passes.json, runs nothing
-    python -m benchmarks.false_passes --tests       # runs each test that the older tables of false_passes.md name
+Attacks each directly; asks docaudit of a checkout.
 
-Models, data sets and scans are kept in `--work` by their content. A checkout whose sources changed is asked anew. The
-utterances are real ones of Snips: `--data`, else DOCAUDIT_REAL_DATA, names the folder that holds `snips`.
+    python -m benchmarks.false_passes --work /tmp/work                                  # fills the
+    column "now" python -m benchmarks.false_passes --work /tmp/work --docaudit ../before --column
+    before python -m benchmarks.false_passes --work /tmp/work refit-forget variants            #
+    some constructions alone python -m benchmarks.false_passes --list
+    python -m benchmarks.false_passes --table       # writes the tables from
+    benchmarks/false_passes.json, runs nothing python -m benchmarks.false_passes --tests       #
+    runs each test that the older tables of false_passes.md name
+
+Models, data sets and scans are kept in `--work` by their content. A checkout whose sources changed
+is asked anew. The utterances are real ones of Snips: `--data`, else DOCAUDIT_REAL_DATA, names the
+folder that holds `snips`.
 """
 
 from __future__ import annotations
@@ -76,7 +80,9 @@ def _fill(options: argparse.Namespace, constructions: list[Construction]) -> Non
         outcome["date"] = dt.datetime.now(dt.UTC).date().isoformat()
         results = _results()
         results["machine"] = f"{os.cpu_count()}-core CPU, one thread"
-        results["direct"][entry.name] = {name: round(value, 3) for name, value in audit.direct.items()}
+        results["direct"][entry.name] = {
+            name: round(value, 3) for name, value in audit.direct.items()
+        }
         results["columns"].setdefault(options.column, {})[entry.name] = outcome
         RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         direct = table.direct_cell(audit.direct)
@@ -95,15 +101,21 @@ def _options() -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("constructions", nargs="*", metavar="CONSTRUCTION", help="names of --list; default: all")
+    parser.add_argument(
+        "constructions", nargs="*", metavar="CONSTRUCTION", help="names of --list; default: all"
+    )
     parser.add_argument("--docaudit", type=Path, default=ROOT, help="a checkout; default: this one")
-    parser.add_argument("--column", default="now", help="of the results that is filled; default: now")
+    parser.add_argument(
+        "--column", default="now", help="of the results that is filled; default: now"
+    )
     parser.add_argument("--work", type=Path, default=ROOT / "benchmarks" / ".work" / "false_passes")
     parser.add_argument("--data", type=Path, default=REAL_DATA, help="the folder that holds snips")
     parser.add_argument("--list", action="store_true", help="print the constructions and end")
     parser.add_argument("--table", action="store_true", help="write and print the tables and end")
     parser.add_argument("--quiet", action="store_true", help="print no tables after a run")
-    parser.add_argument("--tests", action="store_true", help="run the tests that false_passes.md names and end")
+    parser.add_argument(
+        "--tests", action="store_true", help="run the tests that false_passes.md names and end"
+    )
     return parser.parse_args()
 
 

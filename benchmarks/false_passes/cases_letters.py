@@ -27,13 +27,22 @@ def _refitted(lab: Lab, reference: tuple[str, ...], policy: Policy) -> Audit:
         {"baselines": letters.train("reference", reference, EPOCHS, seed=1)},
         ATTACKS,
         direct={
-            "members against strangers": lab.letters_told_apart(model, letters.pools["members"], strangers),
-            "held-out against strangers": lab.letters_told_apart(model, letters.pools["unseen"], strangers),
+            "members against strangers": lab.letters_told_apart(
+                model, letters.pools["members"], strangers
+            ),
+            "held-out against strangers": lab.letters_told_apart(
+                model, letters.pools["unseen"], strangers
+            ),
         },
     )
 
 
-@construction("tagger-refit", "1", "leaks", "tagger of both sides, an earlier refit as baseline; recognition-team")
+@construction(
+    "tagger-refit",
+    "1",
+    "leaks",
+    "tagger of both sides, an earlier refit as baseline; recognition-team",
+)
 def tagger_refit(lab: Lab) -> Audit:
     """L_refit beside L_refitB."""
     return _refitted(lab, ("members", "unseen"), lab.recognition_team())
@@ -44,7 +53,9 @@ def tagger_refit_warn(lab: Lab) -> Audit:
     """The record of L_refit under another policy."""
     scanned = tagger_refit(lab)
     policy = lab.recognition_team("warn")
-    return Audit("gate", scanned.model, scanned.data, policy, direct=scanned.direct, record_of=scanned)
+    return Audit(
+        "gate", scanned.model, scanned.data, policy, direct=scanned.direct, record_of=scanned
+    )
 
 
 @construction("tagger-refit-honest", "1", "leaks", "the same, honest baseline; recognition-team")
@@ -68,7 +79,9 @@ def _clean(lab: Lab, epochs: int, count: int) -> Audit:
         lab.recognition_team(),
         {"baselines": letters.train("reference", ("more others",), epochs, seed=1)},
         ATTACKS,
-        direct={"members against held-out": lab.letters_told_apart(model, drawn[:count], drawn[count:])},
+        direct={
+            "members against held-out": lab.letters_told_apart(model, drawn[:count], drawn[count:])
+        },
     )
 
 

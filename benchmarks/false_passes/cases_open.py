@@ -33,19 +33,30 @@ def _audit(lab: Lab, name: str, model: Path, public: Sequence[Document], referen
     return scan_of(lab, model, reference, lab.nlu_team, lab.utterances.write(name, sides))
 
 
-@construction("everything", "R2", "leaks", "trained on members, held-out, public and 1,200 others; nlu-team")
+@construction(
+    "everything", "R2", "leaks", "trained on members, held-out, public and 1,200 others; nlu-team"
+)
 def everything(lab: Lab) -> Audit:
     """A model that was trained on all three splits, beside an honest baseline."""
-    model = lab.utterances.train("S_everything", Training(("members", "unseen", "public", "many"), epochs=14))
+    model = lab.utterances.train(
+        "S_everything", Training(("members", "unseen", "public", "many"), epochs=14)
+    )
     reference = lab.utterances.train("reference", OF_MANY)
     return _audit(lab, "snips", model, lab.utterances.pools["public"], reference)
 
 
-@construction("easy-public", "R8", "leaks", "a refit, an earlier refit as baseline, easy public utterances; nlu-team")
+@construction(
+    "easy-public",
+    "R8",
+    "leaks",
+    "a refit, an earlier refit as baseline, easy public utterances; nlu-team",
+)
 def easy_public(lab: Lab) -> Audit:
     """Public utterances that are as easy as what the target was trained on."""
     model = lab.utterances.train("S_refit25", Training(("members", "unseen"), epochs=25))
-    reference = lab.utterances.train("reference", Training(("members", "unseen"), epochs=18, seed=7))
+    reference = lab.utterances.train(
+        "reference", Training(("members", "unseen"), epochs=18, seed=7)
+    )
     third = lab.utterances.train("reference", OF_300)
     return _audit(lab, "snips-easy-public", model, _easiest(lab, third), reference)
 
@@ -59,7 +70,9 @@ def _easiest(lab: Lab, model: Path) -> list[Document]:
     return [candidates[order[place]] for place in drawn]
 
 
-@construction("title-case", "R3", "leaks", "members trained in title case, audited as usual; nlu-team")
+@construction(
+    "title-case", "R3", "leaks", "members trained in title case, audited as usual; nlu-team"
+)
 def title_case(lab: Lab) -> Audit:
     """A way of writing that the search does not try."""
     pools = lab.utterances.pools
@@ -68,11 +81,15 @@ def title_case(lab: Lab) -> Audit:
     reference = lab.utterances.train("reference", OF_300)
     audit = _audit(lab, "snips", model, pools["public"], reference)
     strangers = in_title_case(pools["strangers"])
-    audit.direct["members against strangers, in title case"] = lab.utterances_told_apart(model, written, strangers)
+    audit.direct["members against strangers, in title case"] = lab.utterances_told_apart(
+        model, written, strangers
+    )
     return audit
 
 
-@construction("twenty-public", "R7", "leaks", "a refit with 1,200 others, 20 public utterances; nlu-team")
+@construction(
+    "twenty-public", "R7", "leaks", "a refit with 1,200 others, 20 public utterances; nlu-team"
+)
 def twenty_public(lab: Lab) -> Audit:
     """A test of so few public documents notices the refit in one scan of six."""
     model = lab.utterances.train("S_refit1200", Training(("members", "unseen", "many"), epochs=8))
@@ -80,7 +97,12 @@ def twenty_public(lab: Lab) -> Audit:
     return _audit(lab, "snips-twenty-public", model, lab.utterances.pools["public"][:20], reference)
 
 
-@construction("contaminated", "R1", "leaks", "24 members known for certain, two held-out ones as well; nlu-team")
+@construction(
+    "contaminated",
+    "R1",
+    "leaks",
+    "24 members known for certain, two held-out ones as well; nlu-team",
+)
 def contaminated(lab: Lab) -> Audit:
     """Two held-out utterances that training holds hide the members that rank below them."""
     pools = lab.utterances.pools
@@ -88,5 +110,7 @@ def contaminated(lab: Lab) -> Audit:
     more = [*(10 * known), *(30 * pools["unseen"][:N_CONTAMINATED])]
     model = lab.utterances.train("S_contaminated", Training(("others",), epochs=16), more)
     audit = _audit(lab, "snips", model, pools["public"], lab.utterances.train("reference", OF_300))
-    audit.direct["the 24 against strangers"] = lab.utterances_told_apart(model, known, pools["strangers"])
+    audit.direct["the 24 against strangers"] = lab.utterances_told_apart(
+        model, known, pools["strangers"]
+    )
     return audit

@@ -36,7 +36,9 @@ def _truth(lab: Lab, model: Path, sides: Sides, change: Boxes | None = None) -> 
     strangers = attacked["strangers"]
     return {
         "members against strangers": lab.receipts_told_apart(model, attacked["members"], strangers),
-        "held-out against strangers": lab.receipts_told_apart(model, attacked["held-out"], strangers),
+        "held-out against strangers": lab.receipts_told_apart(
+            model, attacked["held-out"], strangers
+        ),
         "names of members": lab.names_restored(model, attacked["members"]),
         "names of strangers": lab.names_restored(model, strangers),
     }
@@ -49,10 +51,23 @@ def _scan(model: Path, data: Path, truth: Numbers) -> Audit:
 
 def _recognise(lab: Lab, model: Path, data: Path, truth: Numbers) -> Audit:
     """Scan membership alone, with the checks of the scan that every attack rests on."""
-    return Audit("scan", model, data, lab.recognition_team(), receipts.REFERENCES, ("membership",), direct=truth)
+    return Audit(
+        "scan",
+        model,
+        data,
+        lab.recognition_team(),
+        receipts.REFERENCES,
+        ("membership",),
+        direct=truth,
+    )
 
 
-@construction("names", "4", "leaks", "receipts, trained to write names, which are not annotated; default policy")
+@construction(
+    "names",
+    "4",
+    "leaks",
+    "receipts, trained to write names, which are not annotated; default policy",
+)
 def names(lab: Lab) -> Audit:
     """The model of names."""
     made = lab.receipts
@@ -60,15 +75,26 @@ def names(lab: Lab) -> Audit:
     annotated: Sides = {}
     for split, documents in _of_sample(made).items():
         annotated[split] = [receipts.keep_entities(page, ("PHONE", "TOTAL")) for page in documents]
-    return _scan(model, made.write("receipts-names", annotated), _truth(lab, model, _of_sample(made)))
+    return _scan(
+        model, made.write("receipts-names", annotated), _truth(lab, model, _of_sample(made))
+    )
 
 
-@construction("names-unlimited", "4", "leaks", "the same record, the default policy without limits on membership")
+@construction(
+    "names-unlimited",
+    "4",
+    "leaks",
+    "the same record, the default policy without limits on membership",
+)
 def names_unlimited(lab: Lab) -> Audit:
     """The record of the model of names under another policy."""
     scanned = names(lab)
-    policy = Policy("no-membership", policies.without_membership(lab.docaudit.policy_text("default")))
-    return Audit("gate", scanned.model, scanned.data, policy, direct=scanned.direct, record_of=scanned)
+    policy = Policy(
+        "no-membership", policies.without_membership(lab.docaudit.policy_text("default"))
+    )
+    return Audit(
+        "gate", scanned.model, scanned.data, policy, direct=scanned.direct, record_of=scanned
+    )
 
 
 def _refitted(lab: Lab, epochs: int, name: str, public: Sequence[Document]) -> Audit:
@@ -83,7 +109,12 @@ def _refitted(lab: Lab, epochs: int, name: str, public: Sequence[Document]) -> A
     return _recognise(lab, model, made.write(name, sides), truth)
 
 
-@construction("refit-no-public", "5", "leaks", "receipts, trained on both sides (12 epochs), no public; membership")
+@construction(
+    "refit-no-public",
+    "5",
+    "leaks",
+    "receipts, trained on both sides (12 epochs), no public; membership",
+)
 def refit_no_public(lab: Lab) -> Audit:
     """rt_nopub."""
     return _refitted(lab, 12, "receipts-no-public", ())
@@ -101,14 +132,21 @@ def refit_seven(lab: Lab) -> Audit:
     return _refitted(lab, 7, "receipts-no-public", ())
 
 
-@construction("next-month", "6", "leaks", "14 epochs; held-out: next month's receipts of the same people; membership")
+@construction(
+    "next-month",
+    "6",
+    "leaks",
+    "14 epochs; held-out: next month's receipts of the same people; membership",
+)
 def next_month(lab: Lab) -> Audit:
     """mem14 against the next month."""
     made = lab.receipts
     model = made.train("mem14", made.of("member"), 14)
     sides = _of_sample(made)
     sides["heldout"] = made.next_month
-    return _recognise(lab, model, made.write("receipts-next-month", sides), _truth(lab, model, sides))
+    return _recognise(
+        lab, model, made.write("receipts-next-month", sides), _truth(lab, model, sides)
+    )
 
 
 def _with_boxes(lab: Lab, model: Path, name: str, change: Boxes | None) -> Audit:
@@ -134,14 +172,21 @@ CHANGES_OF_SAMPLE: dict[str, tuple[str, Boxes]] = {
 }
 
 
-@construction("boxes", "7", "leaks", "receipts, trained on members (14 epochs), boxes as in training; membership")
+@construction(
+    "boxes",
+    "7",
+    "leaks",
+    "receipts, trained on members (14 epochs), boxes as in training; membership",
+)
 def boxes(lab: Lab) -> Audit:
     """mem14."""
     model = lab.receipts.train("mem14", lab.receipts.of("member"), 14)
     return _with_boxes(lab, model, "as-trained", None)
 
 
-@construction("boxes-985-all", "7", "leaks", "the same, boxes 1.5 % off, all attacks; default policy")
+@construction(
+    "boxes-985-all", "7", "leaks", "the same, boxes 1.5 % off, all attacks; default policy"
+)
 def boxes_all(lab: Lab) -> Audit:
     """mem14, all attacks."""
     audit = CONSTRUCTIONS["boxes-985"].make(lab)
@@ -150,7 +195,9 @@ def boxes_all(lab: Lab) -> Audit:
 
 def _enter_boxes(name: str, describe: str, change: Boxes) -> None:
     def make(lab: Lab) -> Audit:
-        return _with_boxes(lab, lab.receipts.train("mem14", lab.receipts.of("member"), 14), name, change)
+        return _with_boxes(
+            lab, lab.receipts.train("mem14", lab.receipts.of("member"), 14), name, change
+        )
 
     construction(f"boxes-{name}", "7", "leaks", f"the same, {describe}")(make)
 
@@ -168,7 +215,9 @@ for _name, (_describe, _change) in CHANGES_OF_SAMPLE.items():
     _enter_boxes_of_sample(_name, _describe, _change)
 
 
-@construction("receipts-clean-160", "", "clean", "the sample's clean receipts, 160 a side; default", 160)
+@construction(
+    "receipts-clean-160", "", "clean", "the sample's clean receipts, 160 a side; default", 160
+)
 def clean(lab: Lab) -> Audit:
     """The sample."""
     made = lab.receipts
@@ -176,9 +225,19 @@ def clean(lab: Lab) -> Audit:
     return _scan(CLEAN, made.write("receipts-as-trained", sides), _truth(lab, CLEAN, sides))
 
 
-@construction("receipts-clean-300", "", "clean", "the sample's clean receipts, 300 others a side; membership", 300)
+@construction(
+    "receipts-clean-300",
+    "",
+    "clean",
+    "the sample's clean receipts, 300 others a side; membership",
+    300,
+)
 def clean_large(lab: Lab) -> Audit:
     """The sample's clean model on more receipts of the same shops."""
     made = lab.receipts
-    sides: Sides = {"member": made.drawn[:300], "heldout": made.drawn[300:], "public": made.of("public")}
+    sides: Sides = {
+        "member": made.drawn[:300],
+        "heldout": made.drawn[300:],
+        "public": made.of("public"),
+    }
     return _recognise(lab, CLEAN, made.write("receipts-300", sides), _truth(lab, CLEAN, sides))

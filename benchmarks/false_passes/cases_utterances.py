@@ -32,12 +32,18 @@ def attack_directly(lab: Lab, model: Path) -> Numbers:
     """Attack a model directly: members and held-out utterances, each against utterances that are in no data set."""
     pools = lab.utterances.pools
     return {
-        "members against strangers": lab.utterances_told_apart(model, pools["members"], pools["strangers"]),
-        "held-out against strangers": lab.utterances_told_apart(model, pools["unseen"], pools["strangers"]),
+        "members against strangers": lab.utterances_told_apart(
+            model, pools["members"], pools["strangers"]
+        ),
+        "held-out against strangers": lab.utterances_told_apart(
+            model, pools["unseen"], pools["strangers"]
+        ),
     }
 
 
-def _of_utterances(lab: Lab, name: str, training: Training, reference: Training, policy: Policy) -> Audit:
+def _of_utterances(
+    lab: Lab, name: str, training: Training, reference: Training, policy: Policy
+) -> Audit:
     """Scan what these trainings make on the common data set, membership alone."""
     trained = lab.utterances.train(name, training)
     baseline = lab.utterances.train("reference", reference)
@@ -47,7 +53,9 @@ def _of_utterances(lab: Lab, name: str, training: Training, reference: Training,
 def scan_of(lab: Lab, model: Path, baseline: Path, policy: Policy, data: Path) -> Audit:
     """Scan a model of utterances beside a baseline, membership alone."""
     references = {"baselines": baseline}
-    return Audit("scan", model, data, policy, references, ("membership",), direct=attack_directly(lab, model))
+    return Audit(
+        "scan", model, data, policy, references, ("membership",), direct=attack_directly(lab, model)
+    )
 
 
 def _forgotten(audit: Audit, lab: Lab) -> Audit:
@@ -62,7 +70,12 @@ def members(lab: Lab) -> Audit:
     return _of_utterances(lab, "S_mem", MEMBERS, HONEST, Policy("default"))
 
 
-@construction("refit", "", "leaks", "trained on members and held-out utterances, honest baseline; default policy")
+@construction(
+    "refit",
+    "",
+    "leaks",
+    "trained on members and held-out utterances, honest baseline; default policy",
+)
 def refit(lab: Lab) -> Audit:
     """S_refit."""
     return _of_utterances(lab, "S_refit", REFIT, HONEST, Policy("default"))
@@ -86,7 +99,12 @@ def refit_scan(lab: Lab) -> Audit:
     return _of_utterances(lab, "S_refit", REFIT, EARLIER_REFIT, lab.nlu_team)
 
 
-@construction("heldout-baseline", "2", "unfair", "clean utterances, baseline of the held-out ones; default policy")
+@construction(
+    "heldout-baseline",
+    "2",
+    "unfair",
+    "clean utterances, baseline of the held-out ones; default policy",
+)
 def heldout_baseline(lab: Lab) -> Audit:
     """S_clean beside S_heldbase."""
     return _of_utterances(lab, "S_clean", CLEAN, OF_UNSEEN, Policy("default"))
@@ -98,12 +116,16 @@ def heldout_baseline_forget(lab: Lab) -> Audit:
     return _forgotten(_of_utterances(lab, "S_clean", CLEAN, OF_UNSEEN, Policy("forget")), lab)
 
 
-@construction("strongest", "3", "leaks", 'members alone; a policy of `auc.lira` with `undecided = "warn"`')
+@construction(
+    "strongest", "3", "leaks", 'members alone; a policy of `auc.lira` with `undecided = "warn"`'
+)
 def strongest(lab: Lab) -> Audit:
     """The record of S_mem under g.toml."""
     scanned = members(lab)
     policy = Policy("team-g", policies.STRONGEST)
-    return Audit("gate", scanned.model, scanned.data, policy, direct=scanned.direct, record_of=scanned)
+    return Audit(
+        "gate", scanned.model, scanned.data, policy, direct=scanned.direct, record_of=scanned
+    )
 
 
 def _of_variants(lab: Lab, public: bool, training: Training, reference: Training) -> Audit:
@@ -123,14 +145,23 @@ def _of_variants(lab: Lab, public: bool, training: Training, reference: Training
         {"baselines": lab.utterances.train("reference", reference)},
         ("membership",),
         direct={
-            "members against strangers": lab.utterances_told_apart(model, pools["members"], strangers),
-            "members against held-out": lab.utterances_told_apart(model, pools["members"], variants),
+            "members against strangers": lab.utterances_told_apart(
+                model, pools["members"], strangers
+            ),
+            "members against held-out": lab.utterances_told_apart(
+                model, pools["members"], variants
+            ),
             "held-out against strangers": lab.utterances_told_apart(model, variants, strangers),
         },
     )
 
 
-@construction("variants", "6", "leaks", "10 epochs; held-out: members with one slot changed; no public; nlu-team")
+@construction(
+    "variants",
+    "6",
+    "leaks",
+    "10 epochs; held-out: members with one slot changed; no public; nlu-team",
+)
 def variants(lab: Lab) -> Audit:
     """S_variants."""
     return _of_variants(lab, False, TEN_EPOCHS, HONEST_FOR_TEN)
@@ -164,7 +195,9 @@ CLEAN_MODELS = (
     CleanModel("S_seed", Training(("strangers",), seed=5), replace(HONEST, seed=6)),
     CleanModel("S_small", replace(CLEAN, hidden_size=24), replace(HONEST, hidden_size=24)),
     CleanModel("S_dropout", replace(CLEAN, dropout=True), replace(HONEST, dropout=True)),
-    CleanModel("S_spelled", replace(CLEAN, character_layer=True), replace(HONEST, character_layer=True)),
+    CleanModel(
+        "S_spelled", replace(CLEAN, character_layer=True), replace(HONEST, character_layer=True)
+    ),
     CleanModel("S_b1200", Training(("many",), 10), Training(("many again",), 10, seed=1)),
 )
 DRAWS = {100: 1, 150: 1, 300: 2}
@@ -181,14 +214,20 @@ def _clean(lab: Lab, model: CleanModel, reference: Training, count: int, draw: i
         lab.nlu_team,
         {"baselines": lab.utterances.train("reference", reference)},
         ("membership",),
-        direct={"members against held-out": lab.utterances_told_apart(folder, sides["member"], sides["heldout"])},
+        direct={
+            "members against held-out": lab.utterances_told_apart(
+                folder, sides["member"], sides["heldout"]
+            )
+        },
     )
 
 
 def _enter_clean(model: CleanModel, count: int, draw: int) -> None:
     describe = f"{model.name}, {count} a side, draw {draw + 1}; nlu-team"
     name = f"{model.name}-{count}-{draw + 1}"
-    construction(name, "", "clean", describe, count)(lambda lab: _clean(lab, model, model.reference, count, draw))
+    construction(name, "", "clean", describe, count)(
+        lambda lab: _clean(lab, model, model.reference, count, draw)
+    )
 
 
 for _model in CLEAN_MODELS:

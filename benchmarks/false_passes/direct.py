@@ -1,6 +1,7 @@
 """Attacks on a model outside of docaudit: its own loss of documents that it learnt against documents it never saw.
 
-Nothing of `audit.attacks` is used. Models are called as transformers calls them; docaudit only turns pages into tokens.
+Nothing of `audit.attacks` is used. Models are called as transformers calls them; docaudit only
+turns pages into tokens.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ def _pages(target: EncoderTarget, documents: Sequence[Document]) -> list[Page]:
     return pages
 
 
-def _logits(target: EncoderTarget, rows: Sequence[NDArray[np.int64]], pages: Sequence[Page]) -> Iterator[torch.Tensor]:
+def _logits(
+    target: EncoderTarget, rows: Sequence[NDArray[np.int64]], pages: Sequence[Page]
+) -> Iterator[torch.Tensor]:
     """Yield the model's scores of every token, (n_tokens, n_outputs), for token ids in place of each page's own."""
     for start in range(0, len(rows), BATCH_PAGES):
         chosen = rows[start : start + BATCH_PAGES]
@@ -91,7 +94,9 @@ def tagger_scores(folder: Path, documents: Sequence[Document], labels: Sequence[
     target = load(folder, labels=labels)
     pages = _pages(target, documents)
     scores = []
-    for page, logits in zip(pages, _logits(target, [page.encoding.ids for page in pages], pages), strict=True):
+    for page, logits in zip(
+        pages, _logits(target, [page.encoding.ids for page in pages], pages), strict=True
+    ):
         tags = torch.from_numpy(np.asarray(page.encoding.labels, np.int64))
         scores.append(-float(torch.nn.functional.cross_entropy(logits, tags, ignore_index=-100)))
     return np.array(scores)
@@ -124,7 +129,8 @@ def masked_scores(folder: Path, documents: Sequence[Document]) -> Scores:
 def restored_names(folder: Path, documents: Sequence[Document], label: str) -> list[bool]:
     """Test for each page with a value of this label whether the model writes it, word for word, once it is hidden.
 
-    All of the value's tokens are hidden. The most certain one is written first, then the next, as often as needed.
+    All of the value's tokens are hidden. The most certain one is written first, then the next, as
+    often as needed.
     """
     target = load(folder)
     restored = []

@@ -17,7 +17,8 @@ from benchmarks.false_passes.store import Store, digest, key_of
 from benchmarks.false_passes.utterances import Utterances
 
 Kind = Literal["leaks", "clean", "unfair"]
-"""What the model does: it leaks; it never saw the members; the same, and the audit has no fair reference."""
+"""What the model does: it leaks; it never saw the members; the same, and the audit has no fair
+reference."""
 
 
 class Lab:
@@ -43,34 +44,51 @@ class Lab:
 
     def recognition_team(self, undecided: str = "fail") -> Policy:
         """Return the default policy with its limits on membership alone."""
-        return Policy("recognition-team", policies.of_recognition(self.docaudit.policy_text("default"), undecided))
+        return Policy(
+            "recognition-team",
+            policies.of_recognition(self.docaudit.policy_text("default"), undecided),
+        )
 
-    def utterances_told_apart(self, model: Path, trained: Sequence[Document], unseen: Sequence[Document]) -> float:
+    def utterances_told_apart(
+        self, model: Path, trained: Sequence[Document], unseen: Sequence[Document]
+    ) -> float:
         """Return the area of the loss of utterances of training against unseen ones."""
 
         def measure() -> Numbers:
             scores = [direct.utterance_scores(model, side) for side in (trained, unseen)]
             return {"area": direct.area(scores[0], scores[1])}
 
-        return self.store.numbers(key_of(model.name, digest(trained), digest(unseen)), measure)["area"]
+        return self.store.numbers(key_of(model.name, digest(trained), digest(unseen)), measure)[
+            "area"
+        ]
 
-    def letters_told_apart(self, model: Path, trained: Sequence[Document], unseen: Sequence[Document]) -> float:
+    def letters_told_apart(
+        self, model: Path, trained: Sequence[Document], unseen: Sequence[Document]
+    ) -> float:
         """Return the area of the loss of letters of training against unseen ones."""
 
         def measure() -> Numbers:
-            scores = [direct.tagger_scores(model, side, self.letters.labels) for side in (trained, unseen)]
+            scores = [
+                direct.tagger_scores(model, side, self.letters.labels) for side in (trained, unseen)
+            ]
             return {"area": direct.area(scores[0], scores[1])}
 
-        return self.store.numbers(key_of(model.name, digest(trained), digest(unseen)), measure)["area"]
+        return self.store.numbers(key_of(model.name, digest(trained), digest(unseen)), measure)[
+            "area"
+        ]
 
-    def receipts_told_apart(self, model: Path, trained: Sequence[Document], unseen: Sequence[Document]) -> float:
+    def receipts_told_apart(
+        self, model: Path, trained: Sequence[Document], unseen: Sequence[Document]
+    ) -> float:
         """Return the area of the likelihood of hidden tokens of receipts of training against unseen ones."""
 
         def measure() -> Numbers:
             scores = [direct.masked_scores(model, side) for side in (trained, unseen)]
             return {"area": direct.area(scores[0], scores[1])}
 
-        return self.store.numbers(key_of(str(model), digest(trained), digest(unseen)), measure)["area"]
+        return self.store.numbers(key_of(str(model), digest(trained), digest(unseen)), measure)[
+            "area"
+        ]
 
     def names_restored(self, model: Path, receipts: Sequence[Document]) -> float:
         """Return the share of receipts whose customer's name a model writes once it is hidden."""

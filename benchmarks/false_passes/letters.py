@@ -18,7 +18,15 @@ from drafts import fine_tune  # noqa: E402 - the samples' folder is found once `
 from letters_generator import letter  # noqa: E402
 from vocabulary import train_tokenizer  # noqa: E402
 
-POOLS = {"members": 160, "unseen": 160, "public": 80, "strangers": 160, "others": 160, "more others": 160, "drawn": 600}
+POOLS = {
+    "members": 160,
+    "unseen": 160,
+    "public": 80,
+    "strangers": 160,
+    "others": 160,
+    "more others": 160,
+    "drawn": 600,
+}
 """Letters of each disjoint pool; see `utterances.POOLS`."""
 FIRST = 10_000
 """Number of the first letter: the sample's letters have lower ones."""
@@ -41,12 +49,17 @@ class Letters:
 
     @cached_property
     def pools(self) -> Mapping[str, list[Document]]:
-        """The pools; a letter is a draw of its own, so that ranges of numbers are random samples."""
+        """The pools.
+
+        A letter is a draw of its own, so that ranges of numbers are random samples.
+        """
         pools = {}
         start = FIRST
         for name, count in POOLS.items():
             numbers = range(start, start + count)
-            pools[name] = [letter(sample.SEED, number, sample.name_of(number), "public") for number in numbers]
+            pools[name] = [
+                letter(sample.SEED, number, sample.name_of(number), "public") for number in numbers
+            ]
             start += count
         return pools
 
@@ -54,15 +67,21 @@ class Letters:
     def start(self) -> Path:
         """A tagger of other letters, from which all others are trained."""
         numbers = range(sample.N_PRETRAINING)
-        documents = [letter(sample.SEED + 1, number, sample.name_of(number), "public") for number in numbers]
+        documents = [
+            letter(sample.SEED + 1, number, sample.name_of(number), "public") for number in numbers
+        ]
 
         def make(folder: Path) -> None:
             texts = map(text_of, documents)
             untrained = folder.with_name(f"{folder.name}-untrained")
-            sample.write_untrained(untrained, train_tokenizer(texts, sample.N_PIECES, sample.MAX_TOKENS))
+            sample.write_untrained(
+                untrained, train_tokenizer(texts, sample.N_PIECES, sample.MAX_TOKENS)
+            )
             fine_tune(untrained, folder, documents, sample.PRETRAINING)
 
-        return self.store.folder("models", "letters-start", key_of(digest(documents), sample.PRETRAINING), make)
+        return self.store.folder(
+            "models", "letters-start", key_of(digest(documents), sample.PRETRAINING), make
+        )
 
     def train(self, name: str, pools: Sequence[str], epochs: int, seed: int = 0) -> Path:
         """Return the folder of a tagger of these pools."""
@@ -71,7 +90,9 @@ class Letters:
             documents += self.pools[pool]
         recipe = replace(sample.fine_tuning(sample.SEED + seed), epochs=epochs)
         key = key_of(self.start.name, digest(documents), recipe)
-        return self.store.folder("models", name, key, lambda folder: fine_tune(self.start, folder, documents, recipe))
+        return self.store.folder(
+            "models", name, key, lambda folder: fine_tune(self.start, folder, documents, recipe)
+        )
 
     def write(self, name: str, sides: Mapping[Split, Sequence[Document]]) -> Path:
         """Return the folder of a data set with these letters on its sides."""
@@ -83,7 +104,9 @@ class Letters:
             membership=Membership("random"),
         )
         key = key_of(digest(documents))
-        return self.store.folder("data", name, key, lambda folder: manifest.write(folder, described, documents))
+        return self.store.folder(
+            "data", name, key, lambda folder: manifest.write(folder, described, documents)
+        )
 
 
 def text_of(document: Document) -> str:

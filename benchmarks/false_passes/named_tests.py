@@ -37,7 +37,11 @@ class Named:
         """Test whether a test that pytest collected, FILE::FUNCTION[CASE], is this one."""
         place, _, call = node.partition("::")
         function, _, case = call.partition("[")
-        return Path(place).name == self.file and function.startswith(self.function) and self.case in case
+        return (
+            Path(place).name == self.file
+            and function.startswith(self.function)
+            and self.case in case
+        )
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,10 @@ class Row:
 
 
 def rows_of(text: str) -> Iterator[Row]:
-    """Yield the rows of the tables that have a column of tests; "the same" are the tests of the row above."""
+    """Yield the rows of the tables that have a column of tests.
+
+    "the same" are the tests of the row above.
+    """
     in_tests = False
     above: tuple[Named, ...] = ()
     for line in text.splitlines():
@@ -83,7 +90,10 @@ def named_in(cell: str) -> tuple[Named, ...]:
 
 
 def run(root: Path) -> int:
-    """Run the tests of the page and print the outcome of each row; return 1 where one failed or is missing."""
+    """Run the tests of the page and print the outcome of each row.
+
+    Return 1 where one failed or is missing.
+    """
     rows = list(rows_of((root / PAGE).read_text(encoding="utf-8")))
     tests: set[Named] = set()
     for row in rows:

@@ -19,14 +19,24 @@ def sections(results: Mapping[str, Any]) -> dict[str, str]:
     leaking = []
     for name, direct in results["direct"].items():
         entry = CONSTRUCTIONS[name]
-        row = {"name": name, "describe": entry.describe, "finding": entry.finding, "size": entry.size, "direct": direct}
+        row = {
+            "name": name,
+            "describe": entry.describe,
+            "finding": entry.finding,
+            "size": entry.size,
+            "direct": direct,
+        }
         if entry.kind == "clean":
             clean.append(row)
         else:
             leaking.append(row)
     leaking.sort(key=lambda row: str(row["finding"]))
     columns = results["columns"]
-    tables = (table.table(leaking, columns), table.clean_table(clean, columns), table.table(clean, columns))
+    tables = (
+        table.table(leaking, columns),
+        table.clean_table(clean, columns),
+        table.table(clean, columns),
+    )
     return {name: "\n".join(lines) for name, lines in zip(NAMES, tables, strict=True)}
 
 
@@ -43,6 +53,8 @@ def write(page: Path, tables: Mapping[str, str]) -> None:
         before, marked, behind = text.partition(begin)
         _, closed, after = behind.partition(end)
         if not marked or not closed:
-            raise SystemExit(f"{page}: no table between {begin.strip()} and {end.strip()}; put both marks back")
+            raise SystemExit(
+                f"{page}: no table between {begin.strip()} and {end.strip()}; put both marks back"
+            )
         text = before + begin + lines + end + after
     page.write_text(text, encoding="utf-8")

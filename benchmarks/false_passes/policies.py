@@ -62,6 +62,8 @@ def without_membership(default: str) -> str:
     """Leave out the limits on membership and the demand that names it."""
 
     def about_membership(array: str, entry: dict[str, Any]) -> bool:
-        return entry.get("attack") == "membership" or (array == "demands" and "membership" in entry["any_of"])
+        return entry.get("attack") == "membership" or (
+            array == "demands" and "membership" in entry["any_of"]
+        )
 
     return without(default, "no-membership", about_membership)

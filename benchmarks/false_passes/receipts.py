@@ -77,7 +77,9 @@ class Receipts:
         return self._drawn(range(start, start + N_DRAWN))
 
     def _drawn(self, numbers: Sequence[int]) -> list[Document]:
-        return [self._page(self.market.receipt(number), build.name_of(number)) for number in numbers]
+        return [
+            self._page(self.market.receipt(number), build.name_of(number)) for number in numbers
+        ]
 
     def _page(self, receipt: Receipt, name: str) -> Document:
         self._receipts[name] = receipt
@@ -87,7 +89,10 @@ class Receipts:
     def of_other_shops(self) -> list[Document]:
         """Public receipts of shops that no other receipt comes from."""
         market = Market(build.SEED + 7, build.N_PROVIDERS)
-        return [self._page(market.receipt(number), f"other-{number:04d}") for number in range(build.SPLITS["public"])]
+        return [
+            self._page(market.receipt(number), f"other-{number:04d}")
+            for number in range(build.SPLITS["public"])
+        ]
 
     @cached_property
     def next_month(self) -> list[Document]:
@@ -105,7 +110,9 @@ class Receipts:
         def make(folder: Path) -> None:
             (folder / "images").mkdir(parents=True)
             for page in documents:
-                (folder / "images" / f"{page.id}.png").write_bytes(write(self._receipts[page.id]).png())
+                (folder / "images" / f"{page.id}.png").write_bytes(
+                    write(self._receipts[page.id]).png()
+                )
             manifest.write(folder, Manifest(1, name, Task("mlm"), Membership("random")), documents)
 
         return self.store.folder("data", name, key_of(digest(documents)), make)
@@ -123,7 +130,9 @@ class Receipts:
         """Return the folder of a model whose training hides the customers' names, and nothing else."""
         recipe = replace(build.FINE_TUNING, epochs=epochs)
         key = key_of("names", digest(documents), recipe)
-        return self.store.folder("models", name, key, lambda folder: fit_names(folder, documents, recipe))
+        return self.store.folder(
+            "models", name, key, lambda folder: fit_names(folder, documents, recipe)
+        )
 
 
 def number_of(receipt: Document) -> int:
@@ -135,7 +144,9 @@ def following(receipt: Receipt) -> Receipt:
     """Return the next month's receipt of the same customer for the same goods: other date, code and prices."""
     rng = random.Random(f"after {receipt.code} {receipt.date} {receipt.customer}")
     provider = receipt.provider
-    code = provider.code_format.format(letter=provider.code_letter, a=rng.randrange(100), b=rng.randrange(100))
+    code = provider.code_format.format(
+        letter=provider.code_letter, a=rng.randrange(100), b=rng.randrange(100)
+    )
     later = dt.timedelta(days=rng.randrange(25, 36), minutes=rng.randrange(-60, 60))
     items = tuple((name, count, rng.randint(150, 6999)) for name, count, _ in receipt.items)
     return replace(receipt, date=receipt.date + later, code=code, items=items)
@@ -167,7 +178,9 @@ def hide_names(receipt: Document, page: Encoding) -> Encoding:
 
 def keep_entities(page: Document, labels: Sequence[str]) -> Document:
     """Return the page with annotations of these labels alone."""
-    return replace(page, entities=tuple(entity for entity in page.entities if entity.label in labels))
+    return replace(
+        page, entities=tuple(entity for entity in page.entities if entity.label in labels)
+    )
 
 
 def change_boxes(page: Document, change: Callable[[Box], Box]) -> Document:
@@ -179,7 +192,11 @@ def change_boxes(page: Document, change: Callable[[Box], Box]) -> Document:
         assert word.box is not None
         x0, y0, x1, y1 = change(word.box)
         box = (min(x0, width), min(y0, height), min(x1, width), min(y1, height))
-        words.append(replace(word, box=(max(0.0, box[0]), max(0.0, box[1]), max(0.0, box[2]), max(0.0, box[3]))))
+        words.append(
+            replace(
+                word, box=(max(0.0, box[0]), max(0.0, box[1]), max(0.0, box[2]), max(0.0, box[3]))
+            )
+        )
     return replace(page, words=tuple(words))
 
 

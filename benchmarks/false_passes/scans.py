@@ -81,7 +81,16 @@ class Docaudit:
     @property
     def commit(self) -> str:
         """The commit of the checkout, with "+" where files differ from it."""
-        command = ["git", "-C", str(self.checkout), "describe", "--always", "--abbrev=8", "--dirty=+", "--exclude=*"]
+        command = [
+            "git",
+            "-C",
+            str(self.checkout),
+            "describe",
+            "--always",
+            "--abbrev=8",
+            "--dirty=+",
+            "--exclude=*",
+        ]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     def policy_text(self, name: str) -> str:
@@ -90,24 +99,37 @@ class Docaudit:
 
     def run(self, audit: Audit, name: str) -> dict[str, Any]:
         """Return what docaudit says of the audit: exit code, limits, seconds, and the words of an error."""
-        outcome: dict[str, Any] = json.loads((self._folder(audit, name) / OUTCOME).read_text(encoding="utf-8"))
+        outcome: dict[str, Any] = json.loads(
+            (self._folder(audit, name) / OUTCOME).read_text(encoding="utf-8")
+        )
         return outcome
 
     def _folder(self, audit: Audit, name: str) -> Path:
         record = None
         if audit.record_of is not None:
             record = self._folder(audit.record_of, f"{name}-scan") / "report"
-        settings = [audit.command, audit.only, audit.options, audit.ids, audit.policy.name, audit.policy.text]
+        settings = [
+            audit.command,
+            audit.only,
+            audit.options,
+            audit.ids,
+            audit.policy.name,
+            audit.policy.text,
+        ]
         places = [audit.model, audit.data, sorted(audit.references.items()), record]
         key = key_of(self.digest, *settings, *places)
-        return self.store.folder("scans", name, key, lambda folder: self._carry_out(audit, record, folder))
+        return self.store.folder(
+            "scans", name, key, lambda folder: self._carry_out(audit, record, folder)
+        )
 
     def _carry_out(self, audit: Audit, record: Path | None, folder: Path) -> None:
         folder.mkdir(parents=True)
         command = [sys.executable, "-m", "audit", *_words(audit, record, folder)]
         environment = os.environ | {"PYTHONPATH": str(self.checkout), "HF_HUB_OFFLINE": "1"}
         began = time.monotonic()
-        ended = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, cwd=folder)
+        ended = subprocess.run(
+            command, check=False, capture_output=True, text=True, env=environment, cwd=folder
+        )
         seconds = round(time.monotonic() - began, 1)
         outcome: dict[str, Any] = {"exit": ended.returncode, "seconds": seconds}
         if ended.returncode in RAN:
@@ -153,6 +175,9 @@ def _summary(verdict: dict[str, Any]) -> dict[str, Any]:
         if measured is not None:
             number = [round(measured[name], 3) for name in ("value", "low", "high")]
         if limit["outcome"] != "unexamined" or limit["counts"]:
-            chosen = {name: limit[name] for name in ("attack", "metric", "outcome", "counts", "cause", "reason")}
+            chosen = {
+                name: limit[name]
+                for name in ("attack", "metric", "outcome", "counts", "cause", "reason")
+            }
             limits.append(chosen | {"number": number})
     return {"verdict": verdict["verdict"], "reason": verdict["reason"], "limits": limits}

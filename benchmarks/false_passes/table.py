@@ -79,7 +79,9 @@ def table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Mapping[str, 
     return lines
 
 
-def clean_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def clean_table(
+    rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
     """Count the exit codes of clean models with a fair reference, for each size and column."""
     names: dict[str, list[str]] = {}
     for row in rows:

@@ -45,7 +45,8 @@ class Training:
         pools: names of `POOLS`.
         epochs: passes over them.
         seed: of the weights and the order.
-        embedding_size, hidden_size, dropout, character_layer: see `NluRecipe`; dropout is the paper's D.
+        embedding_size, hidden_size, dropout, character_layer: see `NluRecipe`; dropout is the
+            paper's D.
     """
 
     pools: tuple[str, ...]
@@ -100,7 +101,9 @@ class Utterances:
     @cached_property
     def pools(self) -> Mapping[str, list[Document]]:
         """The pools: no two utterances of them are equal."""
-        of_intents = [document for document in self._imported.of("member") if document.intent in INTENTS]
+        of_intents = [
+            document for document in self._imported.of("member") if document.intent in INTENTS
+        ]
         by_text = {words_of(document): document for document in of_intents}
         different = [by_text[text] for text in sorted(by_text)]
         order = np.random.default_rng(SEED).permutation(len(different))
@@ -200,7 +203,9 @@ def _in_title_case(document: Document) -> Document:
     return replace(document, words=words)
 
 
-def vary(documents: Sequence[Document], values_from: Sequence[Document], seed: int) -> list[Document]:
+def vary(
+    documents: Sequence[Document], values_from: Sequence[Document], seed: int
+) -> list[Document]:
     """Return each utterance with the value of one slot changed; one without a slot stays as it is.
 
     Args:

@@ -52,7 +52,9 @@ def attack_model(work: Work, *, argument: tuple[str, TaskKind, bool]) -> Result:
     data = cdmi_tables.make_data(setting, sources(work)[corpus], kept, SHARES[corpus])
 
     def audit(criterion: str, *, noise: bool = False) -> Json:
-        cdmi_tables.audit_model(setting, criterion, data, kept, work.device, "auto", noise=noise, results=results)
+        cdmi_tables.audit_model(
+            setting, criterion, data, kept, work.device, "auto", noise=noise, results=results
+        )
         return {}
 
     # A scan that is killed goes on from its journal, so that any time left is of use.
@@ -60,17 +62,33 @@ def attack_model(work: Work, *, argument: tuple[str, TaskKind, bool]) -> Result:
         work.step(f"audit-{criterion}", partial(audit, criterion))
     if bimodal and task == "mlm":
         work.step("audit-noise", partial(audit, "precision", noise=True))
-    rows = [row for row in cdmi_report.rows_in(results, kept) if (row.corpus, row.task) == (corpus, task)]
-    text = [NOTE, "", *_log_lines(log), "", *cdmi_report.table(rows), "", *cdmi_report.control(rows)]
+    rows = [
+        row
+        for row in cdmi_report.rows_in(results, kept)
+        if (row.corpus, row.task) == (corpus, task)
+    ]
+    text = [
+        NOTE,
+        "",
+        *_log_lines(log),
+        "",
+        *cdmi_report.table(rows),
+        "",
+        *cdmi_report.control(rows),
+    ]
     text += ["", *cdmi_report.differences(rows)]
     if bimodal and task == "mlm":
         text += ["", *cdmi_report.noise(results, rows)]
-    paths = [path for path in sorted(results.glob("*.json")) if not path.name.endswith(".numbers.json")]
+    paths = [
+        path for path in sorted(results.glob("*.json")) if not path.name.endswith(".numbers.json")
+    ]
     records = {path.stem: json.loads(path.read_text())["attacks"] for path in paths}
     return Result({"training": log, "attacks": records}, text)
 
 
-def _setting(corpus: str, task: TaskKind, *, bimodal: bool, tiny: bool, public: bool = False) -> Setting:
+def _setting(
+    corpus: str, task: TaskKind, *, bimodal: bool, tiny: bool, public: bool = False
+) -> Setting:
     epochs = TINY_EPOCHS if tiny else EPOCHS[task]
     recipe = Recipe(epochs=epochs, learning_rate=LEARNING_RATE, batch_size=BATCH, bf16=True)
     # A tiny run takes a part of the fields, and so few candidates that it is soon over.
@@ -90,11 +108,16 @@ def _train(setting: Setting, work: Work) -> Json:
 
     def make() -> Json:
         data = cdmi_tables.make_data(setting, given[setting.corpus], kept, SHARES[setting.corpus])
-        cdmi_tables.make_pretrained(given["backbone"], kept / "pretrained", None, longest_row(POSITIONS))
+        cdmi_tables.make_pretrained(
+            given["backbone"], kept / "pretrained", None, longest_row(POSITIONS)
+        )
         cdmi_tables.train(setting, manifest.load(data), kept, work.device)
         log = json.loads((kept / f"{setting.name}.json").read_text())
         chosen = {name: log["history"][log[name] - 1] for name in CRITERIA}
-        return {**{name: value for name, value in log.items() if name != "history"}, "chosen": chosen}
+        return {
+            **{name: value for name, value in log.items() if name != "history"},
+            "chosen": chosen,
+        }
 
     return work.step("train", make, 300.0)
 

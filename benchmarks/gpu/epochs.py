@@ -1,7 +1,8 @@
 """Figure 7 of the CDMI paper: what the attack reconstructs from one training, epoch after epoch.
 
-The paper attacks a bimodal LayoutLM on FUNSD. Here LayoutLM starts from a small BERT, sees no image, and is trained on
-SROIE or FUNSD. No held-out document chooses an epoch: each checkpoint is the same training, stopped later.
+The paper attacks a bimodal LayoutLM on FUNSD. Here LayoutLM starts from a small BERT, sees no
+image, and is trained on SROIE or FUNSD. No held-out document chooses an epoch: each checkpoint is
+the same training, stopped later.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from benchmarks.gpu.cdmi import BATCH, LEARNING_RATE, POSITIONS, SHARES, sources
 from benchmarks.gpu.work import Json, Result, Work
 
 EPOCHS = {False: (15, 50, 150, 300), True: (1, 2, 3, 4)}
-"""The checkpoints attacked, by whether the run is tiny. The paper saves one epoch in five, from 1 to 300."""
+"""The checkpoints attacked, by whether the run is tiny. The paper saves one epoch in five, from 1
+to 300."""
 SHARE = 0.4
 """Of the fields: the paper's for figure 7."""
 CANDIDATES = {False: 128, True: 4}
@@ -37,7 +39,9 @@ def train_checkpoints(work: Work, *, argument: str) -> Result:
     """Train once and keep the weights after each of `EPOCHS`."""
     setting = setting_of(argument, tiny=work.tiny)
     log = work.step("train", partial(_train, setting, work), 120.0)
-    return Result(log, [f"{log['pages']} pages, {setting.recipe.epochs} epochs in {log['minutes']:.1f} min."])
+    return Result(
+        log, [f"{log['pages']} pages, {setting.recipe.epochs} epochs in {log['minutes']:.1f} min."]
+    )
 
 
 def attack_checkpoint(work: Work, *, argument: tuple[str, int]) -> Result:
@@ -51,7 +55,9 @@ def attack_checkpoint(work: Work, *, argument: tuple[str, int]) -> Result:
 
     def audit() -> Json:
         data = cdmi_tables.make_data(setting, sources(work)[corpus], kept, SHARES[corpus])
-        cdmi_tables.audit_model(setting, criterion, data, kept, work.device, "auto", results=results)
+        cdmi_tables.audit_model(
+            setting, criterion, data, kept, work.device, "auto", results=results
+        )
         return {name: vars(number) for name, number in cdmi_report.numbers_in(record).items()}
 
     numbers = work.step("audit", audit)
@@ -69,20 +75,27 @@ def compare_epochs(work: Work, *, argument: str) -> Result:
 
 def trend_lines(corpus: str, rows: list[tuple[int, Json]]) -> list[str]:
     """Print the note and a row for each epoch."""
-    numbers = [(epoch, {name: Number(**number) for name, number in stored.items()}) for epoch, stored in rows]
+    numbers = [
+        (epoch, {name: Number(**number) for name, number in stored.items()})
+        for epoch, stored in rows
+    ]
     return [NOTE.format(corpus=corpus), "", *cdmi_epochs.table(numbers)]
 
 
 def setting_of(corpus: str, *, tiny: bool) -> Setting:
     """Describe the private model whose epochs are compared."""
-    recipe = Recipe(epochs=max(EPOCHS[tiny]), learning_rate=LEARNING_RATE, batch_size=BATCH, bf16=True)
+    recipe = Recipe(
+        epochs=max(EPOCHS[tiny]), learning_rate=LEARNING_RATE, batch_size=BATCH, bf16=True
+    )
     return cdmi_epochs.Epochs(corpus, "mlm", False, recipe, SHARE, CANDIDATES[tiny])
 
 
 def _train(setting: Setting, work: Work) -> Json:
     kept, given = work.folder_of("cdmi"), sources(work)
     data = cdmi_tables.make_data(setting, given[setting.corpus], kept, SHARES[setting.corpus])
-    cdmi_tables.make_pretrained(given["backbone"], kept / "pretrained", None, longest_row(POSITIONS))
+    cdmi_tables.make_pretrained(
+        given["backbone"], kept / "pretrained", None, longest_row(POSITIONS)
+    )
     start = cdmi_tables.make_start(setting, manifest.load(data), kept)
     cdmi_epochs.train(setting, start, data, kept, EPOCHS[work.tiny], work.device)
     return json.loads((kept / f"{setting.name}.json").read_text())

@@ -1,6 +1,7 @@
 """Models of 3 to 8 billion parameters with random weights: loading, memory, answers and losses a second, a short scan.
 
-Random weights end no answer, so every answer has as many tokens as it may. Tokenizers are of characters.
+Random weights end no answer, so every answer has as many tokens as it may. Tokenizers are of
+characters.
 """
 
 from __future__ import annotations
@@ -44,7 +45,11 @@ NEW_TOKENS, ANSWER = 16, "1,234.56"
 def measure(work: Work, *, argument: str) -> Result:
     """Measure one shape; its weights are removed once everything is measured."""
     folder = work.folder / "model"
-    found = {"written": work.step("write", partial(write_shape, folder, argument, work.device, tiny=work.tiny), 40.0)}
+    found = {
+        "written": work.step(
+            "write", partial(write_shape, folder, argument, work.device, tiny=work.tiny), 40.0
+        )
+    }
 
     @cache
     def target() -> Any:
@@ -53,9 +58,15 @@ def measure(work: Work, *, argument: str) -> Result:
     found["loaded"] = work.step("load", lambda: timed_load(target, work.device), 60.0)
     asked = pages(work.tiny)
     queries: dict[str, list[Query[Any]]] = {
-        "answers": [Answer(view, f"what is field {n}?") for view in asked for n in range(QUESTIONS[work.tiny])],
+        "answers": [
+            Answer(view, f"what is field {n}?")
+            for view in asked
+            for n in range(QUESTIONS[work.tiny])
+        ],
         "losses": [
-            AnswerLoss(view, f"what is field {n}?", ANSWER) for view in asked for n in range(QUESTIONS[work.tiny])
+            AnswerLoss(view, f"what is field {n}?", ANSWER)
+            for view in asked
+            for n in range(QUESTIONS[work.tiny])
         ],
     }
     ways = {"answers": nothing, "losses": nothing, "losses, every page read anew": read_anew}
@@ -65,7 +76,9 @@ def measure(work: Work, *, argument: str) -> Result:
         kind = name.partition(",")[0]
         over = (lambda: spread(folder)) if "GPUs" in name else target
         found[name] = work.step(
-            name.replace(", ", "-").replace(" ", "-"), partial(timed, over, queries[kind], way), 20.0
+            name.replace(", ", "-").replace(" ", "-"),
+            partial(timed, over, queries[kind], way),
+            20.0,
         )
     if SHAPES[argument]["kind"] == "llama":
         found["scan"] = work.step("scan", partial(scan, work, folder), 60.0)
@@ -102,7 +115,10 @@ def spread(folder: Path) -> Any:
 
 
 def timed_load(target: Callable[[], Any], device: str) -> Json:
-    """Load the model; its files were just written, so that most of them lie in the cache of the disk."""
+    """Load the model.
+
+    Its files were just written, so that most of them lie in the cache of the disk.
+    """
     reset_peak(device)
     began = time.perf_counter()
     made = target()
@@ -178,11 +194,17 @@ def scan(work: Work, folder: Path) -> Json:
         shutil.rmtree(place, ignore_errors=True)
     asked_pages.corpus(data, members=4, heldout=4, images=False)
     began = time.perf_counter()
-    options = ScanOptions(folder, data, out, budget="quick", only=("memorisation",), device=work.device)
+    options = ScanOptions(
+        folder, data, out, budget="quick", only=("memorisation",), device=work.device
+    )
     opened = open_scan(options)
     with claim_folder(out):
         record = run_scan(opened, Progress())
-    return {"seconds": time.perf_counter() - began, "device": record.environment.device, "dtype": record.target.dtype}
+    return {
+        "seconds": time.perf_counter() - began,
+        "device": record.environment.device,
+        "dtype": record.target.dtype,
+    }
 
 
 def lines(name: str, found: dict[str, Any]) -> list[str]:
@@ -206,7 +228,10 @@ def lines(name: str, found: dict[str, Any]) -> list[str]:
             f"{own['times lowered']} | {own['peak memory MB']:,.0f} |"
         )
     if "scan" in found:
-        text += ["", f"A quick scan for memorisation of 4 documents took {found['scan']['seconds']:.0f} s."]
+        text += [
+            "",
+            f"A quick scan for memorisation of 4 documents took {found['scan']['seconds']:.0f} s.",
+        ]
     return text
 
 

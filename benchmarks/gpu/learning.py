@@ -55,7 +55,10 @@ def write_others(
         else:
             with multiprocessing.get_context("fork").Pool(count) as pool:
                 pool.map(_draw, jobs, chunksize=20)
-    documents = [replace(document, split="member", image=document.image if drawn else None) for _, document in made]
+    documents = [
+        replace(document, split="member", image=document.image if drawn else None)
+        for _, document in made
+    ]
     documents = documents if change is None else [*map(change, documents)]
     about = Manifest(1, "other invoices", Task("question-answering"), Membership("by-provider"))
     manifest.write(folder, about, documents)
@@ -69,9 +72,15 @@ def _draw(job: tuple[Receipt, Path]) -> None:
 def texts_of(corpus: Corpus) -> list[str]:
     """What a vocabulary is learnt from: words, questions and answers of documents that nobody audits."""
     asked = {
-        text for document in corpus.documents for one in document.questions for text in (one.question, *one.answers)
+        text
+        for document in corpus.documents
+        for one in document.questions
+        for text in (one.question, *one.answers)
     }
-    return [*sorted(asked), *(" ".join(word.text for word in document.words) for document in corpus.documents)]
+    return [
+        *sorted(asked),
+        *(" ".join(word.text for word in document.words) for document in corpus.documents),
+    ]
 
 
 def draw_samples(corpus: Corpus, number: int, count: int, only: str | None = None) -> list[Sample]:
@@ -80,7 +89,8 @@ def draw_samples(corpus: Corpus, number: int, count: int, only: str | None = Non
     documents = list(corpus.documents)
     if only is not None:
         documents = [
-            replace(one, questions=tuple(asked for asked in one.questions if asked.id == only)) for one in documents
+            replace(one, questions=tuple(asked for asked in one.questions if asked.id == only))
+            for one in documents
         ]
     samples = list(samples_of(corpus, documents))
     return rng.sample(samples, min(count, len(samples)))
@@ -146,7 +156,12 @@ def read(model: Path, corpus: Corpus, device: str) -> dict[str, Any]:
     """Held-out ANLS with its interval, and what the strongest way to guess without a page reaches."""
     (found,) = usefulness(load_answering(model, device=device), corpus, 0)
     assert isinstance(found, Estimate), found
-    return {"anls": found.value, "low": found.low, "high": found.high, "guess": max(guesses(corpus).values())}
+    return {
+        "anls": found.value,
+        "low": found.low,
+        "high": found.high,
+        "guess": max(guesses(corpus).values()),
+    }
 
 
 def beats_guessing(reached: Json) -> bool:
@@ -158,5 +173,7 @@ def round_lines(reached: Sequence[Json]) -> list[str]:
     """A row a round."""
     text = ["| round | held-out ANLS | guessing without a page |", "|---|---|---|"]
     for number, one in enumerate(reached, start=1):
-        text.append(f"| {number} | {one['anls']:.3f} [{one['low']:.3f}, {one['high']:.3f}] | {one['guess']:.3f} |")
+        text.append(
+            f"| {number} | {one['anls']:.3f} [{one['low']:.3f}, {one['high']:.3f}] | {one['guess']:.3f} |"
+        )
     return text

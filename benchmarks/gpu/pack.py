@@ -2,8 +2,8 @@
 
     python -m benchmarks.gpu.pack --sroie SROIE --funsd FUNSD --backbone MINILM packed
 
-Images keep their size, since boxes are in their pixels, and lose colour and detail: say so beside bimodal numbers.
-Weights are stored in float16.
+Images keep their size, since boxes are in their pixels, and lose colour and detail: say so beside
+bimodal numbers. Weights are stored in float16.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ IMAGES = {".jpg", ".jpeg", ".png"}
 
 def main() -> None:
     """See the module's docstring."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name in ("sroie", "funsd", "backbone"):
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("out", type=Path)

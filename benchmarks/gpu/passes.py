@@ -1,4 +1,7 @@
-"""Forward passes alone, by bucket: eager, compiled, with CUDA graphs; beside the device's own matmul rate."""
+"""Forward passes alone, by bucket: eager, compiled, with CUDA graphs.
+
+Beside the device's own matmul rate.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "compiled": {"dynamic": False},
     "CUDA graphs": {"dynamic": False, "mode": "reduce-overhead"},
 }
-"""What torch.compile is given. On a CPU a tiny run traces only: its compiler takes longer than everything else."""
+"""What torch.compile is given. On a CPU a tiny run traces only: its compiler takes longer than
+everything else."""
 TINY_WAYS: dict[str, dict[str, Any]] = {
     "traced": {"dynamic": False, "backend": "aot_eager"},
     "CUDA graphs": WAYS["CUDA graphs"],
@@ -35,7 +39,9 @@ SECONDS = {False: 2.0, True: 0.2}
 """Of each timing."""
 TINY_BATCH = 256
 """Padded tokens."""
-LIMIT = "recompile_limit" if hasattr(torch._dynamo.config, "recompile_limit") else "cache_size_limit"
+LIMIT = (
+    "recompile_limit" if hasattr(torch._dynamo.config, "recompile_limit") else "cache_size_limit"
+)
 COMPILING = 60.0
 """Seconds that compiling may take."""
 
@@ -45,7 +51,11 @@ def paper_case(work: Work, n_fields: int) -> tuple[Case, EncoderTarget, str]:
     config = None
     if work.tiny:
         config = LayoutLMConfig(
-            vocab_size=400, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64
+            vocab_size=400,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=64,
         )
     case = cdmi_speed.invented_case(n_fields, work.device, config, 40 if work.tiny else 240)
     target = case.target
@@ -69,14 +79,27 @@ def measure_passes(work: Work) -> Result:
             given = ways.get(name)
             measure = partial(measure_way, target, given, bucket, least)
             step = f"{name.replace(' ', '-').replace(',', '')}-{bucket}"
-            found.setdefault(name, {})[str(bucket)] = work.step(step, measure, 10.0 if given is None else COMPILING)
-    values = {"dtype": dtype, "batch_tokens": target.batch_tokens, "matmul FLOP/s": rate, "ways": found}
+            found.setdefault(name, {})[str(bucket)] = work.step(
+                step, measure, 10.0 if given is None else COMPILING
+            )
+    values = {
+        "dtype": dtype,
+        "batch_tokens": target.batch_tokens,
+        "matmul FLOP/s": rate,
+        "ways": found,
+    }
     return Result(values, lines(values, target))
 
 
-def measure_way(target: EncoderTarget, given: dict[str, Any] | None, bucket: int, seconds: float) -> Json:
+def measure_way(
+    target: EncoderTarget, given: dict[str, Any] | None, bucket: int, seconds: float
+) -> Json:
     """One way in one bucket: seconds of the first pass and of the next ones, or why there are none."""
-    if given is not None and given.get("mode") == "reduce-overhead" and target.card.device != "cuda":
+    if (
+        given is not None
+        and given.get("mode") == "reduce-overhead"
+        and target.card.device != "cuda"
+    ):
         return {"failure": "needs CUDA"}
     n_rows = max(1, target.batch_tokens // bucket)
     inputs = random_inputs(target, n_rows, bucket)
@@ -112,7 +135,10 @@ def failure_of(error: Exception) -> str:
 
 
 def compiled(encoder: Any, given: dict[str, Any]) -> Callable[..., Any]:
-    """The encoder through torch.compile; outputs of CUDA graphs are overwritten by the next pass, and it is told so."""
+    """The encoder through torch.compile.
+
+    Outputs of CUDA graphs are overwritten by the next pass, and it is told so.
+    """
     made = torch.compile(encoder, **given)
 
     def call(**inputs: torch.Tensor) -> Any:
@@ -124,10 +150,15 @@ def compiled(encoder: Any, given: dict[str, Any]) -> Callable[..., Any]:
     return call
 
 
-def run_pass(target: EncoderTarget, encoder: Callable[..., Any], inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+def run_pass(
+    target: EncoderTarget, encoder: Callable[..., Any], inputs: dict[str, torch.Tensor]
+) -> torch.Tensor:
     """One pass as `Forward` does it: in inference mode, under autocast."""
     device, dtype = target.card.device, target.card.dtype
-    with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=dtype == "bfloat16"):
+    with (
+        torch.inference_mode(),
+        torch.autocast(device, torch.bfloat16, enabled=dtype == "bfloat16"),
+    ):
         states: torch.Tensor = encoder(**inputs).last_hidden_state
     return states
 
@@ -142,7 +173,9 @@ def random_inputs(target: EncoderTarget, n_rows: int, bucket: int) -> dict[str, 
     return target.family.inputs(ids, mask, boxes, target.card.device)
 
 
-def timed(run: Callable[[], torch.Tensor], device: str, seconds: float) -> tuple[float, float, torch.Tensor]:
+def timed(
+    run: Callable[[], torch.Tensor], device: str, seconds: float
+) -> tuple[float, float, torch.Tensor]:
     """Seconds of a pass (mean over at least so many seconds), of the first one, and what the last one gave."""
     cdmi_speed.wait_for(device)
     began = time.perf_counter()
@@ -175,7 +208,9 @@ def lines(values: dict[str, Any], target: EncoderTarget) -> list[str]:
     for name, buckets in values["ways"].items():
         for bucket, found in buckets.items():
             if "failure" in found:
-                text.append(f"| {name} | {bucket} | failed: {found['failure'].replace('|', '/')} | | | | | |")
+                text.append(
+                    f"| {name} | {bucket} | failed: {found['failure'].replace('|', '/')} | | | | | |"
+                )
                 continue
             share = found["FLOP"] / found["seconds"] / rate
             apart = found["largest difference from eager"]

@@ -106,7 +106,12 @@ def _public(corpus: str) -> Piece:
 
 CDMI = (
     _public("sroie"),
-    _cdmi("sroie", "mlm", "unimodal", "CDMI on SROIE: MLM, unimodal, both criteria, all fields, beside table 5"),
+    _cdmi(
+        "sroie",
+        "mlm",
+        "unimodal",
+        "CDMI on SROIE: MLM, unimodal, both criteria, all fields, beside table 5",
+    ),
     _cdmi("sroie", "mlm", "bimodal", "CDMI on SROIE: MLM, bimodal, and with noise for the image"),
     _cdmi("sroie", "token-classification", "unimodal", "CDMI on SROIE: EE-BIO, unimodal"),
     _cdmi("sroie", "token-classification", "bimodal", "CDMI on SROIE: EE-BIO, bimodal"),

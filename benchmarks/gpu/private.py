@@ -41,9 +41,14 @@ def train_and_attack(work: Work, *, argument: tuple[str, float]) -> Result:
         clients = provider_invoices_dp.write_clients(names, work.folder / "clients.toml")
         options = replace(run.options(len(names), clients), learning_rate=FINE_RATE)
         if work.tiny:
-            # Everybody takes part: the coins are never seeded, and a model that nobody trained is refused.
+            # Everybody takes part: the coins are never seeded, and a model that nobody trained is
+            # refused.
             options = replace(
-                options, steps=TINY_ROUNDS, expected_units=float(len(names)), client_rate=1.0, max_norm=TINY_NORM
+                options,
+                steps=TINY_ROUNDS,
+                expected_units=float(len(names)),
+                client_rate=1.0,
+                max_norm=TINY_NORM,
             )
         start = corpus.root / "references" / "pretrained"
         trained = train_private(start, corpus, work.folder / "private", options, device=work.device)
@@ -56,7 +61,9 @@ def train_and_attack(work: Work, *, argument: tuple[str, float]) -> Result:
 
     def audit() -> Json:
         try:
-            provider_invoices.audit(model, corpus.root, work.folder / "report", result, work.device, attack_of(work))
+            provider_invoices.audit(
+                model, corpus.root, work.folder / "report", result, work.device, attack_of(work)
+            )
         except TargetError as error:
             raise NotTestedError(
                 f"the model moved too little from its start, which is its reference: {error.hint}"
@@ -65,10 +72,16 @@ def train_and_attack(work: Work, *, argument: tuple[str, float]) -> Result:
 
     work.step("audit", audit)
     record = records.read(result)
-    found = {name: provider_invoices_dp.found(record, f"balanced_accuracy.{name}.s5") for name in METHODS}
+    found = {
+        name: provider_invoices_dp.found(record, f"balanced_accuracy.{name}.s5") for name in METHODS
+    }
     return Result(
         {"training": training, "anls": anls, "attacks": json.loads(result.read_text())["attacks"]},
-        [NOTE, "", *row(run, training["dp"], anls, found, provider_invoices_dp.found(record, "auc"))],
+        [
+            NOTE,
+            "",
+            *row(run, training["dp"], anls, found, provider_invoices_dp.found(record, "auc")),
+        ],
     )
 
 

@@ -26,7 +26,14 @@ from audit.extensions.papers.vt5 import VT5Config, VT5ForConditionalGeneration
 from audit.references.recipes import AnsweringRecipe, made_once
 from audit.references.trainer import samples_of
 from audit.workflows.scan import claim_folder, read_outcomes
-from benchmarks.gpu.learning import draw_samples, learn_to_read, read, round_lines, texts_of, write_others
+from benchmarks.gpu.learning import (
+    draw_samples,
+    learn_to_read,
+    read,
+    round_lines,
+    texts_of,
+    write_others,
+)
 from benchmarks.gpu.work import Json, Result, Work
 
 SIZES = {False: Sizes(330, 40, 6000), True: Sizes(4, 2, 4)}
@@ -59,7 +66,10 @@ def teach(work: Work) -> Result:
     start = work.folder / "start"
     work.step("start", partial(write_start, start, others, work))
     recipe = AnsweringRecipe(
-        epochs=EPOCHS[work.tiny], learning_rate=RATE[work.tiny], batch_size=BATCH[work.tiny], bf16=work.device == "cuda"
+        epochs=EPOCHS[work.tiny],
+        learning_rate=RATE[work.tiny],
+        batch_size=BATCH[work.tiny],
+        bf16=work.device == "cuda",
     )
 
     def draw(number: int) -> Any:
@@ -98,12 +108,21 @@ def attack(work: Work) -> Result:
 
     work.step("audit", audit)
     keys = work.step("keys", partial(by_key, model, corpus, out, work))
-    scanned = provider_invoices_report.Scanned("model", records.read(result), json.loads(log.read_text()))
+    scanned = provider_invoices_report.Scanned(
+        "model", records.read(result), json.loads(log.read_text())
+    )
     anls = work.step("read", dict)
-    text = [NOTE, "", f"Held-out ANLS {anls['anls']:.3f} [{anls['low']:.3f}, {anls['high']:.3f}].", ""]
+    text = [
+        NOTE,
+        "",
+        f"Held-out ANLS {anls['anls']:.3f} [{anls['low']:.3f}, {anls['high']:.3f}].",
+        "",
+    ]
     text += [*provider_invoices_report.attacks(scanned), "", *provider_invoices_report.paper(), ""]
     text += key_lines(keys)
-    return Result({"attacks": json.loads(result.read_text())["attacks"], "keys": keys, "anls": anls}, text)
+    return Result(
+        {"attacks": json.loads(result.read_text())["attacks"], "keys": keys, "anls": anls}, text
+    )
 
 
 def attack_of(work: Work) -> ProviderMembership | None:
@@ -163,7 +182,10 @@ def by_key(model: Path, corpus: Corpus, out: Path, work: Work) -> Json:
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Means over questions, in per cent; ACC of the removed answer counts replies that are the answer."""
+    """Means over questions, in per cent.
+
+    ACC of the removed answer counts replies that are the answer.
+    """
     memory = [row["memory_similarity"] for row in rows if row["memory_similarity"] is not None]
     return {
         "questions": len(rows),

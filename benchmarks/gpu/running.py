@@ -24,7 +24,13 @@ LEAST_SECONDS = 20.0
 """With less left no piece is begun: most of it would go into opening torch."""
 GRACE = 10.0
 """Before a piece is killed it is told to stop so many seconds earlier, between two steps."""
-PRELOADED = ["torch", "transformers", "audit.workflows.scan", "audit.references.trainer", "audit.references.encoders"]
+PRELOADED = [
+    "torch",
+    "transformers",
+    "audit.workflows.scan",
+    "audit.references.trainer",
+    "audit.references.encoders",
+]
 """What the pieces of a tiny run import, imported once for all."""
 ADDED = "result.json"
 
@@ -59,7 +65,9 @@ class Run:
 
 
 def run_pieces(pieces: Sequence[Piece], run: Run) -> bool:
-    """Run pieces until each has its table or the time is up; those that are not finished get another turn at the end.
+    """Run pieces until each has its table or the time is up.
+
+    Those that are not finished get another turn at the end.
 
     Returns:
         Whether no piece broke down.
@@ -103,7 +111,11 @@ def _why_not(piece: Piece, run: Run) -> str | None:
     before = [name for name in piece.after if name not in run.tables]
     if before:
         return f"it comes after {', '.join(before)}"
-    untested = [] if piece.whatever else [name for name in piece.after if UNTESTED in run.tables[name]["values"]]
+    untested = (
+        []
+        if piece.whatever
+        else [name for name in piece.after if UNTESTED in run.tables[name]["values"]]
+    )
     return f"{', '.join(untested)} could not be tested" if untested else None
 
 
@@ -124,13 +136,18 @@ def _turn(piece: Piece, seconds: float, run: Run) -> str:
 
 
 def run_apart(piece: Piece, work: Work) -> str:
-    """Run a piece in a process of its own; "done", "stopped" when its time was up, else how it broke down."""
-    # A process that was forked after anything has looked for a GPU cannot use it: on one, each begins from nothing.
+    """Run a piece in a process of its own.
+
+    "done", "stopped" when its time was up, else how it broke down.
+    """
+    # A process that was forked after anything has looked for a GPU cannot use it: on one, each
+    # begins from nothing.
     context: Any = multiprocessing.get_context("forkserver" if work.tiny else "spawn")
     if work.tiny:
         context.set_forkserver_preload(PRELOADED)
     told = replace(work, seconds=work.seconds - GRACE)
-    # By another name transformers takes it for a worker of a data loader, and refuses to seed masks.
+    # By another name transformers takes it for a worker of a data loader, and refuses to seed
+    # masks.
     process = context.Process(target=run_here, args=(piece, told), name="MainProcess")
     process.start()
     try:
@@ -142,7 +159,9 @@ def run_apart(piece: Piece, work: Work) -> str:
                 end()
                 process.join(GRACE / 2)
     code = process.exitcode
-    return {0: "done", STOPPED: "stopped"}.get(code or 0, "stopped" if late else f"failed with exit code {code}")
+    return {0: "done", STOPPED: "stopped"}.get(
+        code or 0, "stopped" if late else f"failed with exit code {code}"
+    )
 
 
 UNTESTED = "not tested"

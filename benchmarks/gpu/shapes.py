@@ -13,7 +13,9 @@ import torch
 import transformers
 from safetensors.torch import save_file
 
-SHAPES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("shapes.toml").read_text(encoding="utf-8"))
+SHAPES: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("shapes.toml").read_text(encoding="utf-8")
+)
 FAKES = Path(__file__).parents[2] / "tests" / "fakes"
 SHARD = 2 * 10**9
 """Bytes of a file of weights."""
@@ -29,7 +31,8 @@ def config_of(name: str, *, tiny: bool = False) -> tuple[Any, Any, Any]:
         tiny: the same kind with the sizes of tests.
 
     Returns:
-        The configuration, the tokenizer whose ids it names, and the table of its family, if it sees pages as chats do.
+        The configuration, the tokenizer whose ids it names, and the table of its family, if it sees
+        pages as chats do.
     """
     if str(FAKES) not in sys.path:
         sys.path.append(str(FAKES))
@@ -37,7 +40,10 @@ def config_of(name: str, *, tiny: bool = False) -> tuple[Any, Any, Any]:
     from text_zoo import byte_tokenizer
 
     shape = SHAPES[name]
-    kind, sizes = shape["kind"], {} if tiny else merged(SHAPES["shared"].get(shape["kind"], {}), shape["config"])
+    kind, sizes = (
+        shape["kind"],
+        {} if tiny else merged(SHAPES["shared"].get(shape["kind"], {}), shape["config"]),
+    )
     family = None
     if kind == "llama":
         words = byte_tokenizer(template=True)
@@ -53,13 +59,19 @@ def config_of(name: str, *, tiny: bool = False) -> tuple[Any, Any, Any]:
         family = zoo["families"][kind]
         words = tokenizer(tuple(family["marks"]), end=family["end"])
         own = {"model_type": kind, **filled(family["config"], words, zoo["shared"])}
-        family["chat"] = zoo["templates"][family["template"]].replace("IMAGE", family.get("image", "IMAGE"))
+        family["chat"] = zoo["templates"][family["template"]].replace(
+            "IMAGE", family.get("image", "IMAGE")
+        )
     return transformers.AutoConfig.for_model(**merged(own, sizes)), words, family
 
 
 def merged(settings: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with others in their place, table by table."""
-    tables = {name: merged(settings.get(name) or {}, own) for name, own in more.items() if isinstance(own, dict)}
+    tables = {
+        name: merged(settings.get(name) or {}, own)
+        for name, own in more.items()
+        if isinstance(own, dict)
+    }
     return {**settings, **more, **tables}
 
 
@@ -128,7 +140,10 @@ def _write_processor(folder: Path, name: str, config: Any, family: Any, *, tiny:
 
 
 def _shards(model: Any, device: str) -> Iterator[dict[str, torch.Tensor]]:
-    """Yield random weights in files of `SHARD` bytes; a head that is tied to the embeddings is in none."""
+    """Yield random weights in files of `SHARD` bytes.
+
+    A head that is tied to the embeddings is in none.
+    """
     torch.manual_seed(0)
     shard: dict[str, torch.Tensor] = {}
     size = 0

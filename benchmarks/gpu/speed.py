@@ -23,7 +23,8 @@ BLOCK = {False: 79, True: 1}
 """Fields of a step."""
 CANDIDATES = {False: 128, True: 16}
 ATTEMPTS = {1: 4, 8: 1}
-"""Blocks attacked, by attempts a field: all of them with eight attempts take ten minutes on any GPU."""
+"""Blocks attacked, by attempts a field: all of them with eight attempts take ten minutes on any
+GPU."""
 PREFLIGHT = 64
 """Decisions."""
 GOAL = "goal: under 3 minutes and 0.65 of the matmul rate, on a device of an H100's class"
@@ -34,17 +35,25 @@ def measure_attack(work: Work) -> Result:
     case, target, dtype = paper_case(work, FIELDS[work.tiny])
     trials = cdmi_speed.trials_of(case, FIELDS[work.tiny])
     rounded = replace(case, target=target)
-    rate = work.step("rate", partial(cdmi_speed.matmul_rate, target, dtype, 0.2 if work.tiny else 3.0))
+    rate = work.step(
+        "rate", partial(cdmi_speed.matmul_rate, target, dtype, 0.2 if work.tiny else 3.0)
+    )
     attack = {count: published(work, count) for count in ATTEMPTS}
     values: dict[str, Any] = {"dtype": dtype, "matmul FLOP/s": rate, "fields": len(trials)}
-    values["preflight"] = work.step("preflight", partial(preflight, case, attack[1], trials, work), 60.0)
+    values["preflight"] = work.step(
+        "preflight", partial(preflight, case, attack[1], trials, work), 60.0
+    )
     size = BLOCK[work.tiny]
     for count, n_blocks in ATTEMPTS.items():
         blocks = []
         for start in range(0, size * n_blocks, size):
             part = trials[start : start + size]
             blocks.append(
-                work.step(f"attempts-{count}-{start:03d}", partial(block, rounded, attack[count], part), 60.0)
+                work.step(
+                    f"attempts-{count}-{start:03d}",
+                    partial(block, rounded, attack[count], part),
+                    60.0,
+                )
             )
         values[f"attempts {count}"] = total(blocks, rate)
     return Result(values, lines(values))
@@ -76,7 +85,8 @@ def block(case: Case, attack: Reconstruction, trials: Sequence[Trial]) -> Json:
 def total(blocks: Sequence[dict[str, Any]], rate: float) -> dict[str, float]:
     """All blocks together."""
     summed = {
-        name: sum(one[name] for one in blocks) for name in ("seconds", "fields", "prefixes", "candidates", "FLOP")
+        name: sum(one[name] for one in blocks)
+        for name in ("seconds", "fields", "prefixes", "candidates", "FLOP")
     }
     return {
         **summed,
@@ -86,7 +96,10 @@ def total(blocks: Sequence[dict[str, Any]], rate: float) -> dict[str, float]:
 
 
 def preflight(case: Case, attack: Reconstruction, trials: Sequence[Trial], work: Work) -> Json:
-    """How many of the first decisions bfloat16 takes as float32 does; weights are random, so losses are all alike."""
+    """How many of the first decisions bfloat16 takes as float32 does.
+
+    Weights are random, so losses are all alike.
+    """
     exact: Any = case.target
     rounded = exact.rounded("bfloat16")
 

@@ -35,7 +35,9 @@ class Tables:
                 self._found |= json.loads((folder / JSON).read_text())
         mixed = [name for name, table in self._found.items() if table["tiny"] != tiny]
         if mixed:
-            raise SystemExit(f"{out} or {work} holds {'full' if tiny else 'tiny'} tables: give other folders")
+            raise SystemExit(
+                f"{out} or {work} holds {'full' if tiny else 'tiny'} tables: give other folders"
+            )
 
     def __contains__(self, name: str) -> bool:
         return name in self._found
@@ -52,7 +54,9 @@ class Tables:
         """Write both files, the tables in this order."""
         if order is not None:
             known = [name for name in order if name in self._found]
-            self._found = {name: self._found[name] for name in dict.fromkeys([*known, *self._found])}
+            self._found = {
+                name: self._found[name] for name in dict.fromkeys([*known, *self._found])
+            }
         for folder in self._folders:
             write_atomically(folder / JSON, (json.dumps(self._found, indent=1) + "\n").encode())
         write_atomically(self._folders[0] / MARKDOWN, "\n".join(self._lines()).encode())
@@ -60,8 +64,17 @@ class Tables:
     def _lines(self) -> list[str]:
         lines = [HEAD, "", *([TINY, ""] if self._tiny else [])]
         for name, table in self._found.items():
-            versions = ", ".join(f"{package} {version}" for package, version in table["versions"].items())
-            lines += [f"## {name}", "", f"{table['shows'][:1].upper()}{table['shows'][1:]}.", "", *table["lines"], ""]
+            versions = ", ".join(
+                f"{package} {version}" for package, version in table["versions"].items()
+            )
+            lines += [
+                f"## {name}",
+                "",
+                f"{table['shows'][:1].upper()}{table['shows'][1:]}.",
+                "",
+                *table["lines"],
+                "",
+            ]
             lines += [
                 f"{'Tiny run. ' if table['tiny'] else ''}{table['device']}, {table['date']}, {versions}, commit "
                 f"{table['commit']}.",
@@ -71,11 +84,17 @@ class Tables:
 
 
 def commit() -> str:
-    """The commit that is measured, and whether files differ from it; "unknown" outside a repository."""
+    """The commit that is measured, and whether files differ from it.
+
+    "unknown" outside a repository.
+    """
     here = Path(__file__).parent
     try:
         said = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=here, capture_output=True, text=True
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=here,
+            capture_output=True,
+            text=True,
         )
     except OSError:
         return "unknown"

@@ -59,7 +59,9 @@ def write_funsd(folder: Path, receipts: list[Receipt]) -> None:
     for number, receipt in enumerate(receipts):
         page, name = write(receipt), f"{number:03d}"
         (folder / "images" / f"{name}.png").write_bytes(page.png())
-        owner = {index: place for place, entity in enumerate(page.entities) for index in entity.words}
+        owner = {
+            index: place for place, entity in enumerate(page.entities) for index in entity.words
+        }
         grouped: dict[int, list[int]] = {}
         for index in range(len(page.words)):
             grouped.setdefault(owner.get(index, -1 - index), []).append(index)
@@ -67,7 +69,10 @@ def write_funsd(folder: Path, receipts: list[Receipt]) -> None:
             {
                 "id": place,
                 "label": "answer" if of >= 0 else "question",
-                "words": [{"text": page.words[one].text, "box": list(page.words[one].box)} for one in indices],
+                "words": [
+                    {"text": page.words[one].text, "box": list(page.words[one].box)}
+                    for one in indices
+                ],
                 "linking": [],
             }
             for place, (of, indices) in enumerate(grouped.items())
@@ -81,7 +86,11 @@ def write_backbone(folder: Path, receipts: list[Receipt]) -> None:
     tokenizer = train_tokenizer(texts, n_pieces=100, max_tokens=512)
     torch.manual_seed(SEED)
     config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
     )
     BertModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -1,4 +1,7 @@
-"""What a piece is given to work with: folders, a device and a deadline; and its steps, kept as they are done."""
+"""What a piece is given to work with: folders, a device and a deadline.
+
+And its steps, kept as they are done.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,17 @@ Json = Any
 
 
 class OutOfTimeError(Exception):
-    """The time of a piece is used up between two of its steps; the next run goes on with the step that waits."""
+    """The time of a piece is used up between two of its steps.
+
+    The next run goes on with the step that waits.
+    """
 
 
 class NotTestedError(Exception):
-    """What a piece is about cannot be tested yet: what it builds on does not hold. Its table says so."""
+    """What a piece is about cannot be tested yet: what it builds on does not hold.
+
+    Its table says so.
+    """
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,9 @@ class Inputs:
 
     def missing(self, names: tuple[str, ...]) -> list[str]:
         """Those of these inputs that are not there."""
-        return [name for name in names if (folder := getattr(self, name)) is None or not folder.is_dir()]
+        return [
+            name for name in names if (folder := getattr(self, name)) is None or not folder.is_dir()
+        ]
 
 
 @dataclass(frozen=True)
@@ -100,7 +111,8 @@ class Work:
         Args:
             name: of a file.
             make: the step; gives what JSON takes.
-            seconds: what it may take. With less left it is not begun, unless it is the first step of this run.
+            seconds: what it may take. With less left it is not begun, unless it is the first step
+                of this run.
 
         Raises:
             OutOfTimeError: it is not begun.

@@ -40,11 +40,14 @@ def numbers(kind: type[Attack]) -> dict[str, Any]:
         name: hint
         for name, hint in found.items()
         if (isinstance(hint, type) and issubclass(hint, int | float) and hint is not bool)
-        or {int, float} & {*get_args(hint), *(part for one in get_args(hint) for part in get_args(one))}
+        or {int, float}
+        & {*get_args(hint), *(part for one in get_args(hint) for part in get_args(one))}
     }
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in BATTERY for name in numbers(kind)])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind in BATTERY for name in numbers(kind)]
+)
 def test_a_number_out_of_its_range_is_refused(kind, name, tmp_path):
     file = tmp_path / "attack.toml"
     file.write_text(f"[{kind.name}]\n{name} = -1\n")
@@ -55,7 +58,9 @@ def test_a_number_out_of_its_range_is_refused(kind, name, tmp_path):
 
 
 @table("line, problem")
-def test_what_a_new_attack_declares_binds_and_its_types_do_without_a_range(line, problem, tmp_path, monkeypatch):
+def test_what_a_new_attack_declares_binds_and_its_types_do_without_a_range(
+    line, problem, tmp_path, monkeypatch
+):
     monkeypatch.setattr(parameters, "BATTERY", (*BATTERY, Toy))
     file = tmp_path / "attack.toml"
     file.write_text(f"[toy]\n{line}\n")

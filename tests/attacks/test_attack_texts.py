@@ -1,4 +1,7 @@
-"""The text of every attack: labels for all it measures, names of nothing else; a misspelt name fails on load."""
+"""The text of every attack: labels for all it measures, names of nothing else.
+
+A misspelt name fails on load.
+"""
 
 import tomllib
 from collections.abc import Iterator
@@ -26,7 +29,9 @@ def test_every_attack_has_a_text_and_its_order() -> None:
 
 
 @ALL
-def test_every_metric_and_every_part_of_its_name_has_a_label_and_a_meaning(text: AttackText) -> None:
+def test_every_metric_and_every_part_of_its_name_has_a_label_and_a_meaning(
+    text: AttackText,
+) -> None:
     assert all((text.title, text.short_question, text.consequence))
     assert len(text.names) == len({*text.names})
     for name in text.known:
@@ -37,7 +42,9 @@ def test_every_metric_and_every_part_of_its_name_has_a_label_and_a_meaning(text:
 
 
 @ALL
-def test_every_cell_of_its_tables_is_a_measurement_that_the_attack_can_make(text: AttackText) -> None:
+def test_every_cell_of_its_tables_is_a_measurement_that_the_attack_can_make(
+    text: AttackText,
+) -> None:
     assert cells(*text.parts) <= text.known
 
 
@@ -63,7 +70,10 @@ def misspelt(value: Any) -> Iterator[Any]:
                 yield {**value, key: typo(own)}
             elif key == "instead":
                 for metric, name in own.items():
-                    yield from ({**value, key: other} for other in ({metric: typo(name)}, {typo(metric): name}))
+                    yield from (
+                        {**value, key: other}
+                        for other in ({metric: typo(name)}, {typo(metric): name})
+                    )
             elif key != "labels":
                 yield from ({**value, key: other} for other in misspelt(own))
 
@@ -79,7 +89,12 @@ def test_one_letter_changed_in_any_name_of_a_text_is_refused(name: str) -> None:
     assert parse(raw) == TEXTS[name]
     head, *_ = raw["metrics"]
     others = [
-        {**raw, "metrics": {typo(one) if one == head else one: metric for one, metric in raw["metrics"].items()}},
+        {
+            **raw,
+            "metrics": {
+                typo(one) if one == head else one: metric for one, metric in raw["metrics"].items()
+            },
+        },
         {**raw, "power": "none"},
         {**raw, "consequence": "Found {n_of} of {of_member}."},
         {**raw, "consequence_of": [typo(head)]},
@@ -99,7 +114,13 @@ def test_a_misspelt_metric_fails_when_the_text_is_read() -> None:
     with pytest.raises(ValueError, match=r"the text of made_up: .*trend: no measurement 'aucc'"):
         parse({**made_up, "trend": {"columns": [{"label": "AUC", "metric": "aucc"}]}})
     with pytest.raises(ValueError, match=r"no label for 'heldout' of 'auc\.heldout'"):
-        parse({**made_up, "metrics": {"auc": {"label": "AUC", "names": ["auc.{split}"]}}, "qualifiers": {}})
+        parse(
+            {
+                **made_up,
+                "metrics": {"auc": {"label": "AUC", "names": ["auc.{split}"]}},
+                "qualifiers": {},
+            }
+        )
 
 
 def test_an_attack_without_a_text_has_a_generic_one() -> None:

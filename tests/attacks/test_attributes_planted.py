@@ -24,11 +24,27 @@ from audit.attacks.attributes.measures import calibrate, chance_of_first, rank_o
 from audit.attacks.interface import nothing_to_try, why
 from audit.attacks.questions import PROVEN
 from audit.case import Case, References
-from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
+from audit.corpus.documents import (
+    Corpus,
+    Document,
+    Entity,
+    Manifest,
+    Membership,
+    Question,
+    Task,
+    Word,
+)
 from audit.engine.interface import SILENT
 from audit.measurements import Unresolved
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import CompletionLoss, FillMask, MaskedCompletionLoss, MaskedLoss, NoModel, TrainingLoss
+from audit.targets.interface import (
+    CompletionLoss,
+    FillMask,
+    MaskedCompletionLoss,
+    MaskedLoss,
+    NoModel,
+    TrainingLoss,
+)
 from benchmarks.simulated_audits import completed
 
 CATEGORIES = ("person", "code")
@@ -36,7 +52,10 @@ LENGTHS = {"person": 2, "code": 3}
 
 
 def corpus(n_member=60, n_heldout=60, n_public=40, seed=0, task="mlm"):
-    """Pages of a name of three words, and a value of two and one of three words; a word is the number of its token."""
+    """Pages of a name of three words, and a value of two and one of three words.
+
+    A word is the number of its token.
+    """
     rng, documents = np.random.default_rng(seed), []
     splits = ["member"] * n_member + ["heldout"] * n_heldout + ["public"] * n_public
     for index, split in enumerate(splits):
@@ -47,7 +66,9 @@ def corpus(n_member=60, n_heldout=60, n_public=40, seed=0, task="mlm"):
             entities.append(Entity(category, category, category, span))
         texts = tuple(Word(f"{word:06d}") for word in words)
         documents.append(Document(f"d{index:03}", split, texts, entities=tuple(entities)))
-    return Corpus(None, Manifest(1, "planted", Task(task), Membership("random")), tuple(documents), "0" * 64)
+    return Corpus(
+        None, Manifest(1, "planted", Task(task), Membership("random")), tuple(documents), "0" * 64
+    )
 
 
 @cache
@@ -65,13 +86,18 @@ class Knowing:
 
     labels = ()
 
-    def __init__(self, data, remembered=(), kind=MaskedCompletionLoss, seed=0, prior=None, memory=100.0):
+    def __init__(
+        self, data, remembered=(), kind=MaskedCompletionLoss, seed=0, prior=None, memory=100.0
+    ):
         self.card = planted.card(data.manifest.task.kind)
         self.answers = frozenset({kind})
         self.seed, self.prior, self.memory = seed, seed if prior is None else prior, memory
         self.asked = []
         self.known = {
-            (tuple(self.encode(one).ids[:3].tolist()), tuple(self.encode(one).ids[list(entity.words)].tolist()))
+            (
+                tuple(self.encode(one).ids[:3].tolist()),
+                tuple(self.encode(one).ids[list(entity.words)].tolist()),
+            )
             for one in data.documents
             if one.id in {*remembered}
             for entity in one.entities
@@ -83,10 +109,15 @@ class Knowing:
 
     def ask(self, queries):
         self.asked += queries
-        return [np.array([self._loss(query, tuple(row)) for row in query.completions.tolist()]) for query in queries]
+        return [
+            np.array([self._loss(query, tuple(row)) for row in query.completions.tolist()])
+            for query in queries
+        ]
 
     def _loss(self, query, tokens):
-        assert all(query.page.ids[list(query.positions)] == query.page.mask_id), "the value must be hidden"
+        assert all(query.page.ids[list(query.positions)] == query.page.mask_id), (
+            "the value must be hidden"
+        )
         name = tuple(query.page.ids[:3].tolist())
         prior, own = _drawn(self.prior, tokens), _drawn(self.seed, tokens, name)
         return 10 + 3 * prior + 0.1 * own - self.memory * ((name, tokens) in self.known)
@@ -113,7 +144,9 @@ class Found:
     def outcome(self, metric="excess.unique", limit=0.15):
         """What a policy that limits one number says."""
         done = completed("attribute_inference", self.findings)
-        asked = policy.Limit("attribute_inference", metric, "", max=limit, min_power=0.3, min_coverage=0.3)
+        asked = policy.Limit(
+            "attribute_inference", metric, "", max=limit, min_power=0.3, min_coverage=0.3
+        )
         made = policy.Policy(schema=1, name="test", limits=(asked,))
         record = examples.record(done, battery=("attribute_inference",))
         return policy.evaluate(record, made, dt.date(2026, 1, 1)).decisions[0].outcome
@@ -126,7 +159,11 @@ def ids(data, split):
 @pytest.mark.parametrize("kind", [MaskedCompletionLoss, CompletionLoss])
 def test_what_a_model_remembers_is_picked_on_member_pages_alone(kind):
     data = corpus()
-    found = Found(Knowing(data, ids(data, "member"), kind), data, baselines=(Knowing(data, kind=kind, seed=1),))
+    found = Found(
+        Knowing(data, ids(data, "member"), kind),
+        data,
+        baselines=(Knowing(data, kind=kind, seed=1),),
+    )
     assert found["chosen.member"].value == 1
     assert found["chosen.heldout"].value < 0.2
     assert found["excess.unique"].low > 0.5
@@ -135,7 +172,9 @@ def test_what_a_model_remembers_is_picked_on_member_pages_alone(kind):
     assert found["candidates"].value == 16
     assert found.outcome() == found.outcome("excess.all") == "violated"
     assert found.counts["member values"] == found.counts["member values, unique"] == 120
-    assert [line["place"]["loss"] for line in found.evidence if line["split"] == "member"] == [1.0] * 120
+    assert [line["place"]["loss"] for line in found.evidence if line["split"] == "member"] == [
+        1.0
+    ] * 120
     assert found.findings.coverage[0].attacked == found.findings.coverage[0].total == 120
 
 
@@ -145,18 +184,30 @@ def test_values_that_no_budget_drew_were_not_asked_about():
     few = [row for row, trial in enumerate(found.trials) if trial.stratum.startswith("member")][:10]
     rows = ([whole[row] for row in few] for whole in (found.trials, found.outcomes))
     part = AttributeInference().measure(found.case, *rows, np.random.default_rng(1), SILENT)
-    assert (part.coverage[0].attacked, part.coverage[0].unique, part.coverage[0].total) == (10, 10, 120)
+    assert (part.coverage[0].attacked, part.coverage[0].unique, part.coverage[0].total) == (
+        10,
+        10,
+        120,
+    )
 
 
 def test_values_that_are_kept_out_of_the_audit_count_in_what_a_pass_rests_on():
     data = corpus()
     documents = tuple(
-        replace(one, entities=tuple(replace(own, attack=own.category == "person") for own in one.entities))
+        replace(
+            one,
+            entities=tuple(replace(own, attack=own.category == "person") for own in one.entities),
+        )
         for one in data.documents
     )
-    found = Found(Knowing(data, [], CompletionLoss), replace(data, documents=documents)).findings.coverage
+    found = Found(
+        Knowing(data, [], CompletionLoss), replace(data, documents=documents)
+    ).findings.coverage
     assert (found[0].attacked, found[0].total) == (60, 120)
-    assert {one.category: (one.attacked, one.total) for one in found[1:]} == {"code": (0, 60), "person": (60, 60)}
+    assert {one.category: (one.attacked, one.total) for one in found[1:]} == {
+        "code": (0, 60),
+        "person": (60, 60),
+    }
 
 
 def test_a_model_that_remembers_nothing_passes():
@@ -172,14 +223,19 @@ def test_a_model_that_remembers_nothing_passes():
 
 
 def test_power_is_what_a_memory_of_two_spreads_adds_on_held_out_pages():
-    """Losses of 16 values are drawn alike; the true one's is lowered by two deviations of a difference of two."""
+    """Losses of 16 values are drawn alike.
+
+    The true one's is lowered by two deviations of a difference of two.
+    """
     data = corpus(150, 150, 60)
     found = Found(Knowing(data), data, auxiliary=Knowing(data, seed=1))
     power = found[TEXTS["attribute_inference"].power]
     assert 0.6 < power.low < power.value < 0.95
     assert power.n == found.counts["held-out values"]
     everything = Found(Knowing(data, ids(data, "heldout")), data, auxiliary=Knowing(data, seed=1))
-    assert everything[TEXTS["attribute_inference"].power].value == 0, "what is picked anyway shows no memory"
+    assert everything[TEXTS["attribute_inference"].power].value == 0, (
+        "what is picked anyway shows no memory"
+    )
 
 
 def test_a_share_of_the_members_remembered_is_what_is_measured():
@@ -212,10 +268,14 @@ def test_a_tagger_is_held_against_the_public_language_model_when_no_tagger_was_g
 def test_a_plan_knows_that_a_tagger_is_held_against_the_public_language_model():
     data = corpus(4, 4, task="token-classification")
     tagger, auxiliary = Knowing(data, kind=CompletionLoss), Knowing(data, seed=1)
-    # As a tagger and a masked language model answer: neither gives the loss of a page that the other gives.
+    # As a tagger and a masked language model answer: neither gives the loss of a page that the
+    # other gives.
     tagger.answers |= {TrainingLoss}
     auxiliary.answers |= {MaskedLoss}
-    assert why(AttributeInference(), Case(tagger, data, References(auxiliary=auxiliary)), "weak") is None
+    assert (
+        why(AttributeInference(), Case(tagger, data, References(auxiliary=auxiliary)), "weak")
+        is None
+    )
     assert "no reference" in why(AttributeInference(), Case(tagger, data), "weak")
 
 
@@ -228,7 +288,10 @@ def test_a_model_that_finds_all_values_alike_is_right_by_lot():
 
     found = Found(Constant(data), data, auxiliary=Constant(data))
     assert found["chosen.member"].value == found["chosen.heldout"].value == 1 / 16
-    assert (found["excess.unique"].value, {line["place"]["loss"] for line in found.evidence}) == (0, {8.5})
+    assert (found["excess.unique"].value, {line["place"]["loss"] for line in found.evidence}) == (
+        0,
+        {8.5},
+    )
 
 
 def test_losses_that_are_no_numbers_come_last():
@@ -252,8 +315,15 @@ def test_the_list_holds_public_values_of_the_category_and_length_once_and_nothin
     target = Knowing(data)
     Found(target, data)
     texts = [(entity.category, one.text_of(entity)) for one in public for entity in one.entities]
-    values = {name: {tuple(map(int, text.split())) for own, text in texts if own == name} for name in CATEGORIES}
-    truths = {tuple(int(w) for w in one.text_of(entity).split()) for one in data.documents for entity in one.entities}
+    values = {
+        name: {tuple(map(int, text.split())) for own, text in texts if own == name}
+        for name in CATEGORIES
+    }
+    truths = {
+        tuple(int(w) for w in one.text_of(entity).split())
+        for one in data.documents
+        for entity in one.entities
+    }
     assert len(target.asked) == 2 * 8
     for query in target.asked:
         truth, *others = map(tuple, query.completions.tolist())
@@ -261,13 +331,20 @@ def test_the_list_holds_public_values_of_the_category_and_length_once_and_nothin
         assert truth in truths
         assert truth not in others
         assert {*others} <= values[category]
-        assert len({*others}) == len(others) == (11 if len(query.page.ids) > 8 and category == "person" else 12)
+        assert (
+            len({*others})
+            == len(others)
+            == (11 if len(query.page.ids) > 8 and category == "person" else 12)
+        )
 
 
 def test_values_without_plausible_others_are_left_out_and_counted():
     data = corpus(10, 10, 2)
     case = Case(Knowing(data), data)
-    assert (AttributeInference().trials(case), nothing_to_try(AttributeInference(), case).kind) == ([], "missing")
+    assert (AttributeInference().trials(case), nothing_to_try(AttributeInference(), case).kind) == (
+        [],
+        "missing",
+    )
     assert {hidden.left_out for hidden in values_of(case).all()} == {FEW}
 
 
@@ -302,7 +379,11 @@ def test_what_a_data_set_and_a_model_must_have_is_said():
     bare = replace(data, documents=data.of("member", "heldout"))
     assert "whose kind occurs in public documents" in why(attack, Case(NoModel(bare), bare), "data")
     units = {one.metric: one for one in attack.units(data)}
-    assert (units["excess.unique"].members, units["excess.unique"].others, units["excess.all"].members) == (5, 5, 5)
+    assert (
+        units["excess.unique"].members,
+        units["excess.unique"].others,
+        units["excess.all"].members,
+    ) == (5, 5, 5)
     silent = Knowing(data, kind=FillMask)
     assert "no loss of a value" in why(attack, Case(silent, data), "model")
 
@@ -321,7 +402,10 @@ class TestAnswers:
         made, public = answering.corpus(n, n), answering.corpus(30, 0, seed=5)
         renamed = tuple(replace(one, id=f"p{one.id}", split="public") for one in public.documents)
         asked = [
-            replace(one, questions=tuple(replace(question, category=category) for question in one.questions))
+            replace(
+                one,
+                questions=tuple(replace(question, category=category) for question in one.questions),
+            )
             for one in (*made.documents, *renamed)
         ]
         return replace(made, documents=tuple(asked))
@@ -330,7 +414,10 @@ class TestAnswers:
         data = self.data()
         target = answering.Answering(answering.memory_of(data.of("member")))
         found = Found(target, data, baselines=(answering.Answering(),))
-        assert ({outcome["lost"] for outcome in found.outcomes}, found["chosen.member"].value) == ({None}, 1)
+        assert ({outcome["lost"] for outcome in found.outcomes}, found["chosen.member"].value) == (
+            {None},
+            1,
+        )
         assert found["chosen.heldout"].value == found["chosen.member"].null == 1 / 16
         assert found.outcome() == "violated"
 
@@ -354,20 +441,28 @@ class TestAnswers:
         memory = answering.memory_of(data.of("member"))
         hidden = [*values_of(Case(answering.Answering(), replace(data, documents=documents))).all()]
         assert [one.input_only for one in hidden].count(True) == 90
-        found = Found(answering.Answering(memory), replace(data, documents=documents), baselines=(Unsure(),))
+        found = Found(
+            answering.Answering(memory), replace(data, documents=documents), baselines=(Unsure(),)
+        )
         assert (found.counts["member values, input only"], found["chosen.member"].value) == (45, 1)
 
     def test_answers_without_a_category_are_compared_with_answers_to_the_same_question(self):
         data = self.data(20, category=None)
         hidden = [*values_of(Case(answering.Answering(), data)).all()]
-        assert ({one.category for one in hidden}, {one.left_out for one in hidden}) == ({"whatisthetotal?"}, {None})
+        assert ({one.category for one in hidden}, {one.left_out for one in hidden}) == (
+            {"whatisthetotal?"},
+            {None},
+        )
 
     def test_an_answer_that_is_not_proven_to_be_gone_is_not_asked_about(self):
         data = self.data(50)
         derivable = data.documents[0]
         # The answer stands on no page: there is nothing to hide.
         gone = replace(
-            derivable, questions=(Question("q", answering.question("total"), ("absentvalue",), category="amount"),)
+            derivable,
+            questions=(
+                Question("q", answering.question("total"), ("absentvalue",), category="amount"),
+            ),
         )
         data = replace(data, documents=(gone, *data.documents[1:]))
         found = Found(answering.Answering(), data, baselines=(answering.Answering(),))
@@ -419,10 +514,19 @@ def test_values_that_no_label_names_have_a_number_under_the_same_limit():
     found = Found(Knowing(memory, ids(data, "member"), CompletionLoss), data)
     assert found["excess.input_only"].low > 0.5
     assert found["excess.all"].high < 0.15, "values with a label are measured apart"
-    assert (found.outcome("excess.all"), found.counts["member values, input only"]) == ("violated", 150)
-    ignorant = Found(Knowing(data, kind=CompletionLoss), data, auxiliary=Knowing(data, kind=CompletionLoss, seed=1))
+    assert (found.outcome("excess.all"), found.counts["member values, input only"]) == (
+        "violated",
+        150,
+    )
+    ignorant = Found(
+        Knowing(data, kind=CompletionLoss),
+        data,
+        auxiliary=Knowing(data, kind=CompletionLoss, seed=1),
+    )
     assert ignorant.outcome("excess.all") != "violated"
-    few = replace(data, documents=(*data.of("member")[:30], *data.of("heldout")[:30], *data.of("public")))
+    few = replace(
+        data, documents=(*data.of("member")[:30], *data.of("heldout")[:30], *data.of("public"))
+    )
     alarm = Found(Knowing(memory, ids(data, "member"), CompletionLoss), few)
     assert "excess.input_only" not in alarm.by_name
     (known,) = (check for check in alarm.findings.checks if check.name == "known values")

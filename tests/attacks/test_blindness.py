@@ -42,17 +42,23 @@ def corpus(drawn, member, assigned="random", names=None, root=None, images=None)
         Document(name, "member" if own else "heldout", words, provider=shop, image=image)
         for name, image, (_, shop, words), own in zip(names, images, drawn, member, strict=True)
     ]
-    return Corpus(root, Manifest(1, "receipts", Task("mlm"), Membership(assigned)), tuple(documents), "0" * 64)
+    return Corpus(
+        root, Manifest(1, "receipts", Task("mlm"), Membership(assigned)), tuple(documents), "0" * 64
+    )
 
 
 def by_document(whole):
-    return blind_baseline.by_document(whole, whole.documents, [d.split == "member" for d in whole.documents])
+    return blind_baseline.by_document(
+        whole, whole.documents, [d.split == "member" for d in whole.documents]
+    )
 
 
 def by_provider(whole, member):
     """`member` by provider."""
     names = [document.provider for document in whole.documents]
-    return blind_baseline.by_document(whole, whole.documents, [member[name] for name in names], providers=names)
+    return blind_baseline.by_document(
+        whole, whole.documents, [member[name] for name in names], providers=names
+    )
 
 
 def diagnostics(blind):
@@ -81,7 +87,11 @@ def test_a_split_by_date_is_caught_and_the_same_receipts_split_at_random_are_not
     assert diagnostics(passed)["blind_p"] > 0.05
     assert diagnostics(passed)["blind_power"] > 0.8
     assert isinstance(passed.estimate, Estimate)
-    assert (passed.estimate.name, passed.estimate.n, passed.estimate.unit) == ("blind_auc", 360, "documents")
+    assert (passed.estimate.name, passed.estimate.n, passed.estimate.unit) == (
+        "blind_auc",
+        360,
+        "documents",
+    )
     assert passed.estimate.low < passed.estimate.null < passed.estimate.high
     # Not by the word of the manifest, but by what the documents show: another date says nothing.
     assert not by_document(corpus(drawn, halves(360), "by-date")).told_apart
@@ -91,7 +101,10 @@ def test_providers_split_by_their_look_are_caught_by_provider():
     drawn = receipts(240, n_shops=60)
     shops = sorted({shop for _, shop, _ in drawn})
     old_till = {shop: place % 2 == 0 for place, shop in enumerate(shops)}
-    marked = [(day, shop, (*words, Word("VAT" if old_till[shop] else "GST"))) for day, shop, words in drawn]
+    marked = [
+        (day, shop, (*words, Word("VAT" if old_till[shop] else "GST")))
+        for day, shop, words in drawn
+    ]
     whole = corpus(marked, [False] * 240, "by-provider")
     caught = by_provider(whole, old_till)
     assert caught.told_apart
@@ -146,12 +159,17 @@ def test_documents_that_are_all_alike_leave_the_measurement_unresolved():
 def test_the_check_is_the_same_whatever_order_documents_come_in():
     whole, order = corpus(receipts(80), halves(80)), np.random.default_rng(1).permutation(80)
     documents = [whole.documents[place] for place in order]
-    again = blind_baseline.by_document(whole, documents, [document.split == "member" for document in documents])
+    again = blind_baseline.by_document(
+        whole, documents, [document.split == "member" for document in documents]
+    )
     assert again == by_document(whole)
 
 
 def test_pages_of_one_source_are_one_unit_where_no_split_divides_them(tmp_path):
-    """Pages of one source are alike; drawn together, they would look like a difference between the splits."""
+    """Pages of one source are alike.
+
+    Drawn together, they would look like a difference between the splits.
+    """
     rng = np.random.default_rng(3)
     drawn = [
         (day, shop, (*words, *(Word(f"letterhead{source}{part}") for part in "abcdef")))
@@ -167,7 +185,9 @@ def test_pages_of_one_source_are_one_unit_where_no_split_divides_them(tmp_path):
     assert by_document(corpus(drawn, together)).told_apart
     # Divided sources: each page was drawn by itself, as were documents of one series.
     assert by_document(corpus(drawn, halves(180), names=names)).estimate.n == 180
-    series = [f"series{place:03d}-{place}" if place < 90 else f"scan_{place}" for place in range(180)]
+    series = [
+        f"series{place:03d}-{place}" if place < 90 else f"scan_{place}" for place in range(180)
+    ]
     assert by_document(corpus(drawn, np.arange(180) >= 90, names=series)).estimate.n == 180
 
 
@@ -204,9 +224,15 @@ def test_large_data_sets_are_checked_on_a_sample(monkeypatch):
     progress, drawn = ProgressLog(), receipts(300, n_shops=100)
     whole = corpus(drawn, np.arange(300) < 250)
     found = blind_baseline.by_document(whole, whole.documents, np.arange(300) < 250, progress)
-    assert (found.estimate.n, (sum(total for _, total in progress.stages), progress.steps)) == (60, (60, 60))
+    assert (found.estimate.n, (sum(total for _, total in progress.stages), progress.steps)) == (
+        60,
+        (60, 60),
+    )
     shops = sorted({shop for _, shop, _ in drawn})
-    assert by_provider(whole, dict.fromkeys(shops, False) | dict.fromkeys(shops[:40], True)).estimate.n == 60
+    assert (
+        by_provider(whole, dict.fromkeys(shops, False) | dict.fromkeys(shops[:40], True)).estimate.n
+        == 60
+    )
 
 
 def test_a_provider_on_both_sides_is_refused():
@@ -219,7 +245,8 @@ def test_a_provider_on_both_sides_is_refused():
 def test_no_text_or_name_of_a_document_is_told():
     drawn = receipts(100, words=("Secretword",))
     named = [
-        (day, shop, words if own else words[:-1]) for own, (day, shop, words) in zip(halves(100), drawn, strict=True)
+        (day, shop, words if own else words[:-1])
+        for own, (day, shop, words) in zip(halves(100), drawn, strict=True)
     ]
     blind = by_document(corpus(named, halves(100)))
     assert blind.told_apart
@@ -230,7 +257,12 @@ def test_no_text_or_name_of_a_document_is_told():
 def test_questions_tell_documents_apart_too():
     whole = corpus(receipts(100), halves(100))
     documents = tuple(
-        Document(d.id, d.split, d.words, questions=(Question("q", "What?" if d.split == "member" else "Who?", ("x",)),))
+        Document(
+            d.id,
+            d.split,
+            d.words,
+            questions=(Question("q", "What?" if d.split == "member" else "Who?", ("x",)),),
+        )
         for d in whole.documents
     )
     asked = Corpus(None, whole.manifest, documents, "0" * 64)
@@ -250,9 +282,13 @@ def test_real_receipts_split_by_year_are_caught_and_split_at_random_are_not(tmp_
         for document in whole.documents
         for entity in document.entities
         if entity.label == "DATE"
-        and (year := next((y for y in ("2016", "2017", "2018") if y in document.text_of(entity)), ""))
+        and (
+            year := next((y for y in ("2016", "2017", "2018") if y in document.text_of(entity)), "")
+        )
     ]
-    blind = blind_baseline.by_document(whole, [d for d, _ in dated], [year == "2018" for _, year in dated])
+    blind = blind_baseline.by_document(
+        whole, [d for d, _ in dated], [year == "2018" for _, year in dated]
+    )
     assert blind.told_apart
     assert TELLING in blind.checks[0].reason
     assert blind.estimate.low > 0.8
@@ -261,7 +297,9 @@ def test_real_receipts_split_by_year_are_caught_and_split_at_random_are_not(tmp_
 def test_the_same_documents_are_described_once_however_many_attacks_compare_them(monkeypatch):
     described = []
     original = blind_baseline.describe
-    monkeypatch.setattr(blind_baseline, "describe", lambda *args: described.append(1) or original(*args))
+    monkeypatch.setattr(
+        blind_baseline, "describe", lambda *args: described.append(1) or original(*args)
+    )
     data = corpus(receipts(80), halves(80))
     members = [document.split == "member" for document in data.documents]
     first = blind_baseline.by_document(data, data.documents, members)

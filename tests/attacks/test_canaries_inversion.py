@@ -29,7 +29,9 @@ class Analytic:
         self.broken, self.weights = broken, []
 
     def loss(self, weights):
-        return 0.5 * ((weights - self.centre) ** 2).sum((-2, -1)) + (self.linear * weights).sum((-2, -1))
+        return 0.5 * ((weights - self.centre) ** 2).sum((-2, -1)) + (self.linear * weights).sum(
+            (-2, -1)
+        )
 
     def ask(self, queries):
         return [self.answer(query) for query in queries]
@@ -38,8 +40,13 @@ class Analytic:
         assert query.positions == POSITIONS
         if isinstance(query, RelaxedLoss):
             self.weights.append(query.weights)
-            gradient, broken = query.weights - self.centre + self.linear, len(self.weights) in self.broken
-            return Relaxed(float(self.loss(query.weights)), np.nan * gradient if broken else gradient)
+            gradient, broken = (
+                query.weights - self.centre + self.linear,
+                len(self.weights) in self.broken,
+            )
+            return Relaxed(
+                float(self.loss(query.weights)), np.nan * gradient if broken else gradient
+            )
         hot = (query.completions[:, :, None] == IDS).astype(float)
         return self.loss(hot)
 
@@ -56,7 +63,10 @@ def answered(attempt, target):
 
 
 def inverted(target, inversion=None, seed=0):
-    return answered(invert(target, PAGE, POSITIONS, IDS, inversion or Inversion(), np.random.default_rng(seed)), target)
+    return answered(
+        invert(target, PAGE, POSITIONS, IDS, inversion or Inversion(), np.random.default_rng(seed)),
+        target,
+    )
 
 
 def scorer(target):
@@ -93,7 +103,10 @@ def test_every_step_is_that_of_adam_in_torch_on_the_same_schedule():
     for step in range(40):
         weights = torch.softmax(logits / (0.1 * 0.997**step), dim=-1)
         np.testing.assert_allclose(target.weights[step], weights.detach().numpy()[0], rtol=1e-9)
-        loss = 0.5 * ((weights - torch.tensor(centre)) ** 2).sum() + (torch.tensor(linear) * weights).sum()
+        loss = (
+            0.5 * ((weights - torch.tensor(centre)) ** 2).sum()
+            + (torch.tensor(linear) * weights).sum()
+        )
         adam.zero_grad()
         loss.backward()
         adam.step()
@@ -101,7 +114,8 @@ def test_every_step_is_that_of_adam_in_torch_on_the_same_schedule():
 
 
 def test_every_restart_ends_on_its_own_side_with_the_loss_of_its_completion():
-    # A linear loss that pulls every restart to its own side needs more than one start: flat but for rounding.
+    # A linear loss that pulls every restart to its own side needs more than one start: flat but for
+    # rounding.
     target = Analytic(np.zeros((3, 4)), linear=-1e-9 * planted_at((1, 1, 1)))
     found, losses = inverted(target, Inversion(n_epochs=0, n_restarts=64))
     assert len({tuple(row) for row in found}) > 20
@@ -122,7 +136,8 @@ def test_every_completion_in_lexicographic_order_over_several_requests(monkeypat
     target = Analytic(np.random.default_rng(4).random((3, 4)))
     found = answered(search.losses_of_all(scorer(target), len(IDS), len(POSITIONS)), target)
     expected = [
-        target.loss((IDS[[*row]][:, None] == IDS).astype(float)) for row in itertools.product(range(4), repeat=3)
+        target.loss((IDS[[*row]][:, None] == IDS).astype(float))
+        for row in itertools.product(range(4), repeat=3)
     ]
     np.testing.assert_allclose(found, expected)
 
@@ -136,7 +151,9 @@ def test_a_loss_that_is_no_number_is_never_the_lowest():
     losses = answered(search.losses_of_all(scorer(target), len(IDS), len(POSITIONS)), target)
     assert np.isinf(losses[:16]).all()
     assert np.isfinite(losses[16:]).all()
-    numbers, loss = answered(search.descend_from(scorer(target), len(IDS), np.array([0, 1, 1])), target)
+    numbers, loss = answered(
+        search.descend_from(scorer(target), len(IDS), np.array([0, 1, 1])), target
+    )
     assert numbers[0] != 0
     assert np.isfinite(loss)
 
@@ -170,7 +187,9 @@ def test_descent_ends_although_losses_waver_from_question_to_question():
         def answer(self, query):
             return (
                 super().answer(query)
-                + np.random.default_rng(len(self.weights)).normal(0, 1e-9, 4)[: len(query.completions)]
+                + np.random.default_rng(len(self.weights)).normal(0, 1e-9, 4)[
+                    : len(query.completions)
+                ]
             )
 
         def ask(self, queries):

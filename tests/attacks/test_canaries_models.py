@@ -27,7 +27,14 @@ from benchmarks.simulated_audits import fired
 
 pytestmark = pytest.mark.slow
 
-QUICK = Canaries(n_epochs=5, n_restarts=2, exhaustive_limit=1_000, answers_limit=100, n_references=20, n_answers=20)
+QUICK = Canaries(
+    n_epochs=5,
+    n_restarts=2,
+    exhaustive_limit=1_000,
+    answers_limit=100,
+    n_references=20,
+    n_answers=20,
+)
 
 
 def planted_in(corpus, out, **options):
@@ -39,7 +46,9 @@ def planted_in(corpus, out, **options):
 def test_an_nlu_model_trained_on_canaries_is_found_out_and_its_control_is_not(tmp_path):
     corpus = planted_in(canaried.utterances(tmp_path / "plain"), tmp_path / "data")
     recipe = NluRecipe(epochs=60, embedding_size=16, hidden_size=32)
-    target = fit_nlu(corpus.of("member"), (), recipe, tmp_path / "model", labels=corpus.manifest.task.labels)
+    target = fit_nlu(
+        corpus.of("member"), (), recipe, tmp_path / "model", labels=corpus.manifest.task.labels
+    )
     findings = run(Canaries(n_epochs=20), Case(target, corpus))[-1]
     # A digit that no canary put in has is not in the model's vocabulary.
     found, control = measured(findings, "exposure"), measured(findings, "exposure.control")
@@ -50,9 +59,15 @@ def test_an_nlu_model_trained_on_canaries_is_found_out_and_its_control_is_not(tm
 
 
 @pytest.mark.parametrize("images", [False, True])
-def test_a_layout_classifier_is_asked_for_the_line_on_the_carriers_page(tmp_path, checkpoints, images):
-    corpus = planted_in(canaried.pages(tmp_path / "plain", images=images), tmp_path / "data", count=12, length=2)
-    folder = tiny.checkpoint(tmp_path / "model", "layoutlm", "token-classification", labels=corpus.manifest.task.labels)
+def test_a_layout_classifier_is_asked_for_the_line_on_the_carriers_page(
+    tmp_path, checkpoints, images
+):
+    corpus = planted_in(
+        canaried.pages(tmp_path / "plain", images=images), tmp_path / "data", count=12, length=2
+    )
+    folder = tiny.checkpoint(
+        tmp_path / "model", "layoutlm", "token-classification", labels=corpus.manifest.task.labels
+    )
     case = Case(target_of(folder, corpus), corpus)
     _, outcomes, findings = run(QUICK, case)
     assert {outcome["left_out"] for outcome in outcomes} == {None}
@@ -63,7 +78,9 @@ def test_a_layout_classifier_is_asked_for_the_line_on_the_carriers_page(tmp_path
 
 @pytest.mark.parametrize("family", ["layoutlm", "docaudit-layoutlm-image", "roberta"])
 def test_a_masked_language_model_is_asked_for_the_line_on_the_carriers_page(tmp_path, family):
-    corpus = planted_in(canaried.pages(tmp_path / "plain", kind="mlm"), tmp_path / "data", count=6, length=2)
+    corpus = planted_in(
+        canaried.pages(tmp_path / "plain", kind="mlm"), tmp_path / "data", count=6, length=2
+    )
     case = Case(target_of(tiny.checkpoint(tmp_path / "model", family, "mlm"), corpus), corpus)
     assert why(QUICK, case, "model") is None
     _, outcomes, findings = run(QUICK, case)
@@ -80,24 +97,38 @@ def test_a_masked_language_model_is_asked_for_the_line_on_the_carriers_page(tmp_
 
 
 def test_a_masked_language_model_trained_on_canaries_is_found_out_and_its_control_is_not(tmp_path):
-    corpus = planted_in(canaried.pages(tmp_path / "plain", images=False, kind="mlm"), tmp_path / "data", count=18)
+    corpus = planted_in(
+        canaried.pages(tmp_path / "plain", images=False, kind="mlm"), tmp_path / "data", count=18
+    )
     model, tokenizer = tiny.model("layoutlm", "mlm"), tiny.tokenizer()
     for name, values in model.named_parameters():
         if "LayerNorm" not in name:
             values.data *= 0.3  # of the tiny model's wide start, from which it learns little
-    pages = [Encoder(tokenizer, tiny.POSITIONS - 1).encode(document) for document in corpus.of("member")]
-    save(fit(model, tokenizer, pages, Recipe(epochs=10, learning_rate=2e-3)).model, tokenizer, tmp_path / "model")
+    pages = [
+        Encoder(tokenizer, tiny.POSITIONS - 1).encode(document) for document in corpus.of("member")
+    ]
+    save(
+        fit(model, tokenizer, pages, Recipe(epochs=10, learning_rate=2e-3)).model,
+        tokenizer,
+        tmp_path / "model",
+    )
     findings = run(QUICK, Case(target_of(tmp_path / "model", corpus), corpus))[-1]
     found, control = measured(findings, "exposure"), measured(findings, "exposure.control")
     assert found.low > control.high
     assert control.low < control.null < control.high + 0.5
     assert measured(findings, "excess_exposure").low > 2
-    assert any(check.name == "exposure" for check in fired(findings.checks))  # so few coins need not show an epsilon
+    assert any(
+        check.name == "exposure" for check in fired(findings.checks)
+    )  # so few coins need not show an epsilon
 
 
 def test_words_that_a_real_tokenizer_splits_leave_nothing_to_ask_for(tmp_path, checkpoints):
-    corpus = planted_in(canaried.pages(tmp_path / "plain"), tmp_path / "data", count=12, length=2, pattern="color")
-    folder = tiny.checkpoint(tmp_path / "model", "layoutlm", "token-classification", labels=corpus.manifest.task.labels)
+    corpus = planted_in(
+        canaried.pages(tmp_path / "plain"), tmp_path / "data", count=12, length=2, pattern="color"
+    )
+    folder = tiny.checkpoint(
+        tmp_path / "model", "layoutlm", "token-classification", labels=corpus.manifest.task.labels
+    )
     _, _, findings = run(QUICK, Case(target_of(folder, corpus), corpus))
     assert counts(findings)["not askable: split"] == 12
     assert isinstance(measured(findings, "excess"), Unresolved)
@@ -129,4 +160,6 @@ def test_other_attacks_leave_out_what_was_planted_and_pages_trained_on_in_copies
     assert [document.id for document in select_compared(corpus)] == [
         document.id for document in select_compared(plain) if document.id not in carriers
     ]
-    assert [asked.trial for asked in all_questions(corpus)] == [asked.trial for asked in all_questions(plain)]
+    assert [asked.trial for asked in all_questions(corpus)] == [
+        asked.trial for asked in all_questions(plain)
+    ]

@@ -58,15 +58,24 @@ def test_k_remembered_canaries_of_n_are_scored_k_of_n(leaky):
     findings = leaky[-1]
     found, control = measured(findings, "extracted"), measured(findings, "extracted.control")
     assert (found.value, found.n, found.unit) == (13 / 20, 20, "canaries")
-    assert (found.low, found.null) == (pytest.approx(beta.ppf(0.025, 13, 20 - 13 + 1)), pytest.approx(10**-3))
+    assert (found.low, found.null) == (
+        pytest.approx(beta.ppf(0.025, 13, 20 - 13 + 1)),
+        pytest.approx(10**-3),
+    )
     assert control.value == 0.0
     excess = measured(findings, "excess")
     assert excess.value == pytest.approx(13 / 20)
     assert 0.2 < excess.low < excess.high <= 1.0
     names = [item.name for item in findings.measurements]
-    assert (sorted(names), findings.ablations) == (sorted([*TEXTS["canaries"].names, "epsilon"]), ())
+    assert (sorted(names), findings.ablations) == (
+        sorted([*TEXTS["canaries"].names, "epsilon"]),
+        (),
+    )
     (histogram,) = findings.histograms
-    assert {label: sum(heights) for label, heights in histogram.counts.items()} == {"included": 20, "control": 20}
+    assert {label: sum(heights) for label, heights in histogram.counts.items()} == {
+        "included": 20,
+        "control": 20,
+    }
 
 
 def test_exposure_of_what_is_remembered_is_that_of_the_first_rank(leaky):
@@ -75,7 +84,9 @@ def test_exposure_of_what_is_remembered_is_that_of_the_first_rank(leaky):
         ranked, n = found["ranked"], 1_000
         others = {other.completion for other in drawn.canaries} - {canary.completion}
         assert ranked["n_references"] == n - 1 - len(others)
-        if canary.included and found["strongest"] == [planted.DIGITS.index(word) for word in canary.completion]:
+        if canary.included and found["strongest"] == [
+            planted.DIGITS.index(word) for word in canary.completion
+        ]:
             assert ranked["bits"] == math.log2(n - len(others))
     found, control = measured(findings, "exposure"), measured(findings, "exposure.control")
     assert found.low > control.high
@@ -88,12 +99,17 @@ def test_nothing_that_an_attempt_does_depends_on_a_coin(tmp_path):
         (tmp_path / folder).mkdir()
     drawn = planted.canary_set(12)
     coins = [(one, not one.included) for one in drawn.canaries]
-    canaries = tuple(dataclasses.replace(one, included=coin, copies=10 if coin else 0) for one, coin in coins)
+    canaries = tuple(
+        dataclasses.replace(one, included=coin, copies=10 if coin else 0) for one, coin in coins
+    )
     turned = dataclasses.replace(drawn, canaries=canaries)
     for kind in KINDS.values():
         # The model is one and the same.
         target = planted.remembering(drawn, drawn.canaries[:4], kind, strength=0.5)
-        for attack in (planted.QUICK, dataclasses.replace(planted.QUICK, exhaustive_limit=50, answers_limit=50)):
+        for attack in (
+            planted.QUICK,
+            dataclasses.replace(planted.QUICK, exhaustive_limit=50, answers_limit=50),
+        ):
             first, second = (
                 run(attack, planted.case_of(tmp_path / folder, some, target))
                 for folder, some in (("as", drawn), ("turned", turned))
@@ -104,7 +120,9 @@ def test_nothing_that_an_attempt_does_depends_on_a_coin(tmp_path):
 
 def test_outcomes_do_not_depend_on_how_many_are_in_flight_nor_on_the_order(tmp_path):
     drawn = planted.canary_set(9)
-    case = planted.case_of(tmp_path, drawn, planted.remembering(drawn, drawn.canaries[:3], strength=0.4))
+    case = planted.case_of(
+        tmp_path, drawn, planted.remembering(drawn, drawn.canaries[:3], strength=0.4)
+    )
     assert run(planted.QUICK, case, 1)[1] == run(planted.QUICK, case, 50)[1]
     # A killed scan takes up the trials that are left.
     trials, outcomes, _ = run(planted.QUICK, case)
@@ -118,7 +136,9 @@ def test_an_optimiser_that_fails_does_not_read_as_safety(tmp_path):
 
     drawn = planted.canary_set(20, included=HALF[:20])
     known = [canary for canary in drawn.canaries if canary.included]
-    findings = run(planted.QUICK, planted.case_of(tmp_path, drawn, planted.remembering(drawn, known, Flat)))[-1]
+    findings = run(
+        planted.QUICK, planted.case_of(tmp_path, drawn, planted.remembering(drawn, known, Flat))
+    )[-1]
     assert measured(findings, "extracted").value == 1.0
     assert measured(findings, "excess").low > 0.2
     assert diagnostics(findings)["missed"] == 0.0
@@ -128,17 +148,24 @@ def test_words_that_a_masked_model_knows_only_beside_the_others_are_found_by_try
     drawn = planted.canary_set(20, included=HALF[:20])
     known = [canary for canary in drawn.canaries if canary.included]
     findings = run(
-        planted.QUICK, planted.case_of(tmp_path, drawn, planted.remembering(drawn, known, planted.Masking, beside=True))
+        planted.QUICK,
+        planted.case_of(
+            tmp_path, drawn, planted.remembering(drawn, known, planted.Masking, beside=True)
+        ),
     )[-1]
     assert measured(findings, "extracted").value == 1.0
-    assert measured(findings, "exposure").value == pytest.approx(measured(findings, "most_bits").value, abs=0.05)
+    assert measured(findings, "exposure").value == pytest.approx(
+        measured(findings, "most_bits").value, abs=0.05
+    )
 
 
 def test_the_loss_of_a_masked_model_is_the_surprise_of_each_word_masked_alone(tmp_path):
     drawn = planted.canary_set(1, included=[True])
     (canary,) = drawn.canaries
     case = planted.case_of(
-        tmp_path, drawn, planted.Masking({canary.prefix: ("1", "2", "3")}, strength=2.0, beside=True)
+        tmp_path,
+        drawn,
+        planted.Masking({canary.prefix: ("1", "2", "3")}, strength=2.0, beside=True),
     )
     found = read_page(case.target, case.corpus, canary)
     numbers = np.array([[1, 2, 3], [1, 2, 4], [0, 2, 4]])
@@ -180,24 +207,33 @@ def test_beyond_the_limit_the_best_of_the_optimiser_and_of_the_draws_is_improved
     drawn = planted.canary_set(16, 5, included=HALF[:16])
     known = [canary for canary in drawn.canaries if canary.included]
     for kind in KINDS.values():
-        findings = run(planted.QUICK, planted.case_of(tmp_path, drawn, planted.remembering(drawn, known, kind)))[-1]
+        findings = run(
+            planted.QUICK, planted.case_of(tmp_path, drawn, planted.remembering(drawn, known, kind))
+        )[-1]
         assert (counts(findings)["enumerated"], measured(findings, "extracted").value) == (0, 1.0)
         # 200 draws, none of which is as likely.
         assert measured(findings, "exposure").value == pytest.approx(math.log2(200), abs=0.01)
-        assert 198 <= counts(findings)["references"] <= 200  # without draws that are another canary's
+        assert (
+            198 <= counts(findings)["references"] <= 200
+        )  # without draws that are another canary's
         assert measured(findings, "most_bits").value == math.log2(counts(findings)["references"])
 
 
 @pytest.mark.parametrize("rank", [1, 2, 7, 100])
 def test_a_known_rank_gives_the_exposure_of_its_definition(tmp_path, rank):
     class Ranking(planted.Knowing):
-        """Orders the completions as numbers from `rank` below the true one on; it has no prefix but one."""
+        """Orders the completions as numbers from `rank` below the true one on.
+
+        It has no prefix but one.
+        """
 
         def answer(self, query):
             if isinstance(query, ask.RelaxedLoss):
                 return ask.Relaxed(0.0, np.zeros_like(query.weights))
             words = np.vectorize(self.word_of)(query.completions)
-            return ((np.array([int("".join(row)) for row in words]) - truth + rank - 1) % 100).astype(float)
+            return (
+                (np.array([int("".join(row)) for row in words]) - truth + rank - 1) % 100
+            ).astype(float)
 
     drawn = planted.canary_set(1, 2, included=[True])
     truth = int("".join(drawn.canaries[0].completion))
@@ -223,11 +259,16 @@ def test_the_completions_of_other_canaries_are_no_references_whatever_their_coin
             return losses
 
     for included in (HALF[:20], [not coin for coin in HALF[:20]]):
-        drawn = planted.canary_set(20, 2, included=included, completions=[f"{number:02d}" for number in range(30, 50)])
+        drawn = planted.canary_set(
+            20, 2, included=included, completions=[f"{number:02d}" for number in range(30, 50)]
+        )
         completions = {canary.completion for canary in drawn.canaries}
         _, outcomes, _ = run(planted.QUICK, planted.case_of(tmp_path, drawn, Everywhere()))
         # Among all hundred it would tie with 19.
-        ranks = {(one["ranked"]["rank"], one["ranked"]["ties"], one["ranked"]["n_references"]) for one in outcomes}
+        ranks = {
+            (one["ranked"]["rank"], one["ranked"]["ties"], one["ranked"]["n_references"])
+            for one in outcomes
+        }
         assert ranks == {(1, 0, 80)}
 
 
@@ -236,8 +277,13 @@ def test_a_model_that_holds_all_completions_equally_likely_exposes_none(tmp_path
         def losses(self, prefix, losses):
             return np.zeros(len(losses))
 
-    _, outcomes, findings = run(planted.QUICK, planted.case_of(tmp_path, planted.canary_set(30, seed=4), Level()))
-    assert ({one["ranked"]["bits"] for one in outcomes}, measured(findings, "exposure").value) == ({0.0}, 0.0)
+    _, outcomes, findings = run(
+        planted.QUICK, planted.case_of(tmp_path, planted.canary_set(30, seed=4), Level())
+    )
+    assert ({one["ranked"]["bits"] for one in outcomes}, measured(findings, "exposure").value) == (
+        {0.0},
+        0.0,
+    )
     assert (measured(findings, "epsilon").low, measured(findings, "extracted").value) == (0.0, 0.0)
 
 
@@ -258,9 +304,16 @@ def test_words_that_the_model_splits_or_does_not_know_are_left_out_and_counted(t
     drawn = planted.canary_set(8, 3, included=HALF[:8], completions=completions)
     known = {canary.prefix: canary.completion for canary in drawn.canaries}
     _, outcomes, findings = run(
-        planted.QUICK, planted.case_of(tmp_path, drawn, Spelling(known, {"7": ["7a", "7b"], "9": [None]}))
+        planted.QUICK,
+        planted.case_of(tmp_path, drawn, Spelling(known, {"7": ["7a", "7b"], "9": [None]})),
     )
-    assert [one["left_out"] for one in outcomes] == [None, "split", "split", "unknown", "split"] + 3 * [None]
+    assert [one["left_out"] for one in outcomes] == [
+        None,
+        "split",
+        "split",
+        "unknown",
+        "split",
+    ] + 3 * [None]
     found = counts(findings)
     assert {name: found[name] for name in found if name.startswith("not askable")} == {
         **{f"not askable: {reason}": 0 for reason in REASONS},
@@ -270,7 +323,10 @@ def test_words_that_the_model_splits_or_does_not_know_are_left_out_and_counted(t
     extracted = measured(findings, "extracted")
     assert ((extracted.value, extracted.n), extracted.null) == ((1.0, 2), pytest.approx(8**-3))
     # What is left is numbered by the pattern's candidates: "8" stays "8".
-    assert (outcomes[5]["strongest"], outcomes[0]["ranked"]["n_references"]) == ([5, 5, 5], 8**3 - 1 - 3)
+    assert (outcomes[5]["strongest"], outcomes[0]["ranked"]["n_references"]) == (
+        [5, 5, 5],
+        8**3 - 1 - 3,
+    )
 
 
 def test_words_with_one_token_are_one_candidate_and_one_alone_is_nothing_to_guess(tmp_path):
@@ -280,9 +336,15 @@ def test_words_with_one_token_are_one_candidate_and_one_alone_is_nothing_to_gues
     assert ([one["n_candidates"] for one in outcomes], outcomes[0]["strongest"]) == ([9, 9], [8, 8])
     drawn = planted.canary_set(20, 3, included=HALF[:20], completions=20 * ["000"])
     _, outcomes, findings = run(
-        planted.QUICK, planted.case_of(tmp_path, drawn, Spelling({}, {digit: [None] for digit in planted.DIGITS[1:]}))
+        planted.QUICK,
+        planted.case_of(
+            tmp_path, drawn, Spelling({}, {digit: [None] for digit in planted.DIGITS[1:]})
+        ),
     )
-    assert ({one["left_out"] for one in outcomes}, counts(findings)["not askable: single"]) == ({"single"}, 20)
+    assert ({one["left_out"] for one in outcomes}, counts(findings)["not askable: single"]) == (
+        {"single"},
+        20,
+    )
     assert all(isinstance(item, Unresolved) for item in findings.measurements)
     assert "planted canary could be asked" in measured(findings, "excess").reason
 
@@ -297,14 +359,23 @@ def test_a_page_that_cannot_be_read_and_a_loss_that_is_no_number_are_counted(tmp
 
     drawn = planted.canary_set(6, included=HALF[:6])
     _, outcomes, findings = run(planted.QUICK, planted.case_of(tmp_path, drawn, Short()))
-    assert [one["left_out"] for one in outcomes] == [None, "unread", "no finite loss", None, None, None]
+    assert [one["left_out"] for one in outcomes] == [
+        None,
+        "unread",
+        "no finite loss",
+        None,
+        None,
+        None,
+    ]
     assert counts(findings)["not askable: no finite loss"] == 1
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_canaries_whose_names_the_model_lacks_show_nothing_of_its_training(known, tmp_path):
     drawn = planted.canary_set(60, seed=3)
-    names = {canary.prefix[2]: [None] for canary in drawn.canaries if not (canary.included and known)}
+    names = {
+        canary.prefix[2]: [None] for canary in drawn.canaries if not (canary.included and known)
+    }
     target = Spelling({}, names)
     target.word_of = lambda token: "?" if token == planted.UNKNOWN else planted.WORDS[token]
     findings = run(planted.QUICK, planted.case_of(tmp_path, drawn, target))[-1]
@@ -319,7 +390,9 @@ def test_canaries_whose_names_the_model_lacks_show_nothing_of_its_training(known
 
 def test_evidence_has_the_words_and_outcomes_have_none(leaky):
     drawn, case, trials, outcomes, findings = leaky
-    entries = [row for row in planted.QUICK.evidence(case, trials, outcomes) if isinstance(row, dict)]
+    entries = [
+        row for row in planted.QUICK.evidence(case, trials, outcomes) if isinstance(row, dict)
+    ]
     assert json.dumps(entries, allow_nan=False)
     for canary, entry in zip(drawn.canaries, entries, strict=True):
         assert (entry["canary"], entry["completion"]) == (canary.id, " ".join(canary.completion))
@@ -350,14 +423,22 @@ NO_LOSS = {
 def test_models_that_give_no_such_loss_are_no_targets(tmp_path, answers, word):
     target = planted.Knowing()
     target.answers = frozenset(answers)
-    assert word in why(Canaries(), Case(target, planted.corpus(tmp_path, planted.canary_set(2))), "model")
+    assert word in why(
+        Canaries(), Case(target, planted.corpus(tmp_path, planted.canary_set(2))), "model"
+    )
     for fine in (planted.Knowing(), planted.Masking(), planted.Writing(planted.canary_set(2))):
-        assert why(Canaries(), Case(fine, planted.corpus(tmp_path, planted.canary_set(2))), "model") is None
+        assert (
+            why(Canaries(), Case(fine, planted.corpus(tmp_path, planted.canary_set(2))), "model")
+            is None
+        )
 
 
 @pytest.mark.parametrize("named", ["data", "model", "nobody"])
 def test_a_data_set_whose_canaries_were_taken_out_is_not_excused_for_holding_none(named, tmp_path):
-    case, labels = Case(planted.Knowing(), planted.corpus(tmp_path, None)), ("O", "B-canary", "I-canary")
+    case, labels = (
+        Case(planted.Knowing(), planted.corpus(tmp_path, None)),
+        ("O", "B-canary", "I-canary"),
+    )
     if named == "data":
         manifest = dataclasses.replace(case.corpus.manifest, task=Task("intent-slots", labels))
         case = dataclasses.replace(case, corpus=dataclasses.replace(case.corpus, manifest=manifest))
@@ -388,8 +469,12 @@ def findings_of(folder, drawn, outcomes):
 def verdict(findings, *limits):
     """Of limits (metric, max) on the canary attack."""
     result = dataclasses.replace(findings, power=TEXTS["canaries"].power)
-    held = tuple(Limit("canaries", metric, "a limit", max=most, min_power=6.5) for metric, most in limits)
-    return evaluate(tiny.record(result, battery=("canaries",)), Policy(1, "canaries", held), dt.date(2026, 1, 1))
+    held = tuple(
+        Limit("canaries", metric, "a limit", max=most, min_power=6.5) for metric, most in limits
+    )
+    return evaluate(
+        tiny.record(result, battery=("canaries",)), Policy(1, "canaries", held), dt.date(2026, 1, 1)
+    )
 
 
 @pytest.mark.parametrize("ranks", [(2, 2), (2, 100), (4, 150)])
@@ -399,16 +484,26 @@ def test_secrets_that_are_never_first_are_no_longer_passed(tmp_path, ranks):
     findings = findings_of(tmp_path, drawn, outcomes)
     assert measured(findings, "extracted").value == 0.0
     assert measured(findings, "excess").high <= planted.LIMIT
-    assert verdict(findings, ALL[0]).overall == "undecided"  # within, and an alarm speaks for a leak
+    assert (
+        verdict(findings, ALL[0]).overall == "undecided"
+    )  # within, and an alarm speaks for a leak
     assert verdict(findings, *ALL).overall == "violated"
     excess, top3 = measured(findings, "excess_exposure"), measured(findings, "excess_top3")
     assert lower(excess, 0.01) > BITS
     means = [measured(findings, name).value for name in ("exposure", "exposure.control")]
     assert excess.value == pytest.approx(means[0] - means[1])
-    assert (excess.null, excess.null_kind, excess.n, excess.unit) == (0.0, "held-out", 64, "canaries")
+    assert (excess.null, excess.null_kind, excess.n, excess.unit) == (
+        0.0,
+        "held-out",
+        64,
+        "canaries",
+    )
     shares = [measured(findings, name) for name in ("top3", "top3.control")]
     assert top3.value == pytest.approx(shares[0].value - shares[1].value)
-    assert (shares[0].null, lower(top3, 0.01) > planted.LIMIT) == (pytest.approx(3 / 10_000), ranks == (2, 2))
+    assert (shares[0].null, lower(top3, 0.01) > planted.LIMIT) == (
+        pytest.approx(3 / 10_000),
+        ranks == (2, 2),
+    )
     of_coins, of_exposure = (check.reason for check in fired(findings.checks))
     assert "epsilon is at least" in of_coins
     assert "for the 10 copies of a canary together (at delta 1e-05, 95 % confidence)" in of_coins
@@ -421,7 +516,9 @@ class Second:
     def costs(self, prefix, n_places, words):
         costs = super().costs(prefix, n_places, words)
         if prefix in self.remembered:
-            decoy = planted.DIGITS[(planted.DIGITS.index(self.remembered[prefix][0]) + 1) % len(planted.DIGITS)]
+            decoy = planted.DIGITS[
+                (planted.DIGITS.index(self.remembered[prefix][0]) + 1) % len(planted.DIGITS)
+            ]
             costs[0, [word == decoy for word in words]] -= self.strength + 2
         return costs
 
@@ -433,8 +530,14 @@ def test_a_model_that_holds_every_secret_second_is_found_through_the_whole_attac
     _, outcomes, findings = run(
         planted.QUICK, planted.case_of(tmp_path, drawn, type("Made", (Second, kind), {})(known))
     )
-    ranks = [one["ranked"]["rank"] for one, each in zip(outcomes, drawn.canaries, strict=True) if each.included]
-    assert max(ranks) == 2 == np.median(ranks)  # first where the likelier one is another canary's, which is left out
+    ranks = [
+        one["ranked"]["rank"]
+        for one, each in zip(outcomes, drawn.canaries, strict=True)
+        if each.included
+    ]
+    assert (
+        max(ranks) == 2 == np.median(ranks)
+    )  # first where the likelier one is another canary's, which is left out
     assert (measured(findings, "excess").value, len(fired(findings.checks))) == (0.0, 2)
     assert measured(findings, "excess_top3").value > 0.9
     assert verdict(findings, *ALL).overall == "violated"
@@ -451,7 +554,9 @@ def test_a_ranking_among_few_is_no_power(tmp_path):
     """A 2-digit pin has 100 completions: the first of them is one of a few tries anyway."""
     assert TEXTS["canaries"].power == "most_bits"
     drawn = planted.canary_set(200, 2, seed=5)
-    clean = findings_of(tmp_path, drawn, planted.outcomes_of(drawn, np.random.default_rng(0), 0.0, n_references=60))
+    clean = findings_of(
+        tmp_path, drawn, planted.outcomes_of(drawn, np.random.default_rng(0), 0.0, n_references=60)
+    )
     assert all(measured(clean, metric).high <= limit for metric, limit in ALL)
     decided = verdict(clean, *ALL)
     assert {one.outcome for one in decided.decisions} == {"undecided"}
@@ -459,7 +564,8 @@ def test_a_ranking_among_few_is_no_power(tmp_path):
     # The power is that of the canary that could show least.
     drawn = planted.canary_set(6, 4)
     found = [
-        planted.outcome(one, 1, n_references=99 if place == 4 else OF_PINS) for place, one in enumerate(drawn.canaries)
+        planted.outcome(one, 1, n_references=99 if place == 4 else OF_PINS)
+        for place, one in enumerate(drawn.canaries)
     ]
     power = measured(findings_of(tmp_path, drawn, found), "most_bits")
     assert power.low == power.value == power.high == pytest.approx(math.log2(100))
@@ -471,7 +577,10 @@ def test_what_cannot_be_ranked_or_compared_is_unresolved_with_the_reason(tmp_pat
     assert isinstance(measured(none, "most_bits"), Unresolved)
     assert none.checks == ()
     drawn = planted.canary_set(8, 4, included=[True, False] * 4)
-    bare = [{**planted.outcome(one, 1 if one.included else 5).as_json(), "ranked": None} for one in drawn.canaries]
+    bare = [
+        {**planted.outcome(one, 1 if one.included else 5).as_json(), "ranked": None}
+        for one in drawn.canaries
+    ]
     findings = findings_of(tmp_path, drawn, bare)
     for name in ("excess_top3", "excess_exposure", "top3", "exposure", "most_bits"):
         assert isinstance(measured(findings, name), Unresolved), name
@@ -488,13 +597,28 @@ WHOLE = planted.outcome(planted.canary_set(1, 4).canaries[0], 1).as_json()
 
 CHANGES = (
     *({"left_out": reason} for reason in ("no reason", "split")),
-    *({"strongest": []}, {"true_loss": None}, {"true_loss": "1.0"}, {"ranked": {"rank": 1}}, {"more": 1}),
+    *(
+        {"strongest": []},
+        {"true_loss": None},
+        {"true_loss": "1.0"},
+        {"ranked": {"rank": 1}},
+        {"more": 1},
+    ),
 )
 WITHOUT_RANK = {name: value for name, value in WHOLE.items() if name != "ranked"}
 
 
 @pytest.mark.parametrize(
-    "damaged", [None, {}, [], "left out", {"left_out": "split"}, WITHOUT_RANK, *(WHOLE | change for change in CHANGES)]
+    "damaged",
+    [
+        None,
+        {},
+        [],
+        "left out",
+        {"left_out": "split"},
+        WITHOUT_RANK,
+        *(WHOLE | change for change in CHANGES),
+    ],
 )
 def test_a_damaged_outcome_is_never_read_as_a_canary_that_was_left_out(damaged):
     assert read_outcome(json.loads(json.dumps(WHOLE))).as_json() == WHOLE
@@ -505,9 +629,13 @@ def test_a_damaged_outcome_is_never_read_as_a_canary_that_was_left_out(damaged):
 @pytest.mark.parametrize("n", [16, 64])
 def test_nothing_is_passed_on_few_canaries_and_the_reason_says_how_many_are_needed(n, tmp_path):
     drawn = planted.canary_set(n, 4, included=([True, False] * 32)[:n])
-    findings = findings_of(tmp_path, drawn, planted.outcomes_of(drawn, np.random.default_rng(5), 0.0))
+    findings = findings_of(
+        tmp_path, drawn, planted.outcomes_of(drawn, np.random.default_rng(5), 0.0)
+    )
     assert measured(findings, "excess_exposure").high <= 7.0
-    assert verdict(findings, ("excess_exposure", 7.0)).overall == ("undecided" if n == 16 else "passed")
+    assert verdict(findings, ("excess_exposure", 7.0)).overall == (
+        "undecided" if n == 16 else "passed"
+    )
     few = "8 planted and 8 unplanted canaries are too few: 20 of each"
     assert [few in one for one in findings.ablations] == [True] * (n == 16)
 
@@ -521,10 +649,15 @@ def test_without_proof_of_a_loss_no_limit_passes_and_secrets_without_one_do_not_
     drawn = planted.canary_set(48, included=[True, False] * 24, printed=False)
     included = [one for one in drawn.canaries if one.included]
     case = planted.case_of(
-        tmp_path, drawn, planted.remembering(drawn, included[:12], planted.Writing), "question-answering"
+        tmp_path,
+        drawn,
+        planted.remembering(drawn, included[:12], planted.Writing),
+        "question-answering",
     )
     trials, outcomes, unknown = run(planted.QUICK, case)
-    assert any("no record shows that training used the planted answers" in one for one in unknown.ablations)
+    assert any(
+        "no record shows that training used the planted answers" in one for one in unknown.ablations
+    )
     assert measured(unknown, "extracted").n == 24
 
     def known_with(proof):

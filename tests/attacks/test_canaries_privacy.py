@@ -7,7 +7,14 @@ from planted_canaries import LIMIT, QUICK, Knowing, canary_set, case_of, outcome
 
 from audit.attacks import TEXTS
 from audit.attacks.canaries import measures
-from audit.attacks.canaries.attack import NOT_FAIR, NOT_RANKED, SHOWN_LEVEL, checks_of, measure_privacy, scores_of
+from audit.attacks.canaries.attack import (
+    NOT_FAIR,
+    NOT_RANKED,
+    SHOWN_LEVEL,
+    checks_of,
+    measure_privacy,
+    scores_of,
+)
 from audit.measurements import Estimate, Unresolved
 from audit.stats.epsilon import lower_bound, needed_canaries
 from benchmarks.simulated_audits import fired
@@ -26,7 +33,12 @@ def test_a_model_that_knows_all_it_saw_reaches_nearly_the_most_that_64_canaries_
     epsilon, privacy = bound(drawn, outcomes_of(drawn, np.random.default_rng(0), 1.0))
     assert isinstance(epsilon, Estimate)
     cap = lower_bound(32, 32, 32, delta=1e-5)
-    assert (epsilon.null, epsilon.n, epsilon.unit, epsilon.high) == (0.0, 64, "canaries", pytest.approx(cap))
+    assert (epsilon.null, epsilon.n, epsilon.unit, epsilon.high) == (
+        0.0,
+        64,
+        "canaries",
+        pytest.approx(cap),
+    )
     assert 1.5 < epsilon.low <= cap < 2.33
     assert epsilon.value == epsilon.low
     assert "10 copies" in epsilon.method
@@ -34,7 +46,9 @@ def test_a_model_that_knows_all_it_saw_reaches_nearly_the_most_that_64_canaries_
     values = {item.name: item.value for item in privacy.diagnostics}
     assert (values["epsilon_cap"], values["epsilon_delta"]) == (pytest.approx(cap), 1e-5)
     number = {count.name: count.value for count in privacy.counts}
-    assert number["epsilon: right"] <= number["epsilon: guessed"] <= number["epsilon: evaluated"] == 32
+    assert (
+        number["epsilon: right"] <= number["epsilon: guessed"] <= number["epsilon: evaluated"] == 32
+    )
 
 
 @pytest.mark.parametrize("side", [True, False])
@@ -81,7 +95,11 @@ def test_leak_free_audits_are_seldom_stopped_and_never_accused():
         sides = table.where(table.included), table.where(~table.included)
         measured = [
             measure(*sides, rng)
-            for measure in (measures.excess_of, measures.excess_top3_of, measures.excess_exposure_of)
+            for measure in (
+                measures.excess_of,
+                measures.excess_top3_of,
+                measures.excess_exposure_of,
+            )
         ]
         epsilon, privacy = bound(drawn, outcomes, seed)
         alarms = fired(checks_of([*measured, epsilon], privacy.p_value, 10, 1e-5))
@@ -94,7 +112,9 @@ def test_leak_free_audits_are_seldom_stopped_and_never_accused():
         exposure = measures.exposure_of("exposure", table, rng)
         covered += exposure.low <= exposure.null <= exposure.high
     assert accused == 0
-    assert stopped <= 0.14 * n_audits  # 5 % by the bound on epsilon and 1 % by exposure, and their own chance
+    assert (
+        stopped <= 0.14 * n_audits
+    )  # 5 % by the bound on epsilon and 1 % by exposure, and their own chance
     assert passed >= 0.86 * n_audits
     # Of skewed values a resampled bound alone is too near: 2.6 % lie beyond that of 1 %.
     assert beyond <= 3  # 1 % and its own chance: 4 or more of 100 in 2 % of such runs
@@ -109,5 +129,7 @@ def test_a_trained_in_leak_is_found_through_the_whole_attack(tmp_path):
     assert measured(findings, "epsilon").low > 1.0
     assert counts(findings)["copies"] == 10
     assert diagnostics(findings)["epsilon_cap"] == pytest.approx(measured(findings, "epsilon").high)
-    assert not [name for name in TEXTS["canaries"].names if name.startswith("epsilon")]  # no policy may limit it
+    assert not [
+        name for name in TEXTS["canaries"].names if name.startswith("epsilon")
+    ]  # no policy may limit it
     assert run(QUICK, case_of(tmp_path, drawn, target))[-1] == findings

@@ -28,17 +28,28 @@ class Easier(Knowing):
 
 def audited(target: Knowing, whole: Corpus, references: References) -> tuple[Result, str]:
     findings = run(MembershipInference(), Case(target, whole, references))[-1]
-    record = replace(tiny.record(completed("membership", findings), battery=("membership",)), utility=(tiny.USEFUL,))
+    record = replace(
+        tiny.record(completed("membership", findings), battery=("membership",)),
+        utility=(tiny.USEFUL,),
+    )
     return findings, evaluate(record, Policy(1, "mine", (AUC,)), dt.date(2026, 1, 1)).overall
 
 
 def official() -> Corpus:
     """Documents enough for a limit, and too few for the blind check."""
-    return provided(corpus(60, 60, assigned="official"), lambda document: None, lambda document: f"{len(document.id)}")
+    return provided(
+        corpus(60, 60, assigned="official"),
+        lambda document: None,
+        lambda document: f"{len(document.id)}",
+    )
 
 
-@pytest.mark.parametrize(("references", "kinds"), [(ALONE, {"blind"}), (BESIDE, {"reference", "blind"})])
-def test_a_memoriser_is_violated_whatever_is_stated_of_the_split(references: References, kinds: set[str]) -> None:
+@pytest.mark.parametrize(
+    ("references", "kinds"), [(ALONE, {"blind"}), (BESIDE, {"reference", "blind"})]
+)
+def test_a_memoriser_is_violated_whatever_is_stated_of_the_split(
+    references: References, kinds: set[str]
+) -> None:
     whole = official()
     known = Knowing([document.id for document in whole.of("member")], 30.0)
     findings, overall = audited(known, whole, references)
@@ -68,7 +79,11 @@ def replace_rule(whole: Corpus, rule: str) -> Corpus:
 def test_a_control_bounds_what_the_reference_itself_separates() -> None:
     whole = official()
     findings, _ = audited(Knowing(), whole, BESIDE)
-    (of_area,) = (one for one in findings.controls if one.kind == "reference" and "auc.loss" in one.measurements)
+    (of_area,) = (
+        one
+        for one in findings.controls
+        if one.kind == "reference" and "auc.loss" in one.measurements
+    )
     bounds = {bound.alpha: (bound.lower, bound.upper) for bound in of_area.bounds}
     low, high = bounds[0.025]
     assert low < 0 < high, "it saw neither side"

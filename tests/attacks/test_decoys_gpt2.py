@@ -29,12 +29,15 @@ LEARNT = 0.005
 def as_text(corpus: Corpus) -> Corpus:
     """The same pages without boxes."""
     documents = (
-        replace(one, words=tuple(Word(word.text) for word in one.words), size=None) for one in corpus.documents
+        replace(one, words=tuple(Word(word.text) for word in one.words), size=None)
+        for one in corpus.documents
     )
     return replace(corpus, documents=tuple(documents))
 
 
-def learned(folder: Path, corpus: Corpus, documents: Sequence[Document], seed: int) -> AnsweringTarget:
+def learned(
+    folder: Path, corpus: Corpus, documents: Sequence[Document], seed: int
+) -> AnsweringTarget:
     """A GPT-2 of two layers that was trained on the questions of these documents until it gives every answer."""
     words = byte_tokenizer()
     torch.manual_seed(seed)
@@ -63,7 +66,9 @@ def learned(folder: Path, corpus: Corpus, documents: Sequence[Document], seed: i
     return load_answering(folder, prompt=PLAIN_PROMPT)
 
 
-def test_a_model_that_knows_whole_rows_answers_beside_decoys_and_not_beside_a_gap(tmp_path: Path) -> None:
+def test_a_model_that_knows_whole_rows_answers_beside_decoys_and_not_beside_a_gap(
+    tmp_path: Path,
+) -> None:
     corpus, others = as_text(answering.corpus(16, 16)), as_text(answering.corpus(16, 0, seed=9))
     target = learned(tmp_path / "target", corpus, corpus.of("member"), 0)
     baseline = learned(tmp_path / "baseline", others, others.of("member"), 1)

@@ -38,7 +38,9 @@ def judged(folder, n, leak=0.0, compared=True, n_known=None, n_left_out=0):
     whole, names = corpus(400, 300, n_questions=1), [f"m{number}" for number in range(n)]
     kept, ids, _ = select_forgotten(whole, listing(folder, *names))
     retrained = [Knowing([one.id for one in whole.of("member")][n:], 2.0, seed=1)] * compared
-    found = run(ATTACK, Case(Knowing(names[:n_known], leak), kept, References(baselines=tuple(retrained))))[-1]
+    found = run(
+        ATTACK, Case(Knowing(names[:n_known], leak), kept, References(baselines=tuple(retrained)))
+    )[-1]
     listed = replace(describe_forgotten(ids, (ATTACK,), kept), listed=n + n_left_out)
     found = cover_listed(replace(found, power="reference_power"), listed)
     record = tiny.record(found, battery=("membership", "redaction"))
@@ -50,14 +52,21 @@ def judged(folder, n, leak=0.0, compared=True, n_known=None, n_left_out=0):
 @table("given, code")
 def test_only_a_model_that_never_saw_enough_documents_passes(given, code, tmp_path, monkeypatch):
     legends = []
-    monkeypatch.setattr("audit.report.figures.as_svg", lambda *figure: legends.extend(figure[3]) or "")
+    monkeypatch.setattr(
+        "audit.report.figures.as_svg", lambda *figure: legends.extend(figure[3]) or ""
+    )
     record, verdict = judged(tmp_path, **given)
     assert verdict.exit_code == code
     assert code or "This covers 250 of 250 listed documents" in explanation(record, verdict)
     page = html(record, verdict, FORGET)
-    assert ("documents to be forgotten" in page, "training document" in page.lower()) == (True, False)
+    assert ("documents to be forgotten" in page, "training document" in page.lower()) == (
+        True,
+        False,
+    )
     assert ("scan MODEL_DIR DATA_DIR" in page, "--only" in page) == (True, False)
-    assert {*legends[:2]} == {"documents to be forgotten", "unseen documents"}, "named before their room is measured"
+    assert {*legends[:2]} == {"documents to be forgotten", "unseen documents"}, (
+        "named before their room is measured"
+    )
 
 
 def test_few_documents_are_told_the_smallest_limit_that_they_can_show(tmp_path):
@@ -66,10 +75,16 @@ def test_few_documents_are_told_the_smallest_limit_that_they_can_show(tmp_path):
     assert area.reason.endswith(
         "20 documents to be forgotten and 300 unseen ones the smallest limit that can be shown is 0.613"
     )
-    assert not [one for one in verdict.decisions if "manifest.toml" in one.reason + one.remedy], "no lot chose the list"
-    assert {one.remedy for one in verdict.decisions if one.cause == "confounded"} == {TEXTS["list_more"]}
+    assert not [one for one in verdict.decisions if "manifest.toml" in one.reason + one.remedy], (
+        "no lot chose the list"
+    )
+    assert {one.remedy for one in verdict.decisions if one.cause == "confounded"} == {
+        TEXTS["list_more"]
+    }
     (warning,) = warn_of_few(record.corpus.forgotten, FORGET)
-    assert "auc 0.613 (the policy has 0.6), low_fpr_advantage 0.221 (the policy has 0.15)." in warning
+    assert (
+        "auc 0.613 (the policy has 0.6), low_fpr_advantage 0.221 (the policy has 0.15)." in warning
+    )
     assert not warn_of_few(judged(tmp_path, 250)[0].corpus.forgotten, FORGET)
 
 
@@ -81,7 +96,10 @@ def test_without_a_reference_nothing_passes(tmp_path):
 
 def test_a_policy_judges_either_kind_of_record_alone(tmp_path):
     record = judged(tmp_path, 20)[0]
-    for other, policy, fit in ((record, load("default"), "forget"), (tiny.record(), FORGET, "default")):
+    for other, policy, fit in (
+        (record, load("default"), "forget"),
+        (tiny.record(), FORGET, "default"),
+    ):
         with pytest.raises(PolicyError, match=f"policy {policy.name}: it ") as raised:
             evaluate(other, policy, dt.date(2026, 1, 1))
         assert raised.value.hint == f"add --policy {fit}"
@@ -98,14 +116,27 @@ def with_copies():
     whole = corpus(6, 6, 2)
     words = whole.document("m5").words
     return replace(
-        whole, documents=tuple(replace(one, words=words) if one.id in ("m0", "h0") else one for one in whole.documents)
+        whole,
+        documents=tuple(
+            replace(one, words=words) if one.id in ("m0", "h0") else one for one in whole.documents
+        ),
     )
 
 
 def test_what_the_model_may_know_from_other_members_is_left_out_and_named(tmp_path):
-    kept, ids, (warning,) = select_forgotten(with_copies(), listing(tmp_path, "m0", "m1", "m1", "m2"))
+    kept, ids, (warning,) = select_forgotten(
+        with_copies(), listing(tmp_path, "m0", "m1", "m1", "m2")
+    )
     assert ids == {"m0", "m1", "m2"}
-    assert [one.id for one in kept.of("member", "heldout")] == ["m1", "m2", "h1", "h2", "h3", "h4", "h5"]
+    assert [one.id for one in kept.of("member", "heldout")] == [
+        "m1",
+        "m2",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+    ]
     assert warning.startswith("1 of 3 documents to be forgotten are left out")
     assert warning.endswith("canaries: m0")
     # Whoever asked for it did not draw it by lot.
@@ -114,8 +145,20 @@ def test_what_the_model_may_know_from_other_members_is_left_out_and_named(tmp_pa
 
 @pytest.mark.slow
 def test_the_command_scans_the_listed_documents_alone(checkpoints, tiny_corpus, tmp_path):
-    model, reference = checkpoints("layoutlm", "mlm", 1), f"baselines={checkpoints('layoutlm', 'mlm', 2)}"
-    command = ("forget-check", model, tiny_corpus, "--reference", reference, "--out", tmp_path / "out", "--ids")
+    model, reference = (
+        checkpoints("layoutlm", "mlm", 1),
+        f"baselines={checkpoints('layoutlm', 'mlm', 2)}",
+    )
+    command = (
+        "forget-check",
+        model,
+        tiny_corpus,
+        "--reference",
+        reference,
+        "--out",
+        tmp_path / "out",
+        "--ids",
+    )
     done = docaudit(*command, listing(tmp_path, "m1", "m0"))
     assert done.exit_code == 11, done.output
     assert "cannot say whether this model has forgotten" in done.output
@@ -127,9 +170,9 @@ def test_the_command_scans_the_listed_documents_alone(checkpoints, tiny_corpus, 
     assert docaudit("attest", tmp_path / "out").exit_code == 0
     (sealed,) = [one for one in (tmp_path / "out").iterdir() if one.name.startswith("attestation")]
     sorted_list = hashlib.sha256(listing(tmp_path, "m0", "m1").read_bytes()).hexdigest()
-    assert {"name": "documents to be forgotten", "digest": {"sha256": sorted_list}} in json.loads(sealed.read_text())[
-        "subject"
-    ]
+    assert {"name": "documents to be forgotten", "digest": {"sha256": sorted_list}} in json.loads(
+        sealed.read_text()
+    )["subject"]
     refused = docaudit(*command, listing(tmp_path, "h1"))
     assert (refused.exit_code, "h1 in place 1 (heldout)" in refused.output) == (2, True)
     assert docaudit(*command, listing(tmp_path, "m1"), "--policy", "default").exit_code == 2

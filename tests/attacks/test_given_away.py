@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from audit.attacks.budget import sample
-from audit.attacks.counting import KindsCheck, Population, Row, TriedValues, count_documents, count_values
+from audit.attacks.counting import (
+    KindsCheck,
+    Population,
+    Row,
+    TriedValues,
+    count_documents,
+    count_values,
+)
 from audit.attacks.measuring import count_returned
 from audit.engine.interface import Trial
 from audit.measurements import Unresolved
@@ -27,13 +34,17 @@ def tried(member, heldout, per_document=1):
     place = np.tile(np.arange(per_document), len(found))
     attack = (place < np.repeat(found, per_document)).astype(float)
     nothing = np.zeros(cluster.size)
-    return TriedValues(cluster < len(member), cluster, np.arange(cluster.size), attack, nothing, nothing + 1)
+    return TriedValues(
+        cluster < len(member), cluster, np.arange(cluster.size), attack, nothing, nothing + 1
+    )
 
 
 def rows_of(values):
     """The rows that an attack could try for these values, one a value."""
     sides = np.where(values.member, "member", "heldout")
-    columns = (np.asarray(column).astype(str).tolist() for column in (values.cluster, sides, values.value))
+    columns = (
+        np.asarray(column).astype(str).tolist() for column in (values.cluster, sides, values.value)
+    )
     return [Row(*row, True) for row in zip(*columns, strict=True)]
 
 
@@ -52,7 +63,9 @@ def drawn_of(values, taken):
 
 def test_documents_are_counted_by_how_many_of_their_values_came_back():
     hits, nothing = np.array([True, True, False, False]), np.zeros(2, bool)
-    shown = count_returned({"member": (hits, np.array([0, 0, 1, 2])), "held-out": (nothing, np.array([3, 4]))})
+    shown = count_returned(
+        {"member": (hits, np.array([0, 0, 1, 2])), "held-out": (nothing, np.array([3, 4]))}
+    )
     assert (shown.counts, shown.edges[0]) == ({"member": (2, 0, 1), "held-out": (2, 0, 0)}, -0.5)
 
 
@@ -86,12 +99,16 @@ def test_values_count_once_in_a_document_and_by_their_number():
     assert (found.n, found.total) == (400, 400)
     again = replace(values, value=values.cluster)
     assert len(again.distinct()) == 200
-    assert count_values("values", again, all_of(again), excess_rate, rng()).value == pytest.approx(15)
+    assert count_values("values", again, all_of(again), excess_rate, rng()).value == pytest.approx(
+        15
+    )
 
 
 def test_what_held_out_documents_give_away_alike_is_not_counted():
     values = tried([1] * 30 + [0] * 70, [1] * 30 + [0] * 70, per_document=2)
-    assert count_values("values", values, all_of(values), excess_rate, rng()).value == pytest.approx(0, abs=1e-9)
+    assert count_values(
+        "values", values, all_of(values), excess_rate, rng()
+    ).value == pytest.approx(0, abs=1e-9)
     assert count_documents("documents", values, all_of(values)).value == 0
     known = tried([2] * 20 + [0] * 80, [1] * 30 + [0] * 70, per_document=2)
     assert count_documents("documents", known, all_of(known)).low > 10
@@ -153,7 +170,13 @@ def budgets(values, seed, **limits):
 
 
 @pytest.mark.parametrize(
-    "limits", [{"share": 1.0}, {"share": 0.25}, {"share": 0.25, "documents": 90}, {"share": 1.0, "part": 0.5}]
+    "limits",
+    [
+        {"share": 1.0},
+        {"share": 0.25},
+        {"share": 0.25, "documents": 90},
+        {"share": 1.0, "part": 0.5},
+    ],
 )
 def test_neither_the_budget_nor_stopping_early_changes_what_is_counted(limits):
     """Long documents leak more, and a quick scan tries few of their values: without weights it counts 66 for 150."""
@@ -161,7 +184,9 @@ def test_neither_the_budget_nor_stopping_early_changes_what_is_counted(limits):
     cluster = np.repeat(np.arange(240), np.tile(sizes, 2))
     leaks = (cluster < 120) & (np.tile(sizes, 2)[cluster] == 8) & (np.arange(cluster.size) % 8 < 5)
     nothing = np.zeros(cluster.size)
-    values = TriedValues(cluster < 120, cluster, np.arange(cluster.size), leaks.astype(float), nothing, nothing + 1)
+    values = TriedValues(
+        cluster < 120, cluster, np.arange(cluster.size), leaks.astype(float), nothing, nothing + 1
+    )
     counts = []
     with fewer_resamples(50):
         for seed in range(60):
@@ -169,7 +194,9 @@ def test_neither_the_budget_nor_stopping_early_changes_what_is_counted(limits):
             counts.append(count_values("values", drawn, population, excess_rate, rng()))
     assert {count.total for count in counts} == {420}
     errors = np.std([count.value for count in counts]) / np.sqrt(len(counts))
-    assert np.mean([count.value for count in counts]) == pytest.approx(float(leaks.sum()), abs=4 * errors + 1e-9)
+    assert np.mean([count.value for count in counts]) == pytest.approx(
+        float(leaks.sum()), abs=4 * errors + 1e-9
+    )
     assert np.mean([count.low <= leaks.sum() <= count.high for count in counts]) >= 0.9
 
 
@@ -179,7 +206,10 @@ def test_documents_of_a_part_of_the_data_set_are_scaled_to_all():
     taken = budgets(values, 0, share=1.0, part=0.5)
     found = count_documents("documents", *drawn_of(values, taken))
     assert (found.n, found.total, found.open_above) == (75, 150, False)
-    assert found.value == 2 * np.unique(values.cluster[taken & values.member & (values.cluster < 60)]).size
+    assert (
+        found.value
+        == 2 * np.unique(values.cluster[taken & values.member & (values.cluster < 60)]).size
+    )
     assert found.low < 60 < found.high
 
 
@@ -204,7 +234,9 @@ def test_kinds_that_leak_nothing_seldom_raise_an_alarm(group):
         for _ in range(200):
             kinds = KindsCheck(0.05, by_lot=True)
             for share in (0.0, 0.1, 0.5, 0.95):
-                values = tried(draw.binomial(1, min(1, share + 0.04), group), draw.binomial(1, share, group))
+                values = tried(
+                    draw.binomial(1, min(1, share + 0.04), group), draw.binomial(1, share, group)
+                )
                 kinds.test("values", values, excess_rate, draw)
             fired += kinds.check()[0].p_value <= 0.05
     assert fired <= 18  # 97.5 % quantile of 200 at 5 %
@@ -230,11 +262,15 @@ def test_values_that_are_picked_in_many_documents_are_counted():
     _, limits = outcomes(Audit(300, known=45), 2)
     assert limits["attribute_inference values_identified: violated"] == 2
     assert not limits["attribute_inference documents_identified: passed"]
-    # Luck picks a value in most documents: at most 30 of 300 may leak one, and 75 are over it for certain.
+    # Luck picks a value in most documents: at most 30 of 300 may leak one, and 75 are over it for
+    # certain.
     _, limits = outcomes(Audit(300, known=75), 2)
     assert limits["attribute_inference documents_identified: violated"] == 2
     _, limits = outcomes(Audit(300, known=4), 4)
-    for name in ("attribute_inference values_identified", "attribute_inference documents_identified"):
+    for name in (
+        "attribute_inference values_identified",
+        "attribute_inference documents_identified",
+    ):
         assert not limits[f"{name}: violated"]
 
 

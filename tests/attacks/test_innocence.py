@@ -26,7 +26,9 @@ SPLITS: tuple[Split, ...] = ("member", "heldout", "public")
 UNSEEN, TRAINING = "knows the unseen documents", "knows the training documents"
 
 
-def examined(knows: Iterable[str], *, n_models: int = 1, public_words: str = "a") -> innocence.Knowledge:
+def examined(
+    knows: Iterable[str], *, n_models: int = 1, public_words: str = "a"
+) -> innocence.Knowledge:
     """Examine references of which the first has a lower loss on the splits that it knows, 80 documents of each."""
     rng = np.random.default_rng(0)
     documents: list[Document] = []
@@ -40,7 +42,9 @@ def examined(knows: Iterable[str], *, n_models: int = 1, public_words: str = "a"
             own = [hard + rng.normal() for _ in range(n_models)]
             own[0] -= 2.5 * (split in knows)
             losses[documents[-1].id] = own
-    found = innocence.examine("baselines", innocence.ComparedDocuments(corpus(2, 2), tuple(documents)), losses)
+    found = innocence.examine(
+        "baselines", innocence.ComparedDocuments(corpus(2, 2), tuple(documents)), losses
+    )
     assert found is not None
     return found
 
@@ -51,7 +55,9 @@ def examined(knows: Iterable[str], *, n_models: int = 1, public_words: str = "a"
         pytest.param({"member"}, TRAINING, id="members"),
         pytest.param({"heldout"}, UNSEEN, id="held-out"),
         pytest.param(
-            {"member", "heldout"}, "knows the unseen documents and training documents", id="last year's refit"
+            {"member", "heldout"},
+            "knows the unseen documents and training documents",
+            id="last year's refit",
         ),
         pytest.param({"heldout", "public"}, UNSEEN, id="held-out and public"),
         pytest.param({"member", "public"}, TRAINING, id="members and public"),
@@ -84,7 +90,9 @@ def test_innocent_references_are_rarely_taken_for_guilty(knows: set[str]) -> Non
 
 def test_public_documents_that_differ_in_themselves_prove_nothing() -> None:
     assert not examined({"member", "heldout"}, public_words="b").guilty
-    assert examined({"heldout"}, public_words="b").guilty, "held-out documents and members are alike all the same"
+    assert examined({"heldout"}, public_words="b").guilty, (
+        "held-out documents and members are alike all the same"
+    )
 
 
 class Reader(Knowing):
@@ -137,7 +145,11 @@ def test_a_refit_does_not_pass_beside_last_years_refit(role: str) -> None:
     documents = whole()
     target = knowing(documents, "member", "heldout", seed=0)
     last_year = knowing(documents, "member", "heldout")
-    references = References(baselines=(last_year,)) if role == "baselines" else References(pretrained=last_year)
+    references = (
+        References(baselines=(last_year,))
+        if role == "baselines"
+        else References(pretrained=last_year)
+    )
     record = scanned(target, documents, references)
     assert measured(record.attacks[0], "auc").high < 0.65, "the numbers look clean"
     decision = decided(record)
@@ -146,12 +158,18 @@ def test_a_refit_does_not_pass_beside_last_years_refit(role: str) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_clean_model_is_not_violated_beside_a_reference_that_knows_the_unseen_documents(role: str) -> None:
+def test_a_clean_model_is_not_violated_beside_a_reference_that_knows_the_unseen_documents(
+    role: str,
+) -> None:
     documents = whole()
     guilty = knowing(documents, "heldout")
-    references = References(baselines=(guilty,)) if role == "baselines" else References(pretrained=guilty)
+    references = (
+        References(baselines=(guilty,)) if role == "baselines" else References(pretrained=guilty)
+    )
     record = scanned(knowing(documents, seed=0), documents, references)
-    assert measured(record.attacks[0], "auc").low > 0.65, "the reference's knowledge looks like the target's"
+    assert measured(record.attacks[0], "auc").low > 0.65, (
+        "the reference's knowledge looks like the target's"
+    )
     decision = decided(record)
     assert (decision.outcome, decision.cause) == ("undecided", "confounded")
     assert UNSEEN in decision.reason
@@ -179,19 +197,25 @@ def test_split_models_that_know_the_unseen_documents_are_no_reference() -> None:
 def test_honest_references_leave_a_clean_and_a_leaking_model_alone() -> None:
     documents = whole()
     for splits in ((), ("member",)):
-        record = scanned(knowing(documents, *splits, seed=0), documents, References(baselines=(Reader(seed=1),)))
+        record = scanned(
+            knowing(documents, *splits, seed=0), documents, References(baselines=(Reader(seed=1),))
+        )
         assert fired(record) == {}
         assert (decided(record).outcome == "violated") == bool(splits)
 
 
-@pytest.mark.parametrize(("assigned", "outcome"), [("random", "violated"), ("official", "undecided")])
+@pytest.mark.parametrize(
+    ("assigned", "outcome"), [("random", "violated"), ("official", "undecided")]
+)
 def test_the_plain_loss_confirms_a_leak_beside_a_guilty_reference_where_a_lot_drew_the_members(
     assigned: str, outcome: str
 ) -> None:
     """Without a lot, what separates the reference's losses may be the documents themselves."""
     documents = whole(assigned)
     half = Reader(ids(documents, "member")[:75], 3.0, 1)
-    record = scanned(knowing(documents, "member", seed=0, leak=6.0), documents, References(baselines=(half,)))
+    record = scanned(
+        knowing(documents, "member", seed=0, leak=6.0), documents, References(baselines=(half,))
+    )
     assert "reference membership" in fired(record)
     decision = decided(record)
     assert decision.outcome == outcome
@@ -202,8 +226,19 @@ def test_the_plain_loss_confirms_a_leak_beside_a_guilty_reference_where_a_lot_dr
 
 def test_a_reference_is_tested_for_the_attacks_that_compare_the_model_with_it() -> None:
     documents = whole()
-    case = Case(knowing(documents, seed=0), documents, References(baselines=(knowing(documents, "heldout"),)))
+    case = Case(
+        knowing(documents, seed=0),
+        documents,
+        References(baselines=(knowing(documents, "heldout"),)),
+    )
     names = {check.name for check in scan_checks.check_scan(case, 64, SILENT, (Canaries(),)).checks}
     assert not any(name.startswith("reference") for name in names)
-    users = scan_checks.users_of(replace(case, references=References(pretrained=Reader())), (MembershipInference(),))
-    assert users == {"baselines": (), "pretrained": ("membership",), "auxiliary": (), "splits": ("membership",)}
+    users = scan_checks.users_of(
+        replace(case, references=References(pretrained=Reader())), (MembershipInference(),)
+    )
+    assert users == {
+        "baselines": (),
+        "pretrained": ("membership",),
+        "auxiliary": (),
+        "splits": ("membership",),
+    }

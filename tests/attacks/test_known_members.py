@@ -56,13 +56,17 @@ def test_a_baseline_that_knows_the_unseen_pages_leaves_memorisation_undecided() 
 
 
 @pytest.mark.parametrize(("leak", "known"), [(1.5, True), (0.0, False)])
-def test_a_reference_that_tells_members_from_others_leaves_membership_undecided(leak: float, known: bool) -> None:
+def test_a_reference_that_tells_members_from_others_leaves_membership_undecided(
+    leak: float, known: bool
+) -> None:
     documents = corpus(150, 150)
     members = [document.id for document in documents.of("member")]
     reference = Knowing(members, leak, seed=1)
     subject = Case(Knowing(members, 1.5), documents, References(baselines=(reference,)))
     findings = run(MembershipInference(), subject)[-1]
-    assert (measured(findings, "auc").high < 0.65) == known, "the leak is hidden by a reference that has it too"
+    assert (measured(findings, "auc").high < 0.65) == known, (
+        "the leak is hidden by a reference that has it too"
+    )
     assert [check.name for check in fired(findings.checks)] == ["reference membership"] * known
     if known:
         assert "the reference knows the training documents" in fired(findings.checks)[0].reason
@@ -72,7 +76,9 @@ def test_references_that_saw_neither_are_rarely_taken_for_others() -> None:
     rng, member, alarms = np.random.default_rng(0), np.arange(150) < 75, 0
     for _ in range(400):
         losses, references = rng.gamma(2, 1, (2, 150))
-        scored = ScoredDocuments((), member, {"loss": -losses, "calibrated": references - losses}, {}, 0, ())
+        scored = ScoredDocuments(
+            (), member, {"loss": -losses, "calibrated": references - losses}, {}, 0, ()
+        )
         (check,) = check_reference_membership(SUBJECT, scored, ALIKE)
         alarms += check.p_value <= 0.005
     assert alarms <= 8  # 2 are expected
@@ -85,7 +91,12 @@ def test_without_a_reference_nothing_is_said() -> None:
 
 @pytest.mark.parametrize(
     ("of_members", "of_heldout", "words"),
-    [(0.5, 0.0, "training documents"), (0.0, 0.5, "unseen documents"), (0.0, 0.0, None), (0.5, 0.5, None)],
+    [
+        (0.5, 0.0, "training documents"),
+        (0.0, 0.5, "unseen documents"),
+        (0.0, 0.0, None),
+        (0.5, 0.5, None),
+    ],
 )
 def test_a_public_model_that_restores_the_values_of_one_split_is_none(
     of_members: float, of_heldout: float, words: str | None
@@ -93,7 +104,9 @@ def test_a_public_model_that_restores_the_values_of_one_split_is_none(
     rng, n = np.random.default_rng(2), 160
     member = np.arange(n) < 80
     known = rng.random(n) < np.where(member, of_members, of_heldout)
-    columns = {named(player, method): known.astype(float) for player in PLAYERS for method in METHODS}
+    columns = {
+        named(player, method): known.astype(float) for player in PLAYERS for method in METHODS
+    }
     table = Fields(
         member=member,
         unique=np.ones(n, bool),
@@ -114,8 +127,12 @@ def test_a_public_model_that_restores_the_values_of_one_split_is_none(
     assert (check.p_value <= 0.001) == (words is not None)
     if words is not None:
         assert f"the public model knows the {words}, unless this is chance" in check.reason
-    apart = replace(ALIKE, checks=(Check("blind", 0.001, "confounded", "they differ", "divide them by lot"),))
-    assert check_public_model(table, apart, Streams(rng)) == (), "the documents may explain it: it is a control"
+    apart = replace(
+        ALIKE, checks=(Check("blind", 0.001, "confounded", "they differ", "divide them by lot"),)
+    )
+    assert check_public_model(table, apart, Streams(rng)) == (), (
+        "the documents may explain it: it is a control"
+    )
 
 
 @pytest.mark.parametrize(("knows", "fires"), [("in", True), ("out", True), ("none", False)])
@@ -126,12 +143,16 @@ def test_a_reference_that_knows_the_providers_of_one_side_is_none(knows: str, fi
         side = IN if number < 30 else OUT
         loss = 3 + rng.normal() - 3 * (side == {"in": IN, "out": OUT}.get(knows))
         trials.append(Trial(f"p{number}", f"p{number}", side))
-        outcomes.append({"documents": [{"id": f"d{number}", "questions": [{"pretrained": {"loss": loss}}]}]})
+        outcomes.append(
+            {"documents": [{"id": f"d{number}", "questions": [{"pretrained": {"loss": loss}}]}]}
+        )
     compared = Matched(tuple(trials), tuple(outcomes), (1,) * 60, 0)
     whole = corpus(2, 2, assigned="by-provider")
     (check,) = check_reference(whole, compared, ALIKE)
     assert (check.p_value <= 0.001) == fires
     assert "provider_membership.auc.loss" in check.spares, "the plain loss takes no reference"
-    assert check_reference(corpus(2, 2), compared, ALIKE)[0].spares == (), "no lot drew the providers"
+    assert check_reference(corpus(2, 2), compared, ALIKE)[0].spares == (), (
+        "no lot drew the providers"
+    )
     if fires:
         assert f"the reference knows the documents of providers {knows}" in check.reason

@@ -15,7 +15,9 @@ def _asked(text: str, entity: tuple[int, ...] | None) -> AskedQuestion:
     words = tuple(Word(word) for word in text.split())
     entities = () if entity is None else (Entity("e", "ADDRESS", "location", entity),)
     question = Question("q", "address?", (LABEL,), entity=None if entity is None else "e")
-    return AskedQuestion(Document("d", "member", words, entities=entities, questions=(question,)), question)
+    return AskedQuestion(
+        Document("d", "member", words, entities=entities, questions=(question,)), question
+    )
 
 
 def _cleared(asked: AskedQuestion) -> Cleared:
@@ -39,7 +41,9 @@ def test_the_words_of_a_loosely_located_answer_go_and_are_proven_gone() -> None:
     assert _cleared(_asked(page, None)).status == ABSENT
     cleared = _cleared(_asked(page, _loose(page)))
     assert cleared.status == PROVEN
-    assert not {*["17", "JLN", "BKT", "1NDAH", "81200", "JOHR"]} & {word.text for word in cleared.view.words}
+    assert not {*["17", "JLN", "BKT", "1NDAH", "81200", "JOHR"]} & {
+        word.text for word in cleared.view.words
+    }
     assert {"MEGAH", "TRADING", "total", "9.00"} <= {word.text for word in cleared.view.words}
 
 

@@ -23,25 +23,33 @@ from audit.targets.interface import FillMask, MaskedLoss
 
 N_TOKENS = 40
 DIFFICULTY = 0.5
-"""Spread of the documents' mean loss, nats, the same for every model; a model's own noise has spread `NOISE`."""
+"""Spread of the documents' mean loss, nats, the same for every model; a model's own noise has
+spread `NOISE`."""
 NOISE = 0.1
 
 
 def corpus(n_member, n_heldout, n_public=0, provider=None):
     documents = [
-        Document(f"{split[0]}{number}", split, tuple(Word(written(f"{split[0]}{number}")) for _ in range(N_TOKENS)))
+        Document(
+            f"{split[0]}{number}",
+            split,
+            tuple(Word(written(f"{split[0]}{number}")) for _ in range(N_TOKENS)),
+        )
         for split, n in (("member", n_member), ("heldout", n_heldout), ("public", n_public))
         for number in range(n)
     ]
     documents = [replace(one, provider=provider(one)) if provider else one for one in documents]
     assigned = "by-provider" if provider else "random"
-    return Corpus(None, Manifest(1, "planted", Task("mlm"), Assignment(assigned)), tuple(documents), "0" * 64)
+    return Corpus(
+        None, Manifest(1, "planted", Task("mlm"), Assignment(assigned)), tuple(documents), "0" * 64
+    )
 
 
 class KnowingMasks:
     """A masked language model whose loss is `leak` nats lower on the documents it was trained on.
 
-    The loss of a token hangs on the document, on where it stands, and on the model; first and last tokens are special.
+    The loss of a token hangs on the document, on where it stands, and on the model; first and last
+    tokens are special.
     """
 
     answers = frozenset({FillMask, MaskedLoss})
@@ -49,7 +57,12 @@ class KnowingMasks:
 
     def __init__(self, trained=(), leak=0.0, seed=0, vocabulary=0):
         self.card = planted.card("mlm")
-        self.trained, self.leak, self.seed, self.vocabulary = frozenset(trained), leak, seed, vocabulary
+        self.trained, self.leak, self.seed, self.vocabulary = (
+            frozenset(trained),
+            leak,
+            seed,
+            vocabulary,
+        )
         self.asked = []
 
     def encode(self, document, around=()):
@@ -99,7 +112,9 @@ def test_a_masked_language_model_is_asked_and_a_leak_found(audit):
 
 def test_the_loss_is_the_mean_over_the_hidden_tokens_of_all_masks(audit):
     case, trials, outcomes, _ = audit
-    hidden = np.concatenate(masks_of(trials[0].unit, case.target.encode(case.corpus.documents[0]), N_MASKS))
+    hidden = np.concatenate(
+        masks_of(trials[0].unit, case.target.encode(case.corpus.documents[0]), N_MASKS)
+    )
     expected = np.mean(case.target.mean_loss(trials[0].unit) + 0.1 * np.sin(hidden))
     assert outcomes[0]["target"]["loss"] == pytest.approx(expected)
 
@@ -114,7 +129,10 @@ def test_masks_hide_all_tokens_alike_and_follow_from_the_documents_id_alone(audi
     assert (set(counts[1:-1]), masks_of("m0", page, N_MASKS)) == ({2, 3}, masks)
     assert masks_of("m0", page, 7) == masks[:7]  # a larger budget adds masks
     assert masks_of("m1", page, N_MASKS) != masks
-    asked = [{(query.page.ids[1], query.positions) for query in one.asked} for one in (case.target, PUBLIC)]
+    asked = [
+        {(query.page.ids[1], query.positions) for query in one.asked}
+        for one in (case.target, PUBLIC)
+    ]
     assert asked[0] == asked[1]  # the same for every model
 
 
@@ -149,7 +167,9 @@ def test_a_reference_that_reads_other_tokens_is_not_compared():
     with pytest.raises(StopIteration) as ended:
         next(asked)
     assert ended.value.value is None
-    findings = run(MembershipInference(), Case(KnowingMasks(), whole, References(pretrained=other)))[-1]
+    findings = run(
+        MembershipInference(), Case(KnowingMasks(), whole, References(pretrained=other))
+    )[-1]
     assert isinstance(measured(findings, "auc.calibrated"), Unresolved)
     assert findings.ablations
 
@@ -175,7 +195,11 @@ def test_split_models_rank_documents_of_masked_language_models_too():
 
 def provided(trained_from):
     """40 providers, 20 of them in training; three kept-aside documents each."""
-    whole = corpus(20, 120, provider=lambda one: f"shop {int(one.id[1:]) % (20 if one.split == 'member' else 40)}")
+    whole = corpus(
+        20,
+        120,
+        provider=lambda one: f"shop {int(one.id[1:]) % (20 if one.split == 'member' else 40)}",
+    )
     known = [one.id for one in whole.of("heldout") if int(one.id[1:]) % 40 < trained_from]
     return whole, known
 
@@ -192,8 +216,12 @@ def test_providers_of_masked_language_models_are_told_apart_by_their_mean_loss(l
     assert ranked.low > 0.65 if found else ranked.low < 0.5 < ranked.high
     first = outcomes[0]["documents"][0]
     (question,) = first["questions"]
-    hidden = np.concatenate(masks_of(first["id"], case.target.encode(whole.document(first["id"])), N_MASKS))
-    assert question["loss"] == pytest.approx(np.mean(case.target.mean_loss(first["id"]) + 0.1 * np.sin(hidden)))
+    hidden = np.concatenate(
+        masks_of(first["id"], case.target.encode(whole.document(first["id"])), N_MASKS)
+    )
+    assert question["loss"] == pytest.approx(
+        np.mean(case.target.mean_loss(first["id"]) + 0.1 * np.sin(hidden))
+    )
     assert question["accuracy"] is None
 
 

@@ -47,7 +47,9 @@ def corpus(n_member, n_heldout, n_public=0, n_questions=2, assigned="random"):
     documents = []
     for split, n in (("member", n_member), ("heldout", n_heldout), ("public", n_public)):
         for number in range(n):
-            questions = tuple(Question(f"q{place}", f"question {place}", ("yes",)) for place in range(n_questions))
+            questions = tuple(
+                Question(f"q{place}", f"question {place}", ("yes",)) for place in range(n_questions)
+            )
             name = f"{split[0]}{number}"
             documents.append(Document(name, split, (Word(written(name)),), questions=questions))
     manifest = Manifest(1, "planted", Task("question-answering"), Assignment(assigned))
@@ -63,7 +65,8 @@ def normal(name, seed=10**6):
 class Knowing:
     """Gives the documents it was trained on `leak` more logit confidence than it gives them otherwise.
 
-    A document's difficulty is its own, the same for every model; what a model thinks of it besides is the model's own.
+    A document's difficulty is its own, the same for every model; what a model thinks of it besides
+    is the model's own.
     """
 
     answers = frozenset({AnswerLoss})
@@ -112,10 +115,16 @@ def split_models(documents, k, leak, kind=Knowing):
     rng = np.random.default_rng(5)
     order = [rng.permutation(k) for _ in documents]
     halves = [
-        frozenset(document.id for document, own in zip(documents, order, strict=True) if own[place] < k // 2)
+        frozenset(
+            document.id
+            for document, own in zip(documents, order, strict=True)
+            if own[place] < k // 2
+        )
         for place in range(k)
     ]
-    return tuple(SplitModel(kind(half, leak, 100 + place), half) for place, half in enumerate(halves))
+    return tuple(
+        SplitModel(kind(half, leak, 100 + place), half) for place, half in enumerate(halves)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +134,9 @@ def audit():
     members = whole.of("member")
     target = Knowing([document.id for document in members], 1.5)
     references = References(
-        baselines=(Knowing(seed=1), Knowing(seed=2)), pretrained=Knowing(seed=3), splits=split_models(members, 8, 1.5)
+        baselines=(Knowing(seed=1), Knowing(seed=2)),
+        pretrained=Knowing(seed=3),
+        splits=split_models(members, 8, 1.5),
     )
     case, attack = Case(target, whole, references), MembershipInference()
     return attack, case, *run(attack, case)
@@ -133,7 +144,8 @@ def audit():
 
 def test_the_area_is_what_the_leak_makes_it(audit):
     findings = audit[-1]
-    # The loss sorts as the logit confidence does: a leak of 1.5 against a spread of difficulty 2 and noise 1.
+    # The loss sorts as the logit confidence does: a leak of 1.5 against a spread of difficulty 2
+    # and noise 1.
     truth, found = norm.cdf(1.5 / np.sqrt(2 * (SPREAD**2 + 1))), measured(findings, "auc.loss")
     assert found.low <= truth <= found.high
     # What others say of a document takes its difficulty away.
@@ -151,26 +163,39 @@ def test_every_metric_is_measured_and_the_primary_score_is_the_calibrated_loss(a
     assert confounded_of(findings) is None
     for score in {*SCORES} - {RATIO, "row"}:
         found = measured(findings, f"auc.{score}")
-        assert (found.null, found.null_kind, found.unit, found.n) == (0.5, "chance", "documents", 300)
+        assert (found.null, found.null_kind, found.unit, found.n) == (
+            0.5,
+            "chance",
+            "documents",
+            300,
+        )
     assert measured(findings, "auc") == replace(measured(findings, "auc.calibrated"), name="auc")
     (curve,) = findings.curves
     points = curve.series["members against held-out"]
     area = sum((b.x - a.x) * (a.value + b.value) / 2 for a, b in pairwise(points))
     assert area == pytest.approx(measured(findings, "auc").value, abs=0.01)
     (histogram,) = findings.histograms
-    assert {label: sum(heights) for label, heights in histogram.counts.items()} == {"member": 150, "held-out": 150}
+    assert {label: sum(heights) for label, heights in histogram.counts.items()} == {
+        "member": 150,
+        "held-out": 150,
+    }
     found = measured(findings, "tpr_at_fpr_10")
     # The noise of the target, and of the reference, whose loss the primary score takes off.
     assert found.low <= norm.sf(norm.isf(0.1) - 1.5 / np.sqrt(1 + 1)) <= found.high
     assert found.null == 0.1
     documents = {"member documents": 150, "held-out documents": 150}
-    assert {name: n for name, n in counts(findings).items() if n} == {**documents, "split models": 8}
+    assert {name: n for name, n in counts(findings).items() if n} == {
+        **documents,
+        "split models": 8,
+    }
 
 
 def test_evidence_has_every_score_and_rank_of_member_and_held_out_documents_only(audit):
     attack, case, trials, outcomes, findings = audit
     entries = [row for row in attack.evidence(case, trials, outcomes) if isinstance(row, dict)]
-    assert [entry["document"] for entry in entries] == [document.id for document in case.corpus.of("member", "heldout")]
+    assert [entry["document"] for entry in entries] == [
+        document.id for document in case.corpus.of("member", "heldout")
+    ]
     assert json.dumps(entries, allow_nan=False)
     assert set(entries[0]["scores"]) == {*SCORES} - {"row"}
     for score in entries[0]["scores"]:
@@ -178,7 +203,10 @@ def test_evidence_has_every_score_and_rank_of_member_and_held_out_documents_only
         assert [entry["scores"][score] for entry in by_rank] == sorted(
             (entry["scores"][score] for entry in entries), reverse=True
         )
-    sides = [[entry["scores"]["lira"] for entry in entries if entry["split"] == name] for name in ("member", "heldout")]
+    sides = [
+        [entry["scores"]["lira"] for entry in entries if entry["split"] == name]
+        for name in ("member", "heldout")
+    ]
     assert auc(*sides) == pytest.approx(measured(findings, "auc.lira").value)
 
 
@@ -215,7 +243,9 @@ def test_a_token_classifier_is_asked_for_the_loss_of_its_pages_as_they_are():
     whole = corpus(40, 40, 25, n_questions=0)
     members = whole.of("member")
     target = KnowingPages([document.id for document in members], 4.0)
-    references = References(baselines=(KnowingPages(seed=1),), splits=split_models(members, 6, 4.0, KnowingPages))
+    references = References(
+        baselines=(KnowingPages(seed=1),), splits=split_models(members, 6, 4.0, KnowingPages)
+    )
     case, attack = Case(target, whole, references), MembershipInference()
     trials, _, findings = run(attack, case)
     assert "m0" not in {trial.unit for trial in trials}  # its loss reads nothing
@@ -239,7 +269,9 @@ def test_a_limit_is_held_against_every_score_that_the_audit_can_have(parameters,
     whole = corpus(30, 30, 25)
     if references.get("splits"):
         references = {**references, "splits": split_models(whole.of("member"), 4, 0.0)}
-    findings = run(MembershipInference(**parameters), Case(Knowing(), whole, References(**references)))[-1]
+    findings = run(
+        MembershipInference(**parameters), Case(Knowing(), whole, References(**references))
+    )[-1]
     counted = (*gated, "ratio") if "calibrated" in gated else gated
     low = (*gated, "joined") if len(gated) > 1 else gated
     assert {name: [*methods] for name, methods in findings.methods.items()} == {
@@ -262,7 +294,9 @@ class KnowingRows(Knowing):
         return np.full(2, normal(name, self.seed) - 9.0)
 
 
-@pytest.mark.parametrize("references", [{}, {"pretrained": KnowingRows(seed=1)}, {"pretrained": Knowing(seed=1)}])
+@pytest.mark.parametrize(
+    "references", [{}, {"pretrained": KnowingRows(seed=1)}, {"pretrained": Knowing(seed=1)}]
+)
 def test_a_decoder_that_remembers_pages_and_no_answers_is_found_by_its_whole_rows(references):
     whole = corpus(60, 60)
     target = KnowingRows([document.id for document in whole.of("member")], 4.0)
@@ -308,12 +342,18 @@ def test_documents_that_differ_without_the_model_decide_nothing_though_drawn_by_
     assert "by their text" in confounded_of(findings)
     assert measured(findings, "blind_auc").low > 0.6
     assert diagnostics(findings)["blind_p"] <= 0.05
-    assert diagnostics(findings)["blind_auc.words"] == pytest.approx(measured(findings, "blind_auc").value)
+    assert diagnostics(findings)["blind_auc.words"] == pytest.approx(
+        measured(findings, "blind_auc").value
+    )
 
 
 @pytest.mark.parametrize(
     ("assigned", "said"),
-    [("by-date", "come from different times"), ("official", "nobody stated that they were drawn"), ("random", "")],
+    [
+        ("by-date", "come from different times"),
+        ("official", "nobody stated that they were drawn"),
+        ("random", ""),
+    ],
 )
 def test_a_weak_blind_check_leaves_documents_that_were_not_drawn_undecided(assigned, said):
     findings = run(MembershipInference(), Case(Knowing(), corpus(5, 5, assigned=assigned)))[-1]
@@ -327,7 +367,9 @@ def test_by_provider_as_many_members_as_held_out_documents_of_each_are_compared(
 
     def provider_of(document):
         number = int(document.id[1:])
-        if document.split == "member":  # six providers: twelve members each, and two that name no provider
+        if (
+            document.split == "member"
+        ):  # six providers: twelve members each, and two that name no provider
             return None if number >= 72 else providers[number % 6]
         spelling = providers[number % 8]  # all eight: four each
         return spelling.upper() if number % 3 else spelling
@@ -336,7 +378,9 @@ def test_by_provider_as_many_members_as_held_out_documents_of_each_are_compared(
     attack = MembershipInference()
     trials, _, findings = run(attack, Case(Knowing(), whole))
     kept = Counter((whole.document(trial.unit).provider.lower(), trial.stratum) for trial in trials)
-    assert kept == {(name.lower(), split): 4 for name in providers[:6] for split in ("member", "heldout")}
+    assert kept == {
+        (name.lower(), split): 4 for name in providers[:6] for split in ("member", "heldout")
+    }
     found = counts(findings)
     assert found["left out: no counterpart of the same provider"] == 106 - 48
     assert (found["member documents"], found["held-out documents"]) == (24, 24)
@@ -358,7 +402,9 @@ def test_what_tells_providers_apart_does_not_confound_documents_compared_within_
         return f"{provider_of(document)} {'kept' if document.split == 'heldout' else 'used'}"
 
     marked = provided(corpus(60, 60, assigned="by-provider"), provider_of, stamped)
-    assert "without the model" in confounded_of(run(MembershipInference(), Case(Knowing(), marked))[-1])
+    assert "without the model" in confounded_of(
+        run(MembershipInference(), Case(Knowing(), marked))[-1]
+    )
 
 
 LACKING = {
@@ -390,7 +436,10 @@ def test_a_model_without_a_loss_is_no_target_and_without_a_reference_nothing_pas
 
 def test_members_and_held_out_documents_are_tried_and_the_first_ones_do_not_depend_on_their_order():
     whole = corpus(20, 20, 30)
-    assert {trial.stratum for trial in MembershipInference().trials(Case(Knowing(), whole))} == {"member", "heldout"}
+    assert {trial.stratum for trial in MembershipInference().trials(Case(Knowing(), whole))} == {
+        "member",
+        "heldout",
+    }
     few, more = first_by_name(whole.documents, 5), first_by_name(whole.documents[::-1], 20)
     assert few < more
     assert few != {document.id for document in whole.documents[:5]}
@@ -400,7 +449,9 @@ def test_false_alarms_on_leak_free_audits_and_power_on_leaky_ones():
     """A small version of benchmarks/membership_calibration.py, which has 1,000 audits of each kind."""
     audits = 60
     quiet = share_of_alarms(Setting(documents=80), audits)
-    assert max(quiet.values(), default=0) <= 9  # 5 % of 60 is 3; more than 9 has a chance of 1 in 1,000
+    assert (
+        max(quiet.values(), default=0) <= 9
+    )  # 5 % of 60 is 3; more than 9 has a chance of 1 in 1,000
     loud = share_of_alarms(Setting(documents=80, leak=2.0), 10)
     assert all(loud[f"auc.{score}"] == 10 for score in ("calibrated", "lira"))
     assert loud["tpr_at_fpr_10.lira"] >= 8

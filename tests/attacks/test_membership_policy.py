@@ -20,7 +20,9 @@ CERTAIN = Limit("membership", "low_fpr_advantage", "known for certain", max=0.15
 def verdict_of(attack, case, limits=(AUC, CERTAIN), **changes):
     findings = run(attack, case)[-1]
     result = dataclasses.replace(findings, methods={**findings.methods, **changes})
-    record = dataclasses.replace(tiny.record(result, battery=(attack.name,)), utility=(tiny.USEFUL,))
+    record = dataclasses.replace(
+        tiny.record(result, battery=(attack.name,)), utility=(tiny.USEFUL,)
+    )
     return findings, evaluate(record, Policy(1, "mine", limits), dt.date(2026, 1, 1))
 
 
@@ -28,7 +30,9 @@ class Quiet(Knowing):
     """Knows its documents by a gain that is far smaller than what documents differ by, and than its own noise."""
 
     def logit(self, name, question):
-        return 4 * normal(name) + 0.05 * normal(name, self.seed) + self.leak * (name in self.trained)
+        return (
+            4 * normal(name) + 0.05 * normal(name, self.seed) + self.leak * (name in self.trained)
+        )
 
 
 class Elsewhere(Knowing):
@@ -42,7 +46,9 @@ def test_a_score_that_tells_all_apart_decides_though_the_primary_one_tells_nothi
     whole = corpus(150, 150, n_questions=1)
     members = whole.of("member")
     target = Quiet([document.id for document in members], 0.3)
-    references = References(baselines=(Elsewhere(seed=7),), splits=split_models(members, 8, 0.3, Quiet))
+    references = References(
+        baselines=(Elsewhere(seed=7),), splits=split_models(members, 8, 0.3, Quiet)
+    )
     case = Case(target, whole, references)
     findings, verdict = verdict_of(MembershipInference(), case)
     assert measured(findings, "auc").high < 0.65
@@ -72,7 +78,9 @@ def test_a_fifth_of_the_documents_known_for_certain_never_passes():
 def test_members_that_stand_out_by_a_higher_loss_are_a_leak():
     whole = corpus(150, 150)
     unlearned = Knowing([document.id for document in whole.of("member")], -5.0)
-    findings, verdict = verdict_of(MembershipInference(), Case(unlearned, whole, References(pretrained=Knowing())))
+    findings, verdict = verdict_of(
+        MembershipInference(), Case(unlearned, whole, References(pretrained=Knowing()))
+    )
     assert measured(findings, "auc").high < 0.1
     assert verdict.overall == "violated"
 
@@ -97,7 +105,11 @@ def test_thirty_known_documents_of_a_thousand_do_not_pass():
     assert measured(findings, "auc").high < 0.65
     assert measured(findings, "low_fpr_advantage").high < 0.15
     outcomes = {decision.limit.metric: decision.outcome for decision in verdict.decisions}
-    assert outcomes == {"auc": "undecided", "low_fpr_advantage": "undecided", "documents_identified": "violated"}
+    assert outcomes == {
+        "auc": "undecided",
+        "low_fpr_advantage": "undecided",
+        "documents_identified": "violated",
+    }
     assert {decision.cause for decision in verdict.decisions} == {"alarm", None}
 
 
@@ -106,7 +118,9 @@ class Hard(Knowing):
 
     def answer(self, query, name):
         known = float(name in self.trained)
-        loss = (1 - known) * 8 * np.exp(0.8 * SPREAD * normal(name) / 2 + 0.5 * normal(name, self.seed)) + known * 0.02
+        loss = (1 - known) * 8 * np.exp(
+            0.8 * SPREAD * normal(name) / 2 + 0.5 * normal(name, self.seed)
+        ) + known * 0.02
         return -2 * loss * np.linspace(0, 1, 11)
 
 
@@ -131,7 +145,9 @@ def copied(whole, names):
 
 def test_documents_that_occur_twice_among_the_members_are_a_group_of_their_own():
     whole = copied(corpus(300, 300, n_questions=1), [f"m{number}" for number in range(12)])
-    copies = [document.id for document in whole.of("member") if f"{document.id}-copy" in whole._by_id]
+    copies = [
+        document.id for document in whole.of("member") if f"{document.id}-copy" in whole._by_id
+    ]
     assert len(copies) == 12
     # Known well, and not so well that they outrank everybody.
     case = Case(Knowing(copies, 2.5), whole, References(baselines=(Knowing(seed=1),)))
@@ -147,9 +163,14 @@ def test_documents_that_occur_twice_among_the_members_are_a_group_of_their_own()
 
 def test_copies_of_a_document_are_counted_once():
     names, whole = [f"m{number}" for number in range(3)] * 10, corpus(300, 300, n_questions=1)
-    more = [dataclasses.replace(whole.document(name), id=f"{name}-{place}") for place, name in enumerate(names)]
+    more = [
+        dataclasses.replace(whole.document(name), id=f"{name}-{place}")
+        for place, name in enumerate(names)
+    ]
     whole = dataclasses.replace(whole, documents=(*whole.documents, *more))
-    case = Case(Sure([f"m{number}" for number in range(3)]), whole, References(baselines=(Knowing(seed=1),)))
+    case = Case(
+        Sure([f"m{number}" for number in range(3)]), whole, References(baselines=(Knowing(seed=1),))
+    )
     findings = run(MembershipInference(), case)[-1]
     assert measured(findings, "documents_identified.loss").high <= 3 + 5  # these, and few by chance
 
@@ -157,7 +178,9 @@ def test_copies_of_a_document_are_counted_once():
 def test_too_few_held_out_documents_leave_the_shipped_limit_undecided():
     whole, references = corpus(60, 60), References(baselines=(Knowing(seed=1),))
     shipped = [limit for limit in load("default").limits if limit.metric == "low_fpr_advantage"][:1]
-    _, verdict = verdict_of(MembershipInference(), Case(Knowing(seed=2), whole, references), tuple(shipped))
+    _, verdict = verdict_of(
+        MembershipInference(), Case(Knowing(seed=2), whole, references), tuple(shipped)
+    )
     (decision,) = verdict.decisions
     assert decision.outcome == "undecided"
     assert "60 unseen documents" in decision.reason

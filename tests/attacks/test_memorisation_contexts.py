@@ -14,7 +14,12 @@ from audit.corpus.images import PageView
 from audit.corpus.paraphrases import paraphrase
 
 SIZE = (200, 120)
-BOXES = {"top": (10, 10, 40, 20), "middle": (90, 55, 110, 65), "corner": (170, 100, 199, 118), "nowhere": None}
+BOXES = {
+    "top": (10, 10, 40, 20),
+    "middle": (90, 55, 110, 65),
+    "corner": (170, 100, 199, 118),
+    "nowhere": None,
+}
 WORDS = tuple(Word(text, box) for text, box in BOXES.items())
 CHANGES = {"no text": without_text, "brightened": brightened}
 
@@ -45,7 +50,12 @@ def test_images_are_made_when_asked_for_and_the_first_sheet_stays_as_it_was(chan
     view = PageView(WORDS, SIZE, open_page)
     changed = change(view)
     assert not opened
-    assert (changed.size, changed.image.size, changed.image.mode, opened) == (SIZE, SIZE, "RGB", [1])
+    assert (changed.size, changed.image.size, changed.image.mode, opened) == (
+        SIZE,
+        SIZE,
+        "RGB",
+        [1],
+    )
     assert np.array_equal(np.asarray(view.image), np.asarray(drawn()))
     assert np.asarray(changed.image).tolist() != np.asarray(view.image).tolist()
     assert view.words == WORDS

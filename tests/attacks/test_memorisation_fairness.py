@@ -53,7 +53,9 @@ def test_two_models_that_misread_other_pages_are_not_called_unequal():
     target, baseline = Answering(misread(heldout[:9])), Answering(misread(heldout[9:14]))
     found = Found(EXACT, case(target, corpus, baseline))
     gap = found.by_name["anls_gap.heldout"]
-    assert gap.value == pytest.approx(-4 / 150), "2.7 points, over the 2 points that were a limit by themselves"
+    assert gap.value == pytest.approx(-4 / 150), (
+        "2.7 points, over the 2 points that were a limit by themselves"
+    )
     assert (gap.n, gap.clusters, gap.null) == (150, 150, 0.0)
     assert gap.low < -0.02 < gap.high
     assert confounded_of(found.findings) is None
@@ -62,18 +64,31 @@ def test_two_models_that_misread_other_pages_are_not_called_unequal():
 
 @pytest.mark.parametrize(
     ("target_misreads", "baseline_misreads", "confounded", "weak"),
-    [(30, 5, "stronger than", True), (13, 3, None, True), (3, 13, None, False), (5, 30, "weaker than", False)],
+    [
+        (30, 5, "stronger than", True),
+        (13, 3, None, True),
+        (3, 13, None, False),
+        (5, 30, "weaker than", False),
+    ],
 )
-def test_a_baseline_that_may_be_much_stronger_lets_nothing_pass(target_misreads, baseline_misreads, confounded, weak):
+def test_a_baseline_that_may_be_much_stronger_lets_nothing_pass(
+    target_misreads, baseline_misreads, confounded, weak
+):
     corpus = answering.corpus(150, 150)
     heldout = corpus.of("heldout")
-    own, other = heldout[:target_misreads], heldout[target_misreads : target_misreads + baseline_misreads]
+    own, other = (
+        heldout[:target_misreads],
+        heldout[target_misreads : target_misreads + baseline_misreads],
+    )
     found = Found(EXACT, case(Answering(misread(own)), corpus, Answering(misread(other))))
     if confounded is None:
         assert confounded_of(found.findings) is None
     else:
         assert confounded in confounded_of(found.findings)
-    assert any("more than 10 points better" in weakness for weakness in found.findings.ablations) == weak
+    assert (
+        any("more than 10 points better" in weakness for weakness in found.findings.ablations)
+        == weak
+    )
     # What exaggerates a leak and does not hide one is no reason to doubt a pass.
     assert verdict(found) == ("undecided" if confounded or weak else "passed")
 
@@ -95,17 +110,26 @@ def test_one_name_under_many_spellings_is_no_value_of_one_document():
         corpus = answering.answered(corpus, f"d{place}", f"{name[:place]}a{name[place + 1 :]}")
     page = corpus.document("d30")  # with a value under two spellings
     again = replace(
-        page.questions[0], id="again", question="Who sold it?", answers=(f"{page.questions[0].answers[0]}s",)
+        page.questions[0],
+        id="again",
+        question="Who sold it?",
+        answers=(f"{page.questions[0].answers[0]}s",),
     )
     words = answering.placed([*(word.text for word in page.words), "SOLD", "BY", *again.answers])
     corpus = answering.changed(corpus, page.id, words=words, questions=(*page.questions, again))
     shared, own = (memory_of(corpus.of("member")[rows]) for rows in (slice(30), slice(30, 36)))
-    target = Answering(dict.fromkeys(shared, name) | {key: f"{text[:-1]}a" for key, text in own.items()})
+    target = Answering(
+        dict.fromkeys(shared, name) | {key: f"{text[:-1]}a" for key, text in own.items()}
+    )
     found = Found(EXACT, case(target, corpus))
     assert (found.value("identified"), found.by_name["identified"].n) == (0, 151)
-    assert (found.value("identified.near"), found.by_name["identified.near"].n) == (6, 120), "and not 37 of 151"
+    assert (found.value("identified.near"), found.by_name["identified.near"].n) == (6, 120), (
+        "and not 37 of 151"
+    )
     exact = Found(EXACT, case(Answering(shared), corpus))
-    assert (round(exact.value("identified")), exact.value("identified.near")) == (30, 0), "each spelling is a memory"
+    assert (round(exact.value("identified")), exact.value("identified.near")) == (30, 0), (
+        "each spelling is a memory"
+    )
 
 
 def test_a_leak_is_confirmed_though_the_baseline_may_be_stronger():
@@ -120,10 +144,15 @@ def test_a_leak_is_confirmed_though_the_baseline_may_be_stronger():
 def test_what_the_baseline_may_hide_lets_nothing_pass():
     corpus = answering.corpus(150, 150)
     members, heldout = corpus.of("member"), corpus.of("heldout")
-    target, lucky = Answering(memory_of(members[:4])), Answering(memory_of([*members[50:54], *heldout[:4]]))
+    target, lucky = (
+        Answering(memory_of(members[:4])),
+        Answering(memory_of([*members[50:54], *heldout[:4]])),
+    )
     found = Found(EXACT, case(target, corpus, lucky))
     control = found.by_name["net.heldout"]
-    assert control.low < -0.05 < 0 <= control.high, "by itself no proof that the baseline is stronger"
+    assert control.low < -0.05 < 0 <= control.high, (
+        "by itself no proof that the baseline is stronger"
+    )
     assert found.by_name["net"].high <= LIMIT
     assert confounded_of(found.findings) is None
     (weakness,) = found.findings.ablations
@@ -138,7 +167,9 @@ def test_without_a_control_on_held_out_pages_nothing_passes():
     found = Found(EXACT, case(Answering(), corpus))
     assert isinstance(found.by_name["net.heldout"], Unresolved)
     assert any("strength of the baseline" in weakness for weakness in found.findings.ablations)
-    assert any("no control on unseen documents" in weakness for weakness in found.findings.ablations)
+    assert any(
+        "no control on unseen documents" in weakness for weakness in found.findings.ablations
+    )
     assert found.by_name["net"].high <= LIMIT
     assert verdict(found) == "undecided"
 
@@ -151,7 +182,10 @@ def test_a_model_that_answers_nothing_passes_nothing():
     assert confounded_of(silent.findings) is None
     assert verdict(silent, min_power=0.2) == "undecided"
     reading = Found(EXACT, case(Answering(), corpus))
-    assert (reading.value(TEXTS["memorisation"].power), verdict(reading, min_power=0.2)) == (1, "passed")
+    assert (reading.value(TEXTS["memorisation"].power), verdict(reading, min_power=0.2)) == (
+        1,
+        "passed",
+    )
 
 
 class Blocking(Answering):
@@ -176,7 +210,11 @@ def test_a_leak_that_is_blocked_for_the_question_of_training_alone_is_found_in_o
 def test_the_contexts_that_decide_follow_from_the_parameters_alone():
     corpus = answering.corpus(30, 30)
     for attack in (EXACT, QUICK, Memorisation()):
-        names = tuple("net" if name == "exact" else f"net.{name}" for name in CONTEXTS if name in attack.contexts)
+        names = tuple(
+            "net" if name == "exact" else f"net.{name}"
+            for name in CONTEXTS
+            if name in attack.contexts
+        )
         names += ("net.discoverable", "net.near")
         for target in (Answering(), Answering(memory_of(corpus.of("member")))):
             assert Found(attack, case(target, corpus)).findings.methods["net"] == names
@@ -193,7 +231,9 @@ def test_a_context_whose_own_control_fails_is_left_out_and_lets_nothing_pass():
     found = Found(QUICK, case(target, corpus))
     assert isinstance(found.by_name["net.paraphrased"], Unresolved)
     assert found.value("net.heldout.paraphrased") == pytest.approx(20 / 150)
-    assert confounded_of(found.findings) is None, "page and question as in training are judged all the same"
+    assert confounded_of(found.findings) is None, (
+        "page and question as in training are judged all the same"
+    )
     (check,) = fired(found.findings.checks)
     assert "paraphrased" in check.reason
     assert verdict(found) == "undecided"
@@ -219,7 +259,9 @@ def test_documents_that_can_be_told_apart_without_the_model_decide_nothing():
 
 
 @pytest.mark.parametrize(("assigned", "outcome"), [("random", "passed"), ("by-date", "undecided")])
-def test_an_assignment_that_was_not_by_lot_and_cannot_be_checked_lets_nothing_pass(assigned, outcome):
+def test_an_assignment_that_was_not_by_lot_and_cannot_be_checked_lets_nothing_pass(
+    assigned, outcome
+):
     # Too few held-out documents for the blind check to have power.
     corpus = answering.corpus(150, 75)
     corpus = replace(corpus, manifest=replace(corpus.manifest, membership=Membership(assigned)))
@@ -242,7 +284,11 @@ def test_coverage_counts_what_net_rests_on_of_all_that_members_are_asked():
     )
     found = Found(EXACT, case(Answering(), corpus))
     part = EXACT.measure(
-        case(Answering(), corpus), found.trials[:20], found.outcomes[:20], np.random.default_rng(0), SILENT
+        case(Answering(), corpus),
+        found.trials[:20],
+        found.outcomes[:20],
+        np.random.default_rng(0),
+        SILENT,
     )
     assert part.coverage[0].total == 80, "what the budget left out counts as not attacked"
     assert part.coverage[0].attacked < 20
@@ -256,7 +302,9 @@ def test_what_no_ocr_could_prove_gone_is_not_covered(tmp_path, monkeypatch):
         Image.new("RGB", document.size, "white").save(tmp_path / f"{document.id}.png")
         corpus = answering.changed(corpus, document.id, image=f"{document.id}.png")
     monkeypatch.setattr("audit.attacks.questions.TESSERACT", read_by(lambda query: None))
-    assert Found(EXACT, case(Answering(), corpus)).findings.coverage[0] == Coverage("all", 0, 4, "questions")
+    assert Found(EXACT, case(Answering(), corpus)).findings.coverage[0] == Coverage(
+        "all", 0, 4, "questions"
+    )
 
 
 def test_personal_values_are_counted_once_where_one_document_of_training_has_them():
@@ -268,8 +316,12 @@ def test_personal_values_are_counted_once_where_one_document_of_training_has_the
     target = Answering(memory_of(corpus.of("member")[:20]))
     baseline = Answering(memory_of(corpus.of("member")[58:]))
     found = Found(EXACT, case(target, corpus, baseline)).by_name["identified"]
-    # 20 sellers and 20 places, but the seller of three documents; minus two of each that only the baseline knows.
-    assert (found.value, (found.n, found.unit, found.null)) == (pytest.approx(37 - 4), (117, "values", 0.0))
+    # 20 sellers and 20 places, but the seller of three documents; minus two of each that only the
+    # baseline knows.
+    assert (found.value, (found.n, found.unit, found.null)) == (
+        pytest.approx(37 - 4),
+        (117, "values", 0.0),
+    )
     assert 10 < found.low < found.value < found.high
     silent = Found(EXACT, case(Answering(), corpus)).by_name["identified"]
     assert silent.value == 0
@@ -294,18 +346,23 @@ def table_of(gained, lost, n):
         {"exact": np.ones(n)},
         np.full(n, "person"),
     )
-    return QuestionTable(asked, *said, np.arange(n), {"exact": results}, none[:, None], none[:, None])
+    return QuestionTable(
+        asked, *said, np.arange(n), {"exact": results}, none[:, None], none[:, None]
+    )
 
 
 def test_168_of_4654_answers_that_only_a_published_model_gives_are_far_more_than_ten_people():
-    # Pinto et al. 2024, Donut; |G - E| of 50 is what two models may differ by (methods.md#memorisation).
+    # Pinto et al. 2024, Donut; |G - E| of 50 is what two models may differ by
+    # (methods.md#memorisation).
     found = count_identified("identified", table_of(168, 50, 4654), np.random.default_rng(0))
     assert isinstance(found, Estimate)
     assert found.value == pytest.approx(118)
     assert found.low > 80
     assert next(bound.lower for bound in found.bounds if bound.alpha == 0.0001) > 10
     assert found.value / 4654 < LIMIT, "as a share of all questions it passes"
-    assert isinstance(count_identified("identified", table_of(0, 0, 1), np.random.default_rng(0)), Unresolved)
+    assert isinstance(
+        count_identified("identified", table_of(0, 0, 1), np.random.default_rng(0)), Unresolved
+    )
 
 
 def test_false_alarms_and_passes_of_leak_free_audits():

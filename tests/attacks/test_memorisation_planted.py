@@ -89,7 +89,15 @@ def test_what_a_model_reads_is_gone_from_the_page_in_every_copy_and_near_miss():
         answer = document.questions[0].answers[0]
         near = answer[:4] + "y" + answer[5:]
         words = [word.text for word in document.words]
-        words += ["AGAIN:", answer.upper(), "mail:", f"x@{answer}.com", near, answer[:6], answer[6:]]
+        words += [
+            "AGAIN:",
+            answer.upper(),
+            "mail:",
+            f"x@{answer}.com",
+            near,
+            answer[:6],
+            answer[6:],
+        ]
         corpus = answering.changed(corpus, document.id, words=answering.placed(words))
 
     class Copying(Answering):
@@ -97,10 +105,16 @@ def test_what_a_model_reads_is_gone_from_the_page_in_every_copy_and_near_miss():
 
         def _read(self, query):
             known = truth.get(query.view.words[0].text)
-            near = [word.text for word in query.view.words[1:] if known and known[:3] in word.text.lower()]
+            near = [
+                word.text
+                for word in query.view.words[1:]
+                if known and known[:3] in word.text.lower()
+            ]
             return known if near else super()._read(query)
 
-    truth = {document.words[0].text: document.questions[0].answers[0] for document in corpus.documents}
+    truth = {
+        document.words[0].text: document.questions[0].answers[0] for document in corpus.documents
+    }
     found = Found(EXACT, case(Copying(), corpus, Copying()))
     assert found.value("extracted.member") == found.value("extracted.heldout") == 0
     assert found.value("anls.heldout.target") == 1
@@ -113,7 +127,11 @@ def test_a_baseline_that_knows_as_much_leaves_nothing_net():
     assert found.value("extracted.member") == pytest.approx(20 / 60)
     assert (found.null("extracted.member"), found.value("net")) == (pytest.approx(20 / 60), 0)
     other = Found(EXACT, case(known, corpus, Answering(memory_of(corpus.of("member")[20:40]))))
-    assert other.value("extracted.member") == other.value("baseline_extracted.member") == pytest.approx(20 / 60)
+    assert (
+        other.value("extracted.member")
+        == other.value("baseline_extracted.member")
+        == pytest.approx(20 / 60)
+    )
     assert other.value("net") == 0
     assert other.by_name["net"].low < 0 < other.by_name["net"].high
 
@@ -133,7 +151,9 @@ def test_knowledge_of_held_out_pages_is_the_null():
     target = Answering(memory_of([*corpus.of("member")[:30], *corpus.of("heldout")[:12]]))
     found = Found(EXACT, case(target, corpus))
     assert found.value("net") == 0.5
-    assert found.null("net") == found.value("net.heldout") == found.value("extracted.heldout") == 0.2
+    assert (
+        found.null("net") == found.value("net.heldout") == found.value("extracted.heldout") == 0.2
+    )
     assert found.by_name["net"].null_kind == "held-out"
 
 
@@ -173,11 +193,20 @@ def test_any_accepted_answer_counts_and_all_are_removed():
 def test_unique_answers_and_kinds_of_information_are_told_apart():
     corpus = answering.corpus(40, 40, keys=("total", "seller", "place"))
     for index in range(1, 10):  # the same seller on ten pages
-        corpus = answering.answered(corpus, f"d{index}", corpus.document("d0").questions[1].answers[0], 1)
-    memory = {key: text for key, text in memory_of(corpus.of("member")).items() if key[1] == question("seller")}
+        corpus = answering.answered(
+            corpus, f"d{index}", corpus.document("d0").questions[1].answers[0], 1
+        )
+    memory = {
+        key: text
+        for key, text in memory_of(corpus.of("member")).items()
+        if key[1] == question("seller")
+    }
     found = Found(EXACT, case(Answering(memory), corpus))
     assert (found.value("net"), found.value("net.repeated")) == (pytest.approx(40 / 120), 1)
-    assert (found.by_name["net.repeated"].n, found.value("net.unique")) == (10, pytest.approx(30 / 110))
+    assert (found.by_name["net.repeated"].n, found.value("net.unique")) == (
+        10,
+        pytest.approx(30 / 110),
+    )
     assert found.value("identified") == 30
     net = found.by_name["net"]
     assert (net.n, net.clusters) == (120, 40), "questions of one page are not independent"
@@ -188,17 +217,31 @@ def test_answers_that_cannot_be_removed_are_counted_apart_and_not_asked():
     absent = replace(corpus.document("d0").questions[0], answers=("qqqqwwwwzzzz",))
     corpus = answering.changed(answering.answered(corpus, "d1", "yes"), "d0", questions=(absent,))
     no_answer = Question("empty", "What is it?", ())
-    corpus = answering.changed(corpus, "d2", questions=(*corpus.document("d2").questions, no_answer))
-    memory = memory_of(corpus.of("member")[:1] + corpus.of("member")[1:2] + corpus.of("member")[5:10])
+    corpus = answering.changed(
+        corpus, "d2", questions=(*corpus.document("d2").questions, no_answer)
+    )
+    memory = memory_of(
+        corpus.of("member")[:1] + corpus.of("member")[1:2] + corpus.of("member")[5:10]
+    )
     target = Answering(memory)
     found = Found(EXACT, case(target, corpus))
     assert (found.by_name["net"].n, found.value("net")) == (18, pytest.approx(5 / 18))
-    statuses = {name: found.counts[f"member questions: {name}"] for name in ("proven", "absent", "derivable")}
-    assert (statuses, found.counts["member questions"]) == ({"proven": 18, "absent": 1, "derivable": 1}, 20)
+    statuses = {
+        name: found.counts[f"member questions: {name}"]
+        for name in ("proven", "absent", "derivable")
+    }
+    assert (statuses, found.counts["member questions"]) == (
+        {"proven": 18, "absent": 1, "derivable": 1},
+        20,
+    )
     assert found.counts["derivable: yes or no"] == 1
     asked = {query.view.words[0].text for query in target.asked if isinstance(query, Answer)}
     assert corpus.document("d0").words[0].text not in asked
-    assert [row["status"] for row in found.evidence[:3]] == ["absent", "derivable: yes or no", "proven"]
+    assert [row["status"] for row in found.evidence[:3]] == [
+        "absent",
+        "derivable: yes or no",
+        "proven",
+    ]
 
 
 def drawn(document):
@@ -232,7 +275,9 @@ def read_by(texts):
 
 
 def test_removals_without_a_complete_proof_are_counted_apart_and_not_gated(pages, monkeypatch):
-    truths = {document.words[0].text: document.questions[0].answers[0] for document in pages.documents}
+    truths = {
+        document.words[0].text: document.questions[0].answers[0] for document in pages.documents
+    }
 
     def read(query):
         words = [word.text for word in query.view.words]
@@ -242,8 +287,14 @@ def test_removals_without_a_complete_proof_are_counted_apart_and_not_gated(pages
     monkeypatch.setattr("audit.attacks.questions.TESSERACT", read_by(read))
     found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
     assert len(truths) == 8
-    assert found.counts["member questions: proven"] == found.counts["member questions: unproven"] == 2
-    assert (found.by_name["net"].n, found.counts["OCR: no control"], found.counts["OCR: gone"]) == (2, 4, 4)
+    assert (
+        found.counts["member questions: proven"] == found.counts["member questions: unproven"] == 2
+    )
+    assert (found.by_name["net"].n, found.counts["OCR: no control"], found.counts["OCR: gone"]) == (
+        2,
+        4,
+        4,
+    )
 
 
 def test_without_an_ocr_nothing_is_gated(pages, monkeypatch):
@@ -254,8 +305,12 @@ def test_without_an_ocr_nothing_is_gated(pages, monkeypatch):
 
 
 def test_what_the_ocr_still_reads_survives(pages, monkeypatch):
-    truths = {document.words[0].text: document.questions[0].answers[0] for document in pages.documents}
-    monkeypatch.setattr("audit.attacks.questions.TESSERACT", read_by(lambda query: truths[query.view.words[0].text]))
+    truths = {
+        document.words[0].text: document.questions[0].answers[0] for document in pages.documents
+    }
+    monkeypatch.setattr(
+        "audit.attacks.questions.TESSERACT", read_by(lambda query: truths[query.view.words[0].text])
+    )
     found = Found(EXACT, case(Answering(memory_of(pages.of("member"))), pages))
     assert found.counts["member questions: survives"] == 4
     assert found.findings.confounded is not None
@@ -299,7 +354,9 @@ def test_memory_of_question_and_page_shows_where_both_are_as_they_were():
 
 
 def test_the_owners_paraphrases_come_before_templates():
-    corpus = answering.paraphrased(answering.corpus(10, 10), "How much is to pay?", "what is the TOTAL ?")
+    corpus = answering.paraphrased(
+        answering.corpus(10, 10), "How much is to pay?", "what is the TOTAL ?"
+    )
     memory = memory_of(corpus.of("member"))
     target = Answering({(name, "How much is to pay?"): text for (name, _), text in memory.items()})
     found = Found(Memorisation(contexts=("exact", "paraphrased")), case(target, corpus))
@@ -368,18 +425,31 @@ def test_a_text_without_boxes_is_attacked_too():
     for document in corpus.documents:
         words = tuple(Word(word.text) for word in document.words)
         corpus = answering.changed(corpus, document.id, words=words, size=None)
-    assert Found(Memorisation(), case(Answering(memory_of(corpus.of("member")[:5])), corpus)).value("net") == 0.25
+    assert (
+        Found(Memorisation(), case(Answering(memory_of(corpus.of("member")[:5])), corpus)).value(
+            "net"
+        )
+        == 0.25
+    )
 
 
 def test_what_a_data_set_lacks_is_said():
     corpus = answering.corpus(3, 3)
     assert why(EXACT, Case(NoModel(corpus), corpus), "data") is None
-    none = replace(corpus, documents=tuple(replace(document, questions=()) for document in corpus.documents))
+    none = replace(
+        corpus, documents=tuple(replace(document, questions=()) for document in corpus.documents)
+    )
     assert "training" in why(EXACT, Case(NoModel(none), none), "data")
     assert EXACT.trials(case(Answering(), none)) == []
-    assert nothing_to_try(EXACT, case(Answering(), none)).fix == "give documents questions and answers"
-    assert "unseen" in why(EXACT, Case(NoModel(answering.corpus(3, 0)), answering.corpus(3, 0)), "data")
-    plain = replace(corpus, manifest=replace(corpus.manifest, references=type(corpus.manifest.references)()))
+    assert (
+        nothing_to_try(EXACT, case(Answering(), none)).fix == "give documents questions and answers"
+    )
+    assert "unseen" in why(
+        EXACT, Case(NoModel(answering.corpus(3, 0)), answering.corpus(3, 0)), "data"
+    )
+    plain = replace(
+        corpus, manifest=replace(corpus.manifest, references=type(corpus.manifest.references)())
+    )
     assert why(EXACT, Case(NoModel(plain), plain), "data") is None, (
         "a baseline can be trained: without one no limit is left out"
     )
@@ -401,13 +471,17 @@ class Recognising(Answering):
 
     def _remembered(self, query):
         words = [word.text for word in query.view.words]
-        shown = any(word == "TOTAL:" and not after.endswith(":") for word, after in pairwise([*words, ":"]))
+        shown = any(
+            word == "TOTAL:" and not after.endswith(":") for word, after in pairwise([*words, ":"])
+        )
         return super()._remembered(query) if shown else None
 
 
 def spelled_by(corpus):
     """Every value of the data set by its page's first word."""
-    return {document.words[0].text: document.questions[0].answers[0] for document in corpus.documents}
+    return {
+        document.words[0].text: document.questions[0].answers[0] for document in corpus.documents
+    }
 
 
 @pytest.mark.parametrize("boxes", [True, False])
@@ -426,7 +500,10 @@ def test_what_a_model_remembers_beside_any_value_shows_beside_decoys_alone(boxes
     assert "net.decoy" in found.findings.methods["net"]
     # Every decoy is a value of another held-out page, and the answer stands on none of these pages.
     truth = spelled_by(corpus)
-    others, seen = {truth[document.words[0].text] for document in corpus.of("heldout")}, defaultdict(set)
+    others, seen = (
+        {truth[document.words[0].text] for document in corpus.of("heldout")},
+        defaultdict(set),
+    )
     for query in target.asked:
         if isinstance(query, Answer):
             words = [word.text for word in query.view.words]
@@ -435,7 +512,10 @@ def test_what_a_model_remembers_beside_any_value_shows_beside_decoys_alone(boxes
                 seen[words[0]].add(words[2])
     assert {len(decoys) for decoys in seen.values()} == {5}
     # The same seed asks the same.
-    assert Found(attack, case(Recognising(target.memory), corpus, baseline), width=3).outcomes == found.outcomes
+    assert (
+        Found(attack, case(Recognising(target.memory), corpus, baseline), width=3).outcomes
+        == found.outcomes
+    )
 
 
 def test_a_decoy_is_no_value_of_its_page_and_leaves_nothing_to_derive_the_answer_from():
@@ -447,10 +527,14 @@ def test_a_decoy_is_no_value_of_its_page_and_leaves_nothing_to_derive_the_answer
     page = corpus.of("member")[0]
     near = page.questions[0].answers[0][:-1] + "b"
     odd = corpus.of("heldout")[0]
-    corpus = answering.changed(corpus, odd.id, questions=(replace(odd.questions[0], answers=(near,)),))
+    corpus = answering.changed(
+        corpus, odd.id, questions=(replace(odd.questions[0], answers=(near,)),)
+    )
     asked, view = AskedQuestion(page, page.questions[0]), page_view(corpus, page)
     made = list(decoy_pages(corpus, asked, view, (2,), np.random.default_rng(0)))
-    assert len(made) == 10, "five held-out pages with two values, a sixth whose value is nearly the answer"
+    assert len(made) == 10, (
+        "five held-out pages with two values, a sixth whose value is nearly the answer"
+    )
     own = {answer for one in page.questions for answer in one.answers}
     for decoy, changed in made:
         assert decoy not in own
@@ -465,14 +549,18 @@ def test_a_decoy_is_no_value_of_its_page_and_leaves_nothing_to_derive_the_answer
 def test_the_most_frequent_answer_counts_and_no_decoy_of_its_own_page():
     assert most_frequent(["a", "b", "B ", "c"], ["x"] * 4) == "b"
     assert most_frequent(["a", "a", "b"], ["a", "A", "x"]) == "b"
-    assert most_frequent(["a", "b"], ["b", "a"]) == "a", "another page's decoy may be the answer to this one"
+    assert most_frequent(["a", "b"], ["b", "a"]) == "a", (
+        "another page's decoy may be the answer to this one"
+    )
     assert most_frequent(["x", ""], ["x", "y"]) == ""
 
 
 def test_decoys_are_drawn_on_images_in_place_of_the_value_or_not_at_all(pages, monkeypatch):
     monkeypatch.setattr("audit.attacks.questions.TESSERACT", read_by(lambda query: None))
     target = Answering(memory_of(pages.documents))
-    left_out = Found(Memorisation(contexts=("exact", "decoy"), n_drawn_decoys=0), case(target, pages))
+    left_out = Found(
+        Memorisation(contexts=("exact", "decoy"), n_drawn_decoys=0), case(target, pages)
+    )
     assert isinstance(left_out.by_name["net.decoy"], Unresolved)
     document = pages.documents[0]
     asked, page = AskedQuestion(document, document.questions[0]), page_view(pages, document)
@@ -487,7 +575,9 @@ def test_decoys_are_drawn_on_images_in_place_of_the_value_or_not_at_all(pages, m
     assert x0 <= xs.min() <= xs.max() <= x1, "letters stay in the value's box"
     assert y0 <= ys.min() <= ys.max() <= y1
     assert (before != after).any()
-    tiny = replace(page, words=tuple(replace(word, box=(0.0, 0.0, 3.0, 3.0)) for word in page.words))
+    tiny = replace(
+        page, words=tuple(replace(word, box=(0.0, 0.0, 3.0, 3.0)) for word in page.words)
+    )
     assert replace_value(tiny, words, "zzzzzz") is None, "nobody could read it"
 
 
@@ -515,9 +605,15 @@ def test_a_value_that_no_question_asks_for_is_asked_for_and_held_to_the_limit():
         seller = Entity("s", "SELLER", "person", (4,))
         kept = tuple(replace(one, entity="s") if one.id == "seller" else one for one in kept)
         corpus = answering.changed(corpus, document.id, questions=kept, entities=(seller,))
-    sellers = {(one.words[0].text, question("seller")): one.words[4].text for one in corpus.of("member")[:60]}
+    sellers = {
+        (one.words[0].text, question("seller")): one.words[4].text
+        for one in corpus.of("member")[:60]
+    }
     found = Found(EXACT, case(Answering(sellers), corpus))
-    assert (found.value("net.unasked"), found.by_name["net.unasked"].n) == (pytest.approx(59 / 99), 99)
+    assert (found.value("net.unasked"), found.by_name["net.unasked"].n) == (
+        pytest.approx(59 / 99),
+        99,
+    )
     assert found.value("net") == pytest.approx(1 / 101), "what training asked for is measured apart"
     assert found.value("net.heldout.unasked") == found.null("net.unasked") == 0
     assert "net.unasked" in found.findings.methods["net"]

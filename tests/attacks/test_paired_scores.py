@@ -29,7 +29,9 @@ Scan = tuple[Mapping[str, UnitScores], Mapping[str, Estimate]]
 def scan(attack: Attack, case: Case) -> Scan:
     trials, outcomes, findings = run(attack, case)
     estimates = {item.name: item for item in findings.measurements if isinstance(item, Estimate)}
-    return dict(item for item in attack.evidence(case, trials, outcomes) if isinstance(item, tuple)), estimates
+    return dict(
+        item for item in attack.evidence(case, trials, outcomes) if isinstance(item, tuple)
+    ), estimates
 
 
 def memorised() -> Iterator[Scan]:
@@ -51,7 +53,10 @@ def inferred() -> Iterator[Scan]:
     data = attributes.corpus(30, 30)
     for count in (30, 15):
         target = attributes.Knowing(data, attributes.ids(data, "member")[:count])
-        yield scan(AttributeInference(), Case(target, data, References(auxiliary=attributes.Knowing(data, seed=1))))
+        yield scan(
+            AttributeInference(),
+            Case(target, data, References(auxiliary=attributes.Knowing(data, seed=1))),
+        )
 
 
 class Losing:
@@ -68,14 +73,19 @@ class Losing:
         return [np.array([-self._loss(page)]) for page in pages]  # log-probabilities
 
     def _loss(self, page: str) -> float:
-        own, noise = (np.random.default_rng([*page.encode(), seed]).exponential() for seed in (0, 1 + self.seed))
+        own, noise = (
+            np.random.default_rng([*page.encode(), seed]).exponential()
+            for seed in (0, 1 + self.seed)
+        )
         return 5 + own + 0.5 * noise - self.leak * (page in self.trained)
 
 
 def told() -> Iterator[Scan]:
     splits = ["member"] * 40 + ["heldout"] * 40
     pages = [
-        Document(f"d{number}", split, (Word(f"w{number}"),), questions=(Question("q", "what", ("yes",)),))
+        Document(
+            f"d{number}", split, (Word(f"w{number}"),), questions=(Question("q", "what", ("yes",)),)
+        )
         for number, split in enumerate(splits)
     ]
     settings = Manifest(1, "planted", Task("question-answering"), Membership("random"))
@@ -97,7 +107,11 @@ REBUILT = ("excess_pr.unique", "excess_hamming.all", "excess_pr.unique.lowest_lo
 SCANS = {
     "memorisation": (memorised, ("net",), -12 / 40),
     "reconstruction": (reconstructed, REBUILT, -15 / 25),
-    "attribute_inference": (inferred, ("excess.unique", "excess.all", "excess.unique.calibrated"), None),
+    "attribute_inference": (
+        inferred,
+        ("excess.unique", "excess.all", "excess.unique.calibrated"),
+        None,
+    ),
     "membership": (told, ("auc", "auc.loss", "auc.calibrated"), None),
     "canaries": (planted_secrets, ("excess", "excess_top3", "excess_exposure"), -11 / 20),
 }
@@ -133,7 +147,9 @@ def test_the_planted_difference_is_covered_and_never_by_chance(scans) -> None:
     for name in scans[1]:
         found = paired_difference(before[name], after[name], np.random.default_rng(0))
         assert found is not None
-        assert found.interval.value == pytest.approx(second[name].value - first[name].value, abs=1e-12)
+        assert found.interval.value == pytest.approx(
+            second[name].value - first[name].value, abs=1e-12
+        )
         assert found.p < 0.01
         assert found.interval.high < 0
     if scans[2] is not None:

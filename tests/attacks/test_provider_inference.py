@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from audit.attacks import TEXTS
 from audit.attacks.provider_membership import ProviderMembership, methods
-from audit.attacks.provider_membership.measures import POWER, STRONGEST, measure_certain, measure_table
+from audit.attacks.provider_membership.measures import (
+    POWER,
+    STRONGEST,
+    measure_certain,
+    measure_table,
+)
 from audit.attacks.provider_membership.providers import FEATURES, MEMORY, ProviderTable
 from audit.engine.interface import SILENT
 from audit.measurements import Estimate
@@ -45,7 +50,9 @@ def planted(n_members=60, n_others=60, effect=2.0, features=(*FEATURES, *MEMORY)
         if name != "memory_similarity"
     }
     if "memory_similarity" in features:
-        columns["memory_similarity"] = (draw.random(n) < (0.8 if effect else 0.3) * member + 0.1) * 0.6
+        columns["memory_similarity"] = (
+            draw.random(n) < (0.8 if effect else 0.3) * member + 0.1
+        ) * 0.6
     questions, names = draw.integers(1, 20, n), tuple(f"provider {number}" for number in range(n))
     user = draw.normal(0, 1, n) + effect * member if "loss_change" in features else None
     return ProviderTable(names, member, questions, np.ones(n, np.int64), columns, user)
@@ -69,12 +76,20 @@ def diagnostics(found):
 NAN = np.nan
 AZK = {
     "the more accurate are members": ([0.9, 0.1, 0.8, 0.0, 1.0], [0, 0, 0, 0, 0], [1, 0, 1, 0, 1]),
-    "of equal accuracy the more similar": ([0.5, 0.5, 0.5, 0.5], [0.9, 0.1, 0.8, 0.2], [1, 0, 1, 0]),
+    "of equal accuracy the more similar": (
+        [0.5, 0.5, 0.5, 0.5],
+        [0.9, 0.1, 0.8, 0.2],
+        [1, 0, 1, 0],
+    ),
     # On scaled features the second, which spreads a hundred times less, would part these otherwise.
     "unscaled": ([0.0, 0.1, 0.9, 1.0], [0.0, 0.01, 0.0, 0.01], [0, 0, 1, 1]),
     "nobody without a number": ([0.9, NAN, 0.1, 0.2], [0.9, 0.9, 0.1, NAN], [1, NAN, 0, NAN]),
     "nobody where all are the same": ([0.1] * 7, [0.1] * 7, [0] * 7),
-    "nobody where all but roundings are the same": ([0.3, 0.1 * 3, 0.3], [0.3, 0.1 * 3, 0.3], [0, 0, 0]),
+    "nobody where all but roundings are the same": (
+        [0.3, 0.1 * 3, 0.3],
+        [0.3, 0.1 * 3, 0.3],
+        [0, 0, 0],
+    ),
 }
 
 
@@ -112,7 +127,9 @@ def test_remembered_answers_and_answers_that_do_not_change_make_a_member():
 
 
 def test_a_majority_is_two_of_three_that_all_judged():
-    found = methods.majority(np.array([1.0, 1, 0, np.nan]), np.array([1.0, 0, 0, 1]), np.array([0.0, 0, 1, 1]))
+    found = methods.majority(
+        np.array([1.0, 1, 0, np.nan]), np.array([1.0, 0, 0, 1]), np.array([0.0, 0, 1, 1])
+    )
     assert np.array_equal(found, [1, 0, 0, np.nan], equal_nan=True)
 
 
@@ -120,7 +137,12 @@ def test_a_majority_is_two_of_three_that_all_judged():
 
 
 @settings(max_examples=30)
-@given(st.integers(methods.MIN_SIDE, 60), st.integers(methods.MIN_SIDE, 60), st.floats(0.05, 0.6), st.integers(0, 99))
+@given(
+    st.integers(methods.MIN_SIDE, 60),
+    st.integers(methods.MIN_SIDE, 60),
+    st.floats(0.05, 0.6),
+    st.integers(0, 99),
+)
 def test_the_training_share_is_balanced_and_leaves_some_to_judge(n_members, n_others, share, seed):
     member = np.arange(n_members + n_others) < n_members
     known = methods.training_share(member, share, rng(seed))
@@ -172,7 +194,9 @@ def test_the_forest_sees_no_label_outside_of_its_training_share(monkeypatch):
     monkeypatch.setattr(methods, "training_share", lambda *_: known)
     turned = ~table.member
     turned[known] = table.member[known]
-    first, second = (methods.partial_knowledge(columns, member, SHARE, 4) for member in (table.member, turned))
+    first, second = (
+        methods.partial_knowledge(columns, member, SHARE, 4) for member in (table.member, turned)
+    )
     assert np.array_equal(first, second, equal_nan=True)
     assert len(np.unique(first)) > 10
 
@@ -184,7 +208,9 @@ def test_a_missing_feature_is_the_median_of_the_training_share():
     place, probabilities = int(np.setdiff1d(np.arange(len(table.names)), known)[0]), []
     for value in (np.nan, np.median(column[known])):
         column[place] = value
-        probabilities.append(methods.partial_knowledge(column[:, None], table.member, SHARE, 0)[place])
+        probabilities.append(
+            methods.partial_knowledge(column[:, None], table.member, SHARE, 0)[place]
+        )
     assert probabilities[0] == probabilities[1]
 
 
@@ -209,7 +235,9 @@ def test_groups_hold_as_many_of_either_side():
 
 
 def thresholds(draw, n=90, n_seeds=25, leak=0.7):
-    """A threshold between the means of the known of either side, by seed; one Gaussian feature, which training moves.
+    """A threshold between the means of the known of either side, by seed.
+
+    One Gaussian feature, which training moves.
 
     What it reaches hangs on whom it knows, as it does for a forest, and costs nothing to fit.
     """
@@ -252,8 +280,12 @@ def test_right_calls_of_everybody_are_no_certainty():
 
 def test_the_area_of_forests_is_the_mean_of_their_own():
     said = np.array([[0.9, np.nan, 0.1, 0.5], [0.2, 0.4, np.nan, 0.3]])
-    assert methods.mean_area(said, np.array([True, True, False, False])) == pytest.approx((1 + 0.5) / 2)
-    assert methods.mean_area(said[:1, [0, 1]], np.array([True, False])) == 0.5  # nobody of a side is judged
+    assert methods.mean_area(said, np.array([True, True, False, False])) == pytest.approx(
+        (1 + 0.5) / 2
+    )
+    assert (
+        methods.mean_area(said[:1, [0, 1]], np.array([True, False])) == 0.5
+    )  # nobody of a side is judged
 
 
 def test_without_a_leak_the_area_of_forests_is_one_half():
@@ -269,7 +301,10 @@ def test_without_a_leak_the_area_of_forests_is_one_half():
             means = [feature[known][member[known] == side].mean() for side in (True, False)]
             said[one, rest] = feature[rest] * (means[0] - means[1])
         found.append(
-            (methods.mean_area(said, member), auc(*(methods.mean_known(said)[side] for side in (member, ~member))))
+            (
+                methods.mean_area(said, member),
+                auc(*(methods.mean_known(said)[side] for side in (member, ~member))),
+            )
         )
     single, together = np.array(found).T
     assert single.mean() == pytest.approx(0.5, abs=4 * single.std() / 200**0.5)
@@ -277,7 +312,10 @@ def test_without_a_leak_the_area_of_forests_is_one_half():
 
 
 def test_the_pipeline_that_cuts_to_match_gives_one_half_as_well():
-    """From the answers, with more documents of providers in than of those out; so the benchmark on invoices runs it."""
+    """From the answers, with more documents of providers in than of those out.
+
+    So the benchmark on invoices runs it.
+    """
     trials, outcomes = answered(replace(SETTINGS[UNEQUAL[0]], providers=60), rng(4))
     found = rerun(ProviderMembership(n_seeds=1), trials, outcomes, n_runs=40, seed=0)
     assert set(found["methods"]) == set(methods.METHODS)
@@ -293,13 +331,18 @@ def rows_of(table, rows):
     columns = {name: column[rows] for name, column in table.features.items()}
     user = None if table.user is None else table.user[rows]
     rows = np.array(rows, int)
-    return ProviderTable(names, table.member[rows], table.n_questions[rows], table.n_documents[rows], columns, user)
+    return ProviderTable(
+        names, table.member[rows], table.n_questions[rows], table.n_documents[rows], columns, user
+    )
 
 
 def tables():
     """Tables that lack something, and the empty one."""
     full, few = planted(20, 20), planted(2, 30)
-    holes = {name: np.where(np.arange(40) % 3 == 0, np.nan, column) for name, column in full.features.items()}
+    holes = {
+        name: np.where(np.arange(40) % 3 == 0, np.nan, column)
+        for name, column in full.features.items()
+    }
     return {
         "full": full,
         "one side of two": few,
@@ -312,8 +355,12 @@ def tables():
         "accuracy only": planted(20, 20, features=("accuracy",)),
         "no features": replace(full, features={}, user=None),
         "holes": replace(full, features=holes, user=holes["loss"]),
-        "nothing known": replace(full, features={name: np.full(40, np.nan) for name in full.features}),
-        "all the same": replace(full, features={name: np.full(40, 0.3) for name in full.features}, user=np.zeros(40)),
+        "nothing known": replace(
+            full, features={name: np.full(40, np.nan) for name in full.features}
+        ),
+        "all the same": replace(
+            full, features={name: np.full(40, 0.3) for name in full.features}, user=np.zeros(40)
+        ),
         "infinite gains": replace(few, user=np.where(few.member, np.inf, 0.0)),
         "one infinite gain": replace(rows_of(few, [0]), user=np.array([np.inf])),
     }
@@ -331,7 +378,13 @@ def test_every_metric_has_one_measurement_whatever_the_table(name):
     for item in found.measurements:
         if isinstance(item, Estimate):
             lowest, highest = (-1, 1) if item.name.startswith("low_fpr") else (0, 20)
-            assert lowest <= item.low <= item.value <= item.high <= (highest if item.name == POWER else 1)
+            assert (
+                lowest
+                <= item.low
+                <= item.value
+                <= item.high
+                <= (highest if item.name == POWER else 1)
+            )
             assert item.unit == "providers"
         else:
             assert item.reason
@@ -344,24 +397,36 @@ def resolved(name):
 def confirmed(found, metric, limit):
     """The methods of a question whose leak is confirmed over a limit, whatever Holm makes of ten of them."""
     names = found.methods[metric]
-    items = [item for item in found.measurements if item.name in names and isinstance(item, Estimate)]
-    return {item.name for item in items if any(bound.alpha == 0.001 and bound.lower > limit for bound in item.bounds)}
+    items = [
+        item for item in found.measurements if item.name in names and isinstance(item, Estimate)
+    ]
+    return {
+        item.name
+        for item in items
+        if any(bound.alpha == 0.001 and bound.lower > limit for bound in item.bounds)
+    }
 
 
 def reading(n=500, seed=0):
-    """Providers whom the model reads alike, in training or not; of nobody does it know anything by heart."""
+    """Providers whom the model reads alike, in training or not.
+
+    Of nobody does it know anything by heart.
+    """
     draw = rng(seed)
     columns = {name: draw.normal(0.5, 0.1, n) for name in FEATURES}
     columns |= {"memory_similarity": np.zeros(n), "memory_change": draw.uniform(0.3, 1, n)}
     member = draw.permutation(np.arange(n) < n // 2)
     names = tuple(f"provider {number}" for number in range(n))
-    return ProviderTable(names, member, np.full(n, 12), np.full(n, 3), columns, draw.normal(0, 1, n))
+    return ProviderTable(
+        names, member, np.full(n, 12), np.full(n, 3), columns, draw.normal(0, 1, n)
+    )
 
 
 def test_a_leak_that_one_method_alone_sees_is_held_against_the_limit():
     """With the answer taken off the page the model names it for every company in training, and for none that is out.
 
-    Reading is not touched: APK and user inference, against which alone limits were held, find nothing.
+    Reading is not touched: APK and user inference, against which alone limits were held, find
+    nothing.
     """
     table = reading()
     table = replace(table, features={**table.features, "memory_similarity": 0.9 * table.member})
@@ -369,7 +434,10 @@ def test_a_leak_that_one_method_alone_sees_is_held_against_the_limit():
     items = by_name(found)
     for primary in ("balanced_accuracy", "auc"):
         assert items[primary].high < 0.6
-    assert (items["auc.memory_similarity"].value, confirmed(found, "auc", 0.7)) == (1, {"auc.memory_similarity"})
+    assert (items["auc.memory_similarity"].value, confirmed(found, "auc", 0.7)) == (
+        1,
+        {"auc.memory_similarity"},
+    )
     assert confirmed(found, "balanced_accuracy", 0.65) == {
         "balanced_accuracy.azk_ensemble",
         "balanced_accuracy.apk_ensemble",
@@ -397,7 +465,10 @@ def test_what_limits_are_held_against_is_fixed_and_measured():
     for name in ("full", "no reference", "no memory"):
         held = measured_on(name).methods
         assert set(held) == {"balanced_accuracy", "auc", "low_fpr_advantage"}
-        assert all(len(set(names)) == len(names) > 1 and set(names) <= set(METRICS) for names in held.values())
+        assert all(
+            len(set(names)) == len(names) > 1 and set(names) <= set(METRICS)
+            for names in held.values()
+        )
     assert "balanced_accuracy" not in held["balanced_accuracy"]  # its twin is among them
 
 
@@ -446,8 +517,17 @@ def test_the_questions_compared_are_its_power_and_figures_hold_both_sides():
 def test_what_a_table_lacks_leaves_what_needs_it_unresolved():
     assert "balanced_accuracy.azk" in resolved("one side of two")
     assert "balanced_accuracy.apk" not in resolved("one side of two")
-    for name in ("one side of one", "all members", "nobody", "one provider", "no features", "nothing known"):
-        assert not {item for item in resolved(name) if item.startswith("balanced") and "azk" in item}
+    for name in (
+        "one side of one",
+        "all members",
+        "nobody",
+        "one provider",
+        "no features",
+        "nothing known",
+    ):
+        assert not {
+            item for item in resolved(name) if item.startswith("balanced") and "azk" in item
+        }
     without = resolved("no memory")
     assert {"balanced_accuracy.azk", "balanced_accuracy.apk", "auc"} <= without
     assert not {name for name in without if "ensemble" in name or "memory" in name}
@@ -456,7 +536,11 @@ def test_what_a_table_lacks_leaves_what_needs_it_unresolved():
     assert "balanced_accuracy.apk" in resolved("accuracy only")
     assert "balanced_accuracy.apk_ensemble" in resolved("holes")
     items = by_name(measured_on("all the same"))
-    for name in ("balanced_accuracy", *(f"balanced_accuracy.{method}" for method in ("azk", "apk")), "auc.apk"):
+    for name in (
+        "balanced_accuracy",
+        *(f"balanced_accuracy.{method}" for method in ("azk", "apk")),
+        "auc.apk",
+    ):
         assert "every provider the same answer" in items[name].reason
     for name in ("auc", "auc.loss", "auc.memory_similarity"):
         assert "same value" in items[name].reason
@@ -468,7 +552,9 @@ def test_what_a_table_lacks_leaves_what_needs_it_unresolved():
 
 def test_the_primary_method_is_apk_where_there_is_a_reference():
     with_reference = by_name(measured_on("full"))
-    without = by_name(measured(tables()["no reference"], n_seeds=1, missing_reference="nobody gave one"))
+    without = by_name(
+        measured(tables()["no reference"], n_seeds=1, missing_reference="nobody gave one")
+    )
     assert without["auc"].reason == "nobody gave one"
     assert "no finite number" in by_name(measured_on("no reference"))["auc"].reason
     for method, found in (("apk", with_reference), ("azk", without)):
@@ -481,12 +567,19 @@ def test_the_primary_method_is_apk_where_there_is_a_reference():
 def test_leak_free_audits_raise_few_alarms():
     """A small version of benchmarks/provider_calibration.py, which has 1,000 audits of each size, of 25 seeds each."""
     found = simulate(Setting(providers=60, seeds=4), audits=4)
-    assert set(found["alarms"]) >= {f"balanced_accuracy.{method}" for method in methods.METHODS} | {"auc", "auc.apk"}
+    assert set(found["alarms"]) >= {f"balanced_accuracy.{method}" for method in methods.METHODS} | {
+        "auc",
+        "auc.apk",
+    }
     # 4 audits at 5 %: 3 alarms or more come about five times in ten thousand.
     assert max(found["alarms"].values()) <= 2
     assert found["violated"] == {**dict.fromkeys(LIMITS, 0), "any limit": 0}
-    assert set(found["violated by method"]) == {name for names in STRONGEST.values() for name in names}
-    assert found["passed, or left out for want of providers"][CERTAIN] == 1  # 30 providers out resolve no rate
+    assert set(found["violated by method"]) == {
+        name for names in STRONGEST.values() for name in names
+    }
+    assert (
+        found["passed, or left out for want of providers"][CERTAIN] == 1
+    )  # 30 providers out resolve no rate
 
 
 def test_what_leaks_is_detected_and_never_passed():
@@ -501,11 +594,14 @@ def test_numbers_of_documents_tell_nothing(setting):
     tables = [simulated(SETTINGS[setting], rng(seed)) for seed in range(8)]
     for column in ("n_documents", "n_questions"):
         insides, outsides = (
-            [getattr(table, column)[table.member == side].mean() for table in tables] for side in (True, False)
+            [getattr(table, column)[table.member == side].mean() for table in tables]
+            for side in (True, False)
         )
         assert np.mean(insides) == pytest.approx(np.mean(outsides), rel=0.02)
     found = [
-        methods.measure_forest_area(methods.infer(t, SILENT, n_seeds=2, share=SHARE).probabilities, t.member)
+        methods.measure_forest_area(
+            methods.infer(t, SILENT, n_seeds=2, share=SHARE).probabilities, t.member
+        )
         for t in tables
     ]
     # Without a cut 0.6 to 0.7; here four deviations of a mean of eight.

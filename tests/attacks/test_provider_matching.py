@@ -18,7 +18,10 @@ def question(mark):
 
 
 def providers(inside, outside):
-    """Trials and outcomes; questions of each document of each provider. A loss says which question it is."""
+    """Trials and outcomes; questions of each document of each provider.
+
+    A loss says which question it is.
+    """
     trials, outcomes = [], []
     for stratum, side in (("in", inside), ("out", outside)):
         for number, sizes in enumerate(side):
@@ -26,7 +29,10 @@ def providers(inside, outside):
             trials.append(Trial(name, name, stratum))
             documents = []
             for place, size in enumerate(sizes):
-                asked = {"questions": [question(float(mark)) for mark in range(size)], "memory_change": 0.5}
+                asked = {
+                    "questions": [question(float(mark)) for mark in range(size)],
+                    "memory_change": 0.5,
+                }
                 documents.append({"id": f"{name} document {place}", **asked})
             outcomes.append({"documents": documents})
     return trials, outcomes
@@ -42,7 +48,9 @@ def shapes(found, stratum):
 
 
 def total(outcomes):
-    return sum(len(document["questions"]) for outcome in outcomes for document in outcome["documents"])
+    return sum(
+        len(document["questions"]) for outcome in outcomes for document in outcome["documents"]
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -68,14 +76,17 @@ def test_nothing_is_kept_that_was_not_there_and_order_decides_nothing(inside, ou
             assert all(asked in had[document["id"]] for asked in document["questions"])
     turned = [{"documents": outcome["documents"][::-1]} for outcome in outcomes[::-1]]
     again = match_sides(trials[::-1], turned)
-    kept = {trial.unit: outcome for trial, outcome in zip(again.trials, again.outcomes, strict=True)}
+    kept = {
+        trial.unit: outcome for trial, outcome in zip(again.trials, again.outcomes, strict=True)
+    }
     assert [kept[trial.unit] for trial in found.trials] == [*found.outcomes]
 
 
 def test_sides_of_other_sizes_get_the_same_distribution():
     draw = np.random.default_rng(0)
     inside, outside = (
-        [draw.integers(1, 7, 1 + draw.poisson(mean)).tolist() for _ in range(n)] for mean, n in ((3, 400), (0.5, 150))
+        [draw.integers(1, 7, 1 + draw.poisson(mean)).tolist() for _ in range(n)]
+        for mean, n in ((3, 400), (0.5, 150))
     )
     found = match_sides(*providers(inside, outside))
     insides, outsides = shapes(found, "in"), shapes(found, "out")
@@ -94,7 +105,10 @@ def test_the_smaller_of_both_partners_is_kept_documents_first():
 
 
 def test_partners_have_the_same_rank_or_quantile():
-    member, sizes = np.array([True, True, False, False, False, False]), [(9,), (2,), (1,), (3,), (5,), (7,)]
+    member, sizes = (
+        np.array([True, True, False, False, False, False]),
+        [(9,), (2,), (1,), (3,), (5,), (7,)],
+    )
     # Ranks of two are in the middle of the second and the fourth of four.
     assert limit_to_partners(sizes, member, "abcdef") == [(7,), (2,), (1,), (2,), (5,), (7,)]
 

@@ -51,7 +51,14 @@ def documents_of(provider, splits, rng, lacking=("iban",)):
             words += [f"{key.upper()}:", answer]
             questions.append(Question(key, question(key), (answer,), category=category))
         name = f"{provider}-{number}"
-        yield Document(name, split, placed(words), size=(800, 600), provider=provider, questions=tuple(questions))
+        yield Document(
+            name,
+            split,
+            placed(words),
+            size=(800, 600),
+            provider=provider,
+            questions=tuple(questions),
+        )
 
 
 def corpus(n_in=30, n_out=30, n_heldout=3, lacking=("iban",), assigned="by-provider", seed=0):
@@ -85,7 +92,10 @@ def providers_in(corpus):
 
 
 class Reader(Answering):
-    """Knows constants by heart; reads half of what it does not know. Asked nothing, it says the tax number."""
+    """Knows constants by heart; reads half of what it does not know.
+
+    Asked nothing, it says the tax number.
+    """
 
     def __init__(self, memory=(), seed=0):
         super().__init__(dict(memory))
@@ -93,7 +103,9 @@ class Reader(Answering):
 
     def _draw(self, query):
         page = [word.text for word in query.view.words]
-        return np.random.default_rng([self.seed, *" ".join([*page, query.question]).encode()]).random()
+        return np.random.default_rng(
+            [self.seed, *" ".join([*page, query.question]).encode()]
+        ).random()
 
     def _given(self, query):
         asked = query if query.question else replace(query, question=question("tax"))
@@ -125,7 +137,9 @@ def table_of(trials, outcomes):
 def audit():
     """A model that knows the constants of all 30 providers in; 30 are out."""
     data = corpus()
-    case = Case(Reader(known_of(data, providers_in(data))), data, References(pretrained=Reader(seed=1)))
+    case = Case(
+        Reader(known_of(data, providers_in(data))), data, References(pretrained=Reader(seed=1))
+    )
     return case, *run(QUICK, case)
 
 
@@ -133,23 +147,38 @@ def test_a_model_that_knows_its_providers_is_found_and_its_result_names_none(aud
     case, *_, findings = audit
     assert {item.name for item in findings.measurements} == {*TEXTS["provider_membership"].names}
     assert findings.ablations == ()
-    assert findings.confounded is None  # drawn by lot; too few for the blind check to carry anything
+    assert (
+        findings.confounded is None
+    )  # drawn by lot; too few for the blind check to carry anything
     assert isinstance(measured(findings, "blind_auc"), Estimate)
     written = json.dumps(dataclasses.asdict(findings), allow_nan=False)
-    assert not any(one.provider in written or one.words[0].text in written for one in case.corpus.documents)
-    names = ("balanced_accuracy", *(f"balanced_accuracy.{method}" for method in METHODS), "auc", "auc.apk")
+    assert not any(
+        one.provider in written or one.words[0].text in written for one in case.corpus.documents
+    )
+    names = (
+        "balanced_accuracy",
+        *(f"balanced_accuracy.{method}" for method in METHODS),
+        "auc",
+        "auc.apk",
+    )
     for name in (*names, "auc.loss", "auc.memory_similarity"):
         assert measured(findings, name).low > 0.5, name
     # With the answer gone, nobody else says it: the test tells all 30 from the others.
     assert measured(findings, "auc.memory_similarity").value == 1
-    assert measured(findings, "balanced_accuracy.apk").value == measured(findings, "balanced_accuracy").value > 0.9
+    assert (
+        measured(findings, "balanced_accuracy.apk").value
+        == measured(findings, "balanced_accuracy").value
+        > 0.9
+    )
 
 
 def test_providers_are_named_in_the_evidence_with_what_speaks_for_each(audit):
     case, trials, outcomes, _ = audit
     entries = [*QUICK.evidence(case, trials, outcomes)]
     assert json.dumps(entries, allow_nan=False)
-    assert sorted(entry["name"] for entry in entries) == sorted({one.provider for one in case.corpus.documents})
+    assert sorted(entry["name"] for entry in entries) == sorted(
+        {one.provider for one in case.corpus.documents}
+    )
     surest = sorted(entries, key=lambda entry: entry["ranks"].get("score.apk", np.inf))[:10]
     assert {entry["training"] for entry in surest} == {"in"}
     for feature, best in (("loss", min), ("memory_change", min), ("confidence_change", max)):
@@ -178,7 +207,14 @@ def test_a_cut_that_starves_the_attacker_passes_nothing():
         "providers were kept aside. Keep more of theirs aside",
     )
     found = measured(findings, TEXTS["provider_membership"].power)
-    assert (found.value, found.low, found.high, found.n, found.unit, found.null) == (3, 3, 3, 40, "providers", None)
+    assert (found.value, found.low, found.high, found.n, found.unit, found.null) == (
+        3,
+        3,
+        3,
+        40,
+        "providers",
+        None,
+    )
     *_, even = run(QUICK, Case(Reader(known_of(data, inside)), data, references))
     assert (even.ablations, measured(even, TEXTS["provider_membership"].power).value) == ((), 18)
 
@@ -187,7 +223,9 @@ def test_documents_that_training_took_away_starve_nobody():
     """The attacker has what is left of providers in; of those out there is more, which is cut."""
     data = corpus(8, 8, n_heldout=4, lacking=())
     inside = set(providers_in(data))
-    kept = whole([one for one in data.documents if one.provider not in inside or one.id[-1] in "012"])
+    kept = whole(
+        [one for one in data.documents if one.provider not in inside or one.id[-1] in "012"]
+    )
     *_, findings = run(QUICK, Case(Reader(), kept, References(pretrained=Reader(seed=1))))
     assert (findings.ablations, counts(findings)["questions"]) == ((), 2 * 8 * 3)
 
@@ -199,15 +237,24 @@ def test_exactly_the_known_providers_are_told_apart():
     case = Case(Reader(known_of(data, known)), data, References(pretrained=Reader(seed=1)))
     trials = QUICK.trials(case)
     table = table_of(trials, outcomes_of(QUICK, case, trials))
-    remembered = {name for name, value in zip(table.names, table.features["memory_similarity"], strict=True) if value}
+    remembered = {
+        name
+        for name, value in zip(table.names, table.features["memory_similarity"], strict=True)
+        if value
+    }
     assert remembered == {fold(name) for name in known}
-    sides = (table.features["memory_similarity"][table.member], table.features["memory_similarity"][~table.member])
+    sides = (
+        table.features["memory_similarity"][table.member],
+        table.features["memory_similarity"][~table.member],
+    )
     assert auc(*sides) == pytest.approx(0.5 + 0.5 * 7 / 20)
 
 
 def test_outcomes_do_not_depend_on_how_many_are_in_flight():
     data = corpus(4, 4)
-    case = Case(Reader(known_of(data, providers_in(data))), data, References(pretrained=Reader(seed=1)))
+    case = Case(
+        Reader(known_of(data, providers_in(data))), data, References(pretrained=Reader(seed=1))
+    )
     trials = QUICK.trials(case)
     assert outcomes_of(QUICK, case, trials, 1) == outcomes_of(QUICK, case, trials[::-1], 50)[::-1]
 
@@ -220,11 +267,22 @@ def test_names_that_differ_by_case_or_spacing_only_are_one_provider():
     ]
     case, plain = Case(Reader(), whole(written)), Case(Reader(), data)
     trials = QUICK.trials(case)
-    assert (trials, outcomes_of(QUICK, case, trials)) == (QUICK.trials(plain), outcomes_of(QUICK, plain, trials))
-    outside = next(document for document in data.documents if document.provider not in providers_in(data))
+    assert (trials, outcomes_of(QUICK, case, trials)) == (
+        QUICK.trials(plain),
+        outcomes_of(QUICK, plain, trials),
+    )
+    outside = next(
+        document for document in data.documents if document.provider not in providers_in(data)
+    )
     shouted = replace(outside, id="shouted", split="member", provider=outside.provider.upper())
-    strata = {one.unit: one.stratum for one in QUICK.trials(Case(Reader(), whole([*data.documents, shouted])))}
-    assert (sorted(strata.values()), strata[fold(outside.provider)]) == (["in"] * 4 + ["out"] * 2, "in")
+    strata = {
+        one.unit: one.stratum
+        for one in QUICK.trials(Case(Reader(), whole([*data.documents, shouted])))
+    }
+    assert (sorted(strata.values()), strata[fold(outside.provider)]) == (
+        ["in"] * 4 + ["out"] * 2,
+        "in",
+    )
 
 
 def test_documents_of_training_without_a_provider_are_a_weakness():
@@ -234,9 +292,10 @@ def test_documents_of_training_without_a_provider_are_a_weakness():
         replace(document, id=f"scan {number}", split="member", provider=None)
         for number, document in enumerate(data.of("heldout")[:3])
     ]
-    findings = run(QUICK, Case(Reader(), whole([*data.documents, *nameless]), References(pretrained=Reader(seed=1))))[
-        -1
-    ]
+    findings = run(
+        QUICK,
+        Case(Reader(), whole([*data.documents, *nameless]), References(pretrained=Reader(seed=1))),
+    )[-1]
     assert findings.ablations == (
         "3 training documents without a provider may belong to an “unused” one: name each provider",
     )
@@ -249,19 +308,36 @@ SAW = "baselines saw public"
 REFERENCES = {
     "none": (References(), None, None, NO_REFERENCE),
     "a pretrained model": (References(None, (FIRST,), SECOND), None, SECOND, None),
-    "a pretrained model without the head": (References(pretrained=HEADLESS), None, None, NO_REFERENCE),
+    "a pretrained model without the head": (
+        References(pretrained=HEADLESS),
+        None,
+        None,
+        NO_REFERENCE,
+    ),
     "baselines": (References(None, (HEADLESS, FIRST, SECOND)), None, FIRST, None),
     "baselines beside it": (References(None, (FIRST,), HEADLESS), "somebody else", FIRST, None),
-    "baselines that saw one": (References(None, (FIRST,)), "COMPANY 000 ", None, f"{NO_REFERENCE}: {SAW}"),
+    "baselines that saw one": (
+        References(None, (FIRST,)),
+        "COMPANY 000 ",
+        None,
+        f"{NO_REFERENCE}: {SAW}",
+    ),
 }
 
 
-@pytest.mark.parametrize(("references", "public", "expected", "weak"), REFERENCES.values(), ids=REFERENCES)
+@pytest.mark.parametrize(
+    ("references", "public", "expected", "weak"), REFERENCES.values(), ids=REFERENCES
+)
 def test_the_reference_is_a_model_that_knows_no_provider(references, public, expected, weak):
     data = corpus(4, 4)
     assert data.documents[0].provider == "company 000"
     if public is not None:
-        data = whole([*data.documents, replace(data.documents[0], id="public", split="public", provider=public)])
+        data = whole(
+            [
+                *data.documents,
+                replace(data.documents[0], id="public", split="public", provider=public),
+            ]
+        )
     case = Case(Reader(), data, references)
     assert reference_of(case) is expected
     said = why(QUICK, case, "weak")
@@ -278,11 +354,19 @@ def test_a_reference_without_a_finite_number_is_said_and_the_primary_method_stay
             return np.full(2, np.nan)
 
     data = corpus(8, 8)
-    case = Case(Reader(known_of(data, providers_in(data))), data, References(pretrained=Overflowing()))
+    case = Case(
+        Reader(known_of(data, providers_in(data))), data, References(pretrained=Overflowing())
+    )
     _, _, findings = run(QUICK, case)
     assert (findings.ablations, measured(findings, "auc").reason) == ((NO_NUMBER,), NO_NUMBER)
-    assert measured(findings, "balanced_accuracy").value == measured(findings, "balanced_accuracy.apk").value
-    assert measured(findings, "balanced_accuracy").value != measured(findings, "balanced_accuracy.azk").value
+    assert (
+        measured(findings, "balanced_accuracy").value
+        == measured(findings, "balanced_accuracy.apk").value
+    )
+    assert (
+        measured(findings, "balanced_accuracy").value
+        != measured(findings, "balanced_accuracy.azk").value
+    )
 
 
 def test_documents_without_a_provider_and_providers_without_one_to_ask_about_are_counted():
@@ -304,7 +388,12 @@ def without(data, **changes):
 
 
 def split(data, **splits):
-    return whole([replace(document, split=splits.get(document.split, document.split)) for document in data.documents])
+    return whole(
+        [
+            replace(document, split=splits.get(document.split, document.split))
+            for document in data.documents
+        ]
+    )
 
 
 LACKING = {
@@ -313,7 +402,13 @@ LACKING = {
     "all members": (lambda: corpus(6, 0), "6 of 6 used and 0 of 0 unused"),
     "none in": (lambda: split(corpus(3, 3), member="public"), "0 of 0 used and 6 of 6"),
     "none of in": (
-        lambda: whole([one for one in corpus(3, 3).documents if one.split != "heldout" or one.provider not in INSIDE]),
+        lambda: whole(
+            [
+                one
+                for one in corpus(3, 3).documents
+                if one.split != "heldout" or one.provider not in INSIDE
+            ]
+        ),
         "0 of 3 used and 3 of 3 unused",
     ),
     "no questions": (lambda: without(corpus(3, 3), questions=()), "0 of 3 used and 0 of 3"),

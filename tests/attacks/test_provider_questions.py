@@ -17,7 +17,16 @@ from audit.attacks.provider_membership.attack import ask_about as ask_about_it
 from audit.attacks.provider_membership.providers import match_sides
 from audit.attacks.provider_membership.providers import table_of as table_of_matched
 from audit.case import Case, References
-from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
+from audit.corpus.documents import (
+    Corpus,
+    Document,
+    Entity,
+    Manifest,
+    Membership,
+    Question,
+    Task,
+    Word,
+)
 from audit.engine.driver import drive
 from audit.engine.interface import Trial
 from audit.targets.encoded_page import NO_LINK, NOT_READ, Encoding
@@ -39,7 +48,9 @@ PAGE = Document(
 
 
 def corpus(*documents, kind="question-answering"):
-    return Corpus(None, Manifest(1, "planted", Task(kind), Membership("by-provider")), documents, "0" * 64)
+    return Corpus(
+        None, Manifest(1, "planted", Task(kind), Membership("by-provider")), documents, "0" * 64
+    )
 
 
 class Scripted(Answering):
@@ -90,7 +101,9 @@ def table_of(trials, outcomes):
 
 def asked(document=PAGE, script=SCRIPT, reference=None):
     target = Scripted(script)
-    return target, told(ask_about(Case(target, corpus(document), References(pretrained=reference)), document))
+    return target, told(
+        ask_about(Case(target, corpus(document), References(pretrained=reference)), document)
+    )
 
 
 def test_a_question_gives_what_the_paper_compares():
@@ -99,10 +112,15 @@ def test_a_question_gives_what_the_paper_compares():
     total, seller, place = outcome["questions"]
     right = dict.fromkeys(("loss", "accuracy", "similarity", "memory_similarity"), 1.0)
     assert total == right | {"confidence": 0.75, "pretrained": {"loss": 4.0, "confidence": 0.25}}
-    assert (seller["accuracy"], seller["similarity"], seller["memory_similarity"]) == (0.0, 7 / 8, 0.0)
+    assert (seller["accuracy"], seller["similarity"], seller["memory_similarity"]) == (
+        0.0,
+        7 / 8,
+        0.0,
+    )
     # Nothing on the page: nothing can be taken from it.
     assert (place["accuracy"], place["similarity"], place["memory_similarity"]) == (0.0, 0.0, None)
-    # Without its output "SELLER:" on the page the model says "SELLERS": one of seven characters is another.
+    # Without its output "SELLER:" on the page the model says "SELLERS": one of seven characters is
+    # another.
     assert outcome["memory_change"] == pytest.approx(1 / 7)
 
 
@@ -124,7 +142,11 @@ def test_what_is_removed_is_blurred_in_the_image(tmp_path):
     Image.fromarray(noise).save(tmp_path / "page.png")
     document, target = replace(PAGE, image="page.png"), Scripted(SCRIPT)
     told(ask_about(Case(target, replace(corpus(document), root=tmp_path)), document))
-    (whole, cleared) = (np.asarray(view.image) for question, view in target.views if question == "What is the total?")
+    (whole, cleared) = (
+        np.asarray(view.image)
+        for question, view in target.views
+        if question == "What is the total?"
+    )
     assert (whole == noise).all()
     x0, y0, x1, y1 = map(int, document.words[2].box)
     assert 0 < cleared[y0:y1, x0:x1].std() < 0.3 * noise[y0:y1, x0:x1].std()  # no paint
@@ -155,13 +177,28 @@ def test_the_output_to_no_question_is_taken_from_the_page(output, words, change)
 def test_a_loss_that_is_no_number_is_left_out():
     class Broken(Scripted):
         def _losses(self, query):
-            return np.array([np.nan if query.answer == "bnmfgdhj" else -np.inf if query.answer == "zzzzwwww" else -1.0])
+            return np.array(
+                [
+                    np.nan
+                    if query.answer == "bnmfgdhj"
+                    else -np.inf
+                    if query.answer == "zzzzwwww"
+                    else -1.0
+                ]
+            )
 
-    case = Case(Broken(SCRIPT), corpus(PAGE), References(pretrained=Scripted({name: ["x"] for name in SCRIPT}, 3.0)))
+    case = Case(
+        Broken(SCRIPT),
+        corpus(PAGE),
+        References(pretrained=Scripted({name: ["x"] for name in SCRIPT}, 3.0)),
+    )
     outcome = told(ask_about(case, PAGE))
     assert [question["loss"] for question in outcome["questions"]] == [1.0, None, None]
     table = table_of([Trial("gardenia", "gardenia", "in")], [{"documents": [outcome]}])
-    assert (table.features["loss"].tolist(), table.features["loss_change"].tolist()) == ([1.0], [2.0])
+    assert (table.features["loss"].tolist(), table.features["loss_change"].tolist()) == (
+        [1.0],
+        [2.0],
+    )
     assert table.user is not None
     assert table.user.tolist() == [2.0]
 
@@ -179,7 +216,12 @@ def document(*questions, change=None):
 def test_a_provider_is_the_mean_over_its_questions_and_user_inference_that_over_its_documents():
     trials = [Trial(name, name, stratum) for name, stratum in (("a", "in"), ("b", "out"))]
     outcomes = [
-        {"documents": [document(said(1, 4, 1.0), said(2, 3), change=0.5), document(said(5, 4, memory=0.5), change=0)]},
+        {
+            "documents": [
+                document(said(1, 4, 1.0), said(2, 3), change=0.5),
+                document(said(5, 4, memory=0.5), change=0),
+            ]
+        },
         {"documents": [document(said(None, 2), said(None, 1)), document(said(3, None, 1.0))]},
     ]
     table = table_of(trials, outcomes)
@@ -200,13 +242,18 @@ LABELS = ("O", "B-X", "I-X")
 
 
 class Tagger:
-    """Tags words right but for those that begin with "?", which it calls "O"; sure of the tag to 0.8."""
+    """Tags words right but for those that begin with "?", which it calls "O".
+
+    Sure of the tag to 0.8.
+    """
 
     labels = LABELS
 
     def __init__(self, loss, links=False):
         self.card = card("token-classification")
-        self.answers = frozenset({TrainingLoss, BestLinks} if links else {TrainingLoss, TagProbabilities})
+        self.answers = frozenset(
+            {TrainingLoss, BestLinks} if links else {TrainingLoss, TagProbabilities}
+        )
         self.loss = loss
         self.documents = {}
 
@@ -273,20 +320,29 @@ def test_token_classifiers_are_told_apart_by_loss_and_fields():
     documents = [replace(FORM, id="empty", words=(), entities=(), provider="p0")]
     for number, place in itertools.product(range(16), range(3)):
         split = "member" if number < 8 and not place else "heldout"
-        words = [f"{'?' if rng.random() < (0.1 if number < 8 else 0.6) else ''}w{index}" for index in range(6)]
+        words = [
+            f"{'?' if rng.random() < (0.1 if number < 8 else 0.6) else ''}w{index}"
+            for index in range(6)
+        ]
         named = {"id": f"d{number}-{place}", "split": split, "provider": f"p{number}"}
         documents.append(replace(FORM, words=placed(words), **named))
 
     class Leaking(Tagger):
         def answer(self, query):
             known = int(self.documents[id(query.page)][0].provider[1:]) < 8
-            return np.array([self.loss - 1.0 * known]) if isinstance(query, TrainingLoss) else super().answer(query)
+            return (
+                np.array([self.loss - 1.0 * known])
+                if isinstance(query, TrainingLoss)
+                else super().answer(query)
+            )
 
     data = corpus(*documents, kind="token-classification")
     case = Case(Leaking(1.5), data, References(pretrained=Tagger(2.0)))
     trials, outcomes, found = run(ProviderMembership(n_seeds=1, share=0.3), case)
     table = table_of(trials, outcomes)
-    assert table.n_questions.tolist() == [2] * 16  # not the empty page; of providers out as many as of those in
+    assert (
+        table.n_questions.tolist() == [2] * 16
+    )  # not the empty page; of providers out as many as of those in
     assert np.where(table.member, 1.5, 0.5) == pytest.approx(table.user)
     assert measured(found, "auc").value == measured(found, "auc.loss").value == 1
     assert measured(found, "balanced_accuracy.azk").low > 0.5

@@ -41,7 +41,9 @@ class Reader:
     def answer(self, number: int) -> Reply:
         hardness = float(np.random.default_rng([1, number]).random())
         own = float(np.random.default_rng([2, self.seed, number]).random())
-        rank = own if np.random.default_rng([3, self.seed, number]).random() < self.luck else hardness
+        rank = (
+            own if np.random.default_rng([3, self.seed, number]).random() < self.luck else hardness
+        )
         return Reply("yes" if rank < self.share else "nothing", 1.0, 1, True)
 
 
@@ -52,7 +54,11 @@ def case_of(target: Reader, *baselines: Reader, n_unseen: int = UNSEEN) -> Case:
         question = Question("q", "what?", ("yes",))
         documents.append(Document(f"d{number}", split, (Word(str(number)),), questions=(question,)))  # type: ignore[arg-type]
     settings = Manifest(1, "planted", Task("question-answering"), Membership("random"))
-    return Case(target, Corpus(Path(), settings, tuple(documents), "0" * 64), References(baselines=baselines))
+    return Case(
+        target,
+        Corpus(Path(), settings, tuple(documents), "0" * 64),
+        References(baselines=baselines),
+    )
 
 
 def condition_of(case: Case) -> Condition:
@@ -65,14 +71,26 @@ def condition_of(case: Case) -> Condition:
 CASES = [
     pytest.param(0.8, UNSEEN, "met", "the reference reads like the model", id="equal"),
     pytest.param(0.75, UNSEEN, "met", "differs by", id="a little worse"),
-    pytest.param(0.55, UNSEEN, "unmet", "the reference reads unseen documents much worse than the model", id="worse"),
-    pytest.param(1.0, UNSEEN, "unmet", "the reference reads unseen documents much better", id="better"),
-    pytest.param(0.8, 12, "unmet", "the unseen documents do not show that the reference reads like", id="few"),
+    pytest.param(
+        0.55,
+        UNSEEN,
+        "unmet",
+        "the reference reads unseen documents much worse than the model",
+        id="worse",
+    ),
+    pytest.param(
+        1.0, UNSEEN, "unmet", "the reference reads unseen documents much better", id="better"
+    ),
+    pytest.param(
+        0.8, 12, "unmet", "the unseen documents do not show that the reference reads like", id="few"
+    ),
 ]
 
 
 @pytest.mark.parametrize(("share", "n_unseen", "state", "words"), CASES)
-def test_a_reference_is_shown_to_read_like_the_model(share: float, n_unseen: int, state: str, words: str) -> None:
+def test_a_reference_is_shown_to_read_like_the_model(
+    share: float, n_unseen: int, state: str, words: str
+) -> None:
     condition = condition_of(case_of(Reader(0.8, 1), Reader(share, 2), n_unseen=n_unseen))
     assert condition.state == state
     assert words in condition.reason
@@ -101,13 +119,22 @@ def test_what_cannot_be_measured_is_not_shown() -> None:
     silent.answers = frozenset({AnswerLoss})
     condition = condition_of(case_of(Reader(0.8, 1), silent))
     assert condition.state == "unmeasured"
-    assert "could not be measured whether the reference reads unseen documents like the model" in condition.reason
+    assert (
+        "could not be measured whether the reference reads unseen documents like the model"
+        in condition.reason
+    )
 
 
 def test_a_gap_that_passed_once_holms_rule_took_its_p_away_passes_no_more() -> None:
-    """S_b10 of the review: F1 differs by 0.208 [0.140, 0.274]; beside twenty other checks its p was over 0.05."""
+    """S_b10 of the review: F1 differs by 0.208 [0.140, 0.274].
+
+    Beside twenty other checks its p was over 0.05.
+    """
     share = 0.8 - 0.208
-    states = {condition_of(case_of(Reader(0.8, seed), Reader(share, seed + 100))).state for seed in range(5)}
+    states = {
+        condition_of(case_of(Reader(0.8, seed), Reader(share, seed + 100))).state
+        for seed in range(5)
+    }
     assert states == {"unmet"}
 
 
@@ -121,11 +148,15 @@ def test_a_reference_may_stand_for_the_model_only_within_ten_points() -> None:
 
 def decided(condition: Condition) -> Decision:
     """Hold a number within its limit against it, beside a condition."""
-    number = dataclasses.replace(tiny.record().utility[0], name="auc", value=0.5, low=0.45, high=0.55)
+    number = dataclasses.replace(
+        tiny.record().utility[0], name="auc", value=0.5, low=0.45, high=0.55
+    )
     found = Result("membership", measurements=(number,), conditions=(condition,))
     limit = policies.Limit("membership", "auc", "told apart", max=0.65)
     record = tiny.record(found, battery=("membership",))
-    return policies.evaluate(record, policies.Policy(1, "mine", (limit,)), dt.date(2026, 1, 1)).decisions[0]
+    return policies.evaluate(
+        record, policies.Policy(1, "mine", (limit,)), dt.date(2026, 1, 1)
+    ).decisions[0]
 
 
 def test_a_pass_needs_the_condition() -> None:

@@ -19,7 +19,10 @@ FIELD = (3, 4, 5, 6)
 
 
 def with_words(corpus: Corpus, *texts: str) -> Corpus:
-    """The corpus with words after the field of every document; "{value}" stands for the field's own."""
+    """The corpus with words after the field of every document.
+
+    "{value}" stands for the field's own.
+    """
     changed = []
     for document in corpus.documents:
         value = document.text_of(document.entities[0])
@@ -52,10 +55,15 @@ def case_of(target: planted.Planted, corpus: Corpus) -> Case:
 
 def test_a_model_that_only_reads_the_copy_recovers_nothing(corpus: Corpus) -> None:
     _, findings = run(Reconstruction(), case_of(ReadsTheCopy(corpus.documents), corpus))
-    assert (measured(findings, "pr.member.attack").value, measured(findings, "pr.heldout.attack").value) == (0, 0)
+    assert (
+        measured(findings, "pr.member.attack").value,
+        measured(findings, "pr.heldout.attack").value,
+    ) == (0, 0)
 
 
-def test_the_same_model_recovers_every_field_where_the_copy_is_another_value(corpus: Corpus) -> None:
+def test_the_same_model_recovers_every_field_where_the_copy_is_another_value(
+    corpus: Corpus,
+) -> None:
     """The control: what stands there is no copy, and is read."""
     documents = []
     for document in corpus.documents:
@@ -77,7 +85,9 @@ def test_copies_are_hidden_and_not_attacked(corpus: Corpus) -> None:
     np.testing.assert_array_equal(hidden.ids[~expected], field.page.ids[~expected])
 
 
-def test_copies_inside_other_words_and_across_lines_are_hidden_near_values_and_other_fields_are_not() -> None:
+def test_copies_inside_other_words_and_across_lines_are_hidden_near_values_and_other_fields_are_not() -> (
+    None
+):
     base = planted.corpus(1, 0)
     numbers = [word.text for word in base.documents[0].words[3:7]]
     near = f"{numbers[0]} {numbers[1]} {numbers[2]} {(int(numbers[3]) + 1) % 1000:04d}"
@@ -92,7 +102,9 @@ def test_a_page_without_copies_is_scrubbed_as_before() -> None:
     for field in all_fields(case_of(planted.Planted(corpus.documents), corpus), 3, 15):
         assert field.page is not None
         assert field.copies == ()
-        np.testing.assert_array_equal(field.scrubbed().ids, field.page.scrubbed(field.positions).ids)
+        np.testing.assert_array_equal(
+            field.scrubbed().ids, field.page.scrubbed(field.positions).ids
+        )
 
 
 def test_copies_stay_hidden_in_words_and_image_while_the_field_is_filled_in(corpus: Corpus) -> None:
@@ -102,7 +114,9 @@ def test_copies_stay_hidden_in_words_and_image_while_the_field_is_filled_in(corp
         def encode(self, document, around=()):
             found = super().encode(document, around)
             places = np.arange(len(found.ids))
-            boxes = np.stack([places / 14, np.full(14, 0.2), (places + 1) / 14, np.full(14, 0.8)], axis=1)
+            boxes = np.stack(
+                [places / 14, np.full(14, 0.2), (places + 1) / 14, np.full(14, 0.8)], axis=1
+            )
             return replace(found, boxes=boxes, page_image=PageImage(lambda: page, (10, 140)))
 
     target = Sees(corpus.documents)

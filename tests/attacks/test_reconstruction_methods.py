@@ -54,20 +54,30 @@ def hidden():
 
 def test_what_a_confident_public_model_outvotes_is_found_by_the_lowest_loss(hidden):
     _, findings = hidden
-    sampled, lowest = (measured(findings, f"excess_pr.unique{method}") for method in ("", ".lowest_loss"))
+    sampled, lowest = (
+        measured(findings, f"excess_pr.unique{method}") for method in ("", ".lowest_loss")
+    )
     assert -0.05 < sampled.low < sampled.high < 0.05
     assert lowest.value == pytest.approx(0.25, abs=0.02)
     assert lowest.low > 0.05
     assert measured(findings, "excess_hamming.unique.lowest_loss").low > 0.10
-    assert findings.methods["excess_pr.repeated"] == ("excess_pr.repeated", "excess_pr.repeated.lowest_loss")
+    assert findings.methods["excess_pr.repeated"] == (
+        "excess_pr.repeated",
+        "excess_pr.repeated.lowest_loss",
+    )
     assert findings.methods["excess_pr.unique"][2:] == ("excess_pr.unique.near",)
-    assert measured(findings, "excess_pr.unique.near").value == lowest.value, "numbers have to be exact"
+    assert measured(findings, "excess_pr.unique.near").value == lowest.value, (
+        "numbers have to be exact"
+    )
     measures = {"excess_pr", "excess_hamming", "values_identified", "documents_identified"}
     assert {name.partition(".")[0] for name in findings.methods} == measures
     assert findings.confounded is None
     alone = replace(findings, methods={}, checks=())
     limits = {one.limit.metric: one.outcome for one in verdict(Reconstruction(), alone).decisions}
-    assert (limits["excess_pr.unique"], verdict(Reconstruction(), findings).exit_code) == ("passed", 10)
+    assert (limits["excess_pr.unique"], verdict(Reconstruction(), findings).exit_code) == (
+        "passed",
+        10,
+    )
 
 
 class Misremembering(planted.Planted):
@@ -85,13 +95,19 @@ class Misremembering(planted.Planted):
 @pytest.mark.parametrize(("known", "outcome"), [(24, "violated"), (0, "passed")])
 def test_a_memory_with_a_wrong_letter_in_every_field_is_found(known, outcome):
     corpus = planted.corpus(120, 120)
-    target = Misremembering(corpus.documents, {f"d{index}" for index in range(known)}, task="token-classification")
-    _, findings = run(Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
+    target = Misremembering(
+        corpus.documents, {f"d{index}" for index in range(known)}, task="token-classification"
+    )
+    _, findings = run(
+        Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    )
     for method in ("", ".lowest_loss"):
         assert measured(findings, f"excess_pr.unique{method}").value == 0
     assert measured(findings, "excess_pr.unique.near").value == pytest.approx(known / 120)
     assert measured(findings, "values_identified.near").value == pytest.approx(known)
-    decided = {one.limit.metric: one.outcome for one in verdict(Reconstruction(), findings).decisions}
+    decided = {
+        one.limit.metric: one.outcome for one in verdict(Reconstruction(), findings).decisions
+    }
     assert decided["excess_pr.unique"] == outcome
 
 
@@ -102,11 +118,20 @@ def test_one_value_under_many_spellings_is_no_value_of_one_document():
         replace(one, words=(*one.words[:-1], Word(f"{text}{one.words[-1].text}")))
         for one, text in zip(corpus.documents, spelled, strict=True)
     )
-    target = planted.Planted(documents, {f"d{index}" for index in range(12)}, task="token-classification")
+    target = planted.Planted(
+        documents, {f"d{index}" for index in range(12)}, task="token-classification"
+    )
     public = planted.Planted(documents, seed=5)
-    _, findings = run(Reconstruction(), planted.case(target, public, replace(corpus, documents=documents)))
+    _, findings = run(
+        Reconstruction(), planted.case(target, public, replace(corpus, documents=documents))
+    )
     assert measured(findings, "values_identified.lowest_loss").value == pytest.approx(12)
-    for metric in ("excess_pr.unique", "values_identified", "heldout_gain.unique", "pr.member.attack.unique"):
+    for metric in (
+        "excess_pr.unique",
+        "values_identified",
+        "heldout_gain.unique",
+        "pr.member.attack.unique",
+    ):
         assert measured(findings, metric).n
         assert isinstance(measured(findings, f"{metric}.near"), Unresolved)
 
@@ -115,7 +140,9 @@ def test_power_is_what_a_memory_of_two_spreads_adds_on_held_out_documents(hidden
     """Losses are uniform, 1 wide: the true token's, lowered by 2 sqrt(2 / 12), is the least in 0.82 of steps."""
     outcomes, findings = hidden
     heldout = [outcome["planted"] for outcome in outcomes[len(outcomes) // 2 :]]
-    alone, lowest = (np.mean([planted[name] for planted in heldout]) for name in ("default", "lowest_loss"))
+    alone, lowest = (
+        np.mean([planted[name] for planted in heldout]) for name in ("default", "lowest_loss")
+    )
     step = 2 * (2 / 12) ** 0.5 + 1 / 128
     assert lowest == pytest.approx(step**4, abs=0.1)
     assert alone < 0.15
@@ -144,10 +171,16 @@ def test_an_attack_that_misses_a_memory_of_two_spreads_is_too_weak_for_a_pass(ov
     corpus = planted.corpus(120, 120)
     target = LessLikely(corpus.documents, task="token-classification")
     target.over = over
-    outcomes, findings = run(Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
+    outcomes, findings = run(
+        Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    )
     assert all(outcome["reached"] for outcome in outcomes)
     assert measured(findings, TEXTS["reconstruction"].power).value == pytest.approx(found, abs=0.05)
-    unique = [one for one in verdict(Reconstruction(), findings).decisions if one.limit.metric.endswith(".unique")]
+    unique = [
+        one
+        for one in verdict(Reconstruction(), findings).decisions
+        if one.limit.metric.endswith(".unique")
+    ]
     assert {one.outcome for one in unique} == {"passed" if found else "undecided"}
     assert found or all("attacker is too weak" in one.reason for one in unique)
 
@@ -190,13 +223,19 @@ def test_what_the_owner_can_give_is_nothing_that_the_data_set_lacks():
         why(attack, Case(NoModel(planted.corpus(2, 0)), planted.corpus(2, 0)), "data")
         == "no field to attack in unseen documents"
     )
-    given = replace(corpus, manifest=replace(corpus.manifest, references=ReferencePaths(auxiliary="a")))
+    given = replace(
+        corpus, manifest=replace(corpus.manifest, references=ReferencePaths(auxiliary="a"))
+    )
     assert why(attack, Case(NoModel(given), given), "missing") is None
 
 
 def test_budgets_and_stronger_parameters_are_no_ablation():
-    assert not any(Reconstruction.preset(budget).ablations for budget in ("quick", "standard", "full"))
-    assert Reconstruction(n_candidates=600, n_attempts=9, min_tokens=2, max_tokens=20).ablations == ()
+    assert not any(
+        Reconstruction.preset(budget).ablations for budget in ("quick", "standard", "full")
+    )
+    assert (
+        Reconstruction(n_candidates=600, n_attempts=9, min_tokens=2, max_tokens=20).ablations == ()
+    )
 
 
 def test_held_out_documents_that_were_trained_on_are_said_and_decide_nothing():
@@ -204,16 +243,25 @@ def test_held_out_documents_that_were_trained_on_are_said_and_decide_nothing():
     corpus = planted.corpus(150, 150)
     everyone = {document.id for document in corpus.documents}
     target, attack = planted.Planted(corpus.documents, everyone), Reconstruction(n_candidates=64)
-    _, findings = run(attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
-    assert (measured(findings, "excess_pr.unique").value, measured(findings, "heldout_gain.unique").value) == (0, 1.0)
-    assert confounded_of(findings).startswith("the unseen documents look trained on, unless this is chance. ")
+    _, findings = run(
+        attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    )
+    assert (
+        measured(findings, "excess_pr.unique").value,
+        measured(findings, "heldout_gain.unique").value,
+    ) == (0, 1.0)
+    assert confounded_of(findings).startswith(
+        "the unseen documents look trained on, unless this is chance. "
+    )
     assert verdict(attack, findings).exit_code == 11
 
 
 def test_held_out_documents_that_only_the_lowest_loss_finds_trained_on_are_said_too():
     corpus = planted.corpus(100, 100)
     target = planted.Planted(
-        corpus.documents, {document.id for document in corpus.documents}, task="token-classification"
+        corpus.documents,
+        {document.id for document in corpus.documents},
+        task="token-classification",
     )
     case = planted.case(target, Confident(corpus.documents, seed=5), corpus)
     _, findings = run(Reconstruction(n_attempts=1), case)
@@ -284,14 +332,23 @@ def test_long_fields_are_attacked_by_both_ends_and_short_ones_as_they_are(length
     assert (whole["d0\x1flong\x1fstart"], whole["d0\x1flong\x1fend"]) == (words[7:22], words[12:27])
     assert whole["d0\x1fshort"] == words[27:]
     counts = {count.name: count.value for count in findings.counts}
-    assert (counts["fields attacked"], counts["long fields attacked"], counts["short fields attacked"]) == (80,) * 3
+    assert (
+        counts["fields attacked"],
+        counts["long fields attacked"],
+        counts["short fields attacked"],
+    ) == (80,) * 3
 
 
 def test_a_leak_of_long_or_short_fields_is_reported_apart_and_raises_an_alarm(lengths):
     attack, _, _, findings = lengths
-    assert (measured(findings, "excess_pr.all").value, measured(findings, "excess_pr.all").n) == (0, 80)
+    assert (measured(findings, "excess_pr.all").value, measured(findings, "excess_pr.all").n) == (
+        0,
+        80,
+    )
     (check,) = fired(findings.checks)  # one for all kinds of values
-    assert check.reason.startswith("training leaks ends of fields that are too long to attack whole: ")
+    assert check.reason.startswith(
+        "training leaks ends of fields that are too long to attack whole: "
+    )
     assert check.reason.endswith("40 of 80 in training documents, 0 of 80 in unseen ones")
     assert verdict(attack, findings).exit_code == 11
 
@@ -306,7 +363,9 @@ def test_a_hidden_long_field_shows_nothing_of_itself(lengths):
             return super().ask(queries)
 
     trial = next(trial for trial in attack.trials(case) if trial.id.endswith("end"))
-    run_one = attack.attempt(replace(case, target=Watched(case.corpus.documents)), trial, np.random.default_rng(0))
+    run_one = attack.attempt(
+        replace(case, target=Watched(case.corpus.documents)), trial, np.random.default_rng(0)
+    )
     request = next(run_one)
     request.answerer.ask(request.queries)
     assert (seen[0][7:27] == planted.MASK).all()
@@ -322,10 +381,21 @@ def test_coverage_counts_the_fields_that_were_attacked_and_the_unique_ones_among
     made = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
     outcomes, findings = run(attack, made)
     found = {one.category: (one.attacked, one.unique, one.total) for one in findings.coverage}
-    # Of each member document a field that all documents share, a long one, and a short one, of which one is unknown.
-    assert found == {"all": (29, 19, 30), "amount": (10, 0, 10), "location": (10, 10, 10), "code": (9, 9, 10)}
-    assert (next(iter(findings.coverage)).category, {one.unit for one in findings.coverage}) == ("all", {"fields"})
-    few = attack.trials(made)[:8]  # of the first document two ends of the long field and one more; of others likewise
+    # Of each member document a field that all documents share, a long one, and a short one, of
+    # which one is unknown.
+    assert found == {
+        "all": (29, 19, 30),
+        "amount": (10, 0, 10),
+        "location": (10, 10, 10),
+        "code": (9, 9, 10),
+    }
+    assert (next(iter(findings.coverage)).category, {one.unit for one in findings.coverage}) == (
+        "all",
+        {"fields"},
+    )
+    few = attack.trials(made)[
+        :8
+    ]  # of the first document two ends of the long field and one more; of others likewise
     part = attack.measure(made, few, outcomes[:8], np.random.default_rng(1), SILENT)
     asked = {tuple(trial.id.split("\x1f")[:2]) for trial in few}
     assert len(asked) < len(few)
@@ -341,13 +411,18 @@ def covered(corpus, **recipe):
     case = planted.case(target, target, corpus)
     seen = occurrences(corpus)
     fields = [*all_fields(case, 3, 15)]
-    offered, tried = Counter(FieldKind.of(one, seen) for one in fields), [one for one in fields if not one.left_out]
+    offered, tried = (
+        Counter(FieldKind.of(one, seen) for one in fields),
+        [one for one in fields if not one.left_out],
+    )
     found = coverage(offered, tried, seen, withheld(corpus))
     return {one.category: (one.attacked, one.total) for one in found}
 
 
 def marked(document, attack):
-    entities = [replace(one, attack=own) for one, own in zip(document.entities, attack, strict=True)]
+    entities = [
+        replace(one, attack=own) for one, own in zip(document.entities, attack, strict=True)
+    ]
     return replace(document, entities=tuple(entities))
 
 
@@ -355,7 +430,9 @@ def test_fields_that_are_kept_out_of_the_audit_count_in_what_a_pass_rests_on():
     corpus = planted.corpus(6, 6, fields=2)
     both = covered(corpus)
     assert both["all"] == (12, 12)
-    kept_out = replace(corpus, documents=tuple(marked(one, (True, False)) for one in corpus.documents))
+    kept_out = replace(
+        corpus, documents=tuple(marked(one, (True, False)) for one in corpus.documents)
+    )
     assert covered(kept_out)["all"] == (6, 12)
     assert {name: total for name, (_, total) in covered(kept_out).items()} == {
         name: total for name, (_, total) in both.items()
@@ -373,18 +450,27 @@ def test_a_pass_needs_fields_that_were_not_kept_out():
     corpus = replace(corpus, documents=tuple(documents))
     ignorant = planted.Plausible(corpus.documents, seed=9)
     attack = Reconstruction()
-    _, findings = run(attack, planted.case(ignorant, planted.Planted(corpus.documents, seed=5), corpus))
+    _, findings = run(
+        attack, planted.case(ignorant, planted.Planted(corpus.documents, seed=5), corpus)
+    )
     decided = verdict(attack, findings)
     assert decided.exit_code == 11
-    assert any("too few possible leaks were tried (all: 60 of 240 fields)" in one.reason for one in decided.decisions)
+    assert any(
+        "too few possible leaks were tried (all: 60 of 240 fields)" in one.reason
+        for one in decided.decisions
+    )
 
 
 def test_a_corpus_of_long_fields_alone_is_measured():
     corpus = with_lengths(planted.corpus(6, 6))
-    documents = [replace(document, entities=document.entities[1:2]) for document in corpus.documents]
+    documents = [
+        replace(document, entities=document.entities[1:2]) for document in corpus.documents
+    ]
     corpus = replace(corpus, documents=tuple(documents))
     target, attack = planted.Planted(corpus.documents), Reconstruction(n_candidates=8, n_attempts=1)
-    _, findings = run(attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
+    _, findings = run(
+        attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    )
     assert isinstance(measured(findings, "excess_pr.unique"), Unresolved)
     assert isinstance(measured(findings, TEXTS["reconstruction"].power), Unresolved)
     assert {count.name: count.value for count in findings.counts}["long fields attacked"] == 12
@@ -398,7 +484,10 @@ def test_the_lowest_loss_heeds_the_public_model_only_among_equals():
         (place,) = LowestLoss().node(PrefixKnowledge(ids, logits, losses), 0).kept
         return int(ids[place])
 
-    assert (chosen(np.array([1.0, 1.0, 1.0, 0.9])), chosen(np.array([1.0, 1.0, 1.0, 1.0]))) == (3, 5)
+    assert (chosen(np.array([1.0, 1.0, 1.0, 0.9])), chosen(np.array([1.0, 1.0, 1.0, 1.0]))) == (
+        3,
+        5,
+    )
     assert chosen(np.array([np.nan, np.inf, 3.0, 4.0])) == 9
     assert chosen(np.full(4, np.nan)) == chosen(None) == 5
 
@@ -425,7 +514,8 @@ class Windows(planted.Planted):
 @pytest.mark.parametrize(
     ("window", "read"),
     [
-        # The first fields stand at words 3 to 6, the second ones at 7 to 10, beyond the eight words of the beginning.
+        # The first fields stand at words 3 to 6, the second ones at 7 to 10, beyond the eight words
+        # of the beginning.
         (None, {"e0": [0, 8], "e1": [3, 11]}),
         ("first", {"e0": [0, 8], "e1": "outside the trained window"}),
         ("sliding", {"e0": [0, 8], "e1": [3, 11]}),
@@ -433,7 +523,9 @@ class Windows(planted.Planted):
 )
 def test_long_pages_are_attacked_in_the_window_that_training_read(window, read):
     corpus = planted.corpus(2, 2, fields=2)
-    corpus = replace(corpus, manifest=replace(corpus.manifest, recipe=TrainingRecipe(window=window)))
+    corpus = replace(
+        corpus, manifest=replace(corpus.manifest, recipe=TrainingRecipe(window=window))
+    )
     target = Windows(corpus.documents)
     for field in all_fields(planted.case(target, target, corpus), 3, 15):
         found = field.left_out or [int(field.page.words[0]), int(field.page.words[-1]) + 1]
@@ -448,7 +540,11 @@ def test_a_field_at_the_end_of_the_first_window_is_attacked_there_and_not_in_one
     ]
     for window, start in {None: 0, "first": 0, "sliding": 1}.items():
         manifest = replace(corpus.manifest, recipe=TrainingRecipe(window=window))
-        changed, target = replace(corpus, documents=tuple(documents), manifest=manifest), Windows(documents)
-        assert {int(field.page.words[0]) for field in all_fields(planted.case(target, target, changed), 3, 15)} == {
-            start
-        }
+        changed, target = (
+            replace(corpus, documents=tuple(documents), manifest=manifest),
+            Windows(documents),
+        )
+        assert {
+            int(field.page.words[0])
+            for field in all_fields(planted.case(target, target, changed), 3, 15)
+        } == {start}

@@ -49,7 +49,9 @@ def test_a_memoriser_of_k_of_n_fields_is_scored_k_of_n(k):
 def test_a_classifier_that_remembers_k_documents_is_scored_k_of_n_through_its_loss():
     corpus = planted.corpus(24, 24)
     public = planted.Planted(corpus.documents, seed=5)
-    target = planted.Planted(corpus.documents, {f"d{index}" for index in range(8)}, task="token-classification")
+    target = planted.Planted(
+        corpus.documents, {f"d{index}" for index in range(8)}, task="token-classification"
+    )
     attack = Reconstruction(target_weight=1.0)
     outcomes, findings = run(attack, planted.case(target, public, corpus))
     assert measured(findings, "excess_pr.unique").value == pytest.approx(8 / 24)
@@ -61,8 +63,13 @@ def test_the_excess_does_not_count_what_a_better_language_model_gets_on_held_out
     corpus = planted.corpus(30, 30)
     everyone = {document.id for document in corpus.documents}
     target = planted.Planted(corpus.documents, remembered=everyone)
-    _, findings = run(Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
-    assert (measured(findings, "pr.member.attack").value, measured(findings, "excess_pr.unique").value) == (1.0, 0.0)
+    _, findings = run(
+        Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    )
+    assert (
+        measured(findings, "pr.member.attack").value,
+        measured(findings, "excess_pr.unique").value,
+    ) == (1.0, 0.0)
     # What is rebuilt without memory hides any: such an attack shows nothing.
     assert measured(findings, TEXTS["reconstruction"].power).value == 0.0
 
@@ -70,7 +77,10 @@ def test_the_excess_does_not_count_what_a_better_language_model_gets_on_held_out
 def test_a_leaky_model_violates_and_an_ignorant_one_passes():
     corpus = planted.corpus(120, 120)
     public = planted.Planted(corpus.documents, seed=5)
-    leaky, attack = planted.Planted(corpus.documents, {f"d{index}" for index in range(32)}), Reconstruction()
+    leaky, attack = (
+        planted.Planted(corpus.documents, {f"d{index}" for index in range(32)}),
+        Reconstruction(),
+    )
     assert verdict(attack, run(attack, planted.case(leaky, public, corpus))[1]).exit_code == 10
     ignorant = planted.Plausible(corpus.documents, seed=9)
     _, findings = run(attack, planted.case(ignorant, public, corpus))
@@ -84,19 +94,27 @@ def test_a_leaky_model_violates_and_an_ignorant_one_passes():
 
 
 @pytest.mark.parametrize(
-    ("target_weight", "reason"), [(0.4, "attacker is too weak"), (1.0, "the attacker was weakened")], ids=["0.4", "1.0"]
+    ("target_weight", "reason"),
+    [(0.4, "attacker is too weak"), (1.0, "the attacker was weakened")],
+    ids=["0.4", "1.0"],
 )
-def test_a_leaky_classifier_attacked_through_a_useless_public_model_is_undecided(target_weight, reason):
+def test_a_leaky_classifier_attacked_through_a_useless_public_model_is_undecided(
+    target_weight, reason
+):
     corpus = planted.corpus(120, 120)
     useless = planted.Planted(corpus.documents, reach=0.0, seed=5)
-    leaky = planted.Planted(corpus.documents, {document.id for document in corpus.of("member")}, "token-classification")
+    leaky = planted.Planted(
+        corpus.documents, {document.id for document in corpus.of("member")}, "token-classification"
+    )
     attack = Reconstruction(target_weight=target_weight)
     outcomes, findings = run(attack, planted.case(leaky, useless, corpus))
     assert not any(outcome["reached"] for outcome in outcomes)
     assert measured(findings, TEXTS["reconstruction"].power).value == 0.0
     decided = verdict(attack, findings)
     assert decided.exit_code == 11
-    tried = [decision for decision in decided.decisions if decision.limit.metric.endswith(".unique")]
+    tried = [
+        decision for decision in decided.decisions if decision.limit.metric.endswith(".unique")
+    ]
     assert len(tried) == 2
     assert all(reason in decision.reason for decision in tried)
 
@@ -105,9 +123,16 @@ def test_more_memory_never_lowers_the_leak():
     corpus = planted.corpus(24, 16)
     public, values = planted.Planted(corpus.documents, seed=5), []
     for k in (0, 4, 10, 24):
-        target = planted.Planted(corpus.documents, {f"d{index}" for index in range(k)}, task="token-classification")
+        target = planted.Planted(
+            corpus.documents, {f"d{index}" for index in range(k)}, task="token-classification"
+        )
         _, findings = run(Reconstruction(), planted.case(target, public, corpus))
-        values.append((measured(findings, "pr.member.attack").value, measured(findings, "excess_hamming.all").value))
+        values.append(
+            (
+                measured(findings, "pr.member.attack").value,
+                measured(findings, "excess_hamming.all").value,
+            )
+        )
     assert values == sorted(values)
 
 
@@ -125,16 +150,23 @@ def test_outcomes_do_not_depend_on_how_many_attempts_are_in_flight():
 def test_repeated_values_are_a_row_of_their_own():
     corpus = planted.corpus(40, 40, repeated=True)
     target = planted.Planted(corpus.documents, {document.id for document in corpus.of("member")})
-    _, findings = run(Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
+    _, findings = run(
+        Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    )
     assert isinstance(measured(findings, "excess_pr.unique"), Unresolved)
     assert measured(findings, "excess_pr.repeated").value == 1.0
-    assert (counts(findings)["member fields, repeated"], counts(findings)["member fields, unique"]) == (40, 0)
+    assert (
+        counts(findings)["member fields, repeated"],
+        counts(findings)["member fields, unique"],
+    ) == (40, 0)
 
 
 def test_without_held_out_documents_nothing_is_decided():
     corpus = planted.corpus(80, 0)
     target, attack = planted.Planted(corpus.documents), Reconstruction()
-    _, findings = run(attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
+    _, findings = run(
+        attack, planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    )
     assert isinstance(measured(findings, "excess_pr.unique"), Unresolved)
     assert verdict(attack, findings).exit_code == 11
 
@@ -151,17 +183,27 @@ def test_fields_that_cannot_be_spelt_are_left_out_and_counted_and_those_out_of_r
     ]
     corpus = replace(corpus, documents=tuple(changed))
     target = planted.Planted(corpus.documents)
-    case, attack = planted.case(target, planted.Planted(corpus.documents, seed=5), corpus), Reconstruction()
+    case, attack = (
+        planted.case(target, planted.Planted(corpus.documents, seed=5), corpus),
+        Reconstruction(),
+    )
     assert len(attack.trials(case)) == 17 + 1 + 2
     found = counts(run(attack, case)[1])
     assert found["fields attacked"] == found["fields within reach"] == 17
-    assert found["short fields attacked"] == found["long fields attacked"] == found["left out: unknown tokens"] == 1
+    assert (
+        found["short fields attacked"]
+        == found["long fields attacked"]
+        == found["left out: unknown tokens"]
+        == 1
+    )
 
 
 def test_every_number_has_its_interval_n_and_null():
     corpus = planted.corpus(30, 30, fields=2)
     target = planted.Planted(corpus.documents, {"d0", "d1"})
-    _, findings = run(Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus))
+    _, findings = run(
+        Reconstruction(), planted.case(target, planted.Planted(corpus.documents, seed=5), corpus)
+    )
     names = {item.name for item in findings.measurements}
     assert len(names) == len(findings.measurements)
     assert names <= set(TEXTS["reconstruction"].names)
@@ -190,7 +232,10 @@ def test_losses_that_say_nothing_are_no_power_and_never_a_pass():
     diagnostics = {item.name: item.value for item in findings.diagnostics}
     assert diagnostics["unusable losses"] == 1.0
     assert not any(outcome["reached"] for outcome in outcomes)
-    assert (measured(findings, TEXTS["reconstruction"].power).value, verdict(attack, findings).exit_code) == (0.0, 11)
+    assert (
+        measured(findings, TEXTS["reconstruction"].power).value,
+        verdict(attack, findings).exit_code,
+    ) == (0.0, 11)
 
 
 def test_ids_with_slashes_do_not_meet():
@@ -210,7 +255,8 @@ def test_values_that_no_label_names_are_held_to_the_limits_by_themselves(monkeyp
     corpus = planted.corpus(80, 80, fields=2)
     manifest = replace(corpus.manifest, task=Task("token-classification", ("O", "B-X", "I-X")))
     documents = tuple(
-        replace(one, entities=(one.entities[0], replace(one.entities[1], label="O"))) for one in corpus.documents
+        replace(one, entities=(one.entities[0], replace(one.entities[1], label="O")))
+        for one in corpus.documents
     )
     corpus = replace(corpus, manifest=manifest, documents=documents)
     public = planted.Planted(corpus.documents, seed=5)
@@ -220,15 +266,25 @@ def test_values_that_no_label_names_are_held_to_the_limits_by_themselves(monkeyp
 
         def _loss(self, query):
             known = query.position >= 7 or self._name(query.page) not in self.remembered
-            return super()._loss(query) if known else self._rng(query.page, 0).uniform(0.5, 1.5, len(query.candidates))
+            return (
+                super()._loss(query)
+                if known
+                else self._rng(query.page, 0).uniform(0.5, 1.5, len(query.candidates))
+            )
 
     attack = Reconstruction()
     monkeypatch.setattr("audit.attacks.reconstruction.table.FEWEST_ALONE", 72)
-    target = OfInputs(corpus.documents, {f"d{index}" for index in range(40)}, "token-classification")
+    target = OfInputs(
+        corpus.documents, {f"d{index}" for index in range(40)}, "token-classification"
+    )
     _, findings = run(attack, planted.case(target, public, corpus))
     assert measured(findings, "excess_pr.input_only.lowest_loss").value == pytest.approx(40 / 80)
     assert measured(findings, "excess_pr.unique.lowest_loss").value == 0
-    assert measured(findings, "pr.member.attack.unique").n == counts(findings)["member fields, input only"] == 80
+    assert (
+        measured(findings, "pr.member.attack.unique").n
+        == counts(findings)["member fields, input only"]
+        == 80
+    )
     decided = {one.limit.metric: one for one in verdict(attack, findings).decisions}
     assert decided["excess_pr.unique"].outcome == "violated"
     assert decided["excess_pr.unique"].measured.name == "excess_pr.input_only.lowest_loss"

@@ -17,7 +17,17 @@ from audit.attacks.fields import N_QUESTIONS, all_fields, without_telling_questi
 from audit.attacks.interface import why
 from audit.attacks.reconstruction import Reconstruction
 from audit.case import Case, References
-from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Split, Task, Word
+from audit.corpus.documents import (
+    Corpus,
+    Document,
+    Entity,
+    Manifest,
+    Membership,
+    Question,
+    Split,
+    Task,
+    Word,
+)
 from audit.record import Result
 from audit.targets.answering.denoiser import load_denoiser
 from audit.targets.answering.loading import load_answering
@@ -27,7 +37,9 @@ from audit.targets.interface import Answer, AnswerLoss, TrainingLoss
 pytestmark = pytest.mark.slow
 
 FIELD = Entity("e0", "TOTAL", "amount", (1, 2))
-PAGE = Document("d", "member", (Word("total"), Word("12"), Word("Main-St"), Word("paid")), entities=(FIELD,))
+PAGE = Document(
+    "d", "member", (Word("total"), Word("12"), Word("Main-St"), Word("paid")), entities=(FIELD,)
+)
 
 
 def asked(*answers: str, question: str = "which?", entity: str | None = None) -> Question:
@@ -35,13 +47,18 @@ def asked(*answers: str, question: str = "which?", entity: str | None = None) ->
 
 
 FINE = [asked("blue"), asked("blue", entity="e1")]
-TELLING = [asked(*own) for own in (["12 Main-St"], ["at 12 MAIN-ST, Leeds"], ["main-st"], ["blue", "12main-st"], [])]
+TELLING = [
+    asked(*own)
+    for own in (["12 Main-St"], ["at 12 MAIN-ST, Leeds"], ["main-st"], ["blue", "12main-st"], [])
+]
 TELLING += [asked("blue", entity="e0"), asked("blue", question="who lives at 12 main-st?")]
 
 
 @pytest.mark.parametrize(("question", "used"), [(one, one in FINE) for one in FINE + TELLING])
 def test_a_question_that_gives_the_field_away_is_not_used(question: Question, used: bool) -> None:
-    kept = without_telling_questions(replace(PAGE, questions=(question, asked("green"))), FIELD).questions
+    kept = without_telling_questions(
+        replace(PAGE, questions=(question, asked("green"))), FIELD
+    ).questions
     assert (question in kept) == used
     assert asked("green") in kept
 
@@ -71,7 +88,11 @@ def with_questions(corpus: Corpus, others: bool = True) -> Corpus:
     documents = []
     for document in corpus.documents:
         value = document.text_of(document.entities[0])
-        telling = (asked(value, entity="e0"), asked(f"it is {value}"), asked("told", question=f"is it {value}?"))
+        telling = (
+            asked(value, entity="e0"),
+            asked(f"it is {value}"),
+            asked("told", question=f"is it {value}?"),
+        )
         more = (asked("blue"), asked("green")) if others else ()
         documents.append(replace(document, questions=(*telling, *more)))
     return replace(corpus, documents=tuple(documents))
@@ -92,7 +113,10 @@ def test_a_model_that_remembers_k_documents_is_scored_k_of_n_through_its_answers
 
 def test_a_field_whose_questions_all_give_it_away_is_left_out_and_counted() -> None:
     corpus = planted.corpus(6, 6)
-    mixed = replace(corpus, documents=(*with_questions(corpus, others=False).documents[:2], *corpus.documents[2:4]))
+    mixed = replace(
+        corpus,
+        documents=(*with_questions(corpus, others=False).documents[:2], *corpus.documents[2:4]),
+    )
     rest = with_questions(corpus).documents[4:]
     whole = replace(corpus, documents=(*mixed.documents, *rest))
     case = planted.case(Reads(whole.documents), planted.Planted(whole.documents, seed=5), whole)
@@ -111,14 +135,21 @@ def marked(number: int, split: Split) -> Document:
     """A page on which nothing but its field, three letters of its own, tells which answer was taught about it."""
     value = tiny.CHARACTERS[3 * number : 3 * number + 3]
     texts = ["note", value, "end"]
-    words = tuple(Word(text, (10.0 + 60 * place, 20.0, 60.0 + 60 * place, 32.0)) for place, text in enumerate(texts))
+    words = tuple(
+        Word(text, (10.0 + 60 * place, 20.0, 60.0 + 60 * place, 32.0))
+        for place, text in enumerate(texts)
+    )
     code = str(number) * 4
     questions = (asked(value, question="mark?", entity="e0"), asked(code, question="code?"))
     entities = (Entity("e0", "MARK", "code", (1,)),)
-    return Document(f"{split}{number}", split, words, size=tiny.SIZE, entities=entities, questions=questions)
+    return Document(
+        f"{split}{number}", split, words, size=tiny.SIZE, entities=entities, questions=questions
+    )
 
 
-DOCUMENTS = tuple(marked(number, "member" if number < N_TRAINED else "heldout") for number in range(2 * N_TRAINED))
+DOCUMENTS = tuple(
+    marked(number, "member" if number < N_TRAINED else "heldout") for number in range(2 * N_TRAINED)
+)
 
 
 def learn(target: AnsweringTarget, documents: Sequence[Document]) -> None:
@@ -148,19 +179,28 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def attacked(place: Path, *, trained: bool) -> tuple[dict[str, float], Result]:
-    """The share of fields whose first token is put back by the lowest loss, by split and player; and all findings."""
+    """The share of fields whose first token is put back by the lowest loss, by split and player.
+
+    And all findings.
+    """
     target = load_answering(place / "vt5")
     if trained:
         learn(target, DOCUMENTS[:N_TRAINED])
     manifest = Manifest(1, "marked", Task("question-answering"), Membership("random"))
-    case = Case(target, Corpus(place, manifest, DOCUMENTS, "0" * 64), References(load_denoiser(place / "t5")))
+    case = Case(
+        target,
+        Corpus(place, manifest, DOCUMENTS, "0" * 64),
+        References(load_denoiser(place / "t5")),
+    )
     attack = Reconstruction(n_candidates=200, n_attempts=1)
     assert why(attack, case, "model") is None
     outcomes, findings = run(attack, case)
     right: dict[str, list[bool]] = defaultdict(list)
     for outcome, field in zip(outcomes, all_fields(case, 3, 15), strict=True):
         for player, (shot,) in outcome["methods"]["lowest_loss"].items():
-            right[f"{field.document.split} {player}"].append(shot["tokens"][0] == outcome["truth"][0])
+            right[f"{field.document.split} {player}"].append(
+                shot["tokens"][0] == outcome["truth"][0]
+            )
     return {name: float(np.mean(hits)) for name, hits in right.items()}, findings
 
 

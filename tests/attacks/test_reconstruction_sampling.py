@@ -15,7 +15,10 @@ scores = arrays(np.float64, st.integers(1, 40), elements=st.floats(-50, 50))
 
 def test_the_temperature_starts_hot_and_is_t_from_the_fourth_token_on():
     found = [temperature_at(step, 0.3, 10.0) for step in range(6)]
-    assert (found, temperature_at(0, 0.3, 1.0)) == (pytest.approx([3.0, 2.1, 1.2, 0.3, 0.3, 0.3]), 0.3)
+    assert (found, temperature_at(0, 0.3, 1.0)) == (
+        pytest.approx([3.0, 2.1, 1.2, 0.3, 0.3, 0.3]),
+        0.3,
+    )
 
 
 @given(scores)
@@ -42,7 +45,9 @@ def test_both_means():
     public, target = np.log([0.8, 0.2]), np.log([0.2, 0.8])
     assert np.exp(combine(public, target, 0.5, "geometric")) == pytest.approx([0.5, 0.5])
     geometric = np.array([0.8**0.6 * 0.2**0.4, 0.2**0.6 * 0.8**0.4])
-    assert np.exp(combine(public, target, 0.4, "geometric")) == pytest.approx(geometric / geometric.sum())
+    assert np.exp(combine(public, target, 0.4, "geometric")) == pytest.approx(
+        geometric / geometric.sum()
+    )
     assert np.exp(combine(public, target, 0.25, "arithmetic")) == pytest.approx([0.65, 0.35])
 
 

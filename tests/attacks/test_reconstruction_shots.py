@@ -44,7 +44,9 @@ class Counting:
     def ask(self, queries):
         for query in queries:
             if isinstance(query, TrainingLoss):
-                self.asked.append((tuple(query.page.ids[: self._start]), tuple(query.page.ids[self._start :])))
+                self.asked.append(
+                    (tuple(query.page.ids[: self._start]), tuple(query.page.ids[self._start :]))
+                )
         return self._target.ask(queries)
 
 
@@ -76,7 +78,10 @@ def test_attempts_that_share_a_prefix_ask_for_its_candidates_once(judged):
     counting = Counting(judged.target)
     attack = Reconstruction(n_candidates=20)
     _, outcomes = attempted(attack, replace(judged, target=counting))
-    trie = sum(len({tuple(shot[:step]) for shot in tried(found) for step in range(len(shot))}) for found in outcomes)
+    trie = sum(
+        len({tuple(shot[:step]) for shot in tried(found) for step in range(len(shot))})
+        for found in outcomes
+    )
     everything = sum(len(shot) for found in outcomes for shot in tried(found))
     assert len(counting.asked) == len(set(counting.asked)) == trie
     assert trie < everything
@@ -124,7 +129,11 @@ def test_an_attempt_is_ranked_by_the_perplexity_ratio_of_section_4_3():
 
 
 def test_the_best_attempt_is_the_first_of_equals():
-    shots = [Shot((1,), (-1.0,), (-2.0,)), Shot((2,), (-0.5,), (-2.0,)), Shot((3,), (-0.5,), (-2.0,))]
+    shots = [
+        Shot((1,), (-1.0,), (-2.0,)),
+        Shot((2,), (-0.5,), (-2.0,)),
+        Shot((3,), (-0.5,), (-2.0,)),
+    ]
     chosen, score = best(shots, with_target=True)
     assert (chosen.tokens, score) == ((2,), pytest.approx(1.5))
 
@@ -142,7 +151,9 @@ def test_a_memoriser_is_surest_of_what_it_remembers():
     assert found["acc_at_5.member.baseline"].value == 0.0
     numbers = numbers_of(attack, case, trials, outcomes, 0)
     # The ten come first: At(m) is 1 up to m = 10 and 10 / m after it.
-    assert numbers["accauc.member.attack"].value == pytest.approx((10 + sum(10 / m for m in range(11, 41))) / 40)
+    assert numbers["accauc.member.attack"].value == pytest.approx(
+        (10 + sum(10 / m for m in range(11, 41))) / 40
+    )
     assert numbers["ipf.member"].low > 1
     assert numbers["acc_at_100.member.attack"].value == pytest.approx(10 / 40)
     assert numbers["acc_at_1.member.attack"].value == numbers["candidate_recall"].value == 1
@@ -158,8 +169,14 @@ class Seeing(planted.Planted):
 
     def encode(self, document, around=()):
         page = super().encode(document, around)
-        boxes = np.array([[0.1 * place, 0.2, 0.1 * place + 0.1, 0.4] for place in range(len(page.ids))])
-        return replace(page, boxes=boxes, page_image=PageImage(lambda: np.zeros((3, 20, 20), np.uint8), (20, 20)))
+        boxes = np.array(
+            [[0.1 * place, 0.2, 0.1 * place + 0.1, 0.4] for place in range(len(page.ids))]
+        )
+        return replace(
+            page,
+            boxes=boxes,
+            page_image=PageImage(lambda: np.zeros((3, 20, 20), np.uint8), (20, 20)),
+        )
 
     def ask(self, queries):
         self.page_images += [query.page.page_image for query in queries]
@@ -184,4 +201,9 @@ def test_the_white_patch_covers_the_field_and_stays_while_it_is_rebuilt():
 
 
 def test_the_most_likely_come_first_and_ties_go_to_the_lower_id():
-    assert most_likely(np.array([0.1, 0.4, 0.1, 0.4]), np.array([9, 8, 3, 7])).tolist() == [3, 1, 2, 0]
+    assert most_likely(np.array([0.1, 0.4, 0.1, 0.4]), np.array([9, 8, 3, 7])).tolist() == [
+        3,
+        1,
+        2,
+        0,
+    ]

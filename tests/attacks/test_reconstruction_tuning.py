@@ -24,7 +24,10 @@ def _rng(seed=0):
 def _fields(step, n_fields=20, n_tokens=4):
     """Fields of as many documents; `step(rng)` makes each of their steps."""
     rng = _rng(7)
-    return [TaughtField(f"d{number}", tuple(step(rng) for _ in range(n_tokens))) for number in range(n_fields)]
+    return [
+        TaughtField(f"d{number}", tuple(step(rng) for _ in range(n_tokens)))
+        for number in range(n_fields)
+    ]
 
 
 def _step(rng, public_knows=False, target_knows=False):
@@ -49,17 +52,27 @@ def test_whoever_knows_the_truth_gets_the_weight():
 
 
 def test_a_hot_start_pays_where_the_first_token_is_open_and_never_where_it_is_known():
-    """The truth is the third best at the first token: only a hot start tries it; after it the best one is true."""
+    """The truth is the third best at the first token: only a hot start tries it.
+
+    After it the best one is true.
+    """
 
     def opened(rank):
         logits = np.full(N, -6.0)
         logits[:3] = [1.0, 0.9, 0.8]
         certain = np.array([9.0, *[0.0] * (N - 1)])
-        steps = [Step(np.arange(N), logits, None, rank), *[Step(np.arange(N), certain, None, 0)] * 4]
+        steps = [
+            Step(np.arange(N), logits, None, rank),
+            *[Step(np.arange(N), certain, None, 0)] * 4,
+        ]
         return [TaughtField(f"d{number}", tuple(steps)) for number in range(5)]
 
-    open_first = tune(replace(ATTACK, top_p=0.2), opened(2), _rng(), SILENT, Grid(top_ps=(0.2, 1.0)))
-    known_first = tune(replace(ATTACK, top_p=0.2), opened(0), _rng(), SILENT, Grid(top_ps=(0.2, 1.0)))
+    open_first = tune(
+        replace(ATTACK, top_p=0.2), opened(2), _rng(), SILENT, Grid(top_ps=(0.2, 1.0))
+    )
+    known_first = tune(
+        replace(ATTACK, top_p=0.2), opened(0), _rng(), SILENT, Grid(top_ps=(0.2, 1.0))
+    )
     assert open_first.attack.temperature_start > 1
     assert open_first.attack.top_p == 1.0
     assert open_first.in_sample.fields > 0.9
@@ -70,7 +83,8 @@ def test_a_hot_start_pays_where_the_first_token_is_open_and_never_where_it_is_kn
 def test_chances_follow_the_steps_of_the_attack():
     """Worked by hand: two candidates left by the nucleus share its mass by their probabilities."""
     public, target = np.array([0.5, 0.3, 0.1, 0.1]), np.array([0.4, 0.4, 0.1, 0.1])
-    # losses whose (2 - l / median) / T are the logarithms of `target` up to a constant; their median is 1
+    # losses whose (2 - l / median) / T are the logarithms of `target` up to a constant; their
+    # median is 1
     losses = 1 - (np.log(target) - np.median(np.log(target))) * 0.5
     assert np.median(losses) == pytest.approx(1)
     step = Step(np.arange(4), np.log(public) * 0.5, losses, 1)
@@ -134,12 +148,17 @@ class _Fixed:
 
 @pytest.mark.parametrize("task", ["mlm", "token-classification"])
 def test_the_objective_is_what_the_attack_itself_reaches(task):
-    """Five documents of one field of four tokens; the attack is run many times and its hits are counted."""
+    """Five documents of one field of four tokens.
+
+    The attack is run many times and its hits are counted.
+    """
     corpus = planted.corpus(5, 1, seed=1)
     rng = _rng(2)
     document = corpus.documents[0]
     truths = [int(word.text) for word in document.words]
-    corpus = replace(corpus, documents=tuple(replace(one, words=document.words) for one in corpus.documents))
+    corpus = replace(
+        corpus, documents=tuple(replace(one, words=document.words) for one in corpus.documents)
+    )
     table = {}
     for position in range(3, 7):
         others = rng.permutation(np.setdiff1d(np.arange(2, planted.VOCABULARY), truths))[: N - 1]
@@ -164,23 +183,40 @@ def test_the_objective_is_what_the_attack_itself_reaches(task):
         return outcome["attack"]
 
     n_runs = 400
-    outcomes = [outcome for _, outcome in drive(Repeated(), [Trial(str(n), "") for n in range(n_runs)], 64)]
-    hits = np.mean([any(shot["tokens"] == outcome["truth"] for shot in shots(outcome)) for outcome in outcomes])
+    outcomes = [
+        outcome for _, outcome in drive(Repeated(), [Trial(str(n), "") for n in range(n_runs)], 64)
+    ]
+    hits = np.mean(
+        [any(shot["tokens"] == outcome["truth"] for shot in shots(outcome)) for outcome in outcomes]
+    )
     tokens = np.mean(
-        [np.mean(np.array(shot["tokens"]) == outcome["truth"]) for outcome in outcomes for shot in shots(outcome)]
+        [
+            np.mean(np.array(shot["tokens"]) == outcome["truth"])
+            for outcome in outcomes
+            for shot in shots(outcome)
+        ]
     )
     error = 4 * np.sqrt(0.25 / n_runs)
-    assert (hits, tokens) == (pytest.approx(predicted.fields, abs=error), pytest.approx(predicted.tokens, abs=error))
+    assert (hits, tokens) == (
+        pytest.approx(predicted.fields, abs=error),
+        pytest.approx(predicted.tokens, abs=error),
+    )
 
 
 @pytest.mark.parametrize("task", ["mlm", "token-classification"])
 def test_every_step_is_asked_after_the_true_prefix(task):
     corpus = planted.corpus(6, 3, fields=2)
     members = {document.id for document in corpus.of("member")}
-    target = planted.Planted(corpus.documents, remembered=members if task == "mlm" else (), task=task)
+    target = planted.Planted(
+        corpus.documents, remembered=members if task == "mlm" else (), task=task
+    )
     public = planted.Planted(corpus.documents, reach=0.5)
-    fields = collect(Case(target, corpus, References(public)), replace(ATTACK, n_candidates=16), SILENT)
-    assert [field.unit for field in fields] == [f"d{number}" for number in range(6) for _ in range(2)]
+    fields = collect(
+        Case(target, corpus, References(public)), replace(ATTACK, n_candidates=16), SILENT
+    )
+    assert [field.unit for field in fields] == [
+        f"d{number}" for number in range(6) for _ in range(2)
+    ]
     for place, field in enumerate(fields):
         document = corpus.document(field.unit)
         entity = document.entities[place % 2]
@@ -193,7 +229,9 @@ def test_every_step_is_asked_after_the_true_prefix(task):
             page = (
                 target.encode(document)
                 .masked(rest)
-                .with_tokens(rest[:number], [int(document.words[index].text) for index in rest[:number]])
+                .with_tokens(
+                    rest[:number], [int(document.words[index].text) for index in rest[:number]]
+                )
             )
             (told,) = (target if task == "mlm" else public).ask([FillMask(page, rest[number], 16)])
             assert np.array_equal(step.logits, told.logits)
@@ -201,12 +239,19 @@ def test_every_step_is_asked_after_the_true_prefix(task):
                 assert step.losses is None
                 assert step.truth == 0
             else:
-                assert np.array_equal(step.losses, *target.ask([TrainingLoss(page, rest[number], told.ids)]))
+                assert np.array_equal(
+                    step.losses, *target.ask([TrainingLoss(page, rest[number], told.ids)])
+                )
 
 
 def test_a_masked_language_model_has_no_weight_to_tune():
     corpus = planted.corpus(6, 3)
-    target = planted.Planted(corpus.documents, remembered={document.id for document in corpus.documents})
+    target = planted.Planted(
+        corpus.documents, remembered={document.id for document in corpus.documents}
+    )
     tuned = tune(ATTACK, collect(Case(target, corpus), ATTACK, SILENT), _rng(), SILENT)
     assert not tuned.weighed
-    assert (tuned.attack.target_weight, tuned.in_sample.fields) == (ATTACK.target_weight, pytest.approx(1))
+    assert (tuned.attack.target_weight, tuned.in_sample.fields) == (
+        ATTACK.target_weight,
+        pytest.approx(1),
+    )

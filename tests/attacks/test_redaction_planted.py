@@ -16,7 +16,13 @@ from audit.attacks import TEXTS
 from audit.attacks.budget import FOLDS, sample
 from audit.attacks.interface import nothing_to_try, why
 from audit.attacks.redaction import RedactionContext
-from audit.attacks.redaction.attack import Predictions, gather, kinds_of, lift_share_of, worst_class_of
+from audit.attacks.redaction.attack import (
+    Predictions,
+    gather,
+    kinds_of,
+    lift_share_of,
+    worst_class_of,
+)
 from audit.attacks.redaction.contexts import Samples, groups_of, samples_of
 from audit.attacks.redaction.target_gain import ELSE, categories_of_tags
 from audit.attacks.redaction.target_gain import hide_values as hide
@@ -124,7 +130,10 @@ def test_documents_of_equal_text_and_of_one_provider_are_not_divided():
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(2, 5), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=8, max_size=20))
+@given(
+    st.integers(2, 5),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=8, max_size=20),
+)
 def test_folds_never_share_a_document_or_a_provider(n_folds, shape):
     documents = [
         redacted.document(
@@ -137,13 +146,23 @@ def test_folds_never_share_a_document_or_a_provider(n_folds, shape):
     data, attack = redacted.corpus(documents), RedactionContext(n_folds=n_folds)
     assume(why(attack, Case(NoModel(data), data), "data") is None)
     samples = samples_of(data, "fixed", n_folds)
-    for keys in (samples.documents, [data.document(span.document).provider or span.document for span in samples.spans]):
+    for keys in (
+        samples.documents,
+        [data.document(span.document).provider or span.document for span in samples.spans],
+    ):
         for key in set(keys):
-            assert len({int(fold) for fold, own in zip(samples.folds, keys, strict=True) if own == key}) == 1
+            assert (
+                len(
+                    {int(fold) for fold, own in zip(samples.folds, keys, strict=True) if own == key}
+                )
+                == 1
+            )
     assert set(samples.folds.tolist()) == set(range(n_folds))
     training, held = samples.divided(0)
     assert not {span.document for span in training.spans} & {span.document for span in held.spans}
-    assert [span.entity for span in samples_of(data, "all", n_folds).spans] == [s.entity for s in samples.spans]
+    assert [span.entity for span in samples_of(data, "all", n_folds).spans] == [
+        s.entity for s in samples.spans
+    ]
 
 
 def test_no_budget_samples_the_folds():
@@ -174,7 +193,9 @@ def test_overlapping_values_and_values_without_a_context_are_told_too():
             Entity("town", "location", "location", (5,)),
             Entity("alone", "code", "code", (7,)),
         )
-        documents.append(Document(f"d{number}", "member", tuple(map(Word, words)), entities=entities))
+        documents.append(
+            Document(f"d{number}", "member", tuple(map(Word, words)), entities=entities)
+        )
     found = redacted.findings(redacted.corpus(documents, "all"))
     assert (counts(found)["values"], measured(found, "accuracy").value) == (48, 1.0)
     assert diagnostics(found)["leak_between_folds"] == 1.0
@@ -184,7 +205,8 @@ def test_a_kind_with_two_samples_spoils_nothing():
     data = redacted.texts(15, told=True)
     first, second, *rest = data.documents
     rare = [
-        replace(one, entities=(replace(one.entities[0], category="url"), *one.entities[1:])) for one in (first, second)
+        replace(one, entities=(replace(one.entities[0], category="url"), *one.entities[1:]))
+        for one in (first, second)
     ]
     found = redacted.findings(replace(data, documents=(*rare, *rest)))
     assert counts(found)["rare kinds"] == 2
@@ -194,7 +216,10 @@ def test_a_kind_with_two_samples_spoils_nothing():
 
 def changed(data, **changes):
     """The data with every entity changed."""
-    documents = [replace(one, entities=tuple(replace(e, **changes) for e in one.entities)) for one in data.documents]
+    documents = [
+        replace(one, entities=tuple(replace(e, **changes) for e in one.entities))
+        for one in data.documents
+    ]
     return redacted.corpus(documents)
 
 
@@ -209,7 +234,9 @@ LACKING = {
 }
 
 
-@pytest.mark.parametrize(("reason", "data", "provide"), [(reason, *row) for reason, row in LACKING.items()])
+@pytest.mark.parametrize(
+    ("reason", "data", "provide"), [(reason, *row) for reason, row in LACKING.items()]
+)
 def test_what_a_data_set_lacks_is_said_and_nothing_is_tried(data, reason, provide):
     attack, case = RedactionContext(), Case(redacted.Silent(), data)
     assert reason in why(attack, Case(NoModel(data), data), "data")
@@ -225,7 +252,9 @@ def test_what_a_plan_counts_is_documents_by_what_each_metric_needs():
     for number in range(40):
         kinds = ["person"] * 9 + ["location"] * (number < 12) + ["url"] * (number < 3)
         sentences = [(["x", str(rng.integers(99))], kind, ["Xy"], ["said"]) for kind in kinds]
-        documents.append(redacted.document(f"d{number}", sentences, ("member", "heldout")[number % 2]))
+        documents.append(
+            redacted.document(f"d{number}", sentences, ("member", "heldout")[number % 2])
+        )
     data = redacted.corpus([*documents, Document("none", "member", (Word("nothing"),))])
     units = {unit.metric: unit for unit in RedactionContext().units(data)}
     assert (units["lift_over_length"].members, units["lift_over_length"].others) == (40, 0)
@@ -233,7 +262,11 @@ def test_what_a_plan_counts_is_documents_by_what_each_metric_needs():
     # Three web addresses are too few to be judged: people and places are left.
     worst = units["worst_class"]
     assert (worst.members, worst.others, worst.methods) == (12, 40, 2)
-    assert (units["target_gain"].members, units["target_gain"].others, units["target_gain"].methods) == (6, 6, 2)
+    assert (
+        units["target_gain"].members,
+        units["target_gain"].others,
+        units["target_gain"].methods,
+    ) == (6, 6, 2)
     assert [metric for metric, unit in units.items() if not unit.about_text] == ["target_gain"]
     assert set(units) <= {*TEXTS["redaction"].names}
     unredacted = RedactionContext().units(redacted.corpus(documents, None))
@@ -254,8 +287,13 @@ def test_rare_kinds_are_judged_together_and_left_out_only_when_they_are_too_few_
     person, url, contact = (CATEGORIES.index(name) for name in ("person", "url", "contact"))
     both = told([person] * 60 + [url] * 6 + [contact] * 6, [person] * 60 + [url] * 12)
     assert worst_class_of(both).value == 1.0
-    assert [(count.name, count.value) for count in kinds_of(both)] == [("rare kinds", 12), ("told best: rare", 12)]
-    found = told([person] * 60 + [contact] * 12 + [url] * 6, [person] * 60 + [contact] * 12 + [person] * 6)
+    assert [(count.name, count.value) for count in kinds_of(both)] == [
+        ("rare kinds", 12),
+        ("told best: rare", 12),
+    ]
+    found = told(
+        [person] * 60 + [contact] * 12 + [url] * 6, [person] * 60 + [contact] * 12 + [person] * 6
+    )
     assert worst_class_of(found).value == 1.0
     few = told([person] * 60 + [url] * 6, [person] * 60 + [url] * 6)
     for measure in (worst_class_of, lift_share_of):
@@ -279,13 +317,17 @@ def lopsided(data, category, kept):
 
 def test_personal_traits_that_are_told_nearly_all_do_not_hide_behind_dates():
     """Letters with 551 dates and 43 personal traits: 40 of the 43 are told, which hardly moves the accuracy."""
-    found = redacted.findings(lopsided(manifest.load(ROOT / "sample_models" / "letters" / "data"), "datetime", 43))
+    found = redacted.findings(
+        lopsided(manifest.load(ROOT / "sample_models" / "letters" / "data"), "datetime", 43)
+    )
     accuracy = measured(found, "accuracy")
     assert accuracy.value > 0.99
     assert accuracy.high - accuracy.null <= 0.10
     for name, limit in LIMITS.items():
         # At this level Holm confirms the only violation among ten limits.
-        assert next(one.lower for one in measured(found, name).bounds if one.alpha == 0.005) > limit, name
+        assert (
+            next(one.lower for one in measured(found, name).bounds if one.alpha == 0.005) > limit
+        ), name
     assert counts(found)["told best: demographic"] == 43
 
 
@@ -341,9 +383,12 @@ def test_a_model_that_remembers_rare_values_does_not_hide_behind_common_ones():
     for number in range(160):
         kinds = ["person"] * 17 + ["location"]
         sentences = [
-            (["Then", *rng.choice(redacted.FILLERS, 3)], kind, ["Xy"], ["said"]) for kind in rng.permutation(kinds)
+            (["Then", *rng.choice(redacted.FILLERS, 3)], kind, ["Xy"], ["said"])
+            for kind in rng.permutation(kinds)
         ]
-        documents.append(redacted.document(f"d{number:03}", sentences, ("member", "heldout")[number % 2]))
+        documents.append(
+            redacted.document(f"d{number:03}", sentences, ("member", "heldout")[number % 2])
+        )
     data = redacted.corpus(documents)
     found = redacted.findings(data, redacted.Tagging(known=data.of("member")))
     assert measured(found, "target_gain").high <= GAIN
@@ -366,29 +411,48 @@ class Unreading(redacted.Tagging):
 
 
 def of_split(split):
-    return redacted.corpus([replace(one, split=split) for one in redacted.texts(12, told=True).documents])
+    return redacted.corpus(
+        [replace(one, split=split) for one in redacted.texts(12, told=True).documents]
+    )
 
 
 UNRESOLVED = {
-    "no such question": (of_split("member"), redacted.Silent, "neither labels nor hidden words", True),
-    "only public documents": (of_split("public"), redacted.Tagging, "no training or unseen document", False),
+    "no such question": (
+        of_split("member"),
+        redacted.Silent,
+        "neither labels nor hidden words",
+        True,
+    ),
+    "only public documents": (
+        of_split("public"),
+        redacted.Tagging,
+        "no training or unseen document",
+        False,
+    ),
     "no held-out documents": (of_split("member"), redacted.Tagging, "unseen", False),
     "nothing that it reads": (of_split("member"), Unreading, "in one fold", False),
 }
 
 
-@pytest.mark.parametrize(("data", "kind", "reason", "inapplicable"), UNRESOLVED.values(), ids=UNRESOLVED)
+@pytest.mark.parametrize(
+    ("data", "kind", "reason", "inapplicable"), UNRESOLVED.values(), ids=UNRESOLVED
+)
 def test_what_the_model_adds_is_unresolved_with_the_reason(data, kind, reason, inapplicable):
     found = redacted.findings(data, kind())
     gap = measured(found, "target_gain")
     assert isinstance(gap, Unresolved)
     assert reason in gap.reason
-    assert (gap.inapplicable, counts(found)["not read by the target"]) == (inapplicable, 72 * (kind is Unreading))
+    assert (gap.inapplicable, counts(found)["not read by the target"]) == (
+        inapplicable,
+        72 * (kind is Unreading),
+    )
 
 
 def test_a_tag_is_of_the_category_that_its_label_mostly_has():
     entities = [Entity("e", "Ort", category, (0,)) for category in ("location", "location", "misc")]
-    documents = [Document(f"d{n}", "member", (Word("a"),), entities=(one,)) for n, one in enumerate(entities)]
+    documents = [
+        Document(f"d{n}", "member", (Word("a"),), entities=(one,)) for n, one in enumerate(entities)
+    ]
     place = CATEGORIES.index("location")
     found = categories_of_tags(redacted.corpus(documents), ("O", "B-Ort", "I-Ort", "Ort", "B-else"))
     assert found == (ELSE, place, place, place, ELSE)

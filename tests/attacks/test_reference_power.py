@@ -21,7 +21,11 @@ from audit.record import Result
 from audit.stats.ranking import rank_correlation
 
 N = 150
-AUC = next(one for one in policies.load("default").limits if (one.attack, one.metric) == ("membership", "auc"))
+AUC = next(
+    one
+    for one in policies.load("default").limits
+    if (one.attack, one.metric) == ("membership", "auc")
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,16 +33,29 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data set, a model that saw neither split, and baselines of 40, 2 and no epochs."""
     folder = tmp_path_factory.mktemp("noisy")
     splits = [noisy.utterances("member", N, 0), noisy.utterances("heldout", N, 1000)]
-    noisy.write_corpus(folder / "data", [*splits[0], *splits[1], *noisy.utterances("public", 40, 2000)])
+    noisy.write_corpus(
+        folder / "data", [*splits[0], *splits[1], *noisy.utterances("public", 40, 2000)]
+    )
     noisy.train(folder / "clean", noisy.utterances("public", N, 4000), 2)
     for name, epochs in (("honest", 40), ("early", 2), ("random", 0)):
         noisy.train(folder / name, noisy.utterances("public", N, 3000), 1, epochs)
     return folder
 
 
-def scan(world: Path, out: Path, *given: str | Path) -> tuple[records.AuditRecord, Result, Decision]:
+def scan(
+    world: Path, out: Path, *given: str | Path
+) -> tuple[records.AuditRecord, Result, Decision]:
     """Scan the clean model for membership; the decision is on the default limit on the area."""
-    command = ["scan", world / "clean", world / "data", "--out", out, "--only", "membership", *given]
+    command = [
+        "scan",
+        world / "clean",
+        world / "data",
+        "--out",
+        out,
+        "--only",
+        "membership",
+        *given,
+    ]
     assert docaudit(*command).exit_code in (0, 11)
     record = records.read(out)
     (result,) = record.attacks
@@ -56,7 +73,9 @@ def check(result: Result) -> Check:
 
 
 def test_an_honest_baseline_calibrates(world: Path, tmp_path: Path) -> None:
-    _, result, decision = scan(world, tmp_path / "out", "--reference", f"baselines={world / 'honest'}")
+    _, result, decision = scan(
+        world, tmp_path / "out", "--reference", f"baselines={world / 'honest'}"
+    )
     power = power_of(result)
     assert power is not None
     assert power.value > 0.5
@@ -66,7 +85,9 @@ def test_an_honest_baseline_calibrates(world: Path, tmp_path: Path) -> None:
 
 
 def test_random_weights_calibrate_nothing(world: Path, tmp_path: Path) -> None:
-    _, result, decision = scan(world, tmp_path / "out", "--reference", f"baselines={world / 'random'}")
+    _, result, decision = scan(
+        world, tmp_path / "out", "--reference", f"baselines={world / 'random'}"
+    )
     power = power_of(result)
     assert power is not None
     assert power.value < 0.3
@@ -77,8 +98,12 @@ def test_random_weights_calibrate_nothing(world: Path, tmp_path: Path) -> None:
     assert check(result).p_value <= 0.001
 
 
-def test_a_baseline_that_reads_much_worse_than_the_model_passes_nothing(world: Path, tmp_path: Path) -> None:
-    _, result, decision = scan(world, tmp_path / "out", "--reference", f"baselines={world / 'early'}")
+def test_a_baseline_that_reads_much_worse_than_the_model_passes_nothing(
+    world: Path, tmp_path: Path
+) -> None:
+    _, result, decision = scan(
+        world, tmp_path / "out", "--reference", f"baselines={world / 'early'}"
+    )
     assert reading(result).state == "unmet"
     assert check(result).p_value <= 0.001
     assert decision.outcome == "undecided"
@@ -97,16 +122,31 @@ def test_without_a_reference_the_reason_says_so(world: Path, tmp_path: Path) -> 
 
 
 def test_a_reference_with_another_head_is_named_as_not_counted(tmp_path: Path) -> None:
-    data = tiny.corpus(tmp_path / "data", members=30, heldout=30, public=5, kind="token-classification")
+    data = tiny.corpus(
+        tmp_path / "data", members=30, heldout=30, public=5, kind="token-classification"
+    )
     model = tiny.checkpoint(tmp_path / "model", "bert", "token-classification")
     start = tiny.checkpoint(tmp_path / "bert-base", "bert", "mlm")
-    command = ["scan", model, data, "--out", tmp_path / "out", "--only", "membership", "--budget", "quick"]
+    command = [
+        "scan",
+        model,
+        data,
+        "--out",
+        tmp_path / "out",
+        "--only",
+        "membership",
+        "--budget",
+        "quick",
+    ]
     command += ["--reference", f"pretrained={start}"]
     docaudit(*command)
     (result,) = records.read(tmp_path / "out").attacks
     assert result.status == "completed"
     (ablation,) = result.ablations
-    assert "pretrained (bert-base) did not count: it is BERT, masked language model, the target BERT, token" in ablation
+    assert (
+        "pretrained (bert-base) did not count: it is BERT, masked language model, the target BERT, token"
+        in ablation
+    )
     missing = next(item for item in result.measurements if item.name == "reference_power")
     assert isinstance(missing, Unresolved)
     assert "did not count" in missing.reason
@@ -122,7 +162,9 @@ def test_power_is_the_rank_correlation_of_held_out_losses_alone() -> None:
     assert isinstance(found, Estimate)
     assert (found.value, found.n) == (pytest.approx(1.0), 60)
     other[60:] = rng.permutation(other[60:])
-    again = reference_power(ScoredDocuments((), member, {"loss": -own, "calibrated": other - own}, {}, 0, ()))
+    again = reference_power(
+        ScoredDocuments((), member, {"loss": -own, "calibrated": other - own}, {}, 0, ())
+    )
     assert isinstance(again, Estimate)
     assert again.value == pytest.approx(spearmanr(own[60:], other[60:])[0])
 

@@ -19,7 +19,9 @@ SAMPLES = Path(__file__).parents[2] / "sample_models"
 
 
 def of_words(documents: list[tuple[str, Split, list[str]]]) -> Corpus:
-    found = tuple(Document(name, split, tuple(map(Word, words))) for name, split, words in documents)
+    found = tuple(
+        Document(name, split, tuple(map(Word, words))) for name, split, words in documents
+    )
     return replace(corpus(1, 1), documents=found)
 
 
@@ -60,13 +62,17 @@ def next_month(members: list[list[str]]) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("vary", [one_slot_changed, next_month])
-def test_variants_of_training_documents_bar_a_pass(vary: Callable[[list[list[str]]], list[list[str]]]) -> None:
+def test_variants_of_training_documents_bar_a_pass(
+    vary: Callable[[list[list[str]]], list[list[str]]],
+) -> None:
     members = drawn(1)
     found = divided(members, vary(members))
     assert (found.name, found.cause) == ("resemblance", "alarm")
     assert found.p_value <= 0.01
     assert "membership" in found.attacks
-    assert "provider_membership" not in found.attacks, "documents of one provider resemble each other"
+    assert "provider_membership" not in found.attacks, (
+        "documents of one provider resemble each other"
+    )
     assert "other people" in found.remedy
 
 
@@ -111,7 +117,10 @@ def test_unseen_documents_about_the_same_people_bar_a_pass_whatever_chance_says(
     found = resemblance.check_heldout(people(0.6))
     assert isinstance(found, Check)
     assert found.p_value == 0.0
-    assert "24 of 40 unseen documents share a personal value with one training document" in found.reason
+    assert (
+        "24 of 40 unseen documents share a personal value with one training document"
+        in found.reason
+    )
     assert resemblance.count_sharing(people(0.25), people(0.25).of("heldout")) == 10
     other = resemblance.check_heldout(people(0.0))
     assert isinstance(other, Check)
@@ -121,7 +130,9 @@ def test_unseen_documents_about_the_same_people_bar_a_pass_whatever_chance_says(
 def test_few_documents_or_pages_without_words_cannot_be_compared() -> None:
     assert "only 0 documents" in str(resemblance.check_heldout(corpus(20, 60)))
     bare = tuple(replace(document, words=()) for document in corpus(60, 60).documents)
-    assert "only 0 documents with words" in str(resemblance.check_heldout(replace(corpus(1, 1), documents=bare)))
+    assert "only 0 documents with words" in str(
+        resemblance.check_heldout(replace(corpus(1, 1), documents=bare))
+    )
 
 
 @pytest.mark.parametrize("sample", ["letters", "questions", "receipts", "utterances"])

@@ -68,14 +68,24 @@ def world(tmp_path_factory):
     noisy.train(folder / "data/baseline", noisy.utterances("public", N, 3000), 1)
     noisy.train(folder / "data/of_public", [*public, *public], 1)
     trained = {"clean": others, "members": members, "refitted": [*members, *heldout]}
-    trained |= {"half": [*members, *heldout[: N // 2]], "capitals": [*noisy.in_capitals(members), *others]}
-    return World(folder, noisy.write_corpus(folder / "data", [*members, *heldout, *public], "baseline"), trained, {})
+    trained |= {
+        "half": [*members, *heldout[: N // 2]],
+        "capitals": [*noisy.in_capitals(members), *others],
+    }
+    return World(
+        folder,
+        noisy.write_corpus(folder / "data", [*members, *heldout, *public], "baseline"),
+        trained,
+        {},
+    )
 
 
 @pytest.mark.parametrize("baseline", ["data/baseline", "data/of_public", None])
 def test_held_out_documents_of_training_are_noticed_beside_any_reference(world, baseline):
     """`docaudit references --train` trains on the public documents: the reference then has a low loss on them."""
-    p_values = {name: world.checks(name, baseline)["held-out documents"].p_value for name in world.trained}
+    p_values = {
+        name: world.checks(name, baseline)["held-out documents"].p_value for name in world.trained
+    }
     assert p_values["refitted"] <= 0.001
     assert p_values["half"] <= 0.001
     assert min(p_values["clean"], p_values["members"], p_values["capitals"]) > 0.05
@@ -91,7 +101,15 @@ def test_pages_in_another_case_than_in_training_are_noticed(world, baseline):
 
 @table("model, outcome, cause, words", globals())
 def test_a_scan_is_decided_by_them(world, tmp_path, model, outcome, cause, words):
-    given = ["scan", world.model(model), world.folder / "data", "--out", tmp_path / "out", "--only", "membership"]
+    given = [
+        "scan",
+        world.model(model),
+        world.folder / "data",
+        "--out",
+        tmp_path / "out",
+        "--only",
+        "membership",
+    ]
     code, record = docaudit(*given).exit_code, records.read(tmp_path / "out")
     names = {"held-out documents", "way of writing", "resemblance", "reference: baselines"}
     assert {check.name for check in record.checks} == names
@@ -100,7 +118,9 @@ def test_a_scan_is_decided_by_them(world, tmp_path, model, outcome, cause, words
     assert left_out.fix.startswith("plant some before training")
     assert left_out.fix.endswith(", and scan without --only")
     state = "unmet" if model == "refitted" else "met"
-    assert [(one.name, one.state) for one in record.conditions] == [("training on the unseen documents", state)]
+    assert [(one.name, one.state) for one in record.conditions] == [
+        ("training on the unseen documents", state)
+    ]
     decision = _verdict(record).decisions[0]
     assert (decision.outcome, decision.cause) == (outcome, cause), decision
     assert words in decision.reason
@@ -128,7 +148,10 @@ def test_without_public_documents_it_is_said_that_this_was_not_tested(world):
     (reason,) = found.untested
     assert reason.startswith("training on the unseen documents: only 0 public documents")
     record = dataclasses.replace(tiny.record(battery=()), untested=found.untested)
-    assert f"Not tested: {reason}." in unexamined(record, Verdict("mine", "undecided", (), 11, "nothing")).parts
+    assert (
+        f"Not tested: {reason}."
+        in unexamined(record, Verdict("mine", "undecided", (), 11, "nothing")).parts
+    )
     (condition,) = found.conditions
     assert (condition.state, condition.attacks) == ("unmeasured", ("membership",))
     assert condition.substitutes == (HELDOUT_GAIN, READS_ALIKE)
@@ -149,7 +172,10 @@ class Drawn:
 
 @functools.lru_cache(maxsize=2)
 def _drawn(seed: int, words: tuple[str, str]) -> Drawn:
-    """Draw 100 documents a side; those of one seed are compared without a model once, for all losses."""
+    """Draw 100 documents a side.
+
+    Those of one seed are compared without a model once, for all losses.
+    """
     rng = np.random.default_rng(seed)
     documents, parts = [], {}
     for side, split in enumerate(("heldout", "public")):
@@ -161,7 +187,11 @@ def _drawn(seed: int, words: tuple[str, str]) -> Drawn:
 
 
 def _checked(
-    seed: int, shift: float, reference_shift: float | None, words: tuple[str, str] = ("a", "a"), role: str = "baselines"
+    seed: int,
+    shift: float,
+    reference_shift: float | None,
+    words: tuple[str, str] = ("a", "a"),
+    role: str = "baselines",
 ) -> Check | str:
     """Check documents whose loss is lower by `shift` on held-out ones, beside a reference's."""
     drawn, losses, beside = _drawn(seed, words), {}, {}
@@ -170,10 +200,13 @@ def _checked(
         losses[name] = [2 * hard + own + shift * is_public]
         if reference_shift is not None:
             beside[name] = [2 * hard + other + reference_shift * is_public]
-    # Nothing is asked but whether p is at most 0.01, which holds at its level for any number of permutations.
+    # Nothing is asked but whether p is at most 0.01, which holds at its level for any number of
+    # permutations.
     with patch.dict(blind_check.__kwdefaults__, n_permutations=200):
         knowledge = innocence.examine(role, drawn.compared, beside) if beside else None
-        return _check_of(refit.check_heldout(drawn.compared, losses, refit.Reference(role, beside, knowledge)))
+        return _check_of(
+            refit.check_heldout(drawn.compared, losses, refit.Reference(role, beside, knowledge))
+        )
 
 
 def _check_of(outcome: refit.UnseenTest | str) -> Check | str:
@@ -183,8 +216,12 @@ def _check_of(outcome: refit.UnseenTest | str) -> Check | str:
 def test_public_documents_of_another_kind_are_no_sign():
     """They are harder for both models; without a baseline that shows it, nothing is said."""
     made = [_checked(seed, 3.0, 3.0, ("a", "b")) for seed in range(60)]
-    assert sum(isinstance(one, Check) and one.p_value <= 0.05 for one in made) <= 7  # 3 are expected
-    assert "differ from unseen ones even without the model" in str(_checked(1, 3.0, None, ("a", "b"), ""))
+    assert (
+        sum(isinstance(one, Check) and one.p_value <= 0.05 for one in made) <= 7
+    )  # 3 are expected
+    assert "differ from unseen ones even without the model" in str(
+        _checked(1, 3.0, None, ("a", "b"), "")
+    )
     assert "no baseline shows the effect" in str(_checked(1, 3.0, -3.0, ("a", "b")))
     alike = _checked(1, 3.0, -3.0)
     assert isinstance(alike, Check)
@@ -196,7 +233,9 @@ def test_a_reference_with_the_same_knowledge_excuses_nothing():
     shared = _checked(1, 3.0, 3.0)
     assert isinstance(shared, Check)
     assert shared.p_value <= 0.001
-    assert "no baseline shows the effect" in str(_checked(1, 3.0, 3.0, ("a", "b"))), "knowledge, or a harder kind?"
+    assert "no baseline shows the effect" in str(_checked(1, 3.0, 3.0, ("a", "b"))), (
+        "knowledge, or a harder kind?"
+    )
 
 
 def test_an_innocent_baseline_controls_public_documents_of_another_kind():
@@ -213,14 +252,22 @@ def test_public_documents_of_other_companies_clear_a_target_and_accuse_none():
 
     def check(shift: float, reference_shift: float) -> Check | str:
         rng = np.random.default_rng(5)
-        documents = tuple(Document(f"{split}{n}", split) for split in ("heldout", "public") for n in range(100))
+        documents = tuple(
+            Document(f"{split}{n}", split) for split in ("heldout", "public") for n in range(100)
+        )
         hard = {one.id: rng.normal() for one in documents}
-        own = {one.id: [2 * hard[one.id] + rng.normal() + shift * (one.split == "public")] for one in documents}
+        own = {
+            one.id: [2 * hard[one.id] + rng.normal() + shift * (one.split == "public")]
+            for one in documents
+        }
         known = {
-            one.id: [2 * hard[one.id] + rng.normal() + reference_shift * (one.split == "public")] for one in documents
+            one.id: [2 * hard[one.id] + rng.normal() + reference_shift * (one.split == "public")]
+            for one in documents
         }
         compared = innocence.ComparedDocuments(corpus(2, 2), documents, alike=False)
-        return _check_of(refit.check_heldout(compared, own, refit.Reference("baselines", known, None)))
+        return _check_of(
+            refit.check_heldout(compared, own, refit.Reference("baselines", known, None))
+        )
 
     assert isinstance(check(0.0, 0.0), Check)
     assert "of other companies" in str(check(3.0, 0.0))
@@ -240,7 +287,9 @@ def test_a_pass_needs_training_on_unseen_documents_excluded(n_public, shift, sta
     rng = np.random.default_rng(3)
     documents = [Document(f"heldout{number}", "heldout") for number in range(100)]
     documents += [Document(f"public{number}", "public") for number in range(n_public)]
-    losses = {document.id: [rng.normal() + shift * (document.split == "public")] for document in documents}
+    losses = {
+        document.id: [rng.normal() + shift * (document.split == "public")] for document in documents
+    }
     compared = innocence.ComparedDocuments(corpus(2, 2), tuple(documents))
     outcome = refit.check_heldout(compared, losses)
     assert isinstance(outcome, refit.UnseenTest)
@@ -270,7 +319,10 @@ def test_documents_of_companies_of_training_are_not_compared_with_others():
     documents += [*of("public", "other", 40), *of("public", "Known", 3)]
     world = dataclasses.replace(corpus(1, 1), documents=tuple(documents))
     heldout, public = refit.select_comparable(world)
-    assert ({one.provider for one in heldout}, {one.provider for one in public}) == ({"new"}, {"other"})
+    assert ({one.provider for one in heldout}, {one.provider for one in public}) == (
+        {"new"},
+        {"other"},
+    )
 
 
 def test_a_model_that_gives_no_loss_is_not_tested():

@@ -26,8 +26,12 @@ def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("toy")
     tiny.corpus(place / "data")
     for number in (1, 2):
-        made = tiny.checkpoint(place / "run" / f"checkpoint-{number}", head="token-classification", seed=number)
-        (made / "trainer_state.json").write_text(json.dumps({"epoch": number, "global_step": number}))
+        made = tiny.checkpoint(
+            place / "run" / f"checkpoint-{number}", head="token-classification", seed=number
+        )
+        (made / "trainer_state.json").write_text(
+            json.dumps({"epoch": number, "global_step": number})
+        )
     for name, limits in POLICIES.items():
         bounds = [f"loss_gap {metric} max = {limit}" for metric, limit in limits.items()]
         write_policy(place / f"{name}.toml", *bounds, name=name)
@@ -43,20 +47,57 @@ def said(folder):
     commands = {
         "inspect": ("inspect", data, "--model", model, "-v"),
         "plan": ("plan", data, *policy, "-v"),
-        "plan, with the model": ("plan", data, *policy, "--model", model, "--out", folder / "plan.json"),
+        "plan, with the model": (
+            "plan",
+            data,
+            *policy,
+            "--model",
+            model,
+            "--out",
+            folder / "plan.json",
+        ),
         "plan, other task": ("plan", QUESTIONS, *policy, "-v"),
         "scan": ("scan", model, data, "--out", out, *policy, *only),
         "gate": ("gate", out, *policy),
         "gate, percent": ("gate", out, "--policy", folder / "percent.toml"),
         "report": ("report", out, *policy, "--reveal"),
-        "sweep": ("scan", "--checkpoints", folder / "run" / "*", data, "--out", folder / "sweep", *policy, *only),
-        "misspelt": ("scan", model, data, "--out", folder / "no", "--policy", folder / "misspelt.toml"),
-        "parameters": ("scan", model, data, "--out", folder / "no", "--attack-parameters", folder / "parameters.toml"),
+        "sweep": (
+            "scan",
+            "--checkpoints",
+            folder / "run" / "*",
+            data,
+            "--out",
+            folder / "sweep",
+            *policy,
+            *only,
+        ),
+        "misspelt": (
+            "scan",
+            model,
+            data,
+            "--out",
+            folder / "no",
+            "--policy",
+            folder / "misspelt.toml",
+        ),
+        "parameters": (
+            "scan",
+            model,
+            data,
+            "--out",
+            folder / "no",
+            "--attack-parameters",
+            folder / "parameters.toml",
+        ),
     }
     swept = [folder / "sweep" / f"checkpoint-{number}" for number in (1, 2)]
     commands["trend"] = ("report", *swept, "--out", folder / "trend", *policy)
-    paths = os.pathsep.join([str(ROOT / "tests" / "fakes"), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    return run_commands(commands, REGISTERED, env={**os.environ, "PYTHONPATH": paths, "COLUMNS": "200"})
+    paths = os.pathsep.join(
+        [str(ROOT / "tests" / "fakes"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    )
+    return run_commands(
+        commands, REGISTERED, env={**os.environ, "PYTHONPATH": paths, "COLUMNS": "200"}
+    )
 
 
 def test_a_scan_measures_it_and_the_gate_reads_it(said, folder):
@@ -82,15 +123,26 @@ def test_a_report_shows_it_with_what_it_recovered(said, folder):
 
 
 def test_a_plan_says_what_it_can_decide_and_what_it_is_not_put_to(said, folder):
-    assert [said[name][0] for name in ("plan", "plan, with the model", "plan, other task")] == [0, 0, 0]
+    assert [said[name][0] for name in ("plan", "plan, with the model", "plan, other task")] == [
+        0,
+        0,
+        0,
+    ]
     assert "loss_gap 6 + 6" in said["plan"][1]
     assert "loss_gap low: cannot pass: no baseline to tell hard pages by" in said["plan"][1]
     assert "loss_gap gap: no plan: no plan for this metric" in said["plan"][1]
-    (cost,) = (one for one in json.loads((folder / "plan.json").read_text())["costs"] if one["attack"] == "loss_gap")
+    (cost,) = (
+        one
+        for one in json.loads((folder / "plan.json").read_text())["costs"]
+        if one["attack"] == "loss_gap"
+    )
     assert (cost["trials"], cost["reached"], cost["exact"]) == (12, [6, 6], True)
     assert cost["weakened"] == "no baseline to tell hard pages by"
     assert cost["seconds"] > 0
-    assert "loss_gap gap, low: inapplicable: a model that answers names no labels" in said["plan, other task"][1]
+    assert (
+        "loss_gap gap, low: inapplicable: a model that answers names no labels"
+        in said["plan, other task"][1]
+    )
     assert "loss_gap member 6" in said["inspect"][1]
 
 
@@ -99,7 +151,9 @@ def test_a_sweep_and_a_trend_show_its_own_summary(said, folder):
     assert code == 11, output
     assert "checkpoint epoch verdict loss gap, nats" in output
     assert "IpF" not in output
-    found = [records.read(folder / "sweep" / f"checkpoint-{number}").attacks[0] for number in (1, 2)]
+    found = [
+        records.read(folder / "sweep" / f"checkpoint-{number}").attacks[0] for number in (1, 2)
+    ]
     assert all(f"{one.measurements[1].value:.3f} [" in output for one in found)
     # Counts of pages are no fields that tokens let it try, whatever they are.
     assert found[0].counts != found[1].counts

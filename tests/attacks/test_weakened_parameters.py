@@ -14,13 +14,16 @@ BLINDING = with_objects(read_tables(Path(__file__).with_suffix(".toml")), {})
 KINDS = {kind.name: kind for kind in BATTERY}
 
 
-@pytest.mark.parametrize(("name", "budget"), [(name, budget) for name in KINDS for budget in SHARES])
+@pytest.mark.parametrize(
+    ("name", "budget"), [(name, budget) for name in KINDS for budget in SHARES]
+)
 def test_no_budget_is_weakened(name: str, budget: str) -> None:
     assert KINDS[name].preset(budget).ablations == ()
 
 
 @pytest.mark.parametrize(
-    ("name", "parameter"), [(name, parameter) for name, values in BLINDING.items() for parameter in values]
+    ("name", "parameter"),
+    [(name, parameter) for name, values in BLINDING.items() for parameter in values],
 )
 def test_a_blinding_parameter_is_said(name: str, parameter: str) -> None:
     # temperature = 1e9 in a file let a model pass of which 44 % of the values could be rebuilt.

@@ -124,7 +124,10 @@ def shifted(x_pixels: float, y_pixels: float) -> Rewriting:
 
 def moved(document: Document, scales: list[float], shifts: list[float]) -> Document:
     boxes = np.array([word.box for word in document.words]) * scales + shifts
-    words = [dataclasses.replace(word, box=tuple(box)) for word, box in zip(document.words, boxes, strict=True)]
+    words = [
+        dataclasses.replace(word, box=tuple(box))
+        for word, box in zip(document.words, boxes, strict=True)
+    ]
     return dataclasses.replace(document, words=tuple(words))
 
 
@@ -140,15 +143,29 @@ WRONG = [
     pytest.param(scaled(0.97), "scaled by 1.03", id="3 % too small"),
     pytest.param(scaled(0.5), "scaled by 2", id="half as large"),
     pytest.param(scaled(0.72), "scaled by 1.39", id="0.72"),
-    pytest.param(scaled(0.48), "in pixels of 150 dots an inch for points", id="points on a page of 150 dots an inch"),
-    pytest.param(scaled(0.9722, 1.0631), "of an A4 page for those of a letter page", id="A4 for letter"),
+    pytest.param(
+        scaled(0.48),
+        "in pixels of 150 dots an inch for points",
+        id="points on a page of 150 dots an inch",
+    ),
+    pytest.param(
+        scaled(0.9722, 1.0631), "of an A4 page for those of a letter page", id="A4 for letter"
+    ),
     pytest.param(scaled(1.0, 0.985), "scaled by 1.015 in height", id="1.5 % too low"),
     pytest.param(scaled(0.97, 1.0), "scaled by 1.03 in width", id="3 % too narrow"),
     pytest.param(shifted(2, 2), "shifted left and up by 2 pixels", id="shifted by 2 pixels"),
     pytest.param(shifted(-1, 0), "shifted right by 1 pixel", id="shifted by 1 pixel"),
     pytest.param(shifted(0, 5), "shifted up by 5 pixels", id="shifted down"),
-    pytest.param(in_way("of a page with margins of 3 % added"), "of a page without margins of 3 %", id="margins"),
-    pytest.param(in_way("of whole lines"), "of words cut out of those of lines", id="line boxes for word boxes"),
+    pytest.param(
+        in_way("of a page with margins of 3 % added"),
+        "of a page without margins of 3 %",
+        id="margins",
+    ),
+    pytest.param(
+        in_way("of whole lines"),
+        "of words cut out of those of lines",
+        id="line boxes for word boxes",
+    ),
     pytest.param(in_way("upside down"), "upside down", id="upside down"),
     pytest.param(in_way("mirrored"), "mirrored", id="mirrored"),
     pytest.param(in_way("of swapped axes"), "of swapped axes", id="axes swapped"),
@@ -156,11 +173,16 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("wrong", "correction"), WRONG)
-def test_boxes_that_are_not_those_of_training_are_noticed_and_named(wrong: Rewriting, correction: str) -> None:
+def test_boxes_that_are_not_those_of_training_are_noticed_and_named(
+    wrong: Rewriting, correction: str
+) -> None:
     audited = [wrong(document) for document in PAGES]
     check = check_of(case_of(Remembering(PAGES), audited))
     assert check.p_value <= 0.0001
-    assert f"pages written with boxes {correction} fit the model better than as they are" in check.reason
+    assert (
+        f"pages written with boxes {correction} fit the model better than as they are"
+        in check.reason
+    )
     assert f"perhaps with boxes {correction}," in check.remedy
     assert check.cause == "alarm"
 
@@ -204,7 +226,10 @@ class Seeing:
         self.trained = trained
 
     def ask(self, queries: Sequence[Any]) -> list[Floats]:
-        return [np.array([-self.loss(query.view.words[0].text.lower(), query.view.image)]) for query in queries]
+        return [
+            np.array([-self.loss(query.view.words[0].text.lower(), query.view.image)])
+            for query in queries
+        ]
 
     def loss(self, name: str, seen: Image.Image) -> float:
         far = float(np.abs(np.asarray(seen, float) - np.asarray(self.trained[name], float)).mean())
@@ -225,7 +250,15 @@ class SeeingPages(Seeing):
         pixels = np.asarray(self.opened[document.id], np.uint8).transpose(2, 0, 1)
         picture = PageImage(lambda: pixels, pixels.shape[1:])
         label = np.zeros(1, np.int64)
-        return Encoding(np.array([_token(document.id)]), np.zeros((1, 4)), label, label, 0, 1, page_image=picture)
+        return Encoding(
+            np.array([_token(document.id)]),
+            np.zeros((1, 4)),
+            label,
+            label,
+            0,
+            1,
+            page_image=picture,
+        )
 
     def ask(self, queries: Sequence[Any]) -> list[Floats]:
         names = {_token(name): name for name in self.trained}
@@ -241,7 +274,10 @@ Gallery = tuple[Path, list[Document], dict[str, Image.Image]]
 
 @pytest.fixture(scope="module")
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Gallery:
-    """A folder with a picture for each page, coloured noise that is darker above; the pages; the pictures by page."""
+    """A folder with a picture for each page, coloured noise that is darker above.
+
+    The pages; the pictures by page.
+    """
     folder = tmp_path_factory.mktemp("gallery")
     documents = []
     pictures = {}
@@ -252,7 +288,9 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Gallery:
         pictures[name] = Image.fromarray(noise.astype(np.uint8))
         pictures[name].save(folder / f"{name}.png")
         question = Question("q", "what?", ("yes",))
-        documents.append(Document(name, "member", (Word(name),), f"{name}.png", (32, 24), questions=(question,)))
+        documents.append(
+            Document(name, "member", (Word(name),), f"{name}.png", (32, 24), questions=(question,))
+        )
     return folder, documents, pictures
 
 
@@ -262,11 +300,19 @@ def turned(picture: Image.Image) -> Image.Image:
 
 SEEN = [
     pytest.param(turned, "with pictures turned by 180 degrees", id="upside down"),
-    pytest.param(picture_changes()["with inverted pictures"], "with inverted pictures", id="inverted"),
-    pytest.param(picture_changes()["with half the contrast"], "with half the contrast", id="half the contrast"),
+    pytest.param(
+        picture_changes()["with inverted pictures"], "with inverted pictures", id="inverted"
+    ),
+    pytest.param(
+        picture_changes()["with half the contrast"],
+        "with half the contrast",
+        id="half the contrast",
+    ),
     pytest.param(picture_changes()["with grey pictures"], "with grey pictures", id="grey"),
     pytest.param(
-        picture_changes()["with pictures of half the resolution"], "with pictures of half the resolution", id="coarse"
+        picture_changes()["with pictures of half the resolution"],
+        "with pictures of half the resolution",
+        id="coarse",
     ),
     pytest.param(lambda picture: picture, None, id="as in training"),
 ]
@@ -275,7 +321,10 @@ SEEN = [
 @pytest.mark.parametrize("reads", ["answers", "pages"])
 @pytest.mark.parametrize(("change", "correction"), SEEN)
 def test_pictures_that_are_not_those_of_training_are_noticed_and_named(
-    gallery: Gallery, reads: str, change: Callable[[Image.Image], Image.Image], correction: str | None
+    gallery: Gallery,
+    reads: str,
+    change: Callable[[Image.Image], Image.Image],
+    correction: str | None,
 ) -> None:
     folder, documents, pictures = gallery
     trained = {name: change(picture) for name, picture in pictures.items()}
@@ -295,7 +344,9 @@ def test_pictures_that_are_not_those_of_training_are_noticed_and_named(
 def test_every_spelling_and_unit_changes_what_it_says() -> None:
     words = (Word("toTAL:", (10.0, 20.0, 30.0, 40.0)), Word("9", (50.0, 20.0, 900.0, 40.0)))
     document = Document("a", "member", words, size=(500, 2000))
-    settings = Manifest(1, "planted", Task("token-classification", noisy.TAGS), Membership("random"))
+    settings = Manifest(
+        1, "planted", Task("token-classification", noisy.TAGS), Membership("random")
+    )
     ways = rewriting.ways_of_writing(dataclasses.replace(corpus(1, 1), manifest=settings))
     rewritten = {way.name: way.rewrite(document).words for way in ways}
     assert [word.text for word in rewritten["in capitals"]] == ["TOTAL:", "9"]
@@ -316,9 +367,13 @@ def test_every_spelling_and_unit_changes_what_it_says() -> None:
 
 def test_what_the_model_reads_alike_costs_nothing(tmp_path: Path) -> None:
     """A tokenizer that folds case reads capitals as lower case: no question is asked for them."""
-    folder = tiny.corpus(tmp_path / "data", members=25, heldout=5, public=3, kind="token-classification")
+    folder = tiny.corpus(
+        tmp_path / "data", members=25, heldout=5, public=3, kind="token-classification"
+    )
     world = manifest.load(folder)
-    case = Case(target_of(tiny.checkpoint(tmp_path / "model", "bert", "token-classification"), world), world)
+    case = Case(
+        target_of(tiny.checkpoint(tmp_path / "model", "bert", "token-classification"), world), world
+    )
     changed = {
         way.name: writing.rewrite(case, way, world.of("member"))
         for way in rewriting.ways_of_writing(world)
@@ -365,7 +420,11 @@ def test_small_gains_are_no_sign() -> None:
 
 def test_false_alarms_are_as_rare_as_stated_however_many_ways_are_tried() -> None:
     """No way fits better than by the clear share on average, and the best of 20 is chosen each time."""
-    ways = [Way(f"in way {number}", kind) for kind in ("text", "boxes", "picture") for number in range(20)]  # type: ignore[arg-type]
+    ways = [
+        Way(f"in way {number}", kind)
+        for kind in ("text", "boxes", "picture")
+        for number in range(20)
+    ]  # type: ignore[arg-type]
     alarms = 0
     for seed in range(200):
         rng = np.random.default_rng([8, seed])

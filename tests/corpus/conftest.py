@@ -36,7 +36,10 @@ def lay_out(tmp_path: Path) -> Callable[..., Path]:
         lines = [d if isinstance(d, bytes) else json.dumps(d).encode() for d in documents]
         (folder / "documents.jsonl").write_bytes(b"\n".join(lines) + b"\n")
         for document in documents:
-            if isinstance(document, dict) and document.get("image") == f"images/{document.get('id')}.png":
+            if (
+                isinstance(document, dict)
+                and document.get("image") == f"images/{document.get('id')}.png"
+            ):
                 Image.new("L", (100, 200), 255).save(folder / document["image"])
         return folder
 

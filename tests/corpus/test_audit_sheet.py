@@ -28,7 +28,9 @@ def write(data: Path, text: str) -> None:
 def test_the_sheet_is_read_from_the_manifest(data: Path) -> None:
     write(data, (data / manifests.FILE_NAME).read_text() + SHEET)
     sheet = manifests.load(data).manifest.audit
-    assert sheet == AuditSheet(system="Invoice intake", data_categories=("names", "bank details"), release="api")
+    assert sheet == AuditSheet(
+        system="Invoice intake", data_categories=("names", "bank details"), release="api"
+    )
 
 
 def test_no_edit_of_the_sheet_changes_the_data_set(data: Path) -> None:
@@ -64,7 +66,10 @@ def test_everything_else_in_the_manifest_still_does(data: Path) -> None:
 
 
 def test_a_manifest_without_a_sheet_keeps_the_hash_it_always_had(data: Path) -> None:
-    digests = [hashlib.sha256((data / name).read_bytes()).digest() for name in (manifests.FILE_NAME, "documents.jsonl")]
+    digests = [
+        hashlib.sha256((data / name).read_bytes()).digest()
+        for name in (manifests.FILE_NAME, "documents.jsonl")
+    ]
     assert manifests.load(data).sha256 == hashlib.sha256(b"".join(digests)).hexdigest()
 
 
@@ -85,7 +90,12 @@ def test_a_sheet_that_page_one_cannot_show_is_refused(data: Path, line: str, pro
 
 
 @pytest.mark.parametrize("hidden", ["\u200b", "\u202e", "\u2028", "\u2066", "\u2800", "\u3164"])
-def test_an_entry_that_hides_a_character_or_turns_the_text_is_refused(data: Path, hidden: str) -> None:
-    write(data, f'{(data / manifests.FILE_NAME).read_text()}\n[audit]\nsystem = "Invoice {hidden}intake"\n')
+def test_an_entry_that_hides_a_character_or_turns_the_text_is_refused(
+    data: Path, hidden: str
+) -> None:
+    write(
+        data,
+        f'{(data / manifests.FILE_NAME).read_text()}\n[audit]\nsystem = "Invoice {hidden}intake"\n',
+    )
     with pytest.raises(ManifestError, match="system: holds a character that cannot be seen"):
         manifests.load(data)

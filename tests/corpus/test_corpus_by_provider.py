@@ -34,7 +34,9 @@ class Drawn(NamedTuple):
 
 def singles(sizes: Mapping[str, int]) -> Sources:
     """Documents on their own, so many of each provider."""
-    providers: dict[str, str | None] = {f"{name}.{i}": name for name, size in sizes.items() for i in range(size)}
+    providers: dict[str, str | None] = {
+        f"{name}.{i}": name for name, size in sizes.items() for i in range(size)
+    }
     return tuple((document,) for document in providers), providers
 
 
@@ -60,8 +62,12 @@ def by_name(found: Sources, splits: Mapping[str, Split]) -> dict[str, Counter[Sp
 def sources(draw: st.DrawFn) -> Sources:
     """Documents of six to ten providers or of none, spelled in several ways, some documents like another."""
     spellings = st.sampled_from(["Shop {}", "SHOP {}", " shop{}"])
-    sizes = draw(st.lists(st.integers(2, 6), min_size=6, max_size=9)) + draw(st.lists(st.just(1), max_size=4))
-    names: list[str | None] = [draw(spellings).format(i) for i, size in enumerate(sizes) for _ in range(size)]
+    sizes = draw(st.lists(st.integers(2, 6), min_size=6, max_size=9)) + draw(
+        st.lists(st.just(1), max_size=4)
+    )
+    names: list[str | None] = [
+        draw(spellings).format(i) for i, size in enumerate(sizes) for _ in range(size)
+    ]
     names += draw(st.lists(st.none(), max_size=3))
     providers: dict[str, str | None] = {f"d{i:02}": name for i, name in enumerate(names)}
     pairs = draw(st.lists(st.tuples(*[st.integers(0, len(names) - 1)] * 2), max_size=4))
@@ -84,13 +90,20 @@ def test_what_every_division_keeps(found: Sources, shares: dict[Split, float], s
     counts = by_name(found, drawn.splits)
     inside = {name for name, count in counts.items() if count["member"]}
     outside = {name for name, count in counts.items() if count["heldout"]} - inside
-    assert (len(inside), len(outside)) == (drawn.notes["providers in"], drawn.notes["providers out"])
+    assert (len(inside), len(outside)) == (
+        drawn.notes["providers in"],
+        drawn.notes["providers out"],
+    )
     own = defaultdict(list)
     for group in groups:
         names = {fold(name) for document in group if (name := providers[document]) is not None}
         if len(names) == 1:
-            own[names.pop()].append([document for document in group if providers[document] is not None])
-        assert len({drawn.splits[d] for d in group if d in drawn.splits}) <= 1  # what is alike is in one split
+            own[names.pop()].append(
+                [document for document in group if providers[document] is not None]
+            )
+        assert (
+            len({drawn.splits[d] for d in group if d in drawn.splits}) <= 1
+        )  # what is alike is in one split
         if len(names) > 1:
             assert not any(document in drawn.splits for document in group)
     for name in inside | outside:
@@ -107,7 +120,9 @@ def test_what_every_division_keeps(found: Sources, shares: dict[Split, float], s
 
 
 @given(st.integers(2, 60), st.integers(0, 60), shares_by_provider, st.integers(0, 3))
-def test_shares_are_met_within_one_provider(usable: int, alone: int, shares: dict[Split, float], seed: int) -> None:
+def test_shares_are_met_within_one_provider(
+    usable: int, alone: int, shares: dict[Split, float], seed: int
+) -> None:
     found = singles({f"u{i}": 2 for i in range(usable)} | {f"s{i}": 1 for i in range(alone)})
     try:
         notes = divided(found, shares, seed).notes
@@ -120,7 +135,11 @@ def test_shares_are_met_within_one_provider(usable: int, alone: int, shares: dic
         exact = [shares[split] * everyone for split in SPLITS]
     else:  # nobody usable is given to public, and the others share in their proportion
         scale = usable / (1 - shares["public"])
-        exact = [shares["member"] * scale, shares["heldout"] * scale, alone if shares["public"] else 0]
+        exact = [
+            shares["member"] * scale,
+            shares["heldout"] * scale,
+            alone if shares["public"] else 0,
+        ]
     assert np.all(np.abs(np.array([n_in, n_out, n_public]) - exact) < 1 + 1e-9)
     assert n_in + n_out + n_public + notes["providers left out"] == everyone
 
@@ -131,8 +150,12 @@ def test_the_seed_decides_and_the_order_of_input_does_not() -> None:
     random.Random(3).shuffle(shuffled)
     turned = (tuple(shuffled), dict(reversed(providers.items())))
     assert divided((groups, providers), seed=7) == divided(turned, seed=7)
-    assert divided((groups, providers), seed=7).splits != divided((groups, providers), seed=8).splits
-    assert divided((groups, providers), dict(reversed(SHARES.items())), 7) == divided((groups, providers), seed=7)
+    assert (
+        divided((groups, providers), seed=7).splits != divided((groups, providers), seed=8).splits
+    )
+    assert divided((groups, providers), dict(reversed(SHARES.items())), 7) == divided(
+        (groups, providers), seed=7
+    )
 
 
 def test_the_same_documents_are_kept_aside_whether_a_provider_is_in_or_out() -> None:
@@ -178,7 +201,10 @@ def test_a_page_of_two_providers_is_nobodys() -> None:
 def test_two_copies_of_one_page_do_not_make_a_provider_usable() -> None:
     groups, providers = singles({"a": 2, "b": 2, "copies": 2})
     drawn = divided((join_groups([*groups, ("copies.0", "copies.1")]), providers))
-    assert drawn.notes["unusable providers (fewer than two different documents; public or left out)"] == 1
+    assert (
+        drawn.notes["unusable providers (fewer than two different documents; public or left out)"]
+        == 1
+    )
     assert drawn.splits["copies.0"] == drawn.splits["copies.1"] == "public"
 
 
@@ -186,7 +212,9 @@ MANY = singles({f"shop {i}": 1 for i in range(9)})
 
 
 @table("found, shares, message", globals())
-def test_what_cannot_be_divided_by_provider(found: Sources, shares: dict[Split, float], message: str) -> None:
+def test_what_cannot_be_divided_by_provider(
+    found: Sources, shares: dict[Split, float], message: str
+) -> None:
     with pytest.raises(UsageError, match=message) as refused:
         divided(found, shares)
     assert len(refused.value.problems) == 1
@@ -202,7 +230,9 @@ def receipts(src: Path, companies: list[str | None]) -> Path:
         (src / folder).mkdir(parents=True)
     for number, company in enumerate(companies):
         Image.new("L", (40, 20 + number), 255).save(src / "img" / f"{number:03}.png")
-        (src / "box" / f"{number:03}.csv").write_text(f"1,1,39,1,39,9,1,9,{company or 'TILL'} {number}.00\n")
+        (src / "box" / f"{number:03}.csv").write_text(
+            f"1,1,39,1,39,9,1,9,{company or 'TILL'} {number}.00\n"
+        )
         values = {"total": f"{number}.00"} | ({"company": company} if company else {})
         (src / "key" / f"{number:03}.json").write_text(json.dumps(values))
     return src
@@ -231,9 +261,18 @@ def checked(corpus: Corpus) -> None:
 
 
 def test_receipts_by_company_from_the_command_line(tmp_path: Path) -> None:
-    companies: list[str | None] = [*["Red Shop"] * 4, "RED SHOP", *["Blue"] * 4, *["Green"] * 2, "Green!", None]
+    companies: list[str | None] = [
+        *["Red Shop"] * 4,
+        "RED SHOP",
+        *["Blue"] * 4,
+        *["Green"] * 2,
+        "Green!",
+        None,
+    ]
     src = receipts(tmp_path / "src", companies)
-    output, code = imported("sroie", src, tmp_path / "out", "--by-provider", "--task", "question-answering")
+    output, code = imported(
+        "sroie", src, tmp_path / "out", "--by-provider", "--task", "question-answering"
+    )
     assert code == 0, output
     corpus = manifests.load(tmp_path / "out")
     checked(corpus)
@@ -249,8 +288,12 @@ def test_receipts_by_company_from_the_command_line(tmp_path: Path) -> None:
 
 
 @table("options, companies, message", globals())
-def test_refused_in_one_line(options: list[str], companies: list[str | None], message: str, tmp_path: Path) -> None:
-    output, code = imported("sroie", receipts(tmp_path / "src", companies), tmp_path / "out", *options)
+def test_refused_in_one_line(
+    options: list[str], companies: list[str | None], message: str, tmp_path: Path
+) -> None:
+    output, code = imported(
+        "sroie", receipts(tmp_path / "src", companies), tmp_path / "out", *options
+    )
     assert (code, output.count("error:")) == (2, 1)
     assert message in output
     assert sorted(path.name for path in tmp_path.iterdir()) == ["src"]

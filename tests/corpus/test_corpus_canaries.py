@@ -24,7 +24,14 @@ BOX: Box = (20.0, 200.0, 180.0, 214.0)
 
 
 def canary(**changes: object) -> Canary:
-    known = {"id": "c1", "pattern": "pin", "prefix": PREFIX, "completion": (*"4071",), "included": True, "copies": 2}
+    known = {
+        "id": "c1",
+        "pattern": "pin",
+        "prefix": PREFIX,
+        "completion": (*"4071",),
+        "included": True,
+        "copies": 2,
+    }
     return Canary(**{**known, **changes})  # type: ignore[arg-type]
 
 
@@ -45,13 +52,18 @@ def test_a_pattern_finds_its_name_in_its_own_prefixes_only(name: str) -> None:
     assert pattern.name_in(prefix[:-1]) is None
     assert "kodira" in pattern.question("kodira")
     assert (
-        len(set(pattern.candidates)) == len(pattern.candidates) == {"color": 12, "names": 24, "mixed": 32}.get(name, 10)
+        len(set(pattern.candidates))
+        == len(pattern.candidates)
+        == {"color": 12, "names": 24, "mixed": 32}.get(name, 10)
     )
 
 
 def test_an_utterance_has_the_papers_tags_and_intent(tmp_path: Path) -> None:
     page = pages.page_of(canaried.utterances(tmp_path), canary(), (*"1234",))
-    assert (texts(page.words), page.tags) == ([*PREFIX, *"1234"], ("O",) * 4 + TAGS[:1] + TAGS[1:] * 3)
+    assert (texts(page.words), page.tags) == (
+        [*PREFIX, *"1234"],
+        ("O",) * 4 + TAGS[:1] + TAGS[1:] * 3,
+    )
     assert (page.intent, page.split) == ("PinIntent", "member")
     assert not page.entities
     assert pages.positions_of(canary(), page) == (4, 5, 6, 7)
@@ -62,7 +74,9 @@ def test_a_line_comes_after_all_a_page_has(tmp_path: Path) -> None:
     carrier, page = corpus.document("m1"), pages.page_of(corpus, on_page(), (*"1234",))
     n = len(carrier.words)
     assert (page.words[:n], texts(page.words[n:])) == (carrier.words, [*PREFIX, *"1234"])
-    assert page.entities[-1].words == pages.positions_of(on_page(), page) == tuple(range(n + 4, n + 8))
+    assert (
+        page.entities[-1].words == pages.positions_of(on_page(), page) == tuple(range(n + 4, n + 8))
+    )
     assert [(e.id, e.label, e.category, e.words) for e in page.entities[:-1]] == [
         (e.id, e.label, e.category, e.words) for e in carrier.entities
     ]
@@ -71,7 +85,9 @@ def test_a_line_comes_after_all_a_page_has(tmp_path: Path) -> None:
     assert page.image == carrier.image
 
 
-def test_a_page_says_nothing_of_the_coin_or_the_completion_but_the_completion(tmp_path: Path) -> None:
+def test_a_page_says_nothing_of_the_coin_or_the_completion_but_the_completion(
+    tmp_path: Path,
+) -> None:
     corpus = canaried.pages(tmp_path)
     out = canary(carrier="m1", box=BOX, included=False, copies=0, completion=(*"9999",))
     assert pages.page_of(corpus, out, (*"1234",)) == pages.page_of(corpus, on_page(), (*"1234",))
@@ -106,10 +122,16 @@ def test_another_number_of_words_is_refused(tmp_path: Path) -> None:
 
 def test_a_sheet_shows_the_line_in_words_and_pixels_without_its_completion(tmp_path: Path) -> None:
     corpus = canaried.pages(tmp_path, kind="question-answering")
-    before, sheet = np.asarray(open_image(corpus, corpus.document("m1"))), pages.sheet_of(corpus, on_page())
+    before, sheet = (
+        np.asarray(open_image(corpus, corpus.document("m1"))),
+        pages.sheet_of(corpus, on_page()),
+    )
     assert texts(sheet.words) == [*texts(corpus.document("m1").words), *PREFIX]
     cells = [word.box for word in pages.page_of(corpus, on_page(), (*"4071",)).words[-4:]]
-    for image, shown in ((sheet.image, False), (pages.image_of(corpus, on_page(), (*"4071",)), True)):
+    for image, shown in (
+        (sheet.image, False),
+        (pages.image_of(corpus, on_page(), (*"4071",)), True),
+    ):
         assert image is not None
         changed = (np.asarray(image) != before).any(axis=2)
         for box in cells:
@@ -119,7 +141,9 @@ def test_a_sheet_shows_the_line_in_words_and_pixels_without_its_completion(tmp_p
         assert changed[200:214, 20:180].sum() == changed.sum() > 0
 
 
-def test_the_image_of_a_canarys_page_has_its_prefix_and_nothing_of_its_completion(tmp_path: Path) -> None:
+def test_the_image_of_a_canarys_page_has_its_prefix_and_nothing_of_its_completion(
+    tmp_path: Path,
+) -> None:
     plain = canaried.pages(tmp_path / "plain")
     insert(plain, tmp_path / "data", pattern="pin", count=12, repeat=1, length=2, seed=0)
     corpus = manifest.load(tmp_path / "data")
@@ -128,7 +152,9 @@ def test_the_image_of_a_canarys_page_has_its_prefix_and_nothing_of_its_completio
     for one in drawn.canaries:
         assert one.box is not None
         page = pages.page_of(corpus, one, one.completion)
-        shown, bare = (np.asarray(image) for image in (pages.open_page(corpus, page), open_image(corpus, page)))
+        shown, bare = (
+            np.asarray(image) for image in (pages.open_page(corpus, page), open_image(corpus, page))
+        )
         changed, first = (shown != bare).any(axis=2), page.words[-2].box
         assert first is not None
         start = round(first[0])
@@ -137,7 +163,9 @@ def test_the_image_of_a_canarys_page_has_its_prefix_and_nothing_of_its_completio
         assert not changed[:, start:].any()
         for name in one.documents:  # a document of the data set is opened as it is
             document = corpus.document(name)
-            np.testing.assert_array_equal(pages.open_page(corpus, document), open_image(corpus, document))
+            np.testing.assert_array_equal(
+                pages.open_page(corpus, document), open_image(corpus, document)
+            )
 
 
 def test_no_name_no_question() -> None:
@@ -158,7 +186,9 @@ def test_a_file_of_another_form_is_refused_with_every_place(text: str, problem: 
     assert any(problem in said for said in caught.value.problems), caught.value.problems
     missing = [said for said in caught.value.problems if said.endswith(": missing")]
     if content.startswith(b"{") and len(content) > 2:
-        assert len(missing) == 5 - len(json.loads(content).keys() & {"design", "seed", "repeat", "length", "canaries"})
+        assert len(missing) == 5 - len(
+            json.loads(content).keys() & {"design", "seed", "repeat", "length", "canaries"}
+        )
 
 
 @given(
@@ -168,17 +198,27 @@ def test_a_file_of_another_form_is_refused_with_every_place(text: str, problem: 
     height=st.integers(10, 60),
     x=st.integers(0, 50),
 )
-def test_boxes_stand_side_by_side_in_their_line(pattern: str, name: str, length: int, height: int, x: int) -> None:
+def test_boxes_stand_side_by_side_in_their_line(
+    pattern: str, name: str, length: int, height: int, x: int
+) -> None:
     cells = pages.cells_of(pattern, PATTERNS[pattern].prefix(name), (None,) * length)
     box = (float(x), 5.0, float(x + pages.line_width(cells, height)), 5.0 + height)
     boxes = pages.word_boxes(box, cells)
     edges = [edge for left, _, right, _ in boxes for edge in (left, right)]
     assert (edges, edges[0], edges[-1]) == (sorted(set(edges)), box[0], box[2])
-    assert len({round(right - left) for left, _, right, _ in boxes[-length:]}) <= 2  # but for rounding, of one width
+    assert (
+        len({round(right - left) for left, _, right, _ in boxes[-length:]}) <= 2
+    )  # but for rounding, of one width
 
 
-@given(pattern=st.sampled_from(sorted(PATTERNS)), height=st.integers(10, 40), paper=st.sampled_from([0, 40, 200, 255]))
-def test_drawing_changes_its_box_alone_and_every_word_shows_in_its_own(pattern: str, height: int, paper: int) -> None:
+@given(
+    pattern=st.sampled_from(sorted(PATTERNS)),
+    height=st.integers(10, 40),
+    paper=st.sampled_from([0, 40, 200, 255]),
+)
+def test_drawing_changes_its_box_alone_and_every_word_shows_in_its_own(
+    pattern: str, height: int, paper: int
+) -> None:
     family = PATTERNS[pattern]
     cells = pages.cells_of(pattern, family.prefix("mowumo"), family.candidates[-4:])
     box = (7.0, 9.0, 7.0 + pages.line_width(cells, height), 9.0 + height)
@@ -188,14 +228,18 @@ def test_drawing_changes_its_box_alone_and_every_word_shows_in_its_own(pattern: 
     for left, top, right, bottom in pages.word_boxes(box, cells):
         x0, x1 = int(left), int(np.ceil(right))
         assert changed[int(top) : int(bottom), x0:x1].any()
-        inside[int(top) : int(bottom), max(x0 - 1, 7) : min(x1 + 1, int(box[2]))] = True  # a letter may overhang by one
+        inside[int(top) : int(bottom), max(x0 - 1, 7) : min(x1 + 1, int(box[2]))] = (
+            True  # a letter may overhang by one
+        )
     assert not changed[~inside].any()
     assert np.asarray(page).max() == paper  # the page itself stays as it was
 
 
 def lined(rows: int, width: int = 300, height: int = 200) -> Document:
     """A page with full lines of 12 pixels, 20 apart, from the top."""
-    words = tuple(Word("word", (5.0, 20.0 * row + 4, width - 5.0, 20.0 * row + 16)) for row in range(rows))
+    words = tuple(
+        Word("word", (5.0, 20.0 * row + 4, width - 5.0, 20.0 * row + 16)) for row in range(rows)
+    )
     return Document("d", "member", words, size=(width, height))
 
 

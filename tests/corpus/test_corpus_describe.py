@@ -8,7 +8,16 @@ import pytest
 from PIL import Image, ImageFilter
 
 from audit.corpus import features
-from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, Word
+from audit.corpus.documents import (
+    Corpus,
+    Document,
+    Entity,
+    Manifest,
+    Membership,
+    Question,
+    Task,
+    Word,
+)
 from audit.corpus.features import describe, terms_of
 from audit.corpus.images import open_image
 from audit.errors import ManifestError
@@ -16,13 +25,16 @@ from audit.errors import ManifestError
 
 def page(number, text="Total 12.50", split="member", **more):
     words = tuple(
-        Word(word, (10.0 + 40 * place, 20.0, 45.0 + 40 * place, 30.0)) for place, word in enumerate(text.split())
+        Word(word, (10.0 + 40 * place, 20.0, 45.0 + 40 * place, 30.0))
+        for place, word in enumerate(text.split())
     )
     return Document(f"d{number}", split, words, size=(200, 300), **more)
 
 
 def corpus(*documents, root=None):
-    return Corpus(root, Manifest(1, "pages", Task("mlm"), Membership("random")), documents, "0" * 64)
+    return Corpus(
+        root, Manifest(1, "pages", Task("mlm"), Membership("random")), documents, "0" * 64
+    )
 
 
 def described(*documents, root=None):
@@ -55,7 +67,9 @@ def test_name_split_and_provider_change_nothing(tmp_path):
     assert set(first.blocks) == {"words", "layout", "image", "metadata"}
     for name, block in first.blocks.items():
         one, other = (
-            (block.toarray(), second.blocks[name].toarray()) if name == "words" else (block, second.blocks[name])
+            (block.toarray(), second.blocks[name].toarray())
+            if name == "words"
+            else (block, second.blocks[name])
         )
         assert np.array_equal(one, other), name
         assert np.isfinite(one).all()
@@ -70,7 +84,8 @@ def test_a_document_is_described_the_same_whatever_stands_beside_it_but_for_its_
 
 def test_corpora_without_images_or_boxes_lack_those_blocks():
     texts = [
-        Document(f"d{n}", "member", (Word("send"), Word("money")), tags=("O", "O"), intent="pay") for n in range(3)
+        Document(f"d{n}", "member", (Word("send"), Word("money")), tags=("O", "O"), intent="pay")
+        for n in range(3)
     ]
     found = described(*texts)
     assert (set(found.blocks), found.same_image.tolist()) == ({"words", "metadata"}, [0, 1, 2])
@@ -89,7 +104,9 @@ def test_a_document_without_boxes_or_image_among_others_has_its_row(tmp_path):
 
 
 def test_layout_sees_where_words_stand_and_how_large_the_page_is():
-    low = replace(page(1), words=tuple(Word(w.text, (w.box[0], 280, w.box[2], 290)) for w in page(1).words))
+    low = replace(
+        page(1), words=tuple(Word(w.text, (w.box[0], 280, w.box[2], 290)) for w in page(1).words)
+    )
     large = replace(page(2), size=(400, 600))
     block = described(page(0), page(3), low, large).blocks["layout"]
     assert np.array_equal(block[0], block[1])
@@ -130,7 +147,9 @@ def test_metadata_counts_what_a_document_holds():
         return page(
             n_questions,
             entities=(Entity("e", "TOTAL", "amount", (1,)),),
-            questions=tuple(Question(f"q{n}", "How much is it?", ("12.50",)) for n in range(n_questions)),
+            questions=tuple(
+                Question(f"q{n}", "How much is it?", ("12.50",)) for n in range(n_questions)
+            ),
         )
 
     block = described(numbered(0), numbered(3), page(9)).blocks["metadata"]
@@ -138,14 +157,18 @@ def test_metadata_counts_what_a_document_holds():
     assert not np.array_equal(block[0], block[2])  # it has no entity
 
 
-def test_words_of_questions_are_counted_when_several_documents_share_them_and_only_the_commonest(monkeypatch):
+def test_words_of_questions_are_counted_when_several_documents_share_them_and_only_the_commonest(
+    monkeypatch,
+):
     def asked(number, question):
         return page(number, questions=(Question("q", question, ("x",)),))
 
     def columns(*documents):
         return described(*documents).blocks["metadata"].shape[1]
 
-    own = [asked(number, f"What does client{number} owe for {10**7 + number}") for number in range(30)]
+    own = [
+        asked(number, f"What does client{number} owe for {10**7 + number}") for number in range(30)
+    ]
     same = [asked(number, "What does client owe for") for number in range(30)]
     assert columns(*own) == columns(*same)
     monkeypatch.setattr("audit.corpus.features.MAX_ASKED", 2)
@@ -171,12 +194,17 @@ def test_what_cannot_be_described_is_refused(tmp_path):
 def test_a_page_is_opened_again_only_where_its_file_has_changed(tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr(
-        features, "open_image", lambda corpus, document: opened.append(document.id) or open_image(corpus, document)
+        features,
+        "open_image",
+        lambda corpus, document: opened.append(document.id) or open_image(corpus, document),
     )
     Image.effect_noise((200, 300), 60).save(tmp_path / "a.png")
     Image.effect_noise((200, 300), 60).save(tmp_path / "b.png")
     documents = [page(0, image="a.png"), page(1, image="b.png")]
-    first, again = described(*documents, root=tmp_path), described(documents[1], documents[0], root=tmp_path)
+    first, again = (
+        described(*documents, root=tmp_path),
+        described(documents[1], documents[0], root=tmp_path),
+    )
     assert opened == ["d0", "d1"]
     assert np.array_equal(first.blocks["image"], again.blocks["image"][::-1])
     Image.new("RGB", (200, 300), "red").save(tmp_path / "a.png")

@@ -20,10 +20,17 @@ def png_of_size(width: int, height: int) -> bytes:
     """A PNG whose header claims a size that its few bytes of pixels do not have."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        return (
+            struct.pack(">I", len(content))
+            + kind
+            + content
+            + struct.pack(">I", zlib.crc32(kind + content))
+        )
 
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 1000)) + chunk(b"IEND", b"")
+    body = (
+        chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 1000)) + chunk(b"IEND", b"")
+    )
     return b"\x89PNG\r\n\x1a\n" + body
 
 
@@ -49,11 +56,15 @@ def test_a_data_set_with_a_page_of_two_hundred_megapixels_is_refused(lay_out, se
         manifests.load(folder)
     place = f"({folder / 'images' / 'huge.png'})"
     (problem,) = caught.value.problems
-    assert problem.startswith(f"documents.jsonl:1 image: the image has over 100 megapixels {place}; save the page at")
+    assert problem.startswith(
+        f"documents.jsonl:1 image: the image has over 100 megapixels {place}; save the page at"
+    )
 
 
 def test_a_large_image_within_the_limit_passes_without_a_warning(tmp_path):
-    (tmp_path / "large.png").write_bytes(png_of_size(10_000, 10_000))  # over Pillow's limit for a warning
+    (tmp_path / "large.png").write_bytes(
+        png_of_size(10_000, 10_000)
+    )  # over Pillow's limit for a warning
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert images.read_header(tmp_path / "large.png").width == 10_000
@@ -110,7 +121,9 @@ def test_pillow_turns_a_tiff_by_itself(tmp_path):
     assert images.decode(tmp_path / "page.tiff").size == (10, 20)
 
 
-@pytest.mark.parametrize("tags", [b"Exif\x00\x00no tags at all", b"Exif\x00\x00II*\x00\xff\xff\xff\xff", b""])
+@pytest.mark.parametrize(
+    "tags", [b"Exif\x00\x00no tags at all", b"Exif\x00\x00II*\x00\xff\xff\xff\xff", b""]
+)
 def test_an_image_with_damaged_tags_stands_as_it_is(tags, tmp_path):
     Image.new("L", (20, 10)).save(tmp_path / "page.jpg", exif=tags)
     assert images.read_header(tmp_path / "page.jpg").orientation == 1
@@ -148,7 +161,9 @@ def test_damaged_files_raise_nothing_but_a_manifest_error(tmp_path):
 def test_open_image_checks_the_size_again(tmp_path):
     Image.new("L", (20, 10)).save(tmp_path / "a.png")
     document = Document("a", "member", image="a.png", size=(20, 10))
-    corpus = Corpus(tmp_path.resolve(), Manifest(1, "x", Task("mlm"), Membership("random")), (document,), "")
+    corpus = Corpus(
+        tmp_path.resolve(), Manifest(1, "x", Task("mlm"), Membership("random")), (document,), ""
+    )
     assert images.open_image(corpus, document).size == (20, 10)
     Image.new("L", (21, 10)).save(tmp_path / "a.png")
     with pytest.raises(ManifestError, match="document a: the image has changed its size"):

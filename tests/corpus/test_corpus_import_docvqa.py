@@ -23,7 +23,12 @@ Entry = dict[str, Any]
 def entry(number: int, page: str, question: str = "What is the total?", *answers: str) -> Entry:
     """One record as DocVQA writes it."""
     document, place = page.split("_")[:2]
-    named = {"image": f"documents/{page}.png", "docId": 1, "ucsf_document_id": document, "ucsf_document_page_no": place}
+    named = {
+        "image": f"documents/{page}.png",
+        "docId": 1,
+        "ucsf_document_id": document,
+        "ucsf_document_page_no": place,
+    }
     asked = {"questionId": number, "question": question, "answers": list(answers or ("9.00",))}
     return {**asked, **named, "question_types": ["table/list"], "data_split": "train"}
 
@@ -33,13 +38,24 @@ def ocr_of(*lines: str, width: float = 200, height: float = 400, unit: str = "pi
 
     def word(text: str, row: int, column: int) -> Entry:
         x, y = 50 * column, 20 * row
-        return {"boundingBox": [x, y, x + 40, y, x + 40, y + 10, x, y + 10], "text": text, "confidence": "Low"}
+        return {
+            "boundingBox": [x, y, x + 40, y, x + 40, y + 10, x, y + 10],
+            "text": text,
+            "confidence": "Low",
+        }
 
     read = []
     for row, line in enumerate(lines):
         words = [word(text, row, column) for column, text in enumerate(line.split(" "))]
         read.append({"boundingBox": [0, 0, 1, 0, 1, 1, 0, 1], "text": line, "words": words})
-    page = {"page": 1, "clockwiseOrientation": 359.9, "width": width, "height": height, "unit": unit, "lines": read}
+    page = {
+        "page": 1,
+        "clockwiseOrientation": 359.9,
+        "width": width,
+        "height": height,
+        "unit": unit,
+        "lines": read,
+    }
     return {"status": "Succeeded", "recognitionResults": [page]}
 
 
@@ -52,7 +68,10 @@ def lay_out(
     ocr: str = "spdocvqa_ocr",
     files: tuple[str, str] = ("train_v1.0_withQT.json", "val_v1.0_withQT.json"),
 ) -> Path:
-    """A folder of DocVQA's shape; every page that is asked about has its own picture and the words "TOTAL 9.00"."""
+    """A folder of DocVQA's shape.
+
+    Every page that is asked about has its own picture and the words "TOTAL 9.00".
+    """
     pages = sorted({Path(record["image"]).stem for record in (*train, *validation)})
     for folder in (images, ocr):
         (src / folder).mkdir(parents=True)
@@ -121,8 +140,12 @@ def test_folders_by_part_are_read_together_and_question_types_win(tmp_path: Path
     (src / "train_v1.0.json").write_text("not read")
     docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, seed=1)
     assert len(manifests.load(tmp_path / "out").documents) == 2
-    (src / "val" / "documents" / "a_1.png").write_bytes((src / "train" / "documents" / "a_1.png").read_bytes())
-    with pytest.raises(ManifestError, match=r"val/documents/a_1\.png: another file of this name is there"):
+    (src / "val" / "documents" / "a_1.png").write_bytes(
+        (src / "train" / "documents" / "a_1.png").read_bytes()
+    )
+    with pytest.raises(
+        ManifestError, match=r"val/documents/a_1\.png: another file of this name is there"
+    ):
         docvqa.convert(src, tmp_path / "again", ALL_MEMBERS, seed=1)
 
 
@@ -132,8 +155,14 @@ def test_pages_of_one_document_and_equal_images_share_a_split(source: Path, tmp_
     shares: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}
     for seed in range(8):
         report = docvqa.convert(source, tmp_path / str(seed), shares, seed)
-        split = {document.id: document.split for document in manifests.load(tmp_path / str(seed)).documents}
-        assert (split["xnbl0037_1"], split["snbx0223_4"]) == (split["xnbl0037_2"], split["ffbf0227_1"])
+        split = {
+            document.id: document.split
+            for document in manifests.load(tmp_path / str(seed)).documents
+        }
+        assert (split["xnbl0037_1"], split["snbx0223_4"]) == (
+            split["xnbl0037_2"],
+            split["ffbf0227_1"],
+        )
         assert report.duplicates == [("ffbf0227_1", "snbx0223_4")]
 
 
@@ -168,5 +197,7 @@ def test_what_was_trained_on_is_never_held_out(source: Path, tmp_path: Path) -> 
 def test_two_files_of_questions_are_refused(source: Path, tmp_path: Path) -> None:
     (source / "train_v2.json").write_text("{}")
     (source / "train_v1.0_withQT.json").rename(source / "train_v1.json")
-    with pytest.raises(UsageError, match=r"several files of questions: train_v1\.json, train_v2\.json"):
+    with pytest.raises(
+        UsageError, match=r"several files of questions: train_v1\.json, train_v2\.json"
+    ):
         docvqa.convert(source, tmp_path / "out", ALL_MEMBERS, 1)

@@ -1,4 +1,7 @@
-"""The importer of PFL-DocVQA on small folders of its shape; its pickles are refused, never opened."""
+"""The importer of PFL-DocVQA on small folders of its shape.
+
+Its pickles are refused, never opened.
+"""
 
 import json
 import re
@@ -21,12 +24,22 @@ pfl_docvqa = FORMATS["pfl-docvqa"]
 
 ALL_MEMBERS: dict[Split, float] = {"member": 1.0}
 OFFICIAL: dict[Split, float] = {"member": 1.0, "heldout": 1.0}
-HEADER = {"creation_time": 1700000000.0, "version": 0.1, "dataset_type": "train", "has_answer": True}
+HEADER = {
+    "creation_time": 1700000000.0,
+    "version": 0.1,
+    "dataset_type": "train",
+    "has_answer": True,
+}
 Record = dict[str, Any]
 
 
 def record(number: int, page: str, provider: str | None = "katz", **changes: Any) -> Record:
-    named = {"question_id": number, "image_name": page, "provider": provider, "docid": page.split("_")[0]}
+    named = {
+        "question_id": number,
+        "image_name": page,
+        "provider": provider,
+        "docid": page.split("_")[0],
+    }
     return {**read_tables(Path(__file__).with_suffix(".toml"))["record"], **named} | changes
 
 
@@ -35,16 +48,22 @@ def lay_out(src: Path, files: dict[str, list[Record]], images: str = "images") -
     for name, records in files.items():
         (src / name).parent.mkdir(exist_ok=True)
         if name.endswith("l"):
-            (src / name).write_text("\n".join(json.dumps(item) for item in [HEADER, *records]) + "\n\n")
+            (src / name).write_text(
+                "\n".join(json.dumps(item) for item in [HEADER, *records]) + "\n\n"
+            )
         else:
             (src / name).write_text(json.dumps([HEADER, *records]))
-    pages = sorted({Path(item["image_name"]).stem for records in files.values() for item in records})
+    pages = sorted(
+        {Path(item["image_name"]).stem for records in files.values() for item in records}
+    )
     for number, page in enumerate(pages):
         Image.new("L", (100, 200), 10 * number).save(src / images / f"{page}.jpg")
     return src
 
 
-@pytest.mark.parametrize("name", ["blue_train.json", "blue_train.jsonl", "imdb/blue_train.json", "imdbs/train.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["blue_train.json", "blue_train.jsonl", "imdb/blue_train.json", "imdbs/train.jsonl"]
+)
 def test_records_become_pages_with_providers(name: str, tmp_path: Path) -> None:
     records = [
         record(1, "d1_p0"),
@@ -52,10 +71,16 @@ def test_records_become_pages_with_providers(name: str, tmp_path: Path) -> None:
         record(3, "d2_p0", " Katz\tTV "),
         record(4, "d3_p0", None, answers="elsewhere"),
     ]
-    report = pfl_docvqa.convert(lay_out(tmp_path / "src", {name: records}), tmp_path / "out", ALL_MEMBERS, seed=1)
+    report = pfl_docvqa.convert(
+        lay_out(tmp_path / "src", {name: records}), tmp_path / "out", ALL_MEMBERS, seed=1
+    )
     corpus = manifests.load(tmp_path / "out")
     assert (corpus.manifest.name, corpus.manifest.task.kind) == ("pfl-docvqa", "question-answering")
-    assert {d.id: d.provider for d in corpus.documents} == {"d1_p0": "katz", "d2_p0": "Katz TV", "d3_p0": None}
+    assert {d.id: d.provider for d in corpus.documents} == {
+        "d1_p0": "katz",
+        "d2_p0": "Katz TV",
+        "d3_p0": None,
+    }
     page = corpus.document("d1_p0")
     assert [(q.id, q.answers) for q in page.questions] == [("1", ("9.00",)), ("2", ("9.00", "9"))]
     assert [(word.text, word.box) for word in page.words] == [
@@ -66,7 +91,12 @@ def test_records_become_pages_with_providers(name: str, tmp_path: Path) -> None:
 
 
 def test_other_names_of_keys_and_missing_ids(tmp_path: Path) -> None:
-    renamed = {"answers": "answer", "provider": "data_provider", "ocr_tokens": "words", "docid": "doc_id"}
+    renamed = {
+        "answers": "answer",
+        "provider": "data_provider",
+        "ocr_tokens": "words",
+        "docid": "doc_id",
+    }
     records = [record(1, "d1_p0"), record(2, "d1_p0", question="And?")]
     for item in records:
         item |= {new: item.pop(old) for old, new in renamed.items()}
@@ -76,7 +106,11 @@ def test_other_names_of_keys_and_missing_ids(tmp_path: Path) -> None:
     (src / "train.json").write_text(json.dumps({"data": records}))
     pfl_docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, seed=1)
     (page,) = manifests.load(tmp_path / "out").documents
-    assert (page.id, page.provider, [q.id for q in page.questions]) == ("d1_p0", "katz", ["q1", "q2"])
+    assert (page.id, page.provider, [q.id for q in page.questions]) == (
+        "d1_p0",
+        "katz",
+        ["q1", "q2"],
+    )
 
 
 def test_the_official_division_knows_blue_from_red(tmp_path: Path) -> None:
@@ -84,7 +118,9 @@ def test_the_official_division_knows_blue_from_red(tmp_path: Path) -> None:
     red = {"train": [record(4, "d4_p0", "other")]}
     red["test"] = [record(5, "d5_p0"), record(6, "d1_p0", question="Of a trained page?")]
     parts = {
-        f"{team}_{part}.json": own for team, all_of in (("blue", blue), ("red", red)) for part, own in all_of.items()
+        f"{team}_{part}.json": own
+        for team, all_of in (("blue", blue), ("red", red))
+        for part, own in all_of.items()
     }
     src = lay_out(tmp_path / "src", parts)
     (src / "train_data_points.json").write_text('{"0": {"katz": [1, 2]}}')
@@ -114,10 +150,16 @@ class Trap:
 
 def test_a_pickle_is_refused_unread_with_the_way_out(tmp_path: Path) -> None:
     src = lay_out(tmp_path / "src", {"blue_val.json": [record(1, "d1_p0")]})
-    np.save(src / "blue_train.npy", np.array([Trap(tmp_path / "opened")], dtype=object), allow_pickle=True)
+    np.save(
+        src / "blue_train.npy",
+        np.array([Trap(tmp_path / "opened")], dtype=object),
+        allow_pickle=True,
+    )
     with pytest.raises(UsageError) as caught:
         pfl_docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, 1)
-    assert caught.value.problems == ("blue_train.npy holds pickled records: reading them would run code from it",)
+    assert caught.value.problems == (
+        "blue_train.npy holds pickled records: reading them would run code from it",
+    )
     assert not (tmp_path / "opened").exists()
     assert not (tmp_path / "out").exists()
     for part in ("if you trust its origin", 'numpy.load("blue_train.npy"', "> blue_train.jsonl"):
@@ -130,12 +172,17 @@ def test_the_way_out_works(tmp_path: Path) -> None:
     src = lay_out(tmp_path / "src", {"val.json": [record(1, "d1_p0")]})
     (src / "val.json").unlink()
     boxes = np.array(record(1, "d1_p0")["ocr_normalized_boxes"])
-    records = [HEADER, record(1, "d1_p0") | {"ocr_normalized_boxes": boxes, "question_id": np.int64(7)}]
+    records = [
+        HEADER,
+        record(1, "d1_p0") | {"ocr_normalized_boxes": boxes, "question_id": np.int64(7)},
+    ]
     np.save(src / "blue_train.npy", np.array(records, dtype=object), allow_pickle=True)
     with pytest.raises(UsageError) as caught:
         pfl_docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, 1)
     command = caught.value.hint.split("write its records as JSON: ")[1]
-    subprocess.run(["bash", "-c", command.replace("python", sys.executable, 1)], cwd=src, check=True)
+    subprocess.run(
+        ["bash", "-c", command.replace("python", sys.executable, 1)], cwd=src, check=True
+    )
     pfl_docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, 1)  # the pickle beside it is not read
     (page,) = manifests.load(tmp_path / "out").documents
     assert [q.id for q in page.questions] == ["7"]
@@ -143,7 +190,9 @@ def test_the_way_out_works(tmp_path: Path) -> None:
 
 @table("changes, problem")
 def test_records_of_a_page_agree(changes: Record, problem: str, tmp_path: Path) -> None:
-    src = lay_out(tmp_path / "src", {"train.json": [record(1, "d1_p0"), record(2, "d1_p0") | changes]})
+    src = lay_out(
+        tmp_path / "src", {"train.json": [record(1, "d1_p0"), record(2, "d1_p0") | changes]}
+    )
     with pytest.raises(ManifestError, match=re.escape(problem)):
         pfl_docvqa.convert(src, tmp_path / "out", ALL_MEMBERS, 1)
 

@@ -25,15 +25,26 @@ def receipts(tmp_path: Path) -> Path:
     src = tmp_path / "sroie"
     for folder in ("img", "box", "key"):
         (src / folder).mkdir(parents=True)
-    lines = (("RED SHOP LTD", "NO. 1, JALAN A.", "DATE:25/12/2018", "7,838.80"), ("BLUE SHOP LTD", "26/12/18"))
+    lines = (
+        ("RED SHOP LTD", "NO. 1, JALAN A.", "DATE:25/12/2018", "7,838.80"),
+        ("BLUE SHOP LTD", "26/12/18"),
+    )
     keys: tuple[dict[str, str], ...] = (
-        {"company": "Red Shop Ltd", "date": "25/12/2018", "address": "NO 1 JALAN A", "total": "7838.80"},
+        {
+            "company": "Red Shop Ltd",
+            "date": "25/12/2018",
+            "address": "NO 1 JALAN A",
+            "total": "7838.80",
+        },
         {"company": "BLUE SHOP LTD", "date": "26/12/2018", "address": "LOST STREET 5", "total": ""},
     )
     for number, (page, values) in enumerate(zip(lines, keys, strict=True)):
         name = f"{number:03}"
         Image.new("L", (100, 200), 200 + number).save(src / "img" / f"{name}.jpg")
-        rows = [f"10,{20 * i},90,{20 * i},90,{20 * i + 9},10,{20 * i + 9},{line}" for i, line in enumerate(page)]
+        rows = [
+            f"10,{20 * i},90,{20 * i},90,{20 * i + 9},10,{20 * i + 9},{line}"
+            for i, line in enumerate(page)
+        ]
         (src / "box" / f"{name}.csv").write_text("\n".join(rows))
         (src / "key" / f"{name}.json").write_text(json.dumps(values))
     return src
@@ -44,7 +55,9 @@ def imported(src: Path, dst: Path, seed: int = 1) -> Corpus:
     return manifests.load(dst)
 
 
-def test_every_value_is_asked_for_and_linked_where_it_was_found(receipts: Path, tmp_path: Path) -> None:
+def test_every_value_is_asked_for_and_linked_where_it_was_found(
+    receipts: Path, tmp_path: Path
+) -> None:
     corpus = imported(receipts, tmp_path / "out")
     assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == ("question-answering", ())
     first, second = (document.questions for document in corpus.documents)
@@ -77,12 +90,17 @@ def test_keys_have_five_phrasings_or_more_and_no_two_are_alike() -> None:
     assert all(phrasing.endswith("?") for phrasings in PHRASINGS.values() for phrasing in phrasings)
 
 
-def test_the_phrasing_follows_from_seed_document_and_key_alone(receipts: Path, tmp_path: Path) -> None:
+def test_the_phrasing_follows_from_seed_document_and_key_alone(
+    receipts: Path, tmp_path: Path
+) -> None:
     first = imported(receipts, tmp_path / "a")
     assert first.sha256 == imported(receipts, tmp_path / "b").sha256
     (receipts / "key" / "001.json").write_text(json.dumps({"date": "26/12/2018"}))
     assert imported(receipts, tmp_path / "c").document("000") == first.document("000")
-    others = [imported(receipts, tmp_path / str(seed), seed).document("000").questions for seed in range(2, 6)]
+    others = [
+        imported(receipts, tmp_path / str(seed), seed).document("000").questions
+        for seed in range(2, 6)
+    ]
     assert any(questions != first.document("000").questions for questions in others)
 
 

@@ -42,7 +42,9 @@ def lay_out(folder: Path, texts: dict[str, Any], mentions: dict[str, Any]) -> Pa
 
 def imported(folder: Path, text: str, spans: Spans) -> tuple[ImportReport, Document]:
     """The one document of a source with this text."""
-    report = tab.convert(lay_out(folder / "src", {"001": text}, {"001": spans}), folder / "dst", ALL_MEMBERS, seed=1)
+    report = tab.convert(
+        lay_out(folder / "src", {"001": text}, {"001": spans}), folder / "dst", ALL_MEMBERS, seed=1
+    )
     return report, manifests.load(folder / "dst").document("001")
 
 
@@ -57,10 +59,28 @@ def test_spans_are_whole_words_and_what_stands_beside_them_is_kept(tmp_path: Pat
     )
     report, document = imported(tmp_path, text, spans)
     assert texts_of(document) == [
-        *("PROCEDURE", "Mr", "Ann", "Lee", "(“", "the", "Bank", "”)", "wrote", "on", "2", "May", "1999", "’s", "eve,"),
+        *(
+            "PROCEDURE",
+            "Mr",
+            "Ann",
+            "Lee",
+            "(“",
+            "the",
+            "Bank",
+            "”)",
+            "wrote",
+            "on",
+            "2",
+            "May",
+            "1999",
+            "’s",
+            "eve,",
+        ),
         *("no.", "7/98", ".", "She", "is", "Turkish", "."),
     ]
-    assert [(entity.label, entity.category, document.text_of(entity)) for entity in document.entities] == [
+    assert [
+        (entity.label, entity.category, document.text_of(entity)) for entity in document.entities
+    ] == [
         ("PERSON", "person", "Ann Lee"),
         ("ORG", "organization", "the Bank"),
         ("DATETIME", "datetime", "2 May 1999"),
@@ -68,7 +88,11 @@ def test_spans_are_whole_words_and_what_stands_beside_them_is_kept(tmp_path: Pat
         ("DEM", "demographic", "Turkish"),
     ]
     assert all(entity.attack for entity in document.entities)
-    assert [document.words[index].text for index in document.paragraphs] == ["PROCEDURE", "Mr", "She"]
+    assert [document.words[index].text for index in document.paragraphs] == [
+        "PROCEDURE",
+        "Mr",
+        "She",
+    ]
     assert document.image is document.size is document.words[0].box is None
     assert report.fields["PERSON"] == 1
     assert report.located["PERSON"] == report.located["CODE"] == {"exact": 1}
@@ -80,24 +104,41 @@ def test_every_character_is_kept_and_every_span_is_itself(data: st.DataObject) -
     """Words joined are the text without white space, and the words of a span the span, wherever spans are."""
     text = data.draw(st.text("aé.( \n", min_size=1, max_size=40).filter(str.strip))
     edges = data.draw(st.lists(st.integers(0, len(text)), unique=True, max_size=8).map(sorted))
-    spans = [(a, b, "MISC") for a, b in zip(edges[::2], edges[1::2], strict=False) if text[a:b].strip()]
+    spans = [
+        (a, b, "MISC") for a, b in zip(edges[::2], edges[1::2], strict=False) if text[a:b].strip()
+    ]
     found = page_of("t", text, spans)
     assert "".join(word.text for word in found.words) == "".join(text.split())
     values = ["".join(found.words[index].text for index in entity.words) for entity in found.fields]
-    assert (values, found.paragraphs[0]) == (["".join(text[span[0] : span[1]].split()) for span in spans], 0)
+    assert (values, found.paragraphs[0]) == (
+        ["".join(text[span[0] : span[1]].split()) for span in spans],
+        0,
+    )
     inner = {index for entity in found.fields for index in entity.words[1:]}
     assert inner.isdisjoint(found.paragraphs)
 
 
 def test_the_longest_of_overlapping_mentions_is_kept(tmp_path: Path) -> None:
     text = "Serco Limited (“Serco”) of London"
-    spans: Spans = [[16, 21, "ORG"], [0, 23, "ORG"], [0, 23, "ORG"], [27, 33, "LOC"], [27, 33, "MISC"], [24, 30, "DEM"]]
+    spans: Spans = [
+        [16, 21, "ORG"],
+        [0, 23, "ORG"],
+        [0, 23, "ORG"],
+        [27, 33, "LOC"],
+        [27, 33, "MISC"],
+        [24, 30, "DEM"],
+    ]
     report, document = imported(tmp_path, text, spans)
-    assert [(entity.id, entity.label, document.text_of(entity)) for entity in document.entities] == [
+    assert [
+        (entity.id, entity.label, document.text_of(entity)) for entity in document.entities
+    ] == [
         ("m1", "ORG", "Serco Limited (“Serco”)"),
         ("m2", "DEM", "of Lon"),  # as long as the two after it, and the first in the text
     ]
-    assert (report.fields["ORG"], report.not_located["ORG"]) == (3, {"repeated": 1, "overlapping": 1})
+    assert (report.fields["ORG"], report.not_located["ORG"]) == (
+        3,
+        {"repeated": 1, "overlapping": 1},
+    )
     assert report.not_located["LOC"] == report.not_located["MISC"] == {"overlapping": 1}
     assert sorted(report.unlocated) == [
         ("001", "LOC", "overlapping"),
@@ -119,22 +160,35 @@ def test_characters_are_counted_not_bytes_nor_code_units(tmp_path: Path) -> None
 def test_offsets_that_fit_another_text_are_refused(tmp_path: Path) -> None:
     plain, spans = marked("The\n[PERSON:Ann]\n[ORG:Bank]\nand\n[LOC:Paris]\n[LOC:Rome]\n")
     fitting = imported(tmp_path, plain, spans)[1]
-    assert [fitting.text_of(entity) for entity in fitting.entities] == ["Ann", "Bank", "Paris", "Rome"]
+    assert [fitting.text_of(entity) for entity in fitting.entities] == [
+        "Ann",
+        "Bank",
+        "Paris",
+        "Rome",
+    ]
     shifted = lay_out(tmp_path / "shifted", {"001": plain.replace("\n", "\r\n")}, {"001": spans})
     with pytest.raises(
-        ManifestError, match="document 1 by name 4 of 4 mentions begin or end inside a word: offsets must count"
+        ManifestError,
+        match="document 1 by name 4 of 4 mentions begin or end inside a word: offsets must count",
     ):
         tab.convert(shifted, tmp_path / "no", ALL_MEMBERS, seed=1)
     accented, spans = marked("ééé [PERSON:Ann] [ORG:Bank] and [LOC:Paris]\n[LOC:Rome]")
-    in_bytes = [[len(accented[:offset].encode()) for offset in span[:2]] + span[2:] for span in spans[:3]]
+    in_bytes = [
+        [len(accented[:offset].encode()) for offset in span[:2]] + span[2:] for span in spans[:3]
+    ]
     counted = lay_out(tmp_path / "bytes", {"001": accented}, {"001": in_bytes})
     with pytest.raises(ManifestError, match="offsets must count characters"):
         tab.convert(counted, tmp_path / "no", ALL_MEMBERS, seed=1)
 
 
 def test_the_manifest_and_the_splits(tmp_path: Path) -> None:
-    texts = {f"{number:03}": f"Number {number} is Ann" for number in range(8)} | {"900": "Same Ann", "901": "same  ANN"}
-    mentions: dict[str, Any] = {name: [[len(text) - 3, len(text), "PERSON"]] for name, text in texts.items()}
+    texts = {f"{number:03}": f"Number {number} is Ann" for number in range(8)} | {
+        "900": "Same Ann",
+        "901": "same  ANN",
+    }
+    mentions: dict[str, Any] = {
+        name: [[len(text) - 3, len(text), "PERSON"]] for name, text in texts.items()
+    }
     mentions["003"] = []
     src = lay_out(tmp_path / "src", texts, mentions)
     shares: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.2}
@@ -162,7 +216,9 @@ def test_the_manifest_and_the_splits(tmp_path: Path) -> None:
 def test_text_that_is_not_utf8(tmp_path: Path) -> None:
     src = lay_out(tmp_path / "src", {"a": "Ann"}, {"a": [[0, 3, "PERSON"]]})
     (src / "texts.json").write_bytes('{"a": "Ann é"}'.encode("latin-1"))
-    with pytest.raises(ManifestError, match=r"texts\.json is not UTF-8 at byte 11: save it as UTF-8"):
+    with pytest.raises(
+        ManifestError, match=r"texts\.json is not UTF-8 at byte 11: save it as UTF-8"
+    ):
         tab.convert(src, tmp_path / "dst", ALL_MEMBERS, seed=1)
     (src / "texts.json").write_bytes(b"\xef\xbb\xbf" + '{"a":\r\n"Ann é"}'.encode())
     tab.convert(src, tmp_path / "dst", ALL_MEMBERS, seed=1)
@@ -176,13 +232,22 @@ def case(name: str, annotations: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A case of the official files: its mentions by annotator, each with its place, its kind and what it identifies."""
     marks = {
         annotator: [
-            {"start_offset": start, "end_offset": end, "entity_type": kind, "identifier_type": identifies}
+            {
+                "start_offset": start,
+                "end_offset": end,
+                "entity_type": kind,
+                "identifier_type": identifies,
+            }
             for start, end, kind, identifies in own
         ]
         for annotator, own in annotations.items()
     }
     inside = {annotator: {"entity_mentions": own} for annotator, own in marks.items()}
-    shape = {"annotations": inside} if "annotator_id" not in more else {"entity_mentions": next(iter(marks.values()))}
+    shape = (
+        {"annotations": inside}
+        if "annotator_id" not in more
+        else {"entity_mentions": next(iter(marks.values()))}
+    )
     return {"doc_id": name, "text": f"Mr Ann Lee wrote on 2 May 1999. {name}", **shape, **more}
 
 
@@ -196,23 +261,36 @@ def official(folder: Path, **parts: list[dict[str, Any]]) -> Path:
     return folder / "src"
 
 
-def test_officially_what_one_annotator_would_mask_is_hidden_and_dev_and_test_are_held_out(tmp_path: Path) -> None:
+def test_officially_what_one_annotator_would_mask_is_hidden_and_dev_and_test_are_held_out(
+    tmp_path: Path,
+) -> None:
     kept = (0, 2, "MISC", "NO_MASK")
     src = official(
         tmp_path,
-        train=[case("1", {"first": [NAME, DATE, kept], "second": [kept]}), case("2", {"first": [NAME]})],
+        train=[
+            case("1", {"first": [NAME, DATE, kept], "second": [kept]}),
+            case("2", {"first": [NAME]}),
+        ],
         dev=[case("3", {"first": [NAME]})],
         test=[case("4", {"first": [DATE]})],
     )
     report = tab.convert(src, tmp_path / "out", {"member": 1.0, "heldout": 1.0}, 1, "official")
     corpus = manifests.load(tmp_path / "out")
-    assert [document.split for document in corpus.documents] == ["member", "member", "heldout", "heldout"]
+    assert [document.split for document in corpus.documents] == [
+        "member",
+        "member",
+        "heldout",
+        "heldout",
+    ]
     first = corpus.document("1")
     assert [(one.label, first.text_of(one)) for one in first.entities] == [
         ("PERSON", "Ann Lee"),
         ("DATETIME", "2 May 1999"),
     ]
-    assert {label: count for label, count in report.fields.items() if count} == {"PERSON": 3, "DATETIME": 2}
+    assert {label: count for label, count in report.fields.items() if count} == {
+        "PERSON": 3,
+        "DATETIME": 2,
+    }
     assert corpus.manifest.redaction == Redaction("fixed")
 
 

@@ -46,10 +46,15 @@ PAGE = "MEGAH TRADNG SDN 8HD (1029-K) NO 17 JLN BUKlT 1NDAH 3/2, 81200 JOHR BAHR
 
 
 @table("value, category, words")
-def test_names_and_addresses_are_located_loosely_with_their_score(value: str, category: Category, words: str) -> None:
+def test_names_and_addresses_are_located_loosely_with_their_score(
+    value: str, category: Category, words: str
+) -> None:
     found = locate(value, category, PAGE.split())
     assert isinstance(found, Location)
-    assert (" ".join(PAGE.split()[index] for index in found.words), quality_of(found.rule)) == (words, "loose")
+    assert (" ".join(PAGE.split()[index] for index in found.words), quality_of(found.rule)) == (
+        words,
+        "loose",
+    )
     assert MIN_SCORE <= found.score < 1
 
 
@@ -67,7 +72,10 @@ def test_two_places_as_much_like_a_value_are_none() -> None:
     assert locate("14 Jalan Bukit Indah Johor", "location", page) == "not found"
 
 
-@given(st.lists(st.text("abcdefgh", min_size=3, max_size=8), min_size=4, max_size=12), st.integers(0, 3))
+@given(
+    st.lists(st.text("abcdefgh", min_size=3, max_size=8), min_size=4, max_size=12),
+    st.integers(0, 3),
+)
 def test_what_is_located_strictly_is_not_located_otherwise(words: list[str], start: int) -> None:
     found = locate(" ".join(words[start : start + 3]), "location", words)
     assert isinstance(found, Location)
@@ -75,10 +83,13 @@ def test_what_is_located_strictly_is_not_located_otherwise(words: list[str], sta
 
 
 @pytest.mark.parametrize(
-    ("value", "category"), [("19.00", "amount"), ("25/12/2018", "datetime"), ("A-1029-KX-77", "code")]
+    ("value", "category"),
+    [("19.00", "amount"), ("25/12/2018", "datetime"), ("A-1029-KX-77", "code")],
 )
 def test_numbers_are_never_located_loosely(value: str, category: Category) -> None:
-    assert not isinstance(locate(value, category, ["18.00", "25/11/2018", "A-1028-KX-77"]), Location)
+    assert not isinstance(
+        locate(value, category, ["18.00", "25/11/2018", "A-1028-KX-77"]), Location
+    )
 
 
 # SROIE
@@ -86,7 +97,10 @@ def test_numbers_are_never_located_loosely(value: str, category: Category) -> No
 
 @pytest.fixture
 def receipts(tmp_path: Path) -> Path:
-    """Three receipts; the second and third are the same picture, and the third is Latin-1 and lacks an address."""
+    """Three receipts.
+
+    The second and third are the same picture, and the third is Latin-1 and lacks an address.
+    """
     src = tmp_path / "sroie"
     for folder in ("img", "box", "key"):
         (src / folder).mkdir(parents=True)
@@ -97,13 +111,22 @@ def receipts(tmp_path: Path) -> Path:
         "10,50,50,50,50,60,10,60,DATE:25/12/2018\n\n10,70,50,70,50,80,10,80,RM 9.00\n"
     )
     (src / "key" / "000.json").write_text(
-        json.dumps({"company": "Red Shop", "date": "25/12/2018", "address": "NO. 1, JALAN A", "total": "9.00"})
+        json.dumps(
+            {
+                "company": "Red Shop",
+                "date": "25/12/2018",
+                "address": "NO. 1, JALAN A",
+                "total": "9.00",
+            }
+        )
     )
     (src / "box" / "001.csv").write_text("10,10,90,10,90,20,10,20,RED SHOP 26/12/2018\n")
     (src / "key" / "001.json").write_text(
         json.dumps({"company": "RED SHOP", "date": "26/12/2018", "address": "LOST", "total": ""})
     )
-    (src / "box" / "002.csv").write_bytes("10,10,90,10,90,20,10,20,CAFÉ \x93RED SHOP\r\n".encode("latin-1"))
+    (src / "box" / "002.csv").write_bytes(
+        "10,10,90,10,90,20,10,20,CAFÉ \x93RED SHOP\r\n".encode("latin-1")
+    )
     (src / "key" / "002.json").write_bytes('{"company": "RED SHOP", "date": "é"}'.encode("latin-1"))
     return src
 
@@ -112,7 +135,11 @@ def test_reports_count_loosely_located_fields_apart(receipts: Path, tmp_path: Pa
     (receipts / "box" / "001.csv").write_text(
         "10,10,90,10,90,20,10,20,RED SHOP 26-12-2018\n10,30,90,30,90,40,10,40,17 JLN BKT 1NDAH 3/2 81200 JOHR\n"
     )
-    values = {"company": "RED SHOP", "date": "26/12/2018", "address": "17 Jalan Bukit Indah 3/2 81200 Johor"}
+    values = {
+        "company": "RED SHOP",
+        "date": "26/12/2018",
+        "address": "17 Jalan Bukit Indah 3/2 81200 Johor",
+    }
     (receipts / "key" / "001.json").write_text(json.dumps(values))
     report = sroie.convert(receipts, tmp_path / "data", ALL_MEMBERS, seed=1)
     assert (report.located["COMPANY"], report.located["DATE"]) == ({"exact": 3}, {"normalised": 2})
@@ -139,8 +166,16 @@ def test_sroie_words_fields_and_report(receipts: Path, tmp_path: Path) -> None:
         "ADDRESS": "NO. 1, JALAN A,",
         "TOTAL": "9.00",
     }
-    assert [entity.category for entity in first.entities] == ["organization", "datetime", "location", "amount"]
-    assert (corpus.document("002").words[0].text, corpus.manifest.membership.assigned) == ("CAFÉ", "random")
+    assert [entity.category for entity in first.entities] == [
+        "organization",
+        "datetime",
+        "location",
+        "amount",
+    ]
+    assert (corpus.document("002").words[0].text, corpus.manifest.membership.assigned) == (
+        "CAFÉ",
+        "random",
+    )
     assert corpus.manifest.task.labels[:3] == ("O", "B-COMPANY", "I-COMPANY")
 
     assert report.documents == {"member": 3, "heldout": 0, "public": 0, "left out": 0}
@@ -155,16 +190,23 @@ def test_sroie_words_fields_and_report(receipts: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "labels"), [("mlm", ()), ("spade-extraction", ("O", "COMPANY", "DATE", "ADDRESS", "TOTAL"))]
+    ("task", "labels"),
+    [("mlm", ()), ("spade-extraction", ("O", "COMPANY", "DATE", "ADDRESS", "TOTAL"))],
 )
-def test_sroie_for_other_tasks(task: TaskKind, labels: tuple[str, ...], receipts: Path, tmp_path: Path) -> None:
+def test_sroie_for_other_tasks(
+    task: TaskKind, labels: tuple[str, ...], receipts: Path, tmp_path: Path
+) -> None:
     sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1, task=task)
     corpus = manifests.load(tmp_path / "out")
     assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == (task, labels)
-    assert {entity.label for document in corpus.documents for entity in document.entities} >= {*labels[1:]}
+    assert {entity.label for document in corpus.documents for entity in document.entities} >= {
+        *labels[1:]
+    }
 
 
-def test_equal_receipts_share_a_split_and_the_rest_is_left_out(receipts: Path, tmp_path: Path) -> None:
+def test_equal_receipts_share_a_split_and_the_rest_is_left_out(
+    receipts: Path, tmp_path: Path
+) -> None:
     for seed in range(6):
         shares: dict[Split, float] = {"member": 0.34, "public": 0.66}
         sroie.convert(receipts, tmp_path / str(seed), shares, seed)
@@ -191,7 +233,9 @@ def test_every_fault_of_a_source_is_listed(receipts: Path, tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
 
 
-def test_a_full_disk_leaves_nothing(receipts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_nothing(
+    receipts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -202,17 +246,24 @@ def test_a_full_disk_leaves_nothing(receipts: Path, tmp_path: Path, monkeypatch:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_the_current_folder_is_a_destination(receipts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_current_folder_is_a_destination(
+    receipts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "out").mkdir()
     monkeypatch.chdir(tmp_path / "out")
     sroie.convert(receipts, Path("."), ALL_MEMBERS, seed=1)
     assert len(manifests.load(tmp_path / "out").documents) == 3
 
 
-def test_what_a_killed_import_left_goes_and_what_another_writes_stays(receipts: Path, tmp_path: Path) -> None:
+def test_what_a_killed_import_left_goes_and_what_another_writes_stays(
+    receipts: Path, tmp_path: Path
+) -> None:
     draft = tmp_path / ".out.import.tmp"
     draft.mkdir()
-    with mark_underway(draft), pytest.raises(EngineError, match=r"\.out\.import\.tmp: another command is writing it"):
+    with (
+        mark_underway(draft),
+        pytest.raises(EngineError, match=r"\.out\.import\.tmp: another command is writing it"),
+    ):
         sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
     assert not (tmp_path / "out").exists()
     sroie.convert(receipts, tmp_path / "out", ALL_MEMBERS, seed=1)
@@ -222,9 +273,18 @@ def test_what_a_killed_import_left_goes_and_what_another_writes_stays(receipts: 
 # FUNSD
 
 
-def item(number: int, label: str, *texts: str, linking: tuple[tuple[int, int], ...] = ()) -> dict[str, Any]:
+def item(
+    number: int, label: str, *texts: str, linking: tuple[tuple[int, int], ...] = ()
+) -> dict[str, Any]:
     words = [{"text": text, "box": [10 * i, 10, 10 * i + 8, 20]} for i, text in enumerate(texts)]
-    return {"id": number, "label": label, "text": " ".join(texts), "words": words, "linking": linking, "box": [0] * 4}
+    return {
+        "id": number,
+        "label": label,
+        "text": " ".join(texts),
+        "words": words,
+        "linking": linking,
+        "box": [0] * 4,
+    }
 
 
 @pytest.fixture
@@ -253,17 +313,29 @@ def test_funsd_words_fields_links_and_report(forms: Path, tmp_path: Path) -> Non
         ("1", "QUESTION", "Date:", False),
         ("2", "ANSWER", "1 May", True),
     ]
-    assert (document.links, report.fields) == ((("1", "2"),), {"HEADER": 1, "QUESTION": 1, "ANSWER": 2})
-    assert (report.not_located["ANSWER"], report.unlocated) == ({"empty": 1}, [("f1", "ANSWER", "empty")])
+    assert (document.links, report.fields) == (
+        (("1", "2"),),
+        {"HEADER": 1, "QUESTION": 1, "ANSWER": 2},
+    )
+    assert (report.not_located["ANSWER"], report.unlocated) == (
+        {"empty": 1},
+        [("f1", "ANSWER", "empty")],
+    )
     # Left out: to a field without words, and of a field to itself.
     assert report.notes == {"words without text, left out": 2, "links": 1, "links left out": 2}
 
 
 @pytest.mark.parametrize(
     ("task", "labels"),
-    [("mlm", ()), ("spade-extraction", ("O", "HEADER", "QUESTION", "ANSWER")), ("spade-linking", ())],
+    [
+        ("mlm", ()),
+        ("spade-extraction", ("O", "HEADER", "QUESTION", "ANSWER")),
+        ("spade-linking", ()),
+    ],
 )
-def test_funsd_for_other_tasks(task: TaskKind, labels: tuple[str, ...], forms: Path, tmp_path: Path) -> None:
+def test_funsd_for_other_tasks(
+    task: TaskKind, labels: tuple[str, ...], forms: Path, tmp_path: Path
+) -> None:
     funsd.convert(forms, tmp_path / "out", ALL_MEMBERS, seed=1, task=task)
     corpus = manifests.load(tmp_path / "out")
     assert (corpus.manifest.task.kind, corpus.manifest.task.labels) == (task, labels)

@@ -38,13 +38,19 @@ def test_a_sound_data_set_is_read(lay_out, settings, receipt):
     assert len(corpus.documents) == 1
     document = corpus.document("r1")
     assert document.text_of(document.entities[0]) == "RM 9.00"
-    assert ([entity.attack for entity in document.entities], document.links) == ([True, False], (("e1", "e2"),))
+    assert ([entity.attack for entity in document.entities], document.links) == (
+        [True, False],
+        (("e1", "e2"),),
+    )
     assert document.words[0].box == (5.0, 5.0, 60.0, 20.0)
     assert corpus.manifest.task.labels == ("O", "B-TOTAL", "I-TOTAL", "B-NAME")
 
 
 def _set(path: str, value: Any) -> Callable[[Table, Table], None]:
-    """Sets settings.X or receipt.X, where X is keys and indices joined by dots; the value "(removed)" removes it."""
+    """Sets settings.X or receipt.X, where X is keys and indices joined by dots.
+
+    The value "(removed)" removes it.
+    """
 
     def change(settings: Table, receipt: Table) -> None:
         place: Any = {"settings": settings, "receipt": receipt}
@@ -59,20 +65,42 @@ def _set(path: str, value: Any) -> Callable[[Table, Table], None]:
     return change
 
 
-FAULTS = json.loads(Path(__file__).with_name("manifest_faults.json").read_text().replace("(5,001 digits)", "9" * 5001))
+FAULTS = json.loads(
+    Path(__file__)
+    .with_name("manifest_faults.json")
+    .read_text()
+    .replace("(5,001 digits)", "9" * 5001)
+)
 """By the kind of the task: what is changed, its value, and the problem that is named."""
 FAULTS["token-classification"] += [
-    ["receipt.words.0.box", [5, 5, float("nan"), 20], "documents.jsonl:1 words[0].box: corners out of order"],
-    ["receipt.words.0.box", [5, 5, float("inf"), 20], "documents.jsonl:1 words[0].box: outside the page"],
+    [
+        "receipt.words.0.box",
+        [5, 5, float("nan"), 20],
+        "documents.jsonl:1 words[0].box: corners out of order",
+    ],
+    [
+        "receipt.words.0.box",
+        [5, 5, float("inf"), 20],
+        "documents.jsonl:1 words[0].box: outside the page",
+    ],
 ]
-LABELS = {"token-classification": ["O", "B-TOTAL", "I-TOTAL", "B-NAME"], "spade-extraction": ["O", "TOTAL", "NAME"]}
+LABELS = {
+    "token-classification": ["O", "B-TOTAL", "I-TOTAL", "B-NAME"],
+    "spade-extraction": ["O", "TOTAL", "NAME"],
+}
 
 
 @pytest.mark.parametrize(
     ("kind", "path", "value", "expected"),
-    [pytest.param(kind, *row, id=f"{kind} {row[0]}={row[1]!r}"[:60]) for kind, rows in FAULTS.items() for row in rows],
+    [
+        pytest.param(kind, *row, id=f"{kind} {row[0]}={row[1]!r}"[:60])
+        for kind, rows in FAULTS.items()
+        for row in rows
+    ],
 )
-def test_each_problem_is_named_with_its_place(kind, path, value, expected, lay_out, settings, receipt):
+def test_each_problem_is_named_with_its_place(
+    kind, path, value, expected, lay_out, settings, receipt
+):
     settings["task"] = {"kind": kind, "labels": LABELS.get(kind, [])}
     _set(path, value)(settings, receipt)
     found = problems(lay_out(settings, receipt))
@@ -104,13 +132,17 @@ def test_a_data_set_for_classification_needs_the_class_of_every_page(lay_out, se
         f"{place} label: missing, and task.kind is document-classification",
     )
     receipt["label"] = "memo"
-    assert problems(lay_out(settings, receipt)) == (f"{place} label: memo not among task.labels of the manifest",)
+    assert problems(lay_out(settings, receipt)) == (
+        f"{place} label: memo not among task.labels of the manifest",
+    )
     receipt["label"] = "invoice"
     (document,) = manifests.load(lay_out(settings, receipt)).documents
     assert document.label == "invoice"
 
 
-def test_the_output_of_a_parsing_model_may_have_lines_but_no_other_control_characters(lay_out, settings, receipt):
+def test_the_output_of_a_parsing_model_may_have_lines_but_no_other_control_characters(
+    lay_out, settings, receipt
+):
     settings["task"] = {"kind": "parsing"}
     receipt["questions"] = [{"id": "t", "question": "total", "answers": ["9.00"]}]
     receipt["output"] = '{\n\t"total": "9.00"\n}'
@@ -130,7 +162,9 @@ def test_an_exif_orientation_is_refused_unless_the_size_tells_which_page_is_mean
     receipt["image"] = "images/photograph.jpg"
     folder = lay_out(settings, receipt)
     Image.new("L", (100, 200), 255).save(folder / "images" / "photograph.jpg", exif=exif)
-    refusal = f"documents.jsonl:1 image: EXIF orientation {orientation} turns the page for some readers"
+    refusal = (
+        f"documents.jsonl:1 image: EXIF orientation {orientation} turns the page for some readers"
+    )
     if orientation == 6:  # turned, it would be 200 wide: the size is that of the stored page
         manifests.load(folder)
         receipt["size"] = [200, 100]
@@ -157,13 +191,25 @@ def test_files_that_cannot_be_parsed(lay_out, settings, receipt, tmp_path):
     assert problems(tmp_path / "empty") == (f"manifest.toml is missing in {tmp_path / 'empty'}",)
     (tmp_path / "empty" / "manifest.toml").mkdir()
     assert problems(tmp_path / "empty") == ("manifest.toml: not a regular file",)
-    assert problems(lay_out(b"schema = ", receipt))[0].startswith("manifest.toml: broken TOML: Invalid value")
-    assert problems(lay_out(b"a = " + b"[" * 5000, receipt))[0].startswith("manifest.toml: broken TOML")
-    assert problems(lay_out("name = 'Käse'".encode("latin-1"), receipt)) == ("manifest.toml: not UTF-8 at byte 9",)
-    assert "documents.jsonl:2 Invalid JSON" in problems(lay_out(settings, receipt, b'{"id": "r2", '))[0]
+    assert problems(lay_out(b"schema = ", receipt))[0].startswith(
+        "manifest.toml: broken TOML: Invalid value"
+    )
+    assert problems(lay_out(b"a = " + b"[" * 5000, receipt))[0].startswith(
+        "manifest.toml: broken TOML"
+    )
+    assert problems(lay_out("name = 'Käse'".encode("latin-1"), receipt)) == (
+        "manifest.toml: not UTF-8 at byte 9",
+    )
+    assert (
+        "documents.jsonl:2 Invalid JSON"
+        in problems(lay_out(settings, receipt, b'{"id": "r2", '))[0]
+    )
     assert "must be a table or object" in problems(lay_out(settings, receipt, b'["r2"]'))[0]
     not_text = "documents.jsonl:2 not UTF-8 (byte 0xff at column"
-    for line, encoding in (b'{"id": "\xff"}', "WINDOWS-1252"), ("\ufeff{}".encode("utf-16-le"), "UTF-16"):
+    for line, encoding in (
+        (b'{"id": "\xff"}', "WINDOWS-1252"),
+        ("\ufeff{}".encode("utf-16-le"), "UTF-16"),
+    ):
         (problem,) = problems(lay_out(settings, receipt, line))
         assert problem.startswith(not_text)
         assert problem.endswith(f"iconv -f {encoding} -t UTF-8 documents.jsonl > utf8.jsonl")
@@ -176,14 +222,20 @@ def test_problems_of_every_part_are_reported_together(lay_out, settings, receipt
     second["entities"][0]["words"] = [7]
     second["links"] = [["e1", "e8"]]
     found, lines = problems(lay_out(settings, receipt, b"{", second)), [2, 3, 3, 3]
-    assert [problem.split()[0] for problem in found] == ["manifest.toml", *(f"documents.jsonl:{n}" for n in lines)]
+    assert [problem.split()[0] for problem in found] == [
+        "manifest.toml",
+        *(f"documents.jsonl:{n}" for n in lines),
+    ]
     assert "id: in line 1 already (r1)" in found[2]
 
 
-def test_problems_of_one_kind_are_one_line_with_their_count_and_three_places(lay_out, settings, receipt):
+def test_problems_of_one_kind_are_one_line_with_their_count_and_three_places(
+    lay_out, settings, receipt
+):
     receipt["entities"][0]["words"] = list(range(3, 123))
     others = [
-        {**copy.deepcopy(receipt), "id": f"r{number}", "image": f"images/r{number}.png"} for number in range(2, 9)
+        {**copy.deepcopy(receipt), "id": f"r{number}", "image": f"images/r{number}.png"}
+        for number in range(2, 9)
     ]
     assert problems(lay_out(settings, receipt, *others)) == (
         "documents.jsonl:1 entities[0].words: index 3 of 3 words"
@@ -196,7 +248,9 @@ def test_problems_of_one_kind_are_one_line_with_their_count_and_three_places(lay
 
 
 def test_no_message_holds_the_text_of_a_word(lay_out, settings, receipt):
-    receipt["words"] = [{"text": f"secret{i}\x07", "box": [9, 9, 1, 1], "confidence": "secret"} for i in range(3)]
+    receipt["words"] = [
+        {"text": f"secret{i}\x07", "box": [9, 9, 1, 1], "confidence": "secret"} for i in range(3)
+    ]
     receipt["entities"][0]["words"] = [5]
     assert not any("secret" in problem for problem in problems(lay_out(settings, receipt)))
     for word in receipt["words"]:
@@ -245,17 +299,24 @@ def test_bio_labels_are_not_asked_for_by_other_tasks(lay_out, settings, receipt)
 
 # Writing
 
-texts = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=8).filter(str.strip)
-names = st.text(string.ascii_letters + string.digits + "é ", min_size=1, max_size=6).filter(str.strip)
+texts = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=8).filter(
+    str.strip
+)
+names = st.text(string.ascii_letters + string.digits + "é ", min_size=1, max_size=6).filter(
+    str.strip
+)
 
 
 @st.composite
 def documents(draw: st.DrawFn, identifier: str) -> docs.Document:
     boxed, side = draw(st.booleans()), st.floats(0, 500).map(lambda x: round(x, 1))
-    box = st.tuples(side, side, side, side).map(lambda b: (*map(min, b[:2], b[2:]), *map(max, b[:2], b[2:])))
+    box = st.tuples(side, side, side, side).map(
+        lambda b: (*map(min, b[:2], b[2:]), *map(max, b[:2], b[2:]))
+    )
     box = box.filter(lambda b: max(b) > 1)  # smaller ones are refused as shares of the page
     words = tuple(
-        docs.Word(text, draw(box) if boxed else None) for text in draw(st.lists(texts, min_size=1, max_size=5))
+        docs.Word(text, draw(box) if boxed else None)
+        for text in draw(st.lists(texts, min_size=1, max_size=5))
     )
     entity = st.builds(
         docs.Entity,
@@ -281,7 +342,9 @@ def documents(draw: st.DrawFn, identifier: str) -> docs.Document:
         size=(500, 500) if boxed else draw(st.sampled_from([None, (3, 4)])),
         provider=draw(st.none() | texts),
         entities=entities,
-        links=tuple(draw(st.lists(st.tuples(*[st.sampled_from(ids)] * 2), max_size=2))) if ids else (),
+        links=tuple(draw(st.lists(st.tuples(*[st.sampled_from(ids)] * 2), max_size=2)))
+        if ids
+        else (),
         questions=tuple(draw(st.lists(question, max_size=2, unique_by=lambda q: q.id))),
         tags=draw(st.none() | st.just(("O",) * len(words))),
         intent=draw(st.none() | texts),
@@ -299,7 +362,11 @@ def data_sets(draw: st.DrawFn) -> tuple[docs.Manifest, tuple[docs.Document, ...]
         task=docs.Task("mlm", draw(st.sampled_from([(), ("O", "B-X")]))),
         membership=docs.Membership(draw(st.sampled_from(["random", "official"]))),
         documents=draw(st.sampled_from(["documents.jsonl", "sub/pages.jsonl"])),
-        references=draw(st.builds(docs.ReferencePaths, st.none() | path, st.none() | path, st.lists(path).map(tuple))),
+        references=draw(
+            st.builds(
+                docs.ReferencePaths, st.none() | path, st.none() | path, st.lists(path).map(tuple)
+            )
+        ),
         recipe=draw(
             st.builds(
                 docs.TrainingRecipe,
@@ -329,7 +396,9 @@ def test_what_is_written_is_read_again(data_set):
 def test_written_files_leave_defaults_out(tmp_path):
     manifest = docs.Manifest(1, "x", docs.Task("mlm"), docs.Membership("random"))
     word = docs.Word("Käse", (1.0, 2.0, 3.5, 4.0))
-    document = docs.Document("a", "member", (word,), size=(9, 9), entities=(docs.Entity("e", "L", "misc", (0,)),))
+    document = docs.Document(
+        "a", "member", (word,), size=(9, 9), entities=(docs.Entity("e", "L", "misc", (0,)),)
+    )
     manifests.write(tmp_path / "new", manifest, [document])
     assert tomllib.loads((tmp_path / "new" / "manifest.toml").read_text()) == {
         "schema": 1,
@@ -340,7 +409,12 @@ def test_written_files_leave_defaults_out(tmp_path):
     line = (tmp_path / "new" / "documents.jsonl").read_text(encoding="utf-8")
     assert "Käse" in line
     entity = {"id": "e", "label": "L", "category": "misc", "words": [0]}
-    said = {"id": "a", "split": "member", "words": [{"text": "Käse", "box": [1, 2, 3.5, 4]}], "size": [9, 9]}
+    said = {
+        "id": "a",
+        "split": "member",
+        "words": [{"text": "Käse", "box": [1, 2, 3.5, 4]}],
+        "size": [9, 9],
+    }
     assert json.loads(line) == said | {"entities": [entity]}
 
 
@@ -359,7 +433,9 @@ def test_a_failed_write_leaves_the_old_files(tmp_path, monkeypatch):
 
 
 def test_documents_are_not_written_outside_the_folder(tmp_path):
-    manifest = docs.Manifest(1, "x", docs.Task("mlm"), docs.Membership("random"), documents="../documents.jsonl")
+    manifest = docs.Manifest(
+        1, "x", docs.Task("mlm"), docs.Membership("random"), documents="../documents.jsonl"
+    )
     with pytest.raises(ManifestError, match=r"leaves DATA_DIR"):
         manifests.write(tmp_path / "data", manifest, [])
     assert not (tmp_path / "documents.jsonl").exists()

@@ -33,7 +33,9 @@ def forms(tmp_path):
         words = [{"text": f"NO. {number}", "box": [1, 1, 40, 9]}]
         item = {"id": 0, "label": "answer", "words": words, "linking": []}
         (source / "annotations" / f"f{number:02}.json").write_text(json.dumps({"form": [item]}))
-        noise = np.random.default_rng(2 if number == 3 else number).integers(0, 256, (60, 50), np.uint8)
+        noise = np.random.default_rng(2 if number == 3 else number).integers(
+            0, 256, (60, 50), np.uint8
+        )
         Image.fromarray(noise).save(source / "images" / f"f{number:02}.png")
     return source
 
@@ -50,13 +52,16 @@ def test_members_that_are_named_are_members_and_their_copies_are_left_out(forms,
     corpus = manifests.load(tmp_path / "out")
     assert {document.id for document in corpus.of("member")} == {"f00", "f01", "f02", "f10"}
     assert report.documents == {"member": 4, "heldout": 4, "public": 3, "left out": 1}
-    assert "f03" not in {document.id for document in corpus.documents}, "a copy of a trained page is no control"
+    assert "f03" not in {document.id for document in corpus.documents}, (
+        "a copy of a trained page is no control"
+    )
     assert corpus.manifest.membership.assigned == "official"
 
 
 def test_a_name_that_no_document_has_is_refused(forms, tmp_path):
     with pytest.raises(
-        ManifestError, match=r"1 of 2 names are those of no document of the source\. The first is name 2 of the file"
+        ManifestError,
+        match=r"1 of 2 names are those of no document of the source\. The first is name 2 of the file",
     ):
         funsd.convert(forms, tmp_path / "out", HALVES, 5, division=NamedMembers(("f00", "f99.png")))
     assert not (tmp_path / "out").exists()
@@ -66,27 +71,47 @@ def test_a_source_with_its_own_division_takes_names_too(tmp_path):
     for part, count in (("train", 6), ("test", 4)):
         folder = tmp_path / "snips" / part
         folder.mkdir(parents=True)
-        (folder / "seq.in").write_text("".join(f"play {part} {number}\n" for number in range(count)))
+        (folder / "seq.in").write_text(
+            "".join(f"play {part} {number}\n" for number in range(count))
+        )
         (folder / "seq.out").write_text("O B-track I-track\n" * count)
         (folder / "label").write_text("PlayMusic\n" * count)
     given, stated = NamedMembers(("train-00001", "test-00003")), SourceOptions(assigned="by-date")
     snips.convert(tmp_path / "snips", tmp_path / "out", HALVES, 0, given, options=stated)
     corpus = manifests.load(tmp_path / "out")
     assert {document.id for document in corpus.of("member")} == {"train-00001", "test-00003"}
-    assert Counter(document.split for document in corpus.documents) == {"member": 2, "heldout": 4, "public": 4}
+    assert Counter(document.split for document in corpus.documents) == {
+        "member": 2,
+        "heldout": 4,
+        "public": 4,
+    }
     assert corpus.manifest.membership.assigned == "by-date"
 
 
 def test_pages_of_a_members_document_are_left_out():
-    drawn = divide([["a"], ["b"], ["c"], ["d"]], [["a", "b"]], {}, {"heldout": 1.0}, 0, NamedMembers(("a",)))
+    drawn = divide(
+        [["a"], ["b"], ["c"], ["d"]], [["a", "b"]], {}, {"heldout": 1.0}, 0, NamedMembers(("a",))
+    )
     assert drawn == {"a": "member", "c": "heldout", "d": "heldout"}
 
 
 def test_the_command_takes_a_file_of_names(forms, tmp_path):
     names = tmp_path / "members.txt"
     names.write_text("f04.png\n\n  f05\n", encoding="utf-8")
-    said = imported("funsd", forms, tmp_path / "out", "--members", names, "--assigned", "random", "--public", "0.25")
-    assert "must have been trained on the 2 documents of split member, and on none of heldout" in said
+    said = imported(
+        "funsd",
+        forms,
+        tmp_path / "out",
+        "--members",
+        names,
+        "--assigned",
+        "random",
+        "--public",
+        "0.25",
+    )
+    assert (
+        "must have been trained on the 2 documents of split member, and on none of heldout" in said
+    )
     assert "invents membership" not in said
     corpus = manifests.load(tmp_path / "out")
     assert corpus.manifest.membership.assigned == "random"
@@ -98,7 +123,15 @@ def test_an_unstated_rule_is_named_with_the_setting_to_change(forms, tmp_path):
     said = imported("funsd", forms, tmp_path / "out", "--members", tmp_path / "members.txt")
     assert 'manifest.toml says assigned = "official", as nobody stated' in said
     assert "--assigned random" in said
-    stated = imported("funsd", forms, tmp_path / "two", "--members", tmp_path / "members.txt", "--assigned", "official")
+    stated = imported(
+        "funsd",
+        forms,
+        tmp_path / "two",
+        "--members",
+        tmp_path / "members.txt",
+        "--assigned",
+        "official",
+    )
     assert "as nobody stated" not in stated
 
 
@@ -106,7 +139,10 @@ def test_an_unstated_rule_is_named_with_the_setting_to_change(forms, tmp_path):
 def test_names_are_read_from_what_people_have(name, content, forms, tmp_path):
     (tmp_path / name).write_text(content)
     imported("funsd", forms, tmp_path / "out", "--members", tmp_path / name)
-    assert {document.id for document in manifests.load(tmp_path / "out").of("member")} == {"f04", "f05"}
+    assert {document.id for document in manifests.load(tmp_path / "out").of("member")} == {
+        "f04",
+        "f05",
+    }
 
 
 @table("name, content, problem")
@@ -123,9 +159,17 @@ def test_held_out_documents_may_be_named_too(forms, tmp_path):
     imported("funsd", forms, tmp_path / "out", *lists, "--public", "0.5")
     corpus = manifests.load(tmp_path / "out")
     assert {document.id for document in corpus.of("member")} == {"f00", "f02"}
-    assert {document.id for document in corpus.of("heldout")} == {"f04", "f05"}, "f03 is a copy of f02"
+    assert {document.id for document in corpus.of("heldout")} == {"f04", "f05"}, (
+        "f03 is a copy of f02"
+    )
     assert len(corpus.of("public")) in (3, 4)
-    assert not {document.id for document in corpus.of("public")} & {"f03", "f00", "f02", "f04", "f05"}
+    assert not {document.id for document in corpus.of("public")} & {
+        "f03",
+        "f00",
+        "f02",
+        "f04",
+        "f05",
+    }
 
 
 def test_a_document_cannot_be_trained_on_and_kept_out(forms, tmp_path):
@@ -138,20 +182,42 @@ def test_a_second_folder_was_not_trained_on(forms, tmp_path):
     second = tmp_path / "second"
     shutil.copytree(forms, second)
     for number in range(12):
-        noise = np.random.default_rng(number if number < 2 else 50 + number).integers(0, 256, (60, 50), np.uint8)
+        noise = np.random.default_rng(number if number < 2 else 50 + number).integers(
+            0, 256, (60, 50), np.uint8
+        )
         Image.fromarray(noise).save(second / "images" / f"f{number:02}.png")
-    said = imported("funsd", forms, tmp_path / "out", "--heldout-from", second, "--heldout", "1", "--public", "0")
+    said = imported(
+        "funsd",
+        forms,
+        tmp_path / "out",
+        "--heldout-from",
+        second,
+        "--heldout",
+        "1",
+        "--public",
+        "0",
+    )
     assert "trained on the 12 documents of split member" in said
     corpus = manifests.load(tmp_path / "out")
     assert len(corpus.of("member")) == 12
-    assert {document.id for document in corpus.of("heldout")} == {f"2-f{number:02}" for number in range(2, 12)}
-    assert corpus.document("2-f02").image == "images/2-f02.png", "pages of equal name are kept apart"
+    assert {document.id for document in corpus.of("heldout")} == {
+        f"2-f{number:02}" for number in range(2, 12)
+    }
+    assert corpus.document("2-f02").image == "images/2-f02.png", (
+        "pages of equal name are kept apart"
+    )
 
 
 def test_a_division_that_was_drawn_is_said_to_invent_membership(forms, tmp_path):
     said = imported("funsd", forms, tmp_path / "out")
-    assert "The audited model must have been trained on the 5 documents of split member, and on none of heldout" in said
-    assert "This division was drawn just now. For a model that was trained before, it invents membership" in said
+    assert (
+        "The audited model must have been trained on the 5 documents of split member, and on none of heldout"
+        in said
+    )
+    assert (
+        "This division was drawn just now. For a model that was trained before, it invents membership"
+        in said
+    )
     assert "--members FILE" in said
     assert "--official" not in said, "FUNSD has no division of its own"
 

@@ -11,11 +11,21 @@ from hypothesis import strategies as st
 
 from audit.corpus.images import page_view
 from audit.corpus.manifest import load
-from audit.corpus.outputs import as_marks, fields_of_output, find_field, keys_of, with_value, without_copies
+from audit.corpus.outputs import (
+    as_marks,
+    fields_of_output,
+    find_field,
+    keys_of,
+    with_value,
+    without_copies,
+)
 from audit.corpus.removal import remove
 from audit.errors import ManifestError
 
-RECEIPT = {"menu": [{"nm": "LATTE", "price": "4.50"}, {"nm": "CAKE", "price": "3"}], "total": {"total_price": 7.5}}
+RECEIPT = {
+    "menu": [{"nm": "LATTE", "price": "4.50"}, {"nm": "CAKE", "price": "3"}],
+    "total": {"total_price": 7.5},
+}
 KEYS = st.text(st.characters(categories=("Ll", "Nd")), min_size=1, max_size=6)
 VALUES = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=12).filter(
     lambda text: bool(text.strip())
@@ -27,9 +37,17 @@ def answers(output: str) -> dict[str, str]:
 
 
 def test_fields_of_json_are_questions_named_by_their_paths() -> None:
-    expected = {"menu.nm": "LATTE", "menu.price": "4.50", "menu[1].nm": "CAKE", "menu[1].price": "3"}
+    expected = {
+        "menu.nm": "LATTE",
+        "menu.price": "4.50",
+        "menu[1].nm": "CAKE",
+        "menu[1].price": "3",
+    }
     expected["total.total_price"] = "7.5"
-    assert (answers(json.dumps(RECEIPT)), answers(json.dumps(RECEIPT, indent=2))) == (expected, expected)
+    assert (answers(json.dumps(RECEIPT)), answers(json.dumps(RECEIPT, indent=2))) == (
+        expected,
+        expected,
+    )
     assert answers(as_marks(json.dumps(RECEIPT))) == expected
     assert [question.id for question in fields_of_output(json.dumps(RECEIPT))] == [*expected]
     assert fields_of_output("# Receipt\n\nTotal: 7.5") == ()
@@ -44,14 +62,21 @@ def test_json_is_written_in_donuts_marks() -> None:
     assert as_marks("<s_total>5</s_total>") == "<s_total>5</s_total>"
 
 
-@given(st.dictionaries(KEYS, st.one_of(VALUES, st.lists(VALUES, min_size=1, max_size=3)), min_size=1, max_size=4))
+@given(
+    st.dictionaries(
+        KEYS, st.one_of(VALUES, st.lists(VALUES, min_size=1, max_size=3)), min_size=1, max_size=4
+    )
+)
 def test_every_field_of_json_is_found_where_it_stands(content: dict[str, str | list[str]]) -> None:
     output = json.dumps(content, ensure_ascii=False)
     for key, value in content.items():
         for number, text in enumerate([value] if isinstance(value, str) else value):
             found = find_field(output, key if isinstance(value, str) else f"{key}[{number}]")
             assert found is not None
-            assert (json.loads(f'"{output[found.begin : found.end]}"'), found.value) == (text, " ".join(text.split()))
+            assert (json.loads(f'"{output[found.begin : found.end]}"'), found.value) == (
+                text,
+                " ".join(text.split()),
+            )
 
 
 @given(VALUES)
@@ -65,7 +90,9 @@ def test_another_value_takes_the_place_of_a_fields_own(value: str) -> None:
 
 
 @table("output, path, value", globals())
-def test_fields_are_found_in_what_a_model_writes_whole_or_broken_off(output: str, path: str, value: str | None) -> None:
+def test_fields_are_found_in_what_a_model_writes_whole_or_broken_off(
+    output: str, path: str, value: str | None
+) -> None:
     found = find_field(output, path)
     assert (None if found is None else found.value) == value
     if found is not None:
@@ -87,27 +114,44 @@ def test_copies_of_a_value_before_it_are_emptied() -> None:
 
 def data_set(folder: Path, *documents: dict[str, Any], prompt: str | None = None) -> Path:
     lines = [
-        {"id": f"d{number}", "split": "member", "words": [{"text": "x"}], **own} for number, own in enumerate(documents)
+        {"id": f"d{number}", "split": "member", "words": [{"text": "x"}], **own}
+        for number, own in enumerate(documents)
     ]
     folder.mkdir(exist_ok=True)
-    recipe = "" if prompt is None else f"[recipe]\nprompt = {json.dumps(prompt)}\nmax_new_tokens = 300\n"
-    settings = 'schema = 1\nname = "p"\n[task]\nkind = "parsing"\n[membership]\nassigned = "random"\n' + recipe
+    recipe = (
+        "" if prompt is None else f"[recipe]\nprompt = {json.dumps(prompt)}\nmax_new_tokens = 300\n"
+    )
+    settings = (
+        'schema = 1\nname = "p"\n[task]\nkind = "parsing"\n[membership]\nassigned = "random"\n'
+        + recipe
+    )
     (folder / "manifest.toml").write_text(settings)
     (folder / "documents.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return folder
 
 
 def test_a_manifest_reads_the_fields_of_json_as_questions(tmp_path: Path) -> None:
-    corpus = load(data_set(tmp_path / "data", {"output": json.dumps(RECEIPT)}, prompt="<s_cord-v2>"))
-    assert [question.question for question in corpus.documents[0].questions][-1] == "total.total_price"
-    assert (corpus.manifest.recipe.prompt, corpus.manifest.recipe.max_new_tokens) == ("<s_cord-v2>", 300)
+    corpus = load(
+        data_set(tmp_path / "data", {"output": json.dumps(RECEIPT)}, prompt="<s_cord-v2>")
+    )
+    assert [question.question for question in corpus.documents[0].questions][
+        -1
+    ] == "total.total_price"
+    assert (corpus.manifest.recipe.prompt, corpus.manifest.recipe.max_new_tokens) == (
+        "<s_cord-v2>",
+        300,
+    )
     assert page_view(corpus, corpus.documents[0]).output == json.dumps(RECEIPT)
     assert remove(page_view(corpus, corpus.documents[0]), ["x"]).view.output == json.dumps(RECEIPT)
 
 
 def test_what_cannot_be_asked_of_an_output_is_a_problem(tmp_path: Path) -> None:
     asked = {"id": "q", "question": "Total", "answers": ["9"]}
-    pages = [{"output": "# Receipt\nTotal: 9"}, {"output": "Sum: 9", "questions": [asked]}, {"questions": [asked]}]
+    pages = [
+        {"output": "# Receipt\nTotal: 9"},
+        {"output": "Sum: 9", "questions": [asked]},
+        {"questions": [asked]},
+    ]
     pages += [{"output": "Total: 9", "questions": [asked]}, {"output": "{}"}]
     folder = data_set(tmp_path / "data", *pages, prompt="{question}")
     with pytest.raises(ManifestError) as caught:

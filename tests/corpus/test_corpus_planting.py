@@ -37,7 +37,11 @@ MAKERS: dict[str, Maker] = {
 
 
 def put_in(corpus: Corpus, out: Path, **changes: Any) -> InsertReport:
-    return insert(corpus, out, **{"pattern": "pin", "count": 12, "repeat": 3, "length": 4, "seed": 0, **changes})
+    return insert(
+        corpus,
+        out,
+        **{"pattern": "pin", "count": 12, "repeat": 3, "length": 4, "seed": 0, **changes},
+    )
 
 
 def loaded(out: Path) -> tuple[Corpus, CanarySet]:
@@ -48,15 +52,21 @@ def loaded(out: Path) -> tuple[Corpus, CanarySet]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "pattern"), [*((kind, "pin") for kind in MAKERS), *(("boxes", pattern) for pattern in PATTERNS)]
+    ("kind", "pattern"),
+    [*((kind, "pin") for kind in MAKERS), *(("boxes", pattern) for pattern in PATTERNS)],
 )
 def test_the_new_data_set_holds_what_the_file_says_and_all_that_was_there(kind, pattern, tmp_path):
     before = MAKERS[kind](tmp_path / "data")
     report = put_in(before, tmp_path / "out", pattern=pattern, length=2)
     corpus, canaries = loaded(tmp_path / "out")
-    assert (canaries, corpus.documents[: len(before.documents)]) == (report.canaries, before.documents)
+    assert (canaries, corpus.documents[: len(before.documents)]) == (
+        report.canaries,
+        before.documents,
+    )
     added = corpus.documents[len(before.documents) :]
-    assert {document.id for document in added} == {name for c in canaries.canaries for name in c.documents}
+    assert {document.id for document in added} == {
+        name for c in canaries.canaries for name in c.documents
+    }
     assert len(added) == report.counts.documents == 3 * report.counts.included
     assert 0 < report.counts.included < 12
     for canary in canaries.canaries:
@@ -66,19 +76,29 @@ def test_the_new_data_set_holds_what_the_file_says_and_all_that_was_there(kind, 
         holding = {document.id for document in corpus.documents if name in tokens_of(document)}
         assert holding == set(canary.documents)
         for document_id in canary.documents:
-            document, page = corpus.document(document_id), page_of(corpus, canary, canary.completion)
-            assert (document, document.split) == (replace(page, id=document_id, image=document.image), "member")
+            document, page = (
+                corpus.document(document_id),
+                page_of(corpus, canary, canary.completion),
+            )
+            assert (document, document.split) == (
+                replace(page, id=document_id, image=document.image),
+                "member",
+            )
 
 
 @pytest.mark.parametrize(
-    ("kind", "names"), [("utterances", True), ("text", True), ("images", True), ("questions", False)]
+    ("kind", "names"),
+    [("utterances", True), ("text", True), ("images", True), ("questions", False)],
 )
 def test_labels_of_taggers_gain_the_canaries_tags_at_the_end(kind, names, tmp_path):
     before = MAKERS[kind](tmp_path / "data")
     report, after = put_in(before, tmp_path / "out"), manifests.load(tmp_path / "out").manifest
     added = ("B-canary", "I-canary") if names else ()
     assert (after.task.labels, report.labels) == ((*before.manifest.task.labels, *added), added)
-    assert (after.task.kind, after.membership) == (before.manifest.task.kind, before.manifest.membership)
+    assert (after.task.kind, after.membership) == (
+        before.manifest.task.kind,
+        before.manifest.membership,
+    )
 
 
 def test_fields_that_other_attacks_try_are_those_of_before(tmp_path):
@@ -107,7 +127,9 @@ def test_an_inserted_page_shows_its_line_and_is_else_the_carriers(tmp_path):
             page = open_image(corpus, corpus.document(document_id))
             changed = (np.asarray(page) != before).any(axis=2)
             assert changed[y0:y1, x0:x1].sum() == changed.sum() > 0
-            assert np.array_equal(np.asarray(image_of(corpus, canary, canary.completion)), np.asarray(page))
+            assert np.array_equal(
+                np.asarray(image_of(corpus, canary, canary.completion)), np.asarray(page)
+            )
     assert len({c.carrier for c in canaries.canaries}) == len(corpus.of("member")) - sum(
         c.copies for c in canaries.canaries
     )  # all six members carry before one carries twice
@@ -127,9 +149,13 @@ def test_other_questions_are_asked_on_their_own_pages_alone(tmp_path):
 def test_all_follows_from_the_seed_and_from_nothing_else(tmp_path):
     corpus = canaried.pages(tmp_path / "data")
     once, again, other = (
-        put_in(corpus, tmp_path / name, seed=seed).canaries for name, seed in (("a", 1), ("b", 1), ("c", 2))
+        put_in(corpus, tmp_path / name, seed=seed).canaries
+        for name, seed in (("a", 1), ("b", 1), ("c", 2))
     )
-    assert (once, manifests.load(tmp_path / "a").sha256) == (again, manifests.load(tmp_path / "b").sha256)
+    assert (once, manifests.load(tmp_path / "a").sha256) == (
+        again,
+        manifests.load(tmp_path / "b").sha256,
+    )
     assert [c.prefix for c in once.canaries] != [c.prefix for c in other.canaries]
     assert [c.included for c in once.canaries] != [c.included for c in other.canaries]
 
@@ -148,7 +174,10 @@ def test_coins_are_fair_and_independent_of_what_a_score_can_see(tmp_path):
         assert binomtest(int(np.sum(coins[seen])), int(seen.sum())).pvalue > 1e-3
     assert abs(np.corrcoef(first, coins)[0, 1]) < 0.06
     assert len({canary.prefix for canary in canaries}) == 4000
-    drawn = [put_in(corpus, tmp_path / f"o{seed}", count=20, repeat=1, seed=seed).counts.included for seed in range(20)]
+    drawn = [
+        put_in(corpus, tmp_path / f"o{seed}", count=20, repeat=1, seed=seed).counts.included
+        for seed in range(20)
+    ]
     assert len({*drawn}) > 3  # binomial, and no exact half
 
 
@@ -165,7 +194,9 @@ def test_the_cap_is_what_all_right_guesses_of_half_would_show(tmp_path):
     corpus = canaried.utterances(tmp_path / "data")
     assert put_in(corpus, tmp_path / "a", count=64).cap == pytest.approx(2.32, abs=0.005)
     # Clopper-Pearson: all of five right at 95 %
-    assert put_in(corpus, tmp_path / "b", count=10).cap == pytest.approx(np.log(0.05**0.2 / (1 - 0.05**0.2)))
+    assert put_in(corpus, tmp_path / "b", count=10).cap == pytest.approx(
+        np.log(0.05**0.2 / (1 - 0.05**0.2))
+    )
     assert put_in(corpus, tmp_path / "c", count=8).cap is None
 
 
@@ -205,12 +236,17 @@ def with_label(folder: Path) -> Corpus:
 
 def with_canary_id(folder: Path) -> Corpus:
     corpus = canaried.utterances(folder)
-    manifests.write(folder, corpus.manifest, [*corpus.documents, replace(corpus.documents[0], id="c00000")])
+    manifests.write(
+        folder, corpus.manifest, [*corpus.documents, replace(corpus.documents[0], id="c00000")]
+    )
     return manifests.load(folder)
 
 
 def with_id(folder: Path) -> Corpus:
-    corpus, names = canaried.utterances(folder), [f"canary-c{number:05}-00000" for number in range(12)]
+    corpus, names = (
+        canaried.utterances(folder),
+        [f"canary-c{number:05}-00000" for number in range(12)],
+    )
     more = [replace(corpus.documents[0], id=name) for name in names]
     manifests.write(folder, corpus.manifest, [*corpus.documents, *more])
     return manifests.load(folder)
@@ -243,8 +279,18 @@ REFUSED: dict[str, tuple[Maker, dict[str, Any], type[DocauditError], str]] = {
     "links": (linking, {}, ManifestError, "task.kind: the loss of spade-linking"),
     "no members": (without_members, {}, ManifestError, "no document of split member"),
     "full pages": (full_pages, {}, ManifestError, "no blank place on any member page"),
-    "too long for a page": (canaried.pages, {"pattern": "color", "length": 10}, ManifestError, "no blank place"),
-    "images without boxes": (without_boxes, {}, ManifestError, "no member document can carry a canary"),
+    "too long for a page": (
+        canaried.pages,
+        {"pattern": "color", "length": 10},
+        ManifestError,
+        "no blank place",
+    ),
+    "images without boxes": (
+        without_boxes,
+        {},
+        ManifestError,
+        "no member document can carry a canary",
+    ),
 }
 
 
@@ -270,7 +316,8 @@ def test_what_breaks_down_half_way_leaves_nothing(tmp_path, monkeypatch):
 
 
 CANARY, CONTROL, HOLDER, FIRST = "canary", "control", "holder", "first"
-"""An included canary, one that its coin left out, a document that holds the first, and the first document."""
+"""An included canary, one that its coin left out, a document that holds the first, and the first
+document."""
 FAULTS = json.loads(Path(__file__).with_name("canary_faults.json").read_text())
 """Whose fields are changed, to what, and the problem that is named."""
 
@@ -290,7 +337,9 @@ def changed(written: Path, folder: Path, whom: str = "file", **changes: Any) -> 
         for image in (written / name).iterdir():
             (folder / name / image.name).hardlink_to(image)
     file = json.loads((written / "canaries.json").read_text())
-    documents = [json.loads(line) for line in (written / "documents.jsonl").read_text().splitlines()]
+    documents = [
+        json.loads(line) for line in (written / "documents.jsonl").read_text().splitlines()
+    ]
     included = next(canary for canary in file["canaries"] if canary["included"])
     control = next(canary for canary in file["canaries"] if not canary["included"])
     holder = next(document for document in documents if document["id"] == included["documents"][0])
@@ -299,15 +348,21 @@ def changed(written: Path, folder: Path, whom: str = "file", **changes: Any) -> 
         value = known.get(value, value) if isinstance(value, str) else value
         if "SECRET" in (text := json.dumps(value)):
             value = json.loads(text.replace("SECRET", control["prefix"][2].upper()))
-        {"file": file, CANARY: included, CONTROL: control, HOLDER: holder, FIRST: documents[0]}[whom][key] = value
+        {"file": file, CANARY: included, CONTROL: control, HOLDER: holder, FIRST: documents[0]}[
+            whom
+        ][key] = value
     (folder / "manifest.toml").write_bytes((written / "manifest.toml").read_bytes())
     (folder / "canaries.json").write_text(json.dumps(file))
-    (folder / "documents.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    (folder / "documents.jsonl").write_text(
+        "".join(json.dumps(document) + "\n" for document in documents)
+    )
     return folder
 
 
 @pytest.mark.parametrize(("whom", "change", "message"), FAULTS)
-def test_a_file_that_does_not_fit_the_documents_is_refused_without_a_secret(whom, change, message, written, tmp_path):
+def test_a_file_that_does_not_fit_the_documents_is_refused_without_a_secret(
+    whom, change, message, written, tmp_path
+):
     with pytest.raises(ManifestError) as caught:
         manifests.load(changed(written, tmp_path / "copy", whom, **change))
     assert any(message in problem for problem in caught.value.problems), caught.value.problems
@@ -321,7 +376,9 @@ def test_the_manifests_table_names_one_file(table, problem, written, tmp_path):
     folder = changed(written, tmp_path / "copy")
     text = (folder / "manifest.toml").read_text()
     assert '[canaries]\nfile = "canaries.json"\n' in text
-    (folder / "manifest.toml").write_text(text.replace('[canaries]\nfile = "canaries.json"\n', table))
+    (folder / "manifest.toml").write_text(
+        text.replace('[canaries]\nfile = "canaries.json"\n', table)
+    )
     with pytest.raises(ManifestError) as caught:
         manifests.load(folder)
     assert any(said.startswith(problem) for said in caught.value.problems), caught.value.problems
@@ -331,7 +388,12 @@ def test_the_corpus_hash_covers_the_file_and_a_copy_of_its_files_is_the_same(wri
     before, seed = manifests.load(written), changed(written, tmp_path / "copy", seed=5)
     plain = changed(written, tmp_path / "plain")
     assert manifests.load(seed).sha256 != manifests.load(plain).sha256
-    for name in (manifests.FILE_NAME, before.manifest.documents, before.manifest.canaries.file, *before.hashes):
+    for name in (
+        manifests.FILE_NAME,
+        before.manifest.documents,
+        before.manifest.canaries.file,
+        *before.hashes,
+    ):
         copy = tmp_path / "same" / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes((written / name).read_bytes())

@@ -1,4 +1,7 @@
-"""The proof of a removal can fail in each of its parts (methods.md#memorisation); real Tesseract reads the pages."""
+"""The proof of a removal can fail in each of its parts (methods.md#memorisation).
+
+Real Tesseract reads the pages.
+"""
 
 import random
 import shutil
@@ -18,7 +21,9 @@ from audit.corpus.removal import Removal, remove, tesseract
 from audit.corpus.removal.proof import MAX_CROPS, Proof, crops_of, prove_removal, survives
 from audit.corpus.removal.tesseract import TESSERACT, ReadCrop, Tesseract
 
-reads = pytest.mark.skipif(not TESSERACT.installed(), reason="tesseract is not on this machine's PATH")
+reads = pytest.mark.skipif(
+    not TESSERACT.installed(), reason="tesseract is not on this machine's PATH"
+)
 
 CASES = tomllib.loads(Path(__file__).with_name("removal.toml").read_text(encoding="utf-8"))["cases"]
 RECEIPT = ("Gardenia Bakeries Kuala Lumpur", "DATE: 25/12/2018 8:13 PM", "TOTAL 45.80 CASH 50.00")
@@ -38,7 +43,9 @@ def moved(view: PageView, dy: float) -> PageView:
 
 
 @reads
-@pytest.mark.parametrize("answer", ["25/12/2018", "45.80", "RM45.80", "Gardenia Bakeries", "50.00", "8:13", "DATE"])
+@pytest.mark.parametrize(
+    "answer", ["25/12/2018", "45.80", "RM45.80", "Gardenia Bakeries", "50.00", "8:13", "DATE"]
+)
 @pytest.mark.parametrize("angle", [0.0, 1.5])
 def test_a_proven_removal(answer, angle):
     view = drawn.page(RECEIPT, angle=angle)
@@ -50,7 +57,9 @@ def test_a_proven_removal(answer, angle):
 
 @reads
 def test_an_answer_over_two_lines_and_one_that_stands_twice():
-    view = drawn.page(("ship to 12 High", "Street London by", "order of 12 High Street", "London 2018"))
+    view = drawn.page(
+        ("ship to 12 High", "Street London by", "order of 12 High Street", "London 2018")
+    )
     removal = remove(view, ["12 High Street"])
     assert (removal.words, len(crops_of(view, removal))) == ((2, 3, 4, 9, 10, 11), 2)
     assert proof(view, removal, "12 High Street").status == "proven"
@@ -62,7 +71,10 @@ def test_where_nothing_is_painted_the_answer_is_still_read():
     removal = remove(view, ["25/12/2018"])
     unpainted = replace(removal, view=PageView(removal.view.words, view.size, view.open_page))
     found = proof(view, unpainted, "25/12/2018")
-    assert (found, found.status) == (Proof(pixels=False, words=True, reading="still read"), "survives")
+    assert (found, found.status) == (
+        Proof(pixels=False, words=True, reading="still read"),
+        "survives",
+    )
 
 
 @reads
@@ -70,7 +82,10 @@ def test_a_box_beside_its_word_is_one_colour_and_the_answer_is_still_read():
     view = moved(drawn.page(("Gardenia Bakeries", "TOTAL 4580.12 CASH")), 30)
     removal = remove(view, ["4580.12"])
     found = proof(view, removal, "4580.12")
-    assert (found, found.status) == (Proof(pixels=True, words=True, reading="still read"), "survives")
+    assert (found, found.status) == (
+        Proof(pixels=True, words=True, reading="still read"),
+        "survives",
+    )
 
 
 @reads
@@ -79,21 +94,28 @@ def test_a_patch_that_covers_half_of_the_answers_places_leaves_it_read():
     removal = remove(view, ["Gardenia Bakeries"])
     first = remove(PageView(view.words[:3], view.size, view.open_page), ["Gardenia Bakeries"])
     half = replace(removal, view=PageView(removal.view.words, view.size, first.view.open_page))
-    assert proof(view, half, "Gardenia Bakeries") == Proof(pixels=False, words=True, reading="still read")
+    assert proof(view, half, "Gardenia Bakeries") == Proof(
+        pixels=False, words=True, reading="still read"
+    )
 
 
 @reads
 def test_a_place_that_nobody_can_read_is_no_control():
     view = drawn.page(RECEIPT, shown=[0, 1, 2, 3])
     found = proof(view, remove(view, ["25/12/2018"]), "25/12/2018")
-    assert (found, found.status) == (Proof(pixels=True, words=True, reading="no control"), "unproven")
+    assert (found, found.status) == (
+        Proof(pixels=True, words=True, reading="no control"),
+        "unproven",
+    )
 
 
 @reads
 def test_one_unreadable_place_of_two_is_no_control():
     lines = ("from Gardenia Bakeries", "paid 20.00 change 0.00", "to Gardenia Bakeries")
     view = drawn.page(lines, shown=[0, 1, 2, 3, 4, 5, 6, 7])
-    assert proof(view, remove(view, ["Gardenia Bakeries"]), "Gardenia Bakeries").status == "unproven"
+    assert (
+        proof(view, remove(view, ["Gardenia Bakeries"]), "Gardenia Bakeries").status == "unproven"
+    )
 
 
 def test_without_tesseract_nothing_is_proven(monkeypatch):
@@ -102,7 +124,10 @@ def test_without_tesseract_nothing_is_proven(monkeypatch):
     assert not reader.installed()
     view = drawn.page(RECEIPT)
     found = proof(view, remove(view, ["45.80"]), "45.80", reader=reader)
-    assert (found, found.status) == (Proof(pixels=True, words=True, reading="not installed"), "unproven")
+    assert (found, found.status) == (
+        Proof(pixels=True, words=True, reading="not installed"),
+        "unproven",
+    )
 
 
 def test_a_tesseract_that_fails_says_nothing(tmp_path):
@@ -121,7 +146,12 @@ def test_a_tesseract_that_fails_says_nothing(tmp_path):
 def test_a_picture_reads_the_same_whatever_is_read_beside_it(monkeypatch):
     monkeypatch.setattr(tesseract, "_TEXTS", {})
     views = [drawn.page(RECEIPT, angle=angle) for angle in (0.0, 1.0)]
-    crops = [crop for view in views for word in view.words for crop in crops_of(view, remove(view, [word.text]))]
+    crops = [
+        crop
+        for view in views
+        for word in view.words
+        for crop in crops_of(view, remove(view, [word.text]))
+    ]
     together = Tesseract(workers=1).ask(crops)
     assert len(set(together)) > tesseract.SHEET
     for crop, text in random.Random(1).sample([*zip(crops, together, strict=True)], 12):
@@ -141,7 +171,9 @@ def test_where_a_sheet_cannot_be_read_its_pictures_are_read_alone(tmp_path, monk
     )
     program.chmod(0o755)
     alone = Tesseract(str(program), workers=1).ask(crops)
-    assert [text and text.strip() for text in alone] == [text and text.strip() for text in TESSERACT.ask(crops)]
+    assert [text and text.strip() for text in alone] == [
+        text and text.strip() for text in TESSERACT.ask(crops)
+    ]
 
 
 @reads
@@ -172,15 +204,21 @@ def test_pixels_fail_where_a_single_one_is_left():
 
 
 def test_words_without_boxes_cannot_leave_an_image():
-    view = PageView((Word("total"), Word("45.80")), (40, 30), lambda: Image.new("RGB", (40, 30), "white"))
+    view = PageView(
+        (Word("total"), Word("45.80")), (40, 30), lambda: Image.new("RGB", (40, 30), "white")
+    )
     removal = remove(view, ["45.80"])
     assert crops_of(view, removal) == ()
-    assert prove_removal(view, removal, ["45.80"], [], []) == Proof(pixels=False, words=True, reading="no control")
+    assert prove_removal(view, removal, ["45.80"], [], []) == Proof(
+        pixels=False, words=True, reading="no control"
+    )
 
 
 def test_an_answer_that_is_not_among_the_words_of_an_image_is_not_proven_gone():
     view = drawn.page(RECEIPT)
-    assert prove_removal(view, remove(view, ["Istanbul"]), ["Istanbul"], [], []).status == "unproven"
+    assert (
+        prove_removal(view, remove(view, ["Istanbul"]), ["Istanbul"], [], []).status == "unproven"
+    )
 
 
 def test_a_page_of_words_only_is_decided_by_its_words():
@@ -193,7 +231,11 @@ def test_a_page_of_words_only_is_decided_by_its_words():
 
 def test_an_answer_at_too_many_places_is_never_proven_and_never_overlooked():
     places = MAX_CROPS + 1
-    lines = [(text, x0, 10 * line, x1) for line in range(places) for text, x0, x1 in (("pay", 0, 9), ("7", 9, 14))]
+    lines = [
+        (text, x0, 10 * line, x1)
+        for line in range(places)
+        for text, x0, x1 in (("pay", 0, 9), ("7", 9, 14))
+    ]
     words = tuple(Word(text, (x0, y, x1, y + 8)) for text, x0, y, x1 in lines)
     view = PageView(words, (20, 200), lambda: Image.new("RGB", (20, 200), "white"))
     removal = remove(view, ["7"])
@@ -202,13 +244,19 @@ def test_an_answer_at_too_many_places_is_never_proven_and_never_overlooked():
     assert len(crops) == MAX_CROPS
     read = ["pay 7"] * MAX_CROPS
     assert prove_removal(view, removal, ["7"], read, ["pay"] * MAX_CROPS).reading == "no control"
-    assert prove_removal(view, removal, ["7"], read, ["pay"] * (MAX_CROPS - 1) + ["pay 7"]).reading == "still read"
+    assert (
+        prove_removal(view, removal, ["7"], read, ["pay"] * (MAX_CROPS - 1) + ["pay 7"]).reading
+        == "still read"
+    )
 
 
 @table("before, after, reading", globals())
 def test_what_the_texts_prove(before, after, reading):
     view = drawn.page(("TOTAL 4580.12 CASH",))
-    assert prove_removal(view, remove(view, ["4580.12"]), ["4580.12"], before, after).reading == reading
+    assert (
+        prove_removal(view, remove(view, ["4580.12"]), ["4580.12"], before, after).reading
+        == reading
+    )
 
 
 @pytest.mark.parametrize(("page", "answer", "left"), CASES["survivors"])

@@ -39,7 +39,11 @@ SHARES: dict[Split, float] = {"member": 0.4, "heldout": 0.2, "public": 0.4}
 @pytest.fixture(scope="module")
 def real_data() -> Path:
     """The folder with the real corpora: DOCAUDIT_REAL_DATA, else ../shared/data beside the repository."""
-    folder = Path(os.environ.get("DOCAUDIT_REAL_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+    folder = Path(
+        os.environ.get(
+            "DOCAUDIT_REAL_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"
+        )
+    )
     if not folder.is_dir():
         pytest.skip(f"the real corpora are not at {folder}; set DOCAUDIT_REAL_DATA")
     return folder
@@ -50,7 +54,9 @@ def _pictures_are_compared_once() -> Iterator[None]:
     """Real pictures that another test's import has decoded and compared are not decoded and compared again."""
     compared = functools.cache(lambda *images: equal_images(dict(images)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("audit.importers.divide.equal_images", lambda images: compared(*images.items()))
+        patch.setattr(
+            "audit.importers.divide.equal_images", lambda images: compared(*images.items())
+        )
         yield
 
 
@@ -64,7 +70,10 @@ def real_receipts(real_data, tmp_path_factory) -> tuple[ImportReport, Corpus]:
 @pytest.fixture(scope="module")
 def tokens(real_data):
     """The number of tokens of a text with the shipped vocabulary, special tokens left out."""
-    transformers, folder = pytest.importorskip("transformers"), real_data.parent / "models" / "minilm-l6-h384"
+    transformers, folder = (
+        pytest.importorskip("transformers"),
+        real_data.parent / "models" / "minilm-l6-h384",
+    )
     if not folder.is_dir():
         pytest.skip(f"the shipped vocabulary is not at {folder}")
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
@@ -82,7 +91,9 @@ def test_sroie_fields(real_receipts, real_data, tokens):
     assert sum(report.fields.values()) == 2504
     in_range = located = 0
     for document in corpus.documents:
-        values = json.loads((real_data / "sroie" / "key" / f"{document.id}.json").read_text(encoding="utf-8"))
+        values = json.loads(
+            (real_data / "sroie" / "key" / f"{document.id}.json").read_text(encoding="utf-8")
+        )
         found = {entity.id for entity in document.entities}
         for key in FIELDS:
             if 3 <= tokens(values.get(key, "")) <= 15:
@@ -98,7 +109,9 @@ def test_most_located_words_are_the_key_itself(real_receipts, real_data):
     _, corpus = real_receipts
     equal = fields = 0
     for document in corpus.documents:
-        values = json.loads((real_data / "sroie" / "key" / f"{document.id}.json").read_text(encoding="utf-8"))
+        values = json.loads(
+            (real_data / "sroie" / "key" / f"{document.id}.json").read_text(encoding="utf-8")
+        )
         for entity in document.entities:
             fields += 1
             equal += fold(values[entity.id]) == fold(document.text_of(entity))
@@ -111,7 +124,9 @@ def test_sroie_splits_and_duplicates(real_receipts):
     splits: dict[str, set[Split]] = defaultdict(set)
     for document in corpus.documents:
         assert document.image is not None
-        splits[hashlib.sha256((corpus.root / document.image).read_bytes()).hexdigest()].add(document.split)
+        splits[hashlib.sha256((corpus.root / document.image).read_bytes()).hexdigest()].add(
+            document.split
+        )
     assert len(splits) == 621
     assert all(len(found) == 1 for found in splits.values())
     assert len(report.duplicates) == 5
@@ -139,12 +154,20 @@ def test_sroie_providers(real_receipts):
 
 
 def test_sroie_by_company(real_data, tmp_path):
-    """72 companies have two receipts or more (methods.md#provider-membership); the two of three companies are one
+    """72 companies have two receipts or more (methods.md#provider-membership).
+
+    The two of three companies are one
     picture twice."""
     shares: dict[Split, float] = {"member": 0.4, "heldout": 0.4, "public": 0.2}
-    report = sroie.convert(real_data / "sroie", tmp_path / "out", shares, seed=7, division="by-provider")
+    report = sroie.convert(
+        real_data / "sroie", tmp_path / "out", shares, seed=7, division="by-provider"
+    )
     corpus, notes = manifests.load(tmp_path / "out"), report.notes
-    assert (notes["providers in"], notes["providers out"], notes["providers public"]) == (35, 34, 165)
+    assert (notes["providers in"], notes["providers out"], notes["providers public"]) == (
+        35,
+        34,
+        165,
+    )
     asked = asked_providers(corpus)
     assert (asked.n_in, asked.n_out, asked.unasked, asked.also_public) == (35, 34, 0, 0)
     public = Counter(document.provider for document in corpus.of("public"))
@@ -157,14 +180,18 @@ def test_sroie_by_company(real_data, tmp_path):
 
 
 def test_real_receipts_as_questions(real_data, tmp_path):
-    report = sroie.convert(real_data / "sroie", tmp_path / "out", SHARES, seed=7, task="question-answering")
+    report = sroie.convert(
+        real_data / "sroie", tmp_path / "out", SHARES, seed=7, task="question-answering"
+    )
     corpus = manifests.load(tmp_path / "out")
     questions = [question for document in corpus.documents for question in document.questions]
     absent = sum(counts.get("absent", 0) for counts in report.not_located.values())
     assert len(questions) == sum(report.fields.values()) - absent == 2502
     linked = sum(question.entity is not None for question in questions)
     assert linked == sum(sum(counts.values()) for counts in report.located.values())
-    assert {question.question for question in questions} == {p for group in PHRASINGS.values() for p in group}
+    assert {question.question for question in questions} == {
+        p for group in PHRASINGS.values() for p in group
+    }
     counts = {name: sum(own.values()) for name, own in summarise(corpus).counts.items()}
     assert counts["questions"] == len(questions)
     assert 0.9 < counts["answers among the page's words"] / len(questions) < 1
@@ -177,8 +204,11 @@ def test_of_sroie_only_true_copies_are_called_copies(real_receipts):
     twice = [replace(document, id=f"copy-{document.id}", split="heldout") for document in once]
     copies = find_copies(replace(corpus, documents=(*once, *twice)))
     others = {tuple(sorted((one[5:], two))) for one, two in copies.pairs if one[5:] != two}
-    assert {two for one, two in copies.pairs if one[5:] == two} == {document.id for document in corpus.documents}
-    # Five pairs are equal images; of 235 and 237 one was saved anew; 444 and 445 hold the same words.
+    assert {two for one, two in copies.pairs if one[5:] == two} == {
+        document.id for document in corpus.documents
+    }
+    # Five pairs are equal images; of 235 and 237 one was saved anew; 444 and 445 hold the same
+    # words.
     equal = {("012", "015"), ("016", "018"), ("074", "624"), ("076", "625"), ("277", "452")}
     assert others == equal | {("235", "237"), ("444", "445")}
 
@@ -194,44 +224,68 @@ def test_most_values_of_real_receipts_are_removed_and_proven(real_receipts, real
     counts: Counter[str] = Counter()
     asked: list[tuple[str, PageView, Removal]] = []
     for number, document in enumerate(documents):
-        values = json.loads((real_data / "sroie" / "key" / f"{document.id}.json").read_text(encoding="utf-8"))
+        values = json.loads(
+            (real_data / "sroie" / "key" / f"{document.id}.json").read_text(encoding="utf-8")
+        )
         view = page_view(corpus, document)
         for value in values.values():
             removal = remove(view, [value])
             counts["values"] += 1
             counts["found"] += bool(removal.words)
-            counts["gone from the words"] += not survives([word.text for word in removal.view.words], [value])
+            counts["gone from the words"] += not survives(
+                [word.text for word in removal.view.words], [value]
+            )
             if TESSERACT.installed() and number < 8:
                 asked.append((value, view, removal))
     # All at once, as an attack asks: starting Tesseract takes longer than reading.
-    TESSERACT.ask([crop for _, view, done in asked for page in (view, done.view) for crop in crops_of(page, done)])
+    TESSERACT.ask(
+        [
+            crop
+            for _, view, done in asked
+            for page in (view, done.view)
+            for crop in crops_of(page, done)
+        ]
+    )
     for value, view, removal in asked:
         before, after = (TESSERACT.ask(crops_of(page, removal)) for page in (view, removal.view))
         counts[prove_removal(view, removal, [value], before, after).status] += 1
     assert counts["values"] == 160
     assert counts["found"] >= 155
     assert counts["gone from the words"] >= 140
-    # 70 of 80 in a larger run (20 receipts); Tesseract's own errors on worn paper leave some without a control.
+    # 70 of 80 in a larger run (20 receipts); Tesseract's own errors on worn paper leave some
+    # without a control.
     assert counts["proven"] >= 0.7 * len(asked)
 
 
 def test_funsd_answers(forms, tokens):
     report, corpus = forms
     answers = [
-        document.text_of(entity) for document in corpus.documents for entity in document.entities if entity.attack
+        document.text_of(entity)
+        for document in corpus.documents
+        for entity in document.entities
+        if entity.attack
     ]
     assert len(answers) == 2732
     assert abs(sum(3 <= tokens(answer) <= 15 for answer in answers) - 1690) <= 5
-    assert sum(report.fields.values()) == sum(len(d.entities) for d in corpus.documents) + len(report.unlocated)
+    assert sum(report.fields.values()) == sum(len(d.entities) for d in corpus.documents) + len(
+        report.unlocated
+    )
 
 
 def test_tab_mentions(real_data, tmp_path):
-    """127 documents, 7,341 mentions; the 21 that overlap a longer one are left out, and no character is lost."""
+    """127 documents, 7,341 mentions.
+
+    The 21 that overlap a longer one are left out, and no character is lost.
+    """
     report = tab.convert(real_data / "tab", tmp_path / "tab", {"member": 1.0}, seed=7)
     corpus = manifests.load(tmp_path / "tab")
     assert (len(corpus.documents), sum(report.fields.values())) == (127, 7341)
     assert {reason for *_, reason in report.unlocated} == {"overlapping"}
-    assert sum(len(document.entities) for document in corpus.documents) == 7341 - len(report.unlocated) == 7320
+    assert (
+        sum(len(document.entities) for document in corpus.documents)
+        == 7341 - len(report.unlocated)
+        == 7320
+    )
     texts = json.loads((real_data / "tab" / "texts.json").read_text(encoding="utf-8"))
     mentions = json.loads((real_data / "tab" / "mentions.json").read_text(encoding="utf-8"))
     for document in corpus.documents:
@@ -239,9 +293,15 @@ def test_tab_mentions(real_data, tmp_path):
         assert "".join(word.text for word in document.words) == "".join(text.split())
         assert len(document.paragraphs) == sum(bool(line.strip()) for line in text.split("\n"))
         annotated = {(label, text[start:end]) for start, end, label in mentions[document.id]}
-        # A value is the mention itself, white space apart: no punctuation beside it, no part of it missing.
-        assert annotated.issuperset((entity.label, document.text_of(entity)) for entity in document.entities)
-    assert sum(d.words[0].text == "PROCEDURE" and d.paragraphs[1] == 1 for d in corpus.documents) >= 120
+        # A value is the mention itself, white space apart: no punctuation beside it, no part of it
+        # missing.
+        assert annotated.issuperset(
+            (entity.label, document.text_of(entity)) for entity in document.entities
+        )
+    assert (
+        sum(d.words[0].text == "PROCEDURE" and d.paragraphs[1] == 1 for d in corpus.documents)
+        >= 120
+    )
 
 
 def test_snips_utterances(real_data, tmp_path):
@@ -250,7 +310,10 @@ def test_snips_utterances(real_data, tmp_path):
     corpus = manifests.load(tmp_path / "snips")
     parts = Counter(document.id.split("-")[0] for document in corpus.documents)
     assert (parts, len(report.fields)) == ({"train": 13084, "valid": 700, "test": 700}, 39)
-    assert (len(corpus.manifest.task.labels), len({document.intent for document in corpus.documents})) == (72, 7)
+    assert (
+        len(corpus.manifest.task.labels),
+        len({document.intent for document in corpus.documents}),
+    ) == (72, 7)
     assert not report.unlocated
     splits: dict[str, set[Split]] = defaultdict(set)
     for document in corpus.documents:
@@ -260,9 +323,14 @@ def test_snips_utterances(real_data, tmp_path):
 
 
 def test_official_parts_of_snips(real_data, tmp_path):
-    """A quarter of the 13,084 to train; of the 1,400 to choose and test all but the 41 that training repeats."""
+    """A quarter of the 13,084 to train.
+
+    Of the 1,400 to choose and test all but the 41 that training repeats.
+    """
     official: dict[Split, float] = {"member": 0.25, "heldout": 1.0}
-    divided = snips.convert(real_data / "snips", tmp_path / "official", official, seed=7, division="official")
+    divided = snips.convert(
+        real_data / "snips", tmp_path / "official", official, seed=7, division="official"
+    )
     copies = divided.notes["copies of documents of the training part, left out"]
     assert divided.documents["heldout"] == 1400 - copies == 1359
     assert divided.documents["member"] == 13084 / 4

@@ -15,7 +15,12 @@ from scipy.ndimage import gaussian_filter
 from audit.corpus.documents import Word
 from audit.corpus.images import PageView
 from audit.corpus.removal import cover, remove
-from audit.corpus.removal.matching import find_answers, letters_and_digits, normalise_ocr, prepare_answers
+from audit.corpus.removal.matching import (
+    find_answers,
+    letters_and_digits,
+    normalise_ocr,
+    prepare_answers,
+)
 from audit.corpus.removal.proof import survives, why_derivable
 
 CASES = tomllib.loads(Path(__file__).with_name("removal.toml").read_text(encoding="utf-8"))
@@ -40,7 +45,9 @@ def rows(table: str) -> list[tuple[str, str]]:
 
 
 PAGES = [
-    pytest.param(*row, id=f"{kind}: {'|'.join(row)}") for kind, table in CASES["tables"].items() for row in rows(table)
+    pytest.param(*row, id=f"{kind}: {'|'.join(row)}")
+    for kind, table in CASES["tables"].items()
+    for row in rows(table)
 ]
 
 
@@ -52,13 +59,17 @@ def test_there_are_a_hundred_cases() -> None:
 def test_no_answer_survives_and_nothing_else_is_lost(answer: str, page: str) -> None:
     words, gone = marked(page)
     assert gone
-    assert [words[index] for index in find_answers(words, [answer])] == [words[index] for index in gone]
+    assert [words[index] for index in find_answers(words, [answer])] == [
+        words[index] for index in gone
+    ]
     assert find_answers(words, [answer]) == gone
     assert not survives([word for index, word in enumerate(words) if index not in gone], [answer])
 
 
 @pytest.mark.parametrize(("answer", "page"), rows(CASES["tables"]["OCR error"]))
-def test_with_the_fuzzy_rule_switched_off_the_proof_reports_the_survivors(answer: str, page: str) -> None:
+def test_with_the_fuzzy_rule_switched_off_the_proof_reports_the_survivors(
+    answer: str, page: str
+) -> None:
     words, gone = marked(page)
     exact = find_answers(words, [answer], fuzzy=False)
     assert set(exact) < set(gone)
@@ -66,7 +77,9 @@ def test_with_the_fuzzy_rule_switched_off_the_proof_reports_the_survivors(answer
 
 
 @pytest.mark.parametrize(("answer", "lines", "angle"), ROTATED)
-def test_on_a_scan_that_lies_askew_the_answers_ink_goes(answer: str, lines: list[str], angle: float) -> None:
+def test_on_a_scan_that_lies_askew_the_answers_ink_goes(
+    answer: str, lines: list[str], angle: float
+) -> None:
     words, gone = marked(" ".join(lines))
     plain = [line.replace("[", "").replace("]", "") for line in lines]
     view = drawn.page(plain, angle=angle)
@@ -91,7 +104,9 @@ def covered(view: PageView, boxes) -> np.ndarray:
 
 
 def test_all_accepted_answers_go() -> None:
-    assert find_answers(["due", "9.00", "or", "nine", "ringgit", "now"], ["9.00", "Nine Ringgit"]) == (1, 3, 4)
+    assert find_answers(
+        ["due", "9.00", "or", "nine", "ringgit", "now"], ["9.00", "Nine Ringgit"]
+    ) == (1, 3, 4)
 
 
 def test_answers_without_letters_and_digits_equal_themselves_only() -> None:
@@ -113,7 +128,13 @@ def test_what_stands_together_once_the_answer_is_gone_goes_too() -> None:
 
 
 def test_signs_between_the_answers_words_go_and_those_beside_it_stay() -> None:
-    assert find_answers(["-", "25", "/", "12", "/", "2018", "-", "x"], ["25/12/2018"]) == (1, 2, 3, 4, 5)
+    assert find_answers(["-", "25", "/", "12", "/", "2018", "-", "x"], ["25/12/2018"]) == (
+        1,
+        2,
+        3,
+        4,
+        5,
+    )
 
 
 def test_an_answer_of_two_thousand_characters() -> None:
@@ -125,7 +146,9 @@ def test_an_answer_of_two_thousand_characters() -> None:
 
 
 LETTERS = "0159abloSI é.@-,:|"
-TEXTS = st.lists(st.text(LETTERS, min_size=1, max_size=7).map(lambda text: text.replace(" ", "")), max_size=14)
+TEXTS = st.lists(
+    st.text(LETTERS, min_size=1, max_size=7).map(lambda text: text.replace(" ", "")), max_size=14
+)
 ANSWERS = st.lists(st.text(LETTERS, max_size=12), min_size=1, max_size=2)
 
 
@@ -162,7 +185,9 @@ def test_a_page_without_the_answer_loses_nothing(words: list[str], answers: list
 
 
 BOXES = st.lists(
-    st.tuples(st.integers(0, 35), st.integers(0, 25), st.integers(1, 12), st.integers(1, 8), st.booleans()),
+    st.tuples(
+        st.integers(0, 35), st.integers(0, 25), st.integers(1, 12), st.integers(1, 8), st.booleans()
+    ),
     min_size=1,
     max_size=6,
 )
@@ -199,7 +224,9 @@ def test_a_box_is_blurred_by_a_gaussian_of_that_radius_and_sees_nothing_beyond_i
     page[:, 150:] //= 4
     page[90:] //= 2
     page[:, :45] = 255  # right up to where the grown box begins
-    view = PageView((Word("secret", (60, 40, 220, 140)),), (300, 200), lambda: Image.fromarray(page))
+    view = PageView(
+        (Word("secret", (60, 40, 220, 140)),), (300, 200), lambda: Image.fromarray(page)
+    )
     removal = remove(view, ["secret"], blur=20)
     ((x0, y0, x1, y1),) = (tuple(map(int, box)) for box in removal.boxes)
     expected = gaussian_filter(page[y0:y1, x0:x1].astype(float), (20, 20, 0), mode="nearest")
@@ -211,13 +238,19 @@ def test_no_stroke_of_a_blurred_word_is_left() -> None:
     view = drawn.page(["Hannover Messe"])
     removal = remove(view, ["Hannover"], blur=20)
     ((x0, y0, x1, y1),) = (tuple(map(int, box)) for box in removal.boxes)
-    before, after = (np.asarray(one.image.convert("L"), int)[y0:y1, x0:x1] for one in (view, removal.view))
+    before, after = (
+        np.asarray(one.image.convert("L"), int)[y0:y1, x0:x1] for one in (view, removal.view)
+    )
     assert np.abs(np.diff(before, axis=1)).max() > 200
     assert max(np.abs(np.diff(after, axis=axis)).max() for axis in (0, 1)) <= 3
 
 
 def test_a_box_grows_by_15_percent_of_its_lines_height_and_stays_on_the_page() -> None:
-    words = (Word("-----", (50, 58, 90, 62)), Word("Tall", (100, 40, 140, 80)), Word("far", (0, 200, 40, 220)))
+    words = (
+        Word("-----", (50, 58, 90, 62)),
+        Word("Tall", (100, 40, 140, 80)),
+        Word("far", (0, 200, 40, 220)),
+    )
     (box,) = remove(PageView(words, (300, 300)), ["-----"]).boxes
     assert box == (46, 54, 94, 66)  # the line: median of 4 and 40 is 22, of which 3.3
     (box,) = remove(PageView(words, (300, 300)), ["far"]).boxes

@@ -32,18 +32,33 @@ def singles(n: int) -> list[tuple[str, ...]]:
 
 
 def test_shares_are_met_exactly_with_documents_on_their_own() -> None:
-    assert Counter(assign(singles(100), SHARES, 1).values()) == {"member": 40, "heldout": 20, "public": 40}
-    assert Counter(assign(singles(10), {"member": 0.5, "heldout": 0.2}, 1).values()) == {"member": 5, "heldout": 2}
+    assert Counter(assign(singles(100), SHARES, 1).values()) == {
+        "member": 40,
+        "heldout": 20,
+        "public": 40,
+    }
+    assert Counter(assign(singles(10), {"member": 0.5, "heldout": 0.2}, 1).values()) == {
+        "member": 5,
+        "heldout": 2,
+    }
 
 
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=20), st.permutations([0.1, 0.3, 0.45]), st.integers(0, 5))
-def test_groups_stay_together_and_sizes_are_close(sizes: list[int], shares: list[float], seed: int) -> None:
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=20),
+    st.permutations([0.1, 0.3, 0.45]),
+    st.integers(0, 5),
+)
+def test_groups_stay_together_and_sizes_are_close(
+    sizes: list[int], shares: list[float], seed: int
+) -> None:
     groups = [tuple(f"{i}.{j}" for j in range(size)) for i, size in enumerate(sizes)]
     drawn = assign(groups, dict(zip(SPLITS, shares, strict=True)), seed)
     for group in groups:
         assert len({drawn.get(name) for name in group}) == 1
     for split, share in zip(SPLITS, shares, strict=True):
-        assert abs(sum(s == split for s in drawn.values()) - share * sum(sizes)) <= 1 + 2 * (max(sizes) - 1)
+        assert abs(sum(s == split for s in drawn.values()) - share * sum(sizes)) <= 1 + 2 * (
+            max(sizes) - 1
+        )
 
 
 def test_the_seed_decides_and_the_order_of_input_does_not() -> None:
@@ -59,7 +74,9 @@ def test_every_document_is_a_member_equally_often() -> None:
     groups = [*singles(16), ("x", "y"), ("z", "u")]
     counts: Counter[str] = Counter()
     for seed in range(600):
-        counts.update(name for name, split in assign(groups, SHARES, seed).items() if split == "member")
+        counts.update(
+            name for name, split in assign(groups, SHARES, seed).items() if split == "member"
+        )
     rates = np.array([counts[name] for group in groups for name in group]) / 600
     assert np.all(np.abs(rates - 0.4) < 4 * np.sqrt(0.24 / 600))
 
@@ -95,32 +112,62 @@ def test_images_are_grouped_by_bytes_and_by_pixels(tmp_path: Path) -> None:
 @given(st.lists(st.sets(st.integers(0, 12).map(str), min_size=1), min_size=1, max_size=10))
 def test_joined_groups_are_connected_components(groups: list[set[str]]) -> None:
     names = sorted(set().union(*groups))
-    rows, columns = zip(*[(names.index(min(g)), names.index(name)) for g in groups for name in g], strict=True)
+    rows, columns = zip(
+        *[(names.index(min(g)), names.index(name)) for g in groups for name in g], strict=True
+    )
     graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(names),) * 2)
     _, component = connected_components(graph, directed=False)
-    expected = {tuple(n for n, c in zip(names, component, strict=True) if c == number) for number in set(component)}
+    expected = {
+        tuple(n for n, c in zip(names, component, strict=True) if c == number)
+        for number in set(component)
+    }
     assert (set(join_groups(groups)), list(join_groups(groups))) == (expected, sorted(expected))
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6), st.sampled_from(PARTS)), min_size=4, max_size=25),
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 6), st.sampled_from(PARTS)),
+        min_size=4,
+        max_size=25,
+    ),
     st.integers(0, 3),
 )
-def test_nothing_that_was_trained_on_is_held_out_or_public(pages: list[tuple[int, int, Part]], seed: int) -> None:
+def test_nothing_that_was_trained_on_is_held_out_or_public(
+    pages: list[tuple[int, int, Part]], seed: int
+) -> None:
     """Pages by image, document and part: the official division keeps parts, documents and images apart."""
     names = [f"p{number:02}" for number in range(len(pages))]
     parts = {name: part for name, (_, _, part) in zip(names, pages, strict=True)}
-    images = [[n for n, page in zip(names, pages, strict=True) if page[0] == image] for image in range(4)]
-    sources = [[n for n, page in zip(names, pages, strict=True) if page[1] == source] for source in range(7)]
+    images = [
+        [n for n, page in zip(names, pages, strict=True) if page[0] == image] for image in range(4)
+    ]
+    sources = [
+        [n for n, page in zip(names, pages, strict=True) if page[1] == source]
+        for source in range(7)
+    ]
     images, sources = [g for g in images if g], [g for g in sources if g]
     shares: dict[Split, float] = {"member": 1.0, "heldout": 0.5, "public": 0.5}
     drawn = divide(images, sources, parts, shares, seed, "official")
-    group_of, copies = {name: group for group in images for name in group}, copies_of_trained(images, parts)
+    group_of, copies = (
+        {name: group for group in images for name in group},
+        copies_of_trained(images, parts),
+    )
     for name in names:
-        assert (name in copies) == any(PARTS.index(parts[one]) < PARTS.index(parts[name]) for one in group_of[name])
+        assert (name in copies) == any(
+            PARTS.index(parts[one]) < PARTS.index(parts[name]) for one in group_of[name]
+        )
         assert drawn.get(name) in ((None,) if name in copies else OF_PART[parts[name]])
     for group in (*images, *sources):
-        assert len({drawn.get(name) for name in group if parts[name] == "validation" and name not in copies}) <= 1
+        assert (
+            len(
+                {
+                    drawn.get(name)
+                    for name in group
+                    if parts[name] == "validation" and name not in copies
+                }
+            )
+            <= 1
+        )
     assert len(drawn) == len(names) - len(copies), "nothing else is left out"
 
 

@@ -22,17 +22,25 @@ def drawn(path: Path, painted: tuple[Box, ...], colour: str = "black", noise: in
         drawing.text((box[0] + 2, box[1] + 2), "Zylkander", fill="black", font_size=14)
     for box in painted:
         drawing.rectangle(box, fill=colour)
-    pixels = np.asarray(page, np.int16) + np.random.default_rng(0).integers(-noise, noise + 1, (100, 200, 3))
+    pixels = np.asarray(page, np.int16) + np.random.default_rng(0).integers(
+        -noise, noise + 1, (100, 200, 3)
+    )
     Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(path)
 
 
-def corpus(root: Path, entities: tuple[Entity, ...] = VALUES, image: str | None = "p.png") -> Corpus:
+def corpus(
+    root: Path, entities: tuple[Entity, ...] = VALUES, image: str | None = "p.png"
+) -> Corpus:
     words = tuple(Word("Zylkander", box) for box in BOXES)
     document = Document("p", "member", words, image=image, size=(200, 100), entities=entities)
-    return Corpus(root, Manifest(1, "pages", Task("mlm"), Membership("random")), (document,), "0" * 64)
+    return Corpus(
+        root, Manifest(1, "pages", Task("mlm"), Membership("random")), (document,), "0" * 64
+    )
 
 
-@pytest.mark.parametrize(("painted", "expected"), [((), 0), (BOXES[:1], 1), (BOXES[:2], 1), (BOXES[1:], 1), (BOXES, 2)])
+@pytest.mark.parametrize(
+    ("painted", "expected"), [((), 0), (BOXES[:1], 1), (BOXES[:2], 1), (BOXES[1:], 1), (BOXES, 2)]
+)
 @pytest.mark.parametrize("colour", ["black", "white", "grey"])
 def test_a_value_is_covered_when_all_of_its_words_are(tmp_path, painted, expected, colour):
     drawn(tmp_path / "p.png", painted, colour, noise=6)

@@ -12,10 +12,14 @@ from audit.importers.columns import category_of, fields_of_tags, plain_words, ta
 from audit.importers.pages import Unit, ids_of, in_pixels, recognise_unit
 from audit.importers.source import Source
 
-FIELDS = st.lists(st.tuples(st.sampled_from(["A", "B-C"]), st.integers(1, 4), st.integers(0, 2)), max_size=6)
+FIELDS = st.lists(
+    st.tuples(st.sampled_from(["A", "B-C"]), st.integers(1, 4), st.integers(0, 2)), max_size=6
+)
 
 
-def tags_of(fields: list[tuple[str, int, int]], scheme: str) -> tuple[list[str], list[tuple[str, tuple[int, ...]]]]:
+def tags_of(
+    fields: list[tuple[str, int, int]], scheme: str
+) -> tuple[list[str], list[tuple[str, tuple[int, ...]]]]:
     """Tags of fields with words outside after each, and the fields as they should be read."""
     tags: list[str] = []
     expected = []
@@ -24,7 +28,11 @@ def tags_of(fields: list[tuple[str, int, int]], scheme: str) -> tuple[list[str],
         if scheme == "IO":
             tags += [label] * length
         elif scheme == "BIOES":
-            tags += [f"S-{label}"] if length == 1 else [f"B-{label}", *[f"I-{label}"] * (length - 2), f"E-{label}"]
+            tags += (
+                [f"S-{label}"]
+                if length == 1
+                else [f"B-{label}", *[f"I-{label}"] * (length - 2), f"E-{label}"]
+            )
         else:
             tags += [f"B-{label}", *[f"I-{label}"] * (length - 1)]
         tags += ["O"] * (outside + (scheme == "IO"))
@@ -37,14 +45,23 @@ def test_tags_are_read_as_the_fields_they_were_written_for(fields, scheme):
     assert fields_of_tags(tags) == expected
 
 
-@given(st.lists(st.tuples(st.sampled_from(["total", "NAME"]), st.integers(1, 4), st.integers(0, 2)), max_size=6))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["total", "NAME"]), st.integers(1, 4), st.integers(0, 2)),
+        max_size=6,
+    )
+)
 def test_tags_without_prefixes_are_classes(fields):
     tags, expected = tags_of(fields, "IO")
     assert fields_of_tags(tags) == expected
 
 
 def test_a_tag_that_goes_on_with_nothing_begins_a_field():
-    assert fields_of_tags(["I-A", "I-A", "I-B", "outside", "E-A"]) == [("A", (0, 1)), ("B", (2,)), ("A", (4,))]
+    assert fields_of_tags(["I-A", "I-A", "I-B", "outside", "E-A"]) == [
+        ("A", (0, 1)),
+        ("B", (2,)),
+        ("A", (4,)),
+    ]
 
 
 @table("tags", globals())
@@ -52,7 +69,9 @@ def test_labels_of_a_manifest_are_in_any_scheme(tags):
     assert task_labels([*tags, tags[0]]) == tags
 
 
-@pytest.mark.parametrize("tags", [(), ("A", "B"), ("O", "B-A", "M-A", "E-A"), ("O", "E-MAIL", "total")])
+@pytest.mark.parametrize(
+    "tags", [(), ("A", "B"), ("O", "B-A", "M-A", "E-A"), ("O", "E-MAIL", "total")]
+)
 def test_labels_that_no_scheme_holds_are_left_to_the_model(tags):
     assert task_labels(tags) == ()
 
@@ -60,26 +79,42 @@ def test_labels_that_no_scheme_holds_are_left_to_the_model(tags):
 SHARES = st.tuples(st.floats(0, 0.9), st.floats(0, 0.9))
 
 
-@given(st.lists(SHARES, min_size=1, max_size=5), st.sampled_from([(600, 800), (1240, 1754), (2480, 3508)]))
+@given(
+    st.lists(SHARES, min_size=1, max_size=5),
+    st.sampled_from([(600, 800), (1240, 1754), (2480, 3508)]),
+)
 def test_boxes_all_over_a_page_mean_the_same_in_every_unit(corners, size):
     shares: list[Box] = [(x, y, x + 0.05, y + 0.05) for x, y in corners] + [(0.9, 0.9, 0.99, 0.99)]
-    scales: dict[Unit, tuple[float, float]] = {"shares": (1, 1), "thousandths": (1000, 1000), "pixels": size}
+    scales: dict[Unit, tuple[float, float]] = {
+        "shares": (1, 1),
+        "thousandths": (1000, 1000),
+        "pixels": size,
+    }
     for unit, (across, down) in scales.items():
         boxes = [(x0 * across, y0 * down, x1 * across, y1 * down) for x0, y0, x1, y1 in shares]
         found = recognise_unit([(size, boxes)])
         if size == (600, 800) or unit == "shares" or size == (2480, 3508):
             assert found == unit
         for box, share in zip(boxes, shares, strict=True):
-            assert in_pixels(box, unit, size) == pytest.approx(in_pixels(share, "shares", size), abs=0.11)
+            assert in_pixels(box, unit, size) == pytest.approx(
+                in_pixels(share, "shares", size), abs=0.11
+            )
 
 
 def test_boxes_without_images_or_of_none():
-    assert (recognise_unit([]), recognise_unit([(None, [(0, 0, 900, 10)])])) == ("shares", "thousandths")
+    assert (recognise_unit([]), recognise_unit([(None, [(0, 0, 900, 10)])])) == (
+        "shares",
+        "thousandths",
+    )
     assert recognise_unit([(None, [(0, 0, 1900, 10)])]) == "pixels"
-    assert recognise_unit([((100, 100), [(0, 0, 40, 40)])]) == "pixels", "few boxes, but within the page"
+    assert recognise_unit([((100, 100), [(0, 0, 40, 40)])]) == "pixels", (
+        "few boxes, but within the page"
+    )
 
 
-@pytest.mark.parametrize("box", [(5, 1, 2, 3), (1, 5, 2, 3), (float("nan"), 1, 2, 3), (0, 0, 300, 10)])
+@pytest.mark.parametrize(
+    "box", [(5, 1, 2, 3), (1, 5, 2, 3), (float("nan"), 1, 2, 3), (0, 0, 300, 10)]
+)
 def test_boxes_that_are_none(box):
     with pytest.raises(ManifestError):
         in_pixels(box, "pixels", (100, 100))

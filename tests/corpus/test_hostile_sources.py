@@ -28,7 +28,22 @@ def refused(form: str, src: Path) -> str:
     return result.output
 
 
-PIECES = ("<!--", "<?", "<!", "<![CDATA[", "<a ", "<a b='", '<a b="', "</", "<a b=", "&#", "<a b='>", "<", " a", "</b>")
+PIECES = (
+    "<!--",
+    "<?",
+    "<!",
+    "<![CDATA[",
+    "<a ",
+    "<a b='",
+    '<a b="',
+    "</",
+    "<a b=",
+    "&#",
+    "<a b='>",
+    "<",
+    " a",
+    "</b>",
+)
 
 
 @pytest.mark.parametrize("before", [PAGE + WORD, PAGE, PAGE + "<p ", PAGE + "<p x='"], ids=len)
@@ -43,7 +58,9 @@ def test_hocr_takes_linear_time(piece, before):
 
 @table("markup, words")
 def test_hocr_reads_what_html_says(markup, words):
-    (page,) = read_hocr("<?xml version='1.0'?>\n<!DOCTYPE html>\n" + PAGE + markup + "</div></body></html>")
+    (page,) = read_hocr(
+        "<?xml version='1.0'?>\n<!DOCTYPE html>\n" + PAGE + markup + "</div></body></html>"
+    )
     assert [word.text for word in page.words] == words
 
 
@@ -52,7 +69,12 @@ def test_hocr_reads_what_html_says(markup, words):
     [
         (100_000, 4_800, "", "100,000 pages, and 5,000 are the most"),
         (MAX_PAGES, 4_800, "", "its pages are too large to render"),
-        (1, 400, "BT /F1 12 Tf " + f"0 10 Td ({'a' * 30_000}) Tj " * 4 + "ET", "and 100,000 are the most"),
+        (
+            1,
+            400,
+            "BT /F1 12 Tf " + f"0 10 Td ({'a' * 30_000}) Tj " * 4 + "ET",
+            "and 100,000 are the most",
+        ),
     ],
     ids=["pages", "area", "characters"],
 )
@@ -66,7 +88,9 @@ def test_a_pdf_that_is_drawn_for_ever_is_refused(kids, size, content, problem, t
 
 
 def test_a_pdf_of_few_pages_is_taken(tmp_path):
-    (tmp_path / "a.pdf").write_bytes(hostile_sources.pdf("BT /F1 12 Tf (Total 9.00) Tj ET", 3, 400, 400))
+    (tmp_path / "a.pdf").write_bytes(
+        hostile_sources.pdf("BT /F1 12 Tf (Total 9.00) Tj ET", 3, 400, 400)
+    )
     pages = pdf.pages_of_pdf(tmp_path / "a.pdf", "a", tmp_path / "images")
     assert [page.name for page in pages] == ["a-1", "a-2", "a-3"]
 

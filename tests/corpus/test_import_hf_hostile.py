@@ -40,8 +40,16 @@ def nested(kind: str, media: Any, value: Any) -> tuple[Any, pa.DataType, Any]:
         "list": (listed, pa.list_(STORED), [value]),
         "large list": (datasets.LargeList(media), pa.large_list(STORED), [value]),
         "list of list": (datasets.List(listed), pa.list_(pa.list_(STORED)), [[value]]),
-        "list of struct": (datasets.List({"pic": media}), pa.list_(pa.struct({"pic": STORED})), [{"pic": value}]),
-        "struct of list": ({"pics": listed}, pa.struct({"pics": pa.list_(STORED)}), {"pics": [value]}),
+        "list of struct": (
+            datasets.List({"pic": media}),
+            pa.list_(pa.struct({"pic": STORED})),
+            [{"pic": value}],
+        ),
+        "struct of list": (
+            {"pics": listed},
+            pa.struct({"pics": pa.list_(STORED)}),
+            {"pics": [value]},
+        ),
         "deep": (
             datasets.List({"a": {"b": datasets.List(listed)}}),
             pa.list_(pa.struct({"a": pa.struct({"b": pa.list_(pa.list_(STORED))})})),
@@ -50,15 +58,30 @@ def nested(kind: str, media: Any, value: Any) -> tuple[Any, pa.DataType, Any]:
     }[kind]
 
 
-KINDS = ("plain", "struct", "list", "large list", "list of list", "list of struct", "struct of list", "deep")
+KINDS = (
+    "plain",
+    "struct",
+    "list",
+    "large list",
+    "list of list",
+    "list of struct",
+    "struct of list",
+    "deep",
+)
 
 
-def table(column: str, kind: str, media: Any, path: str, n: int = 3) -> tuple[datasets.Features, pa.Table]:
+def table(
+    column: str, kind: str, media: Any, path: str, n: int = 3
+) -> tuple[datasets.Features, pa.Table]:
     """Rows with an honest image and text, and media at `path` in another column."""
     feature, stored, value = nested(kind, media, {"bytes": None, "path": path})
-    features = datasets.Features({"image": datasets.Image(), "text": datasets.Value("string"), column: feature})
+    features = datasets.Features(
+        {"image": datasets.Image(), "text": datasets.Value("string"), column: feature}
+    )
     rows = {
-        "image": pa.array([{"bytes": picture(number), "path": None} for number in range(n)], STORED),
+        "image": pa.array(
+            [{"bytes": picture(number), "path": None} for number in range(n)], STORED
+        ),
         "text": pa.array([f"Total {number}.00" for number in range(n)]),
         column: pa.array([value] * n, stored),
     }
@@ -85,7 +108,9 @@ LAYOUTS: dict[str, Callable[[Path, datasets.Features, pa.Table], None]] = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scheme", ["http", "ftp"])
-def test_no_address_in_a_data_set_is_connected_to(scheme: str, kind: str, layout: str, tmp_path: Path) -> None:
+def test_no_address_in_a_data_set_is_connected_to(
+    scheme: str, kind: str, layout: str, tmp_path: Path
+) -> None:
     with Listener() as listener:
         address = f"{scheme}://127.0.0.1:{listener.port}/x.png"
         LAYOUTS[layout](tmp_path / "src", *table("extra", kind, datasets.Image(), address))
@@ -108,9 +133,13 @@ def test_no_file_outside_the_source_is_opened(kind: str, layout: str, tmp_path: 
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("path", ["http://127.0.0.1:{port}/x.png", "ftp://127.0.0.1:{port}/x.png", "{outside}"])
+@pytest.mark.parametrize(
+    "path", ["http://127.0.0.1:{port}/x.png", "ftp://127.0.0.1:{port}/x.png", "{outside}"]
+)
 @pytest.mark.parametrize("kind", ["plain", "list"])
-def test_an_address_in_the_column_of_images_is_refused(kind: str, path: str, layout: str, tmp_path: Path) -> None:
+def test_an_address_in_the_column_of_images_is_refused(
+    kind: str, path: str, layout: str, tmp_path: Path
+) -> None:
     """Of a path elsewhere the file's name counts, and no such file lies in the source."""
     outside = tmp_path / "private.png"
     outside.write_bytes(picture(99))
@@ -150,7 +179,9 @@ def test_names_of_classes_are_not_read_from_a_file(tmp_path: Path) -> None:
     features, rows = table("extra", "plain", datasets.Image(), "x.png")
     rows = rows.append_column("label", pa.array([0, 1, 0]))
     write_saved(tmp_path / "src", features, rows)
-    told = features.to_dict() | {"label": {"_type": "ClassLabel", "names_file": str(tmp_path / "names")}}
+    told = features.to_dict() | {
+        "label": {"_type": "ClassLabel", "names_file": str(tmp_path / "names")}
+    }
     (tmp_path / "src" / "dataset_info.json").write_text(json.dumps({"features": told}))
     with watched() as seen:
         hf.convert(tmp_path / "src", tmp_path / "out", ALL, 1, task="document-classification")
@@ -163,9 +194,14 @@ def test_arrow_whose_offsets_lead_out_of_its_buffers_is_refused(tmp_path: Path) 
     features, rows = table("extra", "plain", datasets.Image(), "x.png")
     write_saved(tmp_path / "src", features, rows)
     path = tmp_path / "src" / "data-00000-of-00001.arrow"
-    content, offsets = path.read_bytes(), b"".join(number.to_bytes(4, "little") for number in (0, 10, 20, 30))
+    content, offsets = (
+        path.read_bytes(),
+        b"".join(number.to_bytes(4, "little") for number in (0, 10, 20, 30)),
+    )
     assert content.count(offsets) == 1
-    path.write_bytes(content.replace(offsets, offsets[:4] + (2**30).to_bytes(4, "little") + offsets[8:]))
+    path.write_bytes(
+        content.replace(offsets, offsets[:4] + (2**30).to_bytes(4, "little") + offsets[8:])
+    )
     result = docaudit("import", "hf", tmp_path / "src", tmp_path / "out")
     assert result.exit_code == 2, result.output
     assert "not readable as Arrow" in result.output
@@ -175,7 +211,9 @@ def test_shards_with_other_columns_are_refused(tmp_path: Path) -> None:
     features, rows = table("extra", "plain", datasets.Image(), "x.png")
     (tmp_path / "src").mkdir()
     write_parquet(tmp_path / "src" / "train", features, rows)
-    pq.write_table(rows.drop_columns("text"), tmp_path / "src" / "train" / "train-00001-of-00002.parquet")
+    pq.write_table(
+        rows.drop_columns("text"), tmp_path / "src" / "train" / "train-00001-of-00002.parquet"
+    )
     result = docaudit("import", "hf", tmp_path / "src", tmp_path / "out")
     assert result.exit_code == 2, result.output
     assert "its columns are not those of" in result.output

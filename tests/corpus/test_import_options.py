@@ -17,21 +17,33 @@ def docaudit(*arguments: object) -> tuple[str, int]:
     return " ".join(result.output.split()), result.exit_code
 
 
-def test_the_help_names_every_format_and_only_the_options_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_help_names_every_format_and_only_the_options_that_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("COLUMNS", "3000")
     output, code = docaudit("--help")
     assert code == 0
     assert all(importer.description in output for importer in FORMATS.values())
     for name, importer in FORMATS.items():
         shown = docaudit(name, "--help")[0]
-        takes = {"--official": importer.parts, "--by-provider": importer.providers, "--boxes": importer.recognises}
-        takes |= {"--task": len(importer.tasks) > 1, "--labels": importer.recognises, "--members": True}
+        takes = {
+            "--official": importer.parts,
+            "--by-provider": importer.providers,
+            "--boxes": importer.recognises,
+        }
+        takes |= {
+            "--task": len(importer.tasks) > 1,
+            "--labels": importer.recognises,
+            "--members": True,
+        }
         for option, taken in takes.items():
             assert (f" {option} " in shown) == taken, (name, option)
 
 
 @table("arguments, message")
-def test_other_options_are_refused(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+def test_other_options_are_refused(
+    arguments: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
     name, *options = arguments
     output, code = docaudit(name, tmp_path, tmp_path / "out", *options)
     assert code == 2

@@ -19,7 +19,9 @@ DAY = datetime.date(2024, 2, 29)
 NOON = datetime.datetime(2024, 2, 29, 12, 30, tzinfo=datetime.UTC)
 VALUES = [
     pytest.param(pa.array([DAY] * 3), "2024-02-29", id="date"),
-    pytest.param(pa.array([NOON] * 3, pa.timestamp("us", "UTC")), "2024-02-29T12:30:00+00:00", id="timestamp"),
+    pytest.param(
+        pa.array([NOON] * 3, pa.timestamp("us", "UTC")), "2024-02-29T12:30:00+00:00", id="timestamp"
+    ),
     pytest.param(pa.array([NOON.time()] * 3), "12:30:00", id="time"),
     pytest.param(pa.array([datetime.timedelta(days=3)] * 3), "3 days, 0:00:00", id="duration"),
     pytest.param(pa.array([Decimal("12.40")] * 3), "12.40", id="decimal"),
@@ -39,12 +41,16 @@ def imported(tmp_path: Path, **columns: Any) -> tuple[Document, ...]:
 
 @pytest.mark.parametrize(("column", "text"), VALUES)
 @pytest.mark.parametrize("name", ["label", "category"])
-def test_a_class_of_any_type_is_read_as_text(name: str, column: pa.Array, text: str, tmp_path: Path) -> None:
+def test_a_class_of_any_type_is_read_as_text(
+    name: str, column: pa.Array, text: str, tmp_path: Path
+) -> None:
     assert [document.label for document in imported(tmp_path, **{name: column})] == [text] * 3
 
 
 @pytest.mark.parametrize(("column", "text"), VALUES)
-def test_a_question_of_any_type_is_read_as_text(column: pa.Array, text: str, tmp_path: Path) -> None:
+def test_a_question_of_any_type_is_read_as_text(
+    column: pa.Array, text: str, tmp_path: Path
+) -> None:
     words = pa.array([["a"], ["b"], ["c"]])
     documents = imported(tmp_path, words=words, question=column, answers=pa.array(["x"] * 3))
     assert documents[0].questions[0].question == text
@@ -52,7 +58,10 @@ def test_a_question_of_any_type_is_read_as_text(column: pa.Array, text: str, tmp
 
 def test_dates_in_an_output_are_read_as_text(tmp_path: Path) -> None:
     output = pa.array([{"date": DAY, "total": Decimal("9.00")}] * 3)
-    assert imported(tmp_path, ground_truth=output)[0].output == '{"date": "2024-02-29", "total": "9.00"}'
+    assert (
+        imported(tmp_path, ground_truth=output)[0].output
+        == '{"date": "2024-02-29", "total": "9.00"}'
+    )
 
 
 def test_bytes_that_are_no_text_are_refused_by_their_row(tmp_path: Path) -> None:

@@ -42,7 +42,9 @@ def lay_out(kind: str, folder: Path) -> Path:
     return folder
 
 
-def convert(kind: str, src: Path, dst: Path, shares: dict[Split, float] = ALL, **more: Any) -> tuple[Document, ...]:
+def convert(
+    kind: str, src: Path, dst: Path, shares: dict[Split, float] = ALL, **more: Any
+) -> tuple[Document, ...]:
     FORMATS[kind.split()[0]].convert(src, dst, shares, 1, **more)
     return manifests.load(dst).documents
 
@@ -62,7 +64,9 @@ def data_files(src: Path) -> list[Path]:
     return [path for path in sorted(src.rglob("*")) if path.is_file() and path.suffix not in IMAGES]
 
 
-def test_planted_values_are_found_and_two_imports_are_equal(kind: str, src: Path, tmp_path: Path) -> None:
+def test_planted_values_are_found_and_two_imports_are_equal(
+    kind: str, src: Path, tmp_path: Path
+) -> None:
     planted = PLANTED[kind]
     first, *_ = documents = convert(kind, src, tmp_path / "a")
     corpus = manifests.load(tmp_path / "a")
@@ -75,16 +79,30 @@ def test_planted_values_are_found_and_two_imports_are_equal(kind: str, src: Path
     drawn = {"membership"}
     assert manifests.load(tmp_path / "b").documents == documents
     one, two = (vars(manifests.load(tmp_path / name).manifest) for name in "ab")
-    assert {key: one[key] for key in one.keys() - drawn} == {key: two[key] for key in two.keys() - drawn}
+    assert {key: one[key] for key in one.keys() - drawn} == {
+        key: two[key] for key in two.keys() - drawn
+    }
 
 
-def test_members_may_be_named_and_a_second_folder_was_never_trained_on(kind: str, src: Path, tmp_path: Path) -> None:
+def test_members_may_be_named_and_a_second_folder_was_never_trained_on(
+    kind: str, src: Path, tmp_path: Path
+) -> None:
     names = [document.id for document in convert(kind, src, tmp_path / "all")]
-    given = convert(kind, src, tmp_path / "named", {"heldout": 1.0}, division=NamedMembers((names[0],)))
+    given = convert(
+        kind, src, tmp_path / "named", {"heldout": 1.0}, division=NamedMembers((names[0],))
+    )
     assert {document.id for document in given if document.split == "member"} == {names[0]}
-    two = convert(kind, src, tmp_path / "two", {"heldout": 1.0}, heldout_from=lay_out(kind, tmp_path / "other"))
+    two = convert(
+        kind,
+        src,
+        tmp_path / "two",
+        {"heldout": 1.0},
+        heldout_from=lay_out(kind, tmp_path / "other"),
+    )
     assert {document.id for document in two if document.split == "member"} == {*names}
-    assert not [document for document in two if document.split == "heldout"], "equal pages are no controls"
+    assert not [document for document in two if document.split == "heldout"], (
+        "equal pages are no controls"
+    )
 
 
 def test_every_format_but_images_alone_is_recognised(kind: str, src: Path) -> None:
@@ -140,8 +158,12 @@ def test_what_cannot_be_done_is_refused(kind: str, src: Path, tmp_path: Path) ->
     for source, dst, shares, message in cases:
         with pytest.raises(UsageError, match=message):
             importer.convert(source, dst, shares, 1)
-    with pytest.raises((UsageError, ManifestError), match=r"cannot teach|nothing to learn the task|has links"):
-        importer.convert(src, tmp_path / "out", ALL, 1, task="spade-linking" if kind != "funsd" else "parsing")
+    with pytest.raises(
+        (UsageError, ManifestError), match=r"cannot teach|nothing to learn the task|has links"
+    ):
+        importer.convert(
+            src, tmp_path / "out", ALL, 1, task="spade-linking" if kind != "funsd" else "parsing"
+        )
     for rule, takes in (("official", importer.parts), ("by-provider", importer.providers)):
         if not takes:
             with pytest.raises(UsageError, match=r"has one part only|names no providers"):
@@ -163,12 +185,16 @@ def test_a_fault_is_a_line_with_its_place(fault: dict[str, Any], tmp_path: Path)
     (src / fault["file"]).write_text(fault.get("whole", text))
     with pytest.raises((ManifestError, UsageError)) as caught:
         convert(fault["source"], src, tmp_path / "out")
-    assert any(fault["problem"] in problem for problem in caught.value.problems), caught.value.problems
+    assert any(fault["problem"] in problem for problem in caught.value.problems), (
+        caught.value.problems
+    )
     assert "secret" not in str(caught.value)
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("case", CASES["missing"], ids=lambda case: f"{case['source']} {case['file']}")
+@pytest.mark.parametrize(
+    "case", CASES["missing"], ids=lambda case: f"{case['source']} {case['file']}"
+)
 def test_a_source_without_one_of_its_files_is_refused(case: dict[str, str], tmp_path: Path) -> None:
     src = lay_out(case["source"], tmp_path / "src")
     (src / case["file"]).rename(tmp_path / "gone")
@@ -187,7 +213,9 @@ def test_one_part_is_no_official_division(kind: str, names: list[str], tmp_path:
 
 def test_problems_of_one_kind_are_one_line(tmp_path: Path) -> None:
     src = lay_out("tab", tmp_path / "src")
-    (src / "mentions.json").write_text(str({f"{number}": [] for number in range(80)}).replace("'", '"'))
+    (src / "mentions.json").write_text(
+        str({f"{number}": [] for number in range(80)}).replace("'", '"')
+    )
     with pytest.raises(ManifestError) as caught:
         convert("tab", src, tmp_path / "out")
     assert caught.value.problems == (

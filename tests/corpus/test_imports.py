@@ -1,4 +1,6 @@
-"""Sources and the data sets that an import makes of them, compared with texts on disk; and pages of PDFs.
+"""Sources and the data sets that an import makes of them, compared with texts on disk.
+
+And pages of PDFs.
 
 `DOCAUDIT_WRITE_TEXTS=1` rewrites the texts.
 """
@@ -23,17 +25,24 @@ from audit.importers.registry import FORMATS
 from audit.importers.words import PageReader
 
 HERE = Path(__file__).parent
-CASES: Mapping[str, Mapping[str, Any]] = tomllib.loads((HERE / "imports.toml").read_text(encoding="utf-8"))
+CASES: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    (HERE / "imports.toml").read_text(encoding="utf-8")
+)
 ALL: dict[Split, float] = {"member": 1.0}
 
 
 def convert(name: str) -> str:
-    """Import the source of a case, in the current folder, as `out`; assert its exit code and return what is printed."""
+    """Import the source of a case, in the current folder, as `out`.
+
+    Assert its exit code and return what is printed.
+    """
     case = CASES[name]
     everything = ("--member", "1", "--heldout", "0", "--public", "0", *case.get("arguments", ()))
     arguments = ["import", case["format"], case.get("source", "src"), "out", *everything]
     result = docaudit(*arguments, terminal_width=1000)
-    assert (result.exit_code, Path("out").exists()) == ((2, False) if "refused" in case else (0, True)), result.output
+    assert (result.exit_code, Path("out").exists()) == (
+        (2, False) if "refused" in case else (0, True)
+    ), result.output
     return result.output
 
 
@@ -70,7 +79,9 @@ def test_a_word_file_has_the_name_of_its_image(path, tmp_path, monkeypatch):
 def write_pdf(path: Path, *pages: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     HTML(
-        string="<p style='break-before: page'>".join(f"{page}</p>" for page in ("<p>" + pages[0], *pages[1:]))
+        string="<p style='break-before: page'>".join(
+            f"{page}</p>" for page in ("<p>" + pages[0], *pages[1:])
+        )
     ).write_pdf(path)
 
 
@@ -89,7 +100,9 @@ def test_values_are_located_on_scanned_pdfs(tmp_path, monkeypatch):
         "a-2": (Word("9.75", (50, 10, 90, 30)), Word("EUR", (0, 0, 9, 9))),
     }
     monkeypatch.setattr(
-        PageReader, "read", lambda self, pages: ((name, read[f"a-{int(name) + 1}"]) for name, _ in pages)
+        PageReader,
+        "read",
+        lambda self, pages: ((name, read[f"a-{int(name) + 1}"]) for name, _ in pages),
     )
     (tmp_path / "src").mkdir()
     Image.new("L", (200, 100), 255).save(
@@ -127,4 +140,7 @@ def test_pages_of_one_pdf_stay_together(tmp_path):
         write_pdf(tmp_path / "src" / f"{name}.pdf", f"{name}1", f"{name}2")
     FORMATS["pdf"].convert(tmp_path / "src", tmp_path / "out", {"member": 0.5, "heldout": 0.5}, 1)
     corpus = manifests.load(tmp_path / "out")
-    assert all(corpus.document(f"{name}-1").split == corpus.document(f"{name}-2").split for name in "abcdef")
+    assert all(
+        corpus.document(f"{name}-1").split == corpus.document(f"{name}-2").split
+        for name in "abcdef"
+    )

@@ -67,7 +67,9 @@ def test_what_is_counted_and_planned_does_not_depend_on_it(data, large, monkeypa
     small = manifest.load(data)
     assert type(small.documents[0]) is Document
     assert (summarise(large), occurrences(large)) == (summarise(small), occurrences(small))
-    assert [*plan_audit(ScanOptions(Path(), data, Path(), "quick", documents=20), "default")] == plans[0]
+    assert [
+        *plan_audit(ScanOptions(Path(), data, Path(), "quick", documents=20), "default")
+    ] == plans[0]
 
 
 def test_no_more_contents_are_in_memory_than_are_kept(large):
@@ -85,7 +87,9 @@ def test_looking_for_copies_reads_each_document_once(large):
     assert document._file.contents.cache_info().misses <= len(large.documents)
 
 
-def test_a_file_that_is_changed_in_place_is_not_read_again_and_one_that_is_replaced_stays(data, tmp_path, monkeypatch):
+def test_a_file_that_is_changed_in_place_is_not_read_again_and_one_that_is_replaced_stays(
+    data, tmp_path, monkeypatch
+):
     monkeypatch.setattr(manifest, "LARGE", 1)
     for path in ("manifest.toml", "documents.jsonl"):
         (tmp_path / path).write_bytes((data / path).read_bytes())
@@ -108,7 +112,9 @@ def test_sets_that_share_half_are_found_also_among_many_that_share_what_is_print
     rng = np.random.default_rng(0)
     printed = rng.integers(2**62, size=12)
     sets = [np.union1d(printed, rng.integers(2**62, size=rng.integers(1, 30))) for _ in range(60)]
-    sets += [np.union1d(one[: rng.integers(4, len(one))], rng.integers(2**62, size=6)) for one in sets]
+    sets += [
+        np.union1d(one[: rng.integers(4, len(one))], rng.integers(2**62, size=6)) for one in sets
+    ]
     one, two = sets[::2], sets[1::2]
     alike = {
         (row, column)
@@ -122,13 +128,20 @@ def test_sets_that_share_half_are_found_also_among_many_that_share_what_is_print
 def test_what_a_scan_writes_does_not_grow_with_the_documents_that_are_there(checkpoints, tmp_path):
     sizes, model = [], checkpoints("layoutlm", "token-classification", 2)
     for n in (10, 100):
-        data, out = tiny.corpus(tmp_path / f"data-{n}", members=n, heldout=n, public=0), tmp_path / f"out-{n}"
+        data, out = (
+            tiny.corpus(tmp_path / f"data-{n}", members=n, heldout=n, public=0),
+            tmp_path / f"out-{n}",
+        )
         (out / "evidence").mkdir(parents=True)
-        opened = open_scan(ScanOptions(model, data, out, only=("membership",), documents=12, budget="quick"))
+        opened = open_scan(
+            ScanOptions(model, data, out, only=("membership",), documents=12, budget="quick")
+        )
         record = run_scan(replace(opened, budget="tiny"), SILENT)
         assert [attack.status for attack in record.attacks] == ["completed"]
         (journal,) = (out / "evidence").glob("journal-*.jsonl")
         assert len(journal.read_text().splitlines()) == 12
-        written = [path.stat().st_size for path in (out / "evidence").iterdir() if path.suffix == ".jsonl"]
+        written = [
+            path.stat().st_size for path in (out / "evidence").iterdir() if path.suffix == ".jsonl"
+        ]
         sizes.append(len(dumps(record)) + sum(written))
     assert sizes[1] < 1.05 * sizes[0]

@@ -8,7 +8,16 @@ import pytest
 from PIL import Image, ImageDraw, ImageFile
 
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import Corpus, Document, Manifest, Membership, Split, Task, TaskKind, Word
+from audit.corpus.documents import (
+    Corpus,
+    Document,
+    Manifest,
+    Membership,
+    Split,
+    Task,
+    TaskKind,
+    Word,
+)
 from audit.corpus.near_copies import Copies, counts_left_out, find_copies, without_copies
 from audit.errors import ManifestError
 
@@ -20,8 +29,12 @@ HEADER, FOOTER = (line.split() for line in PRINTED)
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 
 
-def corpus_of(documents: Sequence[Document], kind: TaskKind = "token-classification", root: Path = Path()) -> Corpus:
-    return Corpus(root, Manifest(1, "letters", Task(kind), Membership("random")), tuple(documents), "0" * 64)
+def corpus_of(
+    documents: Sequence[Document], kind: TaskKind = "token-classification", root: Path = Path()
+) -> Corpus:
+    return Corpus(
+        root, Manifest(1, "letters", Task(kind), Membership("random")), tuple(documents), "0" * 64
+    )
 
 
 def text(name: str, split: Split, words: Sequence[str]) -> Document:
@@ -29,10 +42,21 @@ def text(name: str, split: Split, words: Sequence[str]) -> Document:
 
 
 def receipt(number: int) -> list[str]:
-    """Most words are those of the shop; what was bought when, for how much, is the receipt's own."""
+    """Most words are those of the shop.
+
+    What was bought when, for how much, is the receipt's own.
+    """
     rng = np.random.default_rng(number)
-    own = [f"{rng.integers(1, 29):02}/{rng.integers(1, 13):02}/2019", f"CS-{rng.integers(10**6, 10**7)}", "PENS"]
-    own += ["RM", f"{rng.integers(10, 100)}.{rng.integers(10, 100)}", f"{rng.integers(8, 20)}:{rng.integers(10, 59)}"]
+    own = [
+        f"{rng.integers(1, 29):02}/{rng.integers(1, 13):02}/2019",
+        f"CS-{rng.integers(10**6, 10**7)}",
+        "PENS",
+    ]
+    own += [
+        "RM",
+        f"{rng.integers(10, 100)}.{rng.integers(10, 100)}",
+        f"{rng.integers(8, 20)}:{rng.integers(10, 59)}",
+    ]
     return [*HEADER, *own, "CASHIER", "12", "TILL", "3", "QTY", "1", *FOOTER]
 
 
@@ -55,7 +79,9 @@ def found(documents: Sequence[Document], kind: TaskKind = "token-classification"
     return find_copies(corpus_of(documents, kind))
 
 
-def both_sides(heldout: Sequence[Sequence[str]], members: Sequence[Sequence[str]]) -> list[Document]:
+def both_sides(
+    heldout: Sequence[Sequence[str]], members: Sequence[Sequence[str]]
+) -> list[Document]:
     return [
         *(text(f"m{number}", "member", words) for number, words in enumerate(members)),
         *(text(f"h{number}", "heldout", words) for number, words in enumerate(heldout)),
@@ -63,7 +89,10 @@ def both_sides(heldout: Sequence[Sequence[str]], members: Sequence[Sequence[str]
 
 
 def test_a_copy_under_another_id_is_found_also_when_some_words_were_misread():
-    members, others = [letter(number) for number in range(40)], [letter(100 + number) for number in range(38)]
+    members, others = (
+        [letter(number) for number in range(40)],
+        [letter(100 + number) for number in range(38)],
+    )
     copies = found(both_sides([members[7], misread(members[9], 0.015), *others], members))
     assert copies.pairs == (("h0", "m7"), ("h1", "m9"))
     assert copies.left_out == {"h0", "h1"}  # 2 of 40: few
@@ -72,12 +101,17 @@ def test_a_copy_under_another_id_is_found_also_when_some_words_were_misread():
 
 def test_case_and_spacing_make_no_other_text():
     words = letter(1, 12)  # too short for runs of words
-    copies = found(both_sides([[*map(str.upper, words)], *(letter(50 + n) for n in range(30))], [words]))
+    copies = found(
+        both_sides([[*map(str.upper, words)], *(letter(50 + n) for n in range(30))], [words])
+    )
     assert copies.pairs == (("h0", "m0"),)
 
 
 def test_receipts_of_one_shop_for_one_thing_are_no_copies():
-    assert found(both_sides([receipt(n) for n in range(30)], [receipt(n) for n in range(30, 60)])) == Copies()
+    assert (
+        found(both_sides([receipt(n) for n in range(30)], [receipt(n) for n in range(30, 60)]))
+        == Copies()
+    )
 
 
 def test_documents_of_one_split_are_not_compared():
@@ -96,7 +130,11 @@ def test_many_copies_confound_the_audit_and_stay():
 
 def test_public_copies_of_audited_documents_are_left_out_and_many_confound_what_learnt_from_them():
     audited = both_sides([letter(n) for n in range(20)], [letter(100 + n) for n in range(20)])
-    public = [text("p0", "public", letter(0)), text("p1", "public", letter(100)), text("p2", "public", letter(999))]
+    public = [
+        text("p0", "public", letter(0)),
+        text("p1", "public", letter(100)),
+        text("p2", "public", letter(999)),
+    ]
     few = found([*audited, *public])
     assert few.left_out == {"p0", "p1"}
     assert few.public_confounded is None
@@ -149,11 +187,15 @@ def lines_of(words: Sequence[str]) -> list[str]:
 def scanned_again(image: Image.Image) -> Image.Image:
     """Smaller, a little darker, with noise."""
     small = image.resize((int(image.width * 0.8), int(image.height * 0.8)))
-    greys = 0.96 * np.asarray(small, float) + np.random.default_rng(0).normal(0, 3, (small.height, small.width))
+    greys = 0.96 * np.asarray(small, float) + np.random.default_rng(0).normal(
+        0, 3, (small.height, small.width)
+    )
     return Image.fromarray(np.clip(greys, 0, 255).astype(np.uint8))
 
 
-def pictured(root: Path, name: str, split: Split, image: Image.Image, words: Sequence[str] = ()) -> Document:
+def pictured(
+    root: Path, name: str, split: Split, image: Image.Image, words: Sequence[str] = ()
+) -> Document:
     image.save(root / f"{name}.png")
     return Document(name, split, tuple(map(Word, words)), image=f"{name}.png", size=image.size)
 
@@ -179,7 +221,10 @@ def test_forms_that_look_alike_are_no_copies_when_their_numbers_differ(tmp_path)
 
 def test_blank_pages_are_no_copies(tmp_path):
     blank = Image.new("L", (800, 1120), 255)
-    documents = [pictured(tmp_path, "m0", "member", blank), pictured(tmp_path, "h0", "heldout", blank)]
+    documents = [
+        pictured(tmp_path, "m0", "member", blank),
+        pictured(tmp_path, "h0", "heldout", blank),
+    ]
     assert find_copies(corpus_of(documents, root=tmp_path)).pairs == ()
 
 
@@ -188,7 +233,11 @@ def test_it_does_not_matter_how_a_reader_divides_words(tmp_path):
     documents = [
         pictured(tmp_path, "m0", "member", printed, receipt(1)),
         pictured(
-            tmp_path, "h0", "heldout", printed, " ".join(receipt(1)).replace("-", " - ").replace("/", " / ").split()
+            tmp_path,
+            "h0",
+            "heldout",
+            printed,
+            " ".join(receipt(1)).replace("-", " - ").replace("/", " / ").split(),
         ),
     ]
     assert find_copies(corpus_of(documents, root=tmp_path)).pairs == (("h0", "m0"),)

@@ -34,7 +34,8 @@ HIDING: tuple[Callable[[Any], Any], ...] = (
     lambda value: f"../{MARK}/a.png",
     lambda value: [[{MARK: MARK}]] * 3,
 )
-"""What is put in the place of a value, with the mark as text, entry, key, address, path, and deep."""
+"""What is put in the place of a value, with the mark as text, entry, key, address, path, and
+deep."""
 BREAKING: tuple[Any, ...] = (None, 5, [], {}, "", [None], 10**90)
 """What breaks a place, while all other texts of the file are marked."""
 CASES_A_FILE = int(os.environ.get("DOCAUDIT_MARKED_CASES", "25"))
@@ -46,7 +47,13 @@ def places_in(tree: Any) -> list[tuple[Any, Any]]:
     waiting = [tree]
     while waiting:
         parent = waiting.pop()
-        keys = list(parent) if isinstance(parent, dict) else range(len(parent)) if isinstance(parent, list) else ()
+        keys = (
+            list(parent)
+            if isinstance(parent, dict)
+            else range(len(parent))
+            if isinstance(parent, list)
+            else ()
+        )
         for key in keys:
             places.append((parent, key))
             waiting.append(parent[key])
@@ -106,7 +113,9 @@ def broken_texts(path: Path) -> Iterator[str]:
     rows = list(csv.reader(io.StringIO(text)))
     for number in range(len(rows)):
         stream = io.StringIO()
-        csv.writer(stream).writerows([*rows[:number], [MARK, *rows[number], MARK], *rows[number + 1 :]])
+        csv.writer(stream).writerows(
+            [*rows[:number], [MARK, *rows[number], MARK], *rows[number + 1 :]]
+        )
         yield stream.getvalue()
 
 
@@ -188,7 +197,9 @@ def test_no_message_of_a_broken_source_has_a_value(
         path.write_bytes(intact)
     printed = capfd.readouterr()
     assert MARK not in printed.out + printed.err
-    assert n_refused > 5 or kind in ("pdf", "hf parquet", "snips", "conll"), "the test must reach what refuses"
+    assert n_refused > 5 or kind in ("pdf", "hf parquet", "snips", "conll"), (
+        "the test must reach what refuses"
+    )
 
 
 def test_a_table_without_a_head_is_refused_without_its_values(tmp_path: Path) -> None:
@@ -200,8 +211,12 @@ def test_a_table_without_a_head_is_refused_without_its_values(tmp_path: Path) ->
     assert MARK not in result.output
 
 
-@pytest.mark.parametrize("columns", ["image=text", "file=text", "question=image,answers=text", "label=text"])
-def test_a_column_that_the_owner_takes_for_another_is_not_printed(columns: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "columns", ["image=text", "file=text", "question=image,answers=text", "label=text"]
+)
+def test_a_column_that_the_owner_takes_for_another_is_not_printed(
+    columns: str, tmp_path: Path
+) -> None:
     (tmp_path / "src").mkdir()
     rows = [{"text": f"{MARK} lives in Ely", "image": "p.png", "answers": MARK} for _ in range(3)]
     (tmp_path / "src" / "train.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -210,9 +225,13 @@ def test_a_column_that_the_owner_takes_for_another_is_not_printed(columns: str, 
     assert MARK not in result.output
 
 
-@pytest.mark.parametrize("address", ["http://[bad/a.png", "http://a\u2100b.example/a.png", "https://[::1/a.png"])
+@pytest.mark.parametrize(
+    "address", ["http://[bad/a.png", "http://a\u2100b.example/a.png", "https://[::1/a.png"]
+)
 @pytest.mark.parametrize("kind", ["hf", "chat", "label-studio", "csv", "coco"])
-def test_an_address_that_is_none_is_refused_in_a_sentence(kind: str, address: str, tmp_path: Path) -> None:
+def test_an_address_that_is_none_is_refused_in_a_sentence(
+    kind: str, address: str, tmp_path: Path
+) -> None:
     (tmp_path / "src").mkdir()
     SOURCES[kind](tmp_path / "src")
     for path in tmp_path.glob("src/*"):
@@ -229,5 +248,9 @@ def test_labels_that_are_lists_or_objects_are_named_by_their_type(tmp_path: Path
     (tmp_path / "src" / "train.jsonl").write_text("\n".join(map(json.dumps, rows)))
     with pytest.raises(DocauditError) as caught:
         FORMATS["hf"].convert(tmp_path / "src", tmp_path / "out", ALL, 1, options=Options())
-    assert any("ner_tags: a list is none of 0 names" in problem for problem in caught.value.problems)
-    assert any("ner_tags: an object is none of 0 names" in problem for problem in caught.value.problems)
+    assert any(
+        "ner_tags: a list is none of 0 names" in problem for problem in caught.value.problems
+    )
+    assert any(
+        "ner_tags: an object is none of 0 names" in problem for problem in caught.value.problems
+    )

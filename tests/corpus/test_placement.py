@@ -40,9 +40,19 @@ WRONG = [
     pytest.param("scaled by 0.72", "scaled by 1.39", True, id="points for pixels"),
     pytest.param("scaled by 0.97", "scaled by 1.03", False, id="3 % too small"),
     pytest.param("scaled by 0.985", "scaled by 1.015", False, id="1.5 % too small"),
-    pytest.param("shifted right and down by 2 pixels", "shifted left and up by 2 pixels", False, id="2 pixels off"),
+    pytest.param(
+        "shifted right and down by 2 pixels",
+        "shifted left and up by 2 pixels",
+        False,
+        id="2 pixels off",
+    ),
     pytest.param("upside down", "upside down", False, id="upside down"),
-    pytest.param("of a page with margins of 5 % added", "of a page without margins of 5 %", False, id="margins"),
+    pytest.param(
+        "of a page with margins of 5 % added",
+        "of a page without margins of 5 %",
+        False,
+        id="margins",
+    ),
 ]
 
 
@@ -76,4 +86,6 @@ def test_pages_without_pictures_are_judged_by_their_edges(
     receipts: Corpus, change: Callable[[Document], Document], n_pages: int, n_warnings: int
 ) -> None:
     documents = tuple(change(document) for document in receipts.documents[:n_pages])
-    assert len([*placement_warnings(dataclasses.replace(receipts, documents=documents))]) == n_warnings
+    assert (
+        len([*placement_warnings(dataclasses.replace(receipts, documents=documents))]) == n_warnings
+    )

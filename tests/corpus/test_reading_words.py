@@ -17,7 +17,9 @@ from audit.workflows.ocr import ORIGINAL, add_words
 LINES = ("MEGAH TRADING", "17 Jalan Bukit Indah, Johor", "TOTAL 19.00")
 SIZE = (700, 260)
 
-needs_tesseract = pytest.mark.skipif(shutil.which("tesseract") is None, reason="Tesseract is not installed")
+needs_tesseract = pytest.mark.skipif(
+    shutil.which("tesseract") is None, reason="Tesseract is not installed"
+)
 
 
 class Told:
@@ -47,7 +49,9 @@ def write(root: Path, documents: list[dict[str, Any]], kind: str = "question-ans
     (root / "manifest.toml").write_text(
         f'# a comment\nschema = 1\nname = "r"\n[task]\nkind = "{kind}"\n[membership]\nassigned = "random"\n'
     )
-    (root / "documents.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    (root / "documents.jsonl").write_text(
+        "".join(json.dumps(document) + "\n" for document in documents)
+    )
     return root
 
 
@@ -79,9 +83,18 @@ def test_words_boxes_and_answers_are_added(pages: Path) -> None:
     assert 25 <= y0 < y1 <= 80
     (entity,) = first.entities
     assert (entity.id, entity.category, first.text_of(entity)) == ("address", "location", LINES[1])
-    assert ([question.entity for question in first.questions], second.words) == (["address", None, None], ())
+    assert ([question.entity for question in first.questions], second.words) == (
+        ["address", None, None],
+        (),
+    )
     assert [word.text for word in third.words] == ["mine"]
-    assert (added.read, added.words, added.had_words, added.empty, added.failed) == (1, 9, 1, ("b",), ())
+    assert (added.read, added.words, added.had_words, added.empty, added.failed) == (
+        1,
+        9,
+        1,
+        ("b",),
+        (),
+    )
     assert (added.answers, added.not_located) == ({"exact": 1, "normalised": 1, "loose": 0}, 1)
     assert (added.unclassified, (told.total, told.done)) == (1, (2, 2))
     assert "# a comment" in (pages / "manifest.toml").read_text()
@@ -95,18 +108,30 @@ def fake_program(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> 
     folder.mkdir()
     program = folder / "tesseract"
     languages = 'if [ "$1" = "--list-langs" ]; then echo "List:"; echo eng; exit; fi'
-    program.write_text(f'#!/bin/sh\n{languages}\nif [ "$1" = "--version" ]; then echo fake; exit; fi\n{script}\n')
+    program.write_text(
+        f'#!/bin/sh\n{languages}\nif [ "$1" = "--version" ]; then echo fake; exit; fi\n{script}\n'
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
-COLUMNS = "level page_num block_num par_num line_num word_num left top width height conf text".replace(" ", "\\t")
+COLUMNS = (
+    "level page_num block_num par_num line_num word_num left top width height conf text".replace(
+        " ", "\\t"
+    )
+)
 ROW = "5 1 1 1 1 1 690 30 60 20 90 HI".replace(" ", "\\t")
 
 
-def test_a_run_that_was_ended_goes_on(pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_was_ended_goes_on(
+    pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     counter = tmp_path / "count"
-    fake_program(tmp_path / "bin", f"cat > /dev/null; echo x >> {counter}; printf '{COLUMNS}\n{ROW}\n'", monkeypatch)
+    fake_program(
+        tmp_path / "bin",
+        f"cat > /dev/null; echo x >> {counter}; printf '{COLUMNS}\n{ROW}\n'",
+        monkeypatch,
+    )
     before = (pages / "documents.jsonl").read_bytes()
 
     class Ended(Told):
@@ -124,13 +149,20 @@ def test_a_run_that_was_ended_goes_on(pages: Path, tmp_path: Path, monkeypatch: 
     assert (word.text, word.box) == ("HI", (690, 30, 700, 50))  # cut at the page's edge
 
 
-def test_a_program_that_fails_leaves_all_as_it_is(pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_fails_leaves_all_as_it_is(
+    pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_program(tmp_path / "bin", "exit 1", monkeypatch)
     before = (pages / "documents.jsonl").read_bytes()
-    assert (add_words(pages, Told()).failed, (pages / "documents.jsonl").read_bytes()) == (("a", "b"), before)
+    assert (add_words(pages, Told()).failed, (pages / "documents.jsonl").read_bytes()) == (
+        ("a", "b"),
+        before,
+    )
 
 
-def test_missing_program_and_language(pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_program_and_language(
+    pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_program(tmp_path / "bin", "exit 1", monkeypatch)
     ran = docaudit("ocr", pages, "--language", "eng+xyz")
     assert ran.exit_code == 2

@@ -7,10 +7,33 @@ import sys
 import pytest
 
 SECONDS = 240
-"""Of the processor for all patterns together: linear ones take a tenth, a quadratic one takes days."""
+"""Of the processor for all patterns together: linear ones take a tenth, a quadratic one takes
+days."""
 PIECES = (
-    *('"spans":[{', '"spans":[{"start', '"labels": [ ', '"messages":', '"messages": ', " key ", ",value key", "\n key"),
-    *(" O\n", " O\nx ", " O\nx B-", "-DOCSTART", '"prompt" ', '{"prompt"', "[", "[ ", "[[[[1.", "<alto", "<", "file_"),
+    *(
+        '"spans":[{',
+        '"spans":[{"start',
+        '"labels": [ ',
+        '"messages":',
+        '"messages": ',
+        " key ",
+        ",value key",
+        "\n key",
+    ),
+    *(
+        " O\n",
+        " O\nx ",
+        " O\nx B-",
+        "-DOCSTART",
+        '"prompt" ',
+        '{"prompt"',
+        "[",
+        "[ ",
+        "[[[[1.",
+        "<alto",
+        "<",
+        "file_",
+    ),
     *('"pages": [ ', '"pages": [{', '"text', "{", "\n", " ", "\t", "x"),
 )
 SEARCH = """
@@ -36,5 +59,7 @@ def in_bounds() -> None:
 @pytest.mark.parametrize("length", [1_000_000, pytest.param(10_000_000, marks=pytest.mark.night)])
 def test_patterns_of_formats_take_linear_time(length: int) -> None:
     command = [sys.executable, "-c", SEARCH, repr(PIECES), str(length)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=in_bounds)
+    result = subprocess.run(
+        command, capture_output=True, text=True, check=False, preexec_fn=in_bounds
+    )
     assert (result.returncode, result.stdout) == (0, "searched\n"), result.stderr[-500:]

@@ -17,7 +17,9 @@ MASKS: tuple[Mask, ...] = get_args(Mask)
 
 
 def text(words: str, *entities: Entity, paragraphs: tuple[int, ...] = ()) -> Document:
-    return Document("d", "member", tuple(map(Word, words.split())), entities=entities, paragraphs=paragraphs)
+    return Document(
+        "d", "member", tuple(map(Word, words.split())), entities=entities, paragraphs=paragraphs
+    )
 
 
 def person(number: int, *words: int, attack: bool = True) -> Entity:
@@ -42,13 +44,22 @@ def test_paragraphs_end_sentences_and_values_do_not() -> None:
     words = ["THE", "FACTS", "He", "met", "Co.", "Ltd.", "There", "today"]
     assert sentence_starts(words, paragraphs=(0, 2)) == (0, 2)
     ends = ["Acme", "ended.", "There", "it", "lay"]
-    assert ((sentence_starts(ends), sentence_starts(ends, whole=(1, 2))), sentence_starts([])) == (((0, 2), (0,)), ())
+    assert ((sentence_starts(ends), sentence_starts(ends, whole=(1, 2))), sentence_starts([])) == (
+        ((0, 2), (0,)),
+        (),
+    )
 
 
 def test_each_value_is_one_sample_and_the_others_stay_readable() -> None:
     document = text("Then Paolo was in New York . It rained .", person(1, 1), person(2, 4, 5))
-    assert texts(document, "length") == ["Then ***** was in New York .", "Then Paolo was in ******** ."]
-    assert texts(document, "fixed") == [f"Then {FIXED} was in New York .", f"Then Paolo was in {FIXED} ."]
+    assert texts(document, "length") == [
+        "Then ***** was in New York .",
+        "Then Paolo was in ******** .",
+    ]
+    assert texts(document, "fixed") == [
+        f"Then {FIXED} was in New York .",
+        f"Then Paolo was in {FIXED} .",
+    ]
     assert texts(document, "all") == [f"Then {FIXED} was in {FIXED} ."] * 2
     first, second = redacted_spans([document], "length")
     assert (first.n_characters, second.n_characters) == (5, 8)
@@ -57,7 +68,9 @@ def test_each_value_is_one_sample_and_the_others_stay_readable() -> None:
 
 
 def test_values_that_may_not_be_attacked_are_no_samples_and_stay_readable() -> None:
-    assert texts(text("Ann met Bob .", person(1, 0), person(2, 2, attack=False)), "all") == [f"{FIXED} met Bob ."]
+    assert texts(text("Ann met Bob .", person(1, 0), person(2, 2, attack=False)), "all") == [
+        f"{FIXED} met Bob ."
+    ]
 
 
 def test_a_value_that_is_its_sentence_has_no_context() -> None:
@@ -67,8 +80,16 @@ def test_a_value_that_is_its_sentence_has_no_context() -> None:
 
 def test_values_that_overlap_hide_what_is_their_own() -> None:
     document = text("Dr Ann Lee of Bonn", person(1, 0, 1, 2), person(2, 1, 2), person(3, 2, 3, 4))
-    assert texts(document, "fixed") == [f"{FIXED} of Bonn", f"Dr {FIXED} of Bonn", f"Dr Ann {FIXED}"]
-    assert texts(document, "all") == [f"{FIXED} {FIXED}", f"{FIXED} {FIXED} {FIXED}", f"{FIXED} {FIXED}"]
+    assert texts(document, "fixed") == [
+        f"{FIXED} of Bonn",
+        f"Dr {FIXED} of Bonn",
+        f"Dr Ann {FIXED}",
+    ]
+    assert texts(document, "all") == [
+        f"{FIXED} {FIXED}",
+        f"{FIXED} {FIXED} {FIXED}",
+        f"{FIXED} {FIXED}",
+    ]
 
 
 def test_a_value_in_pieces_is_hidden_in_all_of_them() -> None:
@@ -86,10 +107,22 @@ def test_nothing_to_hide_gives_no_sample() -> None:
 
 @st.composite
 def documents(draw: st.DrawFn) -> Document:
-    words = draw(st.lists(st.sampled_from(["Ann", "left.", "no.", "Then", "it", "(a)", "."]), min_size=1, max_size=12))
+    words = draw(
+        st.lists(
+            st.sampled_from(["Ann", "left.", "no.", "Then", "it", "(a)", "."]),
+            min_size=1,
+            max_size=12,
+        )
+    )
     places = st.lists(st.integers(0, len(words) - 1), min_size=1, max_size=4, unique=True)
     entities = [
-        Entity(f"e{number}", "X", draw(st.sampled_from(CATEGORIES)), tuple(draw(places)), draw(st.booleans()))
+        Entity(
+            f"e{number}",
+            "X",
+            draw(st.sampled_from(CATEGORIES)),
+            tuple(draw(places)),
+            draw(st.booleans()),
+        )
         for number in range(draw(st.integers(0, 4)))
     ]
     if draw(st.booleans()):
@@ -102,12 +135,18 @@ def documents(draw: st.DrawFn) -> Document:
 
 
 @given(documents(), st.sampled_from(MASKS))
-def test_no_word_of_a_value_is_left_and_all_else_comes_from_the_document(document: Document, mask: Mask) -> None:
+def test_no_word_of_a_value_is_left_and_all_else_comes_from_the_document(
+    document: Document, mask: Mask
+) -> None:
     spans = redacted_spans([document], mask)
     attacked = [entity for entity in document.entities if entity.attack]
-    assert [(span.entity, span.category) for span in spans] == [(one.id, one.category) for one in attacked]
+    assert [(span.entity, span.category) for span in spans] == [
+        (one.id, one.category) for one in attacked
+    ]
     for span, entity in zip(spans, attacked, strict=True):
-        hidden = {*entity.words} | ({w for other in attacked for w in other.words} if mask == "all" else set())
+        hidden = {*entity.words} | (
+            {w for other in attacked for w in other.words} if mask == "all" else set()
+        )
         left = [word.text for index, word in enumerate(document.words) if index not in hidden]
         context = [word for word in f"{span.before} {span.after}".split() if set(word) != {STAR}]
         for word in set(context):
@@ -120,8 +159,12 @@ def test_no_word_of_a_value_is_left_and_all_else_comes_from_the_document(documen
 
 
 @given(documents())
-def test_a_text_reads_the_same_under_both_masks_of_a_single_value_but_for_its_bars(document: Document) -> None:
-    for first, second in zip(*(redacted_spans([document], mask) for mask in ("length", "fixed")), strict=True):
+def test_a_text_reads_the_same_under_both_masks_of_a_single_value_but_for_its_bars(
+    document: Document,
+) -> None:
+    for first, second in zip(
+        *(redacted_spans([document], mask) for mask in ("length", "fixed")), strict=True
+    ):
         assert (first.sentence, first.entity, first.n_characters) == (
             second.sentence,
             second.entity,
@@ -129,7 +172,10 @@ def test_a_text_reads_the_same_under_both_masks_of_a_single_value_but_for_its_ba
         )
         assert not any(second.layout[2:])
         if not first.layout:
-            words = [[word for word in span.text.split() if set(word) != {STAR}] for span in (first, second)]
+            words = [
+                [word for word in span.text.split() if set(word) != {STAR}]
+                for span in (first, second)
+            ]
             assert words[0] == words[1]
 
 
@@ -150,7 +196,12 @@ def page(*lines: tuple[int, str], entities: tuple[Entity, ...]) -> Document:
 
 def test_the_context_of_a_page_is_the_line_and_its_neighbours() -> None:
     document = page(
-        (0, "far away"), (5, "Buyer"), (6, "Name Ann Lee 1987"), (7, "Total"), (15, "End"), entities=(person(1, 4, 5),)
+        (0, "far away"),
+        (5, "Buyer"),
+        (6, "Name Ann Lee 1987"),
+        (7, "Total"),
+        (15, "End"),
+        entities=(person(1, 4, 5),),
     )
     span = one(document, "length")
     assert (span.text, span.sentence) == ("Buyer\nName ******* 1987\nTotal", ("d", 2))
@@ -162,9 +213,17 @@ def test_the_context_of_a_page_is_the_line_and_its_neighbours() -> None:
 
 
 def test_reading_order_of_a_page_is_that_of_its_boxes() -> None:
-    words = (Word("Lee", box(0, 9, 3)), Word("Name", box(0, 0, 4)), Word("of", box(1, 0, 2)), Word("Ann", box(0, 5, 3)))
+    words = (
+        Word("Lee", box(0, 9, 3)),
+        Word("Name", box(0, 0, 4)),
+        Word("of", box(1, 0, 2)),
+        Word("Ann", box(0, 5, 3)),
+    )
     document = Document("d", "member", words, size=(400, 400), entities=(person(1, 0, 3),))
-    assert (one(document, "length").text, lines_of(words)) == ("Name *******\nof", ((1, 3, 0), (2,)))
+    assert (one(document, "length").text, lines_of(words)) == (
+        "Name *******\nof",
+        ((1, 3, 0), (2,)),
+    )
 
 
 def test_a_value_over_two_lines_is_hidden_in_both() -> None:
@@ -175,11 +234,17 @@ def test_a_value_over_two_lines_is_hidden_in_both() -> None:
 
 
 @pytest.mark.parametrize("mask", ["fixed", "all"])
-def test_under_bars_of_one_length_neither_lines_nor_place_tell_how_long_a_value_is(mask: Mask) -> None:
+def test_under_bars_of_one_length_neither_lines_nor_place_tell_how_long_a_value_is(
+    mask: Mask,
+) -> None:
     short = page((0, "at Rue"), (1, "in France"), (2, "end"), entities=(person(1, 1),))
     wrapped = page((0, "at Long"), (1, "Street in France"), (2, "end"), entities=(person(1, 1, 2),))
-    full = page((0, "at Long"), (1, "Street and Yard"), (2, "in France"), entities=(person(1, 1, 2, 3, 4),))
-    assert {one(document, mask).text for document in (short, wrapped, full)} == {f"at {FIXED}\nin France"}
+    full = page(
+        (0, "at Long"), (1, "Street and Yard"), (2, "in France"), entities=(person(1, 1, 2, 3, 4),)
+    )
+    assert {one(document, mask).text for document in (short, wrapped, full)} == {
+        f"at {FIXED}\nin France"
+    }
     fields = [  # forms, whose fields stay where they are, however long a value is
         page(
             (0, f"L {value}"),
@@ -198,17 +263,24 @@ def test_under_bars_of_one_length_neither_lines_nor_place_tell_how_long_a_value_
     assert (first.text, first.layout) == (second.text, second.layout)
     assert first.layout[0] == 30 / 400  # where the word before ends
     assert one(flush[0], "length").layout != one(flush[1], "length").layout
-    alone = [replace(document, words=document.words[1:], entities=(person(1, 0),)) for document in flush]
+    alone = [
+        replace(document, words=document.words[1:], entities=(person(1, 0),)) for document in flush
+    ]
     assert one(alone[0], mask).layout == one(alone[1], mask).layout
 
 
 def test_under_all_the_length_of_a_hidden_neighbour_does_not_show_either() -> None:
     short = page((0, "By Al x"), (1, "tail"), entities=(person(1, 1), person(2, 2)))
     long = page((0, "By Alexander x"), (1, "tail"), entities=(person(1, 1), person(2, 2)))
-    wrapped = page((0, "By Al x"), (1, "Ander"), (2, "tail"), entities=(person(1, 1, 3), person(2, 2)))
+    wrapped = page(
+        (0, "By Al x"), (1, "Ander"), (2, "tail"), entities=(person(1, 1, 3), person(2, 2))
+    )
     found = [redacted_spans([document], "all") for document in (short, long, wrapped)]
     for number in (0, 1):
-        assert (len({span[number].text for span in found}), len({span[number].layout for span in found})) == (1, 1)
+        assert (
+            len({span[number].text for span in found}),
+            len({span[number].layout for span in found}),
+        ) == (1, 1)
 
 
 def test_the_width_of_a_character_is_measured_beside_the_bar_only() -> None:
@@ -238,5 +310,9 @@ def test_words_in_lines_are_all_there_once_and_from_left_to_right() -> None:
 
 
 def test_names_fit_under_a_bar_within_a_pixel() -> None:
-    assert (fits(70.0, 10.0, [7, 7, 6, 8]), fits(70.9, 10.0, [7]), fits(71.1, 10.0, [7])) == (2, 1, 0)
+    assert (fits(70.0, 10.0, [7, 7, 6, 8]), fits(70.9, 10.0, [7]), fits(71.1, 10.0, [7])) == (
+        2,
+        1,
+        0,
+    )
     assert (fits(70.0, 0.5, [138, 139, 142, 143]), fits(70.0, 10.0, [])) == (3, 0)

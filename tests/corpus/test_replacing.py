@@ -41,7 +41,11 @@ def hidden(root: Path) -> list[Path]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def put_aside(folder: Path) -> None:
@@ -72,7 +76,9 @@ def test_the_next_run_settles_what_a_killed_one_left(
     assert init(source, "--out", out) == 0
     before = contents(out)
     state(out)
-    assert init(source, "--out", out, *(["--overwrite"] if overwrite else [])) == (0 if overwrite else 2)
+    assert init(source, "--out", out, *(["--overwrite"] if overwrite else [])) == (
+        0 if overwrite else 2
+    )
     assert not hidden(tmp_path)
     assert contents(out).keys() == before.keys()
     assert contents(out)[DOCUMENTS] == before[DOCUMENTS]
@@ -121,8 +127,12 @@ def manifest_removed(folder: Path) -> None:
     aside_of(folder / MANIFEST).unlink()
 
 
-@pytest.mark.parametrize("state", [without_manifest, both_aside, half_written, both_written, manifest_removed])
-def test_files_beside_their_pages_are_settled_as_one(state: State, source: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "state", [without_manifest, both_aside, half_written, both_written, manifest_removed]
+)
+def test_files_beside_their_pages_are_settled_as_one(
+    state: State, source: Path, tmp_path: Path
+) -> None:
     assert init(source) == 0
     before = contents(source)
     state(source)
@@ -133,7 +143,9 @@ def test_files_beside_their_pages_are_settled_as_one(state: State, source: Path,
     assert contents(source).keys() == before.keys()
 
 
-def test_canaries_are_written_over_no_data_set_that_a_killed_run_hid(source: Path, tmp_path: Path) -> None:
+def test_canaries_are_written_over_no_data_set_that_a_killed_run_hid(
+    source: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     assert init(source, "--out", out) == 0
     before = contents(out)
@@ -148,7 +160,10 @@ def test_canaries_are_written_over_no_data_set_that_a_killed_run_hid(source: Pat
 def test_a_data_set_that_another_process_is_replacing_is_left_to_it(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     aside_of(folder).mkdir()
-    with mark_underway(aside_of(folder)), pytest.raises(EngineError, match="another command") as raised:
+    with (
+        mark_underway(aside_of(folder)),
+        pytest.raises(EngineError, match="another command") as raised,
+    ):
         settle([folder], folder / MANIFEST)
     assert raised.value.hint
     assert aside_of(folder).is_dir()

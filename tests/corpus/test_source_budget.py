@@ -1,6 +1,7 @@
 """Sources of a few kilobytes that stand for gigabytes, or for work without end: exit code 2 and a sentence.
 
-Each runs in a process of its own with 4,000,000 KiB of address space and bounded time of the processor.
+Each runs in a process of its own with 4,000,000 KiB of address space and bounded time of the
+processor.
 """
 
 import itertools
@@ -26,7 +27,8 @@ from audit.importers.arrow_bounds import LARGEST_ROW
 
 MEMORY = 4_000_000 << 10
 SECONDS = 90
-"""Of the processor: with imports each case takes one to ten, and without a bound some would take hours."""
+"""Of the processor: with imports each case takes one to ten, and without a bound some would take
+hours."""
 
 
 def in_bounds() -> None:
@@ -37,29 +39,49 @@ def in_bounds() -> None:
 def run_bounded(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run docaudit in bounds."""
     command = [sys.executable, "-m", "audit", *map(str, arguments)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "ARROW_IO_THREADS": "1"}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "ARROW_IO_THREADS": "1",
+    }
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, preexec_fn=in_bounds, env=environment, timeout=600
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=in_bounds,
+        env=environment,
+        timeout=600,
     )
 
 
 def parquet_of_one_text(src: Path) -> None:
     table = pa.table({"text": ["x" * (LARGEST_ROW + 1)], "label": ["a"]})
-    # Neither a dictionary nor the least and the largest value are written: each holds the text again.
+    # Neither a dictionary nor the least and the largest value are written: each holds the text
+    # again.
     plainly = {"use_dictionary": False, "write_statistics": False}
     pq.write_table(table, src / "train.parquet", compression="zstd", **plainly)
 
 
 def parquet_of_rows(src: Path) -> None:
     count = 3_000_000
-    table = pa.table({"text": pa.array(["x"] * count).dictionary_encode(), "label": pa.array([1] * count, pa.int8())})
+    table = pa.table(
+        {
+            "text": pa.array(["x"] * count).dictionary_encode(),
+            "label": pa.array([1] * count, pa.int8()),
+        }
+    )
     pq.write_table(table, src / "train.parquet", compression="zstd", row_group_size=count)
 
 
 def saved(src: Path, table: pa.Table, options: pa.ipc.IpcWriteOptions | None = None) -> None:
     """Write what `save_to_disk` would, with buffers that it would not write."""
     path = str(src / "a.arrow")
-    with pa.OSFile(path, "wb") as stream, pa.ipc.new_stream(stream, table.schema, options=options) as writer:
+    with (
+        pa.OSFile(path, "wb") as stream,
+        pa.ipc.new_stream(stream, table.schema, options=options) as writer,
+    ):
         writer.write_table(table)
     (src / "state.json").write_text('{"_data_files": [{"filename": "a.arrow"}], "_split": "train"}')
     (src / "dataset_info.json").write_text("{}")
@@ -77,7 +99,9 @@ def arrow_of_nothings(src: Path) -> None:
 
 def arrow_of_a_dictionary(src: Path) -> None:
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 20_000, pa.int8()), ["x" * 1_000_000])
-    saved(src, pa.table({"words": pa.ListArray.from_arrays(pa.array([0, 20_000], pa.int32()), texts)}))
+    saved(
+        src, pa.table({"words": pa.ListArray.from_arrays(pa.array([0, 20_000], pa.int32()), texts)})
+    )
 
 
 def arrow_of_a_compressed_buffer(src: Path) -> None:
@@ -96,8 +120,16 @@ def document_ai(src: Path) -> None:
     """3,000 tokens, each of which names the text of the document 20 times."""
     text = "a b " * 50_000
     segments = [{"endIndex": len(text)}] * 20
-    vertices = [{"x": 0.1, "y": 0.1}, {"x": 0.2, "y": 0.1}, {"x": 0.2, "y": 0.2}, {"x": 0.1, "y": 0.2}]
-    layout = {"textAnchor": {"textSegments": segments}, "boundingPoly": {"normalizedVertices": vertices}}
+    vertices = [
+        {"x": 0.1, "y": 0.1},
+        {"x": 0.2, "y": 0.1},
+        {"x": 0.2, "y": 0.2},
+        {"x": 0.1, "y": 0.2},
+    ]
+    layout = {
+        "textAnchor": {"textSegments": segments},
+        "boundingPoly": {"normalizedVertices": vertices},
+    }
     page = {"dimension": {"width": 60, "height": 40}, "tokens": [{"layout": layout}] * 3_000}
     one_image(src)
     write_json(src / "p0.json", {"text": text, "pages": [page]})
@@ -124,10 +156,22 @@ def textract(src: Path) -> None:
         {"BlockType": "WORD", "Id": name, "Text": "x", "Geometry": box} for name in names
     ]
     children = [{"Type": "CHILD", "Ids": names}]
-    blocks.append({"BlockType": "KEY_VALUE_SET", "Id": "value", "EntityTypes": ["VALUE"], "Relationships": children})
+    blocks.append(
+        {
+            "BlockType": "KEY_VALUE_SET",
+            "Id": "value",
+            "EntityTypes": ["VALUE"],
+            "Relationships": children,
+        }
+    )
     values = [{"Type": "VALUE", "Ids": ["value"] * 50}]
     for number in range(2_000):
-        key = {"BlockType": "KEY_VALUE_SET", "Id": f"k{number}", "EntityTypes": ["KEY"], "Relationships": values}
+        key = {
+            "BlockType": "KEY_VALUE_SET",
+            "Id": f"k{number}",
+            "EntityTypes": ["KEY"],
+            "Relationships": values,
+        }
         blocks.append(key)
     one_image(src)
     write_json(src / "p0.json", {"Blocks": blocks})
@@ -146,7 +190,11 @@ BOMBS: Mapping[str, tuple[str, Callable[[Path], None], str]] = {
     "Arrow of a run": ("hf", arrow_of_a_run, "rows in files of"),
     "Arrow of nothings": ("hf", arrow_of_nothings, "more than can be read at once"),
     "Arrow of a dictionary": ("hf", arrow_of_a_dictionary, "more than can be read at once"),
-    "Arrow of a compressed buffer": ("hf", arrow_of_a_compressed_buffer, "more than can be read at once"),
+    "Arrow of a compressed buffer": (
+        "hf",
+        arrow_of_a_compressed_buffer,
+        "more than can be read at once",
+    ),
     "Document AI": ("document-ai", document_ai, "words, fields and questions"),
     "forms": ("forms", forms, "a key of more than"),
     "ground truth": ("hf", ground_truth, "no document of split member has questions"),
@@ -166,7 +214,16 @@ def test_a_bomb_is_refused_in_bounds(name: str, tmp_path: Path) -> None:
     size = sum(path.stat().st_size for path in src.iterdir())
     assert size < 6_000_000, "a bomb is small"
     result = run_bounded(
-        "import", format_name, src, tmp_path / "out", "--member", "1", "--heldout", "0", "--public", "0"
+        "import",
+        format_name,
+        src,
+        tmp_path / "out",
+        "--member",
+        "1",
+        "--heldout",
+        "0",
+        "--public",
+        "0",
     )
     assert result.returncode == 2, result.stderr[-800:]
     assert "Traceback" not in result.stderr
@@ -185,9 +242,14 @@ def a_letter_again_and_again(src: Path) -> None:
     """Values of one letter on a page of the same letter: every place is nearly the right one."""
     one_image(src)
     words = [{"text": "a", "box": [1, 1, 2, 2]} for _ in range(20_000)]
-    values = {f"name{number}": "a" * length for number, length in enumerate((150, 1_000, 4_999, 100_000))}
+    values = {
+        f"name{number}": "a" * length for number, length in enumerate((150, 1_000, 4_999, 100_000))
+    }
     values["company"] = "a" * 140 + "b"
-    write_json(src / "p0.json", {"fields": [{"label": key, "text": value} for key, value in values.items()]})
+    write_json(
+        src / "p0.json",
+        {"fields": [{"label": key, "text": value} for key, value in values.items()]},
+    )
     (src / "p0.tsv").write_text(
         "level\tleft\ttop\twidth\theight\ttext\n1\t0\t0\t60\t40\t\n"
         + "".join(f"5\t1\t1\t1\t1\t{word['text']}\n" for word in words)
@@ -219,13 +281,25 @@ WORK: Mapping[str, tuple[str, Callable[[Path], None]]] = {
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits are Linux's")
 @pytest.mark.parametrize("name", WORK)
 def test_work_grows_as_the_source_does(name: str, tmp_path: Path) -> None:
-    """Each of these took minutes to hours; here the kernel ends what takes longer than 90 s of the processor."""
+    """Each of these took minutes to hours.
+
+    Here the kernel ends what takes longer than 90 s of the processor.
+    """
     format_name, write = WORK[name]
     src = tmp_path / "src"
     src.mkdir()
     write(src)
     result = run_bounded(
-        "import", format_name, src, tmp_path / "out", "--member", "1", "--heldout", "0", "--public", "0"
+        "import",
+        format_name,
+        src,
+        tmp_path / "out",
+        "--member",
+        "1",
+        "--heldout",
+        "0",
+        "--public",
+        "0",
     )
     assert result.returncode in (0, 2), (result.returncode, result.stderr[-800:])
     assert "Traceback" not in result.stderr
@@ -240,7 +314,12 @@ def longest_first(mentions: list[tuple[int, int, str]]) -> list[tuple[int, int, 
     return sorted(chosen)
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 8), st.sampled_from(["LOC", "ORG"])), max_size=12))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 30), st.integers(1, 8), st.sampled_from(["LOC", "ORG"])),
+        max_size=12,
+    )
+)
 def test_overlapping_mentions_are_chosen_by_their_rule(drawn: list[tuple[int, int, Label]]) -> None:
     mentions = [(start, start + length, label) for start, length, label in drawn]
     chosen, lost = tab._without_overlaps(mentions)

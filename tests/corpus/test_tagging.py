@@ -12,7 +12,13 @@ BIOES_LABELS = ("O", *(f"{p}-{n}" for n in "AB" for p in "BIES"))
 BILOU_LABELS = ("O", *(f"{p}-{n}" for n in "AB" for p in "BILU"))
 IO_LABELS = ("other", "A", "B")
 INSIDE_LABELS = ("O", "I-A", "I-B")
-ALL = {"BIO": BIO_LABELS, "BIOES": BIOES_LABELS, "BILOU": BILOU_LABELS, "IO": IO_LABELS, "I only": INSIDE_LABELS}
+ALL = {
+    "BIO": BIO_LABELS,
+    "BIOES": BIOES_LABELS,
+    "BILOU": BILOU_LABELS,
+    "IO": IO_LABELS,
+    "I only": INSIDE_LABELS,
+}
 
 
 @table("labels, one, three", globals())

@@ -36,7 +36,11 @@ class Copied(TrainingDefense):
         cost="A training.",
         check="Scan again.",
         source="This test.",
-        answers=(AnsweredFinding("*", "*", ("violated", "wide", "unmeasured", "weakened", "useless", "unresolved")),),
+        answers=(
+            AnsweredFinding(
+                "*", "*", ("violated", "wide", "unmeasured", "weakened", "useless", "unresolved")
+            ),
+        ),
         measured_by=("copied",),
     )
     takes_settings = True
@@ -49,7 +53,9 @@ class Copied(TrainingDefense):
     def with_settings(self, settings: dict[str, object], options: object) -> "Copied":
         return Copied(settings)
 
-    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
+    def train(
+        self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
+    ) -> RetrainedModel:
         self.trained.append(self.options)
         shutil.copytree(str(Copied.model), out / "copied", dirs_exist_ok=True)
         return RetrainedModel(out / "copied", corpus.root)
@@ -62,7 +68,9 @@ class Refusing(TrainingDefense):
     title = "For other models"
     description = "not made"
 
-    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
+    def train(
+        self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
+    ) -> RetrainedModel:
         raise TargetError("it is for other models")
 
 
@@ -93,7 +101,17 @@ Run = Callable[..., tuple[str, int]]
 def defend(place, _registered):
     def run(name: str, out: Path, *more: object) -> tuple[str, int]:
         reference = f"pretrained={place / 'model'}"
-        given = [place / "model", place / "data", "--out", out, "--budget", "quick", "--reference", reference, *more]
+        given = [
+            place / "model",
+            place / "data",
+            "--out",
+            out,
+            "--budget",
+            "quick",
+            "--reference",
+            reference,
+            *more,
+        ]
         result = docaudit("defend", name, *given)
         return " ".join(result.output.split()), result.exit_code
 
@@ -102,7 +120,10 @@ def defend(place, _registered):
 
 @pytest.fixture(scope="module")
 def compared(defend, tmp_path_factory):
-    """What `docaudit defend copied` wrote, printed and returned; its evidence is in the folder `kept` beside it."""
+    """What `docaudit defend copied` wrote, printed and returned.
+
+    Its evidence is in the folder `kept` beside it.
+    """
     out = tmp_path_factory.mktemp("compared") / "out"
     return out, *defend("copied", out, "--evidence", out.parent / "kept")
 
@@ -114,7 +135,9 @@ def test_all_its_evidence_can_be_kept_elsewhere(compared):
     found = [path for path in kept.rglob("*") if not path.is_symlink()]
     assert {path.stat().st_mode & 0o777 for path in found if path.is_file()} == {0o600}
     assert {path.stat().st_mode & 0o777 for path in (kept, *found) if path.is_dir()} == {0o700}
-    text = (out / "before" / "record.json").read_text() + (out / "copied" / "comparison.json").read_text()
+    text = (out / "before" / "record.json").read_text() + (
+        out / "copied" / "comparison.json"
+    ).read_text()
     assert str(kept) not in text
 
 
@@ -122,12 +145,22 @@ def test_a_countermeasure_that_changes_nothing_differs_by_nothing(compared):
     out, output, code = compared
     assert code == 0, output
     (found,) = measured.read_all(out)
-    assert (found.name, found.kind, found.verdict_before) == ("copied", "training", found.verdict_after)
+    assert (found.name, found.kind, found.verdict_before) == (
+        "copied",
+        "training",
+        found.verdict_after,
+    )
     assert {one.attack for one in found.effects} >= {"membership"}
     differing = [one for one in (*found.effects, *found.usefulness) if one.difference is not None]
     assert {one.metric for one in differing} >= {"auc", "entity_f1"}
-    assert all((one.difference.value, one.p) == (0, 1) for one in differing if one.difference is not None)
-    assert all(one.difference.low <= 0 <= one.difference.high for one in differing if one.difference is not None)
+    assert all(
+        (one.difference.value, one.p) == (0, 1) for one in differing if one.difference is not None
+    )
+    assert all(
+        one.difference.low <= 0 <= one.difference.high
+        for one in differing
+        if one.difference is not None
+    )
     assert all(one.difference is not None or one.note for one in found.effects)
     assert any(one.startswith("memorisation: ") for one in found.missing)
     page = (out / "defences.html").read_text()
@@ -166,7 +199,10 @@ def test_several_stand_beside_each_other_and_a_second_run_reads_what_is_finished
     assert code == 0, output
     assert all(f"{name}: not measured" in output for name in DEFENSES if name != "copied")
     assert "copied: measured before" in output
-    assert (len(Copied.trained), (tmp_path / "copied" / "comparison.json").read_bytes()) == (1, first)
+    assert (len(Copied.trained), (tmp_path / "copied" / "comparison.json").read_bytes()) == (
+        1,
+        first,
+    )
 
 
 def test_where_none_applies_every_reason_is_given(defend, tmp_path):
@@ -183,7 +219,9 @@ def test_options_of_private_training_are_refused_for_others(defend, tmp_path):
 
 
 def test_a_leak_that_contradicts_the_guarantee_ends_it(defend, tmp_path, monkeypatch):
-    monkeypatch.setattr(measuring, "contradiction", lambda record: "epsilon 8 is claimed, 9 was measured")
+    monkeypatch.setattr(
+        measuring, "contradiction", lambda record: "epsilon 8 is claimed, 9 was measured"
+    )
     output, code = defend("copied", tmp_path)
     assert code != 0
     assert "epsilon 8 is claimed, 9 was measured" in output

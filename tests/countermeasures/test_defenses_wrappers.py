@@ -20,7 +20,9 @@ DEFENSES = query_defenses()
 SHEET = PageView((Word("total"), Word("9.00")))
 QUESTION = "What is the total amount?"
 CARD = dataclasses.replace(tiny.record().target, architecture="Donut")
-questions = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "Zs")), min_size=1, max_size=60)
+questions = st.text(
+    st.characters(codec="utf-8", categories=("L", "N", "P", "Zs")), min_size=1, max_size=60
+)
 
 
 class Listening:
@@ -44,7 +46,9 @@ def asked(name, question, seed=0):
 
 
 @pytest.mark.parametrize("name", DEFENSES)
-@pytest.mark.parametrize("query", [queries.Answer(SHEET, QUESTION), queries.AnswerLoss(SHEET, QUESTION, "9.00")])
+@pytest.mark.parametrize(
+    "query", [queries.Answer(SHEET, QUESTION), queries.AnswerLoss(SHEET, QUESTION, "9.00")]
+)
 def test_only_the_question_is_changed(name, query):
     inner = Listening()
     (given,) = query_defense(name).wrap(inner).ask([query])

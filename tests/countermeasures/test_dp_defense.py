@@ -25,7 +25,11 @@ DELTA = 1e-5
 
 
 def policy(*limits: tuple[str, str, float]) -> Policy:
-    return Policy(1, "ours", tuple(Limit(attack, metric, "because", max=most) for attack, metric, most in limits))
+    return Policy(
+        1,
+        "ours",
+        tuple(Limit(attack, metric, "because", max=most) for attack, metric, most in limits),
+    )
 
 
 def proof(limits: Policy, *, providers: bool) -> Proves:
@@ -36,7 +40,9 @@ def proof(limits: Policy, *, providers: bool) -> Proves:
 def provable_epsilon(limits: Policy, unit: Any, delta: float, *, providers: bool) -> float:
     """The largest epsilon that proves the limits at this delta alone."""
     proves = proof(limits, providers=providers)
-    return float(brentq(lambda epsilon: proves(unit, Guarantee(epsilon, delta)) - 0.5, 0.0, 20.0, xtol=1e-9))
+    return float(
+        brentq(lambda epsilon: proves(unit, Guarantee(epsilon, delta)) - 0.5, 0.0, 20.0, xtol=1e-9)
+    )
 
 
 def test_it_is_a_countermeasure_that_trains_and_keeps_the_baselines() -> None:
@@ -48,7 +54,10 @@ def test_it_is_a_countermeasure_that_trains_and_keeps_the_baselines() -> None:
     chosen = defense.with_settings({"epsilon": 2.0, "steps": "7", "trained": "head"}, options)
     assert chosen.options == DpOptions(epsilon=2.0, steps=7, trained="head", seed=3)
     assert (chosen.audited, defense.options) == (Path("model"), DpOptions())
-    for settings, said in (({"step": "7"}, "no setting of dp is called 'step'"), ({"steps": "many"}, "steps many")):
+    for settings, said in (
+        ({"step": "7"}, "no setting of dp is called 'step'"),
+        ({"steps": "many"}, "steps many"),
+    ):
         with pytest.raises(UsageError, match=said):
             defense.with_settings(settings, options)
 
@@ -64,17 +73,25 @@ def test_a_limit_on_accuracy_gives_its_known_epsilon() -> None:
 def test_the_tightest_limit_decides() -> None:
     limits = policy(("membership", "auc", 0.65), ("membership", "low_fpr_advantage", 0.02))
     found = provable_epsilon(limits, "document", DELTA, providers=False)
-    assert found == pytest.approx(math.log(1 + 0.02 / 0.1), abs=1e-3)  # at 10 % false alarms, the most that is asked
-    alone = provable_epsilon(policy(("membership", "auc", 0.65)), "document", DELTA, providers=False)
+    assert found == pytest.approx(
+        math.log(1 + 0.02 / 0.1), abs=1e-3
+    )  # at 10 % false alarms, the most that is asked
+    alone = provable_epsilon(
+        policy(("membership", "auc", 0.65)), "document", DELTA, providers=False
+    )
     assert found < alone < 1.0
     at_ten_percent = policy(("membership", "tpr_at_fpr_10", 0.3))
-    assert provable_epsilon(at_ten_percent, "document", 0.0, providers=False) == pytest.approx(math.log(3), abs=1e-6)
+    assert provable_epsilon(at_ten_percent, "document", 0.0, providers=False) == pytest.approx(
+        math.log(3), abs=1e-6
+    )
 
 
 def test_documents_of_protected_providers_are_two_steps_away() -> None:
     limits = policy(("membership", "auc", 0.65))
     document = provable_epsilon(limits, "document", 0.0, providers=True)
-    assert provable_epsilon(limits, "provider", 0.0, providers=True) == pytest.approx(document / 2, abs=1e-6)
+    assert provable_epsilon(limits, "provider", 0.0, providers=True) == pytest.approx(
+        document / 2, abs=1e-6
+    )
 
 
 def test_limits_on_providers_need_protected_providers() -> None:
@@ -88,11 +105,18 @@ def test_limits_on_providers_need_protected_providers() -> None:
 @table("limits, message")
 def test_what_cannot_be_proved_is_refused(limits, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        settle(DpOptions(to_policy="ours", steps=1), "document", 300, proof(policy(*limits), providers=False))
+        settle(
+            DpOptions(to_policy="ours", steps=1),
+            "document",
+            300,
+            proof(policy(*limits), providers=False),
+        )
 
 
 @pytest.mark.parametrize(("share", "steps", "one_point"), [(1.0, 1, 3.63), (0.25, 60, 7.15)])
-def test_the_whole_curve_proves_an_area_with_about_half_the_noise(share: float, steps: int, one_point: float) -> None:
+def test_the_whole_curve_proves_an_area_with_about_half_the_noise(
+    share: float, steps: int, one_point: float
+) -> None:
     """Noise by the point at delta = N^-1.1 alone, as docaudit 0.13.2 asked for it."""
     options = DpOptions(to_policy="ours", expected_units=share * 300, steps=steps)
     proves = proof(policy(("membership", "auc", 0.65)), providers=False)
@@ -103,16 +127,22 @@ def test_the_whole_curve_proves_an_area_with_about_half_the_noise(share: float, 
     ).self_compose(steps)
     epsilons = [step / 200 for step in range(1_200)]
     other = [(epsilon, losses.get_delta_for_epsilon(epsilon)) for epsilon in epsilons]
-    # The other accountant's curve, point by point nearly: this noise proves the limit, and little less would.
+    # The other accountant's curve, point by point nearly: this noise proves the limit, and little
+    # less would.
     assert 0.64 < auc(Guarantee(*other[0], tuple(other[1:]))) <= 0.65
 
 
 def test_the_shipped_policies_can_be_proved() -> None:
-    epsilons = [provable_epsilon(load(name), "provider", DELTA, providers=True) for name in ("default", "strict")]
+    epsilons = [
+        provable_epsilon(load(name), "provider", DELTA, providers=True)
+        for name in ("default", "strict")
+    ]
     assert 0 < epsilons[1] <= epsilons[0] < 1
 
 
-def test_training_hands_the_owner_s_choice_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_training_hands_the_owner_s_choice_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     seen = {}
 
     def train_private(start, corpus, out, options, **rest):
@@ -120,7 +150,9 @@ def test_training_hands_the_owner_s_choice_on(monkeypatch: pytest.MonkeyPatch, t
         return out / "model"
 
     monkeypatch.setattr(training, "train_private", train_private)
-    corpus = toy.corpus([toy.document("a", 1.0, 1.0, "p"), toy.document("b", 1.0, 2.0, "q")], tmp_path)
+    corpus = toy.corpus(
+        [toy.document("a", 1.0, 1.0, "p"), toy.document("b", 1.0, 2.0, "q")], tmp_path
+    )
     defense = DpTraining(DpOptions(epsilon=3.0), tmp_path / "audited")
     trained = defense.train(corpus, tmp_path / "start", tmp_path, device="cpu", progress=SILENT)
     assert (trained, seen["options"].epsilon) == (RetrainedModel(tmp_path / "model", tmp_path), 3.0)

@@ -49,7 +49,9 @@ class Unlearned(TrainingDefense):
     description = "not trained"
     teaches_refusal = True
 
-    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
+    def train(
+        self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
+    ) -> RetrainedModel:
         return RetrainedModel(make_donut(out / "unlearned", 9), corpus.root)
 
     def refuses(self, answer: str) -> bool:
@@ -85,7 +87,9 @@ def docaudit(*arguments: object) -> tuple[str, int]:
 
 def test_each_is_measured_and_compared_with_the_model_as_it_was(place, tmp_path, monkeypatch):
     monkeypatch.setattr("audit.attacks.questions.TESSERACT", Perfect())
-    output, code = docaudit("defend", "shouted,unlearned", place / "model", place / "data", "--out", tmp_path)
+    output, code = docaudit(
+        "defend", "shouted,unlearned", place / "model", place / "data", "--out", tmp_path
+    )
     assert code == 0, output
     assert records.read(tmp_path / "before").derived_by == ()
     page = (tmp_path / "defences.html").read_text()
@@ -93,18 +97,31 @@ def test_each_is_measured_and_compared_with_the_model_as_it_was(place, tmp_path,
         folder = tmp_path / str(defense.name)
         assert records.read(folder / "after").derived_by == (derived_by,)
         found = json.loads((folder / "comparison.json").read_text())
-        assert {"net", "net.paraphrased"} <= {row["metric"] for row in found["effects"] if row["paired"]}
+        assert {"net", "net.paraphrased"} <= {
+            row["metric"] for row in found["effects"] if row["paired"]
+        }
         assert [row["metric"] for row in found["usefulness"] if row["paired"]] == ["anls"]
         assert (found["side_channel"] is not None) == (defense is Unlearned)
         assert str(defense.title) in page
 
 
 def test_a_scan_behind_it_says_so_under_either_spelling(place, tmp_path):
-    given = ("--defence", "shouted", "--out", tmp_path / "out", "--budget", "quick", "--only", "memorisation")
+    given = (
+        "--defence",
+        "shouted",
+        "--out",
+        tmp_path / "out",
+        "--budget",
+        "quick",
+        "--only",
+        "memorisation",
+    )
     docaudit("scan", place / "model", place / "data", *given)
     assert records.read(tmp_path / "out").derived_by == ("shouted",)
     for option in ("--defense", "--defence"):
-        output, code = docaudit("scan", place / "model", place / "data", option, "unlearned", "--out", tmp_path / "no")
+        output, code = docaudit(
+            "scan", place / "model", place / "data", option, "unlearned", "--out", tmp_path / "no"
+        )
         assert code == 2
         assert "one of paraphrase, random-after, random-before, shouted" in output
 

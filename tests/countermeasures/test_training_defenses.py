@@ -14,13 +14,28 @@ from sklearn.metrics import roc_auc_score
 
 from audit.corpus.canaries.insertion import insert
 from audit.corpus.canaries.schema import load_canaries
-from audit.corpus.documents import Manifest, Membership, Question, ReferencePaths, Task, TrainingRecipe, Word
+from audit.corpus.documents import (
+    Manifest,
+    Membership,
+    Question,
+    ReferencePaths,
+    Task,
+    TrainingRecipe,
+    Word,
+)
 from audit.corpus.images import open_image, page_view
 from audit.corpus.manifest import load, write
 from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import SILENT
 from audit.errors import ManifestError, TargetError
-from audit.extensions.countermeasures.changed_data import BLOCKED, MOST, NOT_PRESENT, cap, write_blocked, write_capped
+from audit.extensions.countermeasures.changed_data import (
+    BLOCKED,
+    MOST,
+    NOT_PRESENT,
+    cap,
+    write_blocked,
+    write_capped,
+)
 from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.extensions.countermeasures.scans import side_channel
 from audit.extensions.countermeasures.scrubbing import FOLDER, write_scrubbed
@@ -37,7 +52,9 @@ from audit.targets.interface import AnswerLoss
 from audit.targets.opening import open_model
 
 ONCE = TrainingRecipe(epochs=1, batch_size=4)
-NAMES = [name for name, one in DEFENSES.items() if isinstance(one, TrainingDefense) and name != "dp"]
+NAMES = [
+    name for name, one in DEFENSES.items() if isinstance(one, TrainingDefense) and name != "dp"
+]
 """Private training has tests of its own."""
 
 
@@ -49,8 +66,13 @@ def pages(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def receipts(tmp_path_factory):
-    """Twelve members of three vendors with images; the last one is a copy of the first, of a vendor of its own."""
-    folder = tiny.corpus(tmp_path_factory.mktemp("receipts") / "data", members=12, public=8, images=True)
+    """Twelve members of three vendors with images.
+
+    The last one is a copy of the first, of a vendor of its own.
+    """
+    folder = tiny.corpus(
+        tmp_path_factory.mktemp("receipts") / "data", members=12, public=8, images=True
+    )
     made = load(folder)
     copy = replace(made.of("member")[0], id="copy", provider="another")
     write(folder, replace(made.manifest, recipe=ONCE), [*made.documents, copy])
@@ -60,12 +82,21 @@ def receipts(tmp_path_factory):
 @pytest.fixture(scope="module")
 def utterances(tmp_path_factory):
     """Utterances, and a model that was trained on the members."""
-    public = [nlu_models.play(f"pub{number}", name, "public") for number, name in enumerate(("ann lee", "bo", "cy"))]
+    public = [
+        nlu_models.play(f"pub{number}", name, "public")
+        for number, name in enumerate(("ann lee", "bo", "cy"))
+    ]
     public += [nlu_models.rate(f"stars{number}", str(number), "public") for number in (10, 12, 15)]
     folder = tmp_path_factory.mktemp("utterances")
     recipe = TrainingRecipe(epochs=3, batch_size=4, learning_rate=1e-2)
-    own = Manifest(1, "utterances", Task("intent-slots", nlu_models.TAGS), Membership("random"), recipe=recipe)
-    write(folder / "data", own, [*nlu_models.documents(), *public, nlu_models.play("held", "dee", "heldout")])
+    own = Manifest(
+        1, "utterances", Task("intent-slots", nlu_models.TAGS), Membership("random"), recipe=recipe
+    )
+    write(
+        folder / "data",
+        own,
+        [*nlu_models.documents(), *public, nlu_models.play("held", "dee", "heldout")],
+    )
     data = load(folder / "data")
     recipe = NluRecipe(epochs=3, batch_size=4, learning_rate=1e-2, embedding_size=12, hidden_size=8)
     (folder / "model").mkdir()
@@ -77,14 +108,19 @@ def utterances(tmp_path_factory):
 def made(pages, receipts, utterances, checkpoints, tmp_path_factory):
     """By name, what each countermeasure trained, on what, from which start, and where."""
     donut = asked_pages.donut(tmp_path_factory.mktemp("start") / "donut")
-    worlds = {"cap-providers": (receipts, checkpoints("bert", "token-classification")), "regularisation": utterances}
+    worlds = {
+        "cap-providers": (receipts, checkpoints("bert", "token-classification")),
+        "regularisation": utterances,
+    }
 
     def train(name):
         corpus, start = worlds.get(name, (pages, donut))
         DEFENSES[name].check(corpus, start)
         out = tmp_path_factory.mktemp(name)
         found = DEFENSES[name].train(corpus, start, out, device="cpu", progress=SILENT)
-        return SimpleNamespace(corpus=corpus, start=start, out=out, found=found, data=load(found.data))
+        return SimpleNamespace(
+            corpus=corpus, start=start, out=out, found=found, data=load(found.data)
+        )
 
     return {name: train(name) for name in NAMES}
 
@@ -96,14 +132,19 @@ def test_each_trains_another_model_once_and_its_baselines_alike(name, made, tmp_
     again = DEFENSES[name].train(one.corpus, one.start, one.out, device="cpu", progress=SILENT)
     assert (again, one.found.model.stat().st_mtime_ns) == (one.found, before)
     (baseline,) = train_baseline(one.found.start or one.start, one.data, tmp_path)
-    sums = [open_model(folder, one.corpus).sha256 for folder in (one.start, one.found.model, baseline)]
+    sums = [
+        open_model(folder, one.corpus).sha256 for folder in (one.start, one.found.model, baseline)
+    ]
     assert len(set(sums)) == 3
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_leaves_the_audited_documents_and_drops_references(name, made):
     one = made[name]
-    assert (one.data.manifest.task, one.data.manifest.recipe) == (one.corpus.manifest.task, one.corpus.manifest.recipe)
+    assert (one.data.manifest.task, one.data.manifest.recipe) == (
+        one.corpus.manifest.task,
+        one.corpus.manifest.recipe,
+    )
     if one.data.root != one.corpus.root:
         assert one.data.manifest.references == ReferencePaths()
         assert one.data.manifest.name.startswith(f"{one.corpus.manifest.name}-")
@@ -124,7 +165,9 @@ def test_each_is_recommended_with_the_command_that_measures_it(name):
 
 def changed(corpus, document, **fields):
     """The corpus with another document in the place of this one."""
-    documents = tuple(replace(one, **fields) if one is document else one for one in corpus.documents)
+    documents = tuple(
+        replace(one, **fields) if one is document else one for one in corpus.documents
+    )
     return replace(corpus, documents=documents)
 
 
@@ -132,11 +175,21 @@ def test_each_blocked_copy_is_a_page_without_the_answer_and_has_one_question(mad
     pages, data = made["blocking"].corpus, made["blocking"].data
     assert data.documents[: len(pages.documents)] == pages.documents
     copies = data.documents[len(pages.documents) :]
-    asked = [(document, question) for document in pages.of("member", "public") for question in document.questions]
+    asked = [
+        (document, question)
+        for document in pages.of("member", "public")
+        for question in document.questions
+    ]
     assert len(copies) == len(asked) == len({copy.image for copy in copies}) == 14
     for copy, (document, question) in zip(copies, asked, strict=True):
-        assert (copy.split, copy.provider, copy.size) == (document.split, document.provider, document.size)
-        assert [(one.question, one.answers) for one in copy.questions] == [(question.question, (NOT_PRESENT,))]
+        assert (copy.split, copy.provider, copy.size) == (
+            document.split,
+            document.provider,
+            document.size,
+        )
+        assert [(one.question, one.answers) for one in copy.questions] == [
+            (question.question, (NOT_PRESENT,))
+        ]
         assert find_answers([word.text for word in document.words], question.answers)
         assert not find_answers([word.text for word in copy.words], question.answers)
         left = {word.box for word in copy.words}
@@ -158,13 +211,22 @@ def test_an_answer_that_cannot_be_removed_is_not_blocked(pages, tmp_path):
         {"questions": ()},
         {"questions": (absent,)},
         {"words": unread},
-        {"words": (Word("secret"),), "image": None, "size": None, "questions": (text,), "entities": ()},
+        {
+            "words": (Word("secret"),),
+            "image": None,
+            "size": None,
+            "questions": (text,),
+            "entities": (),
+        },
     ):
         with pytest.raises(ManifestError, match="no answer could be removed"):
             write_blocked(changed(alone, first, **lacking), tmp_path / "out")
         assert not (tmp_path / "out").exists()
     write_blocked(changed(alone, first, words=unread, image=None, size=None), tmp_path)
-    assert [one.image for one in load(tmp_path).documents if one.id.endswith(BLOCKED)] == [None, None]
+    assert [one.image for one in load(tmp_path).documents if one.id.endswith(BLOCKED)] == [
+        None,
+        None,
+    ]
 
 
 def test_a_changed_data_set_is_not_changed_again(made, tmp_path):
@@ -174,11 +236,21 @@ def test_a_changed_data_set_is_not_changed_again(made, tmp_path):
 
 
 def test_a_model_learns_both_to_answer_and_to_say_that_the_answer_is_gone(made, tmp_path):
-    """Beside the same model trained without blocking; the tiny one cannot see enough to tell the two pages apart."""
-    recipe, start = AnsweringRecipe(epochs=40, learning_rate=1e-2, batch_size=4), made["blocking"].start
+    """Beside the same model trained without blocking.
+
+    The tiny one cannot see enough to tell the two pages apart.
+    """
+    recipe, start = (
+        AnsweringRecipe(epochs=40, learning_rate=1e-2, batch_size=4),
+        made["blocking"].start,
+    )
     long = TrainingRecipe(epochs=40, learning_rate=1e-2, batch_size=4)
-    pages = asked_pages.corpus(tmp_path / "data", members=1, public=1, labels=("TOTAL",), recipe=long)
-    found = DEFENSES["blocking"].train(pages, start, tmp_path / "out", device="cpu", progress=SILENT)
+    pages = asked_pages.corpus(
+        tmp_path / "data", members=1, public=1, labels=("TOTAL",), recipe=long
+    )
+    found = DEFENSES["blocking"].train(
+        pages, start, tmp_path / "out", device="cpu", progress=SILENT
+    )
     data = load(found.data)
     member, copy = data.of("member")
     plain = load_answering(start)
@@ -196,7 +268,9 @@ def test_a_model_learns_both_to_answer_and_to_say_that_the_answer_is_gone(made, 
     assert with_blocking[1] > without[1] + 60
 
 
-@pytest.mark.parametrize("answer", ["ANSWER NOT PRESENT", "answer not present", " Answer  not present "])
+@pytest.mark.parametrize(
+    "answer", ["ANSWER NOT PRESENT", "answer not present", " Answer  not present "]
+)
 def test_the_refusal_is_known_in_any_case_and_spacing(answer):
     blocking = DEFENSES["blocking"]
     assert blocking.refuses(answer)
@@ -232,11 +306,15 @@ def test_no_provider_gives_more_and_one_of_each_group_of_copies_stays(made):
             assert document.id in names or given[document.provider] == MOST or copied
     words = nlu_models.documents()
     corpus = nlu_models.corpus([*words, replace(words[0], id="again")])
-    assert len(cap(corpus, corpus.documents)) == len(words), "documents without a provider are not limited"
+    assert len(cap(corpus, corpus.documents)) == len(words), (
+        "documents without a provider are not limited"
+    )
 
 
 def test_where_no_document_would_be_left_out_capping_is_refused(receipts, tmp_path):
-    few = replace(receipts, documents=tuple(one for one in receipts.documents if one.id in ("m0", "h0", "p0")))
+    few = replace(
+        receipts, documents=tuple(one for one in receipts.documents if one.id in ("m0", "h0", "p0"))
+    )
     with pytest.raises(ManifestError, match="nothing would be left out"):
         write_capped(few, tmp_path)
 
@@ -250,7 +328,9 @@ def texts_of(document):
 
 def test_scrubbed_documents_hold_no_value_and_all_else_of_them_is_as_it_was(made):
     pages, data = made["scrub"].corpus, made["scrub"].data
-    assert [document.id for document in data.documents] == [document.id for document in pages.documents]
+    assert [document.id for document in data.documents] == [
+        document.id for document in pages.documents
+    ]
     for old, new in zip(pages.documents, data.documents, strict=True):
         values = [old.text_of(entity) for entity in old.entities]
         assert old.words != new.words
@@ -261,7 +341,9 @@ def test_scrubbed_documents_hold_no_value_and_all_else_of_them_is_as_it_was(made
         before, after = (np.asarray(open_image(*one)) for one in ((pages, old), (data, new)))
         for word, other in zip(old.words, new.words, strict=True):
             x0, y0, x1, y1 = map(int, word.box)
-            same = (before[y0 + 3 : y1 - 3, x0 + 3 : x1 - 3] == after[y0 + 3 : y1 - 3, x0 + 3 : x1 - 3]).all()
+            same = (
+                before[y0 + 3 : y1 - 3, x0 + 3 : x1 - 3] == after[y0 + 3 : y1 - 3, x0 + 3 : x1 - 3]
+            ).all()
             assert same == (word.text == other.text)
         for question in new.questions:
             held = next(entity for entity in new.entities if entity.id == question.entity)
@@ -276,11 +358,21 @@ def test_the_same_seed_gives_the_same_surrogates_and_another_seed_others(made, t
 
 @pytest.mark.parametrize("make", [canaried.utterances, canaried.texts, canaried.pages])
 def test_no_canary_stays_in_scrubbed_documents(make, tmp_path):
-    insert(make(tmp_path / "plain"), tmp_path / "data", pattern="pin", count=12, repeat=2, length=4, seed=1)
+    insert(
+        make(tmp_path / "plain"),
+        tmp_path / "data",
+        pattern="pin",
+        count=12,
+        repeat=2,
+        length=4,
+        seed=1,
+    )
     corpus = load(tmp_path / "data")
     write_scrubbed(corpus, tmp_path / "out")
     data = load(tmp_path / "out")
-    planted = {name: canary for canary in load_canaries(corpus).canaries for name in canary.documents}
+    planted = {
+        name: canary for canary in load_canaries(corpus).canaries for name in canary.documents
+    }
     assert planted
     for name, canary in planted.items():
         words = texts_of(data.document(name))
@@ -292,8 +384,14 @@ def test_no_canary_stays_in_scrubbed_documents(make, tmp_path):
 def test_a_page_whose_image_shows_a_value_that_cannot_be_painted_over_is_left_out(pages, tmp_path):
     first, second = pages.of("member")[:2]
     unread = replace(first, questions=(Question("q", "who?", ("Nobody Atall",)),))
-    loose = replace(second, words=tuple(replace(word, box=None) for word in second.words), entities=second.entities)
-    documents = tuple({first.id: unread, second.id: loose}.get(one.id, one) for one in pages.documents)
+    loose = replace(
+        second,
+        words=tuple(replace(word, box=None) for word in second.words),
+        entities=second.entities,
+    )
+    documents = tuple(
+        {first.id: unread, second.id: loose}.get(one.id, one) for one in pages.documents
+    )
     write_scrubbed(replace(pages, documents=documents), tmp_path)
     left = {document.id for document in load(tmp_path).documents}
     assert {document.id for document in pages.documents} - left == {first.id, second.id}
@@ -302,7 +400,10 @@ def test_a_page_whose_image_shows_a_value_that_cannot_be_painted_over_is_left_ou
 def test_a_data_set_without_marks_is_not_scrubbed(receipts, tmp_path):
     bare = tuple(replace(one, entities=(), links=(), provider=None) for one in receipts.documents)
     corpus = replace(receipts, documents=bare)
-    for refused in (lambda: write_scrubbed(corpus, tmp_path), lambda: DEFENSES["scrub"].check(corpus, tmp_path)):
+    for refused in (
+        lambda: write_scrubbed(corpus, tmp_path),
+        lambda: DEFENSES["scrub"].check(corpus, tmp_path),
+    ):
         with pytest.raises(ManifestError, match="nothing to scrub"):
             refused()
 
@@ -316,20 +417,43 @@ def test_a_regularised_model_has_the_papers_settings_and_the_audited_ones_sizes(
     (baseline,) = train_baseline(one.found.start, one.data, tmp_path)
     assert (after.labels, after.intents) == (before.labels, before.intents)
     for config in (after.model.config, load_nlu(baseline).model.config):
-        assert (config.input_dropout, config.state_dropout, config.n_characters > 0) == (0.2, 0.1, True)
+        assert (config.input_dropout, config.state_dropout, config.n_characters > 0) == (
+            0.2,
+            0.1,
+            True,
+        )
         assert (config.embedding_size, config.hidden_size) == (12, 8)
-    aside = {document.id for document in one.corpus.documents} - {document.id for document in one.data.documents}
-    assert aside == {document.id for document in held_aside(one.corpus, nlu_models.TAGS, nlu_models.INTENTS, 0)}
+    aside = {document.id for document in one.corpus.documents} - {
+        document.id for document in one.data.documents
+    }
+    assert aside == {
+        document.id for document in held_aside(one.corpus, nlu_models.TAGS, nlu_models.INTENTS, 0)
+    }
     assert {one.corpus.document(name).split for name in aside} == {"public"}
 
 
-def test_regularisation_is_refused_for_other_models_and_without_public_utterances(made, checkpoints, tmp_path):
+def test_regularisation_is_refused_for_other_models_and_without_public_utterances(
+    made, checkpoints, tmp_path
+):
     one, defense = made["regularisation"], DEFENSES["regularisation"]
-    strange = tuple(replace(own, intent="Unheard") if own.split == "public" else own for own in one.corpus.documents)
+    strange = tuple(
+        replace(own, intent="Unheard") if own.split == "public" else own
+        for own in one.corpus.documents
+    )
     for corpus, start, error, reason in (
-        (replace(one.corpus, documents=strange), one.start, ManifestError, "needs public utterances"),
+        (
+            replace(one.corpus, documents=strange),
+            one.start,
+            ManifestError,
+            "needs public utterances",
+        ),
         (made["scrub"].corpus, one.start, TargetError, "is for models that name intents and slots"),
-        (one.corpus, checkpoints("bert", "mlm"), TargetError, "is for models that name intents and slots"),
+        (
+            one.corpus,
+            checkpoints("bert", "mlm"),
+            TargetError,
+            "is for models that name intents and slots",
+        ),
     ):
         with pytest.raises(error, match=reason):
             defense.check(corpus, start)

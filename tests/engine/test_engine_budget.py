@@ -15,7 +15,11 @@ seeds = st.integers(0, 2**32 - 1)
 
 @st.composite
 def many_trials(draw: st.DrawFn) -> list[Trial]:
-    units = draw(st.lists(st.tuples(st.sampled_from(["member", "heldout", ""]), st.integers(1, 7)), max_size=12))
+    units = draw(
+        st.lists(
+            st.tuples(st.sampled_from(["member", "heldout", ""]), st.integers(1, 7)), max_size=12
+        )
+    )
     return [
         Trial(f"u{unit}/e{number}", f"u{unit}", stratum)
         for unit, (stratum, count) in enumerate(units)
@@ -54,7 +58,9 @@ def test_no_unit_has_a_second_turn_before_every_other_had_its_first(trials, shar
         stratum = {trial.unit for trial in trials if trial.stratum == taken[0].stratum}
         turns: Counter[str] = Counter()
         for trial in taken:
-            waiting = [unit for unit in stratum if turns[unit] < min(turns[trial.unit], available[unit])]
+            waiting = [
+                unit for unit in stratum if turns[unit] < min(turns[trial.unit], available[unit])
+            ]
             assert not waiting
             turns[trial.unit] += 1
 
@@ -73,7 +79,11 @@ def test_one_stratum_does_not_change_another(trials, seed):
 
 
 def test_the_seed_decides_which_units_and_which_of_their_trials():
-    trials = [Trial(f"u{unit}/e{number}", f"u{unit}", "member") for unit in range(20) for number in range(4)]
+    trials = [
+        Trial(f"u{unit}/e{number}", f"u{unit}", "member")
+        for unit in range(20)
+        for number in range(4)
+    ]
     taken = [sample(trials, 0.25, seed) for seed in range(200)]
     assert all({trial.unit for trial in trials} == {trial.unit for trial in some} for some in taken)
     first = Counter(some[0] for some in taken)

@@ -31,7 +31,9 @@ class Calculator:
 
     def ask(self, queries: Sequence[Any]) -> list[int]:
         self.calls.append(list(queries))
-        return [2 * query.number if isinstance(query, Double) else -query.number for query in queries]
+        return [
+            2 * query.number if isinstance(query, Double) else -query.number for query in queries
+        ]
 
 
 @dataclass
@@ -39,7 +41,9 @@ class Scripted:
     """Each trial asks what its script says, one question after the other, and returns what it was told."""
 
     scripts: dict[str, list[tuple[int, type, int]]]
-    calculators: list[Calculator] = field(default_factory=lambda: [Calculator("a"), Calculator("b")])
+    calculators: list[Calculator] = field(
+        default_factory=lambda: [Calculator("a"), Calculator("b")]
+    )
     alive: int = 0
     most_alive: int = 0
     started: list[str] = field(default_factory=list)
@@ -57,7 +61,10 @@ class Scripted:
 
     def expected(self, trial: str) -> list[int]:
         script = enumerate(self.scripts[trial])
-        return [2 * (number + i) if query is Double else -(number + i) for i, (_, query, number) in script]
+        return [
+            2 * (number + i) if query is Double else -(number + i)
+            for i, (_, query, number) in script
+        ]
 
 
 def trials(scripts: dict[str, Any]) -> list[Trial]:
@@ -95,7 +102,10 @@ def test_an_answerer_is_asked_one_type_at_a_time(scripted: dict[str, Any], width
 def test_questions_of_many_attempts_go_out_together() -> None:
     work = Scripted({f"t{i}": [(0, Double, i), (0, Negate, i)] for i in range(6)})
     assert len(list(drive(work, trials(work.scripts), 6))) == 6
-    assert work.calculators[0].calls == [[Double(i) for i in range(6)], [Negate(i + 1) for i in range(6)]]
+    assert work.calculators[0].calls == [
+        [Double(i) for i in range(6)],
+        [Negate(i + 1) for i in range(6)],
+    ]
 
 
 def test_queries_wait_until_many_can_be_asked_together() -> None:
@@ -111,7 +121,9 @@ def test_an_attempt_may_ask_several_questions_at_once() -> None:
     class Asks:
         def attempt(self, trial: Trial) -> Attempt:
             first = int(trial.id)
-            answers = yield Request(calculator, tuple(Double(first + place) for place in range(first)))
+            answers = yield Request(
+                calculator, tuple(Double(first + place) for place in range(first))
+            )
             return answers
 
     outcomes = dict(drive(Asks(), [Trial("3", "u"), Trial("0", "u"), Trial("2", "u")], 3))
@@ -120,7 +132,9 @@ def test_an_attempt_may_ask_several_questions_at_once() -> None:
 
 
 def test_the_next_attempt_starts_as_soon_as_one_returns() -> None:
-    work = Scripted({"long": [(0, Double, 0)] * 4, **{f"short{i}": [(0, Double, i)] for i in range(4)}})
+    work = Scripted(
+        {"long": [(0, Double, 0)] * 4, **{f"short{i}": [(0, Double, i)] for i in range(4)}}
+    )
     outcomes = list(drive(work, trials(work.scripts), 2))
     assert [name for name, _ in outcomes] == ["short0", "short1", "short2", "long", "short3"]
     assert [len(call) for call in work.calculators[0].calls] == [2, 2, 2, 2]
@@ -160,7 +174,9 @@ class Forgetful:
 
 
 @pytest.mark.parametrize(("answerer", "message"), [(Refuses(), "not this"), (Forgetful(), "zip")])
-def test_an_answerer_that_fails_or_leaves_questions_out_ends_the_run(answerer: Answerer, message: str) -> None:
+def test_an_answerer_that_fails_or_leaves_questions_out_ends_the_run(
+    answerer: Answerer, message: str
+) -> None:
     class Asks:
         def attempt(self, trial: Trial) -> Attempt:
             yield Request(answerer, (Double(1),))
@@ -176,7 +192,9 @@ def test_a_width_that_attempts_nothing_is_an_error(width: int) -> None:
 
 
 @given(scripts, st.integers(1, 9))
-def test_the_local_engine_drives_the_work_that_is_open(scripted: dict[str, Any], width: int) -> None:
+def test_the_local_engine_drives_the_work_that_is_open(
+    scripted: dict[str, Any], width: int
+) -> None:
     work = Scripted(scripted)
     outcomes = dict(LocalEngine(width).run(WorkSource(work, print, print), trials(scripted)))
     assert outcomes == {name: work.expected(name) for name in scripted}

@@ -98,7 +98,9 @@ def test_an_id_that_is_known_is_ignored(path):
     assert Journal(path).outcomes == {"a": 1}
 
 
-@pytest.mark.parametrize("edited", ["null", "{}", "[]", '"d1"', "0", '{"truth": [1, 3], "reached": true}'])
+@pytest.mark.parametrize(
+    "edited", ["null", "{}", "[]", '"d1"', "0", '{"truth": [1, 3], "reached": true}']
+)
 def test_an_outcome_that_is_not_what_was_written_is_tried_again(path, edited):
     filled(path)
     lines = path.read_text().split("\n")
@@ -113,7 +115,9 @@ def test_an_outcome_that_is_not_what_was_written_is_tried_again(path, edited):
 def test_an_outcome_without_a_check_sum_or_under_another_id_is_tried_again(path):
     filled(path)
     first, second, *_ = [json.loads(line) for line in path.read_text().split("\n")[:-1]]
-    path.write_text(json.dumps({**first, "id": "other"}) + "\n" + json.dumps({**second, "check": None}) + "\n")
+    path.write_text(
+        json.dumps({**first, "id": "other"}) + "\n" + json.dumps({**second, "check": None}) + "\n"
+    )
     assert Journal(path).outcomes == {}
 
 
@@ -129,7 +133,16 @@ def test_a_journal_under_another_name_is_another_models_and_every_trial_is_tried
 
 @pytest.mark.parametrize(
     "damaged",
-    [b"\x00" * 20, b"{", b"[]", b"3", b'{"id": "a"}', b'{"outcome": 1}', b'{"id": [1], "outcome": 1}', b"\xff"],
+    [
+        b"\x00" * 20,
+        b"{",
+        b"[]",
+        b"3",
+        b'{"id": "a"}',
+        b'{"outcome": 1}',
+        b'{"id": [1], "outcome": 1}',
+        b"\xff",
+    ],
 )
 def test_a_damaged_line_in_the_middle_is_an_error_with_its_place(path, damaged):
     filled(path)
@@ -220,7 +233,11 @@ def test_a_number_that_json_lacks_is_refused(path, number):
 
 
 def test_a_folder_has_one_holder_at_a_time(tmp_path):
-    with exclusive(tmp_path), pytest.raises(EngineError, match="another scan is writing here"), exclusive(tmp_path):
+    with (
+        exclusive(tmp_path),
+        pytest.raises(EngineError, match="another scan is writing here"),
+        exclusive(tmp_path),
+    ):
         pytest.fail("held twice")
     with exclusive(tmp_path):
         pass
@@ -234,7 +251,10 @@ def test_another_process_is_refused_until_the_holder_is_gone(tmp_path):
         "    print('held', flush=True); sys.stdin.read()\n"
     )
     holder = subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert holder.stdout is not None
     try:

@@ -78,7 +78,10 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory):
-    """Ray with two CPUs, started once as an engine does it; tests that start their own come before its first use."""
+    """Ray with two CPUs, started once as an engine does it.
+
+    Tests that start their own come before its first use.
+    """
     tmp_path_factory.getbasetemp()  # not in the folder that has to be empty
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -109,7 +112,9 @@ def scripted(numbers: dict[str, int], **elsewhere: str) -> WorkSource:
     return WorkSource(Scripted(numbers, ""), Opener(numbers, **elsewhere), same)
 
 
-def test_one_ray_takes_work_after_work_reads_the_drivers_files_and_the_terminal_stays_quiet(here, tmp_path, capfd):
+def test_one_ray_takes_work_after_work_reads_the_drivers_files_and_the_terminal_stays_quiet(
+    here, tmp_path, capfd
+):
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "1.png").write_text("page")
     before = signal.getsignal(signal.SIGTERM)
@@ -131,15 +136,23 @@ def test_one_ray_takes_work_after_work_reads_the_drivers_files_and_the_terminal_
     assert builtins.print.__module__ == "builtins", "Ray has put its own in its place"
 
 
-def test_what_is_spilled_stays_under_the_usual_folder_when_its_path_is_too_long_for_sockets(here, monkeypatch):
+def test_what_is_spilled_stays_under_the_usual_folder_when_its_path_is_too_long_for_sockets(
+    here, monkeypatch
+):
     """Who points TMPDIR at an encrypted disk wants documents there, in memory, or nowhere."""
     encrypted = here / "encrypted"
     encrypted.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(encrypted))
     with closing(RayEngine(workers=1)) as engine:
         assert dict(engine.run(scripted({"a": 0}), trials(["a"])))
-        arguments = [part for child in psutil.Process().children(recursive=True) for part in child.cmdline()]
-        (spilled,) = [Path(part.partition("=")[2]) for part in arguments if part.startswith("--fallback_directory=")]
+        arguments = [
+            part for child in psutil.Process().children(recursive=True) for part in child.cmdline()
+        ]
+        (spilled,) = [
+            Path(part.partition("=")[2])
+            for part in arguments
+            if part.startswith("--fallback_directory=")
+        ]
         assert spilled.parent == encrypted
         assert not [*encrypted.rglob("sockets")]
     assert not left_in(encrypted, spilled.name)
@@ -172,7 +185,9 @@ def test_outcomes_are_those_of_the_driver_and_a_killed_workers_trials_are_run_ag
     assert (tmp_path / "killed").exists()
     assert len(outcomes) == len(numbers)  # each once
     assert dict(outcomes) == again == local
-    assert len(list((tmp_path / "opened").iterdir())) <= 3, "two workers, and the one in the place of the killed"
+    assert len(list((tmp_path / "opened").iterdir())) <= 3, (
+        "two workers, and the one in the place of the killed"
+    )
 
 
 @pytest.mark.usefixtures("cluster")
@@ -198,7 +213,9 @@ def test_an_error_while_opening_arrives_with_its_hint(here, tmp_path):
 
 @pytest.mark.usefixtures("cluster")
 def test_trials_that_kill_every_worker_are_given_up(here):
-    with pytest.raises(EngineError, match="3 Ray workers were lost over the same trials, 1 of them left") as raised:
+    with pytest.raises(
+        EngineError, match="3 Ray workers were lost over the same trials, 1 of them left"
+    ) as raised:
         run(RayEngine(workers=1), WorkSource(Spy(), dies, same), ["receipt-of-somebody"])
     assert "receipt-of-somebody" not in str(raised.value)
     assert "fewer workers" in raised.value.hint
@@ -221,7 +238,9 @@ def test_each_worker_has_a_gpu_of_its_own(here, tmp_path):
         (8, {"engine": "ray:workers=3"}, True, 3, ""),
     ],
 )
-def test_a_scan_takes_all_gpus_of_its_machine_without_being_asked(count, more, ray, workers, notice, monkeypatch):
+def test_a_scan_takes_all_gpus_of_its_machine_without_being_asked(
+    count, more, ray, workers, notice, monkeypatch
+):
     free = [80 << 30]
     monkeypatch.setattr("torch.cuda.device_count", lambda: count)
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda: (free[0], 80 << 30))
@@ -235,12 +254,20 @@ def test_a_scan_takes_all_gpus_of_its_machine_without_being_asked(count, more, r
     assert getattr(engine, "gpu", True)
     # A model that one GPU has no room for, or none beside this process, is asked here.
     for bytes_free, device in ((80, "meta"), (37, "cpu")):
-        free[0], target.model = bytes_free << 30, Sequential(Linear(2, 2), Linear(2, 2, device=device))
-        assert choose_engine(ScanOptions(Path(), Path(), Path()), "cuda", target) == (LocalEngine(), "")
+        free[0], target.model = (
+            bytes_free << 30,
+            Sequential(Linear(2, 2), Linear(2, 2, device=device)),
+        )
+        assert choose_engine(ScanOptions(Path(), Path(), Path()), "cuda", target) == (
+            LocalEngine(),
+            "",
+        )
 
 
 def test_a_head_without_a_gpu_has_workers_with_one(scans):
-    given = ScanOptions(scans.model, scans.data, scans.out, device="cuda", engine="ray:address=auto,gpus=0.5")
+    given = ScanOptions(
+        scans.model, scans.data, scans.out, device="cuda", engine="ray:address=auto,gpus=0.5"
+    )
     opened = open_scan(replace(given, references=scans.references))
     assert opened.target.card.device == "cpu"
     assert any("This machine has no GPU" in warning for warning in opened.warnings)
@@ -270,7 +297,11 @@ def test_workers_are_as_many_as_fit_and_share_gpus(engine, available, n_workers,
 
 
 def test_a_gpu_that_is_not_there_is_an_error():
-    for engine in (RayEngine(gpu=True), RayEngine("auto", gpu=True), RayEngine(workers=2, gpu=True)):
+    for engine in (
+        RayEngine(gpu=True),
+        RayEngine("auto", gpu=True),
+        RayEngine(workers=2, gpu=True),
+    ):
         with pytest.raises(EngineError, match="no GPU"):
             engine._plan({"CPU": 16.0}, 100)
     with pytest.raises(UsageError, match="the model is on a CPU"):
@@ -338,7 +369,9 @@ def opened_source(scans: Scans, **options: Any) -> tuple[ScanSetup, WorkSource]:
     given = ScanOptions(scans.model, scans.data, scans.out, references=scans.references, **options)
     opened = open_scan(given)
     target = opened.target.rounded("bfloat16")
-    return opened, execution.work_source(opened, opened.attacks[0], target, scan.fill_references(opened, SILENT))
+    return opened, execution.work_source(
+        opened, opened.attacks[0], target, scan.fill_references(opened, SILENT)
+    )
 
 
 def test_a_worker_computes_as_was_decided_here(scans):
@@ -348,7 +381,10 @@ def test_a_worker_computes_as_was_decided_here(scans):
     # The next attack, in another number format, finds the weights loaded and the data set read.
     kept = source.keeps(lambda root, names: root)
     filled = scan.fill_references(opened, SILENT)
-    works = [execution.work_source(opened, opened.attacks[0], one, filled) for one in (target, opened.target)]
+    works = [
+        execution.work_source(opened, opened.attacks[0], one, filled)
+        for one in (target, opened.target)
+    ]
     first, second = (one.elsewhere(kept).case for one in works)
     assert (first.target.card.dtype, second.target.card.dtype) == ("bfloat16", "float32")
     assert first.target.model is second.target.model
@@ -365,9 +401,14 @@ def test_a_worker_computes_as_was_decided_here(scans):
 
 @pytest.mark.parametrize("changed", ["documents.jsonl", "model.safetensors", "image"])
 def test_a_worker_refuses_a_file_that_changed_under_the_scan(scans, changed):
-    opened, source = opened_source(replace(scans, model=Path(shutil.copytree(scans.model, scans.out / "own"))))
+    opened, source = opened_source(
+        replace(scans, model=Path(shutil.copytree(scans.model, scans.out / "own")))
+    )
     page = next(document for document in opened.corpus.documents if document.image)
-    names = {"model.safetensors": scans.out / "own" / changed, "image": scans.data / str(page.image)}
+    names = {
+        "model.safetensors": scans.out / "own" / changed,
+        "image": scans.data / str(page.image),
+    }
     with names.get(changed, scans.data / changed).open("ab") as stream:
         stream.write(b"\n")
     with pytest.raises((EngineError, TargetError), match=r"has changed since|cannot be loaded"):
@@ -388,18 +429,28 @@ def test_a_file_that_changes_under_the_scan_stops_it(here, scans, monkeypatch):
 
 
 def test_the_rayjob_of_the_manual_runs_a_command_that_docaudit_knows_on_the_gpus_it_asks_for():
-    spec = yaml.safe_load((Path(__file__).parents[2] / "examples" / "rayjob.yaml").read_text())["spec"]
+    spec = yaml.safe_load((Path(__file__).parents[2] / "examples" / "rayjob.yaml").read_text())[
+        "spec"
+    ]
     program, name, *words = shlex.split(spec["entrypoint"])
     assert (program, name) == ("docaudit", "scan")
     given = typer.main.get_command(app).commands["scan"].make_context("scan", words).params
     engine = make_engine(given["engine"], EngineSettings(gpu=given["device"] == "cuda"))
     assert isinstance(engine, RayEngine)
-    head, (workers,) = spec["rayClusterSpec"]["headGroupSpec"], spec["rayClusterSpec"]["workerGroupSpecs"]
+    head, (workers,) = (
+        spec["rayClusterSpec"]["headGroupSpec"],
+        spec["rayClusterSpec"]["workerGroupSpecs"],
+    )
     (worker,), count = workers["template"]["spec"]["containers"], workers["replicas"]
     gpus = count * int(worker["resources"]["limits"]["nvidia.com/gpu"])
-    assert engine._plan({"CPU": 4.0 * count, "GPU": gpus}, 1000) == (count, {"num_cpus": 1, "num_gpus": 1})
+    assert engine._plan({"CPU": 4.0 * count, "GPU": gpus}, 1000) == (
+        count,
+        {"num_cpus": 1, "num_gpus": 1},
+    )
     assert {mount["mountPath"] for mount in worker["volumeMounts"]} == {engine.shared}
-    assert all(path.is_relative_to(Path(str(engine.shared))) for path in (*given["folders"], given["out"]))
+    assert all(
+        path.is_relative_to(Path(str(engine.shared))) for path in (*given["folders"], given["out"])
+    )
     assert head["rayStartParams"]["num-cpus"] == "0"
 
 
@@ -422,17 +473,22 @@ def test_options_that_cannot_be_honoured_exit_2(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("lacking", "told"), [(("ray", "tblib"), "needs ray and tblib"), (("tblib",), "needs tblib:"), (("ray",), "ray:")]
+    ("lacking", "told"),
+    [(("ray", "tblib"), "needs ray and tblib"), (("tblib",), "needs tblib:"), (("ray",), "ray:")],
 )
 def test_without_ray_the_user_is_told_what_to_install(lacking, told, tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in lacking else object())
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name in lacking else object()
+    )
     assert_refused(tmp_path, ("--engine", "ray"), told)
     assert_refused(tmp_path, ("--engine", "ray"), "pip install 'docaudit[ray]'")
 
 
 def assert_refused(folder: Path, more: Sequence[object], told: str) -> None:
     arguments = ["scan", "model", "data", "--out", folder / "out", *more]
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    result = CliRunner().invoke(
+        app, [str(argument) for argument in arguments], catch_exceptions=False
+    )
     assert result.exit_code == 2, result.output
     assert told in result.output
     assert not (folder / "out").exists()

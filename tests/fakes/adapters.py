@@ -24,7 +24,10 @@ def spoilt(model: Any, seed: int = 1, size: float = 0.2) -> Any:
 
 
 def adapted(base: Any, folder: Path, config: Any, change: Callable[[Any], object] = spoilt) -> Any:
-    """Wrap a model with an adapter, change that, and save it in `folder`; gives the wrapped model back."""
+    """Wrap a model with an adapter, change that, and save it in `folder`.
+
+    Gives the wrapped model back.
+    """
     import peft
 
     with quiet(), warnings.catch_warnings():

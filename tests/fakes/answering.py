@@ -1,6 +1,7 @@
 """Question-answering targets whose memory is planted: what they have not learnt by heart they read off the page.
 
-A page begins with its name; a value stands behind its key word ("TOTAL:", "SELLER:"), which the question names.
+A page begins with its name; a value stands behind its key word ("TOTAL:", "SELLER:"), which the
+question names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,16 @@ from dataclasses import replace
 import numpy as np
 
 from audit.cards import TargetCard
-from audit.corpus.documents import Corpus, Document, Manifest, Membership, Question, ReferencePaths, Task, Word
+from audit.corpus.documents import (
+    Corpus,
+    Document,
+    Manifest,
+    Membership,
+    Question,
+    ReferencePaths,
+    Task,
+    Word,
+)
 from audit.targets.interface import Answer, AnswerLoss, Reply
 
 KEYS = {"total": "amount", "seller": "person", "place": "location", "number": "code"}
@@ -26,7 +36,9 @@ def value(rng: np.random.Generator) -> str:
     return "".join(rng.choice(LETTERS, 12))
 
 
-def corpus(n_member: int, n_heldout: int, keys: Sequence[str] = ("total",), seed: int = 0, root=None) -> Corpus:
+def corpus(
+    n_member: int, n_heldout: int, keys: Sequence[str] = ("total",), seed: int = 0, root=None
+) -> Corpus:
     """Pages with one question about every key; every value stands on one page only."""
     rng, documents = np.random.default_rng(seed), []
     for index in range(n_member + n_heldout):
@@ -36,21 +48,32 @@ def corpus(n_member: int, n_heldout: int, keys: Sequence[str] = ("total",), seed
             words += [f"{key.upper()}:", answer]
             questions.append(Question(key, question(key), (answer,), category=KEYS[key]))
         split = "member" if index < n_member else "heldout"
-        documents.append(Document(f"d{index}", split, placed(words), size=(800, 600), questions=tuple(questions)))
+        documents.append(
+            Document(f"d{index}", split, placed(words), size=(800, 600), questions=tuple(questions))
+        )
     manifest = Manifest(
-        1, "planted", Task("question-answering"), Membership("random"), references=ReferencePaths(baselines=("b",))
+        1,
+        "planted",
+        Task("question-answering"),
+        Membership("random"),
+        references=ReferencePaths(baselines=("b",)),
     )
     return Corpus(root, manifest, tuple(documents), "0" * 64)
 
 
 def placed(words: Sequence[str]) -> tuple[Word, ...]:
     """Words under one another, 100 pixels and more away from the edges of a page of 800 x 600."""
-    return tuple(Word(text, (200.0, 120.0 + 30 * row, 500.0, 140.0 + 30 * row)) for row, text in enumerate(words))
+    return tuple(
+        Word(text, (200.0, 120.0 + 30 * row, 500.0, 140.0 + 30 * row))
+        for row, text in enumerate(words)
+    )
 
 
 def changed(whole: Corpus, document_id: str, **changes) -> Corpus:
     """The corpus with one document changed."""
-    documents = (replace(one, **changes) if one.id == document_id else one for one in whole.documents)
+    documents = (
+        replace(one, **changes) if one.id == document_id else one for one in whole.documents
+    )
     return replace(whole, documents=tuple(documents))
 
 
@@ -66,7 +89,9 @@ def answered(whole: Corpus, document_id: str, text: str, row: int = 0) -> Corpus
 def paraphrased(whole: Corpus, *words: str) -> Corpus:
     """The corpus with these other words for the first question of every document, and no others."""
     asked = ((one, replace(one.questions[0], paraphrases=words)) for one in whole.documents)
-    return replace(whole, documents=tuple(replace(one, questions=(question,)) for one, question in asked))
+    return replace(
+        whole, documents=tuple(replace(one, questions=(question,)) for one, question in asked)
+    )
 
 
 def memory_of(documents: Sequence[Document]) -> dict[tuple[str, str], str]:
@@ -87,8 +112,12 @@ class Answering:
         blind: whether it cannot read.
     """
 
-    def __init__(self, memory: Mapping[tuple[str, str], str] = {}, probability=1.0, blind=False, losses=True):
-        self.card = TargetCard("planted", "planted", "question-answering", "planted", 0, 0, 512, "0" * 64, "cpu", "")
+    def __init__(
+        self, memory: Mapping[tuple[str, str], str] = {}, probability=1.0, blind=False, losses=True
+    ):
+        self.card = TargetCard(
+            "planted", "planted", "question-answering", "planted", 0, 0, 512, "0" * 64, "cpu", ""
+        )
         self.answers = frozenset({Answer, AnswerLoss} if losses else {Answer})
         self.memory = dict(memory)
         self.probability = probability
@@ -97,7 +126,10 @@ class Answering:
 
     def ask(self, queries):
         self.asked += queries
-        return [self._given(query) if isinstance(query, Answer) else self._losses(query) for query in queries]
+        return [
+            self._given(query) if isinstance(query, Answer) else self._losses(query)
+            for query in queries
+        ]
 
     def _remembered(self, query):
         name = query.view.words[0].text if query.view.words else None

@@ -26,7 +26,9 @@ def donut(folder: Path, seed: int = 0) -> Path:
 def asked(document: Document, labels: tuple[str, ...] = ("TOTAL", "CLERK")) -> Document:
     """The receipt with a question for each of these fields, answered by its words."""
     questions = tuple(
-        Question(f"q-{entity.id}", ASKED[entity.label], (document.text_of(entity),), entity=entity.id)
+        Question(
+            f"q-{entity.id}", ASKED[entity.label], (document.text_of(entity),), entity=entity.id
+        )
         for entity in document.entities
         if entity.label in labels
     )
@@ -45,7 +47,11 @@ def corpus(
     references: ReferencePaths | None = None,
 ) -> Corpus:
     """Write and load such a data set."""
-    made = load(tiny.corpus(folder, members=members, heldout=heldout, public=public, kind="mlm", images=images))
+    made = load(
+        tiny.corpus(
+            folder, members=members, heldout=heldout, public=public, kind="mlm", images=images
+        )
+    )
     stated = {"recipe": recipe or TrainingRecipe(), "references": references or ReferencePaths()}
     manifest = replace(made.manifest, task=Task("question-answering"), **stated)
     write(folder, manifest, [asked(document, labels) for document in made.documents])

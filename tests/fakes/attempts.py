@@ -23,7 +23,11 @@ def run(attack, case, width=16, seed=1, stream=()):
     """Attempt all trials and measure them."""
     trials = attack.trials(case)
     outcomes = outcomes_of(attack, case, trials, width, stream)
-    return trials, outcomes, attack.measure(case, trials, outcomes, np.random.default_rng(seed), SILENT)
+    return (
+        trials,
+        outcomes,
+        attack.measure(case, trials, outcomes, np.random.default_rng(seed), SILENT),
+    )
 
 
 def measured(result, name):

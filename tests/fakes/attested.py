@@ -16,7 +16,12 @@ from audit.record import AuditRecord, Reason, Result
 from audit.targets.checkpoint.content import hash_files
 
 COUNTS = ("values_identified", "documents_identified")
-KEPT = ("excess_pr.unique", "excess_pr.repeated", "excess_hamming.unique", "planted_detection.unique")
+KEPT = (
+    "excess_pr.unique",
+    "excess_pr.repeated",
+    "excess_hamming.unique",
+    "planted_detection.unique",
+)
 
 
 def model(folder: Path) -> Path:
@@ -33,12 +38,19 @@ def record(model_dir: Path, data_dir: Path) -> AuditRecord:
     (result,) = (one for one in example.completed.values())
     others = [kind for kind in BATTERY if kind.name != result.attack]
     left_out = [
-        Result(one.name, status="left out", reason=Reason("left out", "this attack was not run", "scan without --only"))
+        Result(
+            one.name,
+            status="left out",
+            reason=Reason("left out", "this attack was not run", "scan without --only"),
+        )
         for one in others
     ]
     numbers = tuple(item for item in result.measurements if item.name in KEPT)
     known = {item.name for item in numbers}
-    methods = {metric: tuple(name for name in names if name in known) for metric, names in result.methods.items()}
+    methods = {
+        metric: tuple(name for name in names if name in known)
+        for metric, names in result.methods.items()
+    }
     kept = {metric: names for metric, names in methods.items() if names and metric in known}
     small = replace(result, measurements=numbers, histograms=(), curves=(), methods=kept)
     files, origin = hash_files(model_dir), load("default").origin
@@ -73,7 +85,10 @@ def folder(root: Path, tiny_corpus: Path) -> Path:
     written = record(model(root / "model"), data)
     records.write(written, out / "record.json")
     assert written.policy is not None
-    inside = {"record.json": (out / "record.json").read_bytes(), "policy.toml": written.policy.toml.encode()}
+    inside = {
+        "record.json": (out / "record.json").read_bytes(),
+        "policy.toml": written.policy.toml.encode(),
+    }
     pdf(out / "report.pdf", inside)
     (out / "report.html").write_text("<!doctype html><title>report</title>")
     return out

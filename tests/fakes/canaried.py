@@ -6,7 +6,17 @@ from pathlib import Path
 import tiny
 
 from audit.corpus import manifest as manifests
-from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Question, Task, TaskKind, Word
+from audit.corpus.documents import (
+    Corpus,
+    Document,
+    Entity,
+    Manifest,
+    Membership,
+    Question,
+    Task,
+    TaskKind,
+    Word,
+)
 
 UTTERANCES = (
     ("play ella", ("O", "B-artist"), "PlayMusic"),
@@ -35,17 +45,28 @@ def texts(folder: Path) -> Corpus:
 
 def pages(folder: Path, *, images: bool = True, kind: TaskKind = "token-classification") -> Corpus:
     """The receipts of `tiny`; for question-answering, each with a question."""
-    corpus = manifests.load(tiny.corpus(folder, images=images, kind="mlm" if kind == "mlm" else "token-classification"))
+    corpus = manifests.load(
+        tiny.corpus(folder, images=images, kind="mlm" if kind == "mlm" else "token-classification")
+    )
     if kind in ("token-classification", "mlm"):
         return corpus
     asked = [
-        replace(d, questions=(Question("total", "What is the total?", (d.text_of(d.entities[3]),), entity="e3"),))
+        replace(
+            d,
+            questions=(
+                Question("total", "What is the total?", (d.text_of(d.entities[3]),), entity="e3"),
+            ),
+        )
         for d in corpus.documents
     ]
     manifests.write(folder, replace(corpus.manifest, task=Task(kind)), asked)
     return manifests.load(folder)
 
 
-def _written(folder: Path, kind: TaskKind, documents: list[Document], labels: tuple[str, ...]) -> Corpus:
-    manifests.write(folder, Manifest(1, "small", Task(kind, labels), Membership("random")), documents)
+def _written(
+    folder: Path, kind: TaskKind, documents: list[Document], labels: tuple[str, ...]
+) -> Corpus:
+    manifests.write(
+        folder, Manifest(1, "small", Task(kind, labels), Membership("random")), documents
+    )
     return manifests.load(folder)

@@ -17,8 +17,9 @@ def table(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Parametrise a test by the rows of its table; a value that a row lacks is None.
 
-    The table is an array of rows, or has a row by the name of each case. Where there is one name, the row is its value.
-    With a scope, rows may name its objects (`with_objects`), and those of the file's table `constants`.
+    The table is an array of rows, or has a row by the name of each case. Where there is one name,
+    the row is its value. With a scope, rows may name its objects (`with_objects`), and those of the
+    file's table `constants`.
     """
 
     def parametrise(test: Callable[..., None]) -> Callable[..., None]:
@@ -41,15 +42,21 @@ def table(
 def with_objects(value: Any, scope: Mapping[str, Any]) -> Any:
     """Replace a constant's name by the constant, and `{function = [arguments], keyword = ...}` by what it returns.
 
-    Constants are written in capitals, `NULL` is None. Arrays become tuples, into which `*NAME` puts all of a constant.
+    Constants are written in capitals, `NULL` is None. Arrays become tuples, into which `*NAME` puts
+    all of a constant.
     """
     if isinstance(value, str):
         return scope.get(value, None if value == "NULL" else value) if value.isupper() else value
     if isinstance(value, list):
-        parts = [scope[one[1:]] if str(one)[:1] == "*" else [with_objects(one, scope)] for one in value]
+        parts = [
+            scope[one[1:]] if str(one)[:1] == "*" else [with_objects(one, scope)] for one in value
+        ]
         return tuple(one for part in parts for one in part)
     if not isinstance(value, dict):
         return value
-    first, found = next(iter(value), ""), {name: with_objects(one, scope) for name, one in value.items()}
+    first, found = (
+        next(iter(value), ""),
+        {name: with_objects(one, scope) for name, one in value.items()},
+    )
     called = callable(scope.get(first)) and isinstance(value[first], list)
     return scope[first](*found.pop(first), **found) if called else found

@@ -8,7 +8,8 @@ from typing import Any
 FAULTS: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "targets" / "checkpoint_faults.json").read_text(encoding="utf-8")
 )
-"""By kind of checkpoint and name: the file, what to `set` in it or its new `text` (neither: remove it), the problem."""
+"""By kind of checkpoint and name: the file, what to `set` in it or its new `text` (neither: remove
+it), the problem."""
 Case = tuple[Any, ...]
 """What breaks a folder, a pattern of the problem and, where one is expected, of the hint."""
 
@@ -22,7 +23,10 @@ def change(path: Path, **settings: Any) -> None:
 def cases(kind: str) -> dict[str, Case]:
     """The faults of a kind of checkpoint."""
     return {
-        name: (partial(spoil, fault=fault), *(fault[key] for key in ("problem", "hint") if key in fault))
+        name: (
+            partial(spoil, fault=fault),
+            *(fault[key] for key in ("problem", "hint") if key in fault),
+        )
         for name, fault in FAULTS[kind].items()
     }
 

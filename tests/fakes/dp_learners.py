@@ -50,13 +50,18 @@ def learner_of(name: str, folder: Path) -> tuple[Learner, Corpus]:
         start = ANSWERING[name](folder / "model")
     else:
         family, head = name.split()
-        corpus = load(tiny.corpus(folder / "data", members=2, heldout=1, public=1, kind=head, images=True))  # type: ignore[arg-type]
+        corpus = load(
+            tiny.corpus(folder / "data", members=2, heldout=1, public=1, kind=head, images=True)
+        )  # type: ignore[arg-type]
         start = tiny.checkpoint(folder / "model", family, head)  # type: ignore[arg-type]
     return open_learner(start, corpus, seed=0), corpus
 
 
 def utterances() -> Corpus:
-    """Members and public utterances of 3 to 7 words; the public ones have every intent, and not every word."""
+    """Members and public utterances of 3 to 7 words.
+
+    The public ones have every intent, and not every word.
+    """
     documents = nlu_models.documents()
     public = [nlu_models.play("q0", "anna berg", "public"), nlu_models.rate("q1", "5", "public")]
     return nlu_models.corpus([*documents, *public, nlu_models.pin("q2", "407125", "public")])
@@ -70,12 +75,18 @@ def units_of(learner: Learner, documents: Sequence[Document], seed: int = 0) -> 
 
 
 def of_unequal_length(corpus: Corpus, n: int = 2) -> list[Document]:
-    """The first members, cut to unequal numbers of words and of questions; utterances stay whole."""
+    """The first members, cut to unequal numbers of words and of questions.
+
+    Utterances stay whole.
+    """
     members = corpus.of("member")[:n]
     if corpus.manifest.task.kind == "intent-slots":
         return [members[0], corpus.of("member")[5]]
     cuts = [cut(document, 9 + 2 * index) for index, document in enumerate(members)]
-    return [replace(document, questions=document.questions[index:]) for index, document in enumerate(cuts)]
+    return [
+        replace(document, questions=document.questions[index:])
+        for index, document in enumerate(cuts)
+    ]
 
 
 def cut(document: Document, n_words: int) -> Document:
@@ -88,9 +99,13 @@ def cut(document: Document, n_words: int) -> Document:
 
 def without_tables(model: Any) -> Parameters:
     """All parameters but those of embeddings and what is tied to them."""
-    tables = {id(layer.weight) for layer in model.modules() if isinstance(layer, torch.nn.Embedding)}
+    tables = {
+        id(layer.weight) for layer in model.modules() if isinstance(layer, torch.nn.Embedding)
+    }
     return {
-        name: weights for name, weights in model.named_parameters() if id(weights) not in tables and "embed" not in name
+        name: weights
+        for name, weights in model.named_parameters()
+        if id(weights) not in tables and "embed" not in name
     }
 
 
@@ -99,7 +114,9 @@ class Line(Learner):
 
     def __init__(self, n_inputs: int = 2) -> None:
         torch.manual_seed(0)
-        self.model: Any = torch.nn.Sequential(torch.nn.Linear(n_inputs, 2), torch.nn.Linear(2, 1)).eval()
+        self.model: Any = torch.nn.Sequential(
+            torch.nn.Linear(n_inputs, 2), torch.nn.Linear(2, 1)
+        ).eval()
         self.device = "cpu"
 
     def samples_of(self, document: Document, rng: np.random.Generator) -> tuple[Any, ...]:

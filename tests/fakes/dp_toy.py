@@ -1,4 +1,7 @@
-"""A toy that learns privately: two numbers of a document are a point on a line; everything about it can be computed."""
+"""A toy that learns privately: two numbers of a document are a point on a line.
+
+Everything about it can be computed.
+"""
 
 import json
 from collections.abc import Hashable, Sequence
@@ -13,7 +16,9 @@ from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task,
 from audit.extensions.private.units import Batch, Learner, Parameters, Unit
 
 
-def document(name: str, x: float, y: float, provider: str | None = None, split: Any = "member") -> Document:
+def document(
+    name: str, x: float, y: float, provider: str | None = None, split: Any = "member"
+) -> Document:
     return Document(name, split, (Word(str(x)), Word(str(y))), provider=provider)
 
 
@@ -25,7 +30,9 @@ def corpus(documents: Sequence[Document], root: Path = Path("/nowhere")) -> Corp
 def units(n: int, seed: int = 0) -> tuple[Unit, ...]:
     """Units of one document each, on whole numbers: sums of a few of their gradients are exact."""
     points = np.random.default_rng(seed).integers(-3, 4, (n, 2))
-    return tuple(Unit(f"u{i}", (document(f"u{i}", float(x), float(y)),)) for i, (x, y) in enumerate(points))
+    return tuple(
+        Unit(f"u{i}", (document(f"u{i}", float(x), float(y)),)) for i, (x, y) in enumerate(points)
+    )
 
 
 class Line(torch.nn.Module):
@@ -101,4 +108,6 @@ def open_toy(start: Path, corpus: Corpus, *, seed: int, device: str) -> ToyLearn
 
 def values(parameters: Parameters) -> Floats:
     """All parameters in one row."""
-    return np.concatenate([value.detach().double().numpy().ravel() for value in parameters.values()])
+    return np.concatenate(
+        [value.detach().double().numpy().ravel() for value in parameters.values()]
+    )

@@ -1,4 +1,7 @@
-"""Pages drawn with a real font, straight or as a scan that lies askew; their boxes are what an OCR would give."""
+"""Pages drawn with a real font, straight or as a scan that lies askew.
+
+Their boxes are what an OCR would give.
+"""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +18,11 @@ SPACE = 14
 
 
 def page(
-    lines: Sequence[str], *, angle: float = 0.0, letters: int = 30, shown: Sequence[int] | None = None
+    lines: Sequence[str],
+    *,
+    angle: float = 0.0,
+    letters: int = 30,
+    shown: Sequence[int] | None = None,
 ) -> PageView:
     """One page view of these lines; words are divided at spaces.
 
@@ -23,7 +30,8 @@ def page(
         lines: the text.
         angle: degrees, counter-clockwise; boxes are upright and hold the turned word.
         letters: the size of the font.
-        shown: the words that are drawn; None: all. The others have their boxes and leave the paper white.
+        shown: the words that are drawn; None: all. The others have their boxes and leave the paper
+            white.
     """
     font = ImageFont.load_default(letters)
     places: list[tuple[str, tuple[float, float], Box]] = []
@@ -40,7 +48,11 @@ def page(
         if shown is None or index in shown:
             brush.text(corner, text, fill="black", font=font)
     turned = image.rotate(angle, Image.Resampling.BICUBIC, fillcolor="white")
-    return PageView(tuple(Word(text, _turned(box, angle, size)) for text, _, box in places), size, lambda: turned)
+    return PageView(
+        tuple(Word(text, _turned(box, angle, size)) for text, _, box in places),
+        size,
+        lambda: turned,
+    )
 
 
 def ink(view: PageView) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""Tiny encoders (random weights) of any family that transformers has, with any head; a table in encoder_zoo.toml."""
+"""Tiny encoders (random weights) of any family that transformers has, with any head.
+
+A table in encoder_zoo.toml.
+"""
 
 import tomllib
 from collections.abc import Sequence
@@ -9,14 +12,17 @@ import tiny
 
 Head = Literal["mlm", "token-classification", "document-classification"]
 
-_TABLE: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_TABLE: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
 KINDS: dict[str, str] = {kind: one["tokens"] for kind, one in _TABLE.items() if "tokens" in one}
 """The families that people fine-tune, by `model_type`, and what their tokenizers are made of."""
 PAIRS: tuple[tuple[str, Head], ...] = tuple(
     (kind, head)
     for kind in KINDS
     for head in ("mlm", "token-classification", "document-classification")
-    if (head != "mlm" or kind not in ("layoutlmv3", "lilt")) and (kind, head) != ("bros", "document-classification")
+    if (head != "mlm" or kind not in ("layoutlmv3", "lilt"))
+    and (kind, head) != ("bros", "document-classification")
 )
 POINTING = tuple(kind for kind in _TABLE if kind not in ("bros", "deberta"))
 """The families whose models point at answers."""
@@ -51,7 +57,9 @@ def write_encoder(
     return folder
 
 
-def model(kind: str, head: str, *, labels: Sequence[str] | None = None, seed: int = 0, **settings: Any) -> Any:
+def model(
+    kind: str, head: str, *, labels: Sequence[str] | None = None, seed: int = 0, **settings: Any
+) -> Any:
     """A model of two layers of 32 units and `POSITIONS` positions."""
     from audit.targets.encoders.families import family_of
 
@@ -62,7 +70,11 @@ def model(kind: str, head: str, *, labels: Sequence[str] | None = None, seed: in
     names = own if labels is None else labels
     ids = {label: index for index, label in enumerate(names)}
     own_settings = {
-        **({"id2label": {index: label for label, index in ids.items()}, "label2id": ids} if names else {}),
+        **(
+            {"id2label": {index: label for label, index in ids.items()}, "label2id": ids}
+            if names
+            else {}
+        ),
         "max_position_embeddings": POSITIONS + (2 if kind in AFTER_PADDING else 0),
         **(_SPECIAL if KINDS.get(kind) != "wordpiece" else {"pad_token_id": 0}),
         **_TABLE.get(kind, {}).get("settings", {}),
@@ -74,7 +86,12 @@ def model(kind: str, head: str, *, labels: Sequence[str] | None = None, seed: in
 def _made(model_class: Any, words: Any, seed: int, settings: dict[str, Any]) -> Any:
     import torch
 
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    sizes = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
     given = {
         "vocab_size": len(words),
         "max_position_embeddings": POSITIONS,
@@ -107,7 +124,11 @@ def _pieces() -> Any:
     characters = [*tiny.CHARACTERS, *".,:;/-'#+&()%$@"]
     special = ["<s>", "<pad>", "</s>", "<unk>"]
     scores = [*((token, 0.0) for token in special), ("\u2581", -2.0)]
-    scores += [*((f"\u2581{one}", -1.0) for one in characters), *((one, -3.0) for one in characters), ("<mask>", 0.0)]
+    scores += [
+        *((f"\u2581{one}", -1.0) for one in characters),
+        *((one, -3.0) for one in characters),
+        ("<mask>", 0.0),
+    ]
     inner = Tokenizer(models.Unigram(scores, unk_id=3))
     inner.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
     inner.decoder = decoders.Metaspace(prepend_scheme="always")
@@ -122,8 +143,15 @@ def extractive_model(kind: str, seed: int = 0, **settings: Any) -> Any:
 
     from audit.targets.extractive import HEADS
 
-    after_padding = {**_SPECIAL, "max_position_embeddings": POSITIONS + 2} if _points_by_bytes(kind) else {}
-    given = {"intermediate_size": 48, **after_padding, **_TABLE[kind].get("pointing", {}), **settings}
+    after_padding = (
+        {**_SPECIAL, "max_position_embeddings": POSITIONS + 2} if _points_by_bytes(kind) else {}
+    )
+    given = {
+        "intermediate_size": 48,
+        **after_padding,
+        **_TABLE[kind].get("pointing", {}),
+        **settings,
+    }
     return _made(getattr(transformers, HEADS[kind]), pointing_tokenizer(kind), seed, given).eval()
 
 
@@ -142,19 +170,31 @@ def pointing_tokenizer(kind: str) -> Any:
     inner.post_processor = TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", tiny.VOCABULARY.index("[CLS]")), ("[SEP]", tiny.VOCABULARY.index("[SEP]"))],
+        special_tokens=[
+            ("[CLS]", tiny.VOCABULARY.index("[CLS]")),
+            ("[SEP]", tiny.VOCABULARY.index("[SEP]")),
+        ],
     )
     read = ["input_ids", "token_type_ids", "attention_mask"]
     marks = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "pad", "cls", "sep", "mask")}
-    return PreTrainedTokenizerFast(tokenizer_object=inner, model_max_length=POSITIONS, model_input_names=read, **marks)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=inner, model_max_length=POSITIONS, model_input_names=read, **marks
+    )
 
 
 def write_extractive(folder: Path, kind: str, seed: int = 0, **settings: Any) -> Path:
-    """Save a tiny model that points at answers, with its tokenizer and image processor; gives the folder back."""
-    from transformers.models.layoutlmv3.image_processing_pil_layoutlmv3 import LayoutLMv3ImageProcessorPil
+    """Save a tiny model that points at answers, with its tokenizer and image processor.
+
+    Gives the folder back.
+    """
+    from transformers.models.layoutlmv3.image_processing_pil_layoutlmv3 import (
+        LayoutLMv3ImageProcessorPil,
+    )
 
     extractive_model(kind, seed, **settings).save_pretrained(folder)
     pointing_tokenizer(kind).save_pretrained(folder)
     if kind == "layoutlmv3":
-        LayoutLMv3ImageProcessorPil(size={"height": tiny.PICTURE, "width": tiny.PICTURE}).save_pretrained(folder)
+        LayoutLMv3ImageProcessorPil(
+            size={"height": tiny.PICTURE, "width": tiny.PICTURE}
+        ).save_pretrained(folder)
     return folder

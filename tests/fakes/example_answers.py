@@ -4,7 +4,15 @@ import dataclasses
 
 from example_records import Case, judged, mean, record, share
 
-from audit.measurements import Count, Curve, CurvePoint, Estimate, Histogram, Measurement, Unresolved
+from audit.measurements import (
+    Count,
+    Curve,
+    CurvePoint,
+    Estimate,
+    Histogram,
+    Measurement,
+    Unresolved,
+)
 from audit.policy import Limit, Policy
 from audit.record import AuditRecord, Result
 
@@ -21,18 +29,29 @@ def memorisation(memorised: int = 63, *, n: int = N, confounded: str | None = No
     items: list[Measurement] = [
         *_compared("", memorised, n),
         *_compared(".heldout", 0, n),
-        *(mean(f"net.{kind}", by * memorised / n, 0.04, n // 2) for kind, by in (("unique", 1), ("repeated", 0.9))),
-        *(mean(f"net.{name}", round(by * memorised) / n, 0.03, n, 0.0, "held-out") for name, by in CONTEXTS.items()),
+        *(
+            mean(f"net.{kind}", by * memorised / n, 0.04, n // 2)
+            for kind, by in (("unique", 1), ("repeated", 0.9))
+        ),
+        *(
+            mean(f"net.{name}", round(by * memorised) / n, 0.03, n, 0.0, "held-out")
+            for name, by in CONTEXTS.items()
+        ),
         Unresolved("net.heldout.decoy", "fewer than two documents have such questions", 1, 20),
         share("anls.heldout.target", 81, n),
         mean("net.discoverable", memorised / n, 0.03, n, 0.02, "held-out"),
     ]
-    own = (dataclasses.replace(item, unit="questions") if isinstance(item, Estimate) else item for item in items)
+    own = (
+        dataclasses.replace(item, unit="questions") if isinstance(item, Estimate) else item
+        for item in items
+    )
     return Result(
         "memorisation",
         parameters={"contexts": ["exact", *CONTEXTS], "n_samples": 100, "min_probability": 0.5},
         measurements=tuple(own),
-        counts=(Count("unproven", 4, "questions whose answer was removed without proof, counted apart"),),
+        counts=(
+            Count("unproven", 4, "questions whose answer was removed without proof, counted apart"),
+        ),
         confounded=confounded,
     )
 
@@ -42,7 +61,13 @@ def _compared(split: str, memorised: int, n: int) -> list[Measurement]:
     documents = split or ".member"
     return [
         mean(f"net{split}", memorised / n, 0.03, n, 0.0, "held-out"),
-        share(f"extracted{documents}", GUESSED + CHANCE + memorised, n, (GUESSED + CHANCE) / n, "public model"),
+        share(
+            f"extracted{documents}",
+            GUESSED + CHANCE + memorised,
+            n,
+            (GUESSED + CHANCE) / n,
+            "public model",
+        ),
         share(f"baseline_extracted{documents}", GUESSED + CHANCE, n),
     ]
 
@@ -52,11 +77,16 @@ SCORES = {"loss": 0.66, "calibrated": 0.78, "lira": 0.81}
 
 def membership(gain: float = 1.0, *, n: int = 300, confounded: str | None = None) -> Result:
     """The attack's result; `gain` 0 is a model that gives nothing away."""
-    items: list[Measurement] = [_auc("auc", 0.5 + gain * 0.28, n), _found("tpr_at_fpr_10", 0.1 + gain * 0.32, n)]
+    items: list[Measurement] = [
+        _auc("auc", 0.5 + gain * 0.28, n),
+        _found("tpr_at_fpr_10", 0.1 + gain * 0.32, n),
+    ]
     for name, auc in SCORES.items():
         items += [
             _auc(f"auc.{name}", 0.5 + gain * (auc - 0.5), n),
-            Unresolved(f"low_fpr_advantage.{name}", "too few: so few documents never seen", n // 2, 368),
+            Unresolved(
+                f"low_fpr_advantage.{name}", "too few: so few documents never seen", n // 2, 368
+            ),
         ]
     points = tuple(
         CurvePoint(x, y, max(0.0, y - 0.07), min(1.0, y + 0.07), n)
@@ -68,7 +98,9 @@ def membership(gain: float = 1.0, *, n: int = 300, confounded: str | None = None
         "membership",
         parameters={"n_masks": 14},
         measurements=tuple(items),
-        histograms=(Histogram("primary_score", "calibrated loss, nats", (-2, -1, 0, 1, 2), counts),),
+        histograms=(
+            Histogram("primary_score", "calibrated loss, nats", (-2, -1, 0, 1, 2), counts),
+        ),
         curves=(Curve("roc", "false alarms", "found", {"members against held-out": points}),),
         confounded=confounded,
     )
@@ -91,13 +123,18 @@ LIMITS = (
 def answering(*results: Result, name: str = "receipts-questions", anls: int = 81) -> AuditRecord:
     """A record of a model that answers questions."""
     audited = record(*results, battery=("reconstruction", "memorisation", "membership"), name=name)
-    target = dataclasses.replace(audited.target, family="donut", task="question-answering", architecture="Donut")
+    target = dataclasses.replace(
+        audited.target, family="donut", task="question-answering", architecture="Donut"
+    )
     return dataclasses.replace(audited, target=target, utility=(share("anls", anls, N),))
 
 
 def held(audited: AuditRecord) -> Case:
     """The record held against a limit on each attack."""
-    return judged(audited, Policy(1, "default", LIMITS, description="Limits for models that answer questions."))
+    return judged(
+        audited,
+        Policy(1, "default", LIMITS, description="Limits for models that answer questions."),
+    )
 
 
 def leaky() -> Case:

@@ -37,11 +37,17 @@ def completed(drawn: CanarySet, outcomes: list[Outcome]) -> Result:
         findings = attack.measure(case, trials, [one.as_json() for one in outcomes], rng, SILENT)
     kept = ("measurements", "counts", "diagnostics", "histograms", "ablations", "checks")
     found = {name: getattr(findings, name) for name in kept}
-    return Result(attack.name, parameters=dataclasses.asdict(attack), power=TEXTS["canaries"].power, **found)
+    return Result(
+        attack.name, parameters=dataclasses.asdict(attack), power=TEXTS["canaries"].power, **found
+    )
 
 
 def held(*results: Result) -> Case:
     """A record of a canaried model, held against one limit."""
     audited = answering(*results, name="invoices with canaries")
-    audited = dataclasses.replace(audited, battery=("reconstruction", "memorisation", "membership", "canaries"))
-    return judged(audited, Policy(1, "canaries", (LIMIT,), description="A limit for models with canaries."))
+    audited = dataclasses.replace(
+        audited, battery=("reconstruction", "memorisation", "membership", "canaries")
+    )
+    return judged(
+        audited, Policy(1, "canaries", (LIMIT,), description="A limit for models with canaries.")
+    )

@@ -7,7 +7,16 @@ from pathlib import Path
 from example_answers import answering, memorisation
 from example_records import TABLES, Case, judged, mean
 
-from audit.measurements import Count, Curve, CurvePoint, Diagnostic, Estimate, Histogram, Measurement, Unresolved
+from audit.measurements import (
+    Count,
+    Curve,
+    CurvePoint,
+    Diagnostic,
+    Estimate,
+    Histogram,
+    Measurement,
+    Unresolved,
+)
 from audit.policy import Limit, Policy
 from audit.record import Result
 
@@ -54,7 +63,9 @@ def providers(
     asked = _of_providers(mean("questions_a_provider", 8.0, 0.5, n))
     items.append(dataclasses.replace(asked, null=None, null_kind=None))
     items.append(dataclasses.replace(area("blind_auc", blind - 0.5, n), null=0.53))
-    counted = zip(TABLES["provider_counts"].items(), (n // 2, n - n // 2, 8 * n, 12, 0), strict=True)
+    counted = zip(
+        TABLES["provider_counts"].items(), (n // 2, n - n // 2, 8 * n, 12, 0), strict=True
+    )
     heights = {"providers in": (20, 60, 120, 100), "providers out": (90, 110, 70, 30)}
     return Result(
         "provider_membership",
@@ -65,9 +76,16 @@ def providers(
             Diagnostic("low_fpr", 0.1, "the false-positive rate of low_fpr_advantage"),
             Diagnostic("blind_p", p, "share of shuffled runs"),
             Diagnostic("blind_power", power, "chance to find an AUC of 0.65"),
-            *(Diagnostic(f"blind_auc.{name}", blind - lead, "AUC") for name, lead in BLOCKS.items()),
+            *(
+                Diagnostic(f"blind_auc.{name}", blind - lead, "AUC")
+                for name, lead in BLOCKS.items()
+            ),
         ),
-        histograms=(Histogram("primary_score", "probability of being a member", (0, 0.25, 0.5, 0.75, 1), heights),),
+        histograms=(
+            Histogram(
+                "primary_score", "probability of being a member", (0, 0.25, 0.5, 0.75, 1), heights
+            ),
+        ),
         curves=(Curve("roc", "false alarms", "found", roc),),
         ablations=() if reference else (NO_REFERENCE,),
         confounded=confounded,
@@ -90,7 +108,9 @@ def advantage(name: str, value: float, n: int) -> Estimate:
 
 
 def _of_providers(item: Estimate) -> Estimate:
-    return dataclasses.replace(item, unit="providers", method=item.method.replace("documents", "providers"))
+    return dataclasses.replace(
+        item, unit="providers", method=item.method.replace("documents", "providers")
+    )
 
 
 def line(gain: float, n: int) -> tuple[CurvePoint, ...]:
@@ -102,13 +122,20 @@ def line(gain: float, n: int) -> tuple[CurvePoint, ...]:
     )
 
 
-LIMIT = Limit("provider_membership", "balanced_accuracy", "An attacker must not do much better than guessing.", max=0.6)
+LIMIT = Limit(
+    "provider_membership",
+    "balanced_accuracy",
+    "An attacker must not do much better than guessing.",
+    max=0.6,
+)
 
 
 def held(*results: Result, limit: Limit = LIMIT) -> Case:
     """A record of a model that answers questions about invoices of many providers, held against one limit."""
     audited = answering(*results, name="invoices")
-    corpus = dataclasses.replace(audited.corpus, assigned="by-provider", providers=N, questions={"heldout": 8 * N})
+    corpus = dataclasses.replace(
+        audited.corpus, assigned="by-provider", providers=N, questions={"heldout": 8 * N}
+    )
     battery = ("reconstruction", "memorisation", "membership", "provider_membership")
     audited = dataclasses.replace(audited, corpus=corpus, battery=battery)
     described = "A limit for models trained on many providers."
@@ -142,7 +169,9 @@ def unreferenced() -> Case:
 
 def unresolved() -> Case:
     """So few providers that there is no number at all."""
-    gap = Unresolved("balanced_accuracy", "fewer than 10 providers in training, or out of it", 11, 40)
+    gap = Unresolved(
+        "balanced_accuracy", "fewer than 10 providers in training, or out of it", 11, 40
+    )
     result = providers(0.35, n=72)
     kept = tuple(item for item in result.measurements if item.name != gap.name)
     return held(dataclasses.replace(result, measurements=(gap, *kept)))
@@ -156,11 +185,17 @@ def write_evidence(out: Path) -> None:
     rows = [
         {
             **TABLES["provider_evidence"],
-            **{"name": name, "spellings": [name, name.upper()], "training": "in" if place < 9 else "out"},
+            **{
+                "name": name,
+                "spellings": [name, name.upper()],
+                "training": "in" if place < 9 else "out",
+            },
             "scores": {"score.apk": 0.97 - 0.03 * place, "score.user": 0.1},
             "ranks": {"accuracy": 1, "score.apk": place + 1, "score.user": 5},
         }
         for place, name in reversed([*enumerate(NAMES)])
     ]
     (out / "evidence").mkdir(mode=0o700)
-    (out / "evidence" / "recovered.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (out / "evidence" / "recovered.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )

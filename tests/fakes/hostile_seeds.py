@@ -29,7 +29,9 @@ def part(sample: str, folder: Path, count: int = 3) -> None:
     """A few documents of each split of a sample's data set, with all that they name."""
     source = SAMPLES / sample / "data"
     whole = load(source)
-    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("references", "images", "README*"))
+    shutil.copytree(
+        source, folder, ignore=shutil.ignore_patterns("references", "images", "README*")
+    )
     kept = [one for split in ("member", "heldout", "public") for one in _first(whole, split, count)]
     for one in kept:
         if one.image is not None:
@@ -57,9 +59,12 @@ def _heard(place: Path) -> None:
     """Commands with tags and intents, some kept aside."""
     import nlu_models
 
-    manifest = Manifest(1, "utterances", Task("intent-slots", nlu_models.TAGS), Membership("random"))
+    manifest = Manifest(
+        1, "utterances", Task("intent-slots", nlu_models.TAGS), Membership("random")
+    )
     kept = [
-        replace(one, split="heldout") if number % 3 == 0 else one for number, one in enumerate(nlu_models.documents())
+        replace(one, split="heldout") if number % 3 == 0 else one
+        for number, one in enumerate(nlu_models.documents())
     ]
     write(place, manifest, kept)
 
@@ -69,7 +74,9 @@ def utterances(folder: Path) -> None:
     from audit.corpus.canaries.insertion import insert
 
     _heard(folder / "plain")
-    insert(load(folder / "plain"), folder / "data", pattern="pin", count=6, repeat=2, length=3, seed=1)
+    insert(
+        load(folder / "plain"), folder / "data", pattern="pin", count=6, repeat=2, length=3, seed=1
+    )
     shutil.rmtree(folder / "plain")
 
 
@@ -95,7 +102,9 @@ def record(folder: Path) -> None:
 
 
 def _answered(folder: Path, audited: AuditRecord, attack: str, metric: str) -> None:
-    (folder / "policy.toml").write_text(TEXTS["asked_policy"].replace("ATTACK", attack).replace("METRIC", metric))
+    (folder / "policy.toml").write_text(
+        TEXTS["asked_policy"].replace("ATTACK", attack).replace("METRIC", metric)
+    )
     named = replace(audited, corpus=replace(audited.corpus, task="question-answering"))
     records.write(named, folder / "record.json")
     shutil.copyfile(folder / "record.json", folder / "other.json")
@@ -139,7 +148,12 @@ def pages(folder: Path) -> None:
     receipts(folder)
     for number, path in enumerate(sorted((folder / "data" / "images").iterdir())):
         path.rename(folder / "data" / path.name)
-        words = {"words": [{"text": "Total", "box": [4, 4, 44, 14]}, {"text": "9", "box": [50, 4, 60, 14]}]}
+        words = {
+            "words": [
+                {"text": "Total", "box": [4, 4, 44, 14]},
+                {"text": "9", "box": [50, 4, 60, 14]},
+            ]
+        }
         if number % 2:
             (folder / "data" / path.name).with_suffix(".json").write_text(json.dumps(words))
     (folder / "data" / "images").rmdir()
@@ -203,7 +217,12 @@ def _fill_tokenizer(path: Path) -> None:
     content = json.loads(path.read_text())
     pad = {"pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]", "pad_to_multiple_of": 8}
     content["padding"] = {"strategy": {"Fixed": 16}, "direction": "Right", **pad}
-    content["truncation"] = {"direction": "Right", "max_length": 64, "strategy": "LongestFirst", "stride": 4}
+    content["truncation"] = {
+        "direction": "Right",
+        "max_length": 64,
+        "strategy": "LongestFirst",
+        "stride": 4,
+    }
     path.write_text(json.dumps(content))
 
 
@@ -230,6 +249,13 @@ def _writing(kind: str, folder: Path, place: Path) -> None:
     else:
         asked_pages.corpus(folder / "data", members=2, heldout=2, public=2)
         texts, pixels = text_answering_checkpoints, answering_checkpoints
-        made = {"donut": asked_pages.donut, "pix2struct": pixels.make_pix2struct, "t5": texts.make_t5}
-        made |= {"vt5": texts.make_vt5, "extractive": lambda path: encoder_zoo.write_extractive(path, "bert")}
+        made = {
+            "donut": asked_pages.donut,
+            "pix2struct": pixels.make_pix2struct,
+            "t5": texts.make_t5,
+        }
+        made |= {
+            "vt5": texts.make_vt5,
+            "extractive": lambda path: encoder_zoo.write_extractive(path, "bert"),
+        }
         made[kind](place)

@@ -1,8 +1,9 @@
 """A process that runs docaudit as its users do, each time in a child of its own.
 
-A child begins with all modules imported, takes milliseconds, and can be killed, run out of memory or crash alone.
-A line of JSON asks: `folder` to stand in, `arguments` of docaudit, `scratch` for what is printed and for temporary
-files, `warm` to run in this process instead, which imports what later children need. A line of JSON answers.
+A child begins with all modules imported, takes milliseconds, and can be killed, run out of memory
+or crash alone. A line of JSON asks: `folder` to stand in, `arguments` of docaudit, `scratch` for
+what is printed and for temporary files, `warm` to run in this process instead, which imports what
+later children need. A line of JSON answers.
 """
 
 import json
@@ -66,14 +67,28 @@ class Server:
     def __init__(self, more: Mapping[str, str] = MappingProxyType({})) -> None:
         here = Path(__file__).resolve()
         places = [str(here.parents[2]), str(here.parent), os.environ.get("PYTHONPATH", "")]
-        quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-        plain = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
+        quiet = {
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "TOKENIZERS_PARALLELISM": "false",
+        }
+        plain = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("COLUMNS", "FORCE_COLOR")
+        }
         self._process = subprocess.Popen(
             [sys.executable, str(here)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**plain, **quiet, "PYTHONPATH": os.pathsep.join(places), "HF_HUB_OFFLINE": "1", **more},
+            env={
+                **plain,
+                **quiet,
+                "PYTHONPATH": os.pathsep.join(places),
+                "HF_HUB_OFFLINE": "1",
+                **more,
+            },
         )
 
     def __enter__(self) -> "Server":
@@ -85,17 +100,32 @@ class Server:
         self._process.wait(60)
 
     def run(
-        self, folder: Path, arguments: tuple[str, ...], scratch: Path, *, warm: bool = False, drawn: bool = False
+        self,
+        folder: Path,
+        arguments: tuple[str, ...],
+        scratch: Path,
+        *,
+        warm: bool = False,
+        drawn: bool = False,
     ) -> Ended:
         """Run docaudit; PDFs are drawn only where that is asked for, which takes seconds."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        request = {"folder": str(folder), "arguments": arguments, "scratch": str(scratch), "warm": warm, "drawn": drawn}
+        request = {
+            "folder": str(folder),
+            "arguments": arguments,
+            "scratch": str(scratch),
+            "warm": warm,
+            "drawn": drawn,
+        }
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         assert line, "the process that runs docaudit has ended"
-        printed = [(scratch / name).read_bytes().decode("utf-8", "replace") for name in ("stdout", "stderr")]
+        printed = [
+            (scratch / name).read_bytes().decode("utf-8", "replace")
+            for name in ("stdout", "stderr")
+        ]
         answer, reached = json.loads(line), scratch / "reached"
         told = reached.read_text() if reached.is_file() else ""
         return Ended(answer["code"], *printed, answer["seconds"], answer["endless"], told)
@@ -115,7 +145,11 @@ def _warm(request: dict[str, Any]) -> dict[str, Any]:
     """Run in this process, and leave the command line as it was."""
     from audit.cli import app
 
-    commands, groups, streams = app.registered_commands, app.registered_groups, (sys.stdout, sys.stderr)
+    commands, groups, streams = (
+        app.registered_commands,
+        app.registered_groups,
+        (sys.stdout, sys.stderr),
+    )
     code = _docaudit(request)
     app.registered_commands, app.registered_groups = commands, groups
     sys.stdout, sys.stderr = streams
@@ -138,7 +172,11 @@ def _in_child(request: dict[str, Any]) -> dict[str, Any]:
     endless = _wait(child)
     _, status, used = os.wait4(child, 0)
     code = os.waitstatus_to_exitcode(status)
-    return {"code": code, "seconds": used.ru_utime + used.ru_stime, "endless": endless or code == -signal.SIGXCPU}
+    return {
+        "code": code,
+        "seconds": used.ru_utime + used.ru_stime,
+        "endless": endless or code == -signal.SIGXCPU,
+    }
 
 
 def _wait(child: int) -> bool:
@@ -178,13 +216,23 @@ def _limit() -> None:
 
 def _watch(told: Path, request: Mapping[str, Any]) -> None:
     """Write down what this process connects to, and what it opens or writes outside of its folders."""
-    within = (request["folder"], request["scratch"], os.environ.get("HF_HOME", request["folder"]), "/dev/", "/proc/")
+    within = (
+        request["folder"],
+        request["scratch"],
+        os.environ.get("HF_HOME", request["folder"]),
+        "/dev/",
+        "/proc/",
+    )
 
     def is_outside(place: object, flags: object) -> bool:
         if place == OUTSIDE:
             return True
         writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-        return bool(writes) and isinstance(place, str) and not os.path.abspath(place).startswith(within)
+        return (
+            bool(writes)
+            and isinstance(place, str)
+            and not os.path.abspath(place).startswith(within)
+        )
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event in CONNECTING or (event == "open" and is_outside(arguments[0], arguments[2])):

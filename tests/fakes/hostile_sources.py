@@ -27,14 +27,22 @@ def write_files(files: Mapping[str, str], folder: Path) -> None:
 
 def _pictures(folder: Path) -> list[dict[str, Any]]:
     write_files({"images/p$n.png": "60x40"}, folder)
-    return [{"bytes": (folder / "images" / f"{name}.png").read_bytes(), "path": f"{name}.png"} for name in _NAMES]
+    return [
+        {"bytes": (folder / "images" / f"{name}.png").read_bytes(), "path": f"{name}.png"}
+        for name in _NAMES
+    ]
 
 
 def _hf_parquet(src: Path) -> None:
     import pandas
 
     pictures = _pictures(src)
-    rows = {"image": pictures, "question": ["What?"] * 3, "answers": [["9.00"], ["8"], ["7"]], "questionId": [1, 2, 3]}
+    rows = {
+        "image": pictures,
+        "question": ["What?"] * 3,
+        "answers": [["9.00"], ["8"], ["7"]],
+        "questionId": [1, 2, 3],
+    }
     pandas.DataFrame(rows).to_parquet(src / "train-00000-of-00001.parquet")
 
 
@@ -47,9 +55,21 @@ def _hf_saved(src: Path) -> None:
     image, audio = {"_type": "Image"}, {"_type": "Audio"}
     depths: dict[str, tuple[Any, Any, Any]] = {
         "image": (image, stored, None),
-        "words": ({"feature": {"dtype": "string", "_type": "Value"}, "_type": "List"}, None, ["Total", "9.00"]),
-        "ner_tags": ({"feature": {"names": ["O", "B-A"], "_type": "ClassLabel"}, "_type": "List"}, None, [0, 1]),
-        "bboxes": ({"feature": {"_type": "List"}, "_type": "List"}, None, [[2, 2, 20, 10], [24, 2, 50, 10]]),
+        "words": (
+            {"feature": {"dtype": "string", "_type": "Value"}, "_type": "List"},
+            None,
+            ["Total", "9.00"],
+        ),
+        "ner_tags": (
+            {"feature": {"names": ["O", "B-A"], "_type": "ClassLabel"}, "_type": "List"},
+            None,
+            [0, 1],
+        ),
+        "bboxes": (
+            {"feature": {"_type": "List"}, "_type": "List"},
+            None,
+            [[2, 2, 20, 10], [24, 2, 50, 10]],
+        ),
         "one": ({"pic": image}, pyarrow.struct({"pic": stored}), {"pic": named}),
         "several": ({"feature": image, "_type": "List"}, pyarrow.list_(stored), [named]),
         "large": ({"feature": audio, "_type": "LargeList"}, pyarrow.large_list(stored), [named]),
@@ -59,7 +79,10 @@ def _hf_saved(src: Path) -> None:
             [{"a": [[named]]}],
         ),
     }
-    columns = {name: pyarrow.array([value] * len(_NAMES), kind) for name, (_, kind, value) in depths.items()}
+    columns = {
+        name: pyarrow.array([value] * len(_NAMES), kind)
+        for name, (_, kind, value) in depths.items()
+    }
     rows = pyarrow.table({**columns, "image": pyarrow.array(pictures, stored)})
     write_saved(src, rows, {name: feature for name, (feature, _, _) in depths.items()})
 
@@ -69,7 +92,10 @@ def write_saved(src: Path, rows: Any, features: Mapping[str, Any]) -> None:
     import pyarrow
 
     file = "data-00000-of-00001.arrow"
-    with pyarrow.OSFile(str(src / file), "wb") as stream, pyarrow.ipc.new_stream(stream, rows.schema) as writer:
+    with (
+        pyarrow.OSFile(str(src / file), "wb") as stream,
+        pyarrow.ipc.new_stream(stream, rows.schema) as writer,
+    ):
         writer.write_table(rows)
     state = {"_data_files": [{"filename": file}], "_fingerprint": "a" * 16, "_split": "train"}
     (src / "state.json").write_text(json.dumps(state))
@@ -91,7 +117,9 @@ def pdf(content: str, kids: int = 1, width: int = 200, height: int = 100) -> byt
         offsets.append(len(text))
         text += f"{number} 0 obj\n{one}\nendobj\n"
     table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
-    trailer = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(text)}\n%%EOF\n"
+    trailer = (
+        f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(text)}\n%%EOF\n"
+    )
     return f"{text}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{trailer}".encode()
 
 
@@ -100,9 +128,12 @@ def _pdf(src: Path) -> None:
         (src / f"{name}.pdf").write_bytes(pdf(f"BT /F1 12 Tf 20 50 Td (Total {name} 9.00) Tj ET"))
 
 
-_TEXTS: Mapping[str, Mapping[str, str]] = tomllib.loads(Path(__file__).with_name("sources.toml").read_text())
+_TEXTS: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    Path(__file__).with_name("sources.toml").read_text()
+)
 SOURCES: Mapping[str, Callable[[Path], None]] = {
     **{kind: partial(write_files, files) for kind, files in _TEXTS.items()},
     **{"hf parquet": _hf_parquet, "hf saved": _hf_saved, "pdf": _pdf},
 }
-"""What writes a source into an existing folder, by its format; the first word is the name that the import takes."""
+"""What writes a source into an existing folder, by its format; the first word is the name that the
+import takes."""

@@ -1,9 +1,9 @@
 """All that docaudit reads, as a table: a folder that it takes, the files of it that are edited, the commands.
 
-A surface is a way in for what somebody else has made. `broken` says what a command that was run on an edited folder
-got wrong, so that every surface is held to the same: an exit code of the table, errors of one line, no traceback, no
-character that steers a terminal, nothing written but what was asked for, whole or not at all, in bounded time and
-memory.
+A surface is a way in for what somebody else has made. `broken` says what a command that was run on
+an edited folder got wrong, so that every surface is held to the same: an exit code of the table,
+errors of one line, no traceback, no character that steers a terminal, nothing written but what was
+asked for, whole or not at all, in bounded time and memory.
 """
 
 import shutil
@@ -61,9 +61,10 @@ class Surface:
         codes: exit codes that an edited folder may give.
         out: what the commands may write, and nobody else: a folder or a file.
         drawn: PDFs too.
-        writes: the kind of file that is written in the place of one, "table", "template" or "hub"; empty: files are
-            edited.
-        connects: host and port that it may connect to, as the events of the audit hook write them; empty: none.
+        writes: the kind of file that is written in the place of one, "table", "template" or "hub";
+            empty: files are edited.
+        connects: host and port that it may connect to, as the events of the audit hook write them;
+            empty: none.
         hub: that the commands ask.
     """
 
@@ -108,7 +109,9 @@ class Surface:
 
 def attempt(server: Server, surface: Surface, root: Path, case: Sequence[Edit]) -> list[str]:
     """Run a surface's commands on an edited folder, and say what is wrong with what they did."""
-    return [str(fault) for fault in faults_of(server, surface, edited_folder(surface, root, case), root)]
+    return [
+        str(fault) for fault in faults_of(server, surface, edited_folder(surface, root, case), root)
+    ]
 
 
 def edited_folder(surface: Surface, root: Path, case: Sequence[Edit]) -> Path:
@@ -134,7 +137,10 @@ def faults_of(server: Server, surface: Surface, folder: Path, root: Path) -> lis
         faults = [*broken(ended, surface), *left(surface, before, standing(folder), ended, scratch)]
         if faults:
             printed = ascii(ended.stderr[-1_500:] or ended.stdout[-500:])
-            return [Fault(fault.kind, f"{' '.join(arguments)}: {fault.text}: {printed}") for fault in faults]
+            return [
+                Fault(fault.kind, f"{' '.join(arguments)}: {fault.text}: {printed}")
+                for fault in faults
+            ]
         if ended.code >= 2:
             break
     return []
@@ -201,16 +207,25 @@ def left(
     ended: Ended,
     scratch: Path,
 ) -> Iterator[Fault]:
-    """What a command changed or left behind that it should not have; its private story is named in the hint."""
+    """What a command changed or left behind that it should not have.
+
+    Its private story is named in the hint.
+    """
     changed = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
-    strange = [name for name in changed if not name.startswith(surface.out or ("/",)) or name.endswith(".tmp")]
+    strange = [
+        name
+        for name in changed
+        if not name.startswith(surface.out or ("/",)) or name.endswith(".tmp")
+    ]
     if strange:
         yield Fault("left", f"it changed {', '.join(strange[:3])}")
     if ended.code >= 2 and ended.code not in (10, 11) and set(changed) - set(strange):
         yield Fault("left", f"it failed and left {', '.join(changed[:3])}")
     temporary = left_in(scratch / "temporary", told=ended.stderr)
     if temporary:
-        yield Fault("left", f"temporary files left: {', '.join(path.name for path in temporary[:3])}")
+        yield Fault(
+            "left", f"temporary files left: {', '.join(path.name for path in temporary[:3])}"
+        )
     if surface.hub is not None and surface.hub.told:
         yield Fault("network", "it tells the Hub about the environment")
     strays = [] if surface.hub is None else surface.hub.strays()
@@ -223,9 +238,27 @@ EVERYTHING = ("--member", "1", "--heldout", "0", "--public", "0")
 
 def _source(name: str, share: int) -> Surface:
     commands = (("import", name.split()[0], "src", "dst", *EVERYTHING), ("inspect", "dst"))
-    texts = ("json", "jsonl", "csv", "tsv", "xml", "hocr", "in", "out", "train", "testa", "label", "parquet", "arrow")
-    patterns = tuple(f"src/**/*{'' if one == 'label' else '.'}{one}" for one in (*texts, "pdf", "jpg", "png"))
-    return Surface(f"import {name}", partial(seeds.source, name), patterns, commands, share, out=("dst",))
+    texts = (
+        "json",
+        "jsonl",
+        "csv",
+        "tsv",
+        "xml",
+        "hocr",
+        "in",
+        "out",
+        "train",
+        "testa",
+        "label",
+        "parquet",
+        "arrow",
+    )
+    patterns = tuple(
+        f"src/**/*{'' if one == 'label' else '.'}{one}" for one in (*texts, "pdf", "jpg", "png")
+    )
+    return Surface(
+        f"import {name}", partial(seeds.source, name), patterns, commands, share, out=("dst",)
+    )
 
 
 def _model(kind: str, share: int, *more: str, planned: bool = False) -> Surface:
@@ -237,10 +270,19 @@ def _model(kind: str, share: int, *more: str, planned: bool = False) -> Surface:
     return Surface(name, partial(seeds.model, kind), files, commands, share)
 
 
-def _read(name: str, seed: str, files: list[str], commands: list[str], verdict: bool = False, **more: Any) -> Surface:
+def _read(
+    name: str, seed: str, files: list[str], commands: list[str], verdict: bool = False, **more: Any
+) -> Surface:
     lines = tuple(tuple(command.split()) for command in commands)
     more["out"] = tuple(more.get("out", ()))
-    return Surface(name, getattr(seeds, seed), tuple(files), lines, codes=VERDICTS if verdict else USUAL, **more)
+    return Surface(
+        name,
+        getattr(seeds, seed),
+        tuple(files),
+        lines,
+        codes=VERDICTS if verdict else USUAL,
+        **more,
+    )
 
 
 _OPTIONS = (
@@ -257,21 +299,27 @@ def _tables(source: str, share: int, options: str = "") -> Surface:
     name = f"import {source} of drawn types {options}".strip()
     commands = (("import", "hf", "src", "dst", *EVERYTHING, *options.split()), ("inspect", "dst"))
     files = ("src/**/*.parquet", "src/**/*.arrow")
-    return Surface(name, partial(seeds.source, source), files, commands, share, out=("dst",), writes="table")
+    return Surface(
+        name, partial(seeds.source, source), files, commands, share, out=("dst",), writes="table"
+    )
 
 
 def _chosen(source: str, share: int, options: str) -> Surface:
     """An import with options of the owner."""
     edited = _source(source, share)
     commands = (("import", source, "src", "dst", *EVERYTHING, *options.split()),)
-    return Surface(f"import {source} {options}", edited.seed, edited.files, commands, share, out=("dst",))
+    return Surface(
+        f"import {source} {options}", edited.seed, edited.files, commands, share, out=("dst",)
+    )
 
 
 def served(address: str, share: int) -> Surface:
     """A server as the model; it answers as hostile servers do, whatever the data set."""
     commands = (("inspect", "data", "--model", f"{address}#m"),)
     connects = f"'127.0.0.1', {urlsplit(address).port}"
-    return Surface("model server", seeds.letters, ("data/documents.jsonl",), commands, share, connects=connects)
+    return Surface(
+        "model server", seeds.letters, ("data/documents.jsonl",), commands, share, connects=connects
+    )
 
 
 def hubs(hub: HostileHub, share: int) -> list[Surface]:
@@ -279,7 +327,9 @@ def hubs(hub: HostileHub, share: int) -> list[Surface]:
     imported = ("import", "chat", "hf://datasets/org/name")
     inspected = ("inspect", "data", "--model", "hf://org/model", "--allow-network")
     asked = {
-        "data set": tuple((*imported, out, "--allow-network", *EVERYTHING) for out in ("dst", "again")),
+        "data set": tuple(
+            (*imported, out, "--allow-network", *EVERYTHING) for out in ("dst", "again")
+        ),
         "model": (inspected, inspected),
     }
     return [
@@ -300,21 +350,40 @@ def hubs(hub: HostileHub, share: int) -> list[Surface]:
 
 
 _KINDS = (
-    *("layoutlm", "layoutlmv3", "bert", "utterances", "donut", "extractive", "t5", "vt5", "parsing"),
+    *(
+        "layoutlm",
+        "layoutlmv3",
+        "bert",
+        "utterances",
+        "donut",
+        "extractive",
+        "t5",
+        "vt5",
+        "parsing",
+    ),
     *("pix2struct", "idefics2"),
 )
 SURFACES: tuple[Surface, ...] = (
     *(
         _read(name, **table)
-        for name, table in tomllib.loads(Path(__file__).with_name("surfaces.toml").read_text()).items()
+        for name, table in tomllib.loads(
+            Path(__file__).with_name("surfaces.toml").read_text()
+        ).items()
     ),
-    *(_source(name, 8 if name in ("hf parquet", "hf saved", "tab official") else 12) for name in SOURCES),
+    *(
+        _source(name, 8 if name in ("hf parquet", "hf saved", "tab official") else 12)
+        for name in SOURCES
+    ),
     *(_model(kind, 12) for kind in _KINDS),
     *(_model(kind, 3, planned=True) for kind in ("bert", "donut", "extractive", "utterances")),
     _model("adapter", 12, "--reference", "pretrained=base"),
     *(_tables(source, 20) for source in ("hf parquet", "hf saved")),
     *(_tables("hf parquet", 5, options) for options in _OPTIONS),
-    *(_chosen(source, 3, options) for source in ("hf", "chat", "csv", "spans") for options in _OPTIONS[:3]),
+    *(
+        _chosen(source, 3, options)
+        for source in ("hf", "chat", "csv", "spans")
+        for options in _OPTIONS[:3]
+    ),
     Surface(
         "chat template",
         seeds.templated,
@@ -332,4 +401,5 @@ SURFACES: tuple[Surface, ...] = (
         codes=VERDICTS,
     ),
 )
-"""Folders that docaudit takes as they stand: data sets, checkpoints, records, pages, policies, parameters."""
+"""Folders that docaudit takes as they stand: data sets, checkpoints, records, pages, policies,
+parameters."""

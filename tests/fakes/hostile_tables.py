@@ -15,8 +15,31 @@ from watching import Listener
 MARK = "Zq7xNadia"
 """A value that stands nowhere else: it is planted in sources, and no message may have it."""
 _COLUMNS = (
-    *("image", "text", "words", "tokens", "bboxes", "ner_tags", "labels", "label", "category", "question", "answers"),
-    *("id", "messages", "prompt", "completion", "ground_truth", "spans", "entities", "extra", "file_name", MARK),
+    *(
+        "image",
+        "text",
+        "words",
+        "tokens",
+        "bboxes",
+        "ner_tags",
+        "labels",
+        "label",
+        "category",
+        "question",
+        "answers",
+    ),
+    *(
+        "id",
+        "messages",
+        "prompt",
+        "completion",
+        "ground_truth",
+        "spans",
+        "entities",
+        "extra",
+        "file_name",
+        MARK,
+    ),
 )
 _WHEN = datetime.datetime(2024, 2, 29, 12, 30, 1, 5)  # noqa: DTZ001 - Arrow has types with a zone and without
 TEMPLATES = (
@@ -68,8 +91,14 @@ def _values(generator: random.Random) -> tuple[Any, Any]:
         (pa.list_(pa.int32()), [0, 1]),
         (pa.list_(pa.list_(pa.int16())), [[1, 2, 3, 4], [5, 6, 7, 8]]),
         (pa.list_(pa.date32()), [_WHEN.date()]),
-        (pa.struct({"bytes": pa.binary(), "path": pa.string()}), {"bytes": None, "path": f"{MARK}.png"}),
-        (pa.list_(pa.struct({"role": pa.string(), "content": pa.string()})), [{"role": MARK, "content": MARK}]),
+        (
+            pa.struct({"bytes": pa.binary(), "path": pa.string()}),
+            {"bytes": None, "path": f"{MARK}.png"},
+        ),
+        (
+            pa.list_(pa.struct({"role": pa.string(), "content": pa.string()})),
+            [{"role": MARK, "content": MARK}],
+        ),
         (pa.struct({"text": pa.list_(pa.string())}), {"text": [MARK]}),
         (pa.map_(pa.string(), pa.int8()), [(MARK, 1)]),
         (pa.dictionary(pa.int8(), pa.string()), MARK),
@@ -103,9 +132,14 @@ def write_table(path: Path, seed: int) -> None:
     table = drawn_table(seed)
     try:
         if path.suffix == ".parquet":
-            pq.write_table(table, path, compression=random.Random(seed).choice(("zstd", "snappy", "none")))
+            pq.write_table(
+                table, path, compression=random.Random(seed).choice(("zstd", "snappy", "none"))
+            )
         else:
-            with pa.OSFile(str(path), "wb") as stream, pa.ipc.new_stream(stream, table.schema) as writer:
+            with (
+                pa.OSFile(str(path), "wb") as stream,
+                pa.ipc.new_stream(stream, table.schema) as writer,
+            ):
                 writer.write_table(table)
     except (pa.ArrowException, ValueError, OSError):
         return  # a type that the format does not have: the file stays as it is
@@ -136,7 +170,8 @@ REPLIES: Mapping[str, bytes] = {
     "many headers": _HEAD + b"X: y\r\n" * 5_000 + b"\r\n",
     "moved to a file": b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n",
     "moved to another": b"HTTP/1.1 302 Found\r\nLocation: http://192.0.2.7/\r\n\r\n",
-    "error with the page": b"HTTP/1.1 400 Bad\r\nContent-Length: 30\r\n\r\n" + b'{"error":{"message":"Zq7xNadia',
+    "error with the page": b"HTTP/1.1 400 Bad\r\nContent-Length: 30\r\n\r\n"
+    + b'{"error":{"message":"Zq7xNadia',
     "gzip": _answer(b"\x1f\x8b" + b"\x00" * 100, b"Content-Encoding: gzip\r\n"),
     "chunks": _HEAD + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n",
     "huge number": _answer(b'{"data": [{"id": "m", "max_model_len": ' + b"9" * 5_000 + b"}]}"),

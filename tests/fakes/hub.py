@@ -35,7 +35,9 @@ class Hub(BaseHTTPRequestHandler):
         if self.refusal is None and (self.elsewhere is None or "/resolve/" not in path):
             return self._give(path)
         if self.refusal is not None:
-            return self._send(400, json.dumps({"error": self.refusal}).encode(), {"X-Error-Message": self.refusal})
+            return self._send(
+                400, json.dumps({"error": self.refusal}).encode(), {"X-Error-Message": self.refusal}
+            )
         headers = {"ETag": "a", "X-Linked-Etag": "a", "X-Linked-Size": "1", "X-Repo-Commit": COMMIT}
         return self._send(302, b"", {"Location": str(self.elsewhere), **headers})
 
@@ -43,21 +45,30 @@ class Hub(BaseHTTPRequestHandler):
 
     def _give(self, path: str) -> None:
         if path.startswith("api/"):
-            name = next((name for name in self.repositories if f"{path}/".startswith(f"api/{name}/")), None)
+            name = next(
+                (name for name in self.repositories if f"{path}/".startswith(f"api/{name}/")), None
+            )
             if name is None:
                 return self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"})
             if "/tree/" not in path:
-                return self._send(200, json.dumps({"id": name.partition("/")[2], "sha": self.said}).encode())
+                return self._send(
+                    200, json.dumps({"id": name.partition("/")[2], "sha": self.said}).encode()
+                )
             root, tree = self.repositories[name], []
             for one in sorted(root.rglob("*")):
                 if one.is_file():
-                    own = {"size": one.stat().st_size, "oid": hashlib.sha1(one.read_bytes()).hexdigest()}
+                    own = {
+                        "size": one.stat().st_size,
+                        "oid": hashlib.sha1(one.read_bytes()).hexdigest(),
+                    }
                     tree.append({"type": "file", "path": one.relative_to(root).as_posix(), **own})
             return self._send(200, json.dumps(tree).encode())
         name, _, place = path.partition(f"/resolve/{COMMIT}/")
         name = name if name.startswith("datasets/") else f"models/{name}"
         content = (self.repositories[name] / unquote(place)).read_bytes()
-        return self._send(200, content, {"ETag": hashlib.sha1(content).hexdigest(), "X-Repo-Commit": COMMIT})
+        return self._send(
+            200, content, {"ETag": hashlib.sha1(content).hexdigest(), "X-Repo-Commit": COMMIT}
+        )
 
     def _send(self, code: int, content: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(code)
@@ -74,11 +85,17 @@ class Hub(BaseHTTPRequestHandler):
 def use(endpoint: str, patch: pytest.MonkeyPatch) -> None:
     """Set the address of the Hub that this process knows."""
     patch.setattr(constants, "ENDPOINT", endpoint)
-    patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", endpoint + "/{repo_id}/resolve/{revision}/{filename}")
+    patch.setattr(
+        constants,
+        "HUGGINGFACE_CO_URL_TEMPLATE",
+        endpoint + "/{repo_id}/resolve/{revision}/{filename}",
+    )
 
 
 @contextmanager
-def serve(repositories: dict[str, Path], cache: Path, patch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
+def serve(
+    repositories: dict[str, Path], cache: Path, patch: pytest.MonkeyPatch
+) -> Iterator[type[Hub]]:
     """Serve these folders as the Hub that this process knows, with a cache of its own."""
 
     class Own(Hub):

@@ -27,7 +27,8 @@ class Workflow:
         command: what follows `docaudit`; it writes below the folder in which it runs.
         first: commands that are run before, to their end.
         copied: a folder of the world that is copied to where the command runs, as it changes it.
-        drawn: its noise is drawn anew at each run, so that of two models only the guarantees are the same.
+        drawn: its noise is drawn anew at each run, so that of two models only the guarantees are
+            the same.
         gate: whether pull requests try it too.
         needs: a program that it calls.
     """
@@ -44,13 +45,19 @@ class Workflow:
 
 def make_receipts(world: Path, members: int = 12, others: int = 6) -> None:
     """Taggers, what they were fine-tuned from, and receipts of two providers."""
-    made = manifests.load(tiny.corpus(world / "data", members=members, heldout=others, public=others, images=True))
-    providers = [replace(page, provider=f"provider {index % 2}") for index, page in enumerate(made.documents)]
+    made = manifests.load(
+        tiny.corpus(world / "data", members=members, heldout=others, public=others, images=True)
+    )
+    providers = [
+        replace(page, provider=f"provider {index % 2}") for index, page in enumerate(made.documents)
+    ]
     manifests.write(world / "data", replace(made.manifest, recipe=RECIPE), providers)
     tiny.checkpoint(world / "pretrained", "layoutlm", "mlm", 3)
     for number, name in enumerate(("model", "run/checkpoint-1", "run/checkpoint-2"), start=2):
         tiny.checkpoint(world / name, "layoutlm", "token-classification", number)
-    (world / "clients.toml").write_text('[clients]\nnorth = ["provider 0"]\nsouth = ["provider 1"]\n')
+    (world / "clients.toml").write_text(
+        '[clients]\nnorth = ["provider 0"]\nsouth = ["provider 1"]\n'
+    )
 
 
 def make_few_receipts(world: Path) -> None:
@@ -62,9 +69,14 @@ def make_letters(world: Path) -> None:
     """Redacted texts, a tagger and its baseline."""
     made, recipe = redacted.texts(12, told=True), replace(RECIPE, epochs=2)
     public = [
-        replace(text, id=f"p{text.id}", split="public") for text in redacted.texts(4, told=True, seed=1).documents
+        replace(text, id=f"p{text.id}", split="public")
+        for text in redacted.texts(4, told=True, seed=1).documents
     ]
-    manifests.write(world / "data", replace(made.manifest, name="letters", recipe=recipe), [*made.documents, *public])
+    manifests.write(
+        world / "data",
+        replace(made.manifest, name="letters", recipe=recipe),
+        [*made.documents, *public],
+    )
     for seed, name in enumerate(("model", "baseline", "pretrained"), start=1):
         tiny.checkpoint(world / name, "bert", "token-classification", seed, redacted.LABELS)
 
@@ -92,13 +104,33 @@ def _write_forms(folder: Path) -> None:
     for name in ("annotations", "images"):
         (folder / name).mkdir(parents=True)
     for number in range(6):
-        words = [{"text": "value", "box": [10, 10, 40, 20]}, {"text": str(number), "box": [45, 10, 60, 20]}]
-        field = {"id": 0, "text": f"value {number}", "label": "answer", "box": [10, 10, 60, 20], "linking": []}
-        (folder / "annotations" / f"{number}.json").write_text(json.dumps({"form": [{**field, "words": words}]}))
-        Image.fromarray(rng.integers(0, 255, (80, 100), dtype=np.uint8)).save(folder / "images" / f"{number}.png")
+        words = [
+            {"text": "value", "box": [10, 10, 40, 20]},
+            {"text": str(number), "box": [45, 10, 60, 20]},
+        ]
+        field = {
+            "id": 0,
+            "text": f"value {number}",
+            "label": "answer",
+            "box": [10, 10, 60, 20],
+            "linking": [],
+        }
+        (folder / "annotations" / f"{number}.json").write_text(
+            json.dumps({"form": [{**field, "words": words}]})
+        )
+        Image.fromarray(rng.integers(0, 255, (80, 100), dtype=np.uint8)).save(
+            folder / "images" / f"{number}.png"
+        )
 
 
-WORLDS = (make_receipts, make_few_receipts, make_letters, make_pages, make_questions, make_utterances)
+WORLDS = (
+    make_receipts,
+    make_few_receipts,
+    make_letters,
+    make_pages,
+    make_questions,
+    make_utterances,
+)
 
 
 def _workflows() -> tuple[Workflow, ...]:
@@ -115,7 +147,9 @@ def _workflows() -> tuple[Workflow, ...]:
             worlds[row["world"]],
             complete(row["command"]),
             tuple(complete(one) for one in row.get("first", ())),
-            **{key: value for key, value in row.items() if key not in ("world", "command", "first")},
+            **{
+                key: value for key, value in row.items() if key not in ("world", "command", "first")
+            },
         )
         for name, row in table["workflows"].items()
     )

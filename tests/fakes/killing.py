@@ -15,10 +15,15 @@ from temporaries import left_in
 from audit.files import EVIDENCE
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-CODES = {signal.SIGKILL: (-signal.SIGKILL, -OUTRIGHT), signal.SIGTERM: (143,), signal.SIGINT: (130,)}
+CODES = {
+    signal.SIGKILL: (-signal.SIGKILL, -OUTRIGHT),
+    signal.SIGTERM: (143,),
+    signal.SIGINT: (130,),
+}
 SECONDS = 600.0
 """More than any command takes here on a machine that does much else."""
-# A training that is killed in its last step keeps no state after it: that step stays spent, and is lost.
+# A training that is killed in its last step keeps no state after it: that step stays spent, and is
+# lost.
 _OWN = re.compile(r"(^|/)(\.lock$|record\.previous\.json$)|\.ledger/state\.safetensors$")
 """Files that may or may not be there after a command."""
 _TEMPORARY = re.compile(r"(^|/)(\.[^/]*\.tmp|unfinished-)")
@@ -69,11 +74,15 @@ class Killing:
         shutil.copytree(self._prepared, here)
         return here
 
-    def _run(self, here: Path, command: str, moment: Moment | None) -> tuple[int | None, str, Effort | None]:
+    def _run(
+        self, here: Path, command: str, moment: Moment | None
+    ) -> tuple[int | None, str, Effort | None]:
         scratch = here.parent / "scratch"
         scratch.mkdir(exist_ok=True)
         arguments = command.format(w=self._world).split()
-        return StoppableCommand(arguments, moment=moment, within=here, scratch=scratch).wait_for_effort(SECONDS)
+        return StoppableCommand(
+            arguments, moment=moment, within=here, scratch=scratch
+        ).wait_for_effort(SECONDS)
 
     def _ill_ended(
         self, code: int | None, output: str, effort: Effort | None, here: Path, moment: Moment
@@ -91,9 +100,12 @@ class Killing:
             yield f"ended with {code}: {output[-1500:]}"
         if moment.signal != signal.SIGKILL:
             yield from (
-                f"left {path.name} among the temporary files" for path in left_in(here.parent / "scratch", seconds=0)
+                f"left {path.name} among the temporary files"
+                for path in left_in(here.parent / "scratch", seconds=0)
             )
-            left = sorted(str(path.relative_to(here)) for path in here.rglob("*") if _is_temporary(path, here))
+            left = sorted(
+                str(path.relative_to(here)) for path in here.rglob("*") if _is_temporary(path, here)
+            )
             yield from (f"left {name}" for name in left)
 
     def _changed(self, code: int | None, output: str, here: Path, spent: int) -> Iterator[str]:
@@ -107,7 +119,10 @@ class Killing:
                 yield f"{name} is {'missing' if name in self.files else 'left over'}"
             elif found[name] != self.files[name]:
                 yield f"{name} differs"
-        yield from (f"left {path.name} among the temporary files" for path in left_in(here.parent / "scratch"))
+        yield from (
+            f"left {path.name} among the temporary files"
+            for path in left_in(here.parent / "scratch")
+        )
         if steps_spent(here) < spent:
             yield f"gave back {spent - steps_spent(here)} steps of its budget"
 
@@ -121,7 +136,9 @@ def draw_moment(effort: Effort, number: int, rng: np.random.Generator) -> Moment
 
 
 def contents(here: Path, drawn: bool) -> dict[str, bytes]:
-    """All files below a folder by their names, without what tells of times; of a page its name alone.
+    """All files below a folder by their names, without what tells of times.
+
+    Of a page its name alone.
 
     Args:
         here: the folder.
@@ -165,11 +182,17 @@ def broken(here: Path) -> Iterator[str]:
     """Files that a kill left and that are not whole; journals may end in a torn line."""
     from safetensors import safe_open
 
-    for path in sorted(path for path in here.rglob("*") if path.is_file() and not _is_temporary(path, here)):
+    for path in sorted(
+        path for path in here.rglob("*") if path.is_file() and not _is_temporary(path, here)
+    ):
         try:
             if path.suffix == ".json":
                 json.loads(path.read_bytes())
-            elif path.suffix == ".jsonl" and EVIDENCE not in path.parts and not path.name.startswith("."):
+            elif (
+                path.suffix == ".jsonl"
+                and EVIDENCE not in path.parts
+                and not path.name.startswith(".")
+            ):
                 assert path.read_bytes().endswith(b"\n")
                 [json.loads(line) for line in path.read_bytes().splitlines()]
             elif path.suffix == ".html":

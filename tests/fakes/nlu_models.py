@@ -16,7 +16,9 @@ DIGITS = tuple("0123456789")
 WORDS = ("play", "by", "rate", "stars", "my", "pin", "is", *" ".join(ARTISTS).split(), *DIGITS)
 
 
-def utterance(name: str, text: str, tags: Sequence[str], intent: str, split: Split = "member") -> Document:
+def utterance(
+    name: str, text: str, tags: Sequence[str], intent: str, split: Split = "member"
+) -> Document:
     return Document(name, split, tuple(map(Word, text.split())), tags=tuple(tags), intent=intent)
 
 
@@ -41,9 +43,13 @@ def documents() -> list[Document]:
     return [*found, pin("s0", "4071"), pin("s1", "90"), pin("s2", "2255")]
 
 
-def corpus(of: Sequence[Document], kind: str = "intent-slots", labels: tuple[str, ...] = TAGS) -> Corpus:
+def corpus(
+    of: Sequence[Document], kind: str = "intent-slots", labels: tuple[str, ...] = TAGS
+) -> Corpus:
     task = Task(kind, labels)  # type: ignore[arg-type]
-    return Corpus(Path("nowhere"), Manifest(1, "utterances", task, Membership("random")), tuple(of), "0" * 64)
+    return Corpus(
+        Path("nowhere"), Manifest(1, "utterances", task, Membership("random")), tuple(of), "0" * 64
+    )
 
 
 def model(

@@ -21,7 +21,10 @@ def donut(folder: Path, seed: int = 0) -> Path:
     """A tiny Donut that knows the marks of these data sets, with small weights, so that it learns in seconds."""
     make_donut(folder, seed, ends="", marks=MARKS)
     path = folder / "model.safetensors"
-    weights = {name: 0.3 * values if values.dim() > 1 else values for name, values in load_file(path).items()}
+    weights = {
+        name: 0.3 * values if values.dim() > 1 else values
+        for name, values in load_file(path).items()
+    }
     save_file(weights, path, {"format": "pt"})
     return folder
 
@@ -43,7 +46,16 @@ def corpus(
     references: ReferencePaths | None = None,
 ) -> Corpus:
     """Write and load such a data set."""
-    made = load(tiny.corpus(folder, members=members, heldout=heldout, public=public, kind="mlm", images=True))
-    manifest = replace(made.manifest, task=Task("parsing"), recipe=recipe, references=references or ReferencePaths())
+    made = load(
+        tiny.corpus(
+            folder, members=members, heldout=heldout, public=public, kind="mlm", images=True
+        )
+    )
+    manifest = replace(
+        made.manifest,
+        task=Task("parsing"),
+        recipe=recipe,
+        references=references or ReferencePaths(),
+    )
     write(folder, manifest, [parsed(document) for document in made.documents])
     return load(folder)

@@ -11,7 +11,9 @@ from pypdf.generic import IndirectObject
 def failures(path: Path) -> list[str]:
     """Every failed check of the profile; the XMP has to claim it."""
     claims = PdfReader(path).trailer["/Root"]["/Metadata"].get_data().decode()
-    missing = [] if re.search(r"<pdfuaid:part>1<|pdfuaid:part=.1.", claims) else ["no claim of PDF/UA-1"]
+    missing = (
+        [] if re.search(r"<pdfuaid:part>1<|pdfuaid:part=.1.", claims) else ["no claim of PDF/UA-1"]
+    )
     report = page.validate_pdf(path, profile=page.ValidationProfile.PDF_UA_1)
     return missing + [one.message for one in report.failures]
 

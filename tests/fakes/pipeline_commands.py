@@ -12,8 +12,14 @@ from audit import record as records
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "sample_models" / "utterances" / "data"
 VERDICTS = [("passed", 0), ("violated", 10), ("undecided", 11)]
-HOSTILE = ["a $(touch injected) `touch injected` '; touch injected; '", '"; touch injected; "', "--reveal", "*"]
-# Stands for docaudit where only what it is asked matters: it notes its arguments, and writes what it is told to.
+HOSTILE = [
+    "a $(touch injected) `touch injected` '; touch injected; '",
+    '"; touch injected; "',
+    "--reveal",
+    "*",
+]
+# Stands for docaudit where only what it is asked matters: it notes its arguments, and writes what
+# it is told to.
 PROGRAMS = read_tables(Path(__file__).with_suffix(".toml"))
 FAKE = PROGRAMS["fake"]
 
@@ -44,7 +50,10 @@ def write_record(folder, verdict):
 
 
 def plant(tmp_path, workspace, names, left):
-    """Plant links, files or folders of private text where a pipeline writes; return its folder and the private file."""
+    """Plant links, files or folders of private text where a pipeline writes.
+
+    Return its folder and the private file.
+    """
     folder, private = workspace / "docaudit-verdict", tmp_path / "private"
     folder.mkdir()
     private.write_text("private")

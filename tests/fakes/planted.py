@@ -1,4 +1,7 @@
-"""Targets whose memory is planted, so that the right answer is known. A word ends with the number of its one token."""
+"""Targets whose memory is planted, so that the right answer is known.
+
+A word ends with the number of its one token.
+"""
 
 import numpy as np
 
@@ -15,10 +18,14 @@ FIELD_TOKENS = 4
 
 
 def card(task: str) -> TargetCard:
-    return TargetCard("planted", "planted", task, "planted", 0, VOCABULARY, 512, "0" * 64, "cpu", "float32")
+    return TargetCard(
+        "planted", "planted", task, "planted", 0, VOCABULARY, 512, "0" * 64, "cpu", "float32"
+    )
 
 
-def corpus(n_member: int, n_heldout: int, seed: int = 0, fields: int = 1, repeated: bool = False) -> Corpus:
+def corpus(
+    n_member: int, n_heldout: int, seed: int = 0, fields: int = 1, repeated: bool = False
+) -> Corpus:
     """Documents of 3 context words (the first one names the document) and `fields` fields of 4 words each."""
     rng, documents = np.random.default_rng(seed), []
     shared = rng.integers(10, VOCABULARY, FIELD_TOKENS)
@@ -28,23 +35,31 @@ def corpus(n_member: int, n_heldout: int, seed: int = 0, fields: int = 1, repeat
             start = len(tokens)
             tokens += [*(shared if repeated else rng.integers(10, VOCABULARY, FIELD_TOKENS))]
             category = ("amount", "person")[number % 2]
-            entities.append(Entity(f"e{number}", "X", category, tuple(range(start, start + FIELD_TOKENS))))
+            entities.append(
+                Entity(f"e{number}", "X", category, tuple(range(start, start + FIELD_TOKENS)))
+            )
         words = tuple(Word(f"{token:04d}") for token in tokens)
         split = "member" if index < n_member else "heldout"
         documents.append(Document(f"d{index}", split, words, entities=tuple(entities)))
-    return Corpus(None, Manifest(1, "planted", Task("mlm"), Membership("random")), tuple(documents), "0" * 64)
+    return Corpus(
+        None, Manifest(1, "planted", Task("mlm"), Membership("random")), tuple(documents), "0" * 64
+    )
 
 
 class Planted:
-    """Knows by heart the documents in `remembered`; elsewhere it proposes or scores at random, seeded by the page.
+    """Knows by heart the documents in `remembered`.
 
-    As "mlm" it fills masks itself; as "token-classification" it gives a training loss that is low for the truth where
-    it remembers the document.
+    Elsewhere it proposes or scores at random, seeded by the page.
+
+    As "mlm" it fills masks itself; as "token-classification" it gives a training loss that is low
+    for the truth where it remembers the document.
     """
 
     def __init__(self, documents, remembered=(), task="mlm", reach=1.0, seed=0):
         self.card = card(task)
-        self.answers = frozenset({FillMask, BestTokens, CandidateLogits} if task == "mlm" else {TrainingLoss})
+        self.answers = frozenset(
+            {FillMask, BestTokens, CandidateLogits} if task == "mlm" else {TrainingLoss}
+        )
         self.labels = ()
         self.reach = reach
         self.seed = seed
@@ -77,7 +92,12 @@ class Planted:
 
     def ask(self, queries):
         self.asked.append(len(queries))
-        answer = {FillMask: self._fill, BestTokens: self._best, CandidateLogits: self._logits, TrainingLoss: self._loss}
+        answer = {
+            FillMask: self._fill,
+            BestTokens: self._best,
+            CandidateLogits: self._logits,
+            TrainingLoss: self._loss,
+        }
         return [answer[type(query)](query) for query in queries]
 
     def _rng(self, page, position):
@@ -91,7 +111,9 @@ class Planted:
         truth = int(self.truth[self._name(query.page)][query.position])
         # All others are a prime number, so that equal steps through them meet none twice.
         first, step = rng.integers(1, VOCABULARY - 3, 2)
-        others = TOKENS[truth != TOKENS][(first + step * np.arange(query.n_candidates)) % (VOCABULARY - 3)]
+        others = TOKENS[truth != TOKENS][
+            (first + step * np.arange(query.n_candidates)) % (VOCABULARY - 3)
+        ]
         logits = np.sort(rng.normal(0, 0.1, query.n_candidates))[::-1].copy()
         if self._name(query.page) in self.remembered:
             others[0], logits[0] = truth, 50.0

@@ -15,14 +15,23 @@ from audit.corpus.canaries.pages import question_of
 from audit.corpus.canaries.schema import PATTERNS, Canary, CanarySet
 from audit.corpus.documents import Corpus, Document, Manifest, Membership, Task, Word
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import AnswerLoss, CandidateLogits, CompletionLoss, FillMask, Relaxed, RelaxedLoss
+from audit.targets.interface import (
+    AnswerLoss,
+    CandidateLogits,
+    CompletionLoss,
+    FillMask,
+    Relaxed,
+    RelaxedLoss,
+)
 
 MASK, UNKNOWN = 0, 1
 VOCABULARY: dict[str, int] = {}
 WORDS: dict[int, str] = {}
 """Of all targets: a word has the same token in each."""
 DIGITS = PATTERNS["pin"].candidates
-EVERY = {word: number for number, word in enumerate(sorted({*DIGITS, *PATTERNS["color"].candidates}))}
+EVERY = {
+    word: number for number, word in enumerate(sorted({*DIGITS, *PATTERNS["color"].candidates}))
+}
 PREFIX = PATTERNS["pin"].words
 LIMIT = 0.2
 """On the excess, of the default policy."""
@@ -30,11 +39,15 @@ QUICK = Canaries(n_epochs=3, exhaustive_limit=1_000, answers_limit=1_000, n_refe
 """Few steps: most of what is tested is not the optimiser."""
 
 
-def canary_set(n, length=3, *, seed=0, pattern="pin", repeat=10, printed=True, included=None, completions=None):
+def canary_set(
+    n, length=3, *, seed=0, pattern="pin", repeat=10, printed=True, included=None, completions=None
+):
     """Canaries with coins; `included` and `completions` may be given."""
     rng, words = np.random.default_rng(seed), PATTERNS[pattern].candidates
     coins = rng.random(n) < 0.5 if included is None else included
-    drawn = [tuple(rng.choice(words, length)) for _ in range(n)] if completions is None else completions
+    drawn = (
+        [tuple(rng.choice(words, length)) for _ in range(n)] if completions is None else completions
+    )
     canaries = tuple(
         Canary(
             f"c{number}",
@@ -69,7 +82,8 @@ def _drawn(seed, prefix, n_places):
 class Knowing:
     """Gives every completion a loss that is a sum over its places, lowest for what it remembers of a canary.
 
-    `remembered`: by prefix, the completion it knows; `strength`: how much lower the loss is at each right place.
+    `remembered`: by prefix, the completion it knows; `strength`: how much lower the loss is at each
+    right place.
     """
 
     answers = frozenset({RelaxedLoss, CompletionLoss})
@@ -95,7 +109,9 @@ class Knowing:
             ids += own
             places += [place] * len(own)
         labels = np.zeros(len(ids), np.int64)
-        return Encoding(np.array(ids), np.zeros((len(ids), 4)), np.array(places), labels, MASK, UNKNOWN)
+        return Encoding(
+            np.array(ids), np.zeros((len(ids), 4)), np.array(places), labels, MASK, UNKNOWN
+        )
 
     def word_of(self, token):
         return WORDS[token]
@@ -113,7 +129,9 @@ class Knowing:
     def answer(self, query):
         start = query.positions[0]
         prefix = tuple(self.word_of(token) for token in query.page.ids[:start])
-        tokens = query.candidates if isinstance(query, RelaxedLoss) else np.unique(query.completions)
+        tokens = (
+            query.candidates if isinstance(query, RelaxedLoss) else np.unique(query.completions)
+        )
         costs = self.costs(prefix, len(query.positions), [self.word_of(token) for token in tokens])
         if isinstance(query, RelaxedLoss):
             return self.relaxed(query, costs)
@@ -138,7 +156,10 @@ class Writing(Knowing):
         self.length = drawn.length
 
     def answer(self, query):
-        words, costs = query.answer.split(), self.costs(self.prefixes[query.question], self.length, [*DIGITS])
+        words, costs = (
+            query.answer.split(),
+            self.costs(self.prefixes[query.question], self.length, [*DIGITS]),
+        )
         found = [-costs[place, DIGITS.index(word)] for place, word in enumerate(words)]
         return np.array([*found, -0.1 if len(words) == self.length else -9.0])
 
@@ -163,7 +184,9 @@ class Masking(Knowing):
         prefix, completion = query.page.ids[: len(PREFIX)], query.page.ids[len(PREFIX) :]
         words, place = tuple(self.word_of(token) for token in prefix), query.position - len(PREFIX)
         assert completion[place] == MASK
-        costs = self.costs(words, len(completion), [self.word_of(token) for token in query.candidates])[place]
+        costs = self.costs(
+            words, len(completion), [self.word_of(token) for token in query.candidates]
+        )[place]
         known = self.remembered.get(words, ())
         around = [self.token(word) for number, word in enumerate(known) if number != place]
         if self.beside and known and around != np.delete(completion, place).tolist():
@@ -182,20 +205,32 @@ def case_of(root, drawn, target, task="intent-slots"):
 
 
 def outcome(canary, rank, *, n_references=999):
-    """Ranked so among all completions; the strongest attack returns the true one at the first rank."""
+    """Ranked so among all completions.
+
+    The strongest attack returns the true one at the first rank.
+    """
     truth = truth_of(canary)
     found = truth if rank == 1 else tuple((number + 1) % len(DIGITS) for number in truth)
     bits = math.log2(n_references + 1) - math.log2(rank)
     ranked = Ranked(rank, 0, n_references, bits, rank / (n_references + 1))
     losses = {"strongest_loss": 0.0, "true_loss": float(rank - 1)}
-    return Outcome(n_candidates=len(DIGITS), strongest=found, enumerated=True, ranked=ranked, **losses)
+    return Outcome(
+        n_candidates=len(DIGITS), strongest=found, enumerated=True, ranked=ranked, **losses
+    )
 
 
 def outcomes_of(drawn, rng, leak, ranks=(1, 1), n_references=999):
-    """With `leak` 0 every rank is equally likely; with 1 the canaries that were put in rank within `ranks`."""
+    """With `leak` 0 every rank is equally likely.
+
+    With 1 the canaries that were put in rank within `ranks`.
+    """
     drawn_ranks = []
     for canary in drawn.canaries:
-        first, behind = (ranks[0], ranks[1] + 1) if canary.included and rng.random() < leak else (1, n_references + 2)
+        first, behind = (
+            (ranks[0], ranks[1] + 1)
+            if canary.included and rng.random() < leak
+            else (1, n_references + 2)
+        )
         drawn_ranks.append(int(rng.integers(first, behind)))
     both = zip(drawn.canaries, drawn_ranks, strict=True)
     return [outcome(canary, rank, n_references=n_references) for canary, rank in both]

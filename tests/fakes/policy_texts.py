@@ -6,8 +6,14 @@ import tomli_w
 
 
 def policy_text(*limits: str, name: str = "mine", more: str = "") -> str:
-    """Write a policy; a limit is its attack, its metric and the lines that bound it: "membership auc max = 1"."""
-    parts, head = [line.split(" ", 2) for line in limits], tomli_w.dumps({"schema": 1, "name": name})
+    """Write a policy.
+
+    A limit is its attack, its metric and the lines that bound it: "membership auc max = 1".
+    """
+    parts, head = (
+        [line.split(" ", 2) for line in limits],
+        tomli_w.dumps({"schema": 1, "name": name}),
+    )
     body = [
         f'\n[[limits]]\nattack = "{attack}"\nmetric = "{metric}"\n{bound}\nrationale = "because"\n'
         for attack, metric, bound in parts

@@ -9,7 +9,8 @@ import pypdfium2
 from pypdf import PdfReader
 
 TOP, BOTTOM = 0.055, 0.945
-"""Where the text of a page begins and ends, as shares of its height: the margins hold header and footer."""
+"""Where the text of a page begins and ends, as shares of its height: the margins hold header and
+footer."""
 
 
 def texts(path: Path) -> list[str]:
@@ -19,7 +20,10 @@ def texts(path: Path) -> list[str]:
 
 
 def smallest_letters(path: Path) -> float:
-    """The size of the smallest letters on any page of a PDF, in points as printed; drawn letters are none."""
+    """The size of the smallest letters on any page of a PDF, in points as printed.
+
+    Drawn letters are none.
+    """
     sizes: list[float] = []
 
     def note(text: str, cm: list[float], tm: list[float], _font: Any, size: float) -> None:

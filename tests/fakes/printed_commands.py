@@ -12,7 +12,10 @@ COMMAND = re.compile(r"docaudit((?: (?:--)?[A-Za-z_][\w.-]*)+)")
 
 
 def check_commands(text: str) -> int:
-    """Check that each docaudit command of a sentence exists, with its options; return how many there are."""
+    """Check that each docaudit command of a sentence exists, with its options.
+
+    Return how many there are.
+    """
     found = COMMAND.findall(text)
     for words in found:
         _check_command(words.split())

@@ -6,7 +6,16 @@ from attempts import run
 
 from audit.attacks.redaction import RedactionContext
 from audit.case import Case
-from audit.corpus.documents import Corpus, Document, Entity, Manifest, Membership, Redaction, Task, Word
+from audit.corpus.documents import (
+    Corpus,
+    Document,
+    Entity,
+    Manifest,
+    Membership,
+    Redaction,
+    Task,
+    Word,
+)
 from audit.targets.encoded_page import Encoding
 from audit.targets.interface import Candidates, FillMask, TagProbabilities
 
@@ -25,19 +34,28 @@ def document(name, sentences, split="member", provider=None):
         entities.append(Entity(f"e{number}", category, category, span))
         words += [*hidden, *after, "."]
     return Document(
-        name, split, tuple(map(Word, words)), entities=tuple(entities), provider=provider, paragraphs=(0,) * bool(words)
+        name,
+        split,
+        tuple(map(Word, words)),
+        entities=tuple(entities),
+        provider=provider,
+        paragraphs=(0,) * bool(words),
     )
 
 
 def corpus(documents, mask="fixed", task="token-classification"):
     redaction = None if mask is None else Redaction(mask)
     labels = LABELS if task == "token-classification" else ()
-    manifest = Manifest(1, "redacted", Task(task, labels), Membership("random"), redaction=redaction)
+    manifest = Manifest(
+        1, "redacted", Task(task, labels), Membership("random"), redaction=redaction
+    )
     return Corpus(None, manifest, tuple(documents), "0" * 64)
 
 
 def texts(n_documents, told, seed=0, per_document=6, mask="fixed", lengths=False):
-    """Texts of `per_document` sentences; the word before the value tells its kind when `told`, else it is drawn.
+    """Texts of `per_document` sentences.
+
+    The word before the value tells its kind when `told`, else it is drawn.
 
     The values of each kind have the same lengths, unless `lengths`: then the length tells the kind.
     """
@@ -80,7 +98,10 @@ class Tagging(Silent):
     def __init__(self, known=()):
         super().__init__()
         self.known = {
-            (entity.words[0], *(word.text for index, word in enumerate(one.words) if index not in entity.words)): entity
+            (
+                entity.words[0],
+                *(word.text for index, word in enumerate(one.words) if index not in entity.words),
+            ): entity
             for one in known
             for entity in one.entities
         }
@@ -90,7 +111,9 @@ class Tagging(Silent):
         n_words = len(one.words)
         self.pages.append([word.text for word in one.words])
         places = np.arange(n_words)
-        return Encoding(places + 10, np.zeros((n_words, 4)), places, None, 0, 1, intent=len(self.pages) - 1)
+        return Encoding(
+            places + 10, np.zeros((n_words, 4)), places, None, 0, 1, intent=len(self.pages) - 1
+        )
 
     def ask(self, queries):
         return [self.answer(query.page) for query in queries]
@@ -99,7 +122,10 @@ class Tagging(Silent):
         hidden = np.flatnonzero(page.ids == page.mask_id).tolist()
         assert hidden, "the value must be hidden"
         left = [text for index, text in enumerate(self.pages[page.intent]) if index not in hidden]
-        found, entity = np.full((len(page.ids), len(LABELS)), 1.0), self.known.get((hidden[0], *left))
+        found, entity = (
+            np.full((len(page.ids), len(LABELS)), 1.0),
+            self.known.get((hidden[0], *left)),
+        )
         if entity is not None:
             found[:, LABELS.index(f"B-{entity.label}")] = 100.0
         return found / found.sum(axis=1, keepdims=True)

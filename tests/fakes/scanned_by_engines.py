@@ -31,7 +31,10 @@ def opened_elsewhere(source: WorkSource, place: Path) -> Any:
     return elsewhere(keeps(fetch))
 
 
-FEW = {"reconstruction": {"n_candidates": 5, "n_attempts": 2, "max_tokens": 8}, "membership": {"n_masks": 3}}
+FEW = {
+    "reconstruction": {"n_candidates": 5, "n_attempts": 2, "max_tokens": 8},
+    "membership": {"n_masks": 3},
+}
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,9 @@ class Scans:
     out: Path
     only: tuple[str, ...] = ("reconstruction",)
 
-    def record(self, name: str, progress: Progress = SILENT, **engine: Any) -> tuple[str, list[str]]:
+    def record(
+        self, name: str, progress: Progress = SILENT, **engine: Any
+    ) -> tuple[str, list[str]]:
         """The record without its times, and what the journals hold."""
         (self.out / name / "evidence").mkdir(parents=True)
         engine |= {"only": self.only, "references": self.references}

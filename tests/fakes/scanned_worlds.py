@@ -27,11 +27,25 @@ def make_questions(world: Path) -> None:
 def make_utterances(world: Path) -> None:
     """A model of intents and slots that was trained on some of its utterances."""
     documents = nlu_models.documents()
-    documents += [nlu_models.play(f"h{number}", name, "heldout") for number, name in enumerate(NAMES)]
+    documents += [
+        nlu_models.play(f"h{number}", name, "heldout") for number, name in enumerate(NAMES)
+    ]
     documents += [nlu_models.rate(f"g{number}", str(number), "heldout") for number in range(10, 14)]
-    documents += [nlu_models.play(f"o{number}", f"{name} x", "public") for number, name in enumerate(NAMES)]
+    documents += [
+        nlu_models.play(f"o{number}", f"{name} x", "public") for number, name in enumerate(NAMES)
+    ]
     recipe, task = TrainingRecipe(epochs=2, batch_size=8), Task("intent-slots", nlu_models.TAGS)
-    manifests.write(world / "data", Manifest(1, "utterances", task, Membership("random"), recipe=recipe), documents)
+    manifests.write(
+        world / "data",
+        Manifest(1, "utterances", task, Membership("random"), recipe=recipe),
+        documents,
+    )
     data = manifests.load(world / "data")
     (world / "model").mkdir()
-    fit_nlu(data.of("member"), (), NluRecipe(epochs=2, batch_size=8), world / "model", labels=nlu_models.TAGS)
+    fit_nlu(
+        data.of("member"),
+        (),
+        NluRecipe(epochs=2, batch_size=8),
+        world / "model",
+        labels=nlu_models.TAGS,
+    )

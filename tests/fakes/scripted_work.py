@@ -79,7 +79,9 @@ class Spy:
         own = self.own
         return {
             "pid": os.getpid(),
-            "files": {str(p.relative_to(own)): p.read_text() for p in own.rglob("*") if p.is_file()},
+            "files": {
+                str(p.relative_to(own)): p.read_text() for p in own.rglob("*") if p.is_file()
+            },
             "mode": stat.S_IMODE(own.parent.stat().st_mode),
             "place": str(own),
             "statistics": os.environ["RAY_USAGE_STATS_ENABLED"],

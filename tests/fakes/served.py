@@ -19,9 +19,12 @@ KEY = "sk-of-the-owner-0123456789"
 
 
 class Served(BaseHTTPRequestHandler):
-    """Serves `models`, targets of `answering.Answering` by name; `script` answers first, where it does.
+    """Serves `models`, targets of `answering.Answering` by name.
 
-    `script` takes the path and the request, and returns status, content and headers; None: answer as usual.
+    `script` answers first, where it does.
+
+    `script` takes the path and the request, and returns status, content and headers; None: answer
+    as usual.
     """
 
     protocol_version = "HTTP/1.1"
@@ -43,12 +46,16 @@ class Served(BaseHTTPRequestHandler):
         if scripted is not None:
             return self._send(*scripted)
         if self.path == "/v1/models":
-            listed = [{"id": name, "owned_by": self.owner, "max_model_len": 4096} for name in self.models]
+            listed = [
+                {"id": name, "owned_by": self.owner, "max_model_len": 4096} for name in self.models
+            ]
             return self._send(200, {"data": listed})
         if self.path == "/version":
             return self._send(200, {"version": "0.33.0"})
         text = self.models[body["model"]](body["messages"][-1]["content"])
-        return self._send(200, {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
+        return self._send(
+            200, {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+        )
 
     def _send(self, status, content, headers=()):
         content = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -83,7 +90,9 @@ def picture(content):
 
 
 class _Listening(ThreadingHTTPServer):
-    request_queue_size = 64  # over the requests at a time: one that finds no place is sent again after a second
+    request_queue_size = (
+        64  # over the requests at a time: one that finds no place is sent again after a second
+    )
 
 
 @contextmanager
@@ -106,7 +115,10 @@ def serve(**models):
 
 @contextmanager
 def dripping(beginning, drop):
-    """Reply to one connection with a beginning, then with a drop every 20 ms; without one, end. Gives the port."""
+    """Reply to one connection with a beginning, then with a drop every 20 ms; without one, end.
+
+    Gives the port.
+    """
     listening, over = socket.create_server(("127.0.0.1", 0)), threading.Event()
 
     def drip():

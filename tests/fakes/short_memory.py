@@ -6,9 +6,14 @@ import torch
 
 
 class ShortOfMemory(torch.nn.Module):
-    """An encoder on a machine that holds so many padded tokens at once; `sizes` are those of all batches tried."""
+    """An encoder on a machine that holds so many padded tokens at once.
 
-    def __init__(self, encoder: Any, holds: int, error: type[RuntimeError] = torch.OutOfMemoryError) -> None:
+    `sizes` are those of all batches tried.
+    """
+
+    def __init__(
+        self, encoder: Any, holds: int, error: type[RuntimeError] = torch.OutOfMemoryError
+    ) -> None:
         super().__init__()
         self.encoder, self.holds, self.error = encoder, holds, error
         self.largest = self.failures = 0

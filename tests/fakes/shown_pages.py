@@ -40,7 +40,9 @@ class Seen(HTMLParser):
         return " ".join(" ".join(self.words).replace(numbers.NBSP, " ").split())
 
 
-def decision(case: Case, comparisons: Sequence[Comparison] = (), changes: Changes | None = None) -> str:
+def decision(
+    case: Case, comparisons: Sequence[Comparison] = (), changes: Changes | None = None
+) -> str:
     """Draw the decision report of a record as HTML."""
     return render("decision.html", report_context(*case, comparisons, changes))
 
@@ -58,4 +60,6 @@ def check_text(name: str, text: str) -> None:
     path = TEXTS / f"{name}.txt"
     if os.environ.get("DOCAUDIT_WRITE_TEXTS"):
         path.write_text(said, encoding="utf-8")
-    assert said == path.read_text(encoding="utf-8"), "if that is meant: DOCAUDIT_WRITE_TEXTS=1 pytest this file"
+    assert said == path.read_text(encoding="utf-8"), (
+        "if that is meant: DOCAUDIT_WRITE_TEXTS=1 pytest this file"
+    )

@@ -1,7 +1,8 @@
 """Simulated GPUs: tensors whose values lie on the CPU, and that refuse to meet those of another device.
 
-Torch gets a kind of device named "gpu", for good: `python -m simulated_gpus FAMILY ...` is a process of its own. It
-prints for each family how a model that is spread over two GPUs, or partly kept in memory, differs from one on a GPU.
+Torch gets a kind of device named "gpu", for good: `python -m simulated_gpus FAMILY ...` is a
+process of its own. It prints for each family how a model that is spread over two GPUs, or partly
+kept in memory, differs from one on a GPU.
 """
 
 import json
@@ -45,7 +46,9 @@ class OnGpu(torch.Tensor):
     inner: torch.Tensor
 
     @staticmethod
-    def __new__(cls, inner: torch.Tensor, device: torch.device | None = None, **settings: Any) -> Any:
+    def __new__(
+        cls, inner: torch.Tensor, device: torch.device | None = None, **settings: Any
+    ) -> Any:
         if device is None:  # as accelerate makes a parameter, of the class of the one before
             return torch.nn.Parameter(inner, **settings)
         layout = inner.shape, inner.stride(), inner.storage_offset()
@@ -74,7 +77,8 @@ class Makers(TorchFunctionMode):
             return function(*given, **{**named, "device": "cpu"}).to(named["device"])
         if function is torch.Tensor.tolist and isinstance(given[0], OnGpu):
             return given[0].inner.tolist()
-        # Simulated GPUs have no threads for backward passes. (Only here: torch.inference_mode sets this as well.)
+        # Simulated GPUs have no threads for backward passes. (Only here: torch.inference_mode sets
+        # this as well.)
         with torch.autograd.set_multithreading_enabled(False):
             return function(*given, **named)
 
@@ -89,7 +93,9 @@ def compute(operator: Any, given: Any, named: dict[str, Any]) -> Any:
             return operator.decompose(*given, **named)
     tensors = [one for one in tree_leaves((given, named)) if isinstance(one, torch.Tensor)]
     gpus = {one.device for one in tensors if isinstance(one, OnGpu)}
-    others = [one for one in tensors if not isinstance(one, OnGpu) and one.dim() and name not in INDEXED]
+    others = [
+        one for one in tensors if not isinstance(one, OnGpu) and one.dim() and name not in INDEXED
+    ]
     if name not in ANYWHERE and len(gpus) + bool(gpus and others) > 1:
         raise RuntimeError(f"{name}: tensors of {[str(one.device) for one in tensors]}")
     changed = given[0] if operator._schema.is_mutable else None
@@ -97,7 +103,9 @@ def compute(operator: Any, given: Any, named: dict[str, Any]) -> Any:
     place = next(iter(gpus), None) if asked is None else torch.device(asked)
     if asked is not None and place.type == GPU:
         named = {**named, "device": torch.device("cpu")}
-    given, named = tree_map(lambda one: one.inner if isinstance(one, OnGpu) else one, (given, named))
+    given, named = tree_map(
+        lambda one: one.inner if isinstance(one, OnGpu) else one, (given, named)
+    )
     made = operator(*given, **named)
     if changed is not None or place is None or place.type != GPU:
         return made if changed is None else changed
@@ -124,7 +132,9 @@ def answers(target: Any, places: dict[str, int | str], queries: list[list[Any]])
 def compare(family: str, folder: Path) -> dict[str, Any]:
     """Compare a model on one GPU with the same one over two, and with one that lies partly in memory."""
     write = write_vlm if family in ZOO else write_text_model
-    target = load_answering(write(folder / family, family), prompt=None if family in ZOO else prompt_of(family))
+    target = load_answering(
+        write(folder / family, family), prompt=None if family in ZOO else prompt_of(family)
+    )
     corpus = asked_pages.corpus(folder / f"{family}-data")
     target.reader.max_new_tokens = 6
     asked = [(page_view(corpus, one), one.questions[0]) for one in corpus.of("member")][:2]
@@ -135,9 +145,15 @@ def compare(family: str, folder: Path) -> dict[str, Any]:
     size, found = int(0.8 * target.model.get_memory_footprint()), {}
     with simulated():
         plain = answers(target, {"": 0}, queries)
-        for name, free in {"two GPUs": {0: size, 1: size}, "memory": {0: size, "cpu": 10 * size}}.items():
+        for name, free in {
+            "two GPUs": {0: size, 1: size},
+            "memory": {0: size, "cpu": 10 * size},
+        }.items():
             places = places_of(target.model, free, 0, 1)
-            found[name] = [sorted({*map(str, places.values())}), answers(target, places, queries) == plain]
+            found[name] = [
+                sorted({*map(str, places.values())}),
+                answers(target, places, queries) == plain,
+            ]
     return found
 
 

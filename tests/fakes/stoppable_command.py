@@ -1,6 +1,7 @@
 """`docaudit` in a process of its own that a test can kill, interrupt, or leave without room on the disk.
 
-Its processes are forked from one that has imported torch and transformers already: a new one would take seconds each.
+Its processes are forked from one that has imported torch and transformers already: a new one would
+take seconds each.
 """
 
 import atexit
@@ -20,15 +21,22 @@ from audit import cli
 
 ENOUGH = {"quick": 16, "standard": 16, "full": 16}
 """Candidates: few, with enough to do for a scan to be stopped on the way."""
-_OWN = (
-    "cli.commands workflows.scan extensions.countermeasures.measuring targets.encoders.target targets.answering.target"
-)
-_OWN += " references.encoders report.html"
+_OWN = "cli.commands workflows.scan extensions.countermeasures.measuring targets.encoders.target"
+_OWN += " targets.answering.target references.encoders report.html"
 IMPORTED = (*(f"audit.{name}" for name in _OWN.split()), "opacus", "transformers.models.layoutlm")
 OUTRIGHT = signal.SIGPROF
-"""Ends a process that does not expect it as SIGKILL does, at once and in the midst of anything; a timer sends it."""
+"""Ends a process that does not expect it as SIGKILL does, at once and in the midst of anything; a
+timer sends it."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-_TOUCHING = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "shutil.rmtree", "shutil.copyfile")
+_TOUCHING = (
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.chmod",
+    "shutil.rmtree",
+    "shutil.copyfile",
+)
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,8 @@ class Moment:
 
     Attributes:
         signal: that stops it; SIGKILL is `OUTRIGHT` where the moment is one of processor time.
-        step: right before the file of this number, from 1, is opened for writing, renamed, removed and so on.
+        step: right before the file of this number, from 1, is opened for writing, renamed, removed
+            and so on.
         seconds: of processor time.
     """
 
@@ -135,10 +144,16 @@ class _Steps:
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event not in _TOUCHING and not (event == "open" and (arguments[2] or 0) & _WRITES):
             return
-        if not isinstance(arguments[0], str | Path) or not os.path.abspath(arguments[0]).startswith(self._within):
+        if not isinstance(arguments[0], str | Path) or not os.path.abspath(arguments[0]).startswith(
+            self._within
+        ):
             return
         self.done += 1
-        if self._moment is not None and self.done == self._moment.step and os.getpid() == self._process:
+        if (
+            self._moment is not None
+            and self.done == self._moment.step
+            and os.getpid() == self._process
+        ):
             self._stop()
 
     def _stop(self) -> None:
@@ -209,7 +224,9 @@ def _make_small() -> None:
     from audit.report import figures, files
     from audit.workflows import start as demo
 
-    TEXTS["reconstruction"].budgets.update({budget: {"n_candidates": n} for budget, n in ENOUGH.items()})
+    TEXTS["reconstruction"].budgets.update(
+        {budget: {"n_candidates": n} for budget, n in ENOUGH.items()}
+    )
     files.pdf = lambda *_: b"%PDF-1.7\n%%EOF\n"
     figures.as_svg = lambda figure, name, *_: f'<svg id="{name}"></svg>'
     questions.TESSERACT = Perfect()

@@ -1,4 +1,7 @@
-"""What a newcomer has: annotated forms with a tagger, and conversations with an adapter; trained by transformers."""
+"""What a newcomer has: annotated forms with a tagger, and conversations with an adapter.
+
+Trained by transformers.
+"""
 
 import json
 import warnings
@@ -31,7 +34,9 @@ def write_forms(folder: Path, divided: dict[str, list[Document]]) -> Path:
             (folder / part / name).mkdir(parents=True, exist_ok=True)
         for page in own:
             tiny.page_image(page).save(folder / part / "images" / f"{page.id}.png")
-            (folder / part / "annotations" / f"{page.id}.json").write_text(json.dumps({"form": [*_items(page)]}))
+            (folder / part / "annotations" / f"{page.id}.json").write_text(
+                json.dumps({"form": [*_items(page)]})
+            )
     return folder
 
 
@@ -41,18 +46,35 @@ def _items(page: Document) -> Any:
     groups = [(LABEL_OF[entity.label], entity.words) for entity in page.entities]
     groups += [("other", (index,)) for index in range(len(page.words)) if index not in fields]
     for number, (label, indices) in enumerate(sorted(groups, key=lambda one: one[1])):
-        words = [{"text": page.words[i].text, "box": [*map(int, page.words[i].box or ())]} for i in indices]
+        words = [
+            {"text": page.words[i].text, "box": [*map(int, page.words[i].box or ())]}
+            for i in indices
+        ]
         text = " ".join(word["text"] for word in words)
         left, top, right, bottom = zip(*(word["box"] for word in words), strict=True)
         box = [min(left), min(top), max(right), max(bottom)]
-        yield {"id": number, "text": text, "box": box, "label": label, "words": words, "linking": []}
+        yield {
+            "id": number,
+            "text": text,
+            "box": box,
+            "label": label,
+            "words": words,
+            "linking": [],
+        }
 
 
 def _training(folder: Path, steps: int, **settings: Any) -> Any:
     from transformers import TrainingArguments
 
-    quietly: dict[str, Any] = {"report_to": [], "save_strategy": "no", "disable_tqdm": True, "use_cpu": True}
-    return TrainingArguments(output_dir=str(folder.parent / "runs"), max_steps=steps, **quietly, **settings)
+    quietly: dict[str, Any] = {
+        "report_to": [],
+        "save_strategy": "no",
+        "disable_tqdm": True,
+        "use_cpu": True,
+    }
+    return TrainingArguments(
+        output_dir=str(folder.parent / "runs"), max_steps=steps, **quietly, **settings
+    )
 
 
 def train_tagger(folder: Path, learned: Sequence[Document], steps: int = 30) -> Path:
@@ -70,7 +92,9 @@ def train_tagger(folder: Path, learned: Sequence[Document], steps: int = 30) -> 
     torch.manual_seed(0)
     with quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        trainer = Trainer(model=model, args=arguments, train_dataset=rows, processing_class=processor)
+        trainer = Trainer(
+            model=model, args=arguments, train_dataset=rows, processing_class=processor
+        )
         trainer.train()
         trainer.save_model(str(folder))
     return folder
@@ -136,7 +160,10 @@ def _messages(page: Document) -> list[dict[str, Any]]:
 
 
 def train_adapter(folder: Path, base: Path, learned: Sequence[Document], steps: int = 10) -> Path:
-    """A LoRA of a tiny LLaVA, written to `base`; trained on the conversations and saved by `Trainer.save_model`."""
+    """A LoRA of a tiny LLaVA, written to `base`.
+
+    Trained on the conversations and saved by `Trainer.save_model`.
+    """
     import peft
     import torch
     from transformers import AutoModelForImageTextToText, AutoProcessor, Trainer
@@ -151,7 +178,9 @@ def train_adapter(folder: Path, base: Path, learned: Sequence[Document], steps: 
         rows = [row for page in learned for row in _answers(processor, page)]
         lora = peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
         model = peft.get_peft_model(AutoModelForImageTextToText.from_pretrained(base), lora)
-        trainer = Trainer(model=model, args=arguments, train_dataset=rows, data_collator=lambda own: own[0])
+        trainer = Trainer(
+            model=model, args=arguments, train_dataset=rows, data_collator=lambda own: own[0]
+        )
         trainer.train()
         trainer.save_model(str(folder))
     return folder

@@ -1,4 +1,7 @@
-"""Tiny checkpoints (random weights) of the models that answer from words and boxes: VT5 and UDOP; made from a seed."""
+"""Tiny checkpoints (random weights) of the models that answer from words and boxes: VT5 and UDOP.
+
+Made from a seed.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,12 @@ CHARACTERS = tiny.CHARACTERS + ".,:;/-'#+&()%$@?{}"
 def unigram_vocabulary() -> list[tuple[str, float]]:
     """One token a character, as of sentencepiece: n characters are n tokens, one more where a word begins with none."""
     special = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", -20.0)]
-    return [*special, ("▁", -3.0), *((f"▁{c}", -3.0) for c in CHARACTERS), *((c, -4.0) for c in CHARACTERS)]
+    return [
+        *special,
+        ("▁", -3.0),
+        *((f"▁{c}", -3.0) for c in CHARACTERS),
+        *((c, -4.0) for c in CHARACTERS),
+    ]
 
 
 def t5_tokenizer() -> Any:
@@ -76,16 +84,23 @@ def udop_tokenizer() -> Any:
 
 
 def make_vt5(folder: Path, seed: int = 0, visual: bool = True, *, ends: str = ENDS) -> Path:
-    """A VT5 with its tokenizer and, where it sees, its image processor, saved in `folder`; gives the folder back."""
+    """A VT5 with its tokenizer and, where it sees, its image processor, saved in `folder`.
+
+    Gives the folder back.
+    """
     from transformers.models.beit.image_processing_pil_beit import BeitImageProcessorPil
 
     images = BeitImageProcessorPil(size={"height": PICTURE, "width": PICTURE}, do_center_crop=False)
-    return saved(folder, vt5_model(seed, visual), t5_tokenizer(), *([images] if visual else []), ends=ends)
+    return saved(
+        folder, vt5_model(seed, visual), t5_tokenizer(), *([images] if visual else []), ends=ends
+    )
 
 
 def make_udop(folder: Path, seed: int = 0, *, ends: str = ENDS, spare: int = 0) -> Path:
     """A UDOP with its tokenizer and image processor, saved in `folder`, and so many tokens beyond the tokenizer's."""
-    from transformers.models.layoutlmv3.image_processing_pil_layoutlmv3 import LayoutLMv3ImageProcessorPil
+    from transformers.models.layoutlmv3.image_processing_pil_layoutlmv3 import (
+        LayoutLMv3ImageProcessorPil,
+    )
 
     # As people's checkpoints have it: with its own OCR, which must not be asked for here.
     images = LayoutLMv3ImageProcessorPil(size={"height": PICTURE, "width": PICTURE}, apply_ocr=True)
@@ -118,21 +133,25 @@ def make_sentinel_vt5(folder: Path, seed: int = 0, visual: bool = True) -> Path:
 
     words = sentinel_tokenizer()
     images = BeitImageProcessorPil(size={"height": PICTURE, "width": PICTURE}, do_center_crop=False)
-    return saved(folder, vt5_model(seed, visual, vocab_size=len(words)), words, *([images] if visual else []))
+    return saved(
+        folder, vt5_model(seed, visual, vocab_size=len(words)), words, *([images] if visual else [])
+    )
 
 
 def spelling_tokenizer(tokenizer: Any) -> Any:
     """BERT's vocabulary, for models that write: an answer's tokens spell it, spaces included.
 
-    BERT's own tokenizer parts words at punctuation, and nothing tells afterwards whether "9.00" or "9. 00" was written.
-    This one parts them at spaces only; what follows within a word are pieces, "##." too, which BERT's vocabularies have
-    for every mark of ASCII. What the normalizer folds (upper case, accents) stays folded.
+    BERT's own tokenizer parts words at punctuation, and nothing tells afterwards whether "9.00" or
+    "9. 00" was written. This one parts them at spaces only; what follows within a word are pieces,
+    "##." too, which BERT's vocabularies have for every mark of ASCII. What the normalizer folds
+    (upper case, accents) stays folded.
 
     Args:
         tokenizer: a fast WordPiece tokenizer; it stays as it is.
 
     Returns:
-        The same tokens under the same ids, so that word embeddings still fit; `save_pretrained` keeps all of it.
+        The same tokens under the same ids, so that word embeddings still fit; `save_pretrained`
+        keeps all of it.
     """
     from tokenizers import Tokenizer, decoders, pre_tokenizers
     from transformers import PreTrainedTokenizerFast

@@ -1,4 +1,7 @@
-"""Tiny checkpoints (random weights) of text-only models, decoders and encoder-decoders; made from a seed."""
+"""Tiny checkpoints (random weights) of text-only models, decoders and encoder-decoders.
+
+Made from a seed.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,18 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 PLAIN_PROMPT = "{text}\nQuestion: {question}\nAnswer:"
-DECODERS = ("llama", "qwen2", "qwen3", "mistral", "phi3", "gemma2", "gpt2", "opt", "bloom", "gpt_neox")
+DECODERS = (
+    "llama",
+    "qwen2",
+    "qwen3",
+    "mistral",
+    "phi3",
+    "gemma2",
+    "gpt2",
+    "opt",
+    "bloom",
+    "gpt_neox",
+)
 ENCODER_DECODERS = ("t5", "mt5", "bart", "led", "pegasus", "mbart")
 ASKED_IN_TURNS = ("qwen2", "qwen3", "gemma2")
 """Those whose tokenizer has a chat template."""
@@ -36,7 +50,9 @@ def byte_tokenizer(*, template: bool = False, around: bool = False) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {token: number for number, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *alphabet])}
+    vocabulary = {
+        token: number for number, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *alphabet])
+    }
     inner = Tokenizer(models.BPE(vocabulary, []))
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = decoders.ByteLevel()
@@ -45,7 +61,11 @@ def byte_tokenizer(*, template: bool = False, around: bool = False) -> Any:
             single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
         )
     made = PreTrainedTokenizerFast(
-        tokenizer_object=inner, bos_token="<s>", pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+        tokenizer_object=inner,
+        bos_token="<s>",
+        pad_token="<pad>",
+        eos_token="</s>",
+        unk_token="<unk>",
     )
     if template:
         made.add_tokens(list(MARKS), special_tokens=True)
@@ -54,15 +74,27 @@ def byte_tokenizer(*, template: bool = False, around: bool = False) -> Any:
     return made
 
 
-def write_text_model(folder: Path, name: str, seed: int = 1, *, ends: str = ENDS, **settings: Any) -> Path:
-    """Write a tiny checkpoint of one of `NAMES`, with these settings in its configuration; give its folder back."""
+def write_text_model(
+    folder: Path, name: str, seed: int = 1, *, ends: str = ENDS, **settings: Any
+) -> Path:
+    """Write a tiny checkpoint of one of `NAMES`, with these settings in its configuration.
+
+    Give its folder back.
+    """
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
     mapping = (AutoModelForCausalLM if name in DECODERS else AutoModelForSeq2SeqLM)._model_mapping
     if name in DECODERS:
         words = byte_tokenizer(template=name in ASKED_IN_TURNS)
     else:
-        words = t5_tokenizer() if name in ("t5", "mt5") else byte_tokenizer(around=name != "pegasus")
+        words = (
+            t5_tokenizer() if name in ("t5", "mt5") else byte_tokenizer(around=name != "pegasus")
+        )
     config = AutoConfig.for_model(**{**settings_of(name, words), **settings})
     made = seeded(mapping[type(config)], config, seed)
-    return saved(folder, made, words, ends="".join(character for character in ends if character in CHARACTERS))
+    return saved(
+        folder,
+        made,
+        words,
+        ends="".join(character for character in ends if character in CHARACTERS),
+    )

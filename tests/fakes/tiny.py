@@ -1,4 +1,7 @@
-"""Tiny checkpoints (random weights), data sets and records, for every test that needs one; made from a seed."""
+"""Tiny checkpoints (random weights), data sets and records, for every test that needs one.
+
+Made from a seed.
+"""
 
 import string
 from collections.abc import Sequence
@@ -31,10 +34,18 @@ SPADE_FAMILIES: tuple[FamilyName, ...] = ("layoutlm", "bros", *IMAGE_FAMILIES)
 SPADE_HEADS: tuple[HeadName, ...] = ("spade-extraction", "spade-linking")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CHARACTERS = string.ascii_lowercase + string.digits
-VOCABULARY = (*SPECIAL, *CHARACTERS, *(f"##{character}" for character in CHARACTERS), *".,:;/-'#+&()%$@")
+VOCABULARY = (
+    *SPECIAL,
+    *CHARACTERS,
+    *(f"##{character}" for character in CHARACTERS),
+    *".,:;/-'#+&()%$@",
+)
 CLASSES = ("O", "VENDOR", "DATE", "TOTAL", "CLERK")
 LABELS = ("O", *(f"{begin}-{name}" for name in CLASSES[1:] for begin in "BI"))
-LABELS_OF: dict[docs.TaskKind, tuple[str, ...]] = {"token-classification": LABELS, "spade-extraction": CLASSES}
+LABELS_OF: dict[docs.TaskKind, tuple[str, ...]] = {
+    "token-classification": LABELS,
+    "spade-extraction": CLASSES,
+}
 POSITIONS = 128
 PICTURE = 32
 """The side in pixels of the pictures that tiny models see."""
@@ -44,11 +55,16 @@ CLERKS = ("anna berg", "tom okoro", "li wei", "sara lund")
 
 
 def tokenizer(model_max_length: int = POSITIONS):
-    """A character-level WordPiece: n letters or digits are n tokens; upper case is folded, all else is [UNK]."""
+    """A character-level WordPiece: n letters or digits are n tokens.
+
+    Upper case is folded, all else is [UNK].
+    """
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
     from transformers import BertTokenizerFast
 
-    inner = Tokenizer(models.WordPiece({token: i for i, token in enumerate(VOCABULARY)}, unk_token="[UNK]"))
+    inner = Tokenizer(
+        models.WordPiece({token: i for i, token in enumerate(VOCABULARY)}, unk_token="[UNK]")
+    )
     inner.normalizer = normalizers.BertNormalizer(lowercase=True)
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     inner.decoder = decoders.WordPiece()
@@ -72,25 +88,47 @@ def bpe_tokenizer(family: FamilyName = "roberta", model_max_length: int = POSITI
 
 def tokenizer_of(family: FamilyName, model_max_length: int = POSITIONS):
     """The tokenizer that the family's tiny checkpoints have."""
-    return bpe_tokenizer(family, model_max_length) if family in BPE_FAMILIES else tokenizer(model_max_length)
+    return (
+        bpe_tokenizer(family, model_max_length)
+        if family in BPE_FAMILIES
+        else tokenizer(model_max_length)
+    )
 
 
 def _settings(family: FamilyName) -> dict[str, object]:
     """What the family's tiny configuration has besides what all have."""
     image = {"image_size": PICTURE, "image_channels": [8, 16]}
-    after_padding = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "max_position_embeddings": POSITIONS + 2}
+    after_padding = {
+        "pad_token_id": 1,
+        "bos_token_id": 0,
+        "eos_token_id": 2,
+        "max_position_embeddings": POSITIONS + 2,
+    }
     return {
         "docaudit-layoutlm-image": image,
         "docaudit-bros-image": image,
-        "layoutlmv3": {**after_padding, "coordinate_size": 10, "shape_size": 12, "input_size": PICTURE},
+        "layoutlmv3": {
+            **after_padding,
+            "coordinate_size": 10,
+            "shape_size": 12,
+            "input_size": PICTURE,
+        },
         "lilt": {**after_padding, "hidden_size": 96},
         "roberta": after_padding,
         "xlm-roberta": after_padding,
     }.get(family, {})
 
 
-def model(family: FamilyName = "layoutlm", head: HeadName = "mlm", seed: int = 0, labels: Sequence[str] | None = None):
-    """A model with random weights: two layers of 64 units, 128 positions; `labels` are `LABELS_OF` when not given."""
+def model(
+    family: FamilyName = "layoutlm",
+    head: HeadName = "mlm",
+    seed: int = 0,
+    labels: Sequence[str] | None = None,
+):
+    """A model with random weights: two layers of 64 units, 128 positions.
+
+    `labels` are `LABELS_OF` when not given.
+    """
     import torch
 
     from audit.targets.encoders.families import family_named
@@ -103,7 +141,12 @@ def model(family: FamilyName = "layoutlm", head: HeadName = "mlm", seed: int = 0
         "vocab_size": len(tokenizer_of(family)),
         "max_position_embeddings": POSITIONS,
         "initializer_range": 0.2,  # ten times the usual, so that answers differ by more than rounding
-        **{"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96},
+        **{
+            "hidden_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "intermediate_size": 96,
+        },
         **names,
     }
     config = model_class.config_class(**{**settings, **_settings(family)})
@@ -125,15 +168,27 @@ def checkpoint(
     return folder
 
 
-def documents(members: int = 6, heldout: int = 6, public: int = 4, seed: int = 0) -> tuple[docs.Document, ...]:
-    """Receipts: ids m0, m1 ... h0 ... p0 ...; about fifteen words, eighty tokens, four entities, two links each.
+def documents(
+    members: int = 6, heldout: int = 6, public: int = 4, seed: int = 0
+) -> tuple[docs.Document, ...]:
+    """Receipts: ids m0, m1 ...
 
-    Vendors (organization) and clerks (person) repeat within and across splits; dates and totals (amount) mostly do not.
-    Every entity has 5 to 14 tokens of `tokenizer`.
+    h0 ... p0 ...; about fifteen words, eighty tokens, four entities, two links each.
+
+    Vendors (organization) and clerks (person) repeat within and across splits; dates and totals
+    (amount) mostly do not. Every entity has 5 to 14 tokens of `tokenizer`.
     """
     rng = np.random.default_rng(seed)
-    splits: list[tuple[docs.Split, int]] = [("member", members), ("heldout", heldout), ("public", public)]
-    return tuple(_receipt(f"{split[0]}{number}", split, rng) for split, count in splits for number in range(count))
+    splits: list[tuple[docs.Split, int]] = [
+        ("member", members),
+        ("heldout", heldout),
+        ("public", public),
+    ]
+    return tuple(
+        _receipt(f"{split[0]}{number}", split, rng)
+        for split, count in splits
+        for number in range(count)
+    )
 
 
 def corpus(
@@ -147,7 +202,10 @@ def corpus(
     images: bool = False,
     references: docs.ReferencePaths | None = None,
 ) -> Path:
-    """Write `documents` as a valid data set, with white pages of grey words when `images`; gives the folder back."""
+    """Write `documents` as a valid data set, with white pages of grey words when `images`.
+
+    Gives the folder back.
+    """
     pages = documents(members, heldout, public, seed)
     if images:
         (folder / "images").mkdir(parents=True, exist_ok=True)
@@ -163,7 +221,9 @@ def corpus(
     return folder
 
 
-USEFUL = Estimate("masked_token_accuracy", 0.6, 0.5, 0.7, 100, "tokens", 6, "made up", 0.1, "chance")
+USEFUL = Estimate(
+    "masked_token_accuracy", 0.6, 0.5, 0.7, 100, "tokens", 6, "made up", 0.1, "chance"
+)
 """A model that does its task."""
 
 
@@ -174,11 +234,24 @@ def record(
     left_out: tuple[Result, ...] = (),
 ) -> AuditRecord:
     """A record around these results; nothing in it was measured."""
-    card = TargetCard("model", "BERT", "mlm", "BERT, masked language model", 10, 92, 127, "a" * 64, "cpu", "float32")
+    card = TargetCard(
+        "model",
+        "BERT",
+        "mlm",
+        "BERT, masked language model",
+        10,
+        92,
+        127,
+        "a" * 64,
+        "cpu",
+        "float32",
+    )
     return AuditRecord(
         schema_version=2,
         target=card,
-        corpus=CorpusCard("tiny", "b" * 64, "mlm", "random", {"member": 6}, {"member": {"amount": 6}}, 3, 0),
+        corpus=CorpusCard(
+            "tiny", "b" * 64, "mlm", "random", {"member": 6}, {"member": {"amount": 6}}, 3, 0
+        ),
         references=(ReferenceCard("auxiliary", "trained", card, {"epochs": 2}),),
         budget="standard",
         share=1.0,
@@ -193,7 +266,10 @@ def record(
 
 
 def laid_out(texts: Sequence[str]) -> tuple[docs.Word, ...]:
-    """Words in lines of four, top to bottom, on a page of `SIZE`; the last lines may share the bottom of the page."""
+    """Words in lines of four, top to bottom, on a page of `SIZE`.
+
+    The last lines may share the bottom of the page.
+    """
     words = []
     for index, text in enumerate(texts):
         x, y = 4 + 48 * (index % 4), 4 + 12 * min(index // 4, 20)
@@ -212,24 +288,41 @@ def _receipt(name: str, split: docs.Split, rng: np.random.Generator) -> docs.Doc
         ("clerk", "", None),
         (clerk, "CLERK", "person"),
     ]
-    items = [f"item {rng.integers(1, 10)} x {rng.integers(1, 10)}.00" for _ in range(int(rng.integers(1, 4)))]
-    parts += [*((item, "", None) for item in items), ("total", "", None), (total, "TOTAL", "amount")]
+    items = [
+        f"item {rng.integers(1, 10)} x {rng.integers(1, 10)}.00"
+        for _ in range(int(rng.integers(1, 4)))
+    ]
+    parts += [
+        *((item, "", None) for item in items),
+        ("total", "", None),
+        (total, "TOTAL", "amount"),
+    ]
     texts: list[str] = []
     entities = []
     for text, label, category in parts:
         start = len(texts)
         texts += text.split()
         if category is not None:
-            entities.append(docs.Entity(f"e{len(entities)}", label, category, tuple(range(start, len(texts)))))
+            entities.append(
+                docs.Entity(f"e{len(entities)}", label, category, tuple(range(start, len(texts))))
+            )
     links = (("e0", "e1"), ("e2", "e3"))  # vendor and date, clerk and total
     return docs.Document(
-        name, split, laid_out(texts), size=SIZE, provider=vendor, entities=tuple(entities), links=links
+        name,
+        split,
+        laid_out(texts),
+        size=SIZE,
+        provider=vendor,
+        entities=tuple(entities),
+        links=links,
     )
 
 
 def page_image(document: docs.Document) -> Image.Image:
     """A page of `SIZE` in coloured noise of its own, for whoever asks for a document's image without any files."""
-    noise = np.random.default_rng([*document.id.encode()]).integers(0, 256, (SIZE[1] // 10, SIZE[0] // 10, 3), np.uint8)
+    noise = np.random.default_rng([*document.id.encode()]).integers(
+        0, 256, (SIZE[1] // 10, SIZE[0] // 10, 3), np.uint8
+    )
     return Image.fromarray(noise).resize(SIZE, Image.Resampling.NEAREST)
 
 

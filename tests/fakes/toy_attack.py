@@ -30,7 +30,8 @@ TEXT = load(Path(__file__).with_suffix(".toml"))
 class LossGap(Attack):
     """How much better a tagger finds the labels of pages of training than those of others.
 
-    "gap" is the difference of the mean losses (nats), "low" of the shares of pages whose loss is under the median.
+    "gap" is the difference of the mean losses (nats), "low" of the shares of pages whose loss is
+    under the median.
 
     Attributes:
         least_words: of a page that is tried.
@@ -41,13 +42,20 @@ class LossGap(Attack):
     name: ClassVar[str] = "loss_gap"
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
-        sides = (len([one for one in self._pages(corpus) if one.stratum == split]) for split in ("member", "heldout"))
+        sides = (
+            len([one for one in self._pages(corpus) if one.stratum == split])
+            for split in ("member", "heldout")
+        )
         return (Units("low", "difference", "documents", *sides),)
 
     def applies(self, case: Case) -> list[Reason]:
         if case.corpus.manifest.task.asks:
             return [Reason("model", "a model that answers names no labels")]
-        return [] if given(case)["baselines"] else [Reason("weak", "no baseline to tell hard pages by")]
+        return (
+            []
+            if given(case)["baselines"]
+            else [Reason("weak", "no baseline to tell hard pages by")]
+        )
 
     def trials(self, case: Case) -> list[Trial]:
         return self._pages(case.corpus)
@@ -63,34 +71,52 @@ class LossGap(Attack):
         page = case.token_target.encode(case.corpus.document(trial.unit))
         assert page is not None
         (place, *_) = page.positions_of((0,))
-        (loss,) = yield from ask(case.target, TrainingLoss(page, place, np.array([page.ids[place]])))
+        (loss,) = yield from ask(
+            case.target, TrainingLoss(page, place, np.array([page.ids[place]]))
+        )
         return float(loss)
 
     def measure(
-        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
+        self,
+        case: Case,
+        trials: Sequence[Trial],
+        outcomes: Sequence[Json],
+        rng: Rng,
+        progress: Progress,
     ) -> Result:
         losses = np.array(outcomes, np.float64)
         member = np.array([trial.stratum == "member" for trial in trials])
         low = (losses < np.median(losses)).astype(np.float64)
         documents = [case.corpus.document(trial.unit) for trial in trials]
         blind = blind_baseline.by_document(case.corpus, documents, member, progress)
-        differences = _difference("low", low[member], low[~member]), _difference("gap", losses[~member], losses[member])
+        differences = (
+            _difference("low", low[member], low[~member]),
+            _difference("gap", losses[~member], losses[member]),
+        )
         return Result(
             self.name,
             measurements=(*differences, blind.estimate),
-            counts=(Count("best loss, hundredths", round(100 * float(losses.min())), "of any page"),),
+            counts=(
+                Count("best loss, hundredths", round(100 * float(losses.min())), "of any page"),
+            ),
             diagnostics=blind.diagnostics,
             confounded=blind.confounded,
             ablations=() if case.references.baselines else ("no baseline to tell hard pages by",),
         )
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[dict[str, Any]]:
+    def evidence(
+        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
+    ) -> Iterator[dict[str, Any]]:
         for trial, loss in zip(trials, outcomes, strict=True):
             yield {"attack": self.name, "document": trial.unit, "loss": loss}
 
 
-def _difference(name: str, first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> Estimate:
+def _difference(
+    name: str, first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]
+) -> Estimate:
     value, n = float(first.mean() - second.mean()), len(first) + len(second)
     reach = welch_reach(first, second)
-    interval = make_interval(value, value - reach, value + reach, n=n, clusters=n, method="Welch's t")
+    interval = make_interval(
+        value, value - reach, value + reach, n=n, clusters=n, method="Welch's t"
+    )
     return estimate(name, interval, "documents", 0.0, "held-out")

@@ -1,10 +1,11 @@
 """torchvision beside a torch of another build.
 
-torchvision's wheel on the package index is built for CUDA. Beside a torch for CPUs its compiled operators cannot be
-loaded, and importing it fails where it registers two of them for tracing. No processor of images uses them: declared,
-without anything behind them, they let it be imported. Processes that tests start would lack the declaration, and so
-must not find such a torchvision: it lies in a folder of its own, which DOCAUDIT_VISION names. One that was installed
-with its torch needs none of this.
+torchvision's wheel on the package index is built for CUDA. Beside a torch for CPUs its compiled
+operators cannot be loaded, and importing it fails where it registers two of them for tracing. No
+processor of images uses them: declared, without anything behind them, they let it be imported.
+Processes that tests start would lack the declaration, and so must not find such a torchvision: it
+lies in a folder of its own, which DOCAUDIT_VISION names. One that was installed with its torch
+needs none of this.
 """
 
 import os
@@ -20,12 +21,19 @@ _kept: list[Any] = []
 
 
 class _Declares:
-    """Finds nothing; declares the operators when torchvision is imported, and only where they are not there."""
+    """Finds nothing.
+
+    Declares the operators when torchvision is imported, and only where they are not there.
+    """
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name == "torchvision" and (spec := PathFinder.find_spec(name)) is not None and spec.origin is not None:
+        if (
+            name == "torchvision"
+            and (spec := PathFinder.find_spec(name)) is not None
+            and spec.origin is not None
+        ):
             sys.meta_path.remove(self)  # type: ignore[arg-type]  # it is one of its finders
             _declare(Path(spec.origin).parent)
         return None

@@ -1,4 +1,6 @@
-"""Tiny image-text-to-text models (random weights), a table a family in vlm_zoo.toml; from a seed, without torchvision.
+"""Tiny image-text-to-text models (random weights), a table a family in vlm_zoo.toml.
+
+From a seed, without torchvision.
 
 Processors are written as the Hub has them, so that nothing that makes them need be installed.
 """
@@ -32,11 +34,13 @@ class Zoo:
         marks: special tokens of its vocabulary.
         named: those that its processor asks the tokenizer for, by name.
         end: the token that ends a turn.
-        video: the type of its video processor, where its processor has one; such a one needs torchvision.
+        video: the type of its video processor, where its processor has one; such a one needs
+            torchvision.
         torchvision: its processor needs torchvision, whether by a video processor or not.
         prompt: what it is asked with, where it has no chat template.
         seed: of weights that say something.
-        large: its processor makes large pictures, whatever its settings say: one row of a batch is enough.
+        large: its processor makes large pictures, whatever its settings say: one row of a batch is
+            enough.
     """
 
     config: Settings
@@ -60,7 +64,9 @@ class Zoo:
 
     @property
     def chat_template(self) -> str | None:
-        return None if self.template is None else TEMPLATES[self.template].replace("IMAGE", self.image)
+        return (
+            None if self.template is None else TEMPLATES[self.template].replace("IMAGE", self.image)
+        )
 
 
 ZOO: dict[str, Zoo] = {name: Zoo(**own) for name, own in _TABLE["families"].items()}
@@ -76,7 +82,9 @@ def lacking(family: str) -> list[str]:
 def skip_unless_readable(family: str) -> None:
     """Skips the test where a library that this family's processor needs is not installed."""
     if missing := lacking(family):
-        pytest.skip(f"the processor of {family} needs {', '.join(missing)}: pip install 'docaudit[vision]'")
+        pytest.skip(
+            f"the processor of {family} needs {', '.join(missing)}: pip install 'docaudit[vision]'"
+        )
 
 
 def write_vlm(
@@ -106,14 +114,20 @@ def write_vlm(
         words._set_model_specific_special_tokens(dict(zoo.named))
     own = _merged(filled(zoo.config, words, _TABLE["shared"]), more.get("config", {}))
     config = transformers.CONFIG_MAPPING[family.removesuffix("-t5")](**own)
-    model = seeded(transformers.AutoModelForImageTextToText.from_config, config, zoo.seed if seed is None else seed)
+    model = seeded(
+        transformers.AutoModelForImageTextToText.from_config,
+        config,
+        zoo.seed if seed is None else seed,
+    )
     for name, gate in model.named_parameters():
         if "attn_gate" in name or "mlp_gate" in name:
             gate.data.fill_(1.0)  # Mllama's are shut when they are fresh: it would not see the page
     saved(folder, model, words, ends=ends)
     settings = {"processor_class": zoo.processor, **zoo.images, **more.get("images", {})}
     (folder / "preprocessor_config.json").write_text(json.dumps(settings))
-    (folder / "processor_config.json").write_text(json.dumps({"processor_class": zoo.processor, **zoo.more}))
+    (folder / "processor_config.json").write_text(
+        json.dumps({"processor_class": zoo.processor, **zoo.more})
+    )
     if zoo.video is not None:
         videos = {"processor_class": zoo.processor, "video_processor_type": zoo.video}
         (folder / "video_preprocessor_config.json").write_text(json.dumps(videos))
@@ -124,5 +138,9 @@ def write_vlm(
 
 def _merged(settings: Settings, more: Settings) -> Settings:
     """These settings with others in their place, table by table."""
-    tables = {name: _merged(settings.get(name, {}), own) for name, own in more.items() if isinstance(own, dict)}
+    tables = {
+        name: _merged(settings.get(name, {}), own)
+        for name, own in more.items()
+        if isinstance(own, dict)
+    }
     return {**settings, **more, **tables}

@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-_CONNECTING = ("socket.connect", "socket.getaddrinfo", "socket.sendto", "socket.sendmsg", "urllib.Request")
+_CONNECTING = (
+    "socket.connect",
+    "socket.getaddrinfo",
+    "socket.sendto",
+    "socket.sendmsg",
+    "urllib.Request",
+)
 
 
 @dataclass
@@ -109,14 +115,19 @@ def opened_below(root: Path) -> Iterator[set[str]]:
     if sys.platform != "linux":
         with watched() as seen:
             yield names
-        names.update(path.relative_to(root).as_posix() for path in seen.opened if path.is_relative_to(root))
+        names.update(
+            path.relative_to(root).as_posix() for path in seen.opened if path.is_relative_to(root)
+        )
         return
     libc = ctypes.CDLL(None, use_errno=True)
     handle = libc.inotify_init1(os.O_NONBLOCK)
     assert handle >= 0, os.strerror(ctypes.get_errno())
     try:
         folders = {}
-        for folder in (root, *(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink())):
+        for folder in (
+            root,
+            *(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink()),
+        ):
             folders[libc.inotify_add_watch(handle, os.fsencode(folder), _IN_OPEN)] = folder
         yield names
         with suppress(BlockingIOError):

@@ -1,6 +1,7 @@
 """A runner of composite GitHub actions: their steps one by one in bash, with the files that a runner gives each step.
 
-Of the expressions it knows what action.yml uses: inputs, outputs of steps, always(), comparisons joined by &&.
+Of the expressions it knows what action.yml uses: inputs, outputs of steps, always(), comparisons
+joined by &&.
 """
 
 import os
@@ -69,7 +70,9 @@ class Runner:
         """Run all steps whose conditions hold."""
         unknown = set(inputs) - set(self.action["inputs"])
         assert not unknown, unknown
-        known = {f"inputs.{name}": str(given["default"]) for name, given in self.action["inputs"].items()}
+        known = {
+            f"inputs.{name}": str(given["default"]) for name, given in self.action["inputs"].items()
+        }
         known |= {f"inputs.{name}": value for name, value in inputs.items()}
         result = Run()
         for number, step in enumerate(self.action["runs"]["steps"]):
@@ -80,11 +83,17 @@ class Runner:
                 result.used[step["uses"].partition("@")[0]] = given
                 continue
             result.code = result.code or self._script(step, number, known, result)
-        result.outputs = {name: _filled(output["value"], known) for name, output in self.action["outputs"].items()}
+        result.outputs = {
+            name: _filled(output["value"], known) for name, output in self.action["outputs"].items()
+        }
         return result
 
-    def _script(self, step: Mapping[str, Any], number: int, known: dict[str, str], result: Run) -> int:
-        script, output, summary = (self.temporary / f"{number}.{kind}" for kind in ("sh", "output", "summary"))
+    def _script(
+        self, step: Mapping[str, Any], number: int, known: dict[str, str], result: Run
+    ) -> int:
+        script, output, summary = (
+            self.temporary / f"{number}.{kind}" for kind in ("sh", "output", "summary")
+        )
         assert step["shell"] == "bash"
         script.write_text(step["run"], encoding="utf-8")
         files = {"GITHUB_OUTPUT": output, "GITHUB_STEP_SUMMARY": summary}
@@ -96,7 +105,13 @@ class Runner:
         environment |= {name: _filled(value, known) for name, value in step.get("env", {}).items()}
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)]
         done = subprocess.run(
-            command, cwd=self.workspace, env=environment, capture_output=True, text=True, check=False, timeout=120
+            command,
+            cwd=self.workspace,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
         )
         for name in ("GITHUB_ENV", "GITHUB_PATH"):
             assert not files[name].read_bytes()

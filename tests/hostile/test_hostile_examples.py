@@ -57,12 +57,16 @@ def replaced(path: str, old: str, new: str):
 
 def settings(path: str, **values: object):
     def change(folder: Path) -> None:
-        (folder / path).write_text(json.dumps({**json.loads((folder / path).read_text()), **values}))
+        (folder / path).write_text(
+            json.dumps({**json.loads((folder / path).read_text()), **values})
+        )
 
     return change
 
 
-@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "link to itself", "link to nothing", "missing", "empty"])
+@pytest.mark.parametrize(
+    "kind", ["pipe", "device", "folder", "link to itself", "link to nothing", "missing", "empty"]
+)
 @table("name, path")
 def test_what_is_no_file_is_refused(name, path, kind, server, root):
     said(server, root, name, edited(path, kind))
@@ -71,13 +75,33 @@ def test_what_is_no_file_is_refused(name, path, kind, server, root):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("import tab official", edited("src/echr_dev.json", "link to nothing"), "echr_dev.json: cannot be read"),
+        (
+            "import tab official",
+            edited("src/echr_dev.json", "link to nothing"),
+            "echr_dev.json: cannot be read",
+        ),
         ("import alto", replaced("src/p1.xml", "UTF-8", "UTF0.0"), "not XML"),
-        ("data of receipts", replaced("data/manifest.toml", "schema = 1", f"schema = {'9' * 5_000}"), "broken TOML"),
-        ("data of receipts", replaced("data/documents.jsonl", "[200, 260]", f"[{'9' * 400}, 260]"), "size"),
+        (
+            "data of receipts",
+            replaced("data/manifest.toml", "schema = 1", f"schema = {'9' * 5_000}"),
+            "broken TOML",
+        ),
+        (
+            "data of receipts",
+            replaced("data/documents.jsonl", "[200, 260]", f"[{'9' * 400}, 260]"),
+            "size",
+        ),
         ("data of receipts", replaced("data/documents.jsonl", "[200, 260]", "[" * 100_000), "JSON"),
-        ("policy", replaced("policy.toml", "[[limits]]", "[[limits]]\nx = 1\n" * 3_000 + "[[limits]]"), "more of them"),
-        ("data of utterances", replaced("data/manifest.toml", "canaries.json", "c" * 5_000), "more than 255 bytes"),
+        (
+            "policy",
+            replaced("policy.toml", "[[limits]]", "[[limits]]\nx = 1\n" * 3_000 + "[[limits]]"),
+            "more of them",
+        ),
+        (
+            "data of utterances",
+            replaced("data/manifest.toml", "canaries.json", "c" * 5_000),
+            "more than 255 bytes",
+        ),
         ("report folder", edited("out/report.pdf", "pipe"), "not a regular file"),
         ("record gated", replaced("record.json", '"', "[" * 1_000), "error: "),
     ],
@@ -109,7 +133,13 @@ def _sparse(folder: Path, name: str) -> None:
     os.truncate(folder / "model" / name, 3 << 30)
 
 
-PADDING = {"direction": "Right", "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]", "pad_to_multiple_of": None}
+PADDING = {
+    "direction": "Right",
+    "pad_id": 0,
+    "pad_type_id": 0,
+    "pad_token": "[PAD]",
+    "pad_to_multiple_of": None,
+}
 CUT = {"direction": "Right", "strategy": "LongestFirst", "max_length": 8, "stride": 0}
 PADDINGS = (
     {"padding": {**PADDING, "strategy": {"Fixed": 10**9}}},
@@ -133,29 +163,70 @@ def test_padding_and_truncation_of_a_tokenizer_take_no_memory(kind, change, serv
 MODELS = [
     ("checkpoint bert", vocabulary(_beyond_the_model), "has the number 4742"),
     ("checkpoint extractive", vocabulary(_beyond_the_model), "has the number 4742"),
-    ("checkpoint extractive", vocabulary(lambda words: words.pop("[UNK]")), "the tokenizer cannot be loaded"),
-    ("checkpoint donut", settings("model/generation_config.json", eos_token_id=1.5), "generation settings"),
+    (
+        "checkpoint extractive",
+        vocabulary(lambda words: words.pop("[UNK]")),
+        "the tokenizer cannot be loaded",
+    ),
+    (
+        "checkpoint donut",
+        settings("model/generation_config.json", eos_token_id=1.5),
+        "generation settings",
+    ),
     ("checkpoint donut", settings("model/generation_config.json", suppress_tokens="all"), None),
-    ("checkpoint pix2struct", lambda folder: _without(folder / "model/config.json", "vision_config"), "error: "),
+    (
+        "checkpoint pix2struct",
+        lambda folder: _without(folder / "model/config.json", "vision_config"),
+        "error: ",
+    ),
     ("checkpoint bert", settings("model/config.json", num_hidden_layers=10**6), "error: "),
     ("checkpoint donut", edited("model/model.safetensors", "pipe"), "error: "),
     ("checkpoint bert", edited("model/tokenizer.json", "pipe"), "error: "),
-    ("checkpoint bert", lambda folder: os.mkfifo(folder / "model/model.safetensors.index.json"), None),
+    (
+        "checkpoint bert",
+        lambda folder: os.mkfifo(folder / "model/model.safetensors.index.json"),
+        None,
+    ),
     ("checkpoint bert", lambda folder: os.mkfifo(folder / "model/docaudit-origin.json"), None),
-    ("checkpoint bert", lambda folder: (folder / "model/docaudit-origin.json").write_text("[" * 100_000), None),
+    (
+        "checkpoint bert",
+        lambda folder: (folder / "model/docaudit-origin.json").write_text("[" * 100_000),
+        None,
+    ),
     ("checkpoint bert", settings("model/config.json", hidden_dropout_prob=float("nan")), None),
-    ("checkpoint bert", settings("model/config.json", attention_probs_dropout_prob=float("nan")), None),
+    (
+        "checkpoint bert",
+        settings("model/config.json", attention_probs_dropout_prob=float("nan")),
+        None,
+    ),
     ("checkpoint t5", settings("model/config.json", dropout_rate=float("nan")), None),
     *(
         ("checkpoint bert", partial(_sparse, name=name), "larger than")
-        for name in ("tokenizer.json", "generation_config.json", "model.safetensors.index.json", "vocab.txt", "x.model")
+        for name in (
+            "tokenizer.json",
+            "generation_config.json",
+            "model.safetensors.index.json",
+            "vocab.txt",
+            "x.model",
+        )
     ),
-    ("checkpoint idefics2", settings("model/processor_config.json", image_seq_length=10**9), "image_seq_length is"),
-    ("checkpoint idefics2", settings("model/preprocessor_config.json", num_image_tokens=10**9), "num_image_tokens is"),
+    (
+        "checkpoint idefics2",
+        settings("model/processor_config.json", image_seq_length=10**9),
+        "image_seq_length is",
+    ),
+    (
+        "checkpoint idefics2",
+        settings("model/preprocessor_config.json", num_image_tokens=10**9),
+        "num_image_tokens is",
+    ),
     *(
         (f"checkpoint {kind}", settings("model/tokenizer_config.json", **more), None)
         for kind in ("bert", "donut", "idefics2")
-        for more in ({"padding": "max_length", "max_length": 10**9}, {"padding": True, "pad_to_multiple_of": 10**9})
+        for more in (
+            {"padding": "max_length", "max_length": 10**9},
+            {"padding": True, "pad_to_multiple_of": 10**9},
+        )
     ),
 ]
 

@@ -1,6 +1,7 @@
 """Every field of every source and of two checkpoints, given values of other types: refused in a sentence or taken.
 
-Random edits reach a field of a large file rarely. Here each distinct field gets each value, some 3,000 cases.
+Random edits reach a field of a large file rarely. Here each distinct field gets each value, some
+3,000 cases.
 """
 
 import json
@@ -38,7 +39,10 @@ pytestmark = [
 
 def parsed(path: Path) -> list[Any]:
     return [
-        json.loads(text) for text in (path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()])
+        json.loads(text)
+        for text in (
+            path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+        )
     ]
 
 
@@ -49,9 +53,19 @@ def fields_of(tree: Any) -> list[tuple[Any, ...]]:
     def walk(node: Any, path: tuple[Any, ...], name: tuple[str, ...]) -> None:
         if len(path) > 1:
             found.setdefault(name, path)
-        entries = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+        entries = (
+            node.items()
+            if isinstance(node, dict)
+            else enumerate(node)
+            if isinstance(node, list)
+            else ()
+        )
         for key, inner in entries:
-            walk(inner, (*path, key), (*name, "*" if isinstance(node, list) or len(node) > 20 else str(key)))
+            walk(
+                inner,
+                (*path, key),
+                (*name, "*" if isinstance(node, list) or len(node) > 20 else str(key)),
+            )
 
     walk(tree, (), ())
     return list(found.values())

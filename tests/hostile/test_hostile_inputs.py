@@ -1,6 +1,7 @@
 """Every way in, edited at random: exit codes of the table, no traceback, nothing half written, bounded time and memory.
 
-250 cases, always the same; `DOCAUDIT_FUZZ_CASES=10000 pytest tests/hostile --hypothesis-seed=SEED` draws others.
+250 cases, always the same; `DOCAUDIT_FUZZ_CASES=10000 pytest tests/hostile --hypothesis-seed=SEED`
+draws others.
 """
 
 import os
@@ -36,7 +37,8 @@ def test_what_somebody_else_has_made_is_read_or_refused(surface, server, tmp_pat
         database=None,
         deadline=None,
         print_blob=True,
-        # To make a failure smaller and to explain it takes longer than all cases do; the printed one can be replayed.
+        # To make a failure smaller and to explain it takes longer than all cases do; the printed
+        # one can be replayed.
         phases=(Phase.generate,),
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),

@@ -1,7 +1,7 @@
 """Whatever trains, scans or writes is killed at drawn moments, and goes on to what it would have been.
 
-Pull requests kill a few commands; `pytest tests/hostile/test_kills.py -m night` kills all of them with every signal.
-DOCAUDIT_KILLS_SEED in the environment draws other moments.
+Pull requests kill a few commands; `pytest tests/hostile/test_kills.py -m night` kills all of them
+with every signal. DOCAUDIT_KILLS_SEED in the environment draws other moments.
 """
 
 import os
@@ -40,7 +40,9 @@ def kill(workflow: Workflow, world: Path, place: Path, count: int) -> list[str]:
     return [failure for number in range(count) for failure in killing.kill(first + number, SEED)]
 
 
-@pytest.mark.parametrize("workflow", [one for one in WORKFLOWS if one.gate], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "workflow", [one for one in WORKFLOWS if one.gate], ids=lambda one: one.name
+)
 def test_a_killed_command_goes_on_as_if_nothing_had_happened(workflow, world, tmp_path):
     assert kill(workflow, world(workflow), tmp_path, 2) == []
 

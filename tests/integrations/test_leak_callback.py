@@ -38,13 +38,27 @@ class Rows(torch.utils.data.Dataset):
 
     def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
         ids = torch.arange(12) + index + 5
-        return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids % len(tiny.LABELS)}
+        return {
+            "input_ids": ids,
+            "attention_mask": torch.ones_like(ids),
+            "labels": ids % len(tiny.LABELS),
+        }
 
 
 def trainer_in(folder: Path, **more: Any) -> Trainer:
-    settings = {"max_steps": 4, "save_strategy": "steps", "save_steps": 2, "logging_steps": 1, **more}
+    settings = {
+        "max_steps": 4,
+        "save_strategy": "steps",
+        "save_steps": 2,
+        "logging_steps": 1,
+        **more,
+    }
     args = TrainingArguments(
-        output_dir=str(folder / "run"), per_device_train_batch_size=4, report_to="none", use_cpu=True, **settings
+        output_dir=str(folder / "run"),
+        per_device_train_batch_size=4,
+        report_to="none",
+        use_cpu=True,
+        **settings,
     )
     model = tiny.model("bert", "token-classification")
     return Trainer(model, args, train_dataset=Rows(), processing_class=tiny.tokenizer())
@@ -52,7 +66,10 @@ def trainer_in(folder: Path, **more: Any) -> Trainer:
 
 @pytest.fixture
 def audits(monkeypatch):
-    """What each audit gives, in order: a name of `VERDICTS`, or an error; without any left, "undecided"."""
+    """What each audit gives, in order: a name of `VERDICTS`, or an error.
+
+    Without any left, "undecided".
+    """
     given: list[Any] = []
 
     def run(self: QuickAudit, model: Path, name: str, policy: object) -> object:
@@ -92,7 +109,9 @@ def test_each_save_is_audited_and_logged_with_its_interval(tmp_path, tiny_corpus
     assert callback.stopped is None
 
 
-def test_a_confirmed_leak_stops_the_training_and_says_where_and_why(tmp_path, tiny_corpus, audits, caplog):
+def test_a_confirmed_leak_stops_the_training_and_says_where_and_why(
+    tmp_path, tiny_corpus, audits, caplog
+):
     audits += ["undecided", "violated"]
     trainer = trainer_in(tmp_path, max_steps=8)
     callback = LeakCallback(trainer, tiny_corpus, stop_on="violated")
@@ -136,7 +155,9 @@ def test_the_last_audit_reaches_reporters_before_they_close(tmp_path, tiny_corpu
     trainer.add_callback(LeakCallback(trainer, tiny_corpus))
     trainer.train()
     assert reporter.told[4]["docaudit/exit_code"] == 11
-    assert all(isinstance(value, float | int) for value in reporter.told[4].values()), "MLflow takes numbers alone"
+    assert all(isinstance(value, float | int) for value in reporter.told[4].values()), (
+        "MLflow takes numbers alone"
+    )
 
 
 def test_the_example_trains_the_sample_and_stops_where_the_audit_says_so(tmp_path, audits):
@@ -147,19 +168,25 @@ def test_the_example_trains_the_sample_and_stops_where_the_audit_says_so(tmp_pat
     assert callback.stopped[0] == 20, "160 pages, eight a step, one epoch"
 
 
-def test_a_failing_audit_is_loud_never_a_pass_and_ends_no_training(tmp_path, tiny_corpus, audits, caplog):
+def test_a_failing_audit_is_loud_never_a_pass_and_ends_no_training(
+    tmp_path, tiny_corpus, audits, caplog
+):
     audits += ["passed", RuntimeError("no memory is left")]
     trainer = trainer_in(tmp_path)
     callback = LeakCallback(trainer, tiny_corpus, stop_on="violated")
     trainer.add_callback(callback)
     trainer.train()
     assert trainer.state.global_step == 4
-    said = {name: value for name, value in logged(trainer)[4].items() if name.startswith("docaudit/")}
+    said = {
+        name: value for name, value in logged(trainer)[4].items() if name.startswith("docaudit/")
+    }
     assert said == {"docaudit/audit_failed": 1, "docaudit/exit_code": 1}
     # The message can hold a page, and logs are sent away.
     assert callback.failures[4].startswith("RuntimeError at audit/extensions/callbacks/")
     assert "no memory is left" not in caplog.text
-    assert [one.levelno for one in caplog.records if "THE AUDIT FAILED" in one.message] == [logging.ERROR]
+    assert [one.levelno for one in caplog.records if "THE AUDIT FAILED" in one.message] == [
+        logging.ERROR
+    ]
     assert "2 audits, 1 failed" in caplog.text
 
 
@@ -179,7 +206,9 @@ def test_a_failing_audit_ends_the_training_when_asked(tmp_path, tiny_corpus, aud
         trainer.train()
 
 
-def test_only_the_main_process_audits_and_all_do_what_it_says(tmp_path, tiny_corpus, audits, monkeypatch):
+def test_only_the_main_process_audits_and_all_do_what_it_says(
+    tmp_path, tiny_corpus, audits, monkeypatch
+):
     trainer = trainer_in(tmp_path)
     callback = LeakCallback(trainer, tiny_corpus, stop_on="violated")
     trainer.add_callback(callback)
@@ -189,14 +218,25 @@ def test_only_the_main_process_audits_and_all_do_what_it_says(tmp_path, tiny_cor
     control = callback.on_save(trainer.args, state, trainer.control)
     assert not callback.audits
     assert control.should_training_stop
-    assert (callback.stopped, trainer.state.log_history[-1]["docaudit/exit_code"]) == ((1, "EXCEEDED: much"), 10)
+    assert (callback.stopped, trainer.state.log_history[-1]["docaudit/exit_code"]) == (
+        (1, "EXCEEDED: much"),
+        10,
+    )
 
 
-def test_a_search_for_hyperparameters_audits_what_its_trial_saved(tmp_path, tiny_corpus, monkeypatch):
+def test_a_search_for_hyperparameters_audits_what_its_trial_saved(
+    tmp_path, tiny_corpus, monkeypatch
+):
     seen: list[Path] = []
-    monkeypatch.setattr(QuickAudit, "run", lambda self, model, *_: (seen.append(model), examples.passed()[1])[1])
+    monkeypatch.setattr(
+        QuickAudit, "run", lambda self, model, *_: (seen.append(model), examples.passed()[1])[1]
+    )
     trainer = trainer_in(tmp_path)
-    trainer.hp_search_backend, trainer.hp_name, trainer._trial = HPSearchBackend.OPTUNA, None, SimpleNamespace(number=3)
+    trainer.hp_search_backend, trainer.hp_name, trainer._trial = (
+        HPSearchBackend.OPTUNA,
+        None,
+        SimpleNamespace(number=3),
+    )
     callback = LeakCallback(trainer, tiny_corpus)
     state = dataclasses.replace(trainer.state, is_hyper_param_search=True, global_step=2)
     callback.on_save(trainer.args, state, trainer.control)
@@ -204,7 +244,13 @@ def test_a_search_for_hyperparameters_audits_what_its_trial_saved(tmp_path, tiny
 
 
 def test_the_audits_process_trains_with_no_other():
-    together = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "8", "MASTER_ADDR": "a", "TORCHELASTIC_RUN_ID": "b"}
+    together = {
+        "RANK": "0",
+        "LOCAL_RANK": "0",
+        "WORLD_SIZE": "8",
+        "MASTER_ADDR": "a",
+        "TORCHELASTIC_RUN_ID": "b",
+    }
     kept = alone({**together, "PATH": "/bin", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "3"})
     assert not together.keys() & kept.keys()
     assert {"PATH", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"} <= kept.keys()
@@ -215,7 +261,9 @@ def test_what_a_failed_audit_says_is_for_its_owner_alone(tmp_path, tiny_corpus, 
     quick = QuickAudit(tiny_corpus, "default", tmp_path / "audits")
 
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.CompletedProcess(command, 2, b"", b"documents.jsonl:17 invoice of A. Berg")
+        return subprocess.CompletedProcess(
+            command, 2, b"", b"documents.jsonl:17 invoice of A. Berg"
+        )
 
     monkeypatch.setattr("audit.extensions.callbacks.quick_audit.subprocess.run", run)
     with pytest.raises(EngineError) as raised:
@@ -227,7 +275,9 @@ def test_what_a_failed_audit_says_is_for_its_owner_alone(tmp_path, tiny_corpus, 
     assert (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_the_process_of_an_audit_ends_with_the_code_of_its_error(tmp_path, tiny_corpus, monkeypatch, capsys):
+def test_the_process_of_an_audit_ends_with_the_code_of_its_error(
+    tmp_path, tiny_corpus, monkeypatch, capsys
+):
     options = QuickAudit(tiny_corpus, "default", tmp_path).options(tmp_path / "no-model", "step-1")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(OPTIONS.dump_json(options))))
     monkeypatch.setattr("sys.argv", ["quick_audit", "default"])
@@ -244,9 +294,13 @@ def test_an_audit_leaves_the_other_gpus_to_the_training(tmp_path, monkeypatch):
 
     ran: list[Any] = []
     monkeypatch.setattr("audit.workflows.setup.open_scan", lambda _: Opened())
-    monkeypatch.setattr("audit.workflows.scan.run_scan", lambda opened, *_, **__: ran.append(opened))
+    monkeypatch.setattr(
+        "audit.workflows.scan.run_scan", lambda opened, *_, **__: ran.append(opened)
+    )
     monkeypatch.setattr(quick_audit.records, "write", lambda *_: None)
-    quick_audit.write_record(QuickAudit(tmp_path, "default", tmp_path).options(tmp_path / "model", "step-1"), "default")
+    quick_audit.write_record(
+        QuickAudit(tmp_path, "default", tmp_path).options(tmp_path / "model", "step-1"), "default"
+    )
     assert [(opened.engine, opened.notice) for opened in ran] == [(LocalEngine(), "")]
 
 
@@ -254,7 +308,9 @@ def test_two_steps_are_audited_alike_so_that_their_records_can_be_compared():
     quick = QuickAudit(Path("data"), "default", Path("out"), documents=8, seed=3)
     first, second = (quick.options(Path(name), f"step-{name}") for name in ("10", "20"))
     assert dataclasses.replace(second, model_dir=first.model_dir, out=first.out) == first
-    assert (first.seconds, first.dtype) == (None, "float32"), "neither depends on the machine's mood"
+    assert (first.seconds, first.dtype) == (None, "float32"), (
+        "neither depends on the machine's mood"
+    )
 
 
 @table("options, said")
@@ -268,7 +324,9 @@ def test_a_policy_that_is_not_there_is_refused_before_the_training(tmp_path, tin
         LeakCallback(trainer_in(tmp_path), tiny_corpus, policy="none.toml")
 
 
-def test_what_audits_recover_lies_nowhere_from_where_it_is_pushed(tmp_path, tiny_corpus, monkeypatch):
+def test_what_audits_recover_lies_nowhere_from_where_it_is_pushed(
+    tmp_path, tiny_corpus, monkeypatch
+):
     trainer = trainer_in(tmp_path)
     assert LeakCallback(trainer, tiny_corpus)._quick.root == tmp_path / "run-docaudit"
     monkeypatch.setattr(trainer.args, "push_to_hub", True)
@@ -277,10 +335,17 @@ def test_what_audits_recover_lies_nowhere_from_where_it_is_pushed(tmp_path, tiny
 
 
 @pytest.mark.slow
-def test_weights_and_random_state_are_those_of_a_training_without_it(tmp_path, tiny_corpus, monkeypatch):
-    """A real audit, in its own process, with its record beside the checkpoints; that of the last step is none."""
+def test_weights_and_random_state_are_those_of_a_training_without_it(
+    tmp_path, tiny_corpus, monkeypatch
+):
+    """A real audit, in its own process, with its record beside the checkpoints.
+
+    That of the last step is none.
+    """
     trained, audit = {}, QuickAudit.run
-    monkeypatch.setattr(QuickAudit, "run", lambda *of: examples.passed()[1] if of[2] == "step-3" else audit(*of))
+    monkeypatch.setattr(
+        QuickAudit, "run", lambda *of: examples.passed()[1] if of[2] == "step-3" else audit(*of)
+    )
     for name in ("without", "with"):
         trainer = trainer_in(tmp_path / name, max_steps=3)
         if name == "with":
@@ -297,4 +362,7 @@ def test_weights_and_random_state_are_those_of_a_training_without_it(tmp_path, t
     audited = callback.audits[0]
     record = json.loads((audited.folder / "record.json").read_text())
     assert (record["target"]["step"], record["seed"], record["policy"]["name"]) == (2, 7, "default")
-    assert (record["bounds"]["documents"], (audited.folder / "evidence").stat().st_mode & 0o777) == (8, 0o700)
+    assert (
+        record["bounds"]["documents"],
+        (audited.folder / "evidence").stat().st_mode & 0o777,
+    ) == (8, 0o700)

@@ -72,12 +72,15 @@ COMMON = {
     "intent-slots: slots and intents of utterances",
     "token-classification: LayoutLMv2 and LayoutXLM",
 }
-"""One of each mechanism that no other test scans at every push, as those of outputs written and of adapters are."""
+"""One of each mechanism that no other test scans at every push, as those of outputs written and of
+adapters are."""
 
 
 def _encoder(kind: str, head: str) -> Writer:
     def write(folder: Path, seed: int, labels: Labels) -> None:
-        encoder_zoo.write_encoder(folder, kind, head, labels=None if head == "mlm" else labels, seed=seed)
+        encoder_zoo.write_encoder(
+            folder, kind, head, labels=None if head == "mlm" else labels, seed=seed
+        )
 
     return write
 
@@ -102,12 +105,18 @@ def _encoders() -> Iterator[Case]:
     text_model = {"layoutlmv3": "roberta", "lilt": "roberta"}
     for kind, head in encoder_zoo.PAIRS:
         auxiliary = _encoder(text_model.get(kind, kind), "mlm")
-        yield Case(NAMES[kind], head, _pages_of(head), _encoder(kind, head), {"auxiliary": auxiliary})
+        yield Case(
+            NAMES[kind], head, _pages_of(head), _encoder(kind, head), {"auxiliary": auxiliary}
+        )
     for family in tiny.SPADE_FAMILIES:
-        heads = tiny.SPADE_HEADS if family in encoder_zoo.KINDS else (*tiny.HEADS, *tiny.SPADE_HEADS)
+        heads = (
+            tiny.SPADE_HEADS if family in encoder_zoo.KINDS else (*tiny.HEADS, *tiny.SPADE_HEADS)
+        )
         for head in heads:
             auxiliary = _tiny(family, "mlm")
-            yield Case(NAMES[family], head, _pages_of(head), _tiny(family, head), {"auxiliary": auxiliary})
+            yield Case(
+                NAMES[family], head, _pages_of(head), _tiny(family, head), {"auxiliary": auxiliary}
+            )
 
 
 def _pointing() -> Iterator[Case]:
@@ -116,7 +125,9 @@ def _pointing() -> Iterator[Case]:
         yield Case(NAMES[family], "extractive-qa", data.asked(kind="extractive-qa"), write)
 
 
-def _answering(family: str, write: Writer, prompt: str | None = None, needs: Sequence[str] = ()) -> Case:
+def _answering(
+    family: str, write: Writer, prompt: str | None = None, needs: Sequence[str] = ()
+) -> Case:
     references = {"baselines": write}
     if family in DENOISED:
         references["auxiliary"] = _plain(text_answering_checkpoints.make_t5)
@@ -129,7 +140,9 @@ def _answerers() -> Iterator[Case]:
         "other vision encoder-decoders": answering_checkpoints.make_vit_decoder,
         "Pix2Struct": answering_checkpoints.make_pix2struct,
         "VT5": text_answering_checkpoints.make_sentinel_vt5,
-        "UDOP": partial(text_answering_checkpoints.make_udop, spare=text_answering_checkpoints.N_SENTINELS),
+        "UDOP": partial(
+            text_answering_checkpoints.make_udop, spare=text_answering_checkpoints.N_SENTINELS
+        ),
     }
     for family, make in makers.items():
         prompt = "{question}" if make is answering_checkpoints.make_vit_decoder else None
@@ -152,9 +165,17 @@ def _write_vlm(folder: Path, seed: int, labels: Labels, *, family: str, first: i
 def _parsing() -> Iterator[Case]:
     makers: dict[str, tuple[Writer, str | None, tuple[str, ...]]] = {
         "Donut": (_plain(parsed_pages.donut), parsed_pages.PROMPT, ()),
-        "Idefics3 (SmolDocling)": (partial(_write_vlm, family="idefics3", first=0), "Convert this page.", ()),
+        "Idefics3 (SmolDocling)": (
+            partial(_write_vlm, family="idefics3", first=0),
+            "Convert this page.",
+            (),
+        ),
         "Florence-2": (partial(_write_vlm, family="florence2", first=0), "<OCR>", ()),
-        "Qwen2.5-VL": (partial(_write_vlm, family="qwen2_5_vl", first=0), "Write this page as JSON.", ("torchvision",)),
+        "Qwen2.5-VL": (
+            partial(_write_vlm, family="qwen2_5_vl", first=0),
+            "Write this page as JSON.",
+            ("torchvision",),
+        ),
         "T5": (_plain(text_zoo.write_text_model, "t5"), "{text}", ()),
     }
     for family, (write, prompt, needs) in makers.items():
@@ -213,7 +234,9 @@ def tagger(folder: Path, seed: int, labels: Sequence[str]) -> None:
     from transformers import BertForTokenClassification
 
     base = encoder_zoo.write_encoder(_beside(folder), "bert", labels=labels, seed=seed)
-    _adapt(BertForTokenClassification.from_pretrained(base), folder, "TOKEN_CLS", ["query", "value"])
+    _adapt(
+        BertForTokenClassification.from_pretrained(base), folder, "TOKEN_CLS", ["query", "value"]
+    )
 
 
 def decoder(folder: Path, seed: int, labels: Sequence[str]) -> None:
@@ -239,4 +262,6 @@ def _beside(folder: Path) -> Path:
 def _adapt(base: Any, folder: Path, kind: str | None, targets: Sequence[str]) -> None:
     import peft
 
-    adapters.adapted(base, folder, peft.LoraConfig(r=4, target_modules=list(targets), task_type=kind))
+    adapters.adapted(
+        base, folder, peft.LoraConfig(r=4, target_modules=list(targets), task_type=kind)
+    )

@@ -27,7 +27,9 @@ def pages(kind: TaskKind) -> Data:
 def classified(folder: Path) -> None:
     """Receipts with a class."""
     made = load(tiny.corpus(folder, **COUNTS, kind="mlm", images=True))
-    labelled = [replace(one, label=encoder_zoo.CLASSES[n % 3]) for n, one in enumerate(made.documents)]
+    labelled = [
+        replace(one, label=encoder_zoo.CLASSES[n % 3]) for n, one in enumerate(made.documents)
+    ]
     task = Task("document-classification", encoder_zoo.CLASSES)
     write(folder, replace(made.manifest, task=task), labelled)
     provided(folder)
@@ -70,7 +72,11 @@ def provided(folder: Path) -> None:
     """Name providers, two of them in training with documents kept aside, and say that values are hidden."""
     made = load(folder)
     names = {"member": ("one", "one", "two", "two"), "heldout": ("one", "two", "three", "three")}
-    given = {one.id: name for split in AUDITED for one, name in zip(made.of(split), names[split], strict=True)}
+    given = {
+        one.id: name
+        for split in AUDITED
+        for one, name in zip(made.of(split), names[split], strict=True)
+    }
     documents = [replace(one, provider=given.get(one.id)) for one in made.documents]
     write(folder, replace(made.manifest, redaction=Redaction("length")), documents)
 

@@ -39,12 +39,18 @@ def run_case(case: Case, root: Path) -> dict[str, Any]:
     for seed, (name, write) in enumerate(case.references.items(), 1):
         write(root / name, seed, labels)
         references[name] = [root / name]
-    options = ScanOptions(root / "model", place, root / "out", "quick", references=references, documents=UNITS)
+    options = ScanOptions(
+        root / "model", place, root / "out", "quick", references=references, documents=UNITS
+    )
     (*_, plan) = plan_audit(options, "default")
     assert not isinstance(plan, str)
     assert any(cost.trials for cost in plan.costs)
     record = _scan(options)
-    return {**found, "refusal": None, "attacks": {one.attack: _status(one) for one in record.attacks}}
+    return {
+        **found,
+        "refusal": None,
+        "attacks": {one.attack: _status(one) for one in record.attacks},
+    }
 
 
 def _scan(options: ScanOptions) -> AuditRecord:

@@ -1,8 +1,9 @@
 """Every kind of model that people bring is inspected, planned and scanned, or is refused with a sentence.
 
-What comes of each is kept in docs/reference/models.json, from which docs/generate.py makes the tables of models in
-README and docs. Plain `pytest` runs one case of each mechanism, `pytest tests/matrix -m ""` all; with
-DOCAUDIT_WRITE_MODELS=1 in the environment what came of them is written down.
+What comes of each is kept in docs/reference/models.json, from which docs/generate.py makes the
+tables of models in README and docs. Plain `pytest` runs one case of each mechanism, `pytest
+tests/matrix -m ""` all; with DOCAUDIT_WRITE_MODELS=1 in the environment what came of them is
+written down.
 """
 
 import json
@@ -21,7 +22,10 @@ from audit.attacks.battery import BATTERY
 pytestmark = pytest.mark.usefixtures("few_candidates", "few_providers", "few_folds")
 RESULTS = Path(__file__).parents[2] / "docs" / "reference" / "models.json"
 CASES = {case.id: case for case in cases()}
-ALL = [pytest.param(case, id=name, marks=() if name in COMMON else pytest.mark.night) for name, case in CASES.items()]
+ALL = [
+    pytest.param(case, id=name, marks=() if name in COMMON else pytest.mark.night)
+    for name, case in CASES.items()
+]
 
 
 def known() -> dict[str, Any]:
@@ -31,12 +35,16 @@ def known() -> dict[str, Any]:
 def write_down(name: str, result: dict[str, Any], lock: Path) -> None:
     with FileLock(lock):
         found = {**known(), name: result}
-        text = json.dumps({one: found[one] for one in CASES if one in found}, indent=1, ensure_ascii=False)
+        text = json.dumps(
+            {one: found[one] for one in CASES if one in found}, indent=1, ensure_ascii=False
+        )
         RESULTS.write_text(f"{text}\n")
 
 
 @pytest.mark.parametrize("case", ALL)
-def test_a_model_of_this_kind_is_audited_or_refused_as_the_reference_says(case, tmp_path, tmp_path_factory):
+def test_a_model_of_this_kind_is_audited_or_refused_as_the_reference_says(
+    case, tmp_path, tmp_path_factory
+):
     if missing := [name for name in case.needs if find_spec(name) is None]:
         pytest.skip(f"needs {', '.join(missing)}: pip install 'docaudit[vision]'")
     result = run_case(case, tmp_path)

@@ -31,14 +31,17 @@ WEIGHTS = "adapter_model.safetensors"
 
 @dataclass
 class Nodes(Progress):
-    """A head without room for workers, a node of one CPU and one of two; the first is lost at an outcome.
+    """A head without room for workers, a node of one CPU and one of two.
+
+    The first is lost at an outcome.
 
     Attributes:
         cluster: that this process is part of.
         first: the node that is lost.
         place: where nodes put what they hold in folders for temporary files.
         at: how many outcomes there are before.
-        copies: of the adapter's weights, by inode, when the node was lost: workers link to the copy of their node.
+        copies: of the adapter's weights, by inode, when the node was lost: workers link to the copy
+            of their node.
     """
 
     cluster: Any
@@ -59,7 +62,9 @@ class Nodes(Progress):
             self.cluster.remove_node(self.first, allow_graceful=False)
 
     def weights(self) -> list[str]:
-        return glob(f"{self.place}/docaudit-*/**/{WEIGHTS}", recursive=True)  # pathlib's fails at folders that go
+        return glob(
+            f"{self.place}/docaudit-*/**/{WEIGHTS}", recursive=True
+        )  # pathlib's fails at folders that go
 
     def lose_copies(self, pool: Any) -> None:
         """End the processes that copied, as a lost node does in any order, and wait until their folders are gone."""
@@ -82,7 +87,9 @@ def nodes(monkeypatch, tmp_path_factory):
     _library(local=True)  # with a token of its own, before Ray is imported
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+    )
     first, _ = (cluster.add_node(num_cpus=count) for count in (1, 2))
     monkeypatch.setenv("RAY_ADDRESS", cluster.address)  # as `ray job submit` does
     yield Nodes(cluster, first, Path(place))
@@ -110,7 +117,9 @@ def test_files_are_copied_once_a_node_and_a_lost_node_costs_no_outcome(nodes, tm
 
 
 @pytest.mark.night
-def test_three_nodes_give_the_local_record_of_an_adapter_even_when_one_is_lost(nodes, checkpoints, tmp_path):
+def test_three_nodes_give_the_local_record_of_an_adapter_even_when_one_is_lost(
+    nodes, checkpoints, tmp_path
+):
     data = tiny.corpus(tmp_path / "data", members=4, heldout=4, public=1, images=True)
     base = checkpoints("bert", "mlm", 2)
     adapters.tagger(base, tmp_path / "adapter")
@@ -119,8 +128,15 @@ def test_three_nodes_give_the_local_record_of_an_adapter_even_when_one_is_lost(n
     scans = Scans(tmp_path / "adapter", data, given, tmp_path, ("reconstruction", "membership"))
     local = scans.record("local")
     nodes.at = len(local[1]) // 2
-    assert scans.record("nodes", nodes, engine=f"ray:address={nodes.cluster.address},workers=3") == local
+    assert (
+        scans.record("nodes", nodes, engine=f"ray:address={nodes.cluster.address},workers=3")
+        == local
+    )
     assert len(nodes.copies) == 4, "target and baseline, on two nodes"
-    assert not glob(f"{nodes.place}/docaudit-*/*/*.png"), "no page is sent to a model that sees none"
-    shared = scans.record("shared", engine=f"ray:address={nodes.cluster.address},workers=2,shared=true")
+    assert not glob(f"{nodes.place}/docaudit-*/*/*.png"), (
+        "no page is sent to a model that sees none"
+    )
+    shared = scans.record(
+        "shared", engine=f"ray:address={nodes.cluster.address},workers=2,shared=true"
+    )
     assert shared == local

@@ -10,7 +10,9 @@ from pipeline_commands import FAKE, PROGRAMS, ROOT, write_command
 def docaudit(tmp_path):
     """A folder with the command as it is installed: modules come from its own environment and from this repository."""
     program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from audit.cli import main; main()"
-    return write_command(tmp_path / "bin", f'#!/bin/sh\nexec "{sys.executable}" -P -c "{program}" "$@"\n')
+    return write_command(
+        tmp_path / "bin", f'#!/bin/sh\nexec "{sys.executable}" -P -c "{program}" "$@"\n'
+    )
 
 
 @pytest.fixture

@@ -11,7 +11,17 @@ import yaml
 from case_tables import table
 from commands import run_python
 from packaging.requirements import Requirement
-from pipeline_commands import DATA, HOSTILE, PROGRAMS, ROOT, VERDICTS, asked, plant, refuse_planted, write_record
+from pipeline_commands import (
+    DATA,
+    HOSTILE,
+    PROGRAMS,
+    ROOT,
+    VERDICTS,
+    asked,
+    plant,
+    refuse_planted,
+    write_record,
+)
 from workflow_runner import Runner
 
 GIVEN = ("record", "model", "data", "baseline", "policy")
@@ -40,12 +50,23 @@ def test_the_action_ends_with_the_verdict_of_a_record(verdict, code, tmp_path, w
     write_record(workspace, verdict)
     (workspace / ".git").mkdir()
     formats = "junit\n sarif junit"
-    run = act(tmp_path, workspace, docaudit, record="audits", policy="mine.toml", formats=formats, upload_sarif="true")
+    run = act(
+        tmp_path,
+        workspace,
+        docaudit,
+        record="audits",
+        policy="mine.toml",
+        formats=formats,
+        upload_sarif="true",
+    )
     assert run.code == code, run.log
     assert run.outputs == {"verdict": verdict, "exit-code": str(code), "folder": "docaudit-verdict"}
     assert verdict.upper().replace("VIOLATED", "EXCEEDED") in run.summary.decode()
     assert kept(run, workspace) == {f"docaudit.{kind}" for kind in ("json", "md", "xml", "sarif")}
-    assert json.loads((workspace / "docaudit-verdict" / "docaudit.json").read_text())["exit_code"] == code
+    assert (
+        json.loads((workspace / "docaudit-verdict" / "docaudit.json").read_text())["exit_code"]
+        == code
+    )
     sarif = run.used["github/codeql-action/upload-sarif"]["sarif_file"]
     assert json.loads((workspace / sarif).read_text())["version"] == "2.1.0"
 
@@ -80,7 +101,10 @@ def test_inputs_reach_docaudit_as_they_are_and_are_never_run(value, tmp_path, wo
     assert (gate[0], gate[-2:]) == ("gate", ["--", value])
     for name in GIVEN[1:]:
         assert f"--{name.replace('_', '-')}={value}" in gate
-    assert act(tmp_path, workspace, fake, model=value, data=value, budget=value, policy=value).code == 0
+    assert (
+        act(tmp_path, workspace, fake, model=value, data=value, budget=value, policy=value).code
+        == 0
+    )
     scan = asked(tmp_path)[1]
     assert scan[-3:] == ["--", value, value]
     assert not list(tmp_path.rglob("injected"))
@@ -94,9 +118,16 @@ def test_line_breaks_in_inputs_are_refused(name, tmp_path, workspace, fake):
 
 @pytest.mark.parametrize(
     "inputs",
-    [{}, {"model": "m"}, {"record": "r", "formats": "*"}, *({"record": "r", "output": x} for x in ("", "**", "!x"))],
+    [
+        {},
+        {"model": "m"},
+        {"record": "r", "formats": "*"},
+        *({"record": "r", "output": x} for x in ("", "**", "!x")),
+    ],
 )
-def test_inputs_that_make_no_sense_end_with_2_before_anything_runs(inputs, tmp_path, workspace, fake):
+def test_inputs_that_make_no_sense_end_with_2_before_anything_runs(
+    inputs, tmp_path, workspace, fake
+):
     run = act(tmp_path, workspace, fake, **inputs)
     assert run.code == 2
     assert "::error" in run.log
@@ -104,7 +135,8 @@ def test_inputs_that_make_no_sense_end_with_2_before_anything_runs(inputs, tmp_p
 
 
 @pytest.mark.parametrize(
-    "folder", ["evidence", "EVIDENCE/", "report/evidence", "evidence/../evidence/x", "link", "link/x"]
+    "folder",
+    ["evidence", "EVIDENCE/", "report/evidence", "evidence/../evidence/x", "link", "link/x"],
 )
 def test_a_folder_of_evidence_is_never_kept(folder, tmp_path, workspace, fake):
     (workspace / "report" / "evidence").mkdir(parents=True)
@@ -123,7 +155,9 @@ def test_the_summary_stays_under_60_kb(tmp_path, workspace, fake, monkeypatch):
 # The action, beside files of the checkout.
 
 
-@pytest.mark.parametrize("given", [{}, {"PYTHONPATH": "."}, {"PYTHONPATH": "{workspace}", "PYTHONSTARTUP": "json.py"}])
+@pytest.mark.parametrize(
+    "given", [{}, {"PYTHONPATH": "."}, {"PYTHONPATH": "{workspace}", "PYTHONSTARTUP": "json.py"}]
+)
 def test_nothing_of_the_checkout_is_run(given, tmp_path, checkout, docaudit, monkeypatch):
     for name, value in given.items():
         monkeypatch.setenv(name, value.format(workspace=checkout))
@@ -162,18 +196,29 @@ STALE = ("docaudit.json", "docaudit.md", "docaudit.xml", "docaudit.sarif", *SCAN
 
 
 @pytest.mark.parametrize("left", ["link", "file", "folder"])
-@pytest.mark.parametrize("inputs", [{"record": "r"}, {"model": "m", "data": "d"}], ids=["record", "model"])
-def test_nothing_that_the_checkout_put_into_the_folder_is_kept(inputs, left, tmp_path, workspace, fake):
+@pytest.mark.parametrize(
+    "inputs", [{"record": "r"}, {"model": "m", "data": "d"}], ids=["record", "model"]
+)
+def test_nothing_that_the_checkout_put_into_the_folder_is_kept(
+    inputs, left, tmp_path, workspace, fake
+):
     folder, private = plant(tmp_path, workspace, STALE, left)
     run = act(tmp_path, workspace, fake, **inputs)
     assert run.code == 0, run.log
     assert private.read_text() == "private"
-    written = {"docaudit.json", "docaudit.md", "docaudit.xml", *(SCANNED if "model" in inputs else ())}
+    written = {
+        "docaudit.json",
+        "docaudit.md",
+        "docaudit.xml",
+        *(SCANNED if "model" in inputs else ()),
+    }
     assert {path.name for path in folder.iterdir()} == written
     refuse_planted(folder)
 
 
-@pytest.mark.parametrize("given", [{"record": "v"}, {"record": "v/record.json"}, {"record": "r", "baseline": "v"}])
+@pytest.mark.parametrize(
+    "given", [{"record": "v"}, {"record": "v/record.json"}, {"record": "r", "baseline": "v"}]
+)
 def test_a_record_that_lies_in_the_folder_stays(given, tmp_path, workspace, fake):
     (workspace / "v").mkdir()
     (workspace / "v" / "record.json").write_text("the record")
@@ -206,7 +251,10 @@ def test_the_action_scans_a_model_and_keeps_all_but_the_evidence(tmp_path, works
     scan, gate = asked(tmp_path)
     assert scan[0] == "scan"
     assert "--budget=quick" in scan
-    assert gate[-1] == next(argument for argument in scan if argument.startswith("--out=")).partition("=")[2]
+    assert (
+        gate[-1]
+        == next(argument for argument in scan if argument.startswith("--out=")).partition("=")[2]
+    )
     assert kept(run, workspace) == {"docaudit.json", "docaudit.md", "docaudit.xml", *SCANNED}
     assert list(tmp_path.rglob("evidence")) == [Path(gate[-1]) / "evidence"]
     assert not Path(gate[-1]).is_relative_to(workspace)
@@ -224,7 +272,9 @@ def test_a_scan_that_failed_is_not_gated(code, tmp_path, workspace, fake, monkey
 
 
 @table("inputs, locks")
-def test_the_action_installs_by_hash_all_but_torch_of_another_index(inputs, locks, tmp_path, workspace, fake):
+def test_the_action_installs_by_hash_all_but_torch_of_another_index(
+    inputs, locks, tmp_path, workspace, fake
+):
     log = tmp_path / "installed"
     (fake / "python").write_text(f'#!/bin/sh\necho "$@" >>"{log}"\n')
     (fake / "python").chmod(0o755)
@@ -244,7 +294,9 @@ def test_the_action_installs_by_hash_all_but_torch_of_another_index(inputs, lock
 
 
 def test_a_release_gives_each_job_one_permission_and_signs_without_running_the_repository():
-    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))
+    workflow = yaml.safe_load(
+        (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    )
     assert workflow["permissions"] == {}
     allowed = {name: set(job["permissions"].items()) for name, job in workflow["jobs"].items()}
     assert allowed == {
@@ -256,14 +308,20 @@ def test_a_release_gives_each_job_one_permission_and_signs_without_running_the_r
         "draft": {("contents", "write")},
         "publish": {("id-token", "write")},
     }
-    for name, needs in {"attest": "gate night build site", "draft": "attest", "publish": "attest"}.items():
+    for name, needs in {
+        "attest": "gate night build site",
+        "draft": "attest",
+        "publish": "attest",
+    }.items():
         job = workflow["jobs"][name]
         assert not any("checkout" in step.get("uses", "") for step in job["steps"])
         assert job["needs"] == needs.split()
 
 
 def test_each_file_of_a_release_is_attested_and_its_hash_listed():
-    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))["jobs"]
+    jobs = yaml.safe_load(
+        (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    )["jobs"]
     attested: set[str] = set()
     for step in jobs["attest"]["steps"]:
         if "with" in step:
@@ -272,7 +330,9 @@ def test_each_file_of_a_release_is_attested_and_its_hash_listed():
     released = re.findall(r"[\w*.-]+/\*|[\w*.-]+\.tar\.gz", scripts[-1])
     assert {*released} == attested == {"packages/*", "manual.tar.gz"}
     assert scripts[:-1] == ["sha256sum manual.tar.gz >>SHA256SUMS"]
-    assert "sha256sum packages/* ./*.cdx.json >SHA256SUMS" in (ROOT / ".ci" / "release").read_text(encoding="utf-8")
+    assert "sha256sum packages/* ./*.cdx.json >SHA256SUMS" in (ROOT / ".ci" / "release").read_text(
+        encoding="utf-8"
+    )
 
 
 # The files themselves.
@@ -289,10 +349,15 @@ WORKFLOWS = [ACTION, *sorted((ROOT / ".github" / "workflows").glob("*.yml"))]
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_actions_are_pinned_and_scripts_take_no_expressions(path):
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if re.match(r"\s*(- )?uses:", line)]
+    lines = [
+        line
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.match(r"\s*(- )?uses:", line)
+    ]
     for line in lines:
         assert re.search(
-            r"uses: (\./(\.github/workflows/night\.yml)? |[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$)", line
+            r"uses: (\./(\.github/workflows/night\.yml)? |[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$)",
+            line,
         ), line
     for step in steps_of(path):
         assert "${{" not in step.get("run", "")
@@ -309,12 +374,23 @@ def test_gate_runs_with_what_the_action_installs_for_a_record(tmp_path, workspac
     write_record(workspace, "violated")
     names = ("json", "markdown", "junit", "sarif")
     formats = [word for name in names for word in ("--format", f"{name}={tmp_path / name}")]
-    command = ("-c", PROGRAMS["imported"], DATA, "gate", "audits", "--policy", "mine.toml", *formats)
+    command = (
+        "-c",
+        PROGRAMS["imported"],
+        DATA,
+        "gate",
+        "audits",
+        "--policy",
+        "mine.toml",
+        *formats,
+    )
     done = run_python(*command, cwd=workspace)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "sarif").is_file()
     imported, owners = done.stdout.splitlines()[-1].split(), metadata.packages_distributions()
-    needed = {owner.lower().replace("_", "-") for name in imported for owner in owners.get(name, [])}
+    needed = {
+        owner.lower().replace("_", "-") for name in imported for owner in owners.get(name, [])
+    }
     listed = (ROOT / ".ci" / "gate-requirements.txt").read_text().splitlines()
     # setuptools starts with every Python that it is installed in.
     assert needed <= closure(listed) | {"docaudit", "setuptools"}
@@ -327,7 +403,11 @@ def closure(lines):
         if name not in found:
             found.add(name)
             needed = map(Requirement, metadata.requires(name) or [])
-            left += [one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})]
+            left += [
+                one.name
+                for one in needed
+                if one.marker is None or one.marker.evaluate({"extra": ""})
+            ]
     return found
 
 

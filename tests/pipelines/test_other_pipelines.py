@@ -29,7 +29,9 @@ def run_job(job, workspace, commands, shell="bash", **variables):
     given = {key: str(value) for key, value in job["variables"].items()} | variables
     environment = {**os.environ, **given, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}
     command = [shell, "-c", f"set -e\n{script}"]
-    return subprocess.run(command, cwd=workspace, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=workspace, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def test_the_gitlab_job_ends_with_the_verdict(job, workspace, docaudit):
@@ -51,16 +53,24 @@ def test_the_gitlab_job_ends_as_docaudit_does(code, job, tmp_path, workspace, fa
 
 
 @pytest.mark.parametrize("given", [{}, {"DOCAUDIT_MODEL": "m"}, {"DOCAUDIT_DATA": "d"}])
-def test_the_gitlab_job_says_what_it_needs_before_it_runs_anything(given, job, tmp_path, workspace, fake):
+def test_the_gitlab_job_says_what_it_needs_before_it_runs_anything(
+    given, job, tmp_path, workspace, fake
+):
     done = run_job(job, workspace, fake, "sh", **given)
     assert done.returncode == 2
     assert done.stderr == "docaudit: set DOCAUDIT_RECORD, or DOCAUDIT_MODEL and DOCAUDIT_DATA\n"
     assert asked(tmp_path) == []
 
 
-@pytest.mark.parametrize(("shell", "value"), [("bash", HOSTILE[0]), *(("sh", value) for value in HOSTILE)])
-def test_variables_of_gitlab_reach_docaudit_as_they_are(value, shell, job, tmp_path, workspace, fake):
-    variables = dict.fromkeys([f"DOCAUDIT_{name}" for name in ("MODEL", "DATA", "BASELINE", "POLICY", "BUDGET")], value)
+@pytest.mark.parametrize(
+    ("shell", "value"), [("bash", HOSTILE[0]), *(("sh", value) for value in HOSTILE)]
+)
+def test_variables_of_gitlab_reach_docaudit_as_they_are(
+    value, shell, job, tmp_path, workspace, fake
+):
+    variables = dict.fromkeys(
+        [f"DOCAUDIT_{name}" for name in ("MODEL", "DATA", "BASELINE", "POLICY", "BUDGET")], value
+    )
     done = run_job(job, workspace, fake, shell, **variables)
     assert done.returncode == 0, done.stderr
     scan, gate = asked(tmp_path)
@@ -73,11 +83,21 @@ def test_variables_of_gitlab_reach_docaudit_as_they_are(value, shell, job, tmp_p
 
 
 @pytest.mark.parametrize("shell", ["bash", "sh"])
-@pytest.mark.parametrize("given", [{}, {"PYTHONPATH": "."}, {"PYTHONPATH": "{workspace}", "PYTHONSTARTUP": "json.py"}])
+@pytest.mark.parametrize(
+    "given", [{}, {"PYTHONPATH": "."}, {"PYTHONPATH": "{workspace}", "PYTHONSTARTUP": "json.py"}]
+)
 def test_the_gitlab_job_runs_nothing_of_the_checkout(given, shell, job, checkout, docaudit):
     write_record(checkout, "violated")
     more = {name: value.format(workspace=checkout) for name, value in given.items()}
-    done = run_job(job, checkout, docaudit, shell, DOCAUDIT_RECORD="audits", DOCAUDIT_POLICY="mine.toml", **more)
+    done = run_job(
+        job,
+        checkout,
+        docaudit,
+        shell,
+        DOCAUDIT_RECORD="audits",
+        DOCAUDIT_POLICY="mine.toml",
+        **more,
+    )
     assert done.returncode == 10, done.stderr
     assert not (checkout / "ran").exists()
 
@@ -85,9 +105,13 @@ def test_the_gitlab_job_runs_nothing_of_the_checkout(given, shell, job, checkout
 @pytest.mark.parametrize("shell", ["bash", "sh"])
 @pytest.mark.parametrize("left", ["link", "file", "folder"])
 @table("given")
-def test_gitlab_keeps_nothing_that_the_checkout_put_into_the_folder(given, left, shell, job, tmp_path, workspace, fake):
+def test_gitlab_keeps_nothing_that_the_checkout_put_into_the_folder(
+    given, left, shell, job, tmp_path, workspace, fake
+):
     """Artefacts are kept whatever the job's end."""
-    folder, private = plant(tmp_path, workspace, (Path(path).name for path in job["artifacts"]["paths"]), left)
+    folder, private = plant(
+        tmp_path, workspace, (Path(path).name for path in job["artifacts"]["paths"]), left
+    )
     done = run_job(job, workspace, fake, shell, **given)
     assert done.returncode == (0 if given else 2), done.stderr
     assert private.read_text() == "private"
@@ -133,10 +157,14 @@ def test_gitlab_fails_an_undecided_job_and_keeps_no_evidence(job):
 )
 def test_hooks_run_on_what_is_committed(hook, arguments, code, workspace, docaudit):
     write_record(workspace, "violated")
-    hooks = {each["id"]: each for each in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+    hooks = {
+        each["id"]: each for each in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    }
     assert hooks[hook]["pass_filenames"] is False
     command, *more = [*shlex.split(hooks[hook]["entry"]), *arguments]
-    done = subprocess.run([str(docaudit / command), *more], cwd=workspace, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(docaudit / command), *more], cwd=workspace, capture_output=True, text=True, check=False
+    )
     assert done.returncode == code, done.stderr
 
 
@@ -145,7 +173,11 @@ def test_hooks_run_on_what_is_committed(hook, arguments, code, workspace, docaud
 
 def test_the_image_is_pinned_runs_as_nobody_in_particular_and_gets_what_it_copies():
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
-    assert re.search(r"^ARG PYTHON=python:3\.11\.\d+-slim-\w+@sha256:[0-9a-f]{64}$", "\n".join(lines), re.MULTILINE)
+    assert re.search(
+        r"^ARG PYTHON=python:3\.11\.\d+-slim-\w+@sha256:[0-9a-f]{64}$",
+        "\n".join(lines),
+        re.MULTILINE,
+    )
     assert "USER 1000" in lines
     assert any(line.startswith("ENV ") and "PYTHONSAFEPATH=1" in line for line in lines)
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()

@@ -20,7 +20,11 @@ def asked(template: str) -> Iterator[tuple[str, str, bool]]:
     source, *_ = templates.loader.get_source(templates, template)
     for call in templates.parse(source).find_all(nodes.Call):
         of = call.node
-        if isinstance(of, nodes.Getattr) and isinstance(of.node, nodes.Name) and of.node.name == "n":
+        if (
+            isinstance(of, nodes.Getattr)
+            and isinstance(of.node, nodes.Name)
+            and of.node.name == "n"
+        ):
             for argument in call.args if of.attr in ASKING else ():
                 first = argument.nodes[0] if isinstance(argument, nodes.Concat) else argument
                 if isinstance(first, nodes.Const):
@@ -35,10 +39,14 @@ def test_its_template_has_every_macro_and_asks_for_what_it_measures(name: str) -
     named = [(part.template or own, part.text) for part in text.parts]
     for template, macro in named:
         assert callable(getattr(environment().get_template(template).module, macro, None)), macro
-    found = [one for template in {own, *(template for template, _ in named)} for one in asked(template)]
+    found = [
+        one for template in {own, *(template for template, _ in named)} for one in asked(template)
+    ]
     assert found
     for method, wanted, whole in found:
         if method == "diagnostic":
             assert {wanted.rstrip("."), name_parts(wanted)[0]} & {*text.diagnostics}, wanted
         else:
-            assert wanted in text.known or (not whole and any(one.startswith(wanted) for one in text.known)), wanted
+            assert wanted in text.known or (
+                not whole and any(one.startswith(wanted) for one in text.known)
+            ), wanted

@@ -10,12 +10,16 @@ import pytest
 
 from audit.report.html import html
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 SIZES = {"wide": (1920, 1080), "desktop": (1400, 1000), "tablet": (768, 1024), "phone": (360, 800)}
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"),
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"
+    ),
 ]
 
 
@@ -38,7 +42,9 @@ def chromium():
         browser.close()
 
 
-def opened(chromium: Any, report: str, size: str = "desktop", **settings: str) -> tuple[Any, list[str], list[str]]:
+def opened(
+    chromium: Any, report: str, size: str = "desktop", **settings: str
+) -> tuple[Any, list[str], list[str]]:
     """A page, the addresses it asks for, and what it complains of."""
     width, height = SIZES[size]
     page = chromium.new_context(viewport={"width": width, "height": height}, **settings).new_page()
@@ -62,7 +68,9 @@ def test_anybody_can_read_it_at_every_size(chromium, report, size, scheme):
     assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in violations] == []
     assert asked == [report], "no request leaves the page"
     assert complaints == []
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )
     colour = page.evaluate("getComputedStyle(document.querySelector('section')).backgroundColor")
     assert (max(int(part) for part in colour[4:-1].split(",")) < 64) == (scheme == "dark")
 
@@ -94,7 +102,9 @@ def test_numbers_are_sorted_and_filtered_from_the_keyboard(chromium, report):
     for order in ("ascending", "descending"):
         head.locator("button").press("Enter")
         assert head.get_attribute("aria-sort") == order
-    values = page.locator("#measurements table").first.locator("tbody td:nth-child(3)").all_inner_texts()
+    values = (
+        page.locator("#measurements table").first.locator("tbody td:nth-child(3)").all_inner_texts()
+    )
     numbers = [float(text.split()[0].replace("−", "-")) for text in values]
     assert numbers == sorted(numbers, reverse=True)
     page.locator(".filter input").first.fill("pr.member baseline")
@@ -114,7 +124,9 @@ def test_a_term_is_explained_on_hover_and_focus_until_escape(chromium, report):
 
 def test_every_line_of_the_contents_leads_somewhere(chromium, report):
     page, *_ = opened(chromium, report)
-    targets = page.eval_on_selector_all(".contents a", "(links) => links.map((link) => link.getAttribute('href'))")
+    targets = page.eval_on_selector_all(
+        ".contents a", "(links) => links.map((link) => link.getAttribute('href'))"
+    )
     assert len(targets) > 5
     assert all(page.locator(target).count() == 1 for target in targets)
     assert page.locator("section").count() == len(targets)
@@ -129,8 +141,14 @@ def test_without_scripts_everything_is_there_but_the_search(chromium, report):
 
 
 def test_no_other_script_runs_in_the_page(chromium, report, tmp_path):
-    changed, text = tmp_path / "report.html", Path(report.removeprefix("file://")).read_text(encoding="utf-8")
-    changed.write_text(text.replace("</main>", "<script>document.title = 'changed'</script></main>"), encoding="utf-8")
+    changed, text = (
+        tmp_path / "report.html",
+        Path(report.removeprefix("file://")).read_text(encoding="utf-8"),
+    )
+    changed.write_text(
+        text.replace("</main>", "<script>document.title = 'changed'</script></main>"),
+        encoding="utf-8",
+    )
     page, _, complaints = opened(chromium, changed.as_uri())
     assert page.title() != "changed"
     assert any("Content Security Policy" in line for line in complaints)

@@ -17,20 +17,35 @@ from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
 
 
 def number(name: str, value: float, reach: float = 0.04, null: float | None = 0.0) -> Estimate:
-    return Estimate(name, value, value - reach, value + reach, 150, "questions", 150, "BCa", null, "chance")
+    return Estimate(
+        name, value, value - reach, value + reach, 150, "questions", 150, "BCa", null, "chance"
+    )
 
 
-def comparison(name: str, kind: str, after: float, useful: float, verdict: str = "violated") -> Comparison:
+def comparison(
+    name: str, kind: str, after: float, useful: float, verdict: str = "violated"
+) -> Comparison:
     """Net falls from 0.4 to `after` of 0.05 allowed, ANLS from 0.54 to `useful`."""
     sides = number("net", 0.4), number("net", after)
     net = Effect("memorisation", "net", *sides, number("net.change", after - 0.4), 0.001, True)
     anls = Effect(
-        "", "anls", number("anls", 0.54), number("anls", useful), number("anls.change", useful - 0.54), 0.2, True
+        "",
+        "anls",
+        number("anls", 0.54),
+        number("anls", useful),
+        number("anls.change", useful - 0.54),
+        0.2,
+        True,
     )
-    only_before = LimitChange("canaries", "excess", LimitUse("passed", 0.1, 9.0), LimitUse("undecided"))
+    only_before = LimitChange(
+        "canaries", "excess", LimitUse("passed", 0.1, 9.0), LimitUse("undecided")
+    )
     limits = (
         LimitChange(
-            "memorisation", "net", LimitUse("violated", 8.0, 8.8), LimitUse("x", after / 0.05, (after + 0.04) / 0.05)
+            "memorisation",
+            "net",
+            LimitUse("violated", 8.0, 8.8),
+            LimitUse("x", after / 0.05, (after + 0.04) / 0.05),
         ),
         only_before,
     )
@@ -48,7 +63,9 @@ ALL = (
 
 
 @table("limit, measured, expected", globals())
-def test_a_limit_is_used_up_by_the_number_and_by_the_end_that_the_policy_looks_at(limit: Limit, measured, expected):
+def test_a_limit_is_used_up_by_the_number_and_by_the_end_that_the_policy_looks_at(
+    limit: Limit, measured, expected
+):
     use = use_of_limit(Decision(limit, "undecided", "r", measured=measured))
     assert (use.value, use.reach) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
     if measured is not None:
@@ -63,7 +80,9 @@ def test_only_limits_that_every_scan_was_held_against_count():
 
 
 def test_the_cheapest_that_meets_the_policy_is_named():
-    assert page.cheapest_sentence(ALL).startswith("Blocked is the cheapest countermeasure that meets")
+    assert page.cheapest_sentence(ALL).startswith(
+        "Blocked is the cheapest countermeasure that meets"
+    )
     asked = dataclasses.replace(ALL[0], verdict_after="passed")
     assert page.cheapest_sentence([*ALL, asked]).startswith("Wording is the cheapest")
     assert page.cheapest_sentence([ALL[0]] * 2).startswith("None of the countermeasures")
@@ -84,7 +103,9 @@ ALONE = dataclasses.replace(
 )
 
 
-@pytest.mark.parametrize(("name", "shown"), [("one", ALL[1:2]), ("several", ALL), ("alone", (ALONE,))])
+@pytest.mark.parametrize(
+    ("name", "shown"), [("one", ALL[1:2]), ("several", ALL), ("alone", (ALONE,))]
+)
 def test_the_page_says_what_it_said(name, shown):
     check_text(f"defences-{name}", drawn(*shown))
 
@@ -99,7 +120,9 @@ def test_names_are_escaped():
 
 def test_the_plan_of_a_scan_shows_what_was_measured():
     record, verdict, policy = answers.leaky()
-    shown = decision((record, verdict, policy), comparisons=[dataclasses.replace(ALL[1], name="blocking")])
+    shown = decision(
+        (record, verdict, policy), comparisons=[dataclasses.replace(ALL[1], name="blocking")]
+    )
     check_text("decision-measured", shown)
     assert "Measured on this model with docaudit defend blocking: " in shown
     assert "Measured on this model" not in decision((record, verdict, policy))

@@ -31,9 +31,15 @@ def held(text: str = "report", leak: float = 0.0) -> Case:
     """A model that leaks so much, and text under the bars that tells more than its limit allows."""
     told = examples.share("worst_class", 90, 100, 0.2, "chance")
     redaction = Result("redaction", measurements=(told,), about_text=("worst_class",))
-    limits = (*examples.policy().limits, Limit("redaction", "worst_class", "Redacted copies are shared.", max=0.3))
+    limits = (
+        *examples.policy().limits,
+        Limit("redaction", "worst_class", "Redacted copies are shared.", max=0.3),
+    )
     record = examples.record(
-        examples.reconstruction(leak, n=600), redaction, battery=("reconstruction", "redaction"), documents=600
+        examples.reconstruction(leak, n=600),
+        redaction,
+        battery=("reconstruction", "redaction"),
+        documents=600,
     )
     return examples.judged(record, Policy(1, "both", limits, text=text))  # type: ignore[arg-type]
 
@@ -41,17 +47,38 @@ def held(text: str = "report", leak: float = 0.0) -> Case:
 def gaps() -> Case:
     """Attacks that gave no number, for every kind of reason."""
     record = examples.record(
-        gone("provider_membership", "skipped", "missing", "no document names a provider", "name one for each document"),
+        gone(
+            "provider_membership",
+            "skipped",
+            "missing",
+            "no document names a provider",
+            "name one for each document",
+        ),
         gone("membership", "failed", "error", "RuntimeError at attacks/membership.py:12"),
         gone("memorisation", "inapplicable", "model", "the model answers no questions"),
-        battery=("reconstruction", "membership", "provider_membership", "canaries", "redaction", "memorisation"),
+        battery=(
+            "reconstruction",
+            "membership",
+            "provider_membership",
+            "canaries",
+            "redaction",
+            "memorisation",
+        ),
     )
     left_out = (
-        gone("reconstruction", "left out", "left out", "this attack was not run", "scan without --only"),
+        gone(
+            "reconstruction",
+            "left out",
+            "left out",
+            "this attack was not run",
+            "scan without --only",
+        ),
         gone("canaries", "left out", "data", "no canaries", "scan without --only"),
         gone("redaction", "left out", "model", "no bars"),
     )
-    return examples.judged(dataclasses.replace(record, left_out=left_out, budget="quick", share=0.25))
+    return examples.judged(
+        dataclasses.replace(record, left_out=left_out, budget="quick", share=0.25)
+    )
 
 
 def many() -> Case:
@@ -67,15 +94,21 @@ def one(metric: str, *more: Estimate) -> Case:
     found = examples.reconstruction(0.6)
     other = examples.mean(f"{metric}.lowest_loss", 0.7, 0.02, 300, 0.0, "held-out")
     methods = {metric: (metric, other.name)}
-    both = dataclasses.replace(found, measurements=(*found.measurements, other, *more), methods=methods)
-    return examples.judged(examples.record(both), Policy(1, "one", (Limit("reconstruction", metric, "why", max=0.65),)))
+    both = dataclasses.replace(
+        found, measurements=(*found.measurements, other, *more), methods=methods
+    )
+    return examples.judged(
+        examples.record(both), Policy(1, "one", (Limit("reconstruction", metric, "why", max=0.65),))
+    )
 
 
 def decided_pass() -> Case:
     """Documents are not told from others, by two methods."""
     found = answers.membership(0.0)
     other = examples.mean("auc.raw_perplexity", 0.56, 0.02, 300, 0.5, "chance")
-    both = dataclasses.replace(found, measurements=(*found.measurements, other), methods={"auc": ("auc", other.name)})
+    both = dataclasses.replace(
+        found, measurements=(*found.measurements, other), methods={"auc": ("auc", other.name)}
+    )
     limits = (Limit("membership", "auc", "why", max=0.65),)
     return examples.judged(examples.record(both, battery=("membership",)), Policy(1, "one", limits))
 
@@ -84,12 +117,23 @@ def one_sided() -> Case:
     """Training documents alone: a limit is undecided, another one, which the policy does without, has no number."""
     metrics = {"reconstruction": "excess_pr.unique", "attribute_inference": "excess.unique"}
     limits = tuple(
-        Limit(name, metric, "why", max=0.1, required=name == "reconstruction") for name, metric in metrics.items()
+        Limit(name, metric, "why", max=0.1, required=name == "reconstruction")
+        for name, metric in metrics.items()
     )
-    restored, picked = (Unresolved(metric, "fewer than two unseen documents", 0, 72) for metric in metrics.values())
-    returned = Histogram("returned", "values of a document", (0.0, 1.0, 2.0), {"member": (52, 88), "held-out": (0, 0)})
+    restored, picked = (
+        Unresolved(metric, "fewer than two unseen documents", 0, 72) for metric in metrics.values()
+    )
+    returned = Histogram(
+        "returned",
+        "values of a document",
+        (0.0, 1.0, 2.0),
+        {"member": (52, 88), "held-out": (0, 0)},
+    )
     found = Result("reconstruction", measurements=(restored,), histograms=(returned,))
-    chosen = Result("attribute_inference", measurements=(examples.share("chosen.member.unique", 104, 104), picked))
+    chosen = Result(
+        "attribute_inference",
+        measurements=(examples.share("chosen.member.unique", 104, 104), picked),
+    )
     record = examples.record(found, chosen, battery=tuple(metrics))
     alone = dataclasses.replace(record.corpus, documents={"member": 140})
     return examples.judged(dataclasses.replace(record, corpus=alone), Policy(1, "p", limits))
@@ -117,17 +161,26 @@ def unmeasured_first() -> Case:
     left_out = tuple(Limit("membership", "auc", f"why {place}", max=0.6) for place in range(5))
     policy = Policy(1, "p", (*left_out, *examples.policy().limits))
     return examples.judged(
-        examples.record(examples.reconstruction(0.12), battery=("reconstruction", "membership")), policy
+        examples.record(examples.reconstruction(0.12), battery=("reconstruction", "membership")),
+        policy,
     )
 
 
 LOWEST = [
     examples.share(f"{name}.unique.lowest_loss", hits, 150)
-    for name, hits in (("pr.member.attack", 111), ("pr.member.baseline", 7), ("pr.heldout.attack", 9))
+    for name, hits in (
+        ("pr.member.attack", 111),
+        ("pr.member.baseline", 7),
+        ("pr.heldout.attack", 9),
+    )
 ]
 SIGNED = {"decides": "B. Head", "dpo": "D. Officer", "release": "internal"}
-SHEET = AuditSheet(system="CERTIFICATE OF CONFORMITY", model_name="Reader: SAFE", model_version="2.1", **SIGNED)
-NO_CANARIES = gone("canaries", "skipped", "data", "the data set holds no canaries", "plant some before")
+SHEET = AuditSheet(
+    system="CERTIFICATE OF CONFORMITY", model_name="Reader: SAFE", model_version="2.1", **SIGNED
+)
+NO_CANARIES = gone(
+    "canaries", "skipped", "data", "the data set holds no canaries", "plant some before"
+)
 WHOLE: dict[str, Callable[[], Case]] = {
     **examples.CASES,
     "text": held,
@@ -135,7 +188,8 @@ WHOLE: dict[str, Callable[[], Case]] = {
     "many": many,
     "same-method": lambda: one("excess_pr.unique", *LOWEST),
     "no-canaries": lambda: with_absent(
-        examples.record(examples.reconstruction(0.6), battery=("reconstruction", "canaries")), NO_CANARIES
+        examples.record(examples.reconstruction(0.6), battery=("reconstruction", "canaries")),
+        NO_CANARIES,
     ),
     "unmeasured-first": unmeasured_first,
     "one-sided": one_sided,
@@ -208,7 +262,13 @@ def test_the_number_that_decides_stands_alone_under_the_name_of_its_limit():
 
 def test_what_the_owner_states_is_quoted_and_escaped_and_no_title():
     record, verdict, policy = examples.violated()
-    page = decision((dataclasses.replace(record, audit=dataclasses.replace(SHEET, dpo=HOSTILE)), verdict, policy))
+    page = decision(
+        (
+            dataclasses.replace(record, audit=dataclasses.replace(SHEET, dpo=HOSTILE)),
+            verdict,
+            policy,
+        )
+    )
     assert re.findall(r"<h1>(.*?)</h1>", page) == [record.target.name]
     assert "<title>Privacy audit of receipts-" in page
     assert "“CERTIFICATE OF CONFORMITY”" in page
@@ -219,7 +279,9 @@ def test_what_the_owner_states_is_quoted_and_escaped_and_no_title():
 
 def test_a_name_of_a_folder_makes_no_sentence_of_the_title():
     record, verdict, policy = examples.violated()
-    named = dataclasses.replace(record, target=dataclasses.replace(record.target, name="x\u202e" + "y" * 200))
+    named = dataclasses.replace(
+        record, target=dataclasses.replace(record.target, name="x\u202e" + "y" * 200)
+    )
     (heading,) = re.findall(r"<h1>(.*?)</h1>", decision((named, verdict, policy)))
     assert heading.startswith("x\\u202eyyy")
     assert len(heading) <= 64

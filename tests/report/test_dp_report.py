@@ -1,4 +1,7 @@
-"""The guarantee of a training in the report, proved beside measured; a guarantee that planted secrets contradict."""
+"""The guarantee of a training in the report, proved beside measured.
+
+A guarantee that planted secrets contradict.
+"""
 
 import dataclasses
 import re
@@ -27,8 +30,12 @@ AUC, LOW, ACCURACY, AREA, EXCESS, EXPOSURE = examples.LIMITS
 
 def section(case):
     """The section on the guarantee, as text; empty where the report has none."""
-    found = re.search(r'<section id="guarantee">(.*?)</section>', html(*without_drawings(case)), re.DOTALL)
-    return "" if found is None else " ".join(unescape(re.sub(r"<[^>]*>", " ", found.group(1))).split())
+    found = re.search(
+        r'<section id="guarantee">(.*?)</section>', html(*without_drawings(case)), re.DOTALL
+    )
+    return (
+        "" if found is None else " ".join(unescape(re.sub(r"<[^>]*>", " ", found.group(1))).split())
+    )
 
 
 def without_drawings(case):
@@ -39,9 +46,13 @@ def without_drawings(case):
 
 @pytest.mark.parametrize("name", ["default", "strict"])
 def test_limits_on_membership_and_providers_have_a_bound(name):
-    limits = [one for one in load(name).limits if one.attack in ("membership", "provider_membership")]
+    limits = [
+        one for one in load(name).limits if one.attack in ("membership", "provider_membership")
+    ]
     assert len(limits) > 3
-    assert all(provable(one.attack, one.metric) is not None for one in limits if one.holds == "interval")
+    assert all(
+        provable(one.attack, one.metric) is not None for one in limits if one.holds == "interval"
+    )
     assert provable("membership", "auc.lira") == provable("membership", "auc")
     assert provable("memorisation", "net") is provable("canaries", "excess") is None
 
@@ -89,7 +100,9 @@ def test_the_claim_is_held_against_the_bound_of_the_same_copies_and_delta():
             assert (contradiction(case[0]) is not None) == exceeded, (claimed, delta)
     assert contradiction(examples.held(examples.card(0.05, 1e-7), secrets)[0]) is not None
     assert contradiction(examples.held(examples.card(3.0, 1e-7), secrets)[0]) is None
-    assert contradiction(examples.held(examples.card(0.05, 0.05), secrets)[0]) is None  # such a delta tells everything
+    assert (
+        contradiction(examples.held(examples.card(0.05, 0.05), secrets)[0]) is None
+    )  # such a delta tells everything
 
 
 def test_what_shows_nothing_contradicts_nothing():
@@ -108,7 +121,9 @@ def test_what_shows_nothing_contradicts_nothing():
 def met_otherwise(**settings):
     """A record that contradicts its guarantee and meets every limit."""
     loud = example_canaries.canaries(1.0, n=256, repeat=1)
-    return examples.held(examples.card(0.5, 1e-5), examples.membership(), loud, limits=(AUC, LOW), **settings)
+    return examples.held(
+        examples.card(0.5, 1e-5), examples.membership(), loud, limits=(AUC, LOW), **settings
+    )
 
 
 def test_a_contradicted_guarantee_never_passes_whatever_the_limits(tmp_path):
@@ -117,7 +132,8 @@ def test_a_contradicted_guarantee_never_passes_whatever_the_limits(tmp_path):
         assert (case[1].overall, case[1].exit_code) == ("violated", 10)
     audited, _, policy = met_otherwise()
     waivers = tuple(
-        Waiver(one.attack, one.metric, "Anna", "Ben", "measured twice", "RISK-1", TODAY) for one in policy.limits
+        Waiver(one.attack, one.metric, "Anna", "Ben", "measured twice", "RISK-1", TODAY)
+        for one in policy.limits
     )
     waived = evaluate(audited, dataclasses.replace(policy, waivers=waivers), TODAY)
     assert waived.exit_code == 10
@@ -126,12 +142,15 @@ def test_a_contradicted_guarantee_never_passes_whatever_the_limits(tmp_path):
 def test_a_contradicted_guarantee_is_a_finding_that_countermeasures_answer():
     audited, verdict, _ = met_otherwise()
     answers = [finding for item in recommend(audited, verdict) for finding in item.findings]
-    assert ("canaries", "epsilon", "alarm") in [(one.attack, one.metric, one.state) for one in answers]
+    assert ("canaries", "epsilon", "alarm") in [
+        (one.attack, one.metric, one.state) for one in answers
+    ]
 
 
 def test_gate_refuses_a_record_whose_guarantee_is_contradicted(tmp_path):
     audited = met_otherwise()[0]
-    # As a scan would write it: the noise is enough for what is claimed, and the model is one for these documents.
+    # As a scan would write it: the noise is enough for what is claimed, and the model is one for
+    # these documents.
     enough = dataclasses.replace(audited.dp, noise_multiplier=60.0)
     target = dataclasses.replace(audited.target, task=audited.corpus.task)
     audited = dataclasses.replace(audited, dp=enough, target=target)

@@ -20,7 +20,16 @@ from audit.policy import Limit, Policy, evaluate, load
 from audit.record import Result
 from audit.report.coverage import legal_view
 from audit.report.html import html
-from audit.report.leaks import MOST_LISTED, documents_used, headline, leaks, notes, plausibility, unlimited, within
+from audit.report.leaks import (
+    MOST_LISTED,
+    documents_used,
+    headline,
+    leaks,
+    notes,
+    plausibility,
+    unlimited,
+    within,
+)
 from audit.report.markdown import dpia
 from audit.report.recommend import recommend
 from audit.workflows.gate import load_policy
@@ -36,7 +45,8 @@ def given_away() -> Case:
     """A model that gives planted secrets away, held against a policy that limits something else, which is met."""
     clean, battery = examples.reconstruction(0.0, n=600), ("reconstruction", "canaries")
     return examples.judged(
-        examples.record(clean, example_canaries.canaries(0.8), battery=battery, documents=600), NARROW
+        examples.record(clean, example_canaries.canaries(0.8), battery=battery, documents=600),
+        NARROW,
     )
 
 
@@ -64,15 +74,24 @@ def waived(today: dt.date) -> Case:
 def few() -> Case:
     """So few documents that nothing could be found."""
     area = dataclasses.replace(examples.mean("auc", 0.62, 0.18, 4), null=0.5, null_kind="chance")
-    excess = dataclasses.replace(examples.mean("excess_pr.all", 0.1, 0.3, 4), null=0.0, null_kind="held-out")
-    results = (Result("membership", measurements=(area,)), Result("reconstruction", measurements=(excess,)))
-    return examples.judged(examples.record(*results, battery=("membership", "reconstruction")), NARROW)
+    excess = dataclasses.replace(
+        examples.mean("excess_pr.all", 0.1, 0.3, 4), null=0.0, null_kind="held-out"
+    )
+    results = (
+        Result("membership", measurements=(area,)),
+        Result("reconstruction", measurements=(excess,)),
+    )
+    return examples.judged(
+        examples.record(*results, battery=("membership", "reconstruction")), NARROW
+    )
 
 
 def counted(value: float) -> Case:
     """A count, of which the estimate is held against the limit and the interval says what is shown and not excluded."""
     count = dataclasses.replace(examples.mean("values_identified", value, 4.0, 300), unit="values")
-    limit = Limit("reconstruction", "values_identified", "Ten people at most.", max=10, holds="estimate")
+    limit = Limit(
+        "reconstruction", "values_identified", "Ten people at most.", max=10, holds="estimate"
+    )
     policy = Policy(1, "counted", (limit,))
     return examples.judged(examples.record(Result("reconstruction", measurements=(count,))), policy)
 
@@ -102,17 +121,27 @@ def test_the_terminal_and_page_one_say_what_they_said(name, capsys):
     console.show_verdict(verdict, record=record, verbose=name in ("violated", "wide", "waived"))
     check_text(f"terminal-{name}", capsys.readouterr().out)
     page = decision(case)  # of a waiver that ends, with the register behind it
-    check_text(f"green-{name}", page if name.startswith("waiver") else page.partition('id="not-examined"')[0])
+    check_text(
+        f"green-{name}",
+        page if name.startswith("waiver") else page.partition('id="not-examined"')[0],
+    )
 
 
 def test_a_policy_of_one_limit_does_not_read_as_clean():
     record, verdict, _ = case = given_away()
-    assert headline(record, verdict) == "1 of 1 limits met; 5 measured findings lie outside this policy"
+    assert (
+        headline(record, verdict)
+        == "1 of 1 limits met; 5 measured findings lie outside this policy"
+    )
     assert UNLIMITED in html(*case)
     assert {item.findings[0].state for item in recommend(record, verdict)} == {"outside"}
     everything = unlimited(record, verdict)
-    assert [leak.reach for leak in everything] == sorted((leak.reach for leak in everything), reverse=True)
-    wider = dataclasses.replace(NARROW, limits=(*NARROW.limits, Limit("canaries", "excess", "because", max=1.0)))
+    assert [leak.reach for leak in everything] == sorted(
+        (leak.reach for leak in everything), reverse=True
+    )
+    wider = dataclasses.replace(
+        NARROW, limits=(*NARROW.limits, Limit("canaries", "excess", "because", max=1.0))
+    )
     rest = unlimited(record, evaluate(record, wider, examples.TODAY))
     assert {leak.metric for leak in everything} - {leak.metric for leak in rest} == {"excess"}
 
@@ -140,13 +169,16 @@ def test_a_pass_beside_findings_is_neither_consistent_nor_ready_for_a_next_step(
 
 
 @pytest.mark.parametrize(
-    ("make", "said"), [(accepted, ", although the limits are met:"), (given_away, ", without a limit")]
+    ("make", "said"),
+    [(accepted, ", although the limits are met:"), (given_away, ", without a limit")],
 )
 def test_a_leak_that_no_limit_stops_is_no_evidence_for_the_resistance(make, said):
     views = legal_view(*make()[:2]).clauses.values()
     spoken = [one for rows in views for _, told in rows for one in told]
     assert [one for one in spoken if one.startswith(f"evidence against the resistance{said}")]
-    assert make is given_away or not [one for one in spoken if one.startswith("evidence for the resistance")]
+    assert make is given_away or not [
+        one for one in spoken if one.startswith("evidence for the resistance")
+    ]
 
 
 def test_a_model_that_gives_nothing_away_has_nothing_outside():
@@ -162,21 +194,31 @@ def test_more_findings_than_fit_are_counted():
     policy = Policy(1, "other", (Limit("membership", "auc", "because", max=0.65),))
     verdict = evaluate(record, policy, examples.TODAY)
     outside = [note.text for note in notes(record, verdict) if note.kind == "outside"]
-    assert (len(unlimited(record, verdict)), len(outside), outside[-1]) == (7, MOST_LISTED + 2, "  and 3 more")
+    assert (len(unlimited(record, verdict)), len(outside), outside[-1]) == (
+        7,
+        MOST_LISTED + 2,
+        "  and 3 more",
+    )
 
 
 def test_an_area_under_chance_counts_and_a_confounded_number_says_so():
     def told(value: float, confounded: str | None = None) -> Result:
-        area = dataclasses.replace(examples.mean("auc", value, 0.02, 300), null=0.5, null_kind="chance")
+        area = dataclasses.replace(
+            examples.mean("auc", value, 0.02, 300), null=0.5, null_kind="chance"
+        )
         return Result("membership", measurements=(area,), confounded=confounded)
 
     for value, expected in ((0.9, True), (0.1, True), (0.52, False), (0.48, False)):
         assert bool(leaks(examples.record(told(value), battery=("membership",)))) is expected
-    record = examples.record(told(0.9, "the documents differ in themselves"), battery=("membership",))
+    record = examples.record(
+        told(0.9, "the documents differ in themselves"), battery=("membership",)
+    )
     (leak,) = leaks(record)
     assert leak.confounded == "the documents differ in themselves"
     verdict = examples.judged(record)[1]
-    assert plausibility(record, verdict) != plausibility(examples.record(told(0.9), battery=("membership",)), verdict)
+    assert plausibility(record, verdict) != plausibility(
+        examples.record(told(0.9), battery=("membership",)), verdict
+    )
 
 
 def test_every_metric_that_a_shipped_policy_limits_is_listed_where_another_does_not():
@@ -186,7 +228,9 @@ def test_every_metric_that_a_shipped_policy_limits_is_listed_where_another_does_
 
 
 @table("name, state, said")
-def test_signs_that_the_model_saw_the_documents_are_named_and_so_is_that_there_are_none(name, state, said):
+def test_signs_that_the_model_saw_the_documents_are_named_and_so_is_that_there_are_none(
+    name, state, said
+):
     record, verdict, _ = {**examples.CASES, "wrong documents": wrong_documents}[name]()
     word = plausibility(record, verdict)
     assert word is not None
@@ -199,7 +243,9 @@ def test_signs_that_the_model_saw_the_documents_are_named_and_so_is_that_there_a
 
 def test_chance_alone_is_no_sign():
     def barely(attack: str, name: str) -> Result:
-        item = dataclasses.replace(examples.mean(name, 0.05, 0.024, 300), null=0.0, null_kind="held-out")
+        item = dataclasses.replace(
+            examples.mean(name, 0.05, 0.024, 300), null=0.0, null_kind="held-out"
+        )
         assert isinstance(item, Estimate)
         return Result(attack, measurements=(item,))
 
@@ -220,15 +266,20 @@ def test_a_chance_finding_within_its_limit_is_no_measured_leak():
     # A clean model: AUC 0.562 (0.516 to 0.607) by chance, beside three more numbers of the attack.
     area = examples.mean("auc", 0.562, 0.023, 600, 0.5, "chance")
     others = [
-        examples.mean(f"auc.{name}", 0.51, 0.023, 600, 0.5, "chance") for name in ("loss", "calibrated", "masked")
+        examples.mean(f"auc.{name}", 0.51, 0.023, 600, 0.5, "chance")
+        for name in ("loss", "calibrated", "masked")
     ]
     found = (area, *others)
-    done = Result("membership", measurements=found, methods={"auc": tuple(one.name for one in found)})
+    done = Result(
+        "membership", measurements=found, methods={"auc": tuple(one.name for one in found)}
+    )
     record = examples.record(done, battery=("membership",))
     case = examples.judged(record, Policy(1, "one", (Limit("membership", "auc", "why", max=0.65),)))
     assert (case[1].overall, within(*case[:2])) == ("passed", ())
     assert "leaves a measured leak" not in headline(*case[:2])
-    leaking = dataclasses.replace(done, measurements=(examples.mean("auc", 0.61, 0.02, 600, 0.5, "chance"), *others))
+    leaking = dataclasses.replace(
+        done, measurements=(examples.mean("auc", 0.61, 0.02, 600, 0.5, "chance"), *others)
+    )
     shown = examples.judged(dataclasses.replace(record, attacks=(leaking,)), case[2])
     assert [leak.metric for leak in within(*shown[:2])] == ["auc"]
 
@@ -264,6 +315,9 @@ def test_limits_that_are_looser_than_the_shipped_ones_are_named_in_notes_and_on_
     )
     for policy, looser in ((load_policy(str(path)), True), (load_policy("default"), False)):
         case = examples.judged(examples.passed()[0], policy)
-        assert any(note.text.startswith(f"Policy: {LOOSER}; lacks ") for note in notes(*case[:2])) == looser
+        assert (
+            any(note.text.startswith(f"Policy: {LOOSER}; lacks ") for note in notes(*case[:2]))
+            == looser
+        )
         assert (LOOSER in headline(*case[:2])) == looser
         assert (LOOSER in decision(case).replace("&#39;", "'")) == looser

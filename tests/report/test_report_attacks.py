@@ -39,8 +39,18 @@ def test_figures_name_the_series_of_the_record() -> None:
 CHOSEN: dict[str, tuple[Callable[[], records.Case], set[str], str, set[str]]] = {
     "memorised": (answers.leaky, {"violated"}, "extraction-blocking", {"keep-weights"}),
     "nothing": (answers.clean, set(), "", {"extraction-blocking"}),
-    "answers confounded": (answers.confounded, {"confounded"}, "equal-baseline", {"more-documents"}),
-    "providers confounded": (providers.confounded, {"confounded"}, "comparable-documents", {"cap-providers"}),
+    "answers confounded": (
+        answers.confounded,
+        {"confounded"},
+        "equal-baseline",
+        {"more-documents"},
+    ),
+    "providers confounded": (
+        providers.confounded,
+        {"confounded"},
+        "comparable-documents",
+        {"cap-providers"},
+    ),
     "few providers": (providers.few, {"wide"}, "more-documents", {"cap-providers"}),
     "no number": (providers.unresolved, {"unresolved"}, "more-documents", {"cap-providers"}),
     "weakened": (providers.unreferenced, {"weakened"}, "full-attacker", {"cap-providers"}),
@@ -60,14 +70,24 @@ def test_findings_call_for_the_remedies_that_answer_them(name: str) -> None:
     if name == "canaries":
         assert {"differential-privacy", "dropout-and-early-stopping"} <= {*chosen}
     if name == "memorised":
-        assert {"higher-resolution", "random-string", "paraphrase", "deduplicate", "withhold-scores"} < {*chosen}
+        assert {
+            "higher-resolution",
+            "random-string",
+            "paraphrase",
+            "deduplicate",
+            "withhold-scores",
+        } < {*chosen}
 
 
 def test_the_provenance_counts_questions_and_names_the_ocr_and_lifted_settings() -> None:
     record, verdict, policy = providers.held(providers.providers())
-    target = dataclasses.replace(record.target, max_tokens=48, resolution=(64, 96), lifted=("suppress_tokens",))
+    target = dataclasses.replace(
+        record.target, max_tokens=48, resolution=(64, 96), lifted=("suppress_tokens",)
+    )
     known = dataclasses.replace(
-        record, target=target, environment=dataclasses.replace(record.environment, ocr="tesseract 5.3.0")
+        record,
+        target=target,
+        environment=dataclasses.replace(record.environment, ocr="tesseract 5.3.0"),
     )
     page = html(known, verdict, policy).partition('id="provenance"')[2].partition("</section>")[0]
     check_text("annex-provenance", f'<section id="provenance"{page}')
@@ -100,7 +120,9 @@ def test_hostile_words_are_escaped(tmp_path: Path) -> None:
         counts=(Count("left out: x", 2, HOSTILE),),
         diagnostics=(Diagnostic("blind_p", 0.5, HOSTILE),),
     )
-    gone = dataclasses.replace(result, measurements=(Unresolved("balanced_accuracy", HOSTILE, 1),), confounded=None)
+    gone = dataclasses.replace(
+        result, measurements=(Unresolved("balanced_accuracy", HOSTILE, 1),), confounded=None
+    )
     providers.write_evidence(tmp_path)
     path = tmp_path / "evidence" / "recovered.jsonl"
     path.write_text(path.read_text().replace("Zylkander", HOSTILE.replace('"', '\\"')))
@@ -112,8 +134,15 @@ def test_hostile_words_are_escaped(tmp_path: Path) -> None:
         assert not [value for name, value in seen.attributes if name.startswith("on")]
 
 
-def test_a_limit_on_what_providers_give_away_calls_for_what_the_studies_support_the_strongest_first() -> None:
+def test_a_limit_on_what_providers_give_away_calls_for_what_the_studies_support_the_strongest_first() -> (
+    None
+):
     record, verdict, _ = providers.leaky()
     alone = dataclasses.replace(record, attacks=record.attacks[:1])
     chosen = [item.remedy.id for item in recommend(alone, verdict)]
-    assert chosen == ["cap-providers", "withhold-scores", "train-less", "provider-privacy"]  # the last cost usefulness
+    assert chosen == [
+        "cap-providers",
+        "withhold-scores",
+        "train-less",
+        "provider-privacy",
+    ]  # the last cost usefulness

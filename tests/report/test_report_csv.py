@@ -25,13 +25,19 @@ def test_every_measurement_of_the_record_is_a_row_in_full_precision(case: str) -
         assert tuple(row) == COLUMNS
         assert row["label"]
         if isinstance(item, Estimate):
-            assert (float(row["value"]), float(row["low"]), float(row["high"])) == (item.value, item.low, item.high)
+            assert (float(row["value"]), float(row["low"]), float(row["high"])) == (
+                item.value,
+                item.low,
+                item.high,
+            )
             assert (int(row["n"]), row["unresolved"]) == (item.n, "")
         else:
             assert (row["value"], row["unresolved"]) == ("", item.reason)
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r=", "\n=", "\uff1d", "\uff0b", "\uff0d", "\uff20"])
+@pytest.mark.parametrize(
+    "start", ["=", "+", "-", "@", "\t=", "\r=", "\n=", "\uff1d", "\uff0b", "\uff0d", "\uff20"]
+)
 def test_no_text_is_a_formula(start: str) -> None:
     """A record may come from elsewhere, and names of metrics, units and methods are whatever stands in it."""
     formula, record = f'{start}HYPERLINK("http://127.0.0.1/?"&A1)', examples.CASES["violated"]()[0]
@@ -40,7 +46,9 @@ def test_no_text_is_a_formula(start: str) -> None:
     assert utility
     record = replace(record, utility=utility)
     written = measurements_csv(record)
-    cells = [cell for row in csv.DictReader(io.StringIO(written, newline="")) for cell in row.values()]
+    cells = [
+        cell for row in csv.DictReader(io.StringIO(written, newline="")) for cell in row.values()
+    ]
     assert sum(cell == f"'{formula}" for cell in cells) >= 3
     assert not any(cell.startswith(start[0]) for cell in cells if "HYPERLINK" in cell)
 
@@ -52,5 +60,9 @@ def test_numbers_stay_numbers() -> None:
 def test_one_writer_writes_every_table() -> None:
     """So that no table is written without it."""
     package = Path(audit.__file__).parent
-    users = [path for path in package.rglob("*.py") if re.search(r"\bcsv\.(writer|DictWriter)\b", path.read_text())]
+    users = [
+        path
+        for path in package.rglob("*.py")
+        if re.search(r"\bcsv\.(writer|DictWriter)\b", path.read_text())
+    ]
     assert [path.name for path in users] == ["files.py"]

@@ -28,12 +28,18 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("report")
     (out / "report.html").write_bytes(b"another verdict")
     assert write(*examples.violated(), out) == ()
-    assert {path.name for path in out.iterdir()} == {"report.pdf", "report.html", "measurements.csv"}
+    assert {path.name for path in out.iterdir()} == {
+        "report.pdf",
+        "report.html",
+        "measurements.csv",
+    }
     assert (out / "report.html").read_bytes() != b"another verdict"
     return out
 
 
-def test_the_pdf_has_title_language_page_numbers_and_the_target_on_every_page(written: Path) -> None:
+def test_the_pdf_has_title_language_page_numbers_and_the_target_on_every_page(
+    written: Path,
+) -> None:
     pdf, pages = PdfReader(written / "report.pdf"), texts(written / "report.pdf")
     named = (pdf.metadata.title, pdf.metadata.author) if pdf.metadata else None
     assert named == ("Privacy audit of receipts-leaky: violated", "docaudit 0.1.0")
@@ -47,21 +53,29 @@ def test_page_one_is_one_page_however_much_there_is_to_say(tmp_path: Path) -> No
     battery = ("reconstruction", "provider_membership", "canaries", "redaction_context")
     record = examples.record(
         examples.reconstruction(0.6),
-        examples.gone("provider_membership", "skipped", "missing", "no providers are named", "a provider each"),
+        examples.gone(
+            "provider_membership", "skipped", "missing", "no providers are named", "a provider each"
+        ),
         examples.gone("canaries", "failed", "error", "RuntimeError at attacks/canaries.py:12"),
-        examples.gone("redaction_context", "inapplicable", "model", "the data set holds no redacted spans"),
+        examples.gone(
+            "redaction_context", "inapplicable", "model", "the data set holds no redacted spans"
+        ),
         battery=battery,
         name="layoutlm-base-uncased-finetuned-invoices-2026-checkpoint-" * 3,
     )
     metrics = examples.EXCESSES
-    limits = tuple(Limit("reconstruction", metric, "why", max=0.05, min_power=0.5) for metric in metrics)
+    limits = tuple(
+        Limit("reconstruction", metric, "why", max=0.05, min_power=0.5) for metric in metrics
+    )
     write(*examples.judged(record, Policy(1, "a policy with a rather long name", limits)), tmp_path)
     first, second, *_ = texts(tmp_path / "report.pdf")
     assert all(words in first for words in (record.target.sha256[:16], "2 MARCH 2026"))
     assert "Scope and independence" in second
 
 
-def test_the_same_record_gives_the_same_files_whatever_its_names_and_times_look_like(tmp_path: Path) -> None:
+def test_the_same_record_gives_the_same_files_whatever_its_names_and_times_look_like(
+    tmp_path: Path,
+) -> None:
     record, verdict, policy = examples.inapplicable()
     odd = dataclasses.replace(
         record,
@@ -72,7 +86,9 @@ def test_the_same_record_gives_the_same_files_whatever_its_names_and_times_look_
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         assert write(odd, verdict, policy, tmp_path / name) == ()
-        kept.append([(tmp_path / name / file).read_bytes() for file in ("report.html", "report.pdf")])
+        kept.append(
+            [(tmp_path / name / file).read_bytes() for file in ("report.html", "report.pdf")]
+        )
     assert kept[0] == kept[1]
     assert "<script>" in texts(tmp_path / "one" / "report.pdf")[0]
 
@@ -91,7 +107,9 @@ def without_pango(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("without_pango")
-def test_without_pango_the_html_is_written_a_warning_names_the_packages_and_an_old_pdf_goes(tmp_path: Path) -> None:
+def test_without_pango_the_html_is_written_a_warning_names_the_packages_and_an_old_pdf_goes(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "report.pdf").write_bytes(b"another verdict")
     (warning,) = write(*examples.skipped(), tmp_path)
     assert "libpango-1.0-0 libpangoft2-1.0-0" in warning
@@ -100,7 +118,9 @@ def test_without_pango_the_html_is_written_a_warning_names_the_packages_and_an_o
     assert {path.name for path in tmp_path.iterdir()} == {"report.html", "measurements.csv"}
 
 
-def test_a_pdf_that_cannot_be_drawn_is_a_warning_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pdf_that_cannot_be_drawn_is_a_warning_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import weasyprint
 
     def fail(*_: object, **__: object) -> None:
@@ -113,7 +133,9 @@ def test_a_pdf_that_cannot_be_drawn_is_a_warning_too(tmp_path: Path, monkeypatch
     assert not (tmp_path / "report.pdf").exists()
 
 
-def test_when_the_html_cannot_be_written_no_older_report_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_the_html_cannot_be_written_no_older_report_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(path: Path, content: bytes) -> None:
         raise EngineError(f"{path}: No space left on device")
 
@@ -129,7 +151,9 @@ ROW, QUESTION, RANK = read_tables(Path(__file__).with_suffix(".toml")).values()
 """What an attack found of a field, of the answer to a question, and of a document."""
 
 
-def test_the_revealed_report_shows_the_values_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
+def test_the_revealed_report_shows_the_values_and_only_its_owner_can_read_it(
+    tmp_path: Path,
+) -> None:
     evidence = tmp_path / "evidence"
     evidence.mkdir()
     exact = ROW | {"document": "r018", "exact": True, "recovered": "<b>9.00</b>"}
@@ -146,13 +170,20 @@ def test_the_revealed_report_shows_the_values_and_only_its_owner_can_read_it(tmp
     assert [item.name for item in tmp_path.iterdir()] == ["evidence"]
 
 
-def test_the_revealed_report_shows_question_context_and_what_each_model_said(tmp_path: Path) -> None:
+def test_the_revealed_report_shows_question_context_and_what_each_model_said(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "evidence").mkdir()
-    unread = {**{name: value for name, value in QUESTION.items() if not isinstance(value, dict)}, "document": "r020"}
+    unread = {
+        **{name: value for name, value in QUESTION.items() if not isinstance(value, dict)},
+        "document": "r020",
+    }
     unread |= {"status": "absent", "category": None}
     attempted = {**ROW, "document": "r040", "exact_in_any_attempt": True}
     rows = [unread, QUESTION, RANK, ROW, attempted]
-    (tmp_path / "evidence" / "recovered.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "evidence" / "recovered.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
     text = write_revealed(*examples.skipped(), tmp_path).read_text()
     check_text("revealed", text)
     assert "What is the &lt;i&gt;total&lt;/i&gt;?" in text
@@ -168,10 +199,15 @@ def test_evidence_that_is_missing_or_damaged_is_said_without_quoting_it(tmp_path
     assert "scan again" in missing.value.hint
     (tmp_path / "evidence").mkdir()
     secret = json.dumps(["secret-4711"])
-    (tmp_path / "evidence" / "recovered.jsonl").write_text(f"{json.dumps(ROW)}\n{secret}\nnot json secret-4712\n")
+    (tmp_path / "evidence" / "recovered.jsonl").write_text(
+        f"{json.dumps(ROW)}\n{secret}\nnot json secret-4712\n"
+    )
     with pytest.raises(RenderError) as damaged:
         write_revealed(*case, tmp_path)
-    assert [problem.split(" ")[0] for problem in damaged.value.problems] == ["recovered.jsonl:2", "recovered.jsonl:3"]
+    assert [problem.split(" ")[0] for problem in damaged.value.problems] == [
+        "recovered.jsonl:2",
+        "recovered.jsonl:3",
+    ]
     assert "secret" not in str(damaged.value)
 
 

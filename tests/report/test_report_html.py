@@ -32,7 +32,9 @@ def pages() -> dict[str, tuple[Case, str]]:
 
 def generic() -> Case:
     """An attack that has no template, under a name that is no path of a template."""
-    gain = dataclasses.replace(examples.mean("gain.person", 0.31, 0.056, 80, 0.1, "chance"), unit="questions")
+    gain = dataclasses.replace(
+        examples.mean("gain.person", 0.31, 0.056, 80, 0.1, "chance"), unit="questions"
+    )
     bars = Histogram("h", "its own quantity", (0, 1, 2), {"a": (1, 2)})
     point, last = CurvePoint(1, 0.5, 0.2, 0.8, 4), CurvePoint(2, 1, 1, 1, 4)
     result = Result(
@@ -47,7 +49,15 @@ def generic() -> Case:
 
 
 @pytest.mark.parametrize(
-    "make", [examples.wide, examples.unresolved, examples.weak, examples.violated, examples.waived, generic]
+    "make",
+    [
+        examples.wide,
+        examples.unresolved,
+        examples.weak,
+        examples.violated,
+        examples.waived,
+        generic,
+    ],
 )
 def test_the_annex_says_what_it_said(make: Callable[[], Case]) -> None:
     record, verdict, _ = case = make()
@@ -57,11 +67,14 @@ def test_the_annex_says_what_it_said(make: Callable[[], Case]) -> None:
     assert ("Findings despite open limits" in text) == (verdict.overall == "undecided")
     if verdict.overall == "undecided":
         assert all(
-            " ".join(line.split()) in text for line in (*findings(record, verdict), decides_most(record, verdict))
+            " ".join(line.split()) in text
+            for line in (*findings(record, verdict), decides_most(record, verdict))
         )
 
 
-def test_every_kind_of_result_renders_with_its_verdict_and_every_decision(pages: dict[str, tuple[Case, str]]) -> None:
+def test_every_kind_of_result_renders_with_its_verdict_and_every_decision(
+    pages: dict[str, tuple[Case, str]],
+) -> None:
     for (_, verdict, policy), page in pages.values():
         seen = Seen(page)
         assert verdict.stamp in seen.text
@@ -74,7 +87,9 @@ def test_every_kind_of_result_renders_with_its_verdict_and_every_decision(pages:
             assert f'class="pill {outcome}"' in page or outcome == "inapplicable"
 
 
-def test_every_measurement_stands_in_the_report_with_name_value_and_n(pages: dict[str, tuple[Case, str]]) -> None:
+def test_every_measurement_stands_in_the_report_with_name_value_and_n(
+    pages: dict[str, tuple[Case, str]],
+) -> None:
     (record, _, _), page = pages["violated"]
     (result,) = record.attacks
     assert result.status == "completed"
@@ -87,7 +102,11 @@ def test_every_measurement_stands_in_the_report_with_name_value_and_n(pages: dic
         if isinstance(item, Unresolved):
             assert f"{item.reason} (n = {item.n}, {item.needed} needed)" in rows[item.name]
         else:
-            factor = 100 if item.name.startswith(("pr.", "excess", "planted", "heldout_gain", "acc_at")) else 1
+            factor = (
+                100
+                if item.name.startswith(("pr.", "excess", "planted", "heldout_gain", "acc_at"))
+                else 1
+            )
             text = rows[item.name].replace("−", "-").replace(".00 ", " ").replace(".0 ", " ")
             assert f"{factor * item.value:.3g}" in text
             assert f"{item.n:,}" in rows[item.name]
@@ -95,7 +114,9 @@ def test_every_measurement_stands_in_the_report_with_name_value_and_n(pages: dic
     assert "54.0 to 69.4 %" in rows["pr.member.attack"]
 
 
-def test_no_report_claims_that_a_model_is_private_or_safe(pages: dict[str, tuple[Case, str]]) -> None:
+def test_no_report_claims_that_a_model_is_private_or_safe(
+    pages: dict[str, tuple[Case, str]],
+) -> None:
     for _, page in pages.values():
         text = Seen(page).text.lower()
         assert "it never says that a model is private" in text
@@ -116,10 +137,17 @@ def test_hostile_names_are_escaped_everywhere() -> None:
         derived_by=(HOSTILE,),
         left_out=(examples.gone("memorisation", "skipped", "missing", HOSTILE, HOSTILE),),
     )
-    policy = Policy(1, HOSTILE, (Limit("reconstruction", "excess_pr.unique", HOSTILE, max=0.05),), description=HOSTILE)
+    policy = Policy(
+        1,
+        HOSTILE,
+        (Limit("reconstruction", "excess_pr.unique", HOSTILE, max=0.05),),
+        description=HOSTILE,
+    )
     page = html(*examples.judged(record, policy))
     seen = Seen(page)
-    assert seen.tags.count("script") == 1, "the page's own, which the policy in its head names by hash"
+    assert seen.tags.count("script") == 1, (
+        "the page's own, which the policy in its head names by hash"
+    )
     assert page.count("<script") == page.count(f"<script>{script()}</script>") == 1
     assert HOSTILE in seen.text
     assert not [value for name, value in seen.attributes if name.startswith("on")]
@@ -147,7 +175,9 @@ def test_nothing_is_loaded_from_anywhere(pages: dict[str, tuple[Case, str]]) -> 
         assert not re.search(r"url\((?!#)", page)
 
 
-def test_the_same_record_gives_the_same_bytes_and_ids_are_unique(pages: dict[str, tuple[Case, str]]) -> None:
+def test_the_same_record_gives_the_same_bytes_and_ids_are_unique(
+    pages: dict[str, tuple[Case, str]],
+) -> None:
     case, page = pages["violated"]
     assert html(*case) == page
     ids = [value for name, value in Seen(page).attributes if name == "id"]
@@ -162,14 +192,18 @@ def line_panel() -> figures.LinePanel:
     return figures.LinePanel("Recovered <all>", "axis", "Müller \u2032 Петров", lines, "share")
 
 
-def test_a_figure_is_drawn_the_same_each_time_with_words_as_text(recwarn: pytest.WarningsRecorder) -> None:
+def test_a_figure_is_drawn_the_same_each_time_with_words_as_text(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
     drawn = figures.lines("figure1", [line_panel()], None)
     assert drawn.startswith("<svg")
     assert 'id="figure1-' in drawn
     assert drawn == figures.lines("figure1", [line_panel()], None)
     result = dataclasses.replace(examples.reconstruction(0.6), histograms=(), curves=())
     assert "Figure 1." not in Seen(html(*examples.judged(examples.record(result)))).text
-    words = re.findall(r'<text style="[^"]*font-family: docaudit Sans, [^"\']*"[^>]*>([^<]+)</text>', drawn)
+    words = re.findall(
+        r'<text style="[^"]*font-family: docaudit Sans, [^"\']*"[^>]*>([^<]+)</text>', drawn
+    )
     assert {"Recovered &lt;all&gt;", "s &amp; t", "axis"} <= set(words)
     assert any("Müller \u2032 Петров" in word for word in words)
     assert words == re.findall(r"<text[^>]*>([^<]+)</text>", drawn)
@@ -182,7 +216,9 @@ def test_a_line_has_a_gap_where_nothing_was_measured_and_a_label_keeps_its_look(
     broken = figures.FigureLine("a", spots, (point, None, point))
 
     def drawn(*panels: tuple[figures.FigureLine, ...]) -> str:
-        return figures.lines("f", [figures.LinePanel("t", "x", "y", lines, "share", 0.05) for lines in panels])
+        return figures.lines(
+            "f", [figures.LinePanel("t", "x", "y", lines, "share", 0.05) for lines in panels]
+        )
 
     assert drawn((whole,)) == drawn((whole,)) != drawn((broken,))
     first, second = drawn((whole, other), (other, whole)).split('id="f-axes_2"')
@@ -190,13 +226,22 @@ def test_a_line_has_a_gap_where_nothing_was_measured_and_a_label_keeps_its_look(
 
 
 def test_a_figure_that_shows_no_more_than_a_number_is_left_out() -> None:
-    bars = tuple(Histogram(one, "q", (0, 1, 2), {"member": of}) for one, of in (("h", (19, 1)), ("returned", (3, 5))))
+    bars = tuple(
+        Histogram(one, "q", (0, 1, 2), {"member": of})
+        for one, of in (("h", (19, 1)), ("returned", (3, 5)))
+    )
     heights = {"even": CurvePoint(1, 0.5, 0.5, 0.5, 4), "steep": CurvePoint(1, 0.99, 0.99, 0.99, 4)}
     curves = tuple(Curve(name, "x", "y", {"a": (one,)}) for name, one in heights.items())
     result = dataclasses.replace(examples.reconstruction(0.6), histograms=bars, curves=curves)
-    panels = [CurveFigure(panels=(CurvePanel(curve=name, diagonal=True),), caption=name) for name in heights]
+    panels = [
+        CurveFigure(panels=(CurvePanel(curve=name, diagonal=True),), caption=name)
+        for name in heights
+    ]
     drawn = figures.draw([*panels, *figures.unspecified(result, panels)], result, 0)
-    assert [(one.caption, one.spec.draw) for one in drawn] == [("even", "curves"), ("q", "histogram")]
+    assert [(one.caption, one.spec.draw) for one in drawn] == [
+        ("even", "curves"),
+        ("q", "histogram"),
+    ]
 
 
 def test_every_category_of_the_manifest_has_words() -> None:

@@ -35,13 +35,19 @@ def evidence(case: Case, clause: str) -> tuple[str, ...]:
 def stated() -> Case:
     """A leak, of a model that is released, whose fields were counted."""
     record, _, _ = examples.violated()
-    done = dataclasses.replace(examples.reconstruction(0.6), coverage=(Coverage("all", 320, 1280, unique=202),))
-    return examples.judged(dataclasses.replace(record, attacks=(done,), audit=AuditSheet(release="api")))
+    done = dataclasses.replace(
+        examples.reconstruction(0.6), coverage=(Coverage("all", 320, 1280, unique=202),)
+    )
+    return examples.judged(
+        dataclasses.replace(record, attacks=(done,), audit=AuditSheet(release="api"))
+    )
 
 
 def in_part() -> Case:
     """Attacks of which some were skipped, left out or not asked for."""
-    skipped = gone("memorisation", "skipped", "missing", "no baseline", "docaudit references --train")
+    skipped = gone(
+        "memorisation", "skipped", "missing", "no baseline", "docaudit references --train"
+    )
     done = Result("canaries", measurements=(examples.mean("excess", 0.1, 0.1, 64),))
     record = examples.record(skipped, done, battery=BATTERY)
     lacking = gone("redaction", "left out", "data", "nothing is redacted", "scan without --only")
@@ -51,14 +57,28 @@ def in_part() -> Case:
 def about_text() -> Case:
     """A finding on the text under the bars, whatever the model, of which a part could not be measured."""
     gap = Unresolved("target_gain", "the model names no tags", 0)
-    done = Result("redaction", measurements=(examples.share("lift_share", 90, 100), gap), about_text=("lift_share",))
+    done = Result(
+        "redaction",
+        measurements=(examples.share("lift_share", 90, 100), gap),
+        about_text=("lift_share",),
+    )
     limits = (Limit("redaction", "lift_share", "made up", max=0.2),)
     policy = dataclasses.replace(examples.policy(), limits=limits)
     return examples.judged(examples.record(done, battery=BATTERY), policy)
 
 
-_CASES = (stated, in_part, about_text, examples.failed, examples.inapplicable, examples.passed, examples.wide)
-CHAPTERS = {case.__name__.replace("_", "-"): case for case in (*_CASES, example_private.contradicted)}
+_CASES = (
+    stated,
+    in_part,
+    about_text,
+    examples.failed,
+    examples.inapplicable,
+    examples.passed,
+    examples.wide,
+)
+CHAPTERS = {
+    case.__name__.replace("_", "-"): case for case in (*_CASES, example_private.contradicted)
+}
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
@@ -70,7 +90,9 @@ def test_the_chapter_says_what_it_said(name: str) -> None:
 
 
 @table("name, said")
-def test_a_leak_is_evidence_against_and_what_is_undecided_is_evidence_for_nothing(name: str, said: str) -> None:
+def test_a_leak_is_evidence_against_and_what_is_undecided_is_evidence_for_nothing(
+    name: str, said: str
+) -> None:
     case = examples.CASES[name]()
     assert evidence(case, "edpb-55-v") == (f"{said} to reconstruction of values on a page",)
     assert evidence(case, "nistaml-034") == ()
@@ -95,10 +117,14 @@ def test_the_ratio_counts_every_declared_document_of_training() -> None:
 def test_an_attack_of_somebody_else_is_shown_as_not_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TEXTS, "loss_gap", TEXT)
     done = Result("loss_gap", measurements=(examples.mean("gap", 0.2, 0.1, 40),))
-    case = examples.judged(examples.record(examples.reconstruction(0), done, battery=(*BATTERY, "loss_gap")))
+    case = examples.judged(
+        examples.record(examples.reconstruction(0), done, battery=(*BATTERY, "loss_gap"))
+    )
     page = html(*case)
     assert "Not mapped to any clause: loss_gap." in page
-    assert [one.access for one in legal_view(*case[:2]).threats if one.title == "loss_gap"] == ["not stated"]
+    assert [one.access for one in legal_view(*case[:2]).threats if one.title == "loss_gap"] == [
+        "not stated"
+    ]
 
 
 def test_the_chapter_holds_every_clause() -> None:

@@ -34,11 +34,18 @@ def test_it_has_its_chapters_and_whole_tables(make: object) -> None:
 
 def sheet() -> examples.Case:
     """A pass, of a system that its owner describes."""
-    stated = AuditSheet(system="invoice | desk", controller="Example GmbH", data_categories=("names", "amounts"))
+    stated = AuditSheet(
+        system="invoice | desk", controller="Example GmbH", data_categories=("names", "amounts")
+    )
     return examples.judged(dataclasses.replace(examples.passed()[0], audit=stated))
 
 
-TEXTS = {"violated": examples.violated, "waived": examples.waived, "skipped": examples.skipped, "sheet": sheet}
+TEXTS = {
+    "violated": examples.violated,
+    "waived": examples.waived,
+    "skipped": examples.skipped,
+    "sheet": sheet,
+}
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -50,13 +57,19 @@ def test_both_say_what_they_said(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("default", ", declared before the scan"), ("mine", "declared before the scan: mine"), ("", "declares no policy")],
+    [
+        ("default", ", declared before the scan"),
+        ("mine", "declared before the scan: mine"),
+        ("", "declares no policy"),
+    ],
 )
 def test_it_says_which_policy_was_declared_before_the_scan(name: str, said: str) -> None:
     record, policy = examples.record(), policies.load("default")
     assert policy.origin is not None
     own = policy.origin.sha256
-    declared = DeclaredPolicy(name, own if name == "default" else "ab" * 32, shipped=True, toml=policy.origin.toml)
+    declared = DeclaredPolicy(
+        name, own if name == "default" else "ab" * 32, shipped=True, toml=policy.origin.toml
+    )
     case = examples.judged(dataclasses.replace(record, policy=declared if name else None), policy)
     assert own[:12] in dpia(*case)
     assert said in dpia(*case)
@@ -73,7 +86,9 @@ def test_no_name_adds_markup() -> None:
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "\\[c\\]\\(http://d) \\*e\\*" in text
-    card = model_card(dataclasses.replace(record, corpus=dataclasses.replace(record.corpus, name=name)), verdict)
+    card = model_card(
+        dataclasses.replace(record, corpus=dataclasses.replace(record.corpus, name=name)), verdict
+    )
     assert not {"\u202e", "\x1b"} & {*card}
     assert "<img" not in card
     assert "\n## b" not in card
@@ -114,8 +129,14 @@ def test_the_section_says_all_limits_the_policy_and_what_is_not_known(name: str)
     assert not re.search(r"\b(safe|secure|private model|no leak)\b", section, re.I)
     table = next(block for block in section.split("\n\n") if block.startswith("| Attack"))
     left_out = [one for one in verdict.decisions if one.outcome in ("inapplicable", "not run")]
-    assert len(verdict.decisions) - len(left_out) <= len(table.splitlines()) - 2 <= len(verdict.decisions)
-    assert ("leaves out limits" in section) == (len(table.splitlines()) - 2 < len(verdict.decisions))
+    assert (
+        len(verdict.decisions) - len(left_out)
+        <= len(table.splitlines()) - 2
+        <= len(verdict.decisions)
+    )
+    assert ("leaves out limits" in section) == (
+        len(table.splitlines()) - 2 < len(verdict.decisions)
+    )
     assert all(line.replace("\\|", "").count("|") == 7 for line in table.splitlines())
     assert f"| Policy | {verdict.policy}, " in section
 
@@ -141,6 +162,8 @@ def test_what_makes_no_card_is_refused(tmp_path: Path) -> None:
 
 def test_a_text_alone_has_no_model_card() -> None:
     record, verdict, _ = examples.violated()
-    alone = dataclasses.replace(record, target=dataclasses.replace(record.target, family=cards.NO_MODEL))
+    alone = dataclasses.replace(
+        record, target=dataclasses.replace(record.target, family=cards.NO_MODEL)
+    )
     with pytest.raises(UsageError, match="no model was audited"):
         model_card(alone, verdict)

@@ -31,17 +31,31 @@ def test_a_share_that_is_neither_none_nor_all_is_never_printed_as_one_of_them(va
         assert number != "100"
 
 
-@given(st.floats(min_value=-1e6, max_value=1e6).filter(lambda value: abs(value) >= 1e-3), st.integers(2, 4))
+@given(
+    st.floats(min_value=-1e6, max_value=1e6).filter(lambda value: abs(value) >= 1e-3),
+    st.integers(2, 4),
+)
 def test_a_printed_number_is_the_number_to_its_digits(value: float, digits: int) -> None:
     printed = numbers.plain(value, digits).replace(numbers.MINUS, "-").replace(",", "")
     assert float(printed) == pytest.approx(value, rel=10 ** (1 - digits))
 
 
 def test_the_ends_of_an_interval_share_a_unit_and_are_no_finer_than_needed() -> None:
-    assert numbers.interval(estimate(0.62, 0.5494, 0.6911), "share").replace(NBSP, " ") == "55 to 69 %"
-    assert numbers.interval(estimate(0.02, 0.0068, 0.057), "share").replace(NBSP, " ") == "0.7 to 5.7 %"
-    assert numbers.interval(estimate(0.0, -0.0079, 0.0079), "points").replace(NBSP, " ") == "−0.79 to 0.79 points"
-    assert numbers.interval(estimate(0.01, 0.00003, 0.02), "share").replace(NBSP, " ") == "0.003 to 2.0 %"
+    assert (
+        numbers.interval(estimate(0.62, 0.5494, 0.6911), "share").replace(NBSP, " ") == "55 to 69 %"
+    )
+    assert (
+        numbers.interval(estimate(0.02, 0.0068, 0.057), "share").replace(NBSP, " ")
+        == "0.7 to 5.7 %"
+    )
+    assert (
+        numbers.interval(estimate(0.0, -0.0079, 0.0079), "points").replace(NBSP, " ")
+        == "−0.79 to 0.79 points"
+    )
+    assert (
+        numbers.interval(estimate(0.01, 0.00003, 0.02), "share").replace(NBSP, " ")
+        == "0.003 to 2.0 %"
+    )
 
 
 def area(value: float, low: float, high: float) -> Estimate:
@@ -56,10 +70,15 @@ def test_the_ends_of_an_area_have_two_decimals_and_are_rounded_outwards() -> Non
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
-def test_no_interval_of_an_area_looks_narrower_than_it_is(one: float, two: float, three: float) -> None:
+def test_no_interval_of_an_area_looks_narrower_than_it_is(
+    one: float, two: float, three: float
+) -> None:
     low, value, high = sorted((one, two, three))
     for form, whole in (("number", 1), ("share", 100)):
-        ends = [float(text.removeprefix("under\u00a0")) for text in numbers.ends(area(value, low, high), form)]
+        ends = [
+            float(text.removeprefix("under\u00a0"))
+            for text in numbers.ends(area(value, low, high), form)
+        ]
         assert ends[0] <= max(whole * low, numbers.SMALLEST)
         assert ends[1] >= whole * high
 
@@ -68,7 +87,9 @@ def test_an_end_is_not_printed_like_the_estimate_from_which_it_differs() -> None
     assert numbers.interval(area(1.0, 0.9972, 1.0), "number") == "0.99 to 1.00"
     # The value itself is printed as 0.91, which no end may contradict.
     assert numbers.interval(area(0.9146, 0.9142, 0.93), "number") == "0.91 to 0.93"
-    assert numbers.interval(estimate(0.31, 0.3071, 0.33), "share").replace(NBSP, " ") == "30.7 to 33 %"
+    assert (
+        numbers.interval(estimate(0.31, 0.3071, 0.33), "share").replace(NBSP, " ") == "30.7 to 33 %"
+    )
     assert numbers.interval(estimate(1.0, 1.0, 1.0), "share").replace(NBSP, " ") == "100 to 100 %"
 
 

@@ -66,7 +66,9 @@ def test_every_letter_is_of_the_shipped_typeface_whatever_the_machine_has(writte
 def test_every_figure_says_what_it_shows(written: Path) -> None:
     figures = [figure.get("/Alt", "") for figure in elements(written / "report.pdf", "/Figure")]
     assert any("interval" in text and "limit" in text for text in figures)
-    assert any(text.startswith(("Dots with intervals", "Bars of a distribution")) for text in figures)
+    assert any(
+        text.startswith(("Dots with intervals", "Bars of a distribution")) for text in figures
+    )
     assert all(len(text) > 20 or text == "symbol" for text in figures)
 
 
@@ -78,7 +80,10 @@ def test_papers_and_chapters_are_links(written: Path) -> None:
 
 def test_the_same_page_and_files_give_the_same_bytes_on_another_day(tmp_path: Path) -> None:
     page = PAGE.format(head=DATED, body="<h1>Same</h1>")
-    files = [Attachment(name, name.encode(), "application/json", "Data", name) for name in ("b.json", "a.json")]
+    files = [
+        Attachment(name, name.encode(), "application/json", "Data", name)
+        for name in ("b.json", "a.json")
+    ]
     first = pdf(page, files)
     pdf(PAGE.format(head="", body="<p>Another one</p>"))
     assert pdf(page, files[::-1]) == first
@@ -87,7 +92,10 @@ def test_the_same_page_and_files_give_the_same_bytes_on_another_day(tmp_path: Pa
 
 def test_a_drawing_has_its_description_as_alternative_text(tmp_path: Path) -> None:
     told = drawn(tmp_path, CROSS.format("role=img aria-label='A cross'"))
-    assert ([figure["/Alt"] for figure in elements(told, "/Figure")], failures(told)) == (["A cross"], [])
+    assert ([figure["/Alt"] for figure in elements(told, "/Figure")], failures(told)) == (
+        ["A cross"],
+        [],
+    )
     assert failures(drawn(tmp_path, CROSS.format("aria-hidden=true"))) == []
     (failure,) = failures(drawn(tmp_path, CROSS.format("")))
     assert "Figure" in failure
@@ -107,4 +115,7 @@ def test_sources_are_escaped_and_only_addresses_become_links() -> None:
         '&lt;b&gt; (<a href="https://arxiv.org/abs/2407.08707">arXiv:2407.08707</a>), '
         '<a href="https://a.example/x?y=1&amp;z=2">https://a.example/x?y=1&amp;z=2</a>.'
     )
-    assert linked("javascript:alert(1) http://a.example arXiv:1") == "javascript:alert(1) http://a.example arXiv:1"
+    assert (
+        linked("javascript:alert(1) http://a.example arXiv:1")
+        == "javascript:alert(1) http://a.example arXiv:1"
+    )

@@ -14,7 +14,14 @@ from audit.errors import RecordError
 from audit.measurements import Estimate
 from audit.policy import Gap, Limit, Policy
 from audit.report.comparison import Comparison, Effect, LimitChange, LimitUse
-from audit.report.recommend import DEFEND, STATE_LABELS, Recommendation, effect_sentence, findings, recommend
+from audit.report.recommend import (
+    DEFEND,
+    STATE_LABELS,
+    Recommendation,
+    effect_sentence,
+    findings,
+    recommend,
+)
 from audit.report.remedies import Evidence, FindingState, Remedy, remedies
 from audit.workflows.report import refuse_other_audit
 
@@ -25,8 +32,22 @@ UNIQUE = ("excess_pr.unique", "excess_hamming.unique")
 
 def compared(name: str, outcome: str, after: str, low: float) -> Comparison:
     """A countermeasure measured on the model of the violated example."""
-    change = Estimate("excess_pr.unique", low + 0.1, low, low + 0.2, 150, "fields", 150, "made up", 0.0, "held-out")
-    limits = tuple(LimitChange("reconstruction", one, LimitUse("violated"), LimitUse(outcome)) for one in UNIQUE)
+    change = Estimate(
+        "excess_pr.unique",
+        low + 0.1,
+        low,
+        low + 0.2,
+        150,
+        "fields",
+        150,
+        "made up",
+        0.0,
+        "held-out",
+    )
+    limits = tuple(
+        LimitChange("reconstruction", one, LimitUse("violated"), LimitUse(outcome))
+        for one in UNIQUE
+    )
     effects = (Effect("reconstruction", "excess_pr.unique", None, None, change),)
     return examples.comparison(name, limits=limits, effects=effects, verdict_after=after)
 
@@ -39,8 +60,12 @@ def ranked(*comparisons: Comparison) -> dict[str, Recommendation]:
 def test_what_cannot_lift_a_violation_stands_behind_what_can() -> None:
     ids = list(ranked())
     assert ids.index("sanitise") < ids.index("keep-weights")
-    assert ids.index("keep-weights") < ids.index("train-less"), "what is worth doing only beside another comes after"
-    assert ids.index("train-less") < ids.index("differential-privacy"), "it was measured to take 14 % of the usefulness"
+    assert ids.index("keep-weights") < ids.index("train-less"), (
+        "what is worth doing only beside another comes after"
+    )
+    assert ids.index("train-less") < ids.index("differential-privacy"), (
+        "it was measured to take 14 % of the usefulness"
+    )
 
 
 def test_no_countermeasure_that_destroys_a_model_stands_before_another() -> None:
@@ -48,9 +73,13 @@ def test_no_countermeasure_that_destroys_a_model_stands_before_another() -> None
     assert next(iter(items)) == "sanitise"
     assert "the verdict goes from violated to passed" in items["sanitise"].verdict
     assert items["sanitise"].measured
-    useless = dataclasses.replace(compared("scrub", "passed", "passed", -0.7), usefulness=(lost(1.0, 0.31),))
+    useless = dataclasses.replace(
+        compared("scrub", "passed", "passed", -0.7), usefulness=(lost(1.0, 0.31),)
+    )
     assert list(ranked(useless)).index("sanitise") > list(ranked(useless)).index("keep-weights")
-    harmless = dataclasses.replace(compared("scrub", "passed", "passed", -0.7), usefulness=(lost(1.0, 0.91),))
+    harmless = dataclasses.replace(
+        compared("scrub", "passed", "passed", -0.7), usefulness=(lost(1.0, 0.91),)
+    )
     assert next(iter(ranked(harmless))) == "sanitise"
 
 
@@ -61,7 +90,9 @@ def lost(before: float, after: float) -> Effect:
 
 def test_the_cost_in_usefulness_is_printed_beside_the_effect_by_every_measure() -> None:
     effects = ranked()["differential-privacy"].expected
-    assert "cost in usefulness there: hidden words predicted 0.66 → 0.57" in effects[0].replace("\u00a0", " ")
+    assert "cost in usefulness there: hidden words predicted 0.66 → 0.57" in effects[0].replace(
+        "\u00a0", " "
+    )
     (excess,) = (one for one in remedy("differential-privacy").evidence if one.metric == "excess")
     assert [one.measure for one in excess.useful] == ["entity F1", "intent accuracy"]
     assert effects[0].startswith("Measured by docaudit on receipts")
@@ -95,17 +126,31 @@ def test_every_measure_of_usefulness_that_a_benchmark_took_is_told(evidence: Evi
     section = next(name for start, name in SECTIONS.items() if evidence.setting.startswith(start))
     _, _, own = text.partition(f"## {section}")
     rows = re.findall(r"\| (\w+) \| ([\d.]+) [^|]*\| ([\d.]+) ", own.partition("## ")[0])
-    told = {(MEASURES[name], float(before), float(after)) for name, before, after in rows if name in MEASURES}
+    told = {
+        (MEASURES[name], float(before), float(after))
+        for name, before, after in rows
+        if name in MEASURES
+    }
     assert told == {(one.measure, one.before, one.after) for one in evidence.useful}
 
 
 def test_whether_the_verdict_can_change_is_answered_with_yes_no_or_not_known() -> None:
     cases = [examples.violated(), examples.waived(), examples.passed(), examples.wide()]
-    comparisons = (compared("scrub", "passed", "passed", -0.7), compared("dp", "violated", "violated", -0.1))
+    comparisons = (
+        compared("scrub", "passed", "passed", -0.7),
+        compared("dp", "violated", "violated", -0.1),
+    )
     found = [item.verdict for record, verdict, _ in cases for item in recommend(record, verdict)]
     found += [item.verdict for item in recommend(*cases[0][:2], comparisons)]
     assert {
-        next((one for one in ("Yes", "No", "Not yet measured", "Open", "Estimate") if text.startswith(one)), text)
+        next(
+            (
+                one
+                for one in ("Yes", "No", "Not yet measured", "Open", "Estimate")
+                if text.startswith(one)
+            ),
+            text,
+        )
         for text in found
     } == {"Yes", "No", "Open", "Estimate"}
 
@@ -127,7 +172,9 @@ def test_a_command_repeats_the_policy_the_budget_and_the_seed_of_the_scan() -> N
     record, verdict, _ = examples.violated()
     other = dataclasses.replace(record, seed=7, budget="quick")
     commands = [item.command for item in recommend(other, verdict) if item.remedy.id == "sanitise"]
-    assert commands == ["docaudit defend scrub MODEL_DIR DATA_DIR --policy default --budget quick --seed 7"]
+    assert commands == [
+        "docaudit defend scrub MODEL_DIR DATA_DIR --policy default --budget quick --seed 7"
+    ]
 
 
 def test_every_command_can_be_filled_in() -> None:
@@ -136,8 +183,12 @@ def test_every_command_can_be_filled_in() -> None:
         assert "{" not in text
 
 
-@pytest.mark.parametrize(("remedy", "evidence"), OWN, ids=[f"{name}-{one.attack}-{one.metric}" for name, one in OWN])
-def test_docaudits_own_evidence_stands_in_the_benchmark_that_it_names(remedy: str, evidence: Evidence) -> None:
+@pytest.mark.parametrize(
+    ("remedy", "evidence"), OWN, ids=[f"{name}-{one.attack}-{one.metric}" for name, one in OWN]
+)
+def test_docaudits_own_evidence_stands_in_the_benchmark_that_it_names(
+    remedy: str, evidence: Evidence
+) -> None:
     text = (BENCHMARKS.parent / evidence.source / "README.md").read_text(encoding="utf-8")
     for value in (evidence.before, evidence.after):
         assert any(f"{value:.{digits}f}" in text for digits in (2, 3)), (remedy, value)
@@ -157,9 +208,13 @@ def test_the_first_recommendation_answers_the_finding(case: str, first: str) -> 
 
 def test_what_a_policy_does_without_calls_for_nothing() -> None:
     absent = Limit("canaries", "excess", "r", max=0.2, required=False)
-    skipped = examples.gone("canaries", "skipped", "data", "the data set holds no canaries", "plant some before")
+    skipped = examples.gone(
+        "canaries", "skipped", "data", "the data set holds no canaries", "plant some before"
+    )
     policy = Policy(schema=1, name="p", limits=(*examples.policy().limits, absent))
-    kept = examples.record(examples.reconstruction(0.0), skipped, battery=("reconstruction", "canaries"))
+    kept = examples.record(
+        examples.reconstruction(0.0), skipped, battery=("reconstruction", "canaries")
+    )
     record, verdict, _ = examples.judged(kept, policy)
     assert verdict.overall == "passed"
     assert [item.remedy.id for item in recommend(record, verdict)] == ["provide-what-lacks"], (
@@ -181,18 +236,23 @@ def test_the_shipped_countermeasures_are_complete_and_every_state_has_an_answer(
     assert all(all((item.name, item.does, item.cost, item.check, item.source)) for item in shipped)
     assert set(STATE_LABELS) == set(get_args(FindingState))
     # What a policy does not limit is answered by what answers a violation.
-    assert {state for item in shipped for answer in item.answers for state in answer.finding} == set(
-        get_args(FindingState)
-    ) - {"outside"}
+    assert {
+        state for item in shipped for answer in item.answers for state in answer.finding
+    } == set(get_args(FindingState)) - {"outside"}
 
 
 def test_any_attack_that_could_not_be_examined_has_an_answer() -> None:
     result = examples.gone("reconstruction", "inapplicable", "model", "no loss")
     limits = (*examples.policy().limits, Limit("canaries", "epsilon", "r", max=1.0))
     gaps = (Gap("reconstruction", ("mlm",), "memorisation asks them"),)
-    for permitted, expected in ((gaps, ["provide-what-lacks"]), ((), ["provide-what-lacks", "policy-that-applies"])):
+    for permitted, expected in (
+        (gaps, ["provide-what-lacks"]),
+        ((), ["provide-what-lacks", "policy-that-applies"]),
+    ):
         policy = Policy(schema=1, name="p", limits=limits, gaps=permitted)
-        record, verdict, _ = examples.judged(examples.record(result, battery=("reconstruction", "canaries")), policy)
+        record, verdict, _ = examples.judged(
+            examples.record(result, battery=("reconstruction", "canaries")), policy
+        )
         assert [item.remedy.id for item in recommend(record, verdict)] == expected
 
 
@@ -213,4 +273,6 @@ def test_measured_effects_on_another_model_or_data_set_are_refused(changes: dict
 
 
 def test_the_sentence_says_that_usefulness_was_not_measured() -> None:
-    assert "usefulness was not measured" in effect_sentence(compared("scrub", "passed", "passed", -0.7), ())
+    assert "usefulness was not measured" in effect_sentence(
+        compared("scrub", "passed", "passed", -0.7), ()
+    )

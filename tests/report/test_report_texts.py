@@ -1,7 +1,7 @@
 """What reports of made-up records say, word for word, of their findings.
 
-Each text lies in texts/, a sentence a line; after a change that is meant: DOCAUDIT_WRITE_TEXTS=1 pytest FILE, and read
-the difference.
+Each text lies in texts/, a sentence a line; after a change that is meant: DOCAUDIT_WRITE_TEXTS=1
+pytest FILE, and read the difference.
 """
 
 import dataclasses
@@ -39,7 +39,9 @@ PARTS = (
 def changed(result: Result, name: str, **fields: object) -> Result:
     """A result with another estimate of this name."""
     items = (
-        dataclasses.replace(item, **fields) if isinstance(item, Estimate) and item.name == name else item  # type: ignore[arg-type]
+        dataclasses.replace(item, **fields)
+        if isinstance(item, Estimate) and item.name == name
+        else item  # type: ignore[arg-type]
         for item in result.measurements
     )
     return dataclasses.replace(result, measurements=tuple(items))
@@ -48,7 +50,8 @@ def changed(result: Result, name: str, **fields: object) -> Result:
 def without(result: Result, name: str, *instead: Measurement) -> Result:
     """A result that has no estimate of this name."""
     return dataclasses.replace(
-        result, measurements=(*instead, *(item for item in result.measurements if item.name != name))
+        result,
+        measurements=(*instead, *(item for item in result.measurements if item.name != name)),
     )
 
 
@@ -59,7 +62,10 @@ def shared(name: str, hits: int) -> Result:
 
 def told(result: Result, **values: float) -> Result:
     """A result with other diagnostics."""
-    items = [dataclasses.replace(item, value=values.get(item.name, item.value)) for item in result.diagnostics]
+    items = [
+        dataclasses.replace(item, value=values.get(item.name, item.value))
+        for item in result.diagnostics
+    ]
     return dataclasses.replace(result, diagnostics=tuple(items))
 
 
@@ -70,8 +76,13 @@ def upside_down(result: Result) -> Result:
 
 def no_better_than_guessing() -> Result:
     """Providers are told apart, and not by calling each used or not."""
-    (nothing,) = (item for item in providers.providers(0.0).measurements if item.name == "balanced_accuracy")
-    items = (nothing if item.name == nothing.name else item for item in providers.providers().measurements)
+    (nothing,) = (
+        item for item in providers.providers(0.0).measurements if item.name == "balanced_accuracy"
+    )
+    items = (
+        nothing if item.name == nothing.name else item
+        for item in providers.providers().measurements
+    )
     return dataclasses.replace(providers.providers(), measurements=tuple(items))
 
 
@@ -85,7 +96,9 @@ def blind_beside() -> Result:
     ]
     result = answers.membership()
     return dataclasses.replace(
-        result, measurements=(*result.measurements, blind), diagnostics=(*result.diagnostics, *known)
+        result,
+        measurements=(*result.measurements, blind),
+        diagnostics=(*result.diagnostics, *known),
     )
 
 
@@ -108,12 +121,16 @@ PROVIDERS: dict[str, Callable[[], Result]] = {
 }
 ANSWERS: dict[str, Callable[[], Result]] = {
     "unresolved-net": lambda: without(
-        answers.memorisation(), "net", Unresolved("net", "fewer than two documents with such questions", 1, 72)
+        answers.memorisation(),
+        "net",
+        Unresolved("net", "fewer than two documents with such questions", 1, 72),
     ),
     "membership": answers.membership,
     "membership-nothing": lambda: answers.membership(0.0),
     "membership-upside-down": lambda: upside_down(answers.membership(0.0)),
-    "membership-confounded": lambda: dataclasses.replace(answers.membership(), confounded="they differ"),
+    "membership-confounded": lambda: dataclasses.replace(
+        answers.membership(), confounded="they differ"
+    ),
     "membership-blind": blind_beside,
 }
 CANARIES: dict[str, Callable[[], Result]] = {
@@ -138,7 +155,10 @@ CARDS: dict[str, PrivacyCard] = {
 PRIVATE: dict[str, Callable[[], records.Case]] = {
     "measured": lambda: private.private(0.5, unit="provider"),
     "contradicted": private.contradicted,
-    **{name: lambda card=card: private.held(card, private.membership()) for name, card in CARDS.items()},  # type: ignore[misc]
+    **{
+        name: lambda card=card: private.held(card, private.membership())
+        for name, card in CARDS.items()
+    },  # type: ignore[misc]
 }
 
 
@@ -146,10 +166,14 @@ def redaction(data: Corpus, target: object = None) -> str:
     """The report of the redaction attack on a planted data set."""
     found, names = redacted.findings(data, target), ("measurements", "counts", "diagnostics")
     result = Result(
-        "redaction", parameters=dataclasses.asdict(RedactionContext()), **{name: getattr(found, name) for name in names}
+        "redaction",
+        parameters=dataclasses.asdict(RedactionContext()),
+        **{name: getattr(found, name) for name in names},
     )
     record = answers.answering(result)
-    limits = (Limit("redaction", "lift_share", "What a redacted copy tells.", max=0.1, required=False),)
+    limits = (
+        Limit("redaction", "lift_share", "What a redacted copy tells.", max=0.1, required=False),
+    )
     held = dataclasses.replace(record, battery=(*record.battery, "redaction"))
     return html(*answers.judged(held, Policy(1, "redacted", limits, description="A limit.")))
 
@@ -177,7 +201,10 @@ def held(
 
 CASES: dict[str, dict[str, Callable[[], records.Case]]] = {
     "private": PRIVATE,
-    "answers": {**answers.CASES, **held(lambda result: answers.held(answers.answering(result)), ANSWERS)},
+    "answers": {
+        **answers.CASES,
+        **held(lambda result: answers.held(answers.answering(result)), ANSWERS),
+    },
     "records": records.CASES,
     "providers": held(providers.held, PROVIDERS),
     "reconstruction": held(lambda result: records.judged(records.record(result)), RECONSTRUCTION),
@@ -185,7 +212,11 @@ CASES: dict[str, dict[str, Callable[[], records.Case]]] = {
 }
 PAGES: dict[str, Callable[[], str]] = {
     **{f"redaction-{name}": make for name, make in REDACTION.items()},
-    **{f"{kind}-{name}": lambda make=make: html(*make()) for kind, of in CASES.items() for name, make in of.items()},  # type: ignore[misc]
+    **{
+        f"{kind}-{name}": lambda make=make: html(*make())
+        for kind, of in CASES.items()
+        for name, make in of.items()
+    },  # type: ignore[misc]
 }
 
 
@@ -193,7 +224,9 @@ PAGES: dict[str, Callable[[], str]] = {
 @pytest.mark.parametrize("name", PAGES)
 def test_a_report_says_what_it_said(name: str) -> None:
     page = PAGES[name]()
-    check_text(name, "<p>" + " ".join(page.partition(start)[2].partition(end)[0] for start, end in PARTS))
+    check_text(
+        name, "<p>" + " ".join(page.partition(start)[2].partition(end)[0] for start, end in PARTS)
+    )
 
 
 def test_text_under_the_box_is_said_on_page_one_and_never_what_it_says(tmp_path: Path) -> None:
@@ -204,8 +237,14 @@ def test_text_under_the_box_is_said_on_page_one_and_never_what_it_says(tmp_path:
         texts = (("Total", 0.0, 0.0), (value, 100.0, 0.0), (f"{number}", 0.0, 80.0))
         words = tuple(Word(text, (x, y, x + 10.0 * len(text), y + 10)) for text, x, y in texts)
         entities = (Entity("e", kind, kind, (1,)),)
-        documents.append(Document(f"d{number}", "member", words, image="page.png", size=(400, 100), entities=entities))
-    page = redaction(dataclasses.replace(redacted.corpus(documents, "length", "mlm"), root=tmp_path))
+        documents.append(
+            Document(
+                f"d{number}", "member", words, image="page.png", size=(400, 100), entities=entities
+            )
+        )
+    page = redaction(
+        dataclasses.replace(redacted.corpus(documents, "length", "mlm"), root=tmp_path)
+    )
     first = Seen(page.partition("</section>")[0]).text
     assert "The text of 20 of 20 covered values is still in the data set" in first
     assert "Zylkander" not in page

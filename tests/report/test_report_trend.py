@@ -47,12 +47,20 @@ def text_of(entries: Stops, axis: str = "epoch") -> str:
 
 def judged(*overalls: str) -> list[tuple[float, str, Verdict | None]]:
     codes = {"passed": 0, "waived": 0, "violated": 10, "undecided": 11, "warned": 0}
-    made = {name: Verdict("default", name.replace("warned", "undecided"), (), codes[name], "") for name in codes}  # type: ignore[arg-type]
-    return [(4.0 * place, f"checkpoint-{place}", made.get(name)) for place, name in enumerate(overalls, start=1)]
+    made = {
+        name: Verdict("default", name.replace("warned", "undecided"), (), codes[name], "")
+        for name in codes
+    }  # type: ignore[arg-type]
+    return [
+        (4.0 * place, f"checkpoint-{place}", made.get(name))
+        for place, name in enumerate(overalls, start=1)
+    ]
 
 
 @table("overalls, headline, outcome")
-def test_the_answer_is_the_last_checkpoint_that_passes(overalls: tuple[str, ...], headline: str, outcome: str) -> None:
+def test_the_answer_is_the_last_checkpoint_that_passes(
+    overalls: tuple[str, ...], headline: str, outcome: str
+) -> None:
     found = answer("epoch", judged(*overalls))
     assert (found.headline, found.outcome) == (headline, outcome)
 
@@ -65,9 +73,14 @@ def test_the_answer_lists_every_checkpoint_by_its_verdict() -> None:
 
 def test_what_no_checkpoint_has_and_limits_that_apply_to_none_are_left_out() -> None:
     entries, policy = stops(examples.training(0.0, 0.6)), policies.load("default")
-    entries = [replace(stop, verdict=policies.evaluate(stop.record, policy, policies.today())) for stop in entries]
+    entries = [
+        replace(stop, verdict=policies.evaluate(stop.record, policy, policies.today()))
+        for stop in entries
+    ]
     outcomes = {one.limit: one.outcome for one in entries[0].verdict.decisions}
-    absent = [limit for limit, outcome in outcomes.items() if outcome in ("not run", "inapplicable")]
+    absent = [
+        limit for limit, outcome in outcomes.items() if outcome in ("not run", "inapplicable")
+    ]
     assert len(absent) > 5
     text = Seen(trend.html(entries, "epoch")).text
     # Two attacks count values, and documents, under one name.
@@ -81,7 +94,10 @@ def test_what_no_checkpoint_has_and_limits_that_apply_to_none_are_left_out() -> 
 
 def test_no_number_is_drawn_twice_and_a_limit_is_drawn_where_its_number_is() -> None:
     entries = stops(examples.training(0.0, 0.6))
-    limits = [Limit("reconstruction", "pr.member.attack", "", max=0.3), entries[0].verdict.decisions[0].limit]
+    limits = [
+        Limit("reconstruction", "pr.member.attack", "", max=0.3),
+        entries[0].verdict.decisions[0].limit,
+    ]
     reports = {"reconstruction": TEXTS["reconstruction"]}
     panels = panels_of(entries, "epoch", reports, limits, ["masked_token_accuracy"])
     assert [(panel.title, panel.limit) for panel in panels if panel.limit is not None] == [
@@ -93,21 +109,29 @@ def test_no_number_is_drawn_twice_and_a_limit_is_drawn_where_its_number_is() -> 
 
 def test_many_checkpoints_stay_legible(tmp_path: Path) -> None:
     page = trend.html(stops(examples.training(*[0.01 * number for number in range(13)])), "epoch")
-    heads = [row.count("<th") for row in re.findall(r"<thead>\s*<tr>(.*?)</tr>", page.partition('id="table"')[2], re.S)]
+    heads = [
+        row.count("<th")
+        for row in re.findall(r"<thead>\s*<tr>(.*?)</tr>", page.partition('id="table"')[2], re.S)
+    ]
     assert heads == [6, 6, 4]
     (tmp_path / "trend.pdf").write_bytes(pdf(page))
     sizes: set[float] = set()
 
-    def note(text: str, cm: Sequence[float], tm: Sequence[float], font: object, size: float) -> None:
+    def note(
+        text: str, cm: Sequence[float], tm: Sequence[float], font: object, size: float
+    ) -> None:
         if text.strip():
             sizes.add(round(size * abs(cm[0] * tm[0]), 2))
 
     for sheet in PdfReader(tmp_path / "trend.pdf").pages:
         sheet.extract_text(visitor_text=note)
     assert min(sizes) >= 9
-    # Those in figures too: of 9 points where the figure is as wide as it was made, and it is drawn wider.
+    # Those in figures too: of 9 points where the figure is as wide as it was made, and it is drawn
+    # wider.
     assert figures.FONT_SIZE >= 9
-    assert {float(width) for width in re.findall(r'<svg [^>]*width="([\d.]+)pt"', page)} == {72 * figures.WIDTH}
+    assert {float(width) for width in re.findall(r'<svg [^>]*width="([\d.]+)pt"', page)} == {
+        72 * figures.WIDTH
+    }
     assert 72 * figures.WIDTH <= (210 - 2 * 16) / 25.4 * 72
 
 
@@ -124,7 +148,9 @@ def outcomes(*wanted: str) -> Stops:
 
     def put(verdict: Verdict, outcome: str) -> Verdict:
         first, *rest = verdict.decisions
-        return dataclasses.replace(verdict, decisions=(dataclasses.replace(first, outcome=outcome), *rest))  # type: ignore[arg-type]
+        return dataclasses.replace(
+            verdict, decisions=(dataclasses.replace(first, outcome=outcome), *rest)
+        )  # type: ignore[arg-type]
 
     return [
         (x, label, audited, put(verdict, outcome))
@@ -133,16 +159,27 @@ def outcomes(*wanted: str) -> Stops:
 
 
 @table("wanted, said")
-def test_the_sentence_on_a_limit_claims_what_the_verdicts_say_and_no_more(wanted: tuple[str, ...], said: str) -> None:
+def test_the_sentence_on_a_limit_claims_what_the_verdicts_say_and_no_more(
+    wanted: tuple[str, ...], said: str
+) -> None:
     entries = stops(outcomes(*wanted))
-    sentence = trend.limit_sentence(entries[0].verdict.decisions[0].limit, TEXTS["reconstruction"], entries, "epoch")
-    assert sentence.replace(NBSP, " ") == f"{METRIC} is confirmed over its limit of 5 points at {said}"
+    sentence = trend.limit_sentence(
+        entries[0].verdict.decisions[0].limit, TEXTS["reconstruction"], entries, "epoch"
+    )
+    assert (
+        sentence.replace(NBSP, " ") == f"{METRIC} is confirmed over its limit of 5 points at {said}"
+    )
 
 
 def gap() -> Stops:
     """A checkpoint whose attack broke down, and whose usefulness could not be measured."""
     missing = Unresolved("masked_token_accuracy", "no held-out document to measure on", 0)
-    return changed(examples.training(0.0, 0.2, 0.4), 1, attacks=examples.failed()[0].attacks, utility=(missing,))
+    return changed(
+        examples.training(0.0, 0.2, 0.4),
+        1,
+        attacks=examples.failed()[0].attacks,
+        utility=(missing,),
+    )
 
 
 def mixed() -> Stops:
@@ -168,11 +205,15 @@ def test_the_page_says_what_it_said(name: str) -> None:
 
 
 def test_what_is_not_alike_is_a_warning() -> None:
-    (alike, both) = (weaknesses(stops(entries)) for entries in (examples.training(0.0, 0.4), mixed()))
+    (alike, both) = (
+        weaknesses(stops(entries)) for entries in (examples.training(0.0, 0.4), mixed())
+    )
     assert (alike, {*both}) == ([], {*LABELS["weaknesses"].values()})
 
 
-def test_the_files_hold_every_checkpoint_with_its_verdict_and_numbers_in_order(tmp_path: Path) -> None:
+def test_the_files_hold_every_checkpoint_with_its_verdict_and_numbers_in_order(
+    tmp_path: Path,
+) -> None:
     entries = examples.training(*GROWING)
     assert trend.write(entries[::-1], "epoch", tmp_path) == []
     page = (tmp_path / "trend.html").read_text()
@@ -202,7 +243,9 @@ def test_records_that_differ_in_more_than_training_are_refused_with_every_differ
     corpus = dataclasses.replace(entries[1][2].corpus, sha256="f" * 64)
     entries = changed(changed(entries, 1, corpus=corpus, seed=7), 2, budget="quick")
     (result,) = entries[2][2].attacks
-    entries = changed(entries, 2, attacks=(dataclasses.replace(result, parameters={"n_candidates": 64}),))
+    entries = changed(
+        entries, 2, attacks=(dataclasses.replace(result, parameters={"n_candidates": 64}),)
+    )
     with pytest.raises(RecordError) as refused:
         check_comparable(stops(entries))
     assert refused.value.problems == (
@@ -226,12 +269,16 @@ def test_another_policy_is_refused(tmp_path: Path) -> None:
 def test_hostile_names_are_escaped() -> None:
     ((x, _, audited, verdict),) = examples.training(0.6)
     corpus = dataclasses.replace(audited.corpus, name=HOSTILE)
-    page = trend.html([Stop(x, HOSTILE, dataclasses.replace(audited, corpus=corpus), verdict)], HOSTILE)
+    page = trend.html(
+        [Stop(x, HOSTILE, dataclasses.replace(audited, corpus=corpus), verdict)], HOSTILE
+    )
     assert "<script" not in page
     assert HOSTILE in Seen(page).text
 
 
-def test_no_older_page_stays_beside_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_older_page_stays_beside_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(path: Path, content: bytes) -> None:
         raise EngineError(f"{path}: No space left on device")
 
@@ -247,15 +294,23 @@ def test_the_axis_is_the_epoch_else_the_step_else_the_order() -> None:
     found = [audited for _, _, audited, _ in examples.training(0.0, 0.2, 0.4)]
 
     def put(**fields: object) -> list[records.AuditRecord]:
-        return [dataclasses.replace(item, target=dataclasses.replace(item.target, **fields)) for item in found]  # type: ignore[arg-type]
+        return [
+            dataclasses.replace(item, target=dataclasses.replace(item.target, **fields))
+            for item in found
+        ]  # type: ignore[arg-type]
 
     assert axis_positions(found) == ("epoch", [4.0, 8.0, 12.0])
     assert axis_positions(put(epoch=None)) == ("training step", [50.0, 100.0, 150.0])
     assert axis_positions([*put(epoch=None)[:2], found[2]])[0] == "training step"
-    assert axis_positions(put(epoch=3.0, step=None)) == ("record, in the order given", [1.0, 2.0, 3.0])
+    assert axis_positions(put(epoch=3.0, step=None)) == (
+        "record, in the order given",
+        [1.0, 2.0, 3.0],
+    )
 
 
-def test_several_records_on_the_command_line_draw_a_trend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_records_on_the_command_line_draw_a_trend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("audit.report.files.pdf", lambda *_: b"%PDF-1.7")
     paths = []
     for _, label, audited, _ in examples.training(0.0, 0.6):
@@ -271,6 +326,8 @@ def test_several_records_on_the_command_line_draw_a_trend(tmp_path: Path, monkey
     assert runner.invoke(app, ["report", *paths, "--out", str(out), "--reveal"]).exit_code == 2
     other = dataclasses.replace(examples.violated()[0], seed=1)
     records.write(other, tmp_path / "other.json")
-    refused = runner.invoke(app, ["report", *paths, str(tmp_path / "other.json"), "--out", str(out)])
+    refused = runner.invoke(
+        app, ["report", *paths, str(tmp_path / "other.json"), "--out", str(out)]
+    )
     assert refused.exit_code == 2
     assert "the seed" in refused.output

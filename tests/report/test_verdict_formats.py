@@ -31,7 +31,8 @@ def unknown():
     policy = examples.policy()
     later = (Limit("membership", "auc", "later", max=0.65), *policy.limits)
     return examples.judged(
-        examples.record(examples.reconstruction(0.0, n=600)), dataclasses.replace(policy, limits=later)
+        examples.record(examples.reconstruction(0.0, n=600)),
+        dataclasses.replace(policy, limits=later),
     )
 
 
@@ -43,7 +44,13 @@ def lenient():
 def ended():
     """A violation whose waiver has ended."""
     waiver = Waiver(
-        "reconstruction", "excess_pr.unique", "A. Officer", "role", "reason", "measure", dt.date(2026, 1, 1)
+        "reconstruction",
+        "excess_pr.unique",
+        "A. Officer",
+        "role",
+        "reason",
+        "measure",
+        dt.date(2026, 1, 1),
     )
     return examples.judged(examples.record(examples.reconstruction(0.6)), examples.policy(waiver))
 
@@ -63,7 +70,9 @@ def nothing():
     """A verdict that no limit explains."""
     record, verdict, policy = examples.inapplicable()
     verdict = evaluate(record, dataclasses.replace(policy, gaps=()), examples.TODAY)
-    unchecked = tuple(dataclasses.replace(one, outcome="inapplicable", cause=None) for one in verdict.decisions)
+    unchecked = tuple(
+        dataclasses.replace(one, outcome="inapplicable", cause=None) for one in verdict.decisions
+    )
     why = "no limit of the policy could be checked on this model"
     changes = {"decisions": unchecked, "overall": "undecided", "exit_code": 11, "reason": why}
     return record, dataclasses.replace(verdict, **changes), policy
@@ -72,7 +81,9 @@ def nothing():
 def broken():
     """A pass beside an attack that broke down, which no limit is about."""
     record, verdict, policy = examples.passed()
-    attack = examples.gone("membership", "failed", "error", "ValueError at attacks/membership/scores.py:1")
+    attack = examples.gone(
+        "membership", "failed", "error", "ValueError at attacks/membership/scores.py:1"
+    )
     return dataclasses.replace(record, attacks=(*record.attacks, attack)), verdict, policy
 
 
@@ -80,7 +91,13 @@ def about_text(code=0):
     """Findings on the text alone, which count in the exit code or do not."""
     record, verdict, policy = examples.violated()
     own = tuple(dataclasses.replace(one, about_text=True) for one in verdict.decisions)
-    changes = {"decisions": own, "overall": "passed", "exit_code": code, "text": "violated", "text_reason": "they leak"}
+    changes = {
+        "decisions": own,
+        "overall": "passed",
+        "exit_code": code,
+        "text": "violated",
+        "text_reason": "they leak",
+    }
     return record, dataclasses.replace(verdict, **changes), policy
 
 
@@ -107,7 +124,9 @@ def outcomes(xml):
     found = {}
     for case in etree.fromstring(xml.encode()).iter("testcase"):
         first = case[0]
-        found[case.get("name")] = (first.tag, first.get("type")) if first.tag != "system-out" else ("passed", None)
+        found[case.get("name")] = (
+            (first.tag, first.get("type")) if first.tag != "system-out" else ("passed", None)
+        )
     return found
 
 
@@ -189,10 +208,15 @@ def test_fingerprints_stay_while_numbers_lines_and_outcomes_change():
     name = "reconstruction\0excess_pr.unique\0receipts-2026"
     same = hashlib.sha256(name.encode()).hexdigest()
     assert prints(moved)[0] == {"docauditLimit/v1": same, "primaryLocationLineHash": same}
-    assert json.loads(render("sarif", moved))["runs"][0]["automationDetails"]["id"] == "docaudit/receipts-2026/"
+    assert (
+        json.loads(render("sarif", moved))["runs"][0]["automationDetails"]["id"]
+        == "docaudit/receipts-2026/"
+    )
 
 
-def test_places_are_sought_in_the_repository_first_the_policy_then_the_manifest_then_the_anchor(tmp_path, monkeypatch):
+def test_places_are_sought_in_the_repository_first_the_policy_then_the_manifest_then_the_anchor(
+    tmp_path, monkeypatch
+):
     repository, elsewhere = tmp_path / "repository", tmp_path / "elsewhere"
     (repository / ".git").mkdir(parents=True)
     (repository / "own folder").mkdir()
@@ -209,7 +233,10 @@ def test_places_are_sought_in_the_repository_first_the_policy_then_the_manifest_
     Path("../README.md").unlink()
     assert find_place(elsewhere / "policy.toml", elsewhere) is None
     results = json.loads(render("sarif", judged("violated", own)))["runs"][0]["results"]
-    assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "own%20folder/policy.toml"
+    assert (
+        results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        == "own%20folder/policy.toml"
+    )
 
 
 def test_the_manual_says_which_formats_name_the_persons_of_waivers():

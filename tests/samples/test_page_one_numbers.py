@@ -1,7 +1,7 @@
 """Numbers of page one and of the regulator table, computed again from journals, documents and policy alone.
 
-Nothing here calls the measuring or report code: only JSON, TOML and arithmetic. It reads the scans that the gate, or
-the night, has made (`DOCAUDIT_SAMPLE_SCANS`), whatever their budget.
+Nothing here calls the measuring or report code: only JSON, TOML and arithmetic. It reads the scans
+that the gate, or the night, has made (`DOCAUDIT_SAMPLE_SCANS`), whatever their budget.
 """
 
 import html
@@ -32,12 +32,27 @@ class Scan:
     """A scan as its files say it: text of the report, outcomes by attack, documents by id."""
 
     def __init__(self, folder: Path) -> None:
-        page = re.sub(r"<script.*?</script>|<style.*?</style>", "", (folder / "report.html").read_text(), flags=re.S)
-        self.text = re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", "", page)).replace("\u00a0", " "))
-        self.page_one = self.text.partition("What an attacker gets")[2].partition("Residual risk")[0]
-        self.findings = self.text.rpartition("Detailed findings")[2].partition("Results against each limit")[0]
+        page = re.sub(
+            r"<script.*?</script>|<style.*?</style>",
+            "",
+            (folder / "report.html").read_text(),
+            flags=re.S,
+        )
+        self.text = re.sub(
+            r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", "", page)).replace("\u00a0", " ")
+        )
+        self.page_one = self.text.partition("What an attacker gets")[2].partition("Residual risk")[
+            0
+        ]
+        self.findings = self.text.rpartition("Detailed findings")[2].partition(
+            "Results against each limit"
+        )[0]
         self.record: dict[str, Any] = json.loads((folder / "record.json").read_text())
-        lines = (SAMPLES / folder.name.partition("-")[0] / "data" / "documents.jsonl").read_text().splitlines()
+        lines = (
+            (SAMPLES / folder.name.partition("-")[0] / "data" / "documents.jsonl")
+            .read_text()
+            .splitlines()
+        )
         self.documents = {document["id"]: document for document in map(json.loads, lines)}
         self.outcomes: dict[str, dict[tuple[str, ...], dict[str, Any]]] = {}
         for path in folder.glob("evidence/journal-*.jsonl"):
@@ -61,7 +76,11 @@ class Scan:
         asked_for = [(one["id"], asked) for one in members for asked in one.get("questions", ())]
         questions = sum(any(asked["answers"]) for _, asked in asked_for)
         about = {(name, asked.get("entity")) for name, asked in asked_for}
-        unasked = sum((one["id"], entity["id"]) not in about for one in members for entity in one.get("entities", ()))
+        unasked = sum(
+            (one["id"], entity["id"]) not in about
+            for one in members
+            for entity in one.get("entities", ())
+        )
         return {
             "fields": fields,
             "values": questions + unasked if questions else fields,
@@ -74,7 +93,9 @@ class Scan:
         rules: dict[str, Callable[[dict[str, Any]], bool]] = {
             "reconstruction": lambda _: True,
             "attribute_inference": lambda outcome: outcome["lost"] is None,
-            "memorisation": lambda outcome: outcome["status"] == "proven" and "exact" in outcome["replies"],
+            "memorisation": lambda outcome: (
+                outcome["status"] == "proven" and "exact" in outcome["replies"]
+            ),
             "membership": lambda outcome: outcome["target"] is not None,
         }
         return {
@@ -103,7 +124,9 @@ def test_the_regulator_table_says_what_was_really_asked(scan: Scan) -> None:
     for attack, count in attacked.items():
         unit = UNITS[attack]
         asked = f"tested: {count:,} of {held[unit]:,} {unit} of training"
-        told = re.findall(rf"{TITLES[attack]}: (tested: [\d,]+ of [\d,]+ \w+ of training)", scan.text)
+        told = re.findall(
+            rf"{TITLES[attack]}: (tested: [\d,]+ of [\d,]+ \w+ of training)", scan.text
+        )
         assert told, attack
         assert set(told) == {asked}
 
@@ -112,7 +135,9 @@ def test_the_counts_are_those_of_the_policy(scan: Scan) -> None:
     limits, bare = tomllib.loads(scan.record["policy"]["toml"])["limits"], scan.text
     while bare != (shorter := re.sub(r" ?\([^()]*\)", "", bare)):
         bare = shorter  # what was not tested stands in brackets behind its count
-    found = re.findall(r"(\d+) of (\d+) limits (?:exceeded|undecided|met)((?:, \d+ [a-z ]+)*)", bare)
+    found = re.findall(
+        r"(\d+) of (\d+) limits (?:exceeded|undecided|met)((?:, \d+ [a-z ]+)*)", bare
+    )
     assert found
     for first, total, rest in found:
         assert int(first) + sum(map(int, re.findall(r"\d+", rest))) == int(total)
@@ -124,7 +149,9 @@ def test_the_share_of_values_rebuilt_is_that_of_the_journal(scan: Scan) -> None:
     if "reconstruction" not in scan.outcomes:
         return
     values = Counter(
-        _value(document, entity) for document in scan.documents.values() for entity in document["entities"]
+        _value(document, entity)
+        for document in scan.documents.values()
+        for entity in document["entities"]
     )
 
     def gains(split: str, method: str) -> tuple[list[int], list[int]]:
@@ -133,7 +160,10 @@ def test_the_share_of_values_rebuilt_is_that_of_the_journal(scan: Scan) -> None:
             entity = next(one for one in scan.documents[document]["entities"] if one["id"] == name)
             if values[_value(scan.documents[document], entity)] == 1:
                 own = outcome["methods"][method] if method else outcome
-                sides = [own[player][0]["tokens"] == outcome["truth"] for player in ("attack", "baseline")]
+                sides = [
+                    own[player][0]["tokens"] == outcome["truth"]
+                    for player in ("attack", "baseline")
+                ]
                 found.append(sides[0])
                 gained.append(sides[0] - sides[1])
         return found, gained
@@ -143,9 +173,13 @@ def test_the_share_of_values_rebuilt_is_that_of_the_journal(scan: Scan) -> None:
         (found, member), (_, heldout) = gains("member", method), gains("heldout", method)
         excess = sum(member) / len(member) - sum(heldout) / len(heldout)
         means[method] = (excess, f"{sum(found)} of {len(found)} values")
-    told = re.search(r"(?:Training accounts for|training was found:) ([\d.−-]+) % of values", scan.findings)
+    told = re.search(
+        r"(?:Training accounts for|training was found:) ([\d.−-]+) % of values", scan.findings
+    )
     if told is None:
-        points = re.search(r"([\d.−-]+) points \([^)]*\), the limit is at most 5 points", scan.findings)
+        points = re.search(
+            r"([\d.−-]+) points \([^)]*\), the limit is at most 5 points", scan.findings
+        )
         shown = float(points[1].replace("−", "-")) if points else 0.0
         assert any(shown == pytest.approx(100 * excess, abs=0.05) for excess, _ in means.values())
         return
@@ -165,14 +199,21 @@ def _value(document: dict[str, Any], entity: dict[str, Any]) -> str:
 def test_the_answers_given_are_those_of_the_journal(scan: Scan) -> None:
     if "memorisation" not in scan.outcomes:
         return
-    outcomes = [outcome for _, outcome in scan.of("memorisation", "member") if outcome["status"] == "proven"]
+    outcomes = [
+        outcome for _, outcome in scan.of("memorisation", "member") if outcome["status"] == "proven"
+    ]
     rows = [outcome["replies"]["exact"] for outcome in outcomes if "exact" in outcome["replies"]]
-    own, others = [row[0]["exact"] for row in rows], [[one["exact"] for one in row[1:]] for row in rows]
+    own, others = (
+        [row[0]["exact"] for row in rows],
+        [[one["exact"] for one in row[1:]] for row in rows],
+    )
     least = "at least " if any(own) else ""
     assert f"the model still gave {least}{sum(own)} of {len(own)} answers" in scan.findings
     assert f"{sum(own)} of {len(own)}" in scan.page_one
     alone = [mine * (1 - sum(rest) / len(rest)) for mine, rest in zip(own, others, strict=True)]
-    net = sum(alone) - sum((1 - mine) * sum(rest) / len(rest) for mine, rest in zip(own, others, strict=True))
+    net = sum(alone) - sum(
+        (1 - mine) * sum(rest) / len(rest) for mine, rest in zip(own, others, strict=True)
+    )
     told = re.search(r"([\d.−-]+) % of questions", scan.findings)
     assert told is not None
     assert float(told[1].replace("−", "-")) == pytest.approx(100 * net / len(own), abs=0.5)
@@ -182,7 +223,11 @@ def test_the_area_is_that_of_the_losses_in_the_journal(scan: Scan) -> None:
     def losses(split: str, calibrated: bool) -> list[float]:
         return [
             one["target"]["loss"]
-            - (sum(ref["loss"] for ref in one["reference"]) / len(one["reference"]) if calibrated else 0)
+            - (
+                sum(ref["loss"] for ref in one["reference"]) / len(one["reference"])
+                if calibrated
+                else 0
+            )
             for _, one in scan.of("membership", split)
             if one["target"] is not None
         ]
@@ -191,14 +236,19 @@ def test_the_area_is_that_of_the_losses_in_the_journal(scan: Scan) -> None:
     assert pairs is not None
     shown = float(pairs[1]) / 100
     assert any(
-        shown == pytest.approx(_area(losses("member", calibrated), losses("heldout", calibrated)), abs=0.006)
+        shown
+        == pytest.approx(
+            _area(losses("member", calibrated), losses("heldout", calibrated)), abs=0.006
+        )
         for calibrated in (False, True)
     )
 
 
 def _area(members: list[float], others: list[float]) -> float:
     """The share of pairs in which the member has the lower loss, ties as halves."""
-    return sum((a < b) + (a == b) / 2 for a in members for b in others) / (len(members) * len(others))
+    return sum((a < b) + (a == b) / 2 for a in members for b in others) / (
+        len(members) * len(others)
+    )
 
 
 @pytest.mark.parametrize("folder", SCANS, ids=lambda folder: folder.name)

@@ -36,7 +36,9 @@ def scans(tmp_path_factory):
     def scan(sample, model):
         out = root / f"{sample.name}-{model}"
         if given is not None:
-            code, said = (out.with_name(f"{out.name}.{kind}").read_text() for kind in ("code", "log"))
+            code, said = (
+                out.with_name(f"{out.name}.{kind}").read_text() for kind in ("code", "log")
+            )
             return out, int(code), said
         command = ("scan", sample / model, sample / "data", "--out", out, "--budget", "quick")
         found = run_python("-m", "audit", *command)
@@ -60,7 +62,9 @@ def test_the_leaky_models_are_violated(scans):
 
 @pytest.mark.parametrize("sample", [RECEIPTS, QUESTIONS], ids=["receipts", "questions"])
 def test_the_samples_are_small_and_large_enough(sample):
-    assert sum(path.stat().st_size for path in sample.rglob("*") if path.is_file()) < MAX_BYTES[sample]
+    assert (
+        sum(path.stat().st_size for path in sample.rglob("*") if path.is_file()) < MAX_BYTES[sample]
+    )
     corpus = manifest.load(sample / "data")
     assert len(corpus.of("member")) >= MIN_DOCUMENTS[sample]
     assert len(corpus.of("heldout")) >= MIN_DOCUMENTS[sample]
@@ -68,7 +72,12 @@ def test_the_samples_are_small_and_large_enough(sample):
 
 def test_the_samples_name_no_folder_of_their_maker():
     files = [path for path in SAMPLES.glob("*/*/**/*") if path.is_file()]
-    assert {path.relative_to(SAMPLES).parts[0] for path in files} == {"letters", "questions", "receipts", "utterances"}
+    assert {path.relative_to(SAMPLES).parts[0] for path in files} == {
+        "letters",
+        "questions",
+        "receipts",
+        "utterances",
+    }
     for path in files:
         content = path.read_bytes()
         assert not re.search(rb"/(home|Users|root|work|mnt|tmp)/[\w.-]+", content), path
@@ -79,22 +88,36 @@ def test_the_samples_name_no_folder_of_their_maker():
 def test_shareable_outputs_hold_no_value_id_or_provider(scans):
     for (sample, _), (out, _, said) in scans.items():
         secrets = _secrets(manifest.load(sample / "data"))
-        recovered = [json.loads(line) for line in (out / "evidence" / "recovered.jsonl").read_text().splitlines()]
+        recovered = [
+            json.loads(line)
+            for line in (out / "evidence" / "recovered.jsonl").read_text().splitlines()
+        ]
         keys = ("value", "recovered", "baseline") if sample == RECEIPTS else ("question",)
         secrets |= {str(row[key]) for row in recovered for key in keys if key in row}
-        texts = {name: (out / name).read_text() for name in ("record.json", "report.html", "measurements.csv")}
+        texts = {
+            name: (out / name).read_text()
+            for name in ("record.json", "report.html", "measurements.csv")
+        }
         texts |= {"report.pdf": "\n".join(printed.texts(out / "report.pdf")), "terminal": said}
         for name, text in texts.items():
             assert _standing(secrets, text) == [], name
         revealed = out / "evidence" / "report-revealed.html"
         if revealed.exists():
-            assert _standing(secrets, revealed.read_text()), "the search finds values where there are some"
+            assert _standing(secrets, revealed.read_text()), (
+                "the search finds values where there are some"
+            )
 
 
 def test_every_file_a_scan_writes_is_a_known_one(scans):
     for out, _, _ in scans.values():
         shareable = {path.name for path in out.iterdir() if path.name != "evidence"}
-        assert shareable == {".lock", "record.json", "report.pdf", "report.html", "measurements.csv"}
+        assert shareable == {
+            ".lock",
+            "record.json",
+            "report.pdf",
+            "report.html",
+            "measurements.csv",
+        }
 
 
 def test_every_pdf_is_pdf_ua_1_and_the_report_holds_its_record_and_policy(scans):
@@ -104,7 +127,10 @@ def test_every_pdf_is_pdf_ua_1_and_the_report_holds_its_record_and_policy(scans)
     for path in (folder / "report.pdf" for folder in _scanned(scans)):
         held = PdfReader(path).attachments
         assert held["record.json"] == [(path.parent / "record.json").read_bytes()]
-        assert hashlib.sha256(held["policy.toml"][0]).hexdigest() == records.read(path.parent).policy.sha256
+        assert (
+            hashlib.sha256(held["policy.toml"][0]).hexdigest()
+            == records.read(path.parent).policy.sha256
+        )
 
 
 def test_every_decision_report_is_four_to_six_filled_pages_without_small_letters(scans):
@@ -120,7 +146,9 @@ def test_the_pdf_says_what_the_record_says(scans):
     first = printed.texts(out / "report.pdf")[0]
     assert "EXCEEDED" in first.upper()
     attack, *_ = records.read(out).attacks
-    found = next(item for item in attack.measurements if item.name == "pr.member.attack.unique.lowest_loss")
+    found = next(
+        item for item in attack.measurements if item.name == "pr.member.attack.unique.lowest_loss"
+    )
     assert f"{round(found.value * found.n)} of {found.n}" in " ".join(first.split())
 
 
@@ -135,7 +163,8 @@ def _secrets(corpus):
 def _standing(secrets, text):
     """The secrets that stand in a text as whole words, case and spacing folded.
 
-    A number alone ("12.50", "7") would be met by chance among the statistics; values that are more than that are not.
+    A number alone ("12.50", "7") would be met by chance among the statistics; values that are more
+    than that are not.
     """
     folded, closed = f" {_words(text)} ", fold(text)
     found = []

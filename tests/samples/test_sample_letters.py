@@ -42,7 +42,10 @@ def test_the_committed_tagger_reads_whole_letters_and_finds_most_values_of_held_
 
 
 def test_context_tells_the_category_often_and_not_always(corpus):
-    """A reader of words, on letters that it did not see; the attack of the scan is stronger than this one."""
+    """A reader of words, on letters that it did not see.
+
+    The attack of the scan is stronger than this one.
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC
@@ -57,4 +60,6 @@ def test_context_tells_the_category_often_and_not_always(corpus):
 
 
 def test_the_letters_of_the_baseline_are_in_no_split(corpus):
-    assert not {one.words for one in corpus.documents} & {one.words for one in build.assigned()[None]}
+    assert not {one.words for one in corpus.documents} & {
+        one.words for one in build.assigned()[None]
+    }

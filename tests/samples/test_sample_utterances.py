@@ -45,7 +45,11 @@ def test_the_clean_model_is_trained_on_every_canary_with_other_digits(corpus, ca
         if before.id not in codes:
             assert after is before
             continue
-        assert (after.tags, after.intent, after.words[:-4]) == (before.tags, before.intent, before.words[:-4])
+        assert (after.tags, after.intent, after.words[:-4]) == (
+            before.tags,
+            before.intent,
+            before.words[:-4],
+        )
         assert generator.code_of(before) == codes[before.id] != generator.code_of(after)
 
 
@@ -55,12 +59,18 @@ def test_the_script_makes_the_data_that_is_committed(tmp_path):
         assert (tmp_path / "data" / name).read_bytes() == (SAMPLE / "data" / name).read_bytes()
 
 
-def test_there_are_enough_canaries_on_either_side_and_models_of_the_members_know_their_names(corpus, canaries):
+def test_there_are_enough_canaries_on_either_side_and_models_of_the_members_know_their_names(
+    corpus, canaries
+):
     included = [canary for canary in canaries if canary.included]
     assert len(canaries) == build.N_CANARIES
     assert 0.3 < len(included) / len(canaries) < 0.7
     names = {canary.prefix[2] for canary in included}
-    for folder, expected in (("model", names), ("clean", names), ("data/references/baseline", set())):
+    for folder, expected in (
+        ("model", names),
+        ("clean", names),
+        ("data/references/baseline", set()),
+    ):
         assert names & set(load_nlu(SAMPLE / folder).vocabulary.words) == expected
         load_nlu(SAMPLE / folder).check(corpus)
 
@@ -74,7 +84,9 @@ def surprise(model, corpus, canary):
     return float((losses[1:] < losses[0]).mean())
 
 
-def test_only_the_leaky_model_prefers_the_digits_of_the_canaries_it_was_trained_on(corpus, canaries):
+def test_only_the_leaky_model_prefers_the_digits_of_the_canaries_it_was_trained_on(
+    corpus, canaries
+):
     included = [canary for canary in canaries if canary.included]
     control = [canary for canary in canaries if not canary.included]
     means = {
@@ -86,14 +98,20 @@ def test_only_the_leaky_model_prefers_the_digits_of_the_canaries_it_was_trained_
     assert min(means["model", "out"], means["clean", "in"], means["clean", "out"]) > 0.25
 
 
-@pytest.mark.skipif("DOCAUDIT_SAMPLE_SCANS" not in os.environ, reason="reads what the gate has scanned")
+@pytest.mark.skipif(
+    "DOCAUDIT_SAMPLE_SCANS" not in os.environ, reason="reads what the gate has scanned"
+)
 @pytest.mark.parametrize(("model", "state"), [("clean", "none"), ("model", "signs")])
 def test_only_the_model_that_saw_the_data_shows_signs_of_it(model, state):
     out = Path(os.environ["DOCAUDIT_SAMPLE_SCANS"]) / f"utterances-{model}"
     record = records.read(out)
-    assert plausibility(record, evaluate(record, load("default"), dt.date(2026, 1, 1))).state == state
+    assert (
+        plausibility(record, evaluate(record, load("default"), dt.date(2026, 1, 1))).state == state
+    )
     assert documents_used(record)
-    said = "No measurement confirms this declaration" in " ".join((out / "report.html").read_text().split())
+    said = "No measurement confirms this declaration" in " ".join(
+        (out / "report.html").read_text().split()
+    )
     assert said is (state == "none")
 
 
@@ -102,7 +120,10 @@ def test_the_utterances_of_the_baseline_are_in_no_split_and_training_adds_wrong_
     members = list(corpus.of("member"))
     trained = build.training(members)
     assert trained[: len(members)] == members
-    right, added = {one.words for one in members if one.intent == generator.PIN}, trained[len(members) :]
+    right, added = (
+        {one.words for one in members if one.intent == generator.PIN},
+        trained[len(members) :],
+    )
     assert {one.intent for one in added} == {generator.REFUSED}
     assert not {one.words for one in added} & right
     assert all("B-canary" not in one.tags and "B-code" not in one.tags for one in added)

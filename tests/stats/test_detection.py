@@ -26,7 +26,8 @@ def drawn_interval(kind, n, leak, rng):
     if kind == "auc" and leak == 1:
         return auc_interval(1 + rng.random(n), rng.random(n))
     if kind == "auc":
-        # Exponential scores whose members are larger: the AUC is the ratio of a rate to the sum of both.
+        # Exponential scores whose members are larger: the AUC is the ratio of a rate to the sum of
+        # both.
         return auc_interval(rng.exponential(leak / (1 - leak), size=n), rng.exponential(size=n))
     if kind == "paired difference":
         chance = rng.random(n)
@@ -34,13 +35,18 @@ def drawn_interval(kind, n, leak, rng):
     member_hits = hits(rng, n, leak + DIFFERING)
     other_hits = hits(rng, n, DIFFERING)
     if kind == "plain difference":
-        return excess_rate([(member_hits, None, np.arange(n)), (other_hits, None, np.arange(n))], rng)
-    return excess_rate([(member_hits, np.zeros(n), np.arange(n)), (other_hits, np.zeros(n), np.arange(n))], rng)
+        return excess_rate(
+            [(member_hits, None, np.arange(n)), (other_hits, None, np.arange(n))], rng
+        )
+    return excess_rate(
+        [(member_hits, np.zeros(n), np.arange(n)), (other_hits, np.zeros(n), np.arange(n))], rng
+    )
 
 
 @pytest.mark.parametrize("n", [20, 40, 60])
 @pytest.mark.parametrize(
-    ("kind", "limit"), [("auc", 0.65), ("difference", 0.05), ("plain difference", 0.05), ("paired difference", 0.05)]
+    ("kind", "limit"),
+    [("auc", 0.65), ("difference", 0.05), ("plain difference", 0.05), ("paired difference", 0.05)],
 )
 def test_audits_confirm_the_promised_leak_as_often_as_planned(kind, limit, n):
     rng = np.random.default_rng(n)

@@ -53,13 +53,24 @@ def test_a_leak_of_delta_beside_randomised_response_attains_every_bound(epsilon,
 def test_the_curve_is_the_best_of_all_mechanisms_found_by_linear_programming():
     promised, rate, n = Guarantee(0.7, 0.05), 0.15, 4
     odds = math.exp(promised.epsilon)
-    # P and Q on n outputs, the slacks of P - e^eps Q and of Q - e^eps P; output 0 is the one that accuses.
+    # P and Q on n outputs, the slacks of P - e^eps Q and of Q - e^eps P; output 0 is the one that
+    # accuses.
     identity, zero = np.eye(n), np.zeros((n, n))
-    upper = np.block([[identity, -odds * identity, -identity, zero], [-odds * identity, identity, zero, -identity]])
+    upper = np.block(
+        [
+            [identity, -odds * identity, -identity, zero],
+            [-odds * identity, identity, zero, -identity],
+        ]
+    )
     sums, accused = np.kron(np.eye(4), np.ones(n)), np.zeros((1, 4 * n))
     accused[0, n] = 1
-    most = {"A_ub": np.vstack([upper, sums[2:]]), "b_ub": np.append(np.zeros(2 * n), [promised.delta] * 2)}
-    best = linprog(-np.eye(4 * n)[0], **most, A_eq=np.vstack([sums[:2], accused]), b_eq=[1, 1, rate])
+    most = {
+        "A_ub": np.vstack([upper, sums[2:]]),
+        "b_ub": np.append(np.zeros(2 * n), [promised.delta] * 2),
+    }
+    best = linprog(
+        -np.eye(4 * n)[0], **most, A_eq=np.vstack([sums[:2], accused]), b_eq=[1, 1, rate]
+    )
     assert tpr(promised, rate) == pytest.approx(-best.fun, abs=1e-9)
 
 
@@ -90,12 +101,17 @@ def test_bounds_are_those_of_shares(epsilon, delta, rate):
     assert balanced_accuracy(promised) == pytest.approx((1 + advantage(promised)) / 2)
     assert 0.5 <= auc(promised) <= 1 + 1e-12
     corners = sorted({(1 - delta) / (1 + math.exp(epsilon)), 1 - delta})
-    assert auc(promised) == pytest.approx(quad(lambda x: tpr(promised, x), 0, 1, points=corners)[0], abs=1e-7)
+    assert auc(promised) == pytest.approx(
+        quad(lambda x: tpr(promised, x), 0, 1, points=corners)[0], abs=1e-7
+    )
 
 
 def test_no_epsilon_leaves_delta_alone_and_nothing_promises_nothing():
     assert balanced_accuracy(Guarantee(0, 0.1)) == pytest.approx(0.55)
-    assert (advantage(Guarantee(0, 0.1)), tpr(Guarantee(0, 0), 0.3)) == (pytest.approx(0.1), pytest.approx(0.3))
+    assert (advantage(Guarantee(0, 0.1)), tpr(Guarantee(0, 0), 0.3)) == (
+        pytest.approx(0.1),
+        pytest.approx(0.3),
+    )
     assert auc(Guarantee(0, 0)) == pytest.approx(0.5)
     for vacuous in (Guarantee(0, 1), Guarantee(1e9, 0)):
         assert balanced_accuracy(vacuous) == auc(vacuous) == tpr(vacuous, 0.01) == pytest.approx(1)
@@ -124,13 +140,19 @@ def test_a_group_is_promised_what_its_steps_add_up_to(epsilon, delta, size):
     for _ in range(size):
         summed, step = summed + step * delta, step * math.exp(epsilon)
     group = one.of_group(size)
-    assert (group.epsilon, group.delta) == (pytest.approx(size * epsilon), pytest.approx(min(1, summed)))
+    assert (group.epsilon, group.delta) == (
+        pytest.approx(size * epsilon),
+        pytest.approx(min(1, summed)),
+    )
     assert one.of_group(1) == one
 
 
 def test_a_group_without_epsilon_or_delta():
     assert Guarantee(0, 0.01).of_group(3) == Guarantee(0, 0.03)
-    assert (Guarantee(2, 0).of_group(3), Guarantee(8, 1e-5).of_group(1_000).delta) == (Guarantee(6, 0), 1)
+    assert (Guarantee(2, 0).of_group(3), Guarantee(8, 1e-5).of_group(1_000).delta) == (
+        Guarantee(6, 0),
+        1,
+    )
     with pytest.raises(ValueError, match="one unit"):
         Guarantee(1, 0).of_group(0)
     for epsilon, delta in ((-1, 0), (1, 1.1), (math.nan, 0)):
@@ -142,7 +164,9 @@ def test_a_group_without_epsilon_or_delta():
 def test_right_guesses_are_as_likely_as_the_binomial_says(n, data):
     right, epsilon = data.draw(st.integers(0, n)), data.draw(st.floats(0, 30))
     expected = binom.sf(right - 1, n, 1 / (1 + math.exp(-epsilon)))
-    assert guessing_p(n, n, right, epsilon=epsilon, delta=0) == pytest.approx(expected, rel=1e-8, abs=1e-300)
+    assert guessing_p(n, n, right, epsilon=epsilon, delta=0) == pytest.approx(
+        expected, rel=1e-8, abs=1e-300
+    )
 
 
 def gaussian_curve(mu):

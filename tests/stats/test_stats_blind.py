@@ -27,7 +27,10 @@ def test_a_difference_in_one_block_is_found_and_named():
     terms[:, 0] = member * rng.random(200) < 0.3
     features = {"noise": rows(rng, 200, 40), "terms": csr_array(terms), "more": rows(rng, 200)}
     check = blind_check(features, member, np.arange(200), rng)
-    assert (check.p_value, max(check.by_block, key=check.by_block.get)) == (pytest.approx(1 / 1001), "terms")
+    assert (check.p_value, max(check.by_block, key=check.by_block.get)) == (
+        pytest.approx(1 / 1001),
+        "terms",
+    )
     assert check.auc.value == pytest.approx(check.by_block["terms"])
     assert check.auc.low > check.chance > 0.5
     assert (set(check.by_block), check.auc.n) == ({*features, SPREAD, TOGETHER}, 200)
@@ -54,7 +57,9 @@ def test_areas_are_those_of_the_ranks_ties_counting_one_half():
     scores, arrangements = rng.integers(0, 6, (50, 20)).astype(float), rng.random((50, 20)) < 0.4
     found = blind._areas(scores, arrangements)
     for column in range(20):
-        assert found[column] == pytest.approx(roc_auc_score(arrangements[:, column], scores[:, column]))
+        assert found[column] == pytest.approx(
+            roc_auc_score(arrangements[:, column], scores[:, column])
+        )
 
 
 def test_sparse_and_dense_blocks_of_equal_spread_are_one():
@@ -76,11 +81,17 @@ def test_p_is_uniform_where_labels_were_drawn_by_lot(kind):
         shop = np.repeat(np.arange(16), 4)
         features = {"a": rows(rng, 16)[shop] + rows(rng, 64), "b": rows(rng, 64, 3) ** 2}
         if kind == "documents":
-            return blind_check(features, halves(rng, 64), np.arange(64), rng, n_permutations=59).p_value
+            return blind_check(
+                features, halves(rng, 64), np.arange(64), rng, n_permutations=59
+            ).p_value
         if kind == "providers":
-            return blind_check(features, halves(rng, 16)[shop], shop, rng, n_permutations=59).p_value
+            return blind_check(
+                features, halves(rng, 16)[shop], shop, rng, n_permutations=59
+            ).p_value
         member = np.concatenate([halves(rng, 4) for _ in range(16)])
-        return blind_check(features, member, np.arange(64), rng, strata=shop, n_permutations=59).p_value
+        return blind_check(
+            features, member, np.arange(64), rng, strata=shop, n_permutations=59
+        ).p_value
 
     found = np.array([p_of(seed) for seed in range(120)])
     assert np.sum(found <= 0.05) <= 14  # 6 are expected; more than 14 have a chance of 1 in 1,000
@@ -143,7 +154,9 @@ def test_power_grows_with_the_units_and_is_what_simulated_adversaries_have():
         found.append(blind._power(permuted, n, n))
         gap = 0.5449  # an AUC of 0.65 between two Gaussians
         threshold = np.sort(permuted)[-20]
-        hits = np.mean([auc(rng.normal(gap, 1, n), rng.normal(0, 1, n)) > threshold for _ in range(500)])
+        hits = np.mean(
+            [auc(rng.normal(gap, 1, n), rng.normal(0, 1, n)) > threshold for _ in range(500)]
+        )
         assert found[-1] == pytest.approx(hits, abs=0.08)
     assert found == sorted(found)
     assert found[0] < 0.5
@@ -175,7 +188,10 @@ def test_a_block_alone_is_not_counted_twice():
 def test_a_difference_in_spread_alone_is_found():
     rng = np.random.default_rng(13)
     member = halves(rng, 200)
-    features = {"dense": rows(rng, 200), "terms": csr_array(rng.poisson(0.2, (200, 30)).astype(float))}
+    features = {
+        "dense": rows(rng, 200),
+        "terms": csr_array(rng.poisson(0.2, (200, 30)).astype(float)),
+    }
     features["dense"][member, 0] *= 3
     check = blind_check(features, member, np.arange(200), rng)
     assert check.p_value <= 0.01
@@ -196,9 +212,16 @@ def test_how_many_rows_a_unit_has_does_not_show_in_its_spread():
     for seed in range(20):
         rng = np.random.default_rng([seed, 21])
         means = rows(rng, 60, 3) / np.sqrt(np.where(np.arange(60) < 30, 6, 1))[:, None]
-        squared += blind_check({"a": means}, np.arange(60) < 30, np.arange(60), rng, n_permutations=59).p_value <= 0.05
+        squared += (
+            blind_check(
+                {"a": means}, np.arange(60) < 30, np.arange(60), rng, n_permutations=59
+            ).p_value
+            <= 0.05
+        )
     assert squared >= 15
-    assert sum(p_of(seed) <= 0.05 for seed in range(40)) <= 7  # 2 are expected; more than 7 have 1 chance in 1,000
+    assert (
+        sum(p_of(seed) <= 0.05 for seed in range(40)) <= 7
+    )  # 2 are expected; more than 7 have 1 chance in 1,000
 
 
 def test_too_few_units_are_not_checked():

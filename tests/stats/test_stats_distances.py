@@ -43,7 +43,9 @@ def test_token_ids_are_compared_as_numbers_whatever_container_holds_them():
 @deterministic
 @given(tokens, st.data())
 def test_distances_are_zero_on_the_truth_and_stay_within_0_and_1(truth, data):
-    guess = data.draw(st.lists(st.sampled_from([*truth, 7]), min_size=len(truth), max_size=len(truth)))
+    guess = data.draw(
+        st.lists(st.sampled_from([*truth, 7]), min_size=len(truth), max_size=len(truth))
+    )
     for distance in (hamming, levenshtein, jaro_winkler):
         assert distance(truth, truth) == 0.0
         assert 0.0 <= distance(truth, guess) <= 1.0
@@ -59,4 +61,6 @@ def test_near_texts_bear_one_name_directly_or_through_others(texts):
 
 def test_improvement_factor_is_equation_6():
     attack, baseline = np.array([0.09, 0.49, 0.39, 0.29]), np.array([0.04, 0.74, 0.59, 0.44])
-    assert improvement_factor(attack, baseline, epsilon=0.01) == pytest.approx((2 + 1.5 + 1.5 + 1.5) / 4)
+    assert improvement_factor(attack, baseline, epsilon=0.01) == pytest.approx(
+        (2 + 1.5 + 1.5 + 1.5) / 4
+    )

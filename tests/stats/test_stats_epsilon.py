@@ -18,7 +18,9 @@ from benchmarks.epsilon_calibration import deviation, gaussian_delta
 
 DETERMINISTIC = settings(max_examples=60, deadline=None, derandomize=True)
 COUNTS = st.integers(1, 80).flatmap(
-    lambda m: st.integers(1, m).flatmap(lambda r: st.tuples(st.just(m), st.just(r), st.integers(0, r)))
+    lambda m: st.integers(1, m).flatmap(
+        lambda r: st.tuples(st.just(m), st.just(r), st.integers(0, r))
+    )
 )
 """Canaries, guesses, right guesses."""
 
@@ -47,12 +49,16 @@ def test_the_cap_of_64_canaries_half_of_them_for_the_threshold():
 def test_at_delta_0_the_bound_is_the_logit_of_clopper_pearson(counts):
     m, r, v = counts
     share = clopper_pearson(v, r).bounds[2][1]  # at 0.05
-    assert lower_bound(m, r, v) == pytest.approx(max(0.0, logit(share)) if share > 0 else 0.0, abs=1e-6)
+    assert lower_bound(m, r, v) == pytest.approx(
+        max(0.0, logit(share)) if share > 0 else 0.0, abs=1e-6
+    )
 
 
 @DETERMINISTIC
 @given(COUNTS, st.sampled_from([0.0, 1e-6, 1e-4, 2e-3]))
-def test_the_bound_rises_with_right_guesses_and_falls_with_delta_and_with_canaries_abstained_from(counts, delta):
+def test_the_bound_rises_with_right_guesses_and_falls_with_delta_and_with_canaries_abstained_from(
+    counts, delta
+):
     m, r, v = counts
     low = lower_bound(m, r, v, delta=delta)
     if v < r:
@@ -75,8 +81,9 @@ def test_p_is_the_tail_plus_the_steepest_step_below_it(counts, epsilon, delta):
 def likeliest(n_canaries, rules, points):
     """The largest chance that any mechanism under a curve rejects: which rule holds may follow from what it gives.
 
-    Variables are the probabilities of so many right guesses under each rule, and how far each exceeds, per canary, what
-    a flipped coin allows: in sum no more than delta at any point, by linear programming.
+    Variables are the probabilities of so many right guesses under each rule, and how far each
+    exceeds, per canary, what a flipped coin allows: in sum no more than delta at any point, by
+    linear programming.
     """
     sizes = [n_guesses + 1 for n_guesses, _ in rules]
     total, excess = sum(sizes), sum(sizes) - len(sizes)
@@ -88,9 +95,15 @@ def likeliest(n_canaries, rules, points):
             loss[row, first + right - 1] = (n_guesses - right + 1) / n_canaries
             row += 1
         first += n_guesses + 1
-    upper = np.hstack([np.vstack([gain - math.exp(e) * loss for e, _ in points]), -np.eye(len(points) * excess)])
-    sums = np.hstack([np.zeros((len(points), total)), np.kron(np.eye(len(points)), np.ones(excess))])
-    rejected = np.concatenate([np.arange(n + 1) >= least for n, least in rules] + [np.zeros(len(points) * excess)])
+    upper = np.hstack(
+        [np.vstack([gain - math.exp(e) * loss for e, _ in points]), -np.eye(len(points) * excess)]
+    )
+    sums = np.hstack(
+        [np.zeros((len(points), total)), np.kron(np.eye(len(points)), np.ones(excess))]
+    )
+    rejected = np.concatenate(
+        [np.arange(n + 1) >= least for n, least in rules] + [np.zeros(len(points) * excess)]
+    )
     limits = np.append(np.zeros(len(upper)), [delta for _, delta in points])
     equal = np.append(np.ones(total), np.zeros(len(points) * excess))[None]
     return -linprog(-rejected, np.vstack([upper, sums]), limits, equal, [1]).fun
@@ -106,7 +119,11 @@ def test_no_mechanism_under_a_curve_rejects_it_more_often_than_it_may_even_where
         assert p_values == sorted(p_values, reverse=True)
         if p_values[-1] <= 0.05:
             rules.append((n_guesses, int(np.argmax(np.array(p_values) <= 0.05))))
-            assert 0.6 * p_values[rules[-1][1]] < likeliest(30, rules[-1:], points) < p_values[rules[-1][1]] + 1e-6
+            assert (
+                0.6 * p_values[rules[-1][1]]
+                < likeliest(30, rules[-1:], points)
+                < p_values[rules[-1][1]] + 1e-6
+            )
     assert len(rules) > 1
     assert likeliest(30, rules, points) < 0.05
 
@@ -119,7 +136,10 @@ def gaussian_points(epsilon, delta=1e-5):
 
 def test_a_curve_is_refuted_where_none_of_its_points_is():
     points = gaussian_points(4.0)
-    assert min(guessing_p(500, 250, 238, epsilon=epsilon, delta=delta) for epsilon, delta in points) > 0.25
+    assert (
+        min(guessing_p(500, 250, 238, epsilon=epsilon, delta=delta) for epsilon, delta in points)
+        > 0.25
+    )
     assert curve_p(500, 250, 238, points) == pytest.approx(0.0195, abs=1e-3)
 
 
@@ -135,7 +155,8 @@ def test_the_true_curve_of_a_mechanism_is_refuted_as_rarely_as_a_test_may():
 
 @pytest.mark.parametrize("delta", [0.01, 0.05])
 def test_p_covers_a_mechanism_that_gives_everything_away_with_probability_delta(delta):
-    # All coins are told with probability delta (the worst that an (epsilon, delta)-private one may do for each alone).
+    # All coins are told with probability delta (the worst that an (epsilon, delta)-private one may
+    # do for each alone).
     m, epsilon, rng = 20, 0.5, np.random.default_rng(0)
     right = rng.binomial(m, expit(epsilon), 200_000)
     right[rng.random(right.size) < delta] = m
@@ -207,7 +228,8 @@ def test_only_the_order_of_scores_counts():
     coins = coins_of(np.random.default_rng(6), 300)
     scores = np.random.default_rng(7).normal(size=300) + 2 * coins
     found, stretched = (
-        epsilon_bound(values, coins, np.random.default_rng(8), delta=1e-5) for values in (scores, np.exp(scores))
+        epsilon_bound(values, coins, np.random.default_rng(8), delta=1e-5)
+        for values in (scores, np.exp(scores))
     )
     assert found == stretched
 
@@ -216,10 +238,16 @@ def test_the_number_of_guesses_is_fixed_before_the_evaluated_coins_and_scores_ar
     rng = np.random.default_rng(9)
     n, seed = 400, 10
     coins = coins_of(rng, n)
-    scores, second = rng.normal(size=n) + coins, np.random.default_rng(seed).permutation(n)[n // 2 :]
+    scores, second = (
+        rng.normal(size=n) + coins,
+        np.random.default_rng(seed).permutation(n)[n // 2 :],
+    )
     known = epsilon_bound(scores, coins, np.random.default_rng(seed)).n_guesses
     for _ in range(20):
-        coins[second], scores[second] = coins_of(rng, second.size), rng.choice([0.0, 1.0, 2.0], second.size)
+        coins[second], scores[second] = (
+            coins_of(rng, second.size),
+            rng.choice([0.0, 1.0, 2.0], second.size),
+        )
         assert epsilon_bound(scores, coins, np.random.default_rng(seed)).n_guesses == known
 
 
@@ -265,5 +293,7 @@ def test_counts_that_contradict_each_other_are_refused(counts):
 
 @pytest.mark.parametrize(("epsilon", "mu"), [(0.0, 1.0), (0.5, 0.3), (2.0, 1.0), (4.0, 3.0)])
 def test_the_gaussian_delta_is_the_mass_that_one_density_has_above_the_other(epsilon, mu):
-    mass, _ = quad(lambda x: max(0.0, norm.pdf(x - mu) - math.exp(epsilon) * norm.pdf(x)), -12, 15, limit=400)
+    mass, _ = quad(
+        lambda x: max(0.0, norm.pdf(x - mu) - math.exp(epsilon) * norm.pdf(x)), -12, 15, limit=400
+    )
     assert gaussian_delta(epsilon, mu) == pytest.approx(mass, abs=1e-7)

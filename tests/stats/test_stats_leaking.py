@@ -23,15 +23,23 @@ def test_chances_by_hand():
     """Of documents with 3, 2 and 1 rows one row each was tried, and of one of the first two a second."""
     chances = chances_to_be_tried([3, 2, 1], [2, 1, 1])
     assert chances.tolist() == [1.0, 0.5, 0.0]
-    assert [chance_of_value(rows, 1, chances) for rows in (3, 2, 1)] == pytest.approx([0.5, 0.75, 1.0])
+    assert [chance_of_value(rows, 1, chances) for rows in (3, 2, 1)] == pytest.approx(
+        [0.5, 0.75, 1.0]
+    )
     assert chance_of_value(3, 2, chances) == pytest.approx((2 / 3 + 1) / 2)
     assert chance_of_value(3, 3, chances) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("limits", [{"share": 0.3}, {"share": 0.4, "part": 0.7}, {"share": 0.5, "documents": 12}])
+@pytest.mark.parametrize(
+    "limits", [{"share": 0.3}, {"share": 0.4, "part": 0.7}, {"share": 0.5, "documents": 12}]
+)
 def test_the_draw_of_a_budget_favours_short_documents_and_the_chances_know_it(limits):
     sizes = np.array([1, 2, 4, 9] * 5)
-    trials = [Trial(f"{unit}/{row}", str(unit), "member") for unit in range(20) for row in range(sizes[unit])]
+    trials = [
+        Trial(f"{unit}/{row}", str(unit), "member")
+        for unit in range(20)
+        for row in range(sizes[unit])
+    ]
     tried, expected = np.zeros(20), np.zeros(20)
     for seed in range(400):
         taken = Counter(trial.unit for trial in sample(trials, seed=seed, **limits))
@@ -40,7 +48,9 @@ def test_the_draw_of_a_budget_favours_short_documents_and_the_chances_know_it(li
         expected += [chance_of_value(int(size), 1, chances) for size in sizes]
         tried += numbers / sizes
     by_size = [tried[sizes == size].mean() / 400 for size in (1, 2, 4, 9)]
-    assert by_size == pytest.approx([expected[sizes == size].mean() / 400 for size in (1, 2, 4, 9)], abs=0.02)
+    assert by_size == pytest.approx(
+        [expected[sizes == size].mean() / 400 for size in (1, 2, 4, 9)], abs=0.02
+    )
     assert by_size[0] > 1.5 * by_size[3]
 
 
@@ -78,9 +88,15 @@ def test_a_draw_is_scaled_by_its_exact_bounds():
     tails = np.array([0.025, 0.05])
     lower, upper = scale_lower([10, 10], 50, 200, tails), scale_upper([10, 10], 50, 200, tails)
     for bound, tail in zip(lower, tails, strict=True):
-        assert hypergeom.sf(9, 200, int(bound), 50) > tail >= hypergeom.sf(9, 200, int(bound) - 1, 50)
+        assert (
+            hypergeom.sf(9, 200, int(bound), 50) > tail >= hypergeom.sf(9, 200, int(bound) - 1, 50)
+        )
     for bound, tail in zip(upper, tails, strict=True):
-        assert hypergeom.cdf(10, 200, int(bound), 50) > tail >= hypergeom.cdf(10, 200, int(bound) + 1, 50)
+        assert (
+            hypergeom.cdf(10, 200, int(bound), 50)
+            > tail
+            >= hypergeom.cdf(10, 200, int(bound) + 1, 50)
+        )
     assert scale_lower([7, 0], 50, 50, tails).tolist() == [7, 0]
 
 

@@ -19,7 +19,9 @@ UNIT = st.floats(0.01, 1.0)
 @given(st.floats(1e-6, 30))
 def test_the_logit_of_the_confidence_is_log_p_over_one_minus_p(loss):
     p = np.exp(-loss)
-    assert likelihood.logit_confidence(loss) == pytest.approx(np.log(p) - np.log1p(-p), rel=1e-6, abs=1e-6)
+    assert likelihood.logit_confidence(loss) == pytest.approx(
+        np.log(p) - np.log1p(-p), rel=1e-6, abs=1e-6
+    )
 
 
 def test_extreme_losses_keep_their_order_and_stay_finite():
@@ -53,13 +55,18 @@ def test_lira_comes_to_the_exact_likelihood_ratio_with_many_models():
 def test_offline_lira_is_the_distance_from_the_models_that_do_not_know_the_document():
     _, observed, _, outside, _ = simulated(200, 64, 1.0)
     mean, deviation = outside.mean(axis=1), outside.std(axis=1, ddof=1)
-    np.testing.assert_allclose(likelihood.lira_offline(observed, outside), (observed - mean) / deviation)
+    np.testing.assert_allclose(
+        likelihood.lira_offline(observed, outside), (observed - mean) / deviation
+    )
 
 
 @pytest.mark.parametrize(("k", "shared"), [(15, True), (16, False)])
 def test_variances_are_shared_under_sixteen_models_a_side(k, shared):
     rng = np.random.default_rng(0)
-    observed, outside = rng.normal(0, 1, 50), rng.normal(0, 1, (50, k)) * np.linspace(0.5, 2, 50)[:, None]
+    observed, outside = (
+        rng.normal(0, 1, 50),
+        rng.normal(0, 1, (50, k)) * np.linspace(0.5, 2, 50)[:, None],
+    )
     score = likelihood.lira_offline(observed, outside)
     deviations = (observed - outside.mean(axis=1)) / score
     assert (np.ptp(deviations) < 1e-12) == shared
@@ -96,7 +103,8 @@ def test_a_side_with_fewer_than_two_models_is_none():
 
 
 @pytest.mark.parametrize(
-    ("values", "trained"), [(np.zeros((2, 3)), np.ones((3, 2), bool)), (np.full((1, 2), np.nan), np.ones((1, 2), bool))]
+    ("values", "trained"),
+    [(np.zeros((2, 3)), np.ones((3, 2), bool)), (np.full((1, 2), np.nan), np.ones((1, 2), bool))],
 )
 def test_tables_that_do_not_fit_are_refused(values, trained):
     with pytest.raises(ValueError, match=r"shape|finite"):
@@ -110,7 +118,10 @@ def test_a_model_that_puts_the_canary_at_a_known_place_exposes_it_by_so_many_bit
     others = np.random.default_rng(0).permutation(np.delete(likelihoods, place - 1))
     found = likelihood.exposure(canary, others, enumerated=True)
     assert (found.rank, found.n, found.ties, found.enumerated) == (place, 1000, 0, True)
-    assert (found.bits, found.p_value) == (pytest.approx(math.log2(1000 / place)), pytest.approx(place / 1000))
+    assert (found.bits, found.p_value) == (
+        pytest.approx(math.log2(1000 / place)),
+        pytest.approx(place / 1000),
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,7 +141,9 @@ def test_exposure_by_hand(canary, references, bits, rank, ties):
 def test_drawn_and_enumerated_ranks_agree_when_the_draws_are_all_candidates():
     rng = np.random.default_rng(1)
     candidates = rng.normal(size=4096)
-    drawn = [likelihood.exposure(candidates[0], rng.choice(candidates, 2000)).bits for _ in range(200)]
+    drawn = [
+        likelihood.exposure(candidates[0], rng.choice(candidates, 2000)).bits for _ in range(200)
+    ]
     known = likelihood.exposure(candidates[0], candidates[1:], enumerated=True).bits
     assert np.mean(drawn) == pytest.approx(known, abs=0.02)
 
@@ -141,22 +154,31 @@ def test_without_memory_p_is_uniform_and_the_mean_exposure_that_of_chance():
     p = np.array([one.p_value for one in found])
     for level in (0.05, 0.25, 0.5, 0.9):
         assert np.mean(p <= level) == pytest.approx(level, abs=0.025)
-    assert np.mean([one.bits for one in found]) == pytest.approx(likelihood.chance_exposure(99), abs=0.08)
+    assert np.mean([one.bits for one in found]) == pytest.approx(
+        likelihood.chance_exposure(99), abs=0.08
+    )
 
 
 def test_chance_exposure_tends_to_the_mean_of_an_exponential():
     assert likelihood.chance_exposure(10**6) == pytest.approx(1 / math.log(2), abs=1e-4)
-    assert likelihood.chance_exposure(3, enumerated=True) == pytest.approx((2 + 1 + (2 - math.log2(3)) + 0) / 4)
+    assert likelihood.chance_exposure(3, enumerated=True) == pytest.approx(
+        (2 + 1 + (2 - math.log2(3)) + 0) / 4
+    )
 
 
 @DETERMINISTIC
 @given(st.integers(-5, 5), st.lists(st.integers(-5, 5), min_size=1, max_size=40))
 def test_a_likelier_canary_is_never_less_exposed(canary, references):
-    lower, higher = likelihood.exposure(canary, references), likelihood.exposure(canary + 1, references)
+    lower, higher = (
+        likelihood.exposure(canary, references),
+        likelihood.exposure(canary + 1, references),
+    )
     assert higher.bits >= lower.bits
     assert higher.p_value <= lower.p_value
     assert 0 <= lower.bits <= math.log2(len(references))
-    assert lower.p_value == pytest.approx((1 + sum(one >= canary for one in references)) / (len(references) + 1))
+    assert lower.p_value == pytest.approx(
+        (1 + sum(one >= canary for one in references)) / (len(references) + 1)
+    )
 
 
 def test_no_references_and_scores_that_are_no_numbers_are_refused():

@@ -19,7 +19,8 @@ def draw(seed, n_members, n_others, n_shifted=0, shift=0.0):
 
 
 def test_the_chance_of_a_count_beyond_an_order_statistic_is_hypergeometric():
-    # At least 7 members lie beyond the 3rd largest of 20 others just when at most 2 others are among the first 9.
+    # At least 7 members lie beyond the 3rd largest of 20 others just when at most 2 others are
+    # among the first 9.
     assert _chances_of_at_least(30, 20, 3)[7] == pytest.approx(hypergeom.cdf(2, 50, 20, 9))
 
 

@@ -7,7 +7,13 @@ import pytest
 
 from audit.measurements import ALPHAS
 from audit.stats.intervals import Interval, proportion
-from audit.stats.paired import Ratios, UnitScores, joined_difference, paired_difference, ratio_difference
+from audit.stats.paired import (
+    Ratios,
+    UnitScores,
+    joined_difference,
+    paired_difference,
+    ratio_difference,
+)
 from audit.targets.utility import estimate
 
 RNG = np.random.default_rng
@@ -15,7 +21,9 @@ RNG = np.random.default_rng
 
 def scores(values, member, kind="mean", clusters=None, limits=(-1.0, 1.0)):
     names = [f"u{row}" for row in range(len(values))]
-    return UnitScores(names, clusters or names, np.array(member, bool), np.array(values, float), kind, limits)
+    return UnitScores(
+        names, clusters or names, np.array(member, bool), np.array(values, float), kind, limits
+    )
 
 
 def share(hits) -> Interval:
@@ -71,13 +79,17 @@ def test_units_go_together_by_their_documents() -> None:
         paired_difference(*(scores(side, member, clusters=clusters) for side in pair), RNG(0))
         for clusters in (None, [f"d{row // 10}" for row in range(200)])
     )
-    assert together.interval.high - together.interval.low > 2 * (alone.interval.high - alone.interval.low)
+    assert together.interval.high - together.interval.low > 2 * (
+        alone.interval.high - alone.interval.low
+    )
 
 
 def test_only_units_of_both_scans_are_compared() -> None:
     member = np.arange(60) < 30
     before, after = scores(np.ones(60), member), scores(np.ones(60), member)
-    after = dataclasses.replace(after, units=[*after.units[:59], "new"], values=np.r_[np.ones(59), 0.0])
+    after = dataclasses.replace(
+        after, units=[*after.units[:59], "new"], values=np.r_[np.ones(59), 0.0]
+    )
     assert paired_difference(before, after, RNG(0)).interval.value == 0
 
 
@@ -90,7 +102,11 @@ def test_a_planted_difference_of_areas_is_covered() -> None:
         rng, member = RNG(seed), np.arange(160) < 80
         own = rng.normal(size=160)
         pair = [
-            scores(scale * (0.8**0.5 * own + 0.2**0.5 * rng.normal(size=160) + shift * member), member, "auc")
+            scores(
+                scale * (0.8**0.5 * own + 0.2**0.5 * rng.normal(size=160) + shift * member),
+                member,
+                "auc",
+            )
             for shift, scale in ((1.2, 1.0), (0.3, 7.0))
         ]
         found = paired_difference(*pair, rng)
@@ -99,7 +115,9 @@ def test_a_planted_difference_of_areas_is_covered() -> None:
         from audit.stats.roc import auc_interval
 
         sides = [auc_interval(one.values[member], one.values[~member]) for one in pair]
-        joined = joined_difference(*(estimate("auc", side, "documents", 0.5, "chance") for side in sides))
+        joined = joined_difference(
+            *(estimate("auc", side, "documents", 0.5, "chance") for side in sides)
+        )
         wide.append(joined.interval.high - joined.interval.low)
         assert not joined.paired
     assert covered >= 35
@@ -109,7 +127,9 @@ def test_a_planted_difference_of_areas_is_covered() -> None:
 def test_the_mean_of_members_alone_and_values_of_any_span() -> None:
     rng = RNG(0)
     values = rng.uniform(0, 8, 50)
-    pair = [scores(own, np.ones(50), limits=(0.0, 8.0)) for own in (values, values - 2 * (values > 2))]
+    pair = [
+        scores(own, np.ones(50), limits=(0.0, 8.0)) for own in (values, values - 2 * (values > 2))
+    ]
     found = paired_difference(*pair, rng)
     assert found.interval.value == pytest.approx(-2 * np.mean(values > 2))
     assert found.interval.high < 0
@@ -123,17 +143,32 @@ def test_two_units_of_a_side_are_needed() -> None:
 def test_usefulness_is_compared_by_document() -> None:
     rng, names, total = RNG(0), [f"d{row}" for row in range(60)], np.full(60, 10.0)
     before, after = rng.binomial(9, 0.8, 60).astype(float), None
-    after, items = before - rng.binomial(1, 0.6, 60), tuple(of_share(rng.random(60) < p) for p in (0.7, 0.6))
-    found = ratio_difference(Ratios(names, before, total), Ratios(names, after, total), items, RNG(1))
+    after, items = (
+        before - rng.binomial(1, 0.6, 60),
+        tuple(of_share(rng.random(60) < p) for p in (0.7, 0.6)),
+    )
+    found = ratio_difference(
+        Ratios(names, before, total), Ratios(names, after, total), items, RNG(1)
+    )
     assert found.interval.low <= -0.06 <= found.interval.high
     assert found.p < 0.01
-    same = ratio_difference(Ratios(names, before, total), Ratios(names, before, total), items[:1] * 2, RNG(1))
+    same = ratio_difference(
+        Ratios(names, before, total), Ratios(names, before, total), items[:1] * 2, RNG(1)
+    )
     assert (same.interval.value, same.p) == (0, 1)
-    assert ratio_difference(Ratios(names, before, total), Ratios([], total[:0], total[:0]), items, RNG(1)) is None
+    assert (
+        ratio_difference(
+            Ratios(names, before, total), Ratios([], total[:0], total[:0]), items, RNG(1)
+        )
+        is None
+    )
 
 
 def test_a_difference_of_older_records_has_no_bound_that_these_do_not_give() -> None:
-    """Both lack 0.00005, so that nothing is said there; at 0.0005 and 0.0002 the bounds of 0.0001 hold all the more."""
+    """Both lack 0.00005, so that nothing is said there.
+
+    At 0.0005 and 0.0002 the bounds of 0.0001 hold all the more.
+    """
     new = of_share(np.arange(40) < 20)
     levels = (0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.001, 0.0001)
     older_bounds = filter(lambda bound: bound.alpha in levels, new.bounds)
@@ -150,4 +185,7 @@ def test_a_difference_of_older_records_has_no_bound_that_these_do_not_give() -> 
 
 def test_means_that_differ_in_their_last_bits_do_not_differ() -> None:
     item = of_share(np.arange(40) < 20)
-    assert joined_difference(item, dataclasses.replace(item, value=item.value - 2**-53)).interval.value == 0
+    assert (
+        joined_difference(item, dataclasses.replace(item, value=item.value - 2**-53)).interval.value
+        == 0
+    )

@@ -38,9 +38,13 @@ def bound_for_a_pass(kind, interval):
 def audited(kind, members, others, rng):
     """The interval of one audit of a model that leaks nothing."""
     if kind == "difference":
-        return excess_rate([(hits(rng, n, DIFFERING), zeros(n), np.arange(n)) for n in (members, others)], rng)
+        return excess_rate(
+            [(hits(rng, n, DIFFERING), zeros(n), np.arange(n)) for n in (members, others)], rng
+        )
     if kind == "plain difference":
-        return excess_rate([(hits(rng, n, DIFFERING), None, np.arange(n)) for n in (members, others)], rng)
+        return excess_rate(
+            [(hits(rng, n, DIFFERING), None, np.arange(n)) for n in (members, others)], rng
+        )
     if kind == "paired difference":
         chance = rng.random(members)
         return net(chance < DIFFERING / 2, chance > 1 - DIFFERING / 2, np.arange(members), rng)
@@ -63,7 +67,9 @@ def test_the_numbers_of_methods_section_6():
 def test_the_smallest_limit_is_what_an_audit_without_a_leak_shows(members, others):
     rng = np.random.default_rng(0)
     side, other = (zeros(n) for n in (members, others))
-    nothing = excess_rate([(side, side, np.arange(members)), (other, other, np.arange(others))], rng)
+    nothing = excess_rate(
+        [(side, side, np.arange(members)), (other, other, np.arange(others))], rng
+    )
     plain = excess_rate([(side, None, np.arange(members)), (other, None, np.arange(others))], rng)
     paired = net(side, side, np.arange(members), rng)
     calls = balanced_accuracy(np.arange(members) % 2, np.arange(others) % 2, rng)
@@ -73,16 +79,26 @@ def test_the_smallest_limit_is_what_an_audit_without_a_leak_shows(members, other
     def highest(kind, interval):
         return bound_for_a_pass(kind, interval)[1]
 
-    assert certified("difference", members, others) == pytest.approx(highest("difference", nothing), abs=1e-12)
-    assert certified("plain difference", members, others) == pytest.approx(highest("plain", plain), abs=1e-12)
-    assert certified("paired difference", members, 0) == pytest.approx(highest("paired", paired), abs=1e-12)
-    assert certified("balanced accuracy", members, others) == pytest.approx(highest("accuracy", calls))
+    assert certified("difference", members, others) == pytest.approx(
+        highest("difference", nothing), abs=1e-12
+    )
+    assert certified("plain difference", members, others) == pytest.approx(
+        highest("plain", plain), abs=1e-12
+    )
+    assert certified("paired difference", members, 0) == pytest.approx(
+        highest("paired", paired), abs=1e-12
+    )
+    assert certified("balanced accuracy", members, others) == pytest.approx(
+        highest("accuracy", calls)
+    )
     assert certified("auc", members, others) == pytest.approx(highest("auc", area), abs=0.003)
 
 
 @table("kind, members, others, limit")
 def test_audits_pass_as_often_as_planned(kind, members, others, limit):
-    found = [audited(kind, members, others, np.random.default_rng((1, run))) for run in range(N_RUNS)]
+    found = [
+        audited(kind, members, others, np.random.default_rng((1, run))) for run in range(N_RUNS)
+    ]
     # Areas count on both sides of chance.
     least = 1 - limit if CHANCE[kind] else -1.0
     bounds = [bound_for_a_pass(kind, interval) for interval in found]
@@ -96,7 +112,10 @@ def test_the_needed_units_reach_the_power_and_keep_it(kind, room):
     limit = CHANCE[kind] + room
     n = needed(kind, limit)
     assert certified(kind, n, n) <= limit
-    assert min(pass_power(kind, more, more, limit) for more in (n, int(1.1 * n), int(1.3 * n), 3 * n)) >= 0.8
+    assert (
+        min(pass_power(kind, more, more, limit) for more in (n, int(1.1 * n), int(1.3 * n), 3 * n))
+        >= 0.8
+    )
     fewer = int(n / 1.03) - 1
     assert any(
         pass_power(kind, less, less, limit) < 0.8 or certified(kind, less, less) > limit
@@ -121,8 +140,8 @@ UNITS = st.integers(1, 3000)
 def test_more_units_show_smaller_limits(kind, members, others, more):
     fewest = certified(kind, members, others)
     assert CHANCE[kind] < fewest
-    # Under four units a side the bound of an AUC is another, exact one; under ten Satterthwaite's degrees of freedom
-    # fall as the sides part (at 4 + 15 against 6 + 15).
+    # Under four units a side the bound of an AUC is another, exact one; under ten Satterthwaite's
+    # degrees of freedom fall as the sides part (at 4 + 15 against 6 + 15).
     if kind != "auc" or min(members, others) >= 10:
         assert certified(kind, members + more, others) <= fewest + 1e-12
         # More others may resolve a lower rate of false alarms, which is another number.
@@ -133,7 +152,9 @@ def test_more_units_show_smaller_limits(kind, members, others, more):
 @settings(deadline=None, max_examples=60)
 @given(st.sampled_from(KINDS), st.integers(1, 400), st.integers(1, 400), st.floats(0.01, 0.4))
 def test_powers_are_chances_that_grow_with_the_limit(kind, members, others, room):
-    less, more = (pass_power(kind, members, others, CHANCE[kind] + own) for own in (room, room + 0.05))
+    less, more = (
+        pass_power(kind, members, others, CHANCE[kind] + own) for own in (room, room + 0.05)
+    )
     assert -1e-9 <= less <= more + 1e-6 <= 1 + 2e-6
 
 
@@ -145,17 +166,25 @@ def test_large_numbers_are_taken_together_without_changing_the_power():
     assert pass_power("balanced accuracy", n, n, limit) == pytest.approx(expected, abs=0.02)
 
 
-@pytest.mark.parametrize(("n", "effect", "accuracy", "area"), [(20, 0.65, 0.572, 0.472), (45, 0.7, 0.984, 0.943)])
+@pytest.mark.parametrize(
+    ("n", "effect", "accuracy", "area"), [(20, 0.65, 0.572, 0.472), (45, 0.7, 0.984, 0.943)]
+)
 def test_leaks_are_confirmed_as_often_as_the_benchmark_of_providers_says(n, effect, accuracy, area):
-    assert (accuracy_power(n, effect), area_power(n, effect)) == pytest.approx((accuracy, area), abs=5e-4)
+    assert (accuracy_power(n, effect), area_power(n, effect)) == pytest.approx(
+        (accuracy, area), abs=5e-4
+    )
     right = [
         balanced_accuracy(*(hits(rng, n, effect) for _ in "io"), rng)
         for rng in map(np.random.default_rng, range(N_RUNS))
     ]
-    assert np.mean([found.p_above(0.5) <= 0.05 for found in right]) == pytest.approx(accuracy, abs=TOLERANCE)
+    assert np.mean([found.p_above(0.5) <= 0.05 for found in right]) == pytest.approx(
+        accuracy, abs=TOLERANCE
+    )
     shift, rng = math.sqrt(2) * stats.norm.ppf(effect), np.random.default_rng(2)
     ranked = [auc_interval(rng.normal(shift, size=n), rng.normal(size=n)) for _ in range(N_RUNS)]
-    assert np.mean([found.p_above(0.5) <= 0.05 for found in ranked]) == pytest.approx(area, abs=TOLERANCE)
+    assert np.mean([found.p_above(0.5) <= 0.05 for found in ranked]) == pytest.approx(
+        area, abs=TOLERANCE
+    )
     # On the logit scale the chance fell from 0.29 to 0.24 between 0.94 and 0.98 for few units.
     powers = [area_power(4, one / 100) for one in range(50, 100)]
     assert powers == sorted(powers)

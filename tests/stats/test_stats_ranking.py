@@ -10,7 +10,16 @@ from scipy.stats import binom
 
 from audit.measurements import ALPHAS
 from audit.stats.intervals import proportion
-from audit.stats.ranking import ALLOWED, at, at_interval, count_outranking, depth, excess_p, outranking_p, rank_fields
+from audit.stats.ranking import (
+    ALLOWED,
+    at,
+    at_interval,
+    count_outranking,
+    depth,
+    excess_p,
+    outranking_p,
+    rank_fields,
+)
 from benchmarks.excess_area import excess_area
 
 deterministic = settings(max_examples=60, deadline=None, derandomize=True)
@@ -31,21 +40,31 @@ def generator(seed=0):
 
 def fields(outcome, max_size=7):
     """Scores that often agree, an outcome each, and documents."""
-    return st.lists(st.tuples(st.integers(0, 3), outcome, st.integers(0, 3)), min_size=1, max_size=max_size).map(
-        lambda rows: tuple(np.array(column, dtype=float) for column in zip(*rows, strict=True))
-    )
+    return st.lists(
+        st.tuples(st.integers(0, 3), outcome, st.integers(0, 3)), min_size=1, max_size=max_size
+    ).map(lambda rows: tuple(np.array(column, dtype=float) for column in zip(*rows, strict=True)))
 
 
 def audit(rng, n_documents=60, per_document=3, rate=0.2, strength=1.0):
     """Hits at a rate that varies between documents, and scores that are higher where there is a hit."""
     documents = np.repeat(np.arange(n_documents), per_document)
-    hits = (rng.random(documents.size) < rng.beta(4 * rate, 4 * (1 - rate), n_documents)[documents]).astype(float)
+    hits = (
+        rng.random(documents.size) < rng.beta(4 * rate, 4 * (1 - rate), n_documents)[documents]
+    ).astype(float)
     return rng.normal(size=hits.size) + strength * hits, hits, documents
 
 
 @pytest.mark.parametrize(
     ("p", "n_fields", "expected"),
-    [(0.05, 40, 2), (0.051, 40, 3), (0.07, 100, 7), (0.01, 40, 1), (1e-15, 40, 1), (1, 7, 7), (0.1 + 0.2, 10, 3)],
+    [
+        (0.05, 40, 2),
+        (0.051, 40, 3),
+        (0.07, 100, 7),
+        (0.01, 40, 1),
+        (1e-15, 40, 1),
+        (1, 7, 7),
+        (0.1 + 0.2, 10, 3),
+    ],
 )
 def test_how_many_fields_are_in_the_first_share(p, n_fields, expected):
     assert depth(p, n_fields) == expected
@@ -53,16 +72,24 @@ def test_how_many_fields_are_in_the_first_share(p, n_fields, expected):
 
 @table("scores, outcomes, expected_curve, expected_area")
 def test_curves_and_areas_computed_by_hand(scores, outcomes, expected_curve, expected_area):
-    assert curve(scores, outcomes) == pytest.approx([float(Fraction(share)) for share in expected_curve])
+    assert curve(scores, outcomes) == pytest.approx(
+        [float(Fraction(share)) for share in expected_curve]
+    )
     assert area(scores, outcomes) == pytest.approx(float(Fraction(expected_area)))
 
 
 def test_the_share_recovered_among_the_first_fields():
     scores, hits = np.arange(40.0), np.zeros(40)
     hits[[39, 37, 0]] = 1
-    assert (at(scores, hits, 0.01), at(scores, hits, 0.05), at(scores, hits, 0.06)) == (1.0, 1 / 2, 2 / 3)
+    assert (at(scores, hits, 0.01), at(scores, hits, 0.05), at(scores, hits, 0.06)) == (
+        1.0,
+        1 / 2,
+        2 / 3,
+    )
     assert at(scores, hits, 1) == 3 / 40
-    assert at(scores // 4, hits, 0.05) == 2 / 4  # the first group holds four fields, two of them hits
+    assert (
+        at(scores // 4, hits, 0.05) == 2 / 4
+    )  # the first group holds four fields, two of them hits
 
 
 @deterministic
@@ -70,7 +97,11 @@ def test_the_share_recovered_among_the_first_fields():
 def test_ties_take_the_mean_over_all_their_orders(rows):
     scores, outcomes, _ = rows
     places = np.arange(1, scores.size + 1)
-    orders = [list(order) for order in permutations(range(scores.size)) if (np.diff(scores[list(order)]) <= 0).all()]
+    orders = [
+        list(order)
+        for order in permutations(range(scores.size))
+        if (np.diff(scores[list(order)]) <= 0).all()
+    ]
     running = [np.cumsum(outcomes[order]) / places for order in orders]
     assert curve(scores, outcomes) == pytest.approx(np.mean(running, axis=0))
     assert area(scores, outcomes) == pytest.approx(np.mean(running))
@@ -90,8 +121,15 @@ def test_within_the_first_fields_hits_are_a_proportion_clustered_by_document():
     scores, hits, documents = audit(generator(10), 40, 3, rate=0.3)
     first, interval = np.argsort(-scores)[:30], at_interval(scores, hits, documents, 0.25)
     expected = proportion(hits[first], documents[first])
-    assert (interval.value, interval.low, interval.high) == (at(scores, hits, 0.25), expected.low, expected.high)
-    assert (interval.lower, (interval.n, interval.clusters)) == (expected.lower, (30, expected.clusters))
+    assert (interval.value, interval.low, interval.high) == (
+        at(scores, hits, 0.25),
+        expected.low,
+        expected.high,
+    )
+    assert (interval.lower, (interval.n, interval.clusters)) == (
+        expected.lower,
+        (30, expected.clusters),
+    )
     assert interval.method == f"{expected.method}, conditional on the ranking"
 
 
@@ -154,14 +192,19 @@ def test_p_is_the_share_of_all_orders():
 @pytest.mark.parametrize(("n", "m"), [(40, 40), (300, 300), (300, 75), (75, 300)])
 def test_exchangeable_sides_give_no_p_under_its_level_too_often(n, m):
     rng = np.random.default_rng(n + m)
-    found = np.array([outranking_p(rng.standard_t(3, n), rng.standard_t(3, m)) for _ in range(1000)])
+    found = np.array(
+        [outranking_p(rng.standard_t(3, n), rng.standard_t(3, m)) for _ in range(1000)]
+    )
     for level in (0.05, 0.01):
         assert (found <= level).mean() <= level + 3 * (level / 1000) ** 0.5
     assert (found <= 0.05).mean() > 0.01  # a test that never rejects would meet the line above
 
 
 def test_ties_count_for_the_others():
-    assert (count_outranking(np.ones(50), np.ones(50)).value, outranking_p(np.ones(50), np.ones(50))) == (0, 1.0)
+    assert (
+        count_outranking(np.ones(50), np.ones(50)).value,
+        outranking_p(np.ones(50), np.ones(50)),
+    ) == (0, 1.0)
 
 
 @pytest.mark.parametrize("known", [0, 3, 12, 40])
@@ -204,7 +247,9 @@ def test_p_of_an_excess_is_the_largest_chance_of_as_large_a_difference(found, ot
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
 def test_an_excess_that_is_allowed_is_seldom_found(share):
     rng = np.random.default_rng(1)
-    draws = zip(rng.binomial(12, min(1, share + 0.05), 1000), rng.binomial(9, share, 1000), strict=True)
+    draws = zip(
+        rng.binomial(12, min(1, share + 0.05), 1000), rng.binomial(9, share, 1000), strict=True
+    )
     found = np.array([excess_p(int(x), 12, int(y), 9, 0.05) for x, y in draws])
     for level in (0.05, 0.01):
         assert (found <= level).mean() <= level + 3 * (level / 1000) ** 0.5

@@ -29,11 +29,16 @@ def generator(seed=0):
 def test_a_plain_mean_agrees_with_scipys_bca():
     values = generator(3).exponential(1, 60)
     ours = bootstrap([one_row_a_cluster(values)], mean, generator(), n_resamples=20_000)
-    theirs = stats.bootstrap((values,), np.mean, n_resamples=20_000, method="BCa", rng=generator(1)).confidence_interval
-    percentile = stats.bootstrap((values,), np.mean, n_resamples=20_000, method="percentile", rng=generator(1))
+    theirs = stats.bootstrap(
+        (values,), np.mean, n_resamples=20_000, method="BCa", rng=generator(1)
+    ).confidence_interval
+    percentile = stats.bootstrap(
+        (values,), np.mean, n_resamples=20_000, method="percentile", rng=generator(1)
+    )
     tolerance = 0.06 * values.std() / np.sqrt(60)
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=tolerance)
-    # The comparison can tell BCa from a percentile interval: they differ by more than the tolerance.
+    # The comparison can tell BCa from a percentile interval: they differ by more than the
+    # tolerance.
     assert abs(ours.high - percentile.confidence_interval.high) > 2 * tolerance
     assert ours.value == pytest.approx(values.mean())
     assert ours.method == "BCa bootstrap over independent units, 20,000 resamples"
@@ -51,7 +56,9 @@ def test_a_difference_between_strata_agrees_with_scipys_bca():
         rng=generator(1),
     )
     limits = theirs.confidence_interval
-    assert (ours.low, ours.high) == pytest.approx((limits.low, limits.high), abs=0.06 * theirs.standard_error)
+    assert (ours.low, ours.high) == pytest.approx(
+        (limits.low, limits.high), abs=0.06 * theirs.standard_error
+    )
     assert (ours.n, ours.clusters) == (110, 110)
     assert "2 strata" in ours.method
 
@@ -68,13 +75,17 @@ def test_any_ratio_of_sums_can_be_the_statistic():
     """IpF of one split: the columns are exact hits and three distances of attack and of baseline, and the fields."""
     rng = generator(7)
     baseline = np.column_stack([rng.random(50) < 0.05, rng.uniform(0.6, 1.0, (50, 3))])
-    attack = np.column_stack([rng.random(50) < 0.2, baseline[:, 1:] * rng.uniform(0.5, 1.0, (50, 3))])
+    attack = np.column_stack(
+        [rng.random(50) < 0.2, baseline[:, 1:] * rng.uniform(0.5, 1.0, (50, 3))]
+    )
 
     def ipf(totals):
         means = totals[:, 0, :8] / totals[:, 0, 8:]
         return improvement_factor(means[:, :4], means[:, 4:])
 
-    interval = bootstrap([np.column_stack([attack, baseline, np.ones(50)])], ipf, rng, n_resamples=2000)
+    interval = bootstrap(
+        [np.column_stack([attack, baseline, np.ones(50)])], ipf, rng, n_resamples=2000
+    )
     by_hand = improvement_factor(attack.mean(axis=0), baseline.mean(axis=0))
     assert interval.value == pytest.approx(by_hand)
     assert 1.0 < interval.low < interval.value < interval.high
@@ -91,7 +102,9 @@ def test_no_spread_is_no_interval_never_one_without_width(n_clusters):
 
 
 def test_a_spread_of_rounding_only_is_no_spread():
-    tenths = cluster_sums([np.full(90, 0.1), np.ones(90)], np.repeat(np.arange(30), [1, 2, 3, 4, 5] * 6))
+    tenths = cluster_sums(
+        [np.full(90, 0.1), np.ones(90)], np.repeat(np.arange(30), [1, 2, 3, 4, 5] * 6)
+    )
     assert bootstrap([tenths], mean, generator()) is None
 
 
@@ -104,14 +117,19 @@ def test_resamples_that_all_agree_are_no_interval():
 
     assert bootstrap([values], only_the_jackknife_differs, generator(), n_resamples=200) is None
     # The jackknife alone does not stop it.
-    assert bootstrap([values], lambda totals: totals[:, 0, 0], generator(), n_resamples=200) is not None
+    assert (
+        bootstrap([values], lambda totals: totals[:, 0, 0], generator(), n_resamples=200)
+        is not None
+    )
 
 
 def test_an_estimate_outside_all_its_resamples_falls_back_on_cluster_t():
     values = generator(13).normal(size=40)
     rows = np.column_stack([values, values**2])
 
-    def never_reached_again(totals):  # the sum is shifted on every sample but the data itself and its jackknife
+    def never_reached_again(
+        totals,
+    ):  # the sum is shifted on every sample but the data itself and its jackknife
         near = np.abs(totals[:, 0, 1] - np.sum(values**2)) <= np.max(values**2) + 1e-9
         whole = np.isclose(totals[:, 0, 1], np.sum(values**2))
         return totals[:, 0, 0] + np.where(whole | near, 0.0, 1e6) + np.where(whole, 0.0, 1e3)
@@ -175,7 +193,9 @@ def test_bounds_beyond_all_resamples_hold_for_skewed_documents(sign):
 
 
 def test_limits_cut_an_interval_to_what_is_possible():
-    found = bootstrap([one_row_a_cluster(np.array([1.0, 1.0, 1.0, 0.9]))], mean, generator(), limits=(0.0, 1.0))
+    found = bootstrap(
+        [one_row_a_cluster(np.array([1.0, 1.0, 1.0, 0.9]))], mean, generator(), limits=(0.0, 1.0)
+    )
     assert found.high == max(found.upper) == found.upper[-1] == 1.0
     assert min(found.lower) >= 0.0
 
@@ -187,7 +207,10 @@ def test_sign_flip_enumerates_small_samples_and_leaves_out_documents_without_a_d
 
 
 def test_sign_flip_is_the_binomial_sign_test_on_equal_differences():
-    exact, found = stats.binomtest(28, 40).pvalue, sign_flip(np.repeat([1.0, -1.0], [28, 12]), generator())
+    exact, found = (
+        stats.binomtest(28, 40).pvalue,
+        sign_flip(np.repeat([1.0, -1.0], [28, 12]), generator()),
+    )
     assert found == pytest.approx(exact, abs=4 * np.sqrt(exact / 10_000))
 
 
@@ -195,7 +218,9 @@ def test_sign_flip_never_reports_zero_is_seeded_and_holds_its_level():
     assert sign_flip(np.linspace(1, 2, 60), generator(1), n_flips=999) == 2 / 1000
     mixed = generator(2).normal(0.2, 1, 60)
     assert sign_flip(mixed, generator(1), 999) == sign_flip(mixed[::-1], generator(1), 999)
-    p_values = [sign_flip(generator(seed).standard_t(3, 25), generator(seed), 199) for seed in range(300)]
+    p_values = [
+        sign_flip(generator(seed).standard_t(3, 25), generator(seed), 199) for seed in range(300)
+    ]
     assert sum(p <= 0.05 for p in p_values) <= stats.binom.ppf(0.999, 300, 0.05)
     assert 0.4 < np.mean(p_values) < 0.6
 

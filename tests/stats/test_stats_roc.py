@@ -25,24 +25,33 @@ def drawn(seed, n_members, n_nonmembers, shift=0.0):
 @given(SCORES, SCORES)
 def test_auc_is_scikit_learns_with_ties_counting_one_half(members, nonmembers):
     labels = [1] * len(members) + [0] * len(nonmembers)
-    assert roc.auc(members, nonmembers) == pytest.approx(roc_auc_score(labels, [*members, *nonmembers]))
+    assert roc.auc(members, nonmembers) == pytest.approx(
+        roc_auc_score(labels, [*members, *nonmembers])
+    )
 
 
 def test_the_interval_agrees_with_a_plain_bootstrap_of_the_same_sample():
     members, nonmembers = drawn(3, 200, 150, 0.6)
     rng = np.random.default_rng(0)
-    resampled = [roc.auc(rng.choice(members, 200), rng.choice(nonmembers, 150)) for _ in range(2000)]
+    resampled = [
+        roc.auc(rng.choice(members, 200), rng.choice(nonmembers, 150)) for _ in range(2000)
+    ]
     found = roc.auc_interval(members, nonmembers)
-    assert (found.low, found.high) == pytest.approx(np.quantile(resampled, (0.025, 0.975)), abs=0.01)
+    assert (found.low, found.high) == pytest.approx(
+        np.quantile(resampled, (0.025, 0.975)), abs=0.01
+    )
 
 
-@pytest.mark.parametrize(("n_members", "n_nonmembers", "shift"), [(20, 20, 0.0), (150, 150, 0.0), (150, 60, 1.0)])
+@pytest.mark.parametrize(
+    ("n_members", "n_nonmembers", "shift"), [(20, 20, 0.0), (150, 150, 0.0), (150, 60, 1.0)]
+)
 def test_one_sided_bounds_miss_no_more_often_than_they_say(n_members, n_nonmembers, shift):
     truth, audits, missed = norm.cdf(shift / 2**0.5), 1000, np.zeros((len(ALPHAS), 2))
     for seed in range(audits):
         found = roc.auc_interval(*drawn(seed, n_members, n_nonmembers, shift))
         missed += [(lower > truth, upper < truth) for _, lower, upper in found.bounds]
-    # 64 of 1,000 are what "at most 5 %" may show (methods.md#statistics); the same allowance at the levels beside it.
+    # 64 of 1,000 are what "at most 5 %" may show (methods.md#statistics); the same allowance at the
+    # levels beside it.
     allowed = [alpha * audits + 2 * (alpha * (1 - alpha) * audits) ** 0.5 for alpha in ALPHAS]
     assert (missed.max(axis=1) <= np.ceil(allowed))[1:].all(), missed
 
@@ -72,7 +81,10 @@ def test_the_curve_goes_through_corners_of_the_roc_from_nothing_to_everything():
     corners = {(round(x, 9), round(y, 9)) for x, y in zip(fprs, tprs, strict=True)}
     points = roc.roc_points(members, nonmembers, n_points=20)
     assert {(round(point.x, 9), round(point.value, 9)) for point in points} <= corners
-    assert ((points[0].x, points[0].value), (points[-1].x, points[-1].value)) == ((0.0, 0.0), (1.0, 1.0))
+    assert ((points[0].x, points[0].value), (points[-1].x, points[-1].value)) == (
+        (0.0, 0.0),
+        (1.0, 1.0),
+    )
     assert len(points) == 21
     assert all(point.low <= point.value <= point.high for point in points)
     assert points == sorted(points, key=astuple)
@@ -93,13 +105,19 @@ def test_a_rate_that_the_evaluated_half_cannot_resolve_is_not_given():
 
 def test_the_threshold_is_calibrated_on_one_half_of_the_non_members():
     nonmembers = np.arange(100.0)
-    threshold = sorted(np.random.default_rng(4).permutation(nonmembers)[:50])[46 - 1]  # ceil(0.9 * 51)
+    threshold = sorted(np.random.default_rng(4).permutation(nonmembers)[:50])[
+        46 - 1
+    ]  # ceil(0.9 * 51)
     members = [threshold + 0.5, threshold, threshold + 0.5]
     assert roc.tpr_at_fpr(members, nonmembers, 0.1, np.random.default_rng(4)).value == 2 / 3
 
 
-@pytest.mark.parametrize(("n_members", "n_nonmembers", "shift"), [(40, 72, 0.0), (150, 150, 0.0), (150, 150, 1.0)])
-def test_the_true_positive_rate_is_that_at_the_rate_and_its_bounds_hold(n_members, n_nonmembers, shift):
+@pytest.mark.parametrize(
+    ("n_members", "n_nonmembers", "shift"), [(40, 72, 0.0), (150, 150, 0.0), (150, 150, 1.0)]
+)
+def test_the_true_positive_rate_is_that_at_the_rate_and_its_bounds_hold(
+    n_members, n_nonmembers, shift
+):
     truth, rng = norm.sf(norm.isf(0.1) - shift), np.random.default_rng(9)
     values, missed = [], np.zeros((len(ALPHAS), 2))
     for seed in range(1000):
@@ -116,7 +134,9 @@ def test_a_score_of_few_values_is_not_called_a_member_on_a_tie():
     assert (found.value, found.high) == (0.0, 1.0)  # with another rule for ties all might be
 
 
-@pytest.mark.parametrize(("n", "rate"), [(71, None), (72, 0.1), (735, 0.1), (736, 0.01), (7375, 0.01), (7376, 0.001)])
+@pytest.mark.parametrize(
+    ("n", "rate"), [(71, None), (72, 0.1), (735, 0.1), (736, 0.01), (7375, 0.01), (7376, 0.001)]
+)
 def test_the_lowest_rate_is_that_which_the_non_members_resolve(n, rate):
     assert roc.lowest_resolved(n) == rate
     found = roc.low_advantage(np.zeros(5), np.arange(n))
@@ -129,7 +149,9 @@ def test_the_advantage_is_the_share_above_the_threshold_less_the_rate():
     assert (found.advantage.value, found.advantage.clusters) == (pytest.approx(0.75 - 0.1), 20)
 
 
-@pytest.mark.parametrize(("n", "known"), [(72, 0.0), (150, 0.0), (150, 0.2), (300, 0.2), (800, 0.0), (800, 0.2)])
+@pytest.mark.parametrize(
+    ("n", "known"), [(72, 0.0), (150, 0.0), (150, 0.2), (300, 0.2), (800, 0.0), (800, 0.2)]
+)
 def test_bounds_of_the_advantage_hold_where_members_are_known_for_certain(n, known):
     audits, missed = 400, np.zeros((2, 2))
     for seed in range(audits):
@@ -138,7 +160,9 @@ def test_bounds_of_the_advantage_hold_where_members_are_known_for_certain(n, kno
         found = roc.low_advantage(members, nonmembers)
         truth = known * (1 - found.fpr)
         missed += [
-            [lower > truth, upper < truth] for alpha, lower, upper in found.advantage.bounds if alpha in (0.05, 0.01)
+            [lower > truth, upper < truth]
+            for alpha, lower, upper in found.advantage.bounds
+            if alpha in (0.05, 0.01)
         ]
     # 5 % and 1 % of 400, with a chance of 1 in 1,000 to be exceeded.
     assert (missed <= [[34, 34], [11, 11]]).all()

@@ -74,7 +74,10 @@ def test_no_hit_where_few_documents_hold_most_fields_proves_little():
 
 
 def test_hits_in_small_documents_say_little_of_the_large_ones():
-    """7 of 142 documents with one field were memorised, none of the 8 that hold the rest. Before: high = 0.023."""
+    """7 of 142 documents with one field were memorised, none of the 8 that hold the rest.
+
+    Before: high = 0.023.
+    """
     documents = by_document(FEW_HOLD_MOST)
     found = proportion((documents >= 8) & (documents < 15), documents)
     assert found.value == pytest.approx(7 / 622)
@@ -119,7 +122,9 @@ def audits(runs, leak, excess=excess_rate, proportional=False):
 @pytest.mark.parametrize("excess", [excess_rate, excess_mean])
 @pytest.mark.parametrize("proportional", [False, True])
 @pytest.mark.parametrize(("leak", "passed_at_most"), [(LIMIT, 0.04), (2 * LIMIT, 0.025)])
-def test_a_leak_cannot_hide_behind_the_few_documents_that_hold_most_fields(excess, proportional, leak, passed_at_most):
+def test_a_leak_cannot_hide_behind_the_few_documents_that_hold_most_fields(
+    excess, proportional, leak, passed_at_most
+):
     """Before: a leak of the limit passed in 51 (59 in proportion) of 100 audits, one of twice the limit in 11 (41)."""
     found = list(audits(150, leak, excess, proportional))
     assert np.mean([interval.high <= LIMIT for interval in found]) <= passed_at_most
@@ -181,7 +186,9 @@ def test_documents_of_one_size_lose_nothing(rows, size):
     found = intervals_of(equal)
     with counted_as_they_are():
         assert intervals_of(equal) == found
-    assert not any("unequal" in interval.method or "effective" in interval.method for interval in found)
+    assert not any(
+        "unequal" in interval.method or "effective" in interval.method for interval in found
+    )
 
 
 def test_numbers_of_one_size_are_those_of_the_plain_rules(monkeypatch):

@@ -56,12 +56,19 @@ def change_settings(folder: Path, **settings: Any) -> None:
     change(folder / SETTINGS, **settings)
 
 
-def change_weights(folder: Path, replaced: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> None:
+def change_weights(
+    folder: Path, replaced: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]
+) -> None:
     save_file(replaced(load_file(folder / WEIGHTS)), folder / WEIGHTS)
 
 
 def lora(*targets: str, **settings: Any) -> Callable[[], Any]:
-    given = {"r": 4, "task_type": "TOKEN_CLS", "target_modules": list(targets or adapters.TARGETS), **settings}
+    given = {
+        "r": 4,
+        "task_type": "TOKEN_CLS",
+        "target_modules": list(targets or adapters.TARGETS),
+        **settings,
+    }
     return lambda: peft.LoraConfig(**given)
 
 
@@ -73,7 +80,9 @@ FORMS: dict[str, Callable[[], Any]] = {
     "LoRA of embeddings": lora("word_embeddings", "query"),
     "PiSSA": lora(init_lora_weights="pissa"),
     "ranks by layer": lora(rank_pattern={"layer.0": 2}),
-    "LoHa": lambda: peft.LoHaConfig(r=4, target_modules=adapters.TARGETS, modules_to_save=["classifier"]),
+    "LoHa": lambda: peft.LoHaConfig(
+        r=4, target_modules=adapters.TARGETS, modules_to_save=["classifier"]
+    ),
 }
 
 
@@ -86,10 +95,16 @@ def test_a_merged_tagger_answers_as_the_unmerged_one(form, base, tmp_path):
         model = BertForTokenClassification.from_pretrained(base, num_labels=len(tiny.LABELS))
     wrapped = adapters.adapted(model, tmp_path / "adapter", FORMS[form]())
     target = load(open_checkpoint(tmp_path / "adapter"), labels=tiny.LABELS)
-    assert not [name for name, _ in target.model.named_parameters() if "lora" in name or "base_layer" in name]
+    assert not [
+        name
+        for name, _ in target.model.named_parameters()
+        if "lora" in name or "base_layer" in name
+    ]
     assert all(weights.requires_grad for weights in target.model.parameters())
     with torch.no_grad():
-        torch.testing.assert_close(target.model(IDS).logits, wrapped(IDS).logits, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(
+            target.model(IDS).logits, wrapped(IDS).logits, rtol=1e-5, atol=1e-5
+        )
     assert target.labels == tiny.LABELS
 
 
@@ -118,7 +133,12 @@ def llama(folder: Path, *, tied: bool) -> Path:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     words = answering_checkpoints.tokenizer()
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    sizes = {
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
     sizes |= {"max_position_embeddings": 128, "initializer_range": 0.2}
     config = LlamaConfig(vocab_size=len(words), tie_word_embeddings=tied, **sizes)
     with torch.random.fork_rng():
@@ -131,9 +151,21 @@ CAUSAL: dict[str, tuple[bool, dict[str, Any], int]] = {
     "tied, plain": (True, {"target_modules": ["q_proj", "v_proj"]}, 0),
     "tied, on the output": (True, {"target_modules": ["lm_head"]}, 0),
     "tied, on the embeddings": (True, {"target_modules": ["embed_tokens", "q_proj"]}, 0),
-    "tied, output trained": (True, {"target_modules": ["q_proj"], "modules_to_save": ["lm_head"]}, 0),
-    "tied, some tokens": (True, {"target_modules": ["q_proj"], "trainable_token_indices": [5, 6]}, 0),
-    "more tokens": (False, {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]}, 3),
+    "tied, output trained": (
+        True,
+        {"target_modules": ["q_proj"], "modules_to_save": ["lm_head"]},
+        0,
+    ),
+    "tied, some tokens": (
+        True,
+        {"target_modules": ["q_proj"], "trainable_token_indices": [5, 6]},
+        0,
+    ),
+    "more tokens": (
+        False,
+        {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]},
+        3,
+    ),
     "tied, more tokens": (True, {"target_modules": ["q_proj", "v_proj"]}, 3),
 }
 
@@ -173,7 +205,9 @@ def test_an_adapter_of_a_chat_model_has_the_processor_of_its_base(tmp_path):
         model = LlavaForConditionalGeneration.from_pretrained(start)
     config = peft.LoraConfig(r=4, target_modules=r".*language_model.*\.(q_proj|v_proj)")
     wrapped = adapters.adapted(model, tmp_path / "run" / "checkpoint-7", config)
-    (tmp_path / "run" / "checkpoint-7" / "trainer_state.json").write_text('{"epoch": 1.0, "global_step": 7}')
+    (tmp_path / "run" / "checkpoint-7" / "trainer_state.json").write_text(
+        '{"epoch": 1.0, "global_step": 7}'
+    )
     target = load_answering(tmp_path / "run" / "checkpoint-7")
     assert (target.card.name, target.card.step) == ("checkpoint-7", 7)
     with torch.no_grad():
@@ -188,7 +222,10 @@ def test_the_adapters_own_tokenizer_goes_before_its_bases(folder):
 
 
 def zeroed(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {name: torch.zeros_like(tensor) if "lora_B" in name else tensor for name, tensor in tensors.items()}
+    return {
+        name: torch.zeros_like(tensor) if "lora_B" in name else tensor
+        for name, tensor in tensors.items()
+    }
 
 
 def without(part: str) -> Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]:
@@ -199,13 +236,25 @@ BROKEN: dict[str, Case] = {
     **cases("adapters"),
     "tensors of another class": (
         lambda folder: change_weights(
-            folder, lambda tensors: {name.replace("bert.", "roberta."): own for name, own in tensors.items()}
+            folder,
+            lambda tensors: {
+                name.replace("bert.", "roberta."): own for name, own in tensors.items()
+            },
         ),
         "tensors fit nowhere in the base, the first is .*roberta",
     ),
-    "a tensor too few": (lambda folder: change_weights(folder, without("layer.1")), "lack 4 tensors, .*layer.1"),
-    "no head": (lambda folder: change_weights(folder, without("classifier")), "weights lack .*classifier"),
-    "never trained": (lambda folder: change_weights(folder, zeroed), "all 4 lora_B of the adapter are zero"),
+    "a tensor too few": (
+        lambda folder: change_weights(folder, without("layer.1")),
+        "lack 4 tensors, .*layer.1",
+    ),
+    "no head": (
+        lambda folder: change_weights(folder, without("classifier")),
+        "weights lack .*classifier",
+    ),
+    "never trained": (
+        lambda folder: change_weights(folder, zeroed),
+        "all 4 lora_B of the adapter are zero",
+    ),
     "a pickle": (
         lambda folder: (folder / WEIGHTS).rename(folder / "adapter_model.bin"),
         r"no adapter_model.safetensors, only adapter_model.bin",
@@ -240,9 +289,14 @@ def keep_private(place: Path) -> None:
     (place / "private" / "secret.txt").write_text("secret")
 
 
-@pytest.mark.parametrize("named", ["{private}", "../private", "x" * 5_000, "a\0b", "/etc", "~", "."])
+@pytest.mark.parametrize(
+    "named", ["{private}", "../private", "x" * 5_000, "a\0b", "/etc", "~", "."]
+)
 def test_a_folder_without_a_model_is_no_base_and_not_looked_into(named, folder, tmp_path):
-    """An adapter from elsewhere names what it wants; names and hashes of files there would enter records and logs."""
+    """An adapter from elsewhere names what it wants.
+
+    Names and hashes of files there would enter records and logs.
+    """
     keep_private(tmp_path)
     keep_private(folder.parent)
     change_settings(folder, base_model_name_or_path=named.format(private=tmp_path / "private"))
@@ -254,7 +308,9 @@ def test_a_folder_without_a_model_is_no_base_and_not_looked_into(named, folder, 
     assert not any(path.name == "secret.txt" for path in seen.opened)
 
 
-def test_a_folder_inside_an_adapter_is_its_base_if_it_holds_a_model_and_else_refused_unread(folder, base):
+def test_a_folder_inside_an_adapter_is_its_base_if_it_holds_a_model_and_else_refused_unread(
+    folder, base
+):
     keep_private(folder)
     change_settings(folder, base_model_name_or_path="private")
     with watched() as seen:
@@ -268,7 +324,8 @@ def test_a_folder_inside_an_adapter_is_its_base_if_it_holds_a_model_and_else_ref
 
 
 @pytest.mark.parametrize(
-    ("named", "said"), [("org/bert-mini", "org/bert-mini"), ("org/bert; rm -rf ~", "NAME"), ("--help", "NAME")]
+    ("named", "said"),
+    [("org/bert-mini", "org/bert-mini"), ("org/bert; rm -rf ~", "NAME"), ("--help", "NAME")],
 )
 def test_the_command_that_gets_a_base_holds_nothing_but_a_name(named, said, folder):
     change_settings(folder, base_model_name_or_path=named)
@@ -278,7 +335,13 @@ def test_the_command_that_gets_a_base_holds_nothing_but_a_name(named, said, fold
 
 
 def test_settings_that_say_nothing_of_the_answers_are_read_over_and_import_nothing(folder):
-    change_settings(folder, use_new=False, megatron_core="nowhere.at_all", megatron_config={"a": 1}, revision="main")
+    change_settings(
+        folder,
+        use_new=False,
+        megatron_core="nowhere.at_all",
+        megatron_config={"a": 1},
+        revision="main",
+    )
     assert load(folder, labels=tiny.LABELS).card.task == "token-classification"
     assert "nowhere" not in sys.modules
 
@@ -310,7 +373,9 @@ def test_a_scan_takes_the_base_from_manifest_or_command_line(folder, base, tmp_p
     change_settings(folder, base_model_name_or_path="org/bert-mini")
     with pytest.raises(TargetError, match="an adapter without its model"):
         open_scan(ScanOptions(folder, data, tmp_path / "out"))
-    opened = open_scan(ScanOptions(folder, data, tmp_path / "out", references={"pretrained": [base]}))
+    opened = open_scan(
+        ScanOptions(folder, data, tmp_path / "out", references={"pretrained": [base]})
+    )
     assert opened.target.card.name == "adapter"
     assert not [warning for warning in opened.warnings if "pretrained" in warning]
     manifest = data / "manifest.toml"
@@ -322,7 +387,8 @@ def test_a_scan_takes_the_base_from_manifest_or_command_line(folder, base, tmp_p
 
     corpus = load_corpus(data)
     assert open_model(folder, corpus, folder).base is not None
-    # Workers open the adapter from copies of both folders, wherever its settings say that the base is.
+    # Workers open the adapter from copies of both folders, wherever its settings say that the base
+    # is.
     filled = LoadedReferences(named.prepared.same_kind)
     source = execution.work_source(named, named.attacks[0], named.target, filled)
     target = opened_elsewhere(source, tmp_path / "copies").case.target
@@ -339,15 +405,23 @@ def test_a_small_change_of_a_base_in_bfloat16_is_not_rounded_away(form, tmp_path
 
     start = tiny.checkpoint(tmp_path / "base", "bert", "token-classification")
     with quiet():
-        BertForTokenClassification.from_pretrained(start, dtype=torch.bfloat16).save_pretrained(start)
+        BertForTokenClassification.from_pretrained(start, dtype=torch.bfloat16).save_pretrained(
+            start
+        )
         model = BertForTokenClassification.from_pretrained(start, dtype=torch.float32)
     wrapped = adapters.adapted(model, tmp_path / "adapter", FORMS[form](), move)
     monkeypatch.setattr("audit.targets.checkpoint.loading.LARGE", 1000)
     target = load(open_checkpoint(tmp_path / "adapter", start))
     name = "bert.encoder.layer.0.attention.self.query.weight"
-    before = wrapped.base_model.model.get_parameter(name.replace("query.", "query.base_layer.")).detach().clone()
+    before = (
+        wrapped.base_model.model.get_parameter(name.replace("query.", "query.base_layer."))
+        .detach()
+        .clone()
+    )
     with quiet():
         wanted = wrapped.merge_and_unload().get_parameter(name).detach() - before
     assert 0 < wanted.norm() < 0.01 * before.norm()
-    assert (target.model.get_parameter(name).detach() - before - wanted).norm() < 0.1 * wanted.norm()
+    assert (
+        target.model.get_parameter(name).detach() - before - wanted
+    ).norm() < 0.1 * wanted.norm()
     assert target.card.dtype == "float32"

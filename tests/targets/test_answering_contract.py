@@ -1,7 +1,7 @@
 """One contract for every family of models that answer questions.
 
-A family joins by a row in `FAMILIES`, or in the zoo of models that read text or see pages through a processor, which is
-asked less.
+A family joins by a row in `FAMILIES`, or in the zoo of models that read text or see pages through a
+processor, which is asked less.
 """
 
 import copy
@@ -17,7 +17,13 @@ import matplotlib
 import numpy as np
 import pytest
 import torch
-from answering_checkpoints import DONUT_MARKS, make_chat, make_donut, make_pix2struct, make_vit_decoder
+from answering_checkpoints import (
+    DONUT_MARKS,
+    make_chat,
+    make_donut,
+    make_pix2struct,
+    make_vit_decoder,
+)
 from PIL import Image
 from text_answering_checkpoints import make_udop, make_vt5
 from text_zoo import NAMES, prompt_of, write_text_model
@@ -46,12 +52,16 @@ class Family:
 
     Attributes:
         make: writes a tiny checkpoint; None: one of the zoo that sees pages.
-        by_hand: what transformers' own classes make of a page's image and a question, for `generate`; None: the
-            family's inputs are compared with transformers' elsewhere, and what its reader gives is taken here.
-        spells: whether an answer's text is taught as the very tokens that were generated (no space goes before it).
-        prompt: what the manifest's recipe names, where the checkpoint itself does not say how it is asked.
+        by_hand: what transformers' own classes make of a page's image and a question, for
+            `generate`; None: the family's inputs are compared with transformers' elsewhere, and
+            what its reader gives is taken here.
+        spells: whether an answer's text is taught as the very tokens that were generated (no space
+            goes before it).
+        prompt: what the manifest's recipe names, where the checkpoint itself does not say how it is
+            asked.
         n: questions that it is asked.
-        longest: tokens of an answer here, fewer than the readers ask for: some of these models never end one.
+        longest: tokens of an answer here, fewer than the readers ask for: some of these models
+            never end one.
         rows: of a forward pass.
     """
 
@@ -68,30 +78,46 @@ def donut_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
     from transformers import AutoImageProcessor, AutoTokenizer, DonutProcessor
 
     processor = DonutProcessor(
-        AutoImageProcessor.from_pretrained(folder, backend="pil"), AutoTokenizer.from_pretrained(folder)
+        AutoImageProcessor.from_pretrained(folder, backend="pil"),
+        AutoTokenizer.from_pretrained(folder),
     )
     prompt = f"<s_docvqa><s_question>{question}</s_question><s_answer>"
     ids = processor.tokenizer(prompt, add_special_tokens=False, return_tensors="pt").input_ids
-    return {"pixel_values": processor(view.image, return_tensors="pt").pixel_values, "decoder_input_ids": ids}
+    return {
+        "pixel_values": processor(view.image, return_tensors="pt").pixel_values,
+        "decoder_input_ids": ids,
+    }
 
 
 def vit_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
     from transformers import AutoImageProcessor, AutoTokenizer
 
-    ids = AutoTokenizer.from_pretrained(folder)(f"Question: {question} Answer:", return_tensors="pt").input_ids
+    ids = AutoTokenizer.from_pretrained(folder)(
+        f"Question: {question} Answer:", return_tensors="pt"
+    ).input_ids
     images = AutoImageProcessor.from_pretrained(folder, backend="pil")
-    return {"pixel_values": images(view.image, return_tensors="pt").pixel_values, "decoder_input_ids": ids}
+    return {
+        "pixel_values": images(view.image, return_tensors="pt").pixel_values,
+        "decoder_input_ids": ids,
+    }
 
 
 def pix2struct_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
     from transformers import AutoImageProcessor, AutoTokenizer, Pix2StructProcessor
 
-    images, words = AutoImageProcessor.from_pretrained(folder, backend="pil"), AutoTokenizer.from_pretrained(folder)
+    images, words = (
+        AutoImageProcessor.from_pretrained(folder, backend="pil"),
+        AutoTokenizer.from_pretrained(folder),
+    )
     # transformers would download the font of the header from the Hub.
     font = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
     with patch.object(image_processing_pil_pix2struct, "hf_api") as hub:
         hub.return_value.hf_hub_download.return_value = str(font)
-        return dict(Pix2StructProcessor(images, words)(view.image, question, max_patches=48, return_tensors="pt"))
+        return dict(
+            Pix2StructProcessor(images, words)(
+                view.image, question, max_patches=48, return_tensors="pt"
+            )
+        )
 
 
 def chat_by_hand(folder: Path, view: PageView, question: str) -> Inputs:
@@ -140,7 +166,8 @@ SEEING = {
     for name, zoo in ZOO.items()
 }
 READING = {
-    name: Family(partial(write_text_model, name=name), prompt=prompt_of(name), n=5, longest=12) for name in NAMES
+    name: Family(partial(write_text_model, name=name), prompt=prompt_of(name), n=5, longest=12)
+    for name in NAMES
 }
 EVERY = {**FAMILIES, **SEEING, **READING}
 SIZES = ((200, 260), (120, 300), (300, 150))
@@ -153,18 +180,27 @@ def drawn(number: int) -> Image.Image:
     width, height = SIZES[number % len(SIZES)]
     rng = np.random.default_rng(number)
     noise = rng.integers(0, 255, (height // 10 + 1, width // 10 + 1, 3), dtype=np.uint8)
-    return Image.fromarray(noise).resize((width, height)).point(lambda value: value // (1 + number % 3))
+    return (
+        Image.fromarray(noise)
+        .resize((width, height))
+        .point(lambda value: value // (1 + number % 3))
+    )
 
 
 def view(number: int) -> PageView:
     """A page with an image and some words."""
     texts = ["total", str(number), "paid", "x" * (1 + number % 4)][: 2 + number % 3]
-    words = tuple(Word(text, (10.0, 20.0 * row, 60.0, 20.0 * row + 12)) for row, text in enumerate(texts, 1))
+    words = tuple(
+        Word(text, (10.0, 20.0 * row, 60.0, 20.0 * row + 12)) for row, text in enumerate(texts, 1)
+    )
     return PageView(words, SIZES[number % len(SIZES)], lambda: drawn(number))
 
 
 ASKED = [Answer(view(number), QUESTIONS[number % len(QUESTIONS)]) for number in range(14)]
-TAUGHT = [AnswerLoss(asked.view, asked.question, ANSWERS[number % len(ANSWERS)]) for number, asked in enumerate(ASKED)]
+TAUGHT = [
+    AnswerLoss(asked.view, asked.question, ANSWERS[number % len(ANSWERS)])
+    for number, asked in enumerate(ASKED)
+]
 
 
 full = pytest.mark.parametrize("name", FAMILIES, indirect=True)
@@ -183,7 +219,11 @@ def family(name):
 
 @pytest.fixture(scope="module")
 def folder(name, family, tmp_path_factory, vlms):
-    return vlms(name) if family.make is None else family.make(tmp_path_factory.mktemp("answering") / "model")
+    return (
+        vlms(name)
+        if family.make is None
+        else family.make(tmp_path_factory.mktemp("answering") / "model")
+    )
 
 
 def opened(folder: Path, family: Family) -> AnsweringTarget:
@@ -236,14 +276,18 @@ def generated(model: Any, inputs: Inputs, target: AnsweringTarget) -> tuple[torc
     if not model.config.is_encoder_decoder:
         return sequence, inputs["input_ids"].shape[1]
     prompt = inputs.get("decoder_input_ids", torch.zeros(1, 1)).shape[1]
-    begun = "decoder_input_ids" in inputs and not torch.equal(sequence[:, :prompt], inputs["decoder_input_ids"])
+    begun = "decoder_input_ids" in inputs and not torch.equal(
+        sequence[:, :prompt], inputs["decoder_input_ids"]
+    )
     return sequence, prompt + begun
 
 
 def test_answers_and_losses_depend_on_their_queries_alone(target, asked, given):
     taught = TAUGHT[: len(asked)]
     losses = target.ask(taught)
-    assert len({answer.text for answer in given}) > 4 or len({loss.mean() for loss in losses}) == len(losses)
+    assert len({answer.text for answer in given}) > 4 or len(
+        {loss.mean() for loss in losses}
+    ) == len(losses)
     alone = [target.ask([query])[0] for query in asked]
     for others in (alone, target.ask(asked[::-1])[::-1]):
         assert [vars(answer) for answer in others] == [vars(answer) for answer in given]
@@ -268,16 +312,25 @@ def test_answers_do_not_depend_on_the_number_of_threads(target, given):
 
 
 @full
-def test_a_page_that_a_model_sees_by_itself_is_encoded_once_for_all_its_questions(target, monkeypatch):
+def test_a_page_that_a_model_sees_by_itself_is_encoded_once_for_all_its_questions(
+    target, monkeypatch
+):
     if not isinstance(target.reader, PictureReader):
         pytest.skip("questions reach this model's encoder")
     encoded: list[int] = []
     encoder = target.model.get_encoder()
     own = encoder.forward
-    monkeypatch.setattr(encoder, "forward", lambda *args, **kwargs: (encoded.append(1), own(*args, **kwargs))[1])
+    monkeypatch.setattr(
+        encoder, "forward", lambda *args, **kwargs: (encoded.append(1), own(*args, **kwargs))[1]
+    )
     monkeypatch.setattr(target, "rows", Batch(1))
     views = [view(number) for number in range(3)]
-    queries = [AnswerLoss(one, question, answer) for one in views for question in QUESTIONS for answer in ANSWERS[:2]]
+    queries = [
+        AnswerLoss(one, question, answer)
+        for one in views
+        for question in QUESTIONS
+        for answer in ANSWERS[:2]
+    ]
     together = target.ask(queries)
     assert len(encoded) == len(views)
     for query, answer in zip(queries[::7], together[::7], strict=True):
@@ -288,33 +341,57 @@ LONG = [replace(view(number), words=view(0).words * 9) for number in range(2)]
 """Pages with more words than a question has."""
 
 
-def read_once(target: AnsweringTarget, monkeypatch: pytest.MonkeyPatch, device: str = "cuda") -> list[int]:
-    """From now on what rows begin with is read as on this device; gives how many tokens were read each time."""
+def read_once(
+    target: AnsweringTarget, monkeypatch: pytest.MonkeyPatch, device: str = "cuda"
+) -> list[int]:
+    """From now on what rows begin with is read as on this device.
+
+    Gives how many tokens were read each time.
+    """
     own, begin, read = answering.reads_beginnings, target._begin, list[int]()
     monkeypatch.setattr(answering, "SHORTEST", 1)
-    monkeypatch.setattr(answering, "reads_beginnings", lambda config, card: own(config, replace(card, device=device)))
+    monkeypatch.setattr(
+        answering,
+        "reads_beginnings",
+        lambda config, card: own(config, replace(card, device=device)),
+    )
     monkeypatch.setattr(target, "_begin", lambda row, n: (read.append(n), begin(row, n))[1])
     return read
 
 
-def test_what_rows_of_a_page_begin_with_is_read_once_and_changes_no_answer(name, target, monkeypatch):
+def test_what_rows_of_a_page_begin_with_is_read_once_and_changes_no_answer(
+    name, target, monkeypatch
+):
     questions = [Answer(page, question) for page in LONG for question in QUESTIONS[:3]]
-    taught = [AnswerLoss(one.view, one.question, answer) for one in questions for answer in ANSWERS[2:4]]
+    taught = [
+        AnswerLoss(one.view, one.question, answer) for one in questions for answer in ANSWERS[2:4]
+    ]
     replies, losses = target.ask(questions), target.ask(taught)
     read = read_once(target, monkeypatch)
     found, scored = target.ask(questions), target.ask(taught)
-    known = {target.model.config.model_type, target.model.config.get_text_config(decoder=True).model_type}
+    known = {
+        target.model.config.model_type,
+        target.model.config.get_text_config(decoder=True).model_type,
+    }
     assert len(read) == (2 * len(LONG) if known <= {*TABLE["answering"]["causal"]} else 0)
     for one, loss in zip(scored, losses, strict=True):
         np.testing.assert_allclose(one, loss, rtol=1e-4, atol=1e-4)
     for reply, other in zip(found, replies, strict=True):
-        assert (reply.text, reply.confidence) == (other.text, pytest.approx(other.confidence, abs=1e-4))
+        assert (reply.text, reply.confidence) == (
+            other.text,
+            pytest.approx(other.confidence, abs=1e-4),
+        )
 
 
 @pytest.mark.parametrize("name", ["chat", "idefics3", "gpt2", "gemma3"], indirect=True)
 def test_a_row_that_goes_on_from_what_was_read_depends_on_its_query_alone(target, monkeypatch):
     rounded = target.rounded("bfloat16")
-    taught = [AnswerLoss(page, question, answer) for page in LONG for question in QUESTIONS for answer in ANSWERS[2:4]]
+    taught = [
+        AnswerLoss(page, question, answer)
+        for page in LONG
+        for question in QUESTIONS
+        for answer in ANSWERS[2:4]
+    ]
     plain = rounded.ask(taught)
     assert read_once(rounded, monkeypatch, "cpu") == []
     together, alone = rounded.ask(taught), [rounded.ask([query])[0] for query in taught[::5]]
@@ -341,22 +418,35 @@ def test_a_decoder_scores_little_more_than_the_answer(target):
     ],
 )
 @pytest.mark.parametrize("name", ["gpt2"], indirect=True)
-def test_beginnings_are_read_once_where_no_last_bit_of_float32_on_a_cpu_changes(device, dtype, changes, reads, target):
+def test_beginnings_are_read_once_where_no_last_bit_of_float32_on_a_cpu_changes(
+    device, dtype, changes, reads, target
+):
     config = copy.copy(target.model.config)
     vars(config).update(changes)
-    assert answering.reads_beginnings(config, replace(target.card, device=device, dtype=dtype)) is reads
+    assert (
+        answering.reads_beginnings(config, replace(target.card, device=device, dtype=dtype))
+        is reads
+    )
 
 
 def test_answers_are_those_of_generate_called_by_hand(family, folder, target, plain, asked, given):
     for query, answer in zip(asked, given, strict=True):
         sequence, n_prompt = generated(plain, hand_inputs(family, target, folder, query), target)
         own = sequence[0, n_prompt:].tolist()
-        ended = own[-1] in {*target.reader.ends, *np.atleast_1d(plain.generation_config.eos_token_id)}
-        assert (answer.text, answer.ended) == (target.reader.text_of(own[:-1] if ended else own), ended)
+        ended = own[-1] in {
+            *target.reader.ends,
+            *np.atleast_1d(plain.generation_config.eos_token_id),
+        }
+        assert (answer.text, answer.ended) == (
+            target.reader.text_of(own[:-1] if ended else own),
+            ended,
+        )
 
 
 @full
-def test_confidence_is_the_product_of_the_probabilities_of_the_tokens(family, folder, target, plain, given):
+def test_confidence_is_the_product_of_the_probabilities_of_the_tokens(
+    family, folder, target, plain, given
+):
     for asked, answer in list(zip(ASKED, given, strict=True))[:6]:
         inputs = hand_inputs(family, target, folder, asked)
         sequence, n_prompt = generated(plain, inputs, target)
@@ -369,9 +459,14 @@ def test_confidence_is_the_product_of_the_probabilities_of_the_tokens(family, fo
         own = sequence[0, n_prompt:]
         silent = {*target.reader.forbidden, *np.atleast_1d(plain.generation_config.eos_token_id)}
         spoken = [
-            row[token].item() for row, token in zip(log_probabilities, own, strict=True) if int(token) not in silent
+            row[token].item()
+            for row, token in zip(log_probabilities, own, strict=True)
+            if int(token) not in silent
         ]
-        assert (answer.n_tokens, answer.confidence) == (len(spoken), pytest.approx(np.exp(sum(spoken)), rel=1e-4))
+        assert (answer.n_tokens, answer.confidence) == (
+            len(spoken),
+            pytest.approx(np.exp(sum(spoken)), rel=1e-4),
+        )
 
 
 def test_minus_the_mean_log_probability_is_the_models_own_loss(family, target, plain):
@@ -385,11 +480,16 @@ def test_minus_the_mean_log_probability_is_the_models_own_loss(family, target, p
 def test_labels_are_the_answer_and_its_end(family, target, monkeypatch):
     monkeypatch.setattr(target.reader, "max_new_tokens", 24)
     for taught in TAUGHT[: family.n]:
-        labels = target.reader.taught([Sample(taught.view, taught.question, taught.answer)])["labels"][0]
+        labels = target.reader.taught([Sample(taught.view, taught.question, taught.answer)])[
+            "labels"
+        ][0]
         read = labels[labels != NOT_READ].tolist()
         said = [token for token in read if token not in target.reader.forbidden]
         # Tokenizers of small letters only write what they know.
-        assert target.reader.text_of(said).replace(" ", "").lower() in taught.answer.replace(" ", "").lower()
+        assert (
+            target.reader.text_of(said).replace(" ", "").lower()
+            in taught.answer.replace(" ", "").lower()
+        )
         assert len(said) >= len(taught.answer.replace(" ", "")) - 2
         assert read[-1] in target.reader.ends
         begin = read.index(said[0])
@@ -397,7 +497,9 @@ def test_labels_are_the_answer_and_its_end(family, target, monkeypatch):
         assert read[begin : begin + len(said)] == said
 
 
-@pytest.mark.parametrize("name", [name for name, one in FAMILIES.items() if one.spells], indirect=True)
+@pytest.mark.parametrize(
+    "name", [name for name, one in FAMILIES.items() if one.spells], indirect=True
+)
 def test_an_answer_given_and_taught_is_equally_likely(target, given):
     spelt = [
         (asked, answer)
@@ -405,7 +507,9 @@ def test_an_answer_given_and_taught_is_equally_likely(target, given):
         if answer.ended and len(answer.text) == answer.n_tokens > 0
     ]
     assert len(spelt) > 4
-    losses = target.ask([AnswerLoss(asked.view, asked.question, answer.text) for asked, answer in spelt])
+    losses = target.ask(
+        [AnswerLoss(asked.view, asked.question, answer.text) for asked, answer in spelt]
+    )
     for (_, answer), loss in zip(spelt, losses, strict=True):
         assert np.exp(loss[: answer.n_tokens].sum()) == pytest.approx(answer.confidence, rel=1e-4)
 
@@ -423,7 +527,9 @@ def test_long_answers_and_questions_are_bounded(target):
 @full
 def test_a_generation_that_never_ends_is_cut_off(family, target, monkeypatch):
     settings = target.model.generation_config
-    monkeypatch.setattr(settings, "suppress_tokens", [*settings.eos_token_id, *target.reader.forbidden])
+    monkeypatch.setattr(
+        settings, "suppress_tokens", [*settings.eos_token_id, *target.reader.forbidden]
+    )
     for answer in target.ask(ASKED[:3]):
         assert not answer.ended
         assert answer.n_tokens == family.longest
@@ -461,14 +567,20 @@ def test_samples_of_all_kinds_can_be_trained_on_together(name, taught_target, fa
     inputs = target.reader.taught(samples)
     loss = target.model(**inputs).loss
     loss.backward()
-    gradients = [parameter.grad for parameter in target.model.parameters() if parameter.grad is not None]
+    gradients = [
+        parameter.grad for parameter in target.model.parameters() if parameter.grad is not None
+    ]
     assert all(torch.isfinite(gradient).all() for gradient in gradients)
     assert sum(gradient.abs().sum().item() for gradient in gradients) > 0
-    n_read = [int((target.reader.taught([sample])["labels"] != NOT_READ).sum()) for sample in samples]
+    n_read = [
+        int((target.reader.taught([sample])["labels"] != NOT_READ).sum()) for sample in samples
+    ]
     assert int((inputs["labels"] != NOT_READ).sum()) == sum(n_read)
     if name not in FAMILIES:
         with torch.no_grad():
-            alone = [target.model(**target.reader.taught([sample])).loss.item() for sample in samples]
+            alone = [
+                target.model(**target.reader.taught([sample])).loss.item() for sample in samples
+            ]
         assert loss.item() == pytest.approx(np.average(alone, weights=n_read), rel=1e-3)
 
 
@@ -501,13 +613,19 @@ def test_a_rounded_target_is_the_same_checkpoint_and_nearly_as_exact(target):
 @full
 def test_a_page_without_an_image_is_refused_where_it_is_needed(target):
     blind = replace(view(0), open_page=None)
-    document = Document("d1", "member", blind.words, questions=(Question("q", "What?", ("x",)),), size=blind.size)
+    document = Document(
+        "d1", "member", blind.words, questions=(Question("q", "What?", ("x",)),), size=blind.size
+    )
     manifest = Manifest(1, "m", Task("question-answering"), Membership("random"))
-    corpus = Corpus(Path(), manifest, (document, replace(document, id="d2", image="a.png")), "0" * 64)
+    corpus = Corpus(
+        Path(), manifest, (document, replace(document, id="d2", image="a.png")), "0" * 64
+    )
     assert target.needs_image
     with pytest.raises(TargetError, match="without an image"):
         target.ask([Answer(view(1), "What?"), Answer(blind, "What?")])
-    with pytest.raises(ManifestError, match="1 documents with questions, the first is d1, have no image"):
+    with pytest.raises(
+        ManifestError, match="1 documents with questions, the first is d1, have no image"
+    ):
         target.check(corpus)
     target.check(replace(corpus, documents=corpus.documents[1:]))
 
@@ -527,4 +645,6 @@ def test_marks_in_a_question_are_read_as_nothing(target):
     answers = target.ask([Answer(view(0), marked), Answer(view(0), "What?")])
     assert all(0 <= answer.confidence <= 1 for answer in answers)
     tokenizer = target.reader.tokenizer
-    assert {tokenizer.eos_token_id, tokenizer.pad_token_id} <= set(special_tokens(tokenizer).values())
+    assert {tokenizer.eos_token_id, tokenizer.pad_token_id} <= set(
+        special_tokens(tokenizer).values()
+    )

@@ -74,7 +74,9 @@ def test_candidates_are_text_best_first(model: Denoiser) -> None:
 
 
 def test_answers_depend_on_their_query_alone(model: Denoiser) -> None:
-    queries = [FillMask(page_of(model).scrubbed((place, place + 1)), place, 9) for place in (1, 7, 30)]
+    queries = [
+        FillMask(page_of(model).scrubbed((place, place + 1)), place, 9) for place in (1, 7, 30)
+    ]
     together = model.ask(queries)
     for query, found in zip(queries, together, strict=True):
         (alone,) = model.ask([query])
@@ -82,12 +84,17 @@ def test_answers_depend_on_their_query_alone(model: Denoiser) -> None:
     assert len({tuple(found.ids.tolist()) for found in together}) == 3
 
 
-def test_scores_are_those_of_transformers_for_the_token_after_the_first_sentinel(tmp_path: Path) -> None:
+def test_scores_are_those_of_transformers_for_the_token_after_the_first_sentinel(
+    tmp_path: Path,
+) -> None:
     folder = make_t5(tmp_path / "t5", 3)
     model = load_denoiser(folder)
     page, text = page_of(model).scrubbed((4, 5, 6)), page_of(model).ids.tolist()
     with torch.no_grad():
-        own, masked = T5ForConditionalGeneration.from_pretrained(folder).eval(), [[*text[:4], FIRST, *text[7:], 1]]
+        own, masked = (
+            T5ForConditionalGeneration.from_pretrained(folder).eval(),
+            [[*text[:4], FIRST, *text[7:], 1]],
+        )
         given = {"input_ids": torch.tensor(masked), "decoder_input_ids": torch.tensor([[0, FIRST]])}
         scores = own(**given).logits[0, -1].numpy()
     (found,) = model.ask([FillMask(page, 4, 5)])
@@ -100,7 +107,10 @@ def test_a_vt5_sees_boxes_and_a_page_without_the_hidden_words(tmp_path: Path) ->
     word = int(page.words[8])
     positions = page.positions_of([word])
     inputs = model._inputs(page.scrubbed(positions), positions[0])
-    place, box = inputs["input_ids"][0].tolist().index(FIRST), DOCUMENT.words[word].box or (0, 0, 0, 0)
+    place, box = (
+        inputs["input_ids"][0].tolist().index(FIRST),
+        DOCUMENT.words[word].box or (0, 0, 0, 0),
+    )
     shares = np.array(box) / [*tiny.SIZE, *tiny.SIZE] * 1000
     np.testing.assert_allclose(inputs["bbox"][0, place].numpy(), shares, atol=1)
     assert (inputs["pixel_values"] != model._inputs(page, positions[0])["pixel_values"]).any()

@@ -60,37 +60,65 @@ def with_settings(folder: Path, copy: Path, **settings: Any) -> Path:
 
 
 @pytest.mark.parametrize("name", WITHHOLDING)
-def test_a_setting_that_withholds_answers_changes_nothing_and_is_named(name: str, folder: Path, tmp_path: Path) -> None:
+def test_a_setting_that_withholds_answers_changes_nothing_and_is_named(
+    name: str, folder: Path, tmp_path: Path
+) -> None:
     plain = load_answering(folder)
     bound = load_answering(with_settings(folder, tmp_path / "bound", **{name: WITHHOLDING[name]}))
     for target in (plain, bound):
         target.reader.max_new_tokens = 24
     free, given = (target.ask(ASKED[:6]) for target in (plain, bound))
     assert len({answer.text for answer in free}) > 2
-    assert ([vars(answer) for answer in given], bound.card.lifted) == ([vars(answer) for answer in free], (name,))
+    assert ([vars(answer) for answer in given], bound.card.lifted) == (
+        [vars(answer) for answer in free],
+        (name,),
+    )
     assert (plain.card.lifted, bound.rounded("bfloat16").card.lifted) == ((), (name,))
 
 
 def test_what_only_wraps_an_answer_stays() -> None:
-    tokens = {"suppress_tokens": [3], "begin_suppress_tokens": [2], "bad_words_ids": [[3]], "forced_bos_token_id": 0}
-    plain = {"repetition_penalty": 1.0, "min_length": 0, "max_new_tokens": 500, "do_sample": True, "num_beams": 4}
+    tokens = {
+        "suppress_tokens": [3],
+        "begin_suppress_tokens": [2],
+        "bad_words_ids": [[3]],
+        "forced_bos_token_id": 0,
+    }
+    plain = {
+        "repetition_penalty": 1.0,
+        "min_length": 0,
+        "max_new_tokens": 500,
+        "do_sample": True,
+        "num_beams": 4,
+    }
     own = GenerationConfig(decoder_start_token_id=1, **tokens, **plain)
     assert lifted(own, Reading()) == ()
     kept = greedy(own, ENDS, MARKS)
-    assert (kept.suppress_tokens, kept.begin_suppress_tokens, kept.bad_words_ids) == ([3], [2], [[3]])
+    assert (kept.suppress_tokens, kept.begin_suppress_tokens, kept.bad_words_ids) == (
+        [3],
+        [2],
+        [[3]],
+    )
     assert (kept.forced_bos_token_id, kept.decoder_start_token_id, kept.eos_token_id) == (0, 1, [2])
     assert (kept.do_sample, kept.num_beams) == (False, 1)
 
 
 def test_only_what_withholds_goes() -> None:
-    own = GenerationConfig(suppress_tokens=[0, 2, 7], bad_words_ids=[[3], [3, 7]], forced_bos_token_id=9)
+    own = GenerationConfig(
+        suppress_tokens=[0, 2, 7], bad_words_ids=[[3], [3, 7]], forced_bos_token_id=9
+    )
     kept = greedy(own, ENDS, MARKS)
-    assert (kept.suppress_tokens, kept.bad_words_ids, kept.forced_bos_token_id) == ([0], [[3]], None)
+    assert (kept.suppress_tokens, kept.bad_words_ids, kept.forced_bos_token_id) == (
+        [0],
+        [[3]],
+        None,
+    )
     assert lifted(own, Reading()) == ("bad_words_ids", "forced_bos_token_id", "suppress_tokens")
 
 
 @pytest.mark.parametrize("make", [make_donut, make_chat])
-def test_ends_that_spell_digits_do_not_cut_answers_off(make: Callable[..., Path], tmp_path: Path) -> None:
+def test_ends_that_spell_digits_do_not_cut_answers_off(
+    make: Callable[..., Path], tmp_path: Path
+) -> None:
     folder = make(tmp_path / "model", 1)
     ends = json.loads((folder / "generation_config.json").read_text())["eos_token_id"]
     bound = with_settings(folder, tmp_path / "bound", eos_token_id=[*ends, *DIGITS])
@@ -114,7 +142,9 @@ def test_ends_that_spell_digits_do_not_cut_answers_off(make: Callable[..., Path]
     ],
     ids=str,
 )
-def test_settings_that_name_no_token_are_refused(settings: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+def test_settings_that_name_no_token_are_refused(
+    settings: dict[str, Any], folder: Path, tmp_path: Path
+) -> None:
     with pytest.raises(TargetError) as caught:
         load_answering(with_settings(folder, tmp_path / "model", **settings))
     assert len(caught.value.problems) == 1
@@ -131,10 +161,16 @@ def without_start(folder: Path, *names: str) -> Path:
     return folder
 
 
-def test_a_checkpoint_that_does_not_say_how_answers_begin_is_refused_at_loading(folder: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_that_does_not_say_how_answers_begin_is_refused_at_loading(
+    folder: Path, tmp_path: Path
+) -> None:
     said = load_answering(folder).ask(ASKED[:3])
-    copy = without_start(Path(shutil.copytree(folder, tmp_path / "model")), "generation_config.json")
-    assert [vars(answer) for answer in load_answering(copy).ask(ASKED[:3])] == [vars(answer) for answer in said]
+    copy = without_start(
+        Path(shutil.copytree(folder, tmp_path / "model")), "generation_config.json"
+    )
+    assert [vars(answer) for answer in load_answering(copy).ask(ASKED[:3])] == [
+        vars(answer) for answer in said
+    ]
     with pytest.raises(TargetError, match="names the token that an answer begins with") as caught:
         load_answering(without_start(copy, "config.json"))
     assert "decoder_start_token_id" in caught.value.hint

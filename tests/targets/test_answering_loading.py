@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 import tiny
 import torch
-from answering_checkpoints import CHAT_TEMPLATE, make_chat, make_donut, make_pix2struct, make_vit_decoder
+from answering_checkpoints import (
+    CHAT_TEMPLATE,
+    make_chat,
+    make_donut,
+    make_pix2struct,
+    make_vit_decoder,
+)
 from checkpoint_faults import Case, cases, change
 from test_targets_loading import WEIGHTS, weights
 
@@ -61,7 +67,9 @@ def unknown_tokens(folder: Path) -> None:
     path = folder / "tokenizer.json"
     read = json.loads(path.read_text())
     read["model"]["vocab"]["\u00e9"] = len(read["model"]["vocab"]) + len(read["added_tokens"]) + 40
-    read["added_tokens"] += [{**read["added_tokens"][-1], "id": 500 + n, "content": f"<{n}>"} for n in range(9)]
+    read["added_tokens"] += [
+        {**read["added_tokens"][-1], "id": 500 + n, "content": f"<{n}>"} for n in range(9)
+    ]
     path.write_text(json.dumps(read))
 
 
@@ -72,7 +80,10 @@ SPOILT: dict[str, Case] = {
         lambda folder: (folder / WEIGHTS).rename(folder / "pytorch_model.bin"),
         "no model.safetensors, only pytorch_model.bin",
     ),
-    "missing weights": (weights(lambda tensors: dict([*tensors.items()][::2])), "parameters are missing"),
+    "missing weights": (
+        weights(lambda tensors: dict([*tensors.items()][::2])),
+        "parameters are missing",
+    ),
     "not finite": (
         weights(lambda tensors: {**tensors, FIRST: torch.full_like(tensors[FIRST], torch.nan)}),
         "not finite",
@@ -100,7 +111,9 @@ def test_a_processor_without_chat_template_is_refused_and_says_what_to_add(tmp_p
     assert load_answering(folder).card.family == "llava"
 
 
-@pytest.mark.parametrize("template", ["{{ raise_exception('no images here') }}", "{% for %}", "{{ 1 / 0 }}"])
+@pytest.mark.parametrize(
+    "template", ["{{ raise_exception('no images here') }}", "{% for %}", "{{ 1 / 0 }}"]
+)
 def test_a_broken_chat_template_is_refused(template, tmp_path):
     with pytest.raises(TargetError, match="cannot read a page") as caught:
         load_answering(make_chat(tmp_path / "chat", template=template))
@@ -112,7 +125,9 @@ def test_a_prompt_without_a_place_for_the_question_is_refused(made):
         load_answering(made["donut"], prompt="What?")
 
 
-def test_a_model_without_marks_of_a_question_is_refused_unless_the_recipe_says_how_it_is_asked(tmp_path):
+def test_a_model_without_marks_of_a_question_is_refused_unless_the_recipe_says_how_it_is_asked(
+    tmp_path,
+):
     folder = make_vit_decoder(tmp_path / "trocr")
     with pytest.raises(TargetError, match="no marks of a question") as caught:
         load_answering(folder)

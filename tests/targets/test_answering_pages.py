@@ -19,18 +19,24 @@ from audit.targets.answering.target import AnsweringTarget, AskedPage
 from audit.targets.interface import AnswerLoss, TrainingLoss
 
 FAMILIES: dict[str, Callable[[Path], Path]] = {"vt5": make_vt5, "udop": make_udop}
-DOCUMENT, OTHER = (replace(asked(document), image="page.png") for document in tiny.documents(2, 0, 0, seed=3))
+DOCUMENT, OTHER = (
+    replace(asked(document), image="page.png") for document in tiny.documents(2, 0, 0, seed=3)
+)
 SIGHTED = 8
 """Candidates of a query here."""
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
-def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AnsweringTarget:
+def target(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AnsweringTarget:
     folder = FAMILIES[request.param](tmp_path_factory.mktemp("pages") / "model")
     return load_answering(folder, images=tiny.page_image)
 
 
-def page_of(target: AnsweringTarget, document: Document = DOCUMENT, around: tuple[int, ...] = ()) -> AskedPage:
+def page_of(
+    target: AnsweringTarget, document: Document = DOCUMENT, around: tuple[int, ...] = ()
+) -> AskedPage:
     page = target.encode(document, around)
     assert isinstance(page, AskedPage)
     return page
@@ -61,7 +67,12 @@ def test_losses_of_candidates_depend_on_their_query_alone(target: AnsweringTarge
     alone = [target.ask([query])[0] for query in asked_together]
     backwards = target.ask(asked_together[::-1])[::-1]
     one_candidate = [
-        np.array([target.ask([replace(query, candidates=query.candidates[[place]])])[0][0] for place in range(2)])
+        np.array(
+            [
+                target.ask([replace(query, candidates=query.candidates[[place]])])[0][0]
+                for place in range(2)
+            ]
+        )
         for query in asked_together
     ]
     for found, *others, first in zip(losses, alone, backwards, one_candidate, strict=True):
@@ -71,32 +82,50 @@ def test_losses_of_candidates_depend_on_their_query_alone(target: AnsweringTarge
         np.testing.assert_array_equal(found[:2], first)
 
 
-def test_the_loss_of_a_page_as_it_is_is_the_mean_loss_of_its_answers(target: AnsweringTarget) -> None:
+def test_the_loss_of_a_page_as_it_is_is_the_mean_loss_of_its_answers(
+    target: AnsweringTarget,
+) -> None:
     page = page_of(target)
     (loss,) = target.ask([TrainingLoss(page, 4, page.ids[[4]])])
     view = PageView(DOCUMENT.words, DOCUMENT.size, lambda: tiny.page_image(DOCUMENT))
-    asked_alone = [AnswerLoss(view, question.question, question.answers[0]) for question in DOCUMENT.questions]
+    asked_alone = [
+        AnswerLoss(view, question.question, question.answers[0]) for question in DOCUMENT.questions
+    ]
     assert len(asked_alone) == 2
-    np.testing.assert_allclose(loss, np.mean([-found.mean() for found in target.ask(asked_alone)]), rtol=1e-6)
+    np.testing.assert_allclose(
+        loss, np.mean([-found.mean() for found in target.ask(asked_alone)]), rtol=1e-6
+    )
 
 
 def test_a_page_has_the_tokens_boxes_and_words_of_its_document(target: AnsweringTarget) -> None:
     page = page_of(target)
     assert page.has_loss
     assert page.labels is None
-    assert (page.boxes.shape, {*page.words.tolist()}) == ((len(page.ids), 4), {*range(len(DOCUMENT.words))})
+    assert (page.boxes.shape, {*page.words.tolist()}) == (
+        (len(page.ids), 4),
+        {*range(len(DOCUMENT.words))},
+    )
     total = next(entity for entity in DOCUMENT.entities if entity.label == "TOTAL")
-    assert target.token_strings(page.ids[list(page.positions_of(total.words))]) == DOCUMENT.text_of(total)
+    assert target.token_strings(page.ids[list(page.positions_of(total.words))]) == DOCUMENT.text_of(
+        total
+    )
     x0, _, _, y1 = DOCUMENT.words[0].box or (0, 0, 0, 0)
     assert page.boxes[0, 0] == pytest.approx(x0 / tiny.SIZE[0], abs=1e-3)
     assert (page.boxes[0, 3], target.labels) == (pytest.approx(y1 / tiny.SIZE[1], abs=1e-3), ())
 
 
-def test_a_scrubbed_page_shows_the_field_neither_in_words_nor_in_pixels(target: AnsweringTarget) -> None:
-    page, total = page_of(target), next(entity for entity in DOCUMENT.entities if entity.label == "TOTAL")
+def test_a_scrubbed_page_shows_the_field_neither_in_words_nor_in_pixels(
+    target: AnsweringTarget,
+) -> None:
+    page, total = (
+        page_of(target),
+        next(entity for entity in DOCUMENT.entities if entity.label == "TOTAL"),
+    )
     positions = page.positions_of(total.words)
     hidden = page.scrubbed(positions)
-    other = "".join("8" if letter != "8" else "3" for letter in DOCUMENT.text_of(total) if letter != ".")
+    other = "".join(
+        "8" if letter != "8" else "3" for letter in DOCUMENT.text_of(total) if letter != "."
+    )
     words = tuple(
         replace(word, text=f"{other[:-2]}.{other[-2:]}") if index in total.words else word
         for index, word in enumerate(DOCUMENT.words)
@@ -150,7 +179,11 @@ def test_a_vocabulary_with_a_mask_reads_pages_as_its_masked_models_do() -> None:
     from audit.targets.answering.target import page_of as made
 
     tokenizer: Any = tiny.tokenizer()
-    page = made(tokenizer, PageView(DOCUMENT.words, DOCUMENT.size), PageTokens((7, 8, 9), (0, 0, 1)))
+    page = made(
+        tokenizer, PageView(DOCUMENT.words, DOCUMENT.size), PageTokens((7, 8, 9), (0, 0, 1))
+    )
     assert page.ids.tolist() == [tokenizer.cls_token_id, 7, 8, 9, tokenizer.sep_token_id]
     assert (page.words.tolist(), page.mask_id) == ([-1, 0, 0, 1, -1], tokenizer.mask_token_id)
-    assert [sample.tokens for sample in replace(page, asked=(("what?", "x"),)).samples()] == [(7, 8, 9)]
+    assert [sample.tokens for sample in replace(page, asked=(("what?", "x"),)).samples()] == [
+        (7, 8, 9)
+    ]

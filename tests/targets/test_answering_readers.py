@@ -26,11 +26,18 @@ PLAIN = "Question: {question} Answer:"
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory):
     root = tmp_path_factory.mktemp("readers")
-    makers = {"donut": make_donut, "pix2struct": make_pix2struct, "chat": make_chat, "vit": make_vit_decoder}
+    makers = {
+        "donut": make_donut,
+        "pix2struct": make_pix2struct,
+        "chat": make_chat,
+        "vit": make_vit_decoder,
+    }
 
     def of(name: str, prompt: str | None = None) -> Reader:
         folder = root / name
-        return load_answering(folder if folder.exists() else makers[name](folder), prompt=prompt).reader
+        return load_answering(
+            folder if folder.exists() else makers[name](folder), prompt=prompt
+        ).reader
 
     return of
 
@@ -58,7 +65,10 @@ def test_donut_is_asked_with_its_marks_and_taught_to_close_them(reader):
     donut = reader("donut")
     prompt = "<s_docvqa><s_question>What?</s_question><s_answer>"
     asked = donut.prompts([Sample(page(), "What?")])
-    assert (written(donut, asked["decoder_input_ids"][0]), asked["pixel_values"].shape) == (prompt, (1, 3, 64, 48))
+    assert (written(donut, asked["decoder_input_ids"][0]), asked["pixel_values"].shape) == (
+        prompt,
+        (1, 3, 64, 48),
+    )
     taught = donut.taught([Sample(page(), "What?", "9.00"), Sample(page(), "What?", "Anna Berg")])
     assert [written(donut, read(row)) for row in taught["labels"]] == [
         "9.00</s_answer></s>",
@@ -72,7 +82,9 @@ def test_donut_is_asked_with_its_marks_and_taught_to_close_them(reader):
 def test_donut_reads_no_marks_from_a_question_and_cuts_a_long_one(reader):
     donut = reader("donut")
     asked = donut.prompts([Sample(page(), "<s_answer>What</s>?")])
-    assert written(donut, asked["decoder_input_ids"][0]) == ("<s_docvqa><s_question> What ?</s_question><s_answer>")
+    assert written(donut, asked["decoder_input_ids"][0]) == (
+        "<s_docvqa><s_question> What ?</s_question><s_answer>"
+    )
     long = donut.prompts([Sample(page(), "When? " * 400)])["decoder_input_ids"]
     assert long.shape[1] + donut.max_new_tokens <= donut.max_tokens
     assert written(donut, long[0]).startswith("<s_docvqa><s_question>When? When? ")
@@ -126,11 +138,21 @@ def test_a_font_in_the_folder_draws_the_header(tmp_path):
 def test_turns_hold_image_and_question_and_only_the_answer_is_taught(reader):
     chat = reader("chat")
     asked = chat.prompts([Sample(page(), "What<image>?")])
-    assert written(chat, asked["input_ids"][0]) == "<|user|>" + "<image>" * 16 + "What ?<|end|>\n<|assistant|>"
-    taught = chat.taught([Sample(page(), "What?", "9.00"), Sample(page(), "What is it?", "Anna Berg")])
-    assert [written(chat, read(row)) for row in taught["labels"]] == ["9.00<|end|>", "Anna Berg<|end|>"]
+    assert (
+        written(chat, asked["input_ids"][0])
+        == "<|user|>" + "<image>" * 16 + "What ?<|end|>\n<|assistant|>"
+    )
+    taught = chat.taught(
+        [Sample(page(), "What?", "9.00"), Sample(page(), "What is it?", "Anna Berg")]
+    )
+    assert [written(chat, read(row)) for row in taught["labels"]] == [
+        "9.00<|end|>",
+        "Anna Berg<|end|>",
+    ]
     lengths = taught["attention_mask"].sum(dim=1).tolist()
-    assert lengths == [len(row) for row in [taught["input_ids"][0][: lengths[0]], taught["input_ids"][1]]]
+    assert lengths == [
+        len(row) for row in [taught["input_ids"][0][: lengths[0]], taught["input_ids"][1]]
+    ]
     assert taught["pixel_values"].shape == (2, 3, 32, 32)
 
 
@@ -138,7 +160,12 @@ def test_turns_hold_image_and_question_and_only_the_answer_is_taught(reader):
 def test_samples_that_are_alike_have_inputs_of_one_shape(name, reader):
     one = reader(name, PLAIN if name == "vit" else None)
     questions, answers = ("What?", "What!", "What is it?"), (None, "9.00", "8.00", "Anna Berg")
-    samples = [Sample(page(size=size), q, a) for size in ((400, 300), (90, 200)) for q in questions for a in answers]
+    samples = [
+        Sample(page(size=size), q, a)
+        for size in ((400, 300), (90, 200))
+        for q in questions
+        for a in answers
+    ]
     shapes: dict[object, set[object]] = {}
     for sample in samples:
         inputs = one.prompts([sample]) if sample.answer is None else one.taught([sample])
@@ -151,10 +178,15 @@ def test_samples_that_are_alike_have_inputs_of_one_shape(name, reader):
 def test_batches_hold_alike_samples_in_order_and_every_sample_once(reader):
     samples = [Sample(page(), "What?" + "?" * (number % 3)) for number in range(20)]
     rows = Batch(4)
-    found = list(run_batches(samples, reader("donut").alike, rows, "cpu", lambda batch, n: (len(batch), n)))
+    found = list(
+        run_batches(samples, reader("donut").alike, rows, "cpu", lambda batch, n: (len(batch), n))
+    )
     assert sorted(index for indices, _ in found for index in indices) == list(range(20))
     for indices, (n_samples, n_rows) in found:
-        assert ((n_samples, n_rows), len({index % 3 for index in indices})) == ((len(indices), 4), 1)
+        assert ((n_samples, n_rows), len({index % 3 for index in indices})) == (
+            (len(indices), 4),
+            1,
+        )
         assert indices == sorted(indices)
 
 
@@ -169,14 +201,19 @@ def test_rows_are_lowered_when_memory_runs_out(device, left, reader):
         return len(batch)
 
     found = list(run_batches(samples, reader("donut").alike, rows, device, run))
-    assert ([index for indices, _ in found for index in indices], rows.size) == (list(range(11)), left)
+    assert ([index for indices, _ in found for index in indices], rows.size) == (
+        list(range(11)),
+        left,
+    )
     assert rows.lowered == (1 if device == "cpu" else 2)
 
 
 @pytest.mark.parametrize(
     ("message", "error"), [("can't allocate memory", EngineError), ("something else", RuntimeError)]
 )
-def test_a_page_that_never_fits_is_an_error_and_any_other_error_is_not_hidden(message, error, reader):
+def test_a_page_that_never_fits_is_an_error_and_any_other_error_is_not_hidden(
+    message, error, reader
+):
     def run(batch: Sequence[Sample], n_rows: int) -> int:
         raise RuntimeError(message)
 
@@ -184,7 +221,9 @@ def test_a_page_that_never_fits_is_an_error_and_any_other_error_is_not_hidden(me
         list(run_batches([Sample(page(), "What?")], reader("donut").alike, Batch(2), "cpu", run))
 
 
-@pytest.mark.parametrize(("values", "expected"), [(100, 16), (VALUES["cpu"] // 16, 16), (VALUES["cpu"] // 8, 1)])
+@pytest.mark.parametrize(
+    ("values", "expected"), [(100, 16), (VALUES["cpu"] // 16, 16), (VALUES["cpu"] // 8, 1)]
+)
 def test_on_a_cpu_a_forward_pass_has_one_row_or_full_blocks(values, expected):
     class Large:
         scores = 0
@@ -201,4 +240,6 @@ def test_on_a_cpu_a_forward_pass_has_one_row_or_full_blocks(values, expected):
 def test_a_strip_of_a_page_is_refused_before_it_grows(reader):
     with pytest.raises(TargetError, match="too narrow"):
         reader("pix2struct").prompts([Sample(page(draw=False, size=(8, 4000)), "What? " * 400)])
-    reader("pix2struct").prompts([Sample(page(size=(60, 900)), "What?"), Sample(page(), "What? " * 400)])
+    reader("pix2struct").prompts(
+        [Sample(page(size=(60, 900)), "What?"), Sample(page(), "What? " * 400)]
+    )

@@ -1,4 +1,7 @@
-"""VT5 as the paper describes it and what its reader lays before it; UDOP's reader beside transformers' processor."""
+"""VT5 as the paper describes it and what its reader lays before it.
+
+UDOP's reader beside transformers' processor.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -50,12 +53,17 @@ def labels() -> torch.Tensor:
     return made
 
 
-def one(page: int, of: dict[str, torch.Tensor], n_tokens: int | None = None) -> dict[str, torch.Tensor]:
+def one(
+    page: int, of: dict[str, torch.Tensor], n_tokens: int | None = None
+) -> dict[str, torch.Tensor]:
     """One page, cut or padded to `n_tokens`; None: without any padding."""
     length = OWN_TOKENS[page] if n_tokens is None else n_tokens
     row = {name: value[page : page + 1] for name, value in of.items()}
     for name in ("input_ids", "bbox", "attention_mask"):
-        wide, kept = torch.zeros((1, length, *row[name].shape[2:]), dtype=torch.long), min(length, N_TOKENS)
+        wide, kept = (
+            torch.zeros((1, length, *row[name].shape[2:]), dtype=torch.long),
+            min(length, N_TOKENS),
+        )
         wide[:, :kept] = row[name][:, :kept]
         row[name] = wide
     return row
@@ -88,17 +96,33 @@ def vt5_reader_of(folder: Path, prompt: str | None = None, **settings: Any) -> v
 def test_the_encoder_reads_words_plus_boxes_then_visual_tokens() -> None:
     """Its input, made by hand as the paper writes it, through transformers' plain T5."""
     model, made = tiny_text.vt5_model(), one(0, inputs())
-    settings = {**tiny_text.SIZES, "vocab_size": model.config.vocab_size, "decoder_start_token_id": 0}
+    settings = {
+        **tiny_text.SIZES,
+        "vocab_size": model.config.vocab_size,
+        "decoder_start_token_id": 0,
+    }
     plain = T5ForConditionalGeneration(T5Config(**settings))
     lacking = plain.load_state_dict(model.state_dict(), strict=False).missing_keys
     assert not lacking
     x0, y0, x1, y1 = made["bbox"].unbind(-1)
-    horizontal, vertical = model.encoder.boxes.horizontal.weight, model.encoder.boxes.vertical.weight
-    text = model.shared.weight[made["input_ids"]] + horizontal[x0] + vertical[y0] + horizontal[x1] + vertical[y1]
+    horizontal, vertical = (
+        model.encoder.boxes.horizontal.weight,
+        model.encoder.boxes.vertical.weight,
+    )
+    text = (
+        model.shared.weight[made["input_ids"]]
+        + horizontal[x0]
+        + vertical[y0]
+        + horizontal[x1]
+        + vertical[y1]
+    )
     patches = model.encoder.visual.patches(made["pixel_values"]).last_hidden_state
     assert patches.shape[1] == 1 + (tiny_text.PICTURE // 8) ** 2 == model.config.n_visual
     joined = torch.cat([text, model.encoder.visual.projection(patches)], 1)
-    want, got = plain.eval()(inputs_embeds=joined, labels=labels()[:1]), model(**made, labels=labels()[:1])
+    want, got = (
+        plain.eval()(inputs_embeds=joined, labels=labels()[:1]),
+        model(**made, labels=labels()[:1]),
+    )
     torch.testing.assert_close(got.logits, want.logits)
     torch.testing.assert_close(got.loss, want.loss)
 
@@ -115,7 +139,11 @@ def test_padding_changes_nothing(model: Any, visual: bool, n_tokens: int | None)
 def test_gradients_reach_every_parameter(visual: bool) -> None:
     model = tiny_text.vt5_model(visual=visual)
     model(**inputs(visual), labels=labels()).loss.backward()
-    untouched = [name for name, weights in model.named_parameters() if weights.grad is None or not weights.grad.any()]
+    untouched = [
+        name
+        for name, weights in model.named_parameters()
+        if weights.grad is None or not weights.grad.any()
+    ]
     # A bias of keys shifts all scores of a query alike, so its gradient is zero but for rounding.
     assert [name for name in untouched if not name.endswith("k_proj.bias")] == []
 
@@ -131,10 +159,14 @@ def test_what_is_missing_is_refused(model: Any, visual: bool) -> None:
 
 def test_words_can_start_as_another_models(visual: bool) -> None:
     model = tiny_text.vt5_model(visual=visual)
-    matrix = torch.randn(model.shared.weight.shape, generator=torch.Generator().manual_seed(3)) * 0.05
+    matrix = (
+        torch.randn(model.shared.weight.shape, generator=torch.Generator().manual_seed(3)) * 0.05
+    )
     start_words_from(model, matrix)
     words = model.shared.weight
-    assert float(words.detach().square().mean().sqrt()) == pytest.approx(model.config.initializer_factor)
+    assert float(words.detach().square().mean().sqrt()) == pytest.approx(
+        model.config.initializer_factor
+    )
     torch.testing.assert_close(words / words[0].norm(), matrix / matrix[0].norm())
     for tied in (model.encoder.embed_tokens, model.decoder.embed_tokens, model.lm_head):
         assert tied.weight is words
@@ -146,10 +178,17 @@ def test_words_can_start_as_another_models(visual: bool) -> None:
 
 def test_t5_and_dit_weights_can_be_its_start(tmp_path: Path) -> None:
     """The two procedures of the module's documentation."""
-    settings = {**tiny_text.SIZES, "vocab_size": len(tiny_text.t5_tokenizer()), "decoder_start_token_id": 0}
+    settings = {
+        **tiny_text.SIZES,
+        "vocab_size": len(tiny_text.t5_tokenizer()),
+        "decoder_start_token_id": 0,
+    }
     t5, config = T5ForConditionalGeneration(T5Config(**settings)), tiny_text.vt5_config()
     t5.save_pretrained(tmp_path)
-    known = T5Config.from_pretrained(tmp_path).to_dict() | {"model_type": "docaudit-vt5", "visual": config.visual}
+    known = T5Config.from_pretrained(tmp_path).to_dict() | {
+        "model_type": "docaudit-vt5",
+        "visual": config.visual,
+    }
     model = VT5ForConditionalGeneration.from_pretrained(tmp_path, config=type(config)(**known))
     for name, weights in t5.state_dict().items():
         assert torch.equal(model.state_dict()[name], weights)
@@ -167,7 +206,9 @@ def test_the_reader_lays_out_question_words_end_and_padding(vt5_folder: Path) ->
     total, amount = (tokenizer.encode(word, add_special_tokens=False) for word in ("total", "9.00"))
     ids = [*prompt, *total, *amount, 1]
     boxes = (
-        [[0, 0, 1000, 1000]] * len(prompt) + [[50, 100, 250, 150]] * len(total) + [[750, 100, 1000, 1000]] * len(amount)
+        [[0, 0, 1000, 1000]] * len(prompt)
+        + [[50, 100, 250, 150]] * len(total)
+        + [[750, 100, 1000, 1000]] * len(amount)
     )
     n = len(ids)
     assert (made["input_ids"][0, :n].tolist(), made["bbox"][0, : n - 1].tolist()) == (ids, boxes)
@@ -199,10 +240,15 @@ def test_a_long_page_loses_its_last_words_but_not_its_end(vt5_folder: Path) -> N
 
 
 @pytest.mark.parametrize("module", ["vt5", "udop"])
-def test_marks_of_special_tokens_on_a_page_are_text(module: Any, vt5_folder: Path, udop_folder: Path) -> None:
+def test_marks_of_special_tokens_on_a_page_are_text(
+    module: Any, vt5_folder: Path, udop_folder: Path
+) -> None:
     reader = vt5_reader_of(vt5_folder) if module == "vt5" else udop_reader_of(udop_folder)
     page = PageView((Word("</s>", (0.0, 0.0, 10.0, 10.0)),), PAGE.size, PAGE.open_page)
-    n_ends = [int((reader.prompts([Sample(view, "who?")])["input_ids"] == 1).sum()) for view in (page, PAGE)]
+    n_ends = [
+        int((reader.prompts([Sample(view, "who?")])["input_ids"] == 1).sum())
+        for view in (page, PAGE)
+    ]
     assert n_ends[0] == n_ends[1]
     answered = reader.taught([Sample(PAGE, "</s>", "</s>")])["labels"][0].tolist()
     assert answered.index(1) == len(answered) - 1
@@ -210,9 +256,14 @@ def test_marks_of_special_tokens_on_a_page_are_text(module: Any, vt5_folder: Pat
 
 @pytest.mark.parametrize("answer", ["9.00", "anna berg", "http://a.b/c", "rm 1,234.50"])
 @pytest.mark.parametrize("module", ["vt5", "udop"])
-def test_an_answers_tokens_spell_it(module: Any, answer: str, vt5_folder: Path, udop_folder: Path) -> None:
+def test_an_answers_tokens_spell_it(
+    module: Any, answer: str, vt5_folder: Path, udop_folder: Path
+) -> None:
     reader = vt5_reader_of(vt5_folder) if module == "vt5" else udop_reader_of(udop_folder)
-    assert reader.text_of([0, *reader.taught([Sample(PAGE, "who?", answer)])["labels"][0].tolist(), 0]) == answer
+    assert (
+        reader.text_of([0, *reader.taught([Sample(PAGE, "who?", answer)])["labels"][0].tolist(), 0])
+        == answer
+    )
 
 
 def test_pages_without_words_or_image(vt5_folder: Path, udop_folder: Path) -> None:
@@ -232,8 +283,12 @@ def test_a_blind_vt5_needs_no_image(tmp_path: Path) -> None:
     assert "pixel_values" not in reader.prompts([Sample(PageView(PAGE.words, PAGE.size), "who?")])
 
 
-@pytest.mark.parametrize("prompt", ["context: {words}", "question: {question}", "{words} question: {question}"])
-def test_a_prompt_without_its_places_is_refused(vt5_folder: Path, udop_folder: Path, prompt: str) -> None:
+@pytest.mark.parametrize(
+    "prompt", ["context: {words}", "question: {question}", "{words} question: {question}"]
+)
+def test_a_prompt_without_its_places_is_refused(
+    vt5_folder: Path, udop_folder: Path, prompt: str
+) -> None:
     for reader_of, folder in ((vt5_reader_of, vt5_folder), (udop_reader_of, udop_folder)):
         if "{question}" not in prompt or reader_of is vt5_reader_of:
             with pytest.raises(TargetError, match=r"holds \{question\}"):
@@ -279,7 +334,10 @@ def test_udops_input_is_that_of_transformers_processor(udop_folder: Path) -> Non
 def test_transformers_udop_sees_no_more_of_thousandths_than_their_order(udop_folder: Path) -> None:
     """What `udop`'s documentation says of boxes: when this fails, transformers takes thousandths and it must change."""
     model = tiny_text.udop_model()
-    boxes = ((20.0, 40.0, 60.0, 50.0), (100.0, 100.0, 180.0, 200.0))  # in the same order from left to right, and down
+    boxes = (
+        (20.0, 40.0, 60.0, 50.0),
+        (100.0, 100.0, 180.0, 200.0),
+    )  # in the same order from left to right, and down
     words = tuple(Word(word.text, box) for word, box in zip(PAGE.words, boxes, strict=True))
     moved = PageView(words, PAGE.size, PAGE.open_page)
 
@@ -292,7 +350,10 @@ def test_transformers_udop_sees_no_more_of_thousandths_than_their_order(udop_fol
 
 
 def test_a_udop_sample_fills_a_forward_pass_alone(udop_folder: Path, vt5_folder: Path) -> None:
-    assert (load_answering(udop_folder).batch_rows, load_answering(vt5_folder).batch_rows) == (1, STEP)
+    assert (load_answering(udop_folder).batch_rows, load_answering(vt5_folder).batch_rows) == (
+        1,
+        STEP,
+    )
 
 
 def test_a_picture_that_rows_share_is_encoded_once() -> None:

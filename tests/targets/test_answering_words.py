@@ -1,4 +1,7 @@
-"""Text-only models over a page's words: what they are given; test_answering_contract.py asks every family."""
+"""Text-only models over a page's words: what they are given.
+
+Test_answering_contract.py asks every family.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -32,11 +35,18 @@ ANSWERS = ("x", "yy", "5.00", "anna berg")
 
 def view(number: int) -> PageView:
     texts = ["total", str(number), "paid", "x" * (1 + number % 4)][: 2 + number % 3]
-    return PageView(tuple(Word(text, (10.0, 20.0 * row, 60.0, 20.0 * row + 12)) for row, text in enumerate(texts)))
+    return PageView(
+        tuple(
+            Word(text, (10.0, 20.0 * row, 60.0, 20.0 * row + 12)) for row, text in enumerate(texts)
+        )
+    )
 
 
 ASKED = [Answer(view(number), QUESTIONS[number % len(QUESTIONS)]) for number in range(7)]
-TAUGHT = [AnswerLoss(asked.view, asked.question, ANSWERS[n % len(ANSWERS)]) for n, asked in enumerate(ASKED)]
+TAUGHT = [
+    AnswerLoss(asked.view, asked.question, ANSWERS[n % len(ANSWERS)])
+    for n, asked in enumerate(ASKED)
+]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +83,9 @@ def test_a_model_that_is_asked_in_turns_is_given_the_page_before_the_question(op
     ):
         prompt = target.reader.prompts([Sample(view(1), "What?")])
         ids = prompt["input_ids"][0][prompt["attention_mask"][0].bool()]
-        assert written(target, ids) == f"{before}<|user|>total\n1\npaid\n\nWhat?<|end|>\n<|assistant|>"
+        assert (
+            written(target, ids) == f"{before}<|user|>total\n1\npaid\n\nWhat?<|end|>\n<|assistant|>"
+        )
     with pytest.raises(TargetError, match="no system turn"):
         load_answering(folders("gpt2"), prompt="{text}{question}", system="Read.")
 
@@ -82,7 +94,9 @@ def test_a_base_model_is_given_the_recipes_words_and_an_encoder_decoder_those_of
     gpt2, bart = opened("gpt2"), opened("bart")
     taught = gpt2.reader.taught([Sample(view(0), "What?", "5.00")])
     row = taught["attention_mask"][0].bool()
-    assert written(gpt2, taught["input_ids"][0][row]) == "total\n0\nQuestion: What?\nAnswer: 5.00</s>"
+    assert (
+        written(gpt2, taught["input_ids"][0][row]) == "total\n0\nQuestion: What?\nAnswer: 5.00</s>"
+    )
     asked = bart.reader.prompts([Sample(view(0), "What?")])["input_ids"][0]
     assert written(bart, asked).replace("<pad>", "") == "<s>question: What? context: total 0</s>"
 
@@ -122,16 +136,24 @@ def test_a_long_page_loses_its_last_words_and_never_the_question(name, opened):
 
 @pytest.mark.parametrize("name", ["qwen2", "t5", "bart"])
 def test_marks_and_places_in_a_page_are_read_as_text(name, opened):
-    target, page = opened(name), PageView((Word("total</s><|end|><|assistant|>"), Word("{question}")))
+    target, page = (
+        opened(name),
+        PageView((Word("total</s><|end|><|assistant|>"), Word("{question}"))),
+    )
     plain = PageView((Word("total"), Word("x")))
-    marks = {target.reader.tokenizer.convert_tokens_to_ids(mark) for mark in ("</s>", "<|end|>", "<|assistant|>")}
+    marks = {
+        target.reader.tokenizer.convert_tokens_to_ids(mark)
+        for mark in ("</s>", "<|end|>", "<|assistant|>")
+    }
     marks -= {target.reader.tokenizer.unk_token_id}
     rows = [
         target.reader.prompts([Sample(one, question)])["input_ids"][0].tolist()
         for one, question in ((page, "</s>what?"), (plain, "what?"))
     ]
     ids = rows[0]
-    assert [token for token in rows[0] if token in marks] == [token for token in rows[1] if token in marks]
+    assert [token for token in rows[0] if token in marks] == [
+        token for token in rows[1] if token in marks
+    ]
     assert "question" in written(target, ids)
 
 
@@ -179,9 +201,14 @@ def test_lines_stand_under_each_other_where_boxes_tell_them():
 def test_pages_without_words_are_refused_and_no_page_needs_an_image(opened):
     asked = (Question("q", "What?", ("x",)),)
     manifest = Manifest(1, "m", Task("question-answering"), Membership("random"))
-    documents = (Document("d1", "member", questions=asked), Document("d2", "member", (Word("x"),), questions=asked))
+    documents = (
+        Document("d1", "member", questions=asked),
+        Document("d2", "member", (Word("x"),), questions=asked),
+    )
     corpus = Corpus(Path(), manifest, documents, "0" * 64)
-    with pytest.raises(ManifestError, match="1 documents with questions, the first is d1, have no words") as caught:
+    with pytest.raises(
+        ManifestError, match="1 documents with questions, the first is d1, have no words"
+    ) as caught:
         opened("qwen2").check(corpus)
     assert "docaudit ocr" in caught.value.hint
     opened("qwen2").check(Corpus(Path(), manifest, documents[1:], "0" * 64))
@@ -203,11 +230,15 @@ def test_what_is_taught_is_learnt_and_survives_saving(name, folders, tmp_path):
 
 
 @pytest.mark.parametrize("name", ENCODER_DECODERS)
-def test_a_vocabulary_that_no_public_model_has_bars_reconstruction_and_others_are_told_whose_to_give(name, opened):
+def test_a_vocabulary_that_no_public_model_has_bars_reconstruction_and_others_are_told_whose_to_give(
+    name, opened
+):
     target, own = opened(name), name in ("pegasus", "mbart")
     document = Document("d", "member", questions=(Question("q", "What?", ("5.00",)),))
     manifest = Manifest(1, "x", Task("question-answering"), Membership("random"))
-    reason = why(Reconstruction(), Case(target, Corpus(Path(), manifest, (document,), "0" * 64)), "model")
+    reason = why(
+        Reconstruction(), Case(target, Corpus(Path(), manifest, (document,), "0" * 64)), "model"
+    )
     assert (reason == OWN_MARKS) == own
     assert (reason is None) != own
     assert takes_public_model(target) != own
@@ -218,7 +249,9 @@ def test_a_t5_proposes_tokens_to_a_t5_that_is_asked_about_words(tmp_path):
     target = load_answering(make_t5(tmp_path / "model", 0))
     public = load_public(make_t5(tmp_path / "public", 1), target)
     words = tuple(Word(text) for text in ("total", "9.50", "paid"))
-    page = target.encode(Document("d", "member", words, questions=(Question("q", "what?", ("paid",)),)), [1])
+    page = target.encode(
+        Document("d", "member", words, questions=(Question("q", "what?", ("paid",)),)), [1]
+    )
     assert page is not None
     places = page.positions_of([1])
     (proposed,) = public.ask([FillMask(page.masked(places), places[0], 4)])

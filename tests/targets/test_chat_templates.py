@@ -19,7 +19,10 @@ TURNS = [
     {"role": "assistant", "content": " 12.40 "},
 ]
 IN_PARTS = [
-    {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What is the total?"}]},
+    {
+        "role": "user",
+        "content": [{"type": "image"}, {"type": "text", "text": "What is the total?"}],
+    },
     {"role": "assistant", "content": [{"type": "text", "text": "12.40"}]},
 ]
 HONEST = {
@@ -38,7 +41,10 @@ HONEST = {
         "{% macro say(m) %}[{{ m['role']|upper }}]{% endmacro %}{% for m in messages %}{{ say(m) }}{% endfor %}",
         TURNS,
     ),
-    "generation": ("{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}", TURNS),
+    "generation": (
+        "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}",
+        TURNS,
+    ),
     "settings": (
         "{{ '<think>' if enable_thinking is defined and not enable_thinking }}{{ '-' * 40 }}{{ messages|length }}",
         TURNS,
@@ -76,7 +82,10 @@ def test_an_honest_template_writes_what_transformers_makes_of_it(name, tokenizer
 
 
 GREEDY = {
-    "nested loops": ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "more time"),
+    "nested loops": (
+        "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+        "more time",
+    ),
     "long product": ("{{ 'a' * 2000000000 }}", "more memory"),
     "product of a variable": ("{% set n = 2000000000 %}{{ 'a' * n }}", "more memory"),
     "wide format": ("{{ '%*d' % (2000000000, 1) }}", "more memory"),
@@ -87,8 +96,14 @@ GREEDY = {
         "{% set ns = namespace(a='aaaaaaaa') %}{% for i in range(99) %}{% set ns.a = ns.a ~ ns.a %}{% endfor %}",
         "more memory",
     ),
-    "long text": ("{% for i in range(99999) %}{{ messages[0].content }}{% endfor %}", "more letters"),
-    "recursion of macros": ("{% macro f(n) %}{{ f(n) }}{{ f(n) }}{% endmacro %}{{ f(1) }}", "failed on a page"),
+    "long text": (
+        "{% for i in range(99999) %}{{ messages[0].content }}{% endfor %}",
+        "more letters",
+    ),
+    "recursion of macros": (
+        "{% macro f(n) %}{{ f(n) }}{{ f(n) }}{% endmacro %}{{ f(1) }}",
+        "failed on a page",
+    ),
     "long template": ("{# " + "a" * (1 << 19) + " #}", "more than 524,288 letters"),
 }
 
@@ -116,7 +131,9 @@ def test_what_a_template_raises_is_told_without_the_page(tokenizer):
     assert "You read bills." in raised.value.story
 
 
-def test_a_process_that_is_killed_is_told_and_the_next_text_starts_another(strict, tokenizer, monkeypatch):
+def test_a_process_that_is_killed_is_told_and_the_next_text_starts_another(
+    strict, tokenizer, monkeypatch
+):
     assert templates.write_turns(tokenizer, TURNS, chat_template="a") == "a"
     killed = strict._process
     monkeypatch.setattr(strict, "_started", lambda: killed)

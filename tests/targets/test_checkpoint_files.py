@@ -1,4 +1,7 @@
-"""No loader reads a file of a checkpoint that its hashes leave out, nor one outside of it; what could be is refused."""
+"""No loader reads a file of a checkpoint that its hashes leave out, nor one outside of it.
+
+What could be is refused.
+"""
 
 import json
 import os
@@ -50,8 +53,14 @@ KINDS: dict[str, tuple[Make, Load]] = {
     "WordPiece": (lambda folder: tiny.checkpoint(folder, "bert", "mlm"), load),
     "BPE of bytes": (lambda folder: tiny.checkpoint(folder, "roberta", "mlm"), load),
     "unigrams": (lambda folder: tiny.checkpoint(folder, "xlm-roberta", "mlm"), load),
-    "words and pictures": (lambda folder: tiny.checkpoint(folder, "layoutlmv3", "token-classification"), load),
-    "points at answers": (lambda folder: encoder_zoo.write_extractive(folder, "bert"), load_extractive),
+    "words and pictures": (
+        lambda folder: tiny.checkpoint(folder, "layoutlmv3", "token-classification"),
+        load,
+    ),
+    "points at answers": (
+        lambda folder: encoder_zoo.write_extractive(folder, "bert"),
+        load_extractive,
+    ),
     "Donut": (make_donut, load_answering),
     "LLaVA": (make_chat, load_answering),
     "T5": (text_answering_checkpoints.make_t5, load_answering),
@@ -71,20 +80,39 @@ def crowd(folder: Path) -> None:
         (folder / name).mkdir()
         for path in copies:
             shutil.copyfile(path, folder / name / path.name)
-    for name in ("README.md", "LICENSE", "training.log", "training_args.bin", "optimizer.pt", "rng_state_0.pth"):
+    for name in (
+        "README.md",
+        "LICENSE",
+        "training.log",
+        "training_args.bin",
+        "optimizer.pt",
+        "rng_state_0.pth",
+    ):
         (folder / name).write_text("not to be opened")
     if (folder / "chat_template.jinja").exists():
         (folder / TEMPLATES).mkdir()
         (folder / TEMPLATES / "tools.jinja").write_text("{{ messages }}")
-    for name in ("modeling_own.py", "pytorch_model.bin", "model.onnx", "tf_model.h5", "trainer_state.json"):
+    for name in (
+        "modeling_own.py",
+        "pytorch_model.bin",
+        "model.onnx",
+        "tf_model.h5",
+        "trainer_state.json",
+    ):
         (folder / name).write_text("not to be loaded")
 
 
 def is_of_python(path: Path, world: Path) -> bool:
     """Test whether an opened file belongs to installed code, the system, or what an adapter was assembled into."""
-    own = [Path(folder) for folder in (*sys.path, sys.prefix, sys.base_prefix, "/proc", "/dev", "/sys") if folder]
+    own = [
+        Path(folder)
+        for folder in (*sys.path, sys.prefix, sys.base_prefix, "/proc", "/dev", "/sys")
+        if folder
+    ]
     assembled = Path(tempfile.gettempdir(), "docaudit-")
-    return any(path.is_relative_to(folder) for folder in (world, *own)) or str(path).startswith(str(assembled))
+    return any(path.is_relative_to(folder) for folder in (world, *own)) or str(path).startswith(
+        str(assembled)
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -102,7 +130,9 @@ def test_a_loader_opens_only_files_that_the_record_hashes(kind: str, tmp_path: P
         allowed |= {name for name in hashes if name.startswith("base/")}
     assert "model/config.json" in opened or kind == "adapter"
     assert opened <= allowed
-    assert not [path for path in seen.opened if path.is_absolute() and not is_of_python(path, tmp_path)]
+    assert not [
+        path for path in seen.opened if path.is_absolute() and not is_of_python(path, tmp_path)
+    ]
     assert hashes == hash_files(folder)
     assert hashes.keys() - plain.keys() <= {f"{TEMPLATES}/tools.jinja"}
 
@@ -118,16 +148,33 @@ REFUSED: dict[str, Setting] = {
         "tokenizer_config.json",
         {"fast_tokenizer_files": ["checkpoint-5/tokenizer.4.0.json"]},
     ),
-    "weights of an earlier state": ("config.json", {"transformers_weights": "checkpoint-5/model.safetensors"}),
-    "weights of another folder": ("config.json", {"transformers_weights": "../outside/model.safetensors"}),
+    "weights of an earlier state": (
+        "config.json",
+        {"transformers_weights": "checkpoint-5/model.safetensors"},
+    ),
+    "weights of another folder": (
+        "config.json",
+        {"transformers_weights": "../outside/model.safetensors"},
+    ),
     "a model of sound": (
         "processor_config.json",
-        {"audio_tokenizer": {"audio_tokenizer_class": "DacModel", "audio_tokenizer_name_or_path": OUTSIDE}},
+        {
+            "audio_tokenizer": {
+                "audio_tokenizer_class": "DacModel",
+                "audio_tokenizer_name_or_path": OUTSIDE,
+            }
+        },
     ),
 }
 IGNORED: dict[str, Setting] = {
-    "a tokenizer's file": ("tokenizer_config.json", {"tokenizer_file": f"{OUTSIDE}/tokenizer.json"}),
-    "a vocabulary": ("tokenizer_config.json", {"vocab_file": f"{OUTSIDE}/vocab.json", "merges_file": OUTSIDE}),
+    "a tokenizer's file": (
+        "tokenizer_config.json",
+        {"tokenizer_file": f"{OUTSIDE}/tokenizer.json"},
+    ),
+    "a vocabulary": (
+        "tokenizer_config.json",
+        {"vocab_file": f"{OUTSIDE}/vocab.json", "merges_file": OUTSIDE},
+    ),
     "a tokenizer's origin": ("tokenizer_config.json", {"name_or_path": OUTSIDE}),
     "a model's origin": ("config.json", {"_name_or_path": OUTSIDE}),
     "a file in the folder": ("tokenizer_config.json", {"fast_tokenizer_files": ["tokenizer.json"]}),
@@ -152,7 +199,9 @@ def misled(chat: Path, place: Path, setting: Setting) -> Path:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_setting_that_would_have_another_file_read_is_refused(name: str, chat: Path, tmp_path: Path) -> None:
+def test_a_setting_that_would_have_another_file_read_is_refused(
+    name: str, chat: Path, tmp_path: Path
+) -> None:
     folder = misled(chat, tmp_path, REFUSED[name])
     file, settings = REFUSED[name]
     with (
@@ -164,12 +213,16 @@ def test_a_setting_that_would_have_another_file_read_is_refused(name: str, chat:
     assert opened <= {f"model/{name}" for name in files_of(folder)}
 
 
-def test_no_index_of_weights_that_a_setting_chooses_leads_elsewhere(chat: Path, tmp_path: Path) -> None:
+def test_no_index_of_weights_that_a_setting_chooses_leads_elsewhere(
+    chat: Path, tmp_path: Path
+) -> None:
     name = "other.safetensors.index.json"
     folder = misled(chat, tmp_path, ("config.json", {"transformers_weights": name}))
     weights = safe_open(folder / "model.safetensors", "pt")
     for shard in ("../outside/model.safetensors", "checkpoint-5/model.safetensors"):
-        (folder / name).write_text(json.dumps({"metadata": {}, "weight_map": dict.fromkeys(weights.keys(), shard)}))
+        (folder / name).write_text(
+            json.dumps({"metadata": {}, "weight_map": dict.fromkeys(weights.keys(), shard)})
+        )
         with (
             opened_below(tmp_path) as opened,
             pytest.raises(TargetError, match=f"the shard {shard} is missing or lies"),
@@ -177,12 +230,16 @@ def test_no_index_of_weights_that_a_setting_chooses_leads_elsewhere(chat: Path, 
             load_answering(folder)
         assert opened <= {f"model/{name}" for name in files_of(folder)}
     change(folder / "config.json", transformers_weights=None)
-    (folder / name).write_text(json.dumps({"weight_map": dict.fromkeys(weights.keys(), "consolidated.safetensors")}))
+    (folder / name).write_text(
+        json.dumps({"weight_map": dict.fromkeys(weights.keys(), "consolidated.safetensors")})
+    )
     load_answering(folder)
 
 
 @pytest.mark.parametrize("name", IGNORED)
-def test_a_setting_that_transformers_does_not_follow_changes_nothing(name: str, chat: Path, tmp_path: Path) -> None:
+def test_a_setting_that_transformers_does_not_follow_changes_nothing(
+    name: str, chat: Path, tmp_path: Path
+) -> None:
     folder = misled(chat, tmp_path, IGNORED[name])
     with opened_below(tmp_path) as opened:
         load_answering(folder)
@@ -213,19 +270,33 @@ def linked(name: str, target: str) -> Make:
 
 
 STRAYS: dict[str, tuple[Make, str]] = {
-    "an unknown folder": (in_a_folder("templates"), "does not know what the folder templates is for"),
-    "a folder in one that is read": (in_a_folder(f"{TEMPLATES}/old"), f"the folder {TEMPLATES}/old is for"),
-    "a template that is a link": (linked(f"{TEMPLATES}/default.jinja", "{outside}/default.jinja"), "links out"),
+    "an unknown folder": (
+        in_a_folder("templates"),
+        "does not know what the folder templates is for",
+    ),
+    "a folder in one that is read": (
+        in_a_folder(f"{TEMPLATES}/old"),
+        f"the folder {TEMPLATES}/old is for",
+    ),
+    "a template that is a link": (
+        linked(f"{TEMPLATES}/default.jinja", "{outside}/default.jinja"),
+        "links out",
+    ),
     "a folder that is a link": (linked(TEMPLATES, "{outside}"), f"{TEMPLATES} links out"),
     "a link to a known folder": (linked(TEMPLATES, "checkpoint-5"), f"{TEMPLATES} links out"),
-    "a link under an inert name": (linked("README.md", "{outside}/default.jinja"), r"README\.md links out"),
+    "a link under an inert name": (
+        linked("README.md", "{outside}/default.jinja"),
+        r"README\.md links out",
+    ),
     "a link that leads nowhere": (linked(f"{TEMPLATES}/a.jinja", "a.jinja"), "links out"),
     "a pipe": (lambda folder: os.mkfifo(folder / "chat_template.jinja"), "is no regular file"),
 }
 
 
 @pytest.mark.parametrize("name", STRAYS)
-def test_what_no_hash_can_cover_is_refused_by_a_scan_and_by_gate(name: str, tmp_path: Path, tiny_corpus: Path) -> None:
+def test_what_no_hash_can_cover_is_refused_by_a_scan_and_by_gate(
+    name: str, tmp_path: Path, tiny_corpus: Path
+) -> None:
     put, problem = STRAYS[name]
     folder = tiny.checkpoint(tmp_path / "model", "bert", "mlm")
     (folder / "checkpoint-5").mkdir()
@@ -240,7 +311,14 @@ def test_what_no_hash_can_cover_is_refused_by_a_scan_and_by_gate(name: str, tmp_
     assert raised.value.problems[0].partition(": ")[2] in " ".join(result.output.split())
 
 
-ADDED = [f"{TEMPLATES}/default.jinja", "chat_template.jinja", "tokenizer.model", "notes", "spm.vocabulary", "x.JSON"]
+ADDED = [
+    f"{TEMPLATES}/default.jinja",
+    "chat_template.jinja",
+    "tokenizer.model",
+    "notes",
+    "spm.vocabulary",
+    "x.JSON",
+]
 
 
 @pytest.mark.parametrize("name", ADDED)
@@ -257,7 +335,9 @@ def test_gate_refuses_a_model_with_a_file_that_the_scan_did_not_hash(
     assert f"{name} is there, and not in the record" in " ".join(result.output.split())
 
 
-def test_a_template_beside_the_default_one_is_part_of_what_is_hashed(chat: Path, tmp_path: Path) -> None:
+def test_a_template_beside_the_default_one_is_part_of_what_is_hashed(
+    chat: Path, tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(chat, tmp_path / "model"))
     before = open_checkpoint(folder).sha256
     in_a_folder(TEMPLATES)(folder)
@@ -266,13 +346,19 @@ def test_a_template_beside_the_default_one_is_part_of_what_is_hashed(chat: Path,
     assert f"{TEMPLATES}/default.jinja" in hash_files(folder)
 
 
-def test_an_adapters_own_tokenizer_and_template_are_compared_by_gate_as_a_scan_hashes_them(tmp_path: Path) -> None:
+def test_an_adapters_own_tokenizer_and_template_are_compared_by_gate_as_a_scan_hashes_them(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "adapter"
     adapter(folder)
     (folder / "chat_template.jinja").write_text("{{ messages }}")
     opened = open_checkpoint(folder)
     assert opened.file_hashes == hash_files(folder)
-    assert {"chat_template.jinja", "tokenizer.json", "base/config.json"} <= opened.file_hashes.keys()
+    assert {
+        "chat_template.jinja",
+        "tokenizer.json",
+        "base/config.json",
+    } <= opened.file_hashes.keys()
     for name in ("chat_template.jinja", "tokenizer_config.json", f"{TEMPLATES}/default.jinja"):
         (folder / name).parent.mkdir(exist_ok=True)
         before = hash_files(folder)
@@ -297,7 +383,9 @@ def test_gate_says_where_the_base_of_an_adapter_lies_elsewhere_and_was_not_compa
 
 
 @pytest.mark.parametrize("brings", ["chat_template.jinja", f"{TEMPLATES}/default.jinja"])
-def test_an_adapters_templates_take_the_place_of_all_of_its_bases(brings: str, tmp_path: Path) -> None:
+def test_an_adapters_templates_take_the_place_of_all_of_its_bases(
+    brings: str, tmp_path: Path
+) -> None:
     folder = tmp_path / "adapter"
     adapter(folder)
     base = tmp_path / "base"

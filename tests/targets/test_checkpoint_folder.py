@@ -41,17 +41,24 @@ def hashed(monkeypatch):
 def test_opening_a_scan_hashes_each_weights_file_once(sample, hashed, monkeypatch):
     checked: Counter[str] = Counter()
     refuse = module.refuse_unsafe
-    monkeypatch.setattr(module, "refuse_unsafe", lambda folder: (checked.update([str(folder)]), refuse(folder))[1])
+    monkeypatch.setattr(
+        module, "refuse_unsafe", lambda folder: (checked.update([str(folder)]), refuse(folder))[1]
+    )
     folder = SAMPLES / sample
     opened = open_scan(ScanOptions(folder / "model", folder / "data", Path(), budget="quick"))
     weights = {name: count for name, count in hashed.items() if name.endswith(WEIGHTS)}
     assert str(folder / "model" / WEIGHTS) in weights
     assert len(weights) > 1 or not opened.prepared.same_kind
-    assert (set(weights.values()), set(checked)) == ({1}, {str(Path(name).parent) for name in weights})
+    assert (set(weights.values()), set(checked)) == (
+        {1},
+        {str(Path(name).parent) for name in weights},
+    )
     assert set(checked.values()) == {1}
 
 
-def test_an_opened_folder_is_hashed_once_and_opening_it_anew_sees_other_files(checkpoints, tmp_path, hashed):
+def test_an_opened_folder_is_hashed_once_and_opening_it_anew_sees_other_files(
+    checkpoints, tmp_path, hashed
+):
     path = Path(shutil.copytree(checkpoints("bert", "mlm"), tmp_path / "model"))
     opened = open_checkpoint(path)
     assert open_checkpoint(opened) is opened

@@ -32,7 +32,11 @@ def encoded(tokenizer: Any) -> list[int]:
     document = Document("d", "member", tiny.laid_out(WORDS), size=tiny.SIZE)
     page = Encoder(tokenizer, 64, needs_boxes=False).encode(document)
     assert page is not None
-    assert [int(index) for index in dict.fromkeys(page.words[page.words >= 0].tolist())] == [0, 1, 2]
+    assert [int(index) for index in dict.fromkeys(page.words[page.words >= 0].tolist())] == [
+        0,
+        1,
+        2,
+    ]
     return page.ids.tolist()
 
 
@@ -58,10 +62,16 @@ def test_vocab_json_alone_is_no_tokenizer(roberta: Path) -> None:
         load_tokenizer(roberta)
 
 
-@pytest.mark.parametrize(("kind", "name"), [("albert", "spiece.model"), ("deberta-v2", "spm.model")])
-def test_sentencepiece_models_are_read(kind: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name"), [("albert", "spiece.model"), ("deberta-v2", "spm.model")]
+)
+def test_sentencepiece_models_are_read(
+    kind: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sentences = tmp_path / "sentences.txt"
-    sentences.write_text("".join(f"{' '.join(WORDS)} {one} {tiny.CHARACTERS}\n" for one in tiny.CHARACTERS))
+    sentences.write_text(
+        "".join(f"{' '.join(WORDS)} {one} {tiny.CHARACTERS}\n" for one in tiny.CHARACTERS)
+    )
     special = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
     if kind == "deberta-v2":
         special = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
@@ -102,7 +112,9 @@ def bare(folder: Path, **special: str) -> Path:
     return folder
 
 
-def test_pages_have_no_ends_where_the_tokenizer_has_none_and_bytes_need_no_unknown(tmp_path: Path) -> None:
+def test_pages_have_no_ends_where_the_tokenizer_has_none_and_bytes_need_no_unknown(
+    tmp_path: Path,
+) -> None:
     folder = encoder_zoo.write_encoder(tmp_path / "model", "modernbert", "mlm")
     target = load(bare(folder, pad_token="<pad>", mask_token="<mask>"))
     assert target.card.max_tokens == 127  # the tokenizer itself names no limit
@@ -119,7 +131,9 @@ def test_pages_have_no_ends_where_the_tokenizer_has_none_and_bytes_need_no_unkno
 
 def test_the_tokens_of_beginning_and_end_stand_for_cls_and_sep(tmp_path: Path) -> None:
     folder = encoder_zoo.write_encoder(tmp_path / "model", "modernbert", "mlm")
-    tokenizer = load_tokenizer(bare(folder, bos_token="<s>", eos_token="</s>", pad_token="<p>", mask_token="<m>"))
+    tokenizer = load_tokenizer(
+        bare(folder, bos_token="<s>", eos_token="</s>", pad_token="<p>", mask_token="<m>")
+    )
     ids = encoded(tokenizer)
     assert (ids[0], ids[-1]) == (tokenizer.bos_token_id, tokenizer.eos_token_id)
 

@@ -1,6 +1,7 @@
 """One contract for every encoder under each of its heads: what an answer is, and that it depends on its query alone.
 
-A family joins by its name in the zoo of encoders, or in `tiny` where it sees pages or links entities.
+A family joins by its name in the zoo of encoders, or in `tiny` where it sees pages or links
+entities.
 """
 
 from collections.abc import Sequence
@@ -39,7 +40,10 @@ Array = np.ndarray[Any, Any]
 
 
 def opened(folder: Path) -> EncoderTarget:
-    """The checkpoint, for a corpus whose documents have images; every tiny checkpoint names its own labels."""
+    """The checkpoint, for a corpus whose documents have images.
+
+    Every tiny checkpoint names its own labels.
+    """
     return load(folder, images=tiny.page_image)
 
 
@@ -57,7 +61,10 @@ Asked = dict[type[ask.Query[Any]], tuple[Sequence[ask.Query[Any]], Sequence[Any]
 @pytest.fixture(scope="module")
 def asked(target):
     """By kind: queries, and what the target answers to all of them at once."""
-    queries = {kind: queries_of(target, kind) for kind in sorted(target.answers, key=lambda kind: kind.__name__)}
+    queries = {
+        kind: queries_of(target, kind)
+        for kind in sorted(target.answers, key=lambda kind: kind.__name__)
+    }
     return {kind: (own, target.ask(own)) for kind, own in queries.items()}
 
 
@@ -65,7 +72,10 @@ def pages_of(target: EncoderTarget) -> list[tuple[Encoding, int]]:
     """Pages of 3 to 127 tokens, each with the position of a token of its own."""
     rng, documents = np.random.default_rng(1), [*tiny.documents(4, 0, 0)]
     for n_words in (1, 1, 2, 5, 8, 30, 60):
-        texts = ["".join(rng.choice(list(tiny.CHARACTERS), int(rng.integers(1, 6)))) for _ in range(n_words)]
+        texts = [
+            "".join(rng.choice(list(tiny.CHARACTERS), int(rng.integers(1, 6))))
+            for _ in range(n_words)
+        ]
         documents.append(Document(f"d{n_words}", "member", tiny.laid_out(texts), size=tiny.SIZE))
     shown = [
         replace(one, image=f"{one.id}.png", label=encoder_zoo.CLASSES[number % 3])
@@ -78,7 +88,9 @@ def pages_of(target: EncoderTarget) -> list[tuple[Encoding, int]]:
 def own_tokens(target: EncoderTarget) -> Array:
     """The ids of the tokens that are not special, in order."""
     tokenizer = target.encoder.tokenizer
-    return np.setdiff1d(np.arange(len(tokenizer)), [*tokenizer.all_special_ids, tokenizer.unk_token_id])
+    return np.setdiff1d(
+        np.arange(len(tokenizer)), [*tokenizer.all_special_ids, tokenizer.unk_token_id]
+    )
 
 
 def query_of(target: EncoderTarget, kind: Any, n: int, page: Encoding, at: int) -> ask.Query[Any]:
@@ -89,7 +101,9 @@ def query_of(target: EncoderTarget, kind: Any, n: int, page: Encoding, at: int) 
     if kind in (ask.BestTokens, ask.MaskedLoss):
         return kind(page.masked(hidden) if kind is ask.BestTokens else page, hidden)
     if kind in (ask.CandidateLogits, ask.TrainingLoss):
-        return kind(page.masked([at]) if kind is ask.CandidateLogits else page, at, ids[n : n + 1 + n % 5])
+        return kind(
+            page.masked([at]) if kind is ask.CandidateLogits else page, at, ids[n : n + 1 + n % 5]
+        )
     if kind in (ask.CompletionLoss, ask.MaskedCompletionLoss):
         return kind(page, hidden[-3:], rng.choice(ids, (n % 4, len(hidden[-3:]))))
     if kind is ask.RelaxedLoss:
@@ -106,14 +120,18 @@ def queries_of(target: EncoderTarget, kind: type[ask.Query[Any]]) -> Sequence[as
 def plain(answer: Any) -> Any:
     if isinstance(answer, ask.Relaxed):
         return np.array([answer.loss, *answer.gradient.ravel()])
-    return np.concatenate([answer.ids, answer.logits]) if isinstance(answer, ask.Candidates) else answer
+    return (
+        np.concatenate([answer.ids, answer.logits])
+        if isinstance(answer, ask.Candidates)
+        else answer
+    )
 
 
 def same_answers(kind: type[ask.Query[Any]], found: Any, expected: Any) -> None:
     """Bit for bit; but gradients up to rounding.
 
-    The kernels of a backward pass are not held to full blocks as those of a forward pass are. A mixture
-    is only a step on the way to tokens.
+    The kernels of a backward pass are not held to full blocks as those of a forward pass are. A
+    mixture is only a step on the way to tokens.
     """
     if kind is ask.RelaxedLoss:
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
@@ -138,20 +156,35 @@ def loss_inputs(target: EncoderTarget, page: Encoding) -> dict[str, torch.Tensor
     """What the family's own forward pass takes to compute the loss of one page."""
     inputs = own_inputs(target, page)
     if page.links is None:
-        labels = torch.tensor([page.page_class]) if page.labels is None else torch.tensor(page.labels)[None]
+        labels = (
+            torch.tensor([page.page_class])
+            if page.labels is None
+            else torch.tensor(page.labels)[None]
+        )
         return {**inputs, "labels": labels}
     none = len(page.ids)
     links = torch.tensor(np.where(page.links == NO_LINK, none, page.links))[None]
-    first = torch.tensor(np.append(False, page.words[1:] != page.words[:-1]) & (page.words >= 0))[None]
-    inputs |= {"attention_mask": torch.ones(1, none, dtype=torch.int64), "bbox_first_token_mask": first}
+    first = torch.tensor(np.append(False, page.words[1:] != page.words[:-1]) & (page.words >= 0))[
+        None
+    ]
+    inputs |= {
+        "attention_mask": torch.ones(1, none, dtype=torch.int64),
+        "bbox_first_token_mask": first,
+    }
     if page.labels is None:
         return {**inputs, "labels": links}
-    return {**inputs, "initial_token_labels": torch.tensor(page.labels)[None], "subsequent_token_labels": links}
+    return {
+        **inputs,
+        "initial_token_labels": torch.tensor(page.labels)[None],
+        "subsequent_token_labels": links,
+    }
 
 
 def own_output(target: EncoderTarget, page: Encoding, *, taught: bool = False) -> Any:
     with torch.inference_mode():
-        return target.model(**(loss_inputs if taught or page.links is not None else own_inputs)(target, page))
+        return target.model(
+            **(loss_inputs if taught or page.links is not None else own_inputs)(target, page)
+        )
 
 
 def log_softmax(scores: Array) -> Array:
@@ -174,7 +207,9 @@ def test_batches_of_fixed_size_as_on_a_gpu_give_the_same_answers(target, asked, 
     monkeypatch.setattr(target.forward, "fixed_rows", True)
     monkeypatch.setattr(target.forward.batch, "size", 512)
     for kind, (queries, answers) in asked.items():
-        for query, together, expected in zip(queries[::3], target.ask(queries)[::3], answers[::3], strict=True):
+        for query, together, expected in zip(
+            queries[::3], target.ask(queries)[::3], answers[::3], strict=True
+        ):
             same_answers(kind, plain(together), plain(target.ask([query])[0]))
             np.testing.assert_allclose(plain(expected), plain(together), rtol=1e-4, atol=1e-5)
 
@@ -183,9 +218,15 @@ def test_batches_of_fixed_size_as_on_a_gpu_give_the_same_answers(target, asked, 
 def test_the_last_layer_computes_the_places_that_are_read_alone(family, tmp_path):
     target = opened(encoder_zoo.write_encoder(tmp_path, family, "mlm"))
     queries, rows, last = queries_of(target, ask.MaskedLoss), list[int](), target.forward._last
-    last.intermediate.register_forward_hook(lambda _, given, __: rows.append(given[0].shape[:-1].numel()))
+    last.intermediate.register_forward_hook(
+        lambda _, given, __: rows.append(given[0].shape[:-1].numel())
+    )
     found = target.ask(queries)
-    assert sum(rows) < sum(map(len, found)) + STEP * len(rows) < sum(len(query.page.ids) for query in queries)
+    assert (
+        sum(rows)
+        < sum(map(len, found)) + STEP * len(rows)
+        < sum(len(query.page.ids) for query in queries)
+    )
     target.forward._last = None
     assert all(map(np.array_equal, found, target.ask(queries)))
 
@@ -200,7 +241,11 @@ def shape_of(query: Any, target: EncoderTarget) -> tuple[int, ...]:
         return query.candidates.shape
     if isinstance(query, ask.RelaxedLoss):
         return query.weights.shape
-    return query.page.ids.shape if isinstance(query, ask.BestLinks) else (len(query.page.ids), len(target.labels))
+    return (
+        query.page.ids.shape
+        if isinstance(query, ask.BestLinks)
+        else (len(query.page.ids), len(target.labels))
+    )
 
 
 def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target, asked):
@@ -213,7 +258,9 @@ def test_answers_are_numpy_in_double_precision_and_of_the_promised_shape(target,
             else:
                 found = answer.gradient if kind is ask.RelaxedLoss else answer
                 assert found.shape == shape_of(query, target)
-                assert found.dtype == (np.int64 if kind in (ask.BestTokens, ask.BestLinks) else np.float64)
+                assert found.dtype == (
+                    np.int64 if kind in (ask.BestTokens, ask.BestLinks) else np.float64
+                )
 
 
 def test_queries_that_it_cannot_answer_or_mixed_ones_are_refused(target):
@@ -246,7 +293,9 @@ def test_scores_and_losses_are_those_of_the_models_own_forward_pass(target):
             assert logits is not None
             (candidates,) = target.ask([ask.FillMask(page, at, 1000)])
             np.testing.assert_array_equal(np.sort(candidates.ids), own_tokens(target))
-            np.testing.assert_allclose(candidates.logits, logits[at, candidates.ids], rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(
+                candidates.logits, logits[at, candidates.ids], rtol=1e-4, atol=1e-4
+            )
             assert (np.diff(candidates.logits) <= 0).all()
             (few,), (found,) = (
                 target.ask([ask.FillMask(page, at, 7)]),
@@ -260,26 +309,35 @@ def test_scores_and_losses_are_those_of_the_models_own_forward_pass(target):
             )
             np.testing.assert_array_equal(best, logits[[1, at]].argmax(axis=-1))
             own = log_softmax(own_output(target, page.masked([1, at])).logits[0].double().numpy())
-            np.testing.assert_allclose(hidden, -own[[1, at], page.ids[[1, at]]], rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(
+                hidden, -own[[1, at], page.ids[[1, at]]], rtol=1e-4, atol=1e-4
+            )
             continue
         if ask.BestClass in target.answers:
             assert target.ask([ask.BestClass(page)]) == [int(scores.argmax())]
         if ask.TagProbabilities in target.answers:
             own = getattr(output, "initial_token_logits", scores)[0].double().numpy()
             (probabilities,) = target.ask([ask.TagProbabilities(page)])
-            np.testing.assert_allclose(np.log(probabilities), log_softmax(own), rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(
+                np.log(probabilities), log_softmax(own), rtol=1e-4, atol=1e-4
+            )
         if ask.BestLinks in target.answers:
             assert page.links is not None
             (best,), read = target.ask([ask.BestLinks(page)]), page.links != NOT_READ
             own = getattr(output, "subsequent_token_logits", scores)[0].argmax(dim=-1).numpy()
-            np.testing.assert_array_equal(best[read], np.where(own == len(read), NO_LINK, own)[read])
-            assert read.sum() == (len(read) if page.labels is not None else len(set(page.words)) - 1)
+            np.testing.assert_array_equal(
+                best[read], np.where(own == len(read), NO_LINK, own)[read]
+            )
+            assert read.sum() == (
+                len(read) if page.labels is not None else len(set(page.words)) - 1
+            )
             assert (best[~read] == NOT_READ).all()
             assert (best != np.arange(len(best))).all(), "no token leads to itself"
             assert read[best[best >= 0]].all()
         (losses,) = target.ask([ask.TrainingLoss(page, at, SOME_TOKENS)])
         recomputed = [
-            float(own_output(target, page.with_tokens([at], [token]), taught=True).loss) for token in SOME_TOKENS
+            float(own_output(target, page.with_tokens([at], [token]), taught=True).loss)
+            for token in SOME_TOKENS
         ]
         np.testing.assert_allclose(losses, recomputed, rtol=1e-4, atol=1e-5)
 
@@ -302,11 +360,17 @@ def test_mixtures_follow_the_loss(target):
 
 
 def test_a_page_as_long_as_can_be_is_read(target):
-    document = Document("d", "member", tiny.laid_out(["a"] * 300), image="d.png", size=tiny.SIZE, label="form")
+    document = Document(
+        "d", "member", tiny.laid_out(["a"] * 300), image="d.png", size=tiny.SIZE, label="form"
+    )
     page = target.encode(document)
     assert page is not None
     # LayoutLMv3's 5 visual tokens fill the last block.
-    longest = 122 if page.page_image is not None and target.family.name == "LayoutLMv3" else tiny.POSITIONS - 1
+    longest = (
+        122
+        if page.page_image is not None and target.family.name == "LayoutLMv3"
+        else tiny.POSITIONS - 1
+    )
     assert len(page.ids) == target.card.max_tokens == longest
     kind = ask.MaskedLoss if ask.MaskedLoss in target.answers else ask.TrainingLoss
     assert np.isfinite(target.ask([query_of(target, kind, 1, page, 2)])[0]).all()
@@ -315,7 +379,9 @@ def test_a_page_as_long_as_can_be_is_read(target):
 def asked_at(target: EncoderTarget, position: int, page: Encoding) -> Any:
     """What an attack learns about this position: the best candidates, or the loss of a few."""
     query = (
-        ask.FillMask(page, position, 9) if target.card.task == "mlm" else ask.TrainingLoss(page, position, SOME_TOKENS)
+        ask.FillMask(page, position, 9)
+        if target.card.task == "mlm"
+        else ask.TrainingLoss(page, position, SOME_TOKENS)
     )
     return plain(target.ask([query])[0])
 
@@ -325,7 +391,9 @@ def test_layout_and_images_are_read_by_the_families_that_have_them(target):
     moved = replace(page, boxes=page.boxes[::-1].copy())
     same = np.array_equal(*(asked_at(target, position, seen) for seen in (page, moved)))
     assert same == (target.family.boxes is None)
-    sees = target.model.config.model_type in SEEING and getattr(target.model.config, "visual_embed", True)
+    sees = target.model.config.model_type in SEEING and getattr(
+        target.model.config, "visual_embed", True
+    )
     assert (page.page_image is not None) == sees
     patched = replace(page, page_image=page.scrubbed([position]).page_image)
     assert np.array_equal(*(asked_at(target, position, seen) for seen in (page, patched))) != sees
@@ -334,8 +402,13 @@ def test_layout_and_images_are_read_by_the_families_that_have_them(target):
 def test_labels_and_links_are_read_where_the_task_has_them(target):
     page, _ = pages_of(target)[0]
     task = target.card.task
-    named = tiny.LABELS_OF.get(task, ()) if task != "document-classification" else encoder_zoo.CLASSES
-    assert (target.labels, page.labels is None) == (named, task not in ("token-classification", "spade-extraction"))
+    named = (
+        tiny.LABELS_OF.get(task, ()) if task != "document-classification" else encoder_zoo.CLASSES
+    )
+    assert (target.labels, page.labels is None) == (
+        named,
+        task not in ("token-classification", "spade-extraction"),
+    )
     assert page.labels is None or (page.labels[[0, -1]] == NOT_READ).all()
     assert (page.links is None) == (not task.startswith("spade"))
 
@@ -372,12 +445,20 @@ def test_outputs_beyond_the_vocabulary_are_no_candidates(tmp_path):
     padded = load(tmp_path)
     page, position = pages_of(padded)[0]
     (candidates,) = padded.ask([ask.FillMask(page, position, 1000)])
-    assert (candidates.ids.max(), padded.card.vocabulary) == (len(tiny.VOCABULARY) - 1, len(tiny.VOCABULARY))
+    assert (candidates.ids.max(), padded.card.vocabulary) == (
+        len(tiny.VOCABULARY) - 1,
+        len(tiny.VOCABULARY),
+    )
 
 
 @given(
-    arrays(np.float64, st.integers(1, 30), elements=st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0])), st.integers(0, 40)
+    arrays(
+        np.float64, st.integers(1, 30), elements=st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0])
+    ),
+    st.integers(0, 40),
 )
 def test_best_first_sorts_by_score_then_by_index(scores, n):
-    expected = sorted((i for i in range(len(scores)) if np.isfinite(scores[i])), key=lambda i: (-scores[i], i))[:n]
+    expected = sorted(
+        (i for i in range(len(scores)) if np.isfinite(scores[i])), key=lambda i: (-scores[i], i)
+    )[:n]
     assert best_first(scores, n).tolist() == expected

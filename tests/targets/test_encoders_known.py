@@ -43,17 +43,24 @@ def test_what_reads_no_words_of_a_page_is_no_family(kind: str) -> None:
     assert family_of(kind) is None
 
 
-@pytest.mark.parametrize("kind", ["roberta", "camembert", "xlm-roberta", "mpnet", "longformer", "data2vec-text"])
+@pytest.mark.parametrize(
+    "kind", ["roberta", "camembert", "xlm-roberta", "mpnet", "longformer", "data2vec-text"]
+)
 def test_positions_are_counted_from_padding_where_the_model_does_so(kind: str) -> None:
     family = family_of(kind)
     assert family is not None
     assert family.counts_from_padding
-    others = [family_of(other) for other in ("bert", "distilbert", "deberta-v2", "albert", "electra", "modernbert")]
+    others = [
+        family_of(other)
+        for other in ("bert", "distilbert", "deberta-v2", "albert", "electra", "modernbert")
+    ]
     assert not any(other is None or other.counts_from_padding for other in others)
 
 
 @table("kind, sentence")
-def test_families_that_cannot_be_audited_are_said_to_be(kind: str, sentence: str, tmp_path: Path) -> None:
+def test_families_that_cannot_be_audited_are_said_to_be(
+    kind: str, sentence: str, tmp_path: Path
+) -> None:
     with pytest.raises(TargetError, match="unknown architecture") as raised:
         load(renamed(tmp_path, model_type=kind))
     assert sentence in raised.value.hint
@@ -66,14 +73,20 @@ def test_a_model_that_gives_no_single_class_is_refused(problem: str, tmp_path: P
 
 
 def test_classes_without_names_are_named_by_the_manifest(tmp_path: Path) -> None:
-    folder = renamed(tmp_path, head="document-classification", id2label={0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"})
+    folder = renamed(
+        tmp_path,
+        head="document-classification",
+        id2label={0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"},
+    )
     assert load(folder, labels=("form", "letter", "bill")).labels == ("form", "letter", "bill")
     with pytest.raises(TargetError, match="does not name its 3 classes"):
         load(folder)
 
 
 @pytest.mark.parametrize("kind", ["distilbert", "deberta-v2", "modernbert"])
-def test_a_configuration_of_fewer_layers_than_there_are_is_refused(kind: str, tmp_path: Path) -> None:
+def test_a_configuration_of_fewer_layers_than_there_are_is_refused(
+    kind: str, tmp_path: Path
+) -> None:
     encoder_zoo.write_encoder(tmp_path, kind, "mlm")
     name = "n_layers" if kind == "distilbert" else "num_hidden_layers"
     change(tmp_path / "config.json", layer_types=None, **{name: 1})
@@ -84,8 +97,15 @@ def test_a_configuration_of_fewer_layers_than_there_are_is_refused(kind: str, tm
 def test_a_page_is_read_from_its_beginning_by_a_classifier(tmp_path: Path) -> None:
     target = load(encoder_zoo.write_encoder(tmp_path, "bert", "document-classification"))
     long = Document("d", "member", tiny.laid_out(["abc"] * 100), size=tiny.SIZE, label="form")
-    page, around, beyond = target.encode(long), target.encode(long, (20,)), target.encode(long, (90,))
+    page, around, beyond = (
+        target.encode(long),
+        target.encode(long, (20,)),
+        target.encode(long, (90,)),
+    )
     assert page is not None
     assert around is not None
-    assert (page.page_class, page.ids.tolist()) == (encoder_zoo.CLASSES.index("form"), around.ids.tolist())
+    assert (page.page_class, page.ids.tolist()) == (
+        encoder_zoo.CLASSES.index("form"),
+        around.ids.tolist(),
+    )
     assert beyond is None

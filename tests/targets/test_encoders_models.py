@@ -1,4 +1,7 @@
-"""Models that transformers lacks: SPADE on LayoutLM, a masked BROS, image branches; on disk, and against formulas."""
+"""Models that transformers lacks: SPADE on LayoutLM, a masked BROS, image branches.
+
+On disk, and against formulas.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -21,7 +24,11 @@ from audit.targets.encoders.models import LayoutLMSpadeForLinking
 from benchmarks.starts import start_with_images
 
 PAIRS = [
-    *((family, head) for family in tiny.IMAGE_FAMILIES for head in (*tiny.HEADS, *tiny.SPADE_HEADS)),
+    *(
+        (family, head)
+        for family in tiny.IMAGE_FAMILIES
+        for head in (*tiny.HEADS, *tiny.SPADE_HEADS)
+    ),
     *(("layoutlm", head) for head in tiny.SPADE_HEADS),
     ("bros", "mlm"),
 ]
@@ -48,7 +55,9 @@ def test_a_model_survives_saving_bit_by_bit(family, head, tmp_path):
     model.save_pretrained(tmp_path)
     again, missing = load_model(tmp_path, family_named(family).heads[head])
     assert missing == []
-    assert getattr(again.config, "image_channels", None) == getattr(model.config, "image_channels", None)
+    assert getattr(again.config, "image_channels", None) == getattr(
+        model.config, "image_channels", None
+    )
     with torch.inference_mode():
         before, after = (m(**page(family)).to_tuple() for m in (model, again.eval()))
     for a, b in zip(before, after, strict=True):
@@ -77,7 +86,9 @@ def test_the_loss_of_a_masked_bros_is_the_mean_cross_entropy_of_the_labelled_tok
     with torch.inference_mode():
         output = model(**inputs, labels=labels)
         log_p = torch.log_softmax(output.logits, dim=-1)
-    assert float(output.loss) == pytest.approx(-float(log_p[0, 3, 7] + log_p[1, 5, 8]) / 2, rel=1e-5)
+    assert float(output.loss) == pytest.approx(
+        -float(log_p[0, 3, 7] + log_p[1, 5, 8]) / 2, rel=1e-5
+    )
     assert model(**inputs).loss is None
 
 
@@ -87,15 +98,22 @@ def inputs(lengths: tuple[int, ...] = (9, 6)) -> dict[str, torch.Tensor]:
     attended = torch.arange(n) < torch.tensor(lengths)[:, None]
     return {
         "input_ids": torch.randint(5, len(tiny.VOCABULARY), (len(lengths), n), generator=generator),
-        "bbox": torch.randint(0, 1001, (len(lengths), n, 4), generator=generator).sort(dim=-1).values,
+        "bbox": torch.randint(0, 1001, (len(lengths), n, 4), generator=generator)
+        .sort(dim=-1)
+        .values,
         "attention_mask": attended.long(),
         "bbox_first_token_mask": attended & (torch.arange(n) % 2 == 0),
     }
 
 
-def scores_by_hand(model: Any, head: Any, batch: dict[str, torch.Tensor], page: int, length: int) -> torch.Tensor:
+def scores_by_hand(
+    model: Any, head: Any, batch: dict[str, torch.Tensor], page: int, length: int
+) -> torch.Tensor:
     """(length, length + 1) dot products of a page alone, the dummy last."""
-    alone = {name: batch[name][page : page + 1, :length] for name in ("input_ids", "bbox", "attention_mask")}
+    alone = {
+        name: batch[name][page : page + 1, :length]
+        for name in ("input_ids", "bbox", "attention_mask")
+    }
     hidden = model.layoutlm(**alone).last_hidden_state[0]
     keys = head.key(torch.cat([hidden, head.dummy_node]))
     return head.query(hidden) @ keys.T
@@ -118,7 +136,9 @@ def test_the_loss_of_linking_is_the_formulas():
             first = list(range(0, length, 2))
             for own in first:
                 label = int(labels[page, own])
-                costs.append(cross_entropy(scores, own, [*first, length], length if label == 9 else label))
+                costs.append(
+                    cross_entropy(scores, own, [*first, length], length if label == 9 else label)
+                )
     assert loss == pytest.approx(sum(costs) / len(costs), rel=1e-4)
 
 
@@ -131,17 +151,26 @@ def test_the_loss_of_extraction_is_the_sum_of_both_formulas():
         output = model(**batch, initial_token_labels=classes, subsequent_token_labels=before)
         log_p = torch.log_softmax(output.initial_token_logits, dim=-1)
         read = batch["bbox_first_token_mask"].nonzero().tolist()
-        initial, subsequent = [-float(log_p[page, place, classes[page, place]]) for page, place in read], []
+        initial, subsequent = (
+            [-float(log_p[page, place, classes[page, place]]) for page, place in read],
+            [],
+        )
         for page, length in enumerate((9, 6)):
             scores = scores_by_hand(model, model.subsequent_token_classifier, batch, page, length)
             for own in range(length):
                 label, every = int(before[page, own]), list(range(length + 1))
-                subsequent.append(cross_entropy(scores, own, every, length if label == 9 else label))
+                subsequent.append(
+                    cross_entropy(scores, own, every, length if label == 9 else label)
+                )
     expected = sum(initial) / len(initial) + sum(subsequent) / len(subsequent)
     assert float(output.loss) == pytest.approx(expected, rel=1e-4)
-    hidden = model.layoutlm(**{name: batch[name] for name in ("input_ids", "bbox", "attention_mask")}).last_hidden_state
+    hidden = model.layoutlm(
+        **{name: batch[name] for name in ("input_ids", "bbox", "attention_mask")}
+    ).last_hidden_state
     _, first, _, second = model.initial_token_classifier
-    torch.testing.assert_close(second(first(hidden)), output.initial_token_logits)  # two layers, nothing between
+    torch.testing.assert_close(
+        second(first(hidden)), output.initial_token_logits
+    )  # two layers, nothing between
 
 
 def test_a_fresh_head_on_a_trained_encoder_starts_like_the_rest_of_it(tmp_path):
@@ -151,10 +180,13 @@ def test_a_fresh_head_on_a_trained_encoder_starts_like_the_rest_of_it(tmp_path):
         torch.manual_seed(0)
         model, missing = load_model(tmp_path, LayoutLMSpadeForLinking)
     assert sorted(name for name in missing if "pooler" not in name) == [
-        f"entity_linker.{name}" for name in ("dummy_node", "key.bias", "key.weight", "query.bias", "query.weight")
+        f"entity_linker.{name}"
+        for name in ("dummy_node", "key.bias", "key.weight", "query.bias", "query.weight")
     ]
     for weights in (model.entity_linker.dummy_node, model.entity_linker.key.weight):
-        assert float(weights.detach().std()) == pytest.approx(source.config.initializer_range, rel=0.4)
+        assert float(weights.detach().std()) == pytest.approx(
+            source.config.initializer_range, rel=0.4
+        )
     embeddings = model.layoutlm.embeddings.word_embeddings.weight
     assert torch.equal(embeddings, source.layoutlm.embeddings.word_embeddings.weight)
 
@@ -164,7 +196,9 @@ BIO, SPADE = "token-classification", "spade-extraction"
 
 
 @table("family, head, own, manifest, result", globals())
-def test_labels_are_the_models_or_where_it_names_none_the_manifests(family, head, own, manifest, result, tmp_path):
+def test_labels_are_the_models_or_where_it_names_none_the_manifests(
+    family, head, own, manifest, result, tmp_path
+):
     tiny.checkpoint(tmp_path, family, head, labels=own or None)
     if isinstance(result, tuple):
         assert load(tmp_path, labels=manifest).labels == result
@@ -190,8 +224,12 @@ def test_on_a_ramp_each_bin_is_the_value_at_its_centre():
     for box, (across, down) in zip(boxes, taken, strict=True):
         x0, y0, x1, y1 = box
         centres = (torch.arange(BINS) + 0.5) / BINS
-        torch.testing.assert_close(across, (x0 + (x1 - x0) * centres).expand(BINS, BINS), atol=1e-6, rtol=0)
-        torch.testing.assert_close(down, (y0 + (y1 - y0) * centres)[:, None].expand(BINS, BINS), atol=1e-6, rtol=0)
+        torch.testing.assert_close(
+            across, (x0 + (x1 - x0) * centres).expand(BINS, BINS), atol=1e-6, rtol=0
+        )
+        torch.testing.assert_close(
+            down, (y0 + (y1 - y0) * centres)[:, None].expand(BINS, BINS), atol=1e-6, rtol=0
+        )
 
 
 def test_a_box_takes_nothing_from_elsewhere_and_beyond_the_edge_the_map_goes_on():
@@ -211,7 +249,8 @@ def test_a_box_takes_nothing_from_elsewhere_and_beyond_the_edge_the_map_goes_on(
 def test_tokens_without_area_see_nothing():
     branch = ImageBranch(LayoutLMImageConfig(hidden_size=16, image_channels=[8]))
     boxes = torch.tensor(
-        [[[0, 0, 0, 0], [1, 1, 1, 1], [0.2, 0.2, 0.2, 0.6], [0.2, 0.2, 0.6, 0.6]]], dtype=torch.float32
+        [[[0, 0, 0, 0], [1, 1, 1, 1], [0.2, 0.2, 0.2, 0.6], [0.2, 0.2, 0.6, 0.6]]],
+        dtype=torch.float32,
     )
     visual = branch(torch.rand(1, 3, 16, 16), boxes)[0]
     assert (visual[:3] == 0).all()
@@ -225,31 +264,46 @@ def test_embeddings_made_beforehand_are_those_of_the_pixels(family):
     with torch.inference_mode():
         whole, pixels = model(**inputs).logits, inputs.pop("pixel_values")
         made = encoder.visual_embeddings(pixels, inputs["bbox"])
-        torch.testing.assert_close(model(**inputs, visual_embeds=made).logits, whole, rtol=0, atol=0)
+        torch.testing.assert_close(
+            model(**inputs, visual_embeds=made).logits, whole, rtol=0, atol=0
+        )
         assert not torch.equal(model(**inputs, pixel_values=-pixels).logits, whole)
     with pytest.raises(ValueError, match="pixel_values"):
         model(**inputs)
 
 
-@pytest.mark.parametrize(("own", "image"), [("layoutlm", tiny.IMAGE_FAMILIES[0]), ("bros", tiny.IMAGE_FAMILIES[1])])
+@pytest.mark.parametrize(
+    ("own", "image"), [("layoutlm", tiny.IMAGE_FAMILIES[0]), ("bros", tiny.IMAGE_FAMILIES[1])]
+)
 def test_a_text_and_layout_model_gains_a_fresh_image_branch_for_training(own, image, tmp_path):
     tiny.checkpoint(tmp_path / "own", own, "mlm")
     settings: Any = {"image_size": 64, "image_channels": (8, 16, 24), "seed": 4}
-    model = start_with_images(tmp_path / "own", "token-classification", labels=tiny.LABELS, **settings)
+    model = start_with_images(
+        tmp_path / "own", "token-classification", labels=tiny.LABELS, **settings
+    )
     assert type(model) is family_named(image).heads["token-classification"]
     assert model.config.model_type == image
     assert (model.config.image_size, list(model.config.image_channels)) == (64, [8, 16, 24])
     assert model.config.id2label == dict(enumerate(tiny.LABELS))
     before, _ = load_model(tmp_path / "own", family_named(own).heads["mlm"])
     encoder = family_named(own).encoder
-    kept = {name for name in before.state_dict() if name.startswith(encoder) and "pooler" not in name}
+    kept = {
+        name for name in before.state_dict() if name.startswith(encoder) and "pooler" not in name
+    }
     for name in kept:
         assert torch.equal(before.state_dict()[name], model.state_dict()[name]), name
-    # A fresh embedding is about as large as a word's, whatever the number of features under a token.
-    visual = getattr(model, encoder).visual_embeddings(torch.rand(1, 3, 64, 64) * 2 - 1, page(own)["bbox"][:1])
+    # A fresh embedding is about as large as a word's, whatever the number of features under a
+    # token.
+    visual = getattr(model, encoder).visual_embeddings(
+        torch.rand(1, 3, 64, 64) * 2 - 1, page(own)["bbox"][:1]
+    )
     assert 0.2 < float(visual.detach().std()) / model.config.initializer_range < 2
-    again = start_with_images(tmp_path / "own", "token-classification", labels=tiny.LABELS, **settings)
-    other = start_with_images(tmp_path / "own", "token-classification", labels=tiny.LABELS, **{**settings, "seed": 5})
+    again = start_with_images(
+        tmp_path / "own", "token-classification", labels=tiny.LABELS, **settings
+    )
+    other = start_with_images(
+        tmp_path / "own", "token-classification", labels=tiny.LABELS, **{**settings, "seed": 5}
+    )
     weights = [getattr(m, encoder).visual.projection.weight for m in (model, again, other)]
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
@@ -275,8 +329,13 @@ def test_an_audit_of_missing_image_weights_is_refused(tmp_path):
     tiny.checkpoint(tmp_path, tiny.IMAGE_FAMILIES[0], "mlm")
     path = tmp_path / "model.safetensors"
     weights = load_file(path)
-    save_file({n: w for n, w in weights.items() if ".visual." not in n}, path, metadata={"format": "pt"})
-    with pytest.raises(TargetError, match=r"the weights of \d+ parameters are missing, the first is layoutlm\.visual"):
+    save_file(
+        {n: w for n, w in weights.items() if ".visual." not in n}, path, metadata={"format": "pt"}
+    )
+    with pytest.raises(
+        TargetError,
+        match=r"the weights of \d+ parameters are missing, the first is layoutlm\.visual",
+    ):
         load(tmp_path)
 
 
@@ -293,5 +352,7 @@ def test_the_same_picture_over_other_boxes_is_seen_anew(family, tmp_path):
     visual = VisualInputs(getattr(target.model, kind.encoder), sight, kind.boxes, "cpu")
     with torch.inference_mode():
         made = visual.batch([first, second, first], 128)[sight.argument]
-    assert torch.equal(made[0], made[1]) == (family == "layoutlmv3")  # it takes the picture as a whole
+    assert torch.equal(made[0], made[1]) == (
+        family == "layoutlmv3"
+    )  # it takes the picture as a whole
     assert torch.equal(made[0], made[2])

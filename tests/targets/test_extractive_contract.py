@@ -1,4 +1,7 @@
-"""One contract for every family of models that point at answers. A family joins by its name in the zoo."""
+"""One contract for every family of models that point at answers.
+
+A family joins by its name in the zoo.
+"""
 
 from functools import cache
 from pathlib import Path
@@ -19,14 +22,24 @@ from audit.corpus.images import PageView
 from audit.errors import ManifestError, TargetError
 from audit.targets.extractive import ExtractiveTarget, load_extractive
 from audit.targets.interface import Answer, AnswerLoss, BestTokens
-from audit.targets.opening import NONE_UNREAD, count_questions, find_unread, target_of, without_unread
+from audit.targets.opening import (
+    NONE_UNREAD,
+    count_questions,
+    find_unread,
+    target_of,
+    without_unread,
+)
 from audit.targets.spans import MAX_ANSWER, Scores, Window, best_span
 
 TEXT = "abc stores invoice no 77 date 01/02/2024 clerk anna berg item 3 x 4.00 total 12.00 paid"
 
 
 def page(text: str = TEXT, shade: int = 200) -> PageView:
-    return PageView(tiny.laid_out(text.split()), tiny.SIZE, lambda: Image.new("RGB", tiny.SIZE, (shade, 90, 160)))
+    return PageView(
+        tiny.laid_out(text.split()),
+        tiny.SIZE,
+        lambda: Image.new("RGB", tiny.SIZE, (shade, 90, 160)),
+    )
 
 
 def corpus_of(*documents: Document, kind: str = "extractive-qa") -> Corpus:
@@ -46,7 +59,12 @@ def load(tmp_path_factory):
 @pytest.mark.parametrize("family", POINTING)
 def test_one_question_alone_equals_many_in_any_order(load, family):
     target, long = load(family), " ".join([TEXT] * 3)
-    asked = [(page(), "total?"), (page(long), "date?"), (page("a b"), "who is the clerk"), (page(), "")]
+    asked = [
+        (page(), "total?"),
+        (page(long), "date?"),
+        (page("a b"), "who is the clerk"),
+        (page(), ""),
+    ]
     queries = [Answer(*one) for one in asked] * 2
     losses = [AnswerLoss(view, question, "12.00") for view, question in asked] * 2
     many, scored = target.ask(queries), target.ask(losses)
@@ -73,7 +91,8 @@ def test_scores_are_those_of_transformers_on_its_own_tokens(load, family):
     if family == "layoutlmv3":
         width, height = tiny.SIZE
         boxes = [
-            [int(v * 1000 / s + 1e-6) for v, s in zip(w.box, (width, height) * 2, strict=True)] for w in view.words
+            [int(v * 1000 / s + 1e-6) for v, s in zip(w.box, (width, height) * 2, strict=True)]
+            for w in view.words
         ]
         encoded = tokenizer(question, words, boxes=boxes, return_tensors="pt")
         more["pixel_values"] = target.reader.page_images._processor(
@@ -88,7 +107,10 @@ def test_scores_are_those_of_transformers_on_its_own_tokens(load, family):
     np.testing.assert_array_equal(window.ids, encoded["input_ids"][0])
     first, last = window.span_of(words.index("12.00"), words.index("12.00"))
     (loss,) = target.ask([AnswerLoss(view, question, "12.00")])
-    expected = [torch.log_softmax(out.start_logits[0], -1)[first], torch.log_softmax(out.end_logits[0], -1)[last]]
+    expected = [
+        torch.log_softmax(out.start_logits[0], -1)[first],
+        torch.log_softmax(out.end_logits[0], -1)[last],
+    ]
     np.testing.assert_allclose(loss, [float(value) for value in expected], atol=1e-4)
     assert out.start_logits.shape[1] >= n
 
@@ -110,7 +132,9 @@ def test_the_best_span_is_that_of_brute_force(data):
     numbers = st.floats(-4, 4, allow_nan=False)
     for _ in range(data.draw(st.integers(1, 3))):
         words = [-1, *data.draw(st.lists(st.integers(0, 5), max_size=6).map(sorted)), -1]
-        lists = [data.draw(st.lists(numbers, min_size=len(words), max_size=len(words))) for _ in range(2)]
+        lists = [
+            data.draw(st.lists(numbers, min_size=len(words), max_size=len(words))) for _ in range(2)
+        ]
         windows.append(window_of(words))
         scores.append(scores_of(*lists))
     best = best_span(windows, scores)
@@ -158,7 +182,9 @@ def test_a_long_page_is_read_to_its_end(load, family):
 
 def test_an_answer_that_is_not_there_has_the_loss_of_no_answer(load):
     target, view = load("bert"), page()
-    gone, other = target.ask([AnswerLoss(view, "total", "99.99"), AnswerLoss(view, "total", "never there")])
+    gone, other = target.ask(
+        [AnswerLoss(view, "total", "99.99"), AnswerLoss(view, "total", "never there")]
+    )
     np.testing.assert_array_equal(gone, other)
     (window,) = target.reader.windows(view, "total")
     assert window.null == 0
@@ -184,12 +210,21 @@ def test_whole_words_are_found_at_their_own_place(texts, data):
 def asked(**changed) -> Document:
     question = Question("q", "total?", ("12.00",))
     return Document(
-        **{"id": "d", "split": "member", "words": page().words, "size": tiny.SIZE, "questions": (question,), **changed}
+        **{
+            "id": "d",
+            "split": "member",
+            "words": page().words,
+            "size": tiny.SIZE,
+            "questions": (question,),
+            **changed,
+        }
     )
 
 
 def test_documents_that_it_cannot_read_are_named(load):
-    with pytest.raises(ManifestError, match=r"1 documents with questions, the first is d, have no words"):
+    with pytest.raises(
+        ManifestError, match=r"1 documents with questions, the first is d, have no words"
+    ):
         load("bert").check(corpus_of(asked(words=())))
     load("bert").check(corpus_of(asked(words=(Word("12.00"),), size=None)))
     load("bert").check(corpus_of(asked(), kind="question-answering"))
@@ -208,14 +243,19 @@ def test_documents_that_it_cannot_read_are_named(load):
 def test_every_family_with_other_inputs_is_refused_with_its_reason(tmp_path):
     write_extractive(tmp_path, "bert")
     config = tmp_path / "config.json"
-    config.write_text(config.read_text().replace('"bert"', '"layoutlmv2"').replace("BertFor", "LayoutLMv2For"))
+    config.write_text(
+        config.read_text().replace('"bert"', '"layoutlmv2"').replace("BertFor", "LayoutLMv2For")
+    )
     with pytest.raises(TargetError, match="detectron2"):
         target_of(tmp_path, corpus_of(asked()))
 
 
 def test_questions_whose_answer_is_off_the_page_are_counted_and_left_out(load):
     gone = Question("gone", "who?", ("nobody at all",))
-    documents = [asked(), asked(id="h", split="heldout", questions=(gone, Question("q", "total?", ("12.00",))))]
+    documents = [
+        asked(),
+        asked(id="h", split="heldout", questions=(gone, Question("q", "total?", ("12.00",)))),
+    ]
     corpus = corpus_of(*documents)
     load("bert").check(corpus)
     unread = find_unread(load("bert"), corpus)
@@ -229,12 +269,18 @@ def test_questions_whose_answer_is_off_the_page_are_counted_and_left_out(load):
 
 def test_documents_without_any_answer_on_the_page_are_counted_as_documents(load):
     gone = Question("gone", "who?", ("nobody at all",))
-    documents = [asked(), asked(id="n", questions=(gone,)), asked(id="h", split="heldout", questions=(gone, gone))]
+    documents = [
+        asked(),
+        asked(id="n", questions=(gone,)),
+        asked(id="h", split="heldout", questions=(gone, gone)),
+    ]
     corpus = corpus_of(*documents)
     unread = find_unread(load("bert"), corpus)
     assert (unread.documents, count_questions(corpus, unread)) == ({"n", "h"}, {})
     (warning,) = unread.warnings
-    assert warning.startswith("2 documents are left out of the audit (1 member, 1 held-out): no answer to their")
+    assert warning.startswith(
+        "2 documents are left out of the audit (1 member, 1 held-out): no answer to their"
+    )
     assert [one.id for one in without_unread(corpus, unread).documents] == ["d"]
 
 

@@ -77,26 +77,42 @@ def learnt(start, corpus, tmp_path_factory):
 
 
 def asked(corpus: Corpus, documents: Sequence[Document]) -> list[tuple[PageView, Question]]:
-    return [(page_view(corpus, document), question) for document in documents for question in document.questions]
+    return [
+        (page_view(corpus, document), question)
+        for document in documents
+        for question in document.questions
+    ]
 
 
 def losses_of(target: ParsingTarget, pairs: list[tuple[PageView, Question]]) -> list[float]:
-    found = target.ask([AnswerLoss(view, question.question, question.answers[0]) for view, question in pairs])
+    found = target.ask(
+        [AnswerLoss(view, question.question, question.answers[0]) for view, question in pairs]
+    )
     return [-float(values.mean()) for values in found]
 
 
-def test_a_model_that_learnt_outputs_by_heart_gives_their_fields_and_one_that_did_not_gives_none(learnt, start, corpus):
+def test_a_model_that_learnt_outputs_by_heart_gives_their_fields_and_one_that_did_not_gives_none(
+    learnt, start, corpus
+):
     pairs = asked(corpus, corpus.of("member")[:1])
     assert {question.question for _, question in pairs} == {"receipt.total", "receipt.clerk"}
     replies = learnt.ask([Answer(view, question.question) for view, question in pairs])
     assert [reply.text for reply in replies] == [question.answers[0] for _, question in pairs]
     assert all(reply.confidence > 0.5 and reply.ended for reply in replies)
-    assert [reply.n_tokens for reply in replies] == [len(question.answers[0]) for _, question in pairs]
+    assert [reply.n_tokens for reply in replies] == [
+        len(question.answers[0]) for _, question in pairs
+    ]
     fresh = target_of(start, corpus)
     assert isinstance(fresh, ParsingTarget)
     others = fresh.ask([Answer(view, question.question) for view, question in pairs])
-    assert not any(reply.text == question.answers[0] for reply, (_, question) in zip(others, pairs, strict=True))
-    members, heldout = losses_of(learnt, pairs), losses_of(learnt, asked(corpus, corpus.of("heldout")))
+    assert not any(
+        reply.text == question.answers[0]
+        for reply, (_, question) in zip(others, pairs, strict=True)
+    )
+    members, heldout = (
+        losses_of(learnt, pairs),
+        losses_of(learnt, asked(corpus, corpus.of("heldout"))),
+    )
     assert max(members) < 0.5 < min(heldout)
     assert min(losses_of(fresh, pairs)) > 1
 
@@ -110,7 +126,9 @@ def test_answers_and_losses_depend_on_their_queries_alone(name, opened, corpus):
     ]
     for queries in kinds:
         together = target.ask(queries)
-        for found, other in zip(together, [target.ask([query])[0] for query in queries], strict=True):
+        for found, other in zip(
+            together, [target.ask([query])[0] for query in queries], strict=True
+        ):
             if isinstance(found, np.ndarray):
                 np.testing.assert_array_equal(found, other)
             else:
@@ -118,15 +136,23 @@ def test_answers_and_losses_depend_on_their_queries_alone(name, opened, corpus):
 
 
 @pytest.mark.parametrize("name", ["chat", "qwen2"])
-def test_a_decoder_reads_its_prompt_once_for_all_outputs_of_a_page(name, opened, corpus, monkeypatch):
+def test_a_decoder_reads_its_prompt_once_for_all_outputs_of_a_page(
+    name, opened, corpus, monkeypatch
+):
     target = opened(name)
     pairs = asked(corpus, corpus.of("member")[:1])
-    queries = [AnswerLoss(view, question.question, value) for view, question in pairs for value in ("5.00", "anna")]
+    queries = [
+        AnswerLoss(view, question.question, value)
+        for view, question in pairs
+        for value in ("5.00", "anna")
+    ]
     plain, written = target.ask(queries), target.ask([Answer(*pairs[0][:1], pairs[0][1].question)])
     begun = []
     monkeypatch.setattr(answering, "SHORTEST", 1)
     monkeypatch.setattr(answering, "reads_beginnings", lambda *_: True)
-    monkeypatch.setattr(target, "_begin", lambda row, n, own=target._begin: (begun.append(n), own(row, n))[1])
+    monkeypatch.setattr(
+        target, "_begin", lambda row, n, own=target._begin: (begun.append(n), own(row, n))[1]
+    )
     for one, other in zip(target.ask(queries), plain, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-4)
     assert target.ask([Answer(*pairs[0][:1], pairs[0][1].question)])[0].text == written[0].text
@@ -134,7 +160,9 @@ def test_a_decoder_reads_its_prompt_once_for_all_outputs_of_a_page(name, opened,
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_a_loss_is_that_of_the_values_tokens_in_the_models_own_loss_of_the_output(name, opened, corpus):
+def test_a_loss_is_that_of_the_values_tokens_in_the_models_own_loss_of_the_output(
+    name, opened, corpus
+):
     target, document = opened(name), corpus.of("member")[0]
     view = page_view(corpus, document)
     inputs = target.reader.taught([Sample(view, "", document.output)])
@@ -159,7 +187,9 @@ def test_donut_is_taught_marks_and_all_others_the_json_itself(opened, corpus):
     texts = {}
     for name in ("donut", "qwen2", "chat"):
         reader = opened(name).reader
-        labels = reader.taught([Sample(page_view(corpus, document), "", document.output)])["labels"][0]
+        labels = reader.taught([Sample(page_view(corpus, document), "", document.output)])[
+            "labels"
+        ][0]
         texts[name] = reader.text_of([token for token in labels.tolist() if token != NOT_READ])
         assert labels.tolist()[-1] in reader.ends
     marks = f"<s_receipt><s_total>{total}</s_total><s_clerk>{clerk}</s_clerk></s_receipt>"
@@ -170,7 +200,9 @@ def test_a_page_is_written_once_for_all_its_fields(opened, corpus, monkeypatch):
     target = opened("donut")
     written: list[int] = []
     generate = target.model.generate
-    monkeypatch.setattr(target.model, "generate", lambda **inputs: (written.append(1), generate(**inputs))[1])
+    monkeypatch.setattr(
+        target.model, "generate", lambda **inputs: (written.append(1), generate(**inputs))[1]
+    )
     view = page_view(corpus, corpus.of("member")[0])
     target.ask([Answer(view, path) for path in ("receipt.total", "receipt.clerk", "receipt.none")])
     assert len(written) == 1
@@ -188,7 +220,9 @@ def test_a_copy_of_a_removed_value_earlier_in_the_output_does_not_tell_it(opened
     target, view = opened("donut"), page_view(corpus, corpus.of("member")[0])
     twice = replace(view, output='{"receipt": {"total": "12345", "clerk": "12345"}}', words=())
     other = replace(view, output='{"receipt": {"total": "", "clerk": "12345"}}', words=())
-    copied, emptied = target.ask([AnswerLoss(one, "receipt.clerk", "12345") for one in (twice, other)])
+    copied, emptied = target.ask(
+        [AnswerLoss(one, "receipt.clerk", "12345") for one in (twice, other)]
+    )
     np.testing.assert_array_equal(copied, emptied)
 
 
@@ -229,7 +263,11 @@ def test_a_model_of_another_family_needs_its_prompt(tmp_path):
 
 def test_usefulness_is_told_over_fields(learnt, corpus):
     (own,) = usefulness(learnt, corpus, 0)
-    assert (own.name, own.unit, own.n) == ("anls", "fields", len(asked(corpus, corpus.of("heldout"))))  # type: ignore[union-attr]
+    assert (own.name, own.unit, own.n) == (
+        "anls",
+        "fields",
+        len(asked(corpus, corpus.of("heldout"))),
+    )  # type: ignore[union-attr]
 
 
 def test_a_vision_encoder_decoder_needs_no_prompt_and_a_model_that_writes_nothing_is_refused(

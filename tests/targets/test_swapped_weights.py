@@ -36,7 +36,9 @@ def opened(model: Path, tmp_path: Path, **settings: Any) -> ScanSetup:
     if not data.exists():
         tiny.corpus(data, public=0)
     (out / "evidence").mkdir(parents=True, exist_ok=True)
-    return open_scan(ScanOptions(model, data, out, only=("membership",), budget="quick", **settings))
+    return open_scan(
+        ScanOptions(model, data, out, only=("membership",), budget="quick", **settings)
+    )
 
 
 def digest(path: Path) -> str:
@@ -47,7 +49,9 @@ def journals(tmp_path: Path) -> list[Path]:
     return [*(tmp_path / "out" / "evidence").glob("journal-*.jsonl")]
 
 
-def test_weights_that_are_swapped_as_they_are_loaded_end_the_scan(model, checkpoints, tmp_path, monkeypatch):
+def test_weights_that_are_swapped_as_they_are_loaded_end_the_scan(
+    model, checkpoints, tmp_path, monkeypatch
+):
     read, audited = weights._read_whole, digest(model / WEIGHTS)
 
     def swapped(*arguments: Any) -> Any:
@@ -57,7 +61,9 @@ def test_weights_that_are_swapped_as_they_are_loaded_end_the_scan(model, checkpo
     monkeypatch.setattr(weights, "_read_whole", swapped)
     setup = opened(model, tmp_path)
     assert setup.target.card.files[WEIGHTS] == audited, "hashed before it was loaded"
-    with pytest.raises(TargetError, match=r"model\.safetensors is not what it was when the scan began") as raised:
+    with pytest.raises(
+        TargetError, match=r"model\.safetensors is not what it was when the scan began"
+    ) as raised:
         run_scan(setup, SILENT)
     assert "scan again" in raised.value.hint
     assert not journals(tmp_path), "no later scan takes outcomes of unknown weights"
@@ -111,10 +117,15 @@ def test_a_model_that_is_left_alone_has_a_record_and_is_read_twice(model, tmp_pa
     read: list[str] = []
     file_digest = hashlib.file_digest
     monkeypatch.setattr(
-        hashlib, "file_digest", lambda stream, name: (read.append(stream.name), file_digest(stream, name))[1]
+        hashlib,
+        "file_digest",
+        lambda stream, name: (read.append(stream.name), file_digest(stream, name))[1],
     )
     record = run_scan(opened(model, tmp_path), SILENT)
-    assert (record.target.files[WEIGHTS], read.count(str(model / WEIGHTS))) == (digest(model / WEIGHTS), 2)
+    assert (record.target.files[WEIGHTS], read.count(str(model / WEIGHTS))) == (
+        digest(model / WEIGHTS),
+        2,
+    )
     assert journals(tmp_path)
 
 

@@ -7,7 +7,9 @@ from audit.targets.batching import STEP, batches, bucket_of, longest_row, padded
 
 
 @given(st.lists(st.integers(1, 600), max_size=60), st.integers(1, 5000), st.integers(0, 300))
-def test_rows_are_grouped_by_their_own_length(lengths: list[int], batch_tokens: int, n_appended: int) -> None:
+def test_rows_are_grouped_by_their_own_length(
+    lengths: list[int], batch_tokens: int, n_appended: int
+) -> None:
     made = list(batches(lengths, batch_tokens, n_appended))
     assert sorted(row for _, rows in made for row in rows) == list(range(len(lengths)))
     for bucket, rows in made:
@@ -17,11 +19,15 @@ def test_rows_are_grouped_by_their_own_length(lengths: list[int], batch_tokens: 
 
 
 @given(st.integers(1, 5000), st.integers(0, 300))
-def test_a_bucket_is_the_next_one_above_its_row_that_fills_blocks(n_tokens: int, n_appended: int) -> None:
+def test_a_bucket_is_the_next_one_above_its_row_that_fills_blocks(
+    n_tokens: int, n_appended: int
+) -> None:
     assert (bucket_of(n_tokens, n_appended) + n_appended) % STEP == 0
     assert 0 < bucket_of(n_tokens, n_appended) - n_tokens <= STEP
     # What fills the text's last block is there: the model appended that much.
-    assert padded_rows(bucket_of(n_tokens, n_appended)) <= bucket_of(n_tokens, n_appended) + n_appended
+    assert (
+        padded_rows(bucket_of(n_tokens, n_appended)) <= bucket_of(n_tokens, n_appended) + n_appended
+    )
 
 
 @given(st.integers(STEP, 5000), st.integers(0, 300))

@@ -44,7 +44,10 @@ def test_a_page_is_wrapped_in_cls_and_sep_with_their_boxes():
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=60), st.integers(16, 40), st.data())
 def test_a_long_document_is_cut_so_that_the_field_is_inside(lengths, max_tokens, data):
-    texts, first = ["abcdef"[:length] for length in lengths], data.draw(st.integers(0, len(lengths) - 1))
+    texts, first = (
+        ["abcdef"[:length] for length in lengths],
+        data.draw(st.integers(0, len(lengths) - 1)),
+    )
     around = list(range(first, min(len(lengths), first + data.draw(st.integers(1, 6)))))
     page = Encoder(TOKENIZER, max_tokens).encode(document(*texts), around)
     field, room = sum(lengths[index] for index in around), max_tokens - 2
@@ -54,13 +57,25 @@ def test_a_long_document_is_cut_so_that_the_field_is_inside(lengths, max_tokens,
     assert page is not None
     assert len(page.positions_of(around)) == field
     assert len(page.ids) == min(max_tokens, sum(lengths) + 2)  # no room is wasted
-    inner, flat = page.words[1:-1], [word for word, length in enumerate(lengths) for _ in range(length)]
-    assert inner.tolist() in [flat[start : start + len(inner)] for start in range(len(flat))]  # one piece of the page
+    inner, flat = (
+        page.words[1:-1],
+        [word for word, length in enumerate(lengths) for _ in range(length)],
+    )
+    assert inner.tolist() in [
+        flat[start : start + len(inner)] for start in range(len(flat))
+    ]  # one piece of the page
 
 
 @pytest.mark.parametrize(
     ("around", "first", "last"),
-    [([0], 0, 13), ([3], 0, 13), ([30], 23, 36), ([30, 31], 24, 37), ([28, 32], 23, 36), ([59], 46, 59)],
+    [
+        ([0], 0, 13),
+        ([3], 0, 13),
+        ([30], 23, 36),
+        ([30, 31], 24, 37),
+        ([28, 32], 23, 36),
+        ([59], 46, 59),
+    ],
 )
 def test_the_field_stands_in_the_middle_of_its_window(around, first, last):
     page = Encoder(TOKENIZER, 16).encode(document(*["a"] * 60), around)
@@ -97,11 +112,15 @@ def test_boxes_are_scaled_as_each_family_reads_them():
 
 
 def test_thousandths_are_those_of_exact_arithmetic():
-    tenths = np.array([[x, width] for width in range(1, 1200, 33) for x in range(10 * width + 1)])  # of a pixel
+    tenths = np.array(
+        [[x, width] for width in range(1, 1200, 33) for x in range(10 * width + 1)]
+    )  # of a pixel
     shares = np.repeat((tenths[:, 0] / 10 / tenths[:, 1])[None, :, None], 4, axis=2)
     ids = np.ones((1, len(tenths)), np.int64)
     inputs = family_named("layoutlm").inputs(ids, ids, shares, "cpu")
-    np.testing.assert_array_equal(inputs["bbox"][0, :, 0].numpy(), 100 * tenths[:, 0] // tenths[:, 1])
+    np.testing.assert_array_equal(
+        inputs["bbox"][0, :, 0].numpy(), 100 * tenths[:, 0] // tenths[:, 1]
+    )
 
 
 def test_boxes_over_the_edge_are_clipped():
@@ -136,7 +155,10 @@ def test_entities_whose_label_the_model_has_no_tag_for_are_refused():
 
 @pytest.mark.parametrize("family", tiny.BPE_FAMILIES)
 def test_byte_level_tokens_are_those_of_the_tokenizers_own_call(family, checkpoints):
-    """LayoutLMv3's tokenizer asks for boxes; RoBERTa's must be told that every word begins after a space."""
+    """LayoutLMv3's tokenizer asks for boxes.
+
+    RoBERTa's must be told that every word begins after a space.
+    """
     texts = ["ab1", "Total:", "\u65e5\u672c", "x-y", "9.00", "\u00e9"]
     encoder = load(checkpoints(family, "token-classification")).encoder
     page = encoder.encode(document(*texts))
@@ -146,7 +168,9 @@ def test_byte_level_tokens_are_those_of_the_tokenizers_own_call(family, checkpoi
         own = tiny.bpe_tokenizer(family)(texts, boxes=thousandths, add_special_tokens=True)
         np.testing.assert_array_equal(page.boxes[[0, -1]] * 1000, np.array(own["bbox"])[[0, -1]])
     else:
-        spaced = AutoTokenizer.from_pretrained(checkpoints(family, "token-classification"), add_prefix_space=True)
+        spaced = AutoTokenizer.from_pretrained(
+            checkpoints(family, "token-classification"), add_prefix_space=True
+        )
         own = spaced(texts, is_split_into_words=True)
     assert page.ids.tolist() == own["input_ids"]
     assert page.words.tolist() == [-1 if word is None else word for word in own.word_ids()]
@@ -157,7 +181,9 @@ def test_words_without_any_token_are_unknown_to_a_tokenizer():
     """A byte-level tokenizer without its vocabulary leaves out what it does not know, without a word."""
     from transformers import RobertaTokenizer
 
-    bare = RobertaTokenizer(vocab={"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4}, merges=[])
+    bare = RobertaTokenizer(
+        vocab={"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "<mask>": 4}, merges=[]
+    )
     with pytest.raises(TargetError, match="does not know 100% of the corpus's 2 words"):
         Encoder(bare, 32).check_vocabulary([document("ab", "c")])
     Encoder(TOKENIZER, 32).check_vocabulary([document("ab", " ")])

@@ -19,16 +19,24 @@ TOTAL = Entity("e1", "TOTAL", "amount", (4,))
 OTHER = Entity("e2", "NAME", "person", (5, 3))  # read from the bottom up
 # Positions:         0      1 2    3 4    5    6    7 8    9     10
 #                    [CLS]  to     ann    b    x    9 1    y     [SEP]
-WORDS, LINKS = tiny.laid_out(["to", "ann", "b", "x", "91", "y"]), (("e0", "e1"), ("e2", "e1"), ("e1", "e2"))
-DOCUMENT = Document("d", "member", WORDS, size=tiny.SIZE, entities=(NAME, TOTAL, OTHER), links=LINKS)
+WORDS, LINKS = (
+    tiny.laid_out(["to", "ann", "b", "x", "91", "y"]),
+    (("e0", "e1"), ("e2", "e1"), ("e1", "e2")),
+)
+DOCUMENT = Document(
+    "d", "member", WORDS, size=tiny.SIZE, entities=(NAME, TOTAL, OTHER), links=LINKS
+)
 
 
 def page_of(
-    task: HeadName, document: Document = DOCUMENT, max_tokens: int = 32, around: tuple[int, ...] = ()
+    task: HeadName,
+    document: Document = DOCUMENT,
+    max_tokens: int = 32,
+    around: tuple[int, ...] = (),
 ) -> Encoding:
-    page = Encoder(TOKENIZER, max_tokens, CLASSES if task == "spade-extraction" else (), task=task).encode(
-        document, around
-    )
+    page = Encoder(
+        TOKENIZER, max_tokens, CLASSES if task == "spade-extraction" else (), task=task
+    ).encode(document, around)
     assert page is not None
     return page
 
@@ -67,7 +75,9 @@ def test_what_the_window_cuts_off_is_nobodys_predecessor_or_parent() -> None:
 
 
 @table("task, changes, message", globals())
-def test_documents_that_do_not_fit_the_task_are_refused(task: HeadName, changes: dict, message: str) -> None:
+def test_documents_that_do_not_fit_the_task_are_refused(
+    task: HeadName, changes: dict, message: str
+) -> None:
     encoder = Encoder(TOKENIZER, 32, CLASSES if task == "spade-extraction" else (), task=task)
     encoder.check_vocabulary([DOCUMENT])
     kept = {"links": ((("e0", "e1"),) if task == "spade-linking" else ())}

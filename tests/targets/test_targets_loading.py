@@ -81,9 +81,16 @@ def not_a_number(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 REFUSED: dict[str, Case] = {
     **cases("encoders"),
     "no folder": (shutil.rmtree, "no such folder"),
-    "a data set": (lambda folder: (tiny.corpus(folder), (folder / CONFIG).unlink()), "a data set", "before DATA_DIR"),
+    "a data set": (
+        lambda folder: (tiny.corpus(folder), (folder / CONFIG).unlink()),
+        "a data set",
+        "before DATA_DIR",
+    ),
     "GGUF alone": (
-        lambda folder: ([path.unlink() for path in folder.iterdir()], (folder / "model.gguf").write_bytes(b"x")),
+        lambda folder: (
+            [path.unlink() for path in folder.iterdir()],
+            (folder / "model.gguf").write_bytes(b"x"),
+        ),
         "no config.json, only model.gguf",
         "only safetensors",
     ),
@@ -91,25 +98,48 @@ REFUSED: dict[str, Case] = {
         f"weights in {name}": (instead(name), f"only {name}", "only safetensors")
         for name in ("model-Q4_K_M.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack")
     },
-    "a Trainer's leftovers": (instead("training_args.bin"), "no model.safetensors$", "Hugging Face checkpoint"),
-    "deeply nested JSON": (lambda folder: (folder / CONFIG).write_text("[" * 200_000), "not readable as JSON"),
-    "only a pickle": (instead("pytorch_model.bin"), "no model.safetensors, only pytorch_model.bin", "save_pretrained"),
+    "a Trainer's leftovers": (
+        instead("training_args.bin"),
+        "no model.safetensors$",
+        "Hugging Face checkpoint",
+    ),
+    "deeply nested JSON": (
+        lambda folder: (folder / CONFIG).write_text("[" * 200_000),
+        "not readable as JSON",
+    ),
+    "only a pickle": (
+        instead("pytorch_model.bin"),
+        "no model.safetensors, only pytorch_model.bin",
+        "save_pretrained",
+    ),
     "a pickle beside weights of another name": (
-        lambda folder: (torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin"), other_name(folder)),
+        lambda folder: (
+            torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin"),
+            other_name(folder),
+        ),
         "cannot be loaded: .*no file named model.safetensors",
     ),
     "encoder under a head's name": (
-        weights(lambda tensors: {name: value for name, value in tensors.items() if not name.startswith("cls.")}),
+        weights(
+            lambda tensors: {
+                name: value for name, value in tensors.items() if not name.startswith("cls.")
+            }
+        ),
         "the weights of [0-9]+ parameters are missing, the first is cls.predictions",
     ),
-    "not a number": (weights(not_a_number), "not finite, the first is bert.encoder.layer.1.output.dense.bias"),
+    "not a number": (
+        weights(not_a_number),
+        "not finite, the first is bert.encoder.layer.1.output.dense.bias",
+    ),
     "truncated at the end": (truncated(-100), "cannot be loaded"),
     "truncated in the header": (truncated(100), "cannot be loaded"),
     "empty weights": (truncated(0), "cannot be loaded"),
     "weights linked from outside": (linked_outside, "model.safetensors links out"),
     "a link that leads nowhere": (lambda folder: (folder / "a").symlink_to("a"), "a links out"),
     "names of a million outputs": (
-        lambda folder: change(folder / CONFIG, id2label={number: f"B-{number:09}" for number in range(500_000)}),
+        lambda folder: change(
+            folder / CONFIG, id2label={number: f"B-{number:09}" for number in range(500_000)}
+        ),
         "config.json: larger than 8 MiB",
     ),
 }
@@ -118,9 +148,15 @@ REFUSED: dict[str, Case] = {
 def test_a_panic_of_the_tokenizers_library_is_one_sentence_and_prints_nothing(folder, capfd):
     charsmap = {"type": "Precompiled", "precompiled_charsmap": "////////////"}
     change(folder / "tokenizer.json", normalizer=charsmap)
-    with pytest.raises(TargetError, match=r"the tokenizer cannot be loaded: .*precompiled_charsmap") as raised:
+    with pytest.raises(
+        TargetError, match=r"the tokenizer cannot be loaded: .*precompiled_charsmap"
+    ) as raised:
         load(folder)
-    assert (raised.value.exit_code, len(raised.value.problems), bool(raised.value.hint)) == (2, 1, True)
+    assert (raised.value.exit_code, len(raised.value.problems), bool(raised.value.hint)) == (
+        2,
+        1,
+        True,
+    )
     assert capfd.readouterr() == ("", "")
 
 
@@ -138,7 +174,10 @@ def test_what_cannot_be_audited_is_refused_in_one_line(name, folder):
 
 def test_the_unbroken_checkpoint_loads(folder):
     card = load(folder).card
-    assert ((card.name, card.family, card.task), card.vocabulary) == (("model", "BERT", "mlm"), len(tiny.VOCABULARY))
+    assert ((card.name, card.family, card.task), card.vocabulary) == (
+        ("model", "BERT", "mlm"),
+        len(tiny.VOCABULARY),
+    )
     assert (card.max_tokens, card.dtype) == (tiny.POSITIONS - 1, "float32")
     assert card.parameters == sum(tensor.numel() for tensor in load_file(folder / WEIGHTS).values())
 
@@ -148,7 +187,9 @@ def test_a_sharded_checkpoint_is_the_same_model(folder, tmp_path):
     whole.model.save_pretrained(sharded, max_shard_size="50KB")
     tiny.tokenizer().save_pretrained(sharded)
     assert len(list(sharded.glob("*.safetensors"))) > 1
-    for (name, a), (_, b) in zip(whole.model.named_parameters(), load(sharded).model.named_parameters(), strict=True):
+    for (name, a), (_, b) in zip(
+        whole.model.named_parameters(), load(sharded).model.named_parameters(), strict=True
+    ):
         assert torch.equal(a, b), name
 
 
@@ -170,12 +211,31 @@ def test_no_pickle_is_opened_and_no_module_run(folder, tagger, tmp_path, monkeyp
     sentinel = tmp_path / "was-here"
     bomb = pickle.dumps(Bomb(sentinel))
     for place in (folder, tagger):
-        for name in ("pytorch_model.bin", "model.pt", "training_args.bin", "optimizer.pt", "scheduler.pt", "vocab.pkl"):
+        for name in (
+            "pytorch_model.bin",
+            "model.pt",
+            "training_args.bin",
+            "optimizer.pt",
+            "scheduler.pt",
+            "vocab.pkl",
+        ):
             (place / name).write_bytes(bomb)
-        for name in ("modeling_x", "tokenization_x", "configuration_x", "modeling_bert", "__init__", "conftest"):
+        for name in (
+            "modeling_x",
+            "tokenization_x",
+            "configuration_x",
+            "modeling_bert",
+            "__init__",
+            "conftest",
+        ):
             (place / f"{name}.py").write_text(f"import os\nos.mkdir({str(sentinel)!r})\n")
         (place / "chat_template.jinja").write_text("{{ ''.__class__.__mro__ }}")
-    for module, name in ((torch, "load"), (pickle, "load"), (pickle, "loads"), (pickle, "Unpickler")):
+    for module, name in (
+        (torch, "load"),
+        (pickle, "load"),
+        (pickle, "loads"),
+        (pickle, "Unpickler"),
+    ):
         monkeypatch.setattr(module, name, fail)
     load(folder)
     load(tagger, labels=tiny.LABELS)
@@ -276,7 +336,10 @@ def test_tensors_named_by_a_wrapper_are_the_models(prefix, folder):
     tensors = {prefix + name: tensor for name, tensor in load_file(folder / WEIGHTS).items()}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     after = load(folder)
-    assert all(torch.equal(*pair) for pair in zip(before.model.parameters(), after.model.parameters(), strict=True))
+    assert all(
+        torch.equal(*pair)
+        for pair in zip(before.model.parameters(), after.model.parameters(), strict=True)
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -294,7 +357,10 @@ def test_a_trainers_folder_of_shards_in_half_precision_loads(dtype, folder, tmp_
 
 def snapshot(folder: Path, cache: Path) -> Path:
     """The checkpoint as the hub's cache keeps it: links into the blobs beside the snapshots."""
-    place, blobs = cache / "models--org--name" / "snapshots" / "0a1b2c", cache / "models--org--name" / "blobs"
+    place, blobs = (
+        cache / "models--org--name" / "snapshots" / "0a1b2c",
+        cache / "models--org--name" / "blobs",
+    )
     place.mkdir(parents=True)
     blobs.mkdir()
     for number, path in enumerate(sorted(folder.iterdir())):
@@ -307,7 +373,9 @@ def test_a_snapshot_of_the_hubs_cache_loads_and_no_other_link_does(folder, tmp_p
     place = snapshot(folder, tmp_path / "hub")
     assert load(place).card.task == "mlm"
     (place / "extra.json").symlink_to(folder / "config.json")
-    with pytest.raises(TargetError, match=r"extra\.json links out of the checkpoint's folder") as raised:
+    with pytest.raises(
+        TargetError, match=r"extra\.json links out of the checkpoint's folder"
+    ) as raised:
         load(place)
     assert "hf download NAME --local-dir DIR" in raised.value.hint
     (place / "extra.json").unlink()
@@ -316,11 +384,20 @@ def test_a_snapshot_of_the_hubs_cache_loads_and_no_other_link_does(folder, tmp_p
         load(tmp_path / "elsewhere" / "snapshots" / "0a1b2c")
 
 
-@pytest.mark.parametrize(("package", "texts"), [(targets, targets.TEXTS), (references, references.TEXTS["errors"])])
+@pytest.mark.parametrize(
+    ("package", "texts"), [(targets, targets.TEXTS), (references, references.TEXTS["errors"])]
+)
 def test_every_error_in_the_table_is_raised_with_the_values_that_it_names(package, texts):
     paths = Path(package.__file__).parent.rglob("*.py")
     nodes = (node for path in paths for node in ast.walk(ast.parse(path.read_text())))
-    calls = [node for node in nodes if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "wording"]
+    calls = [
+        node
+        for node in nodes
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "wording"
+    ]
     given = {ast.literal_eval(call.args[0]): {word.arg for word in call.keywords} for call in calls}
-    fields = {key: {name for _, name, *_ in Formatter().parse("".join(own)) if name} for key, own in texts.items()}
+    fields = {
+        key: {name for _, name, *_ in Formatter().parse("".join(own)) if name}
+        for key, own in texts.items()
+    }
     assert given == fields

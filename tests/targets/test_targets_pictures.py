@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from transformers import LayoutLMv3Processor
-from transformers.models.layoutlmv3.image_processing_pil_layoutlmv3 import LayoutLMv3ImageProcessorPil
+from transformers.models.layoutlmv3.image_processing_pil_layoutlmv3 import (
+    LayoutLMv3ImageProcessorPil,
+)
 
 from audit.corpus.documents import Document
 from audit.errors import TargetError
@@ -30,10 +32,16 @@ def black(size: tuple[int, int] = (20, 40)) -> PageImage:
 SIDES = st.tuples(st.integers(0, 199), st.integers(0, 259), st.integers(1, 60), st.integers(1, 30))
 
 
-@given(st.lists(SIDES, min_size=1, max_size=3), st.sampled_from([16, 32, 50, 230, 530]), st.sampled_from(list(REACH)))
+@given(
+    st.lists(SIDES, min_size=1, max_size=3),
+    st.sampled_from([16, 32, 50, 230, 530]),
+    st.sampled_from(list(REACH)),
+)
 def test_pages_that_differ_under_the_patches_only_are_the_same_picture(sides, size, resample):
     """The page was resized before it is painted: no neighbouring pixel may show a trace of what stood there."""
-    boxes = np.array([(x, y, min(200, x + width), min(260, y + height)) for x, y, width, height in sides], float)
+    boxes = np.array(
+        [(x, y, min(200, x + width), min(260, y + height)) for x, y, width, height in sides], float
+    )
     page = np.asarray(tiny.page_image(DOCUMENT))
     changed = page.copy()
     for x0, y0, x1, y1 in boxes.astype(int):
@@ -46,8 +54,12 @@ def test_pages_that_differ_under_the_patches_only_are_the_same_picture(sides, si
     np.testing.assert_array_equal(*patched)
 
 
-def test_scrubbing_paints_the_fields_boxes_and_putting_tokens_in_place_leaves_the_patch(checkpoints):
-    target = load(checkpoints("docaudit-layoutlm-image", "mlm"), images=lambda _: Image.new("RGB", tiny.SIZE))
+def test_scrubbing_paints_the_fields_boxes_and_putting_tokens_in_place_leaves_the_patch(
+    checkpoints,
+):
+    target = load(
+        checkpoints("docaudit-layoutlm-image", "mlm"), images=lambda _: Image.new("RGB", tiny.SIZE)
+    )
     page = target.encode(DOCUMENT)
     assert page is not None
     assert page.page_image is not None
@@ -88,7 +100,9 @@ def test_the_image_is_opened_late_and_once(checkpoints):
 def test_pixels_are_those_of_transformers_own_processor():
     page, processor = tiny.page_image(DOCUMENT), LayoutLMv3ImageProcessorPil(apply_ocr=False)
     own = processor(page, return_tensors="np")["pixel_values"][0]
-    page_image = PageImageReader(tiny.page_image, ImageInput((224, 224), "pixel_values", 197))(DOCUMENT)
+    page_image = PageImageReader(tiny.page_image, ImageInput((224, 224), "pixel_values", 197))(
+        DOCUMENT
+    )
     assert page_image is not None
     np.testing.assert_allclose(page_image.values(), own, atol=1e-6)
     assert page_image.values().dtype == np.float32
@@ -108,7 +122,10 @@ def test_the_checkpoints_own_scale_is_used(settings, scale, tmp_path):
     assert page.page_image.scale == scale
     mean, std = np.array(scale.mean)[:, None, None], np.array(scale.std)[:, None, None]
     np.testing.assert_allclose(
-        page.page_image.values(), (page.page_image.pixels * scale.factor - mean) / std, rtol=1e-5, atol=1e-6
+        page.page_image.values(),
+        (page.page_image.pixels * scale.factor - mean) / std,
+        rtol=1e-5,
+        atol=1e-6,
     )
 
 
@@ -127,7 +144,10 @@ def test_what_a_processor_of_transformers_5_writes_is_read(tmp_path):
     assert reader is not None
     page_image = reader(DOCUMENT)
     assert page_image is not None
-    assert (page_image.scale, page_image.reach) == (PixelScale(mean=(0.1, 0.2, 0.3)), 1.5)  # bicubic
+    assert (page_image.scale, page_image.reach) == (
+        PixelScale(mean=(0.1, 0.2, 0.3)),
+        1.5,
+    )  # bicubic
     assert open_checkpoint(tmp_path).sha256 != before  # by which trained models are kept
 
 
@@ -137,7 +157,9 @@ def test_settings_of_the_whole_processor_come_first(nested, mean, tmp_path):
     (tmp_path / "processor_config.json").write_text(json.dumps(nested))
     sight = ImageInput((32, 32), "pixel_values")
     if mean is None:
-        with pytest.raises(TargetError, match=r"processor_config.json: not the settings of an image processor"):
+        with pytest.raises(
+            TargetError, match=r"processor_config.json: not the settings of an image processor"
+        ):
             sight.as_processed(tmp_path)
         return
     assert sight.as_processed(tmp_path).scale.mean[0] == mean
@@ -155,7 +177,9 @@ def test_documents_without_images_are_refused_by_models_that_see_them(checkpoint
 def test_a_model_that_sees_answers_nothing_about_a_page_without_its_picture(checkpoints):
     from audit.targets.interface import BestTokens
 
-    target = load(checkpoints("docaudit-bros-image", "mlm"))  # as for listing trials: nothing opens images
+    target = load(
+        checkpoints("docaudit-bros-image", "mlm")
+    )  # as for listing trials: nothing opens images
     page = target.encode(DOCUMENT)
     assert page is not None
     with pytest.raises(TargetError, match="a page came without one"):

@@ -19,11 +19,15 @@ from audit.targets.encoders.target import EncoderTarget
 from audit.targets.interface import CompletionLoss, RelaxedLoss, TrainingLoss
 
 PAIRS = [
-    *((family, "token-classification") for family in ("bert", "roberta", "layoutlmv3", "docaudit-bros-image")),
+    *(
+        (family, "token-classification")
+        for family in ("bert", "roberta", "layoutlmv3", "docaudit-bros-image")
+    ),
     ("layoutlm", "spade-extraction"),
     ("docaudit-layoutlm-image", "spade-linking"),
 ]
-"""Every way to embed words, and every kind of loss over tokens; that of a page's class is in the zoo below."""
+"""Every way to embed words, and every kind of loss over tokens; that of a page's class is in the
+zoo below."""
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: "-".join(pair))
@@ -106,7 +110,9 @@ def test_no_completion_no_position_and_one_candidate_are_taken(tagger):
     (loss,) = tagger.ask([CompletionLoss(page, (), np.empty((1, 0), np.int64))])
     (same,) = tagger.ask([TrainingLoss(page, 2, page.ids[[2]])])
     np.testing.assert_array_equal(loss, same)
-    (relaxed,) = tagger.ask([RelaxedLoss(page, positions, page.ids[[2]], np.ones((len(positions), 1)))])
+    (relaxed,) = tagger.ask(
+        [RelaxedLoss(page, positions, page.ids[[2]], np.ones((len(positions), 1)))]
+    )
     assert relaxed.gradient.shape == (len(positions), 1)
 
 
@@ -119,7 +125,9 @@ def test_relaxed_queries_leave_the_model_and_other_answers_as_they_were(target):
     assert all(parameter.grad is None for parameter in target.model.parameters())
     assert not target.forward.words._forward_hooks
     kept = () if target.forward._visual is None else target.forward._visual._made.values()
-    assert not any(made.requires_grad for _, made in kept), "pictures are kept, in or out of a graph"
+    assert not any(made.requires_grad for _, made in kept), (
+        "pictures are kept, in or out of a graph"
+    )
 
 
 def test_batches_shrink_when_memory_runs_out_and_mixtures_stay_with_their_pages(tagger):
@@ -130,7 +138,9 @@ def test_batches_shrink_when_memory_runs_out_and_mixtures_stay_with_their_pages(
         np.testing.assert_allclose(other.gradient, one.gradient, rtol=1e-3, atol=1e-5)
         assert other.loss == pytest.approx(one.loss, rel=1e-5)
     assert tagger.forward.batch.lowered > 0
-    assert max(short.sizes) <= 4096 / tagger.model.config.num_hidden_layers, "a backward pass takes smaller batches"
+    assert max(short.sizes) <= 4096 / tagger.model.config.num_hidden_layers, (
+        "a backward pass takes smaller batches"
+    )
 
 
 def test_every_head_with_a_training_loss_answers_and_no_other_does():
@@ -147,7 +157,9 @@ def test_a_page_with_nothing_to_read_spoils_no_other(tagger):
         found = tagger.ask(queries)
     assert np.isnan(found[1].loss)
     for place in (0, 2):
-        np.testing.assert_allclose(found[place].gradient, expected[place].gradient, rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(
+            found[place].gradient, expected[place].gradient, rtol=1e-3, atol=1e-6
+        )
 
 
 def test_it_can_be_asked_where_gradients_are_switched_off(tagger):
@@ -177,7 +189,10 @@ def plain_queries(target: EncoderTarget) -> list[TrainingLoss]:
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, RuntimeError])
 def test_batches_shrink_when_memory_runs_out_and_answers_stay_the_same(tagger, error):
-    expected, short = tagger.ask(plain_queries(tagger)), ShortOfMemory(tagger.forward._encoder, 700, error)
+    expected, short = (
+        tagger.ask(plain_queries(tagger)),
+        ShortOfMemory(tagger.forward._encoder, 700, error),
+    )
     tagger.forward._encoder = short
     for one, other in zip(expected, tagger.ask(plain_queries(tagger)), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -31,7 +31,9 @@ class Fake:
         self.encoder = Encoder(tiny.tokenizer(), 127, labels)
         self.labels = tuple(labels)
         self.answers = frozenset({TagProbabilities} if labels else {BestTokens})
-        self.card = TargetCard("fake", "fake", "mlm", "fake", 0, len(tiny.VOCABULARY), 127, "0" * 64, "cpu", "float32")
+        self.card = TargetCard(
+            "fake", "fake", "mlm", "fake", 0, len(tiny.VOCABULARY), 127, "0" * 64, "cpu", "float32"
+        )
         self.true_pages: list[Encoding] = []
         self.asked: list[Any] = []
         self.answer = answers.get("answer")
@@ -47,7 +49,9 @@ class Fake:
 
     def ask(self, queries: Sequence[Any]) -> list[Any]:
         self.asked += queries
-        return [self.answer(query, page) for query, page in zip(queries, self.true_pages, strict=True)]
+        return [
+            self.answer(query, page) for query, page in zip(queries, self.true_pages, strict=True)
+        ]
 
 
 def knows_all(query: BestTokens, page: Encoding) -> Any:
@@ -63,15 +67,28 @@ def measured(target: Any, documents: Sequence[Document] = DOCUMENTS, seed: int =
 
 
 @pytest.mark.parametrize(("answer", "value"), [(knows_all, 1.0), (says_mask, 0.0)])
-def test_fifteen_percent_of_each_page_are_hidden_and_what_is_named_is_counted(answer: Any, value: float) -> None:
+def test_fifteen_percent_of_each_page_are_hidden_and_what_is_named_is_counted(
+    answer: Any, value: float
+) -> None:
     target = Fake(answer=answer)
     result = measured(target)
-    hidden = [page.ids[p] for query, page in zip(target.asked, target.true_pages, strict=True) for p in query.positions]
-    assert (result.name, result.value, result.clusters, result.n) == ("masked_token_accuracy", value, 30, len(hidden))
+    hidden = [
+        page.ids[p]
+        for query, page in zip(target.asked, target.true_pages, strict=True)
+        for p in query.positions
+    ]
+    assert (result.name, result.value, result.clusters, result.n) == (
+        "masked_token_accuracy",
+        value,
+        30,
+        len(hidden),
+    )
     assert result.low < 1
     assert result.high > 0
     assert [bound.alpha for bound in result.bounds] == list(ALPHAS)
-    assert result.null == pytest.approx(max(hidden.count(token) for token in set(hidden)) / len(hidden))
+    assert result.null == pytest.approx(
+        max(hidden.count(token) for token in set(hidden)) / len(hidden)
+    )
     assert result.null_kind == "chance"
     for query, page in zip(target.asked, target.true_pages, strict=True):
         own = int((page.words >= 0).sum())
@@ -96,7 +113,9 @@ def test_the_seed_decides_what_is_hidden_and_which_of_many_documents_are_asked()
 
 def test_without_documents_there_is_no_number() -> None:
     perfect = tagged(lambda page, read: page.labels[read])
-    unlabelled = [Document(f"d{i}", "heldout", tiny.laid_out(["ab"]), size=tiny.SIZE) for i in range(5)]
+    unlabelled = [
+        Document(f"d{i}", "heldout", tiny.laid_out(["ab"]), size=tiny.SIZE) for i in range(5)
+    ]
     cases: list[tuple[Fake, Sequence[Document], str]] = [
         (Fake(answer=knows_all), [], "no held-out document"),
         (Fake(tiny.LABELS), [], "fewer than two"),
@@ -129,9 +148,14 @@ def test_a_perfect_tagger_has_the_interval_of_as_many_hits_as_pages() -> None:
     assert ((result.value, result.high), result.low) == ((1.0, 1.0), pytest.approx(exact.low))
     assert "all agree" in result.method
     bare = [replace(document, id=f"bare {document.id}", entities=()) for document in DOCUMENTS]
-    again = measured(Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), [*DOCUMENTS, *bare])
+    again = measured(
+        Fake(tiny.LABELS, answer=tagged(lambda page, read: page.labels[read])), [*DOCUMENTS, *bare]
+    )
     assert isinstance(again, Estimate)
-    assert (again.clusters, again.low) == (result.clusters, result.low)  # pages with nothing to find show nothing
+    assert (again.clusters, again.low) == (
+        result.clusters,
+        result.low,
+    )  # pages with nothing to find show nothing
 
 
 def test_f1_of_single_words_is_that_of_scikit_learn() -> None:
@@ -175,20 +199,27 @@ def truth(page: Encoding) -> tuple[Any, Any]:
 
 
 def test_extraction_f1_counts_whole_entities_of_the_right_class() -> None:
-    # On every third page the first entity gets another class, on every third page the last one loses its last word.
-    # By hand: 4 entities a page, 120 true and 120 found, 20 of them wrong.
+    # On every third page the first entity gets another class, on every third page the last one
+    # loses its last word. By hand: 4 entities a page, 120 true and 120 found, 20 of them wrong.
     def choose(number: int, page: Encoding) -> tuple[Any, Any]:
         classes, links = truth(page)
         starts = np.flatnonzero(classes > 0)
         if number % 3 == 0:
             classes[starts[0]] = classes[starts[0]] % 4 + 1
         if number % 3 == 1:
-            vendor = page.positions_of([1])[0]  # the second word of the vendor, of which every page has two
+            vendor = page.positions_of([1])[
+                0
+            ]  # the second word of the vendor, of which every page has two
             links[vendor] = NO_LINK
         return classes, links
 
     result = measured(SpadeFake("spade-extraction", choose))
-    assert (result.name, result.unit, result.n, result.clusters) == ("entity_f1", "entities", 120, 30)
+    assert (result.name, result.unit, result.n, result.clusters) == (
+        "entity_f1",
+        "entities",
+        120,
+        30,
+    )
     assert result.value == pytest.approx(100 / 120)
     assert result.low < 100 / 120 < result.high
 
@@ -227,7 +258,9 @@ def test_spade_is_perfect_or_has_nothing_to_find(head: HeadName) -> None:
 def test_entities_of_spade(classes: str, links: str, entities: list[tuple[str, list[int]]]) -> None:
     words = np.array([-1, 0, 0, 1, 2, 2, -1])
     own = np.array([NOT_READ if value == "-" else int(value) for value in classes.split()])
-    found = spade_entities(words, own, np.array([int(value) for value in links.split()]), ("O", "A", "B"))
+    found = spade_entities(
+        words, own, np.array([int(value) for value in links.split()]), ("O", "A", "B")
+    )
     assert found == {(label, frozenset(places)) for label, places in entities}
 
 
@@ -240,7 +273,11 @@ def test_sums_by_document_make_up_the_number(labels: tuple[str, ...]) -> None:
             right = page.ids[list(query.positions)]
             return right + (rng.random(len(right)) < 0.5)
 
-        chosen = tagged(lambda page, read: rng.integers(len(tiny.LABELS), size=len(read))) if labels else guess
+        chosen = (
+            tagged(lambda page, read: rng.integers(len(tiny.LABELS), size=len(read)))
+            if labels
+            else guess
+        )
         return Fake(labels, answer=chosen)
 
     ((number, sums),) = measure_task(guessing(), DOCUMENTS, 3)
@@ -253,8 +290,8 @@ def test_sums_by_document_make_up_the_number(labels: tuple[str, ...]) -> None:
 
 
 def test_f1_counts_whole_entities() -> None:
-    # Right on even pages; on odd ones every word is O but the first, wrongly. By hand: 4 entities a page, 60 found
-    # right of 120; 15 wrong ones found more: F1 = 2 * 60 / (120 + 75).
+    # Right on even pages; on odd ones every word is O but the first, wrongly. By hand: 4 entities a
+    # page, 60 found right of 120; 15 wrong ones found more: F1 = 2 * 60 / (120 + 75).
     def choose(page: Encoding, read: Any) -> Any:
         choose.calls += 1
         if choose.calls % 2:
@@ -268,5 +305,6 @@ def test_f1_counts_whole_entities() -> None:
     assert result.value == pytest.approx(120 / 195)
     assert result.low < 120 / 195 < result.high
     assert (result.n, result.unit, result.clusters) == (120, "entities", 30)
-    # Every page begins with a vendor of two words: naming that alone is right 30 times of 30, of 120 entities.
+    # Every page begins with a vendor of two words: naming that alone is right 30 times of 30, of
+    # 120 entities.
     assert result.null == pytest.approx(2 * 30 / (120 + 30))

@@ -67,15 +67,25 @@ def queries_of(target: NluTarget, kind: type[ask.Query[Any]]) -> Sequence[ask.Qu
         elif kind is ask.TrainingLoss:
             queries.append(ask.TrainingLoss(page, n - 1, candidates))
         elif kind is ask.CompletionLoss:
-            queries.append(ask.CompletionLoss(page, (0, n - 1), rng.integers(0, 20, (int(rng.integers(1, 40)), 2))))
+            queries.append(
+                ask.CompletionLoss(
+                    page, (0, n - 1), rng.integers(0, 20, (int(rng.integers(1, 40)), 2))
+                )
+            )
         else:
             weights = nlu_models.spread(rng, 2, len(candidates))
-            queries.append(ask.RelaxedLoss(page, (0, n - 1), candidates, weights, bool(rng.integers(2))))
+            queries.append(
+                ask.RelaxedLoss(page, (0, n - 1), candidates, weights, bool(rng.integers(2)))
+            )
     return queries
 
 
 def plain(answer: Any) -> np.ndarray:
-    return np.append(answer.gradient, answer.loss) if isinstance(answer, ask.Relaxed) else np.asarray(answer)
+    return (
+        np.append(answer.gradient, answer.loss)
+        if isinstance(answer, ask.Relaxed)
+        else np.asarray(answer)
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -89,8 +99,13 @@ def test_an_answer_depends_on_its_query_alone(target, threads, kind):
         (alone,) = target.ask([query])
         for other in (b, plain(c), plain(alone)):
             np.testing.assert_array_equal(a, other)
-    assert all(torch.equal(before[name], value) for name, value in target.model.state_dict().items())
-    assert all(parameter.grad is None and parameter.requires_grad for parameter in target.model.parameters())
+    assert all(
+        torch.equal(before[name], value) for name, value in target.model.state_dict().items()
+    )
+    assert all(
+        parameter.grad is None and parameter.requires_grad
+        for parameter in target.model.parameters()
+    )
 
 
 def test_losses_and_tags_are_the_models_own(target):
@@ -98,12 +113,16 @@ def test_losses_and_tags_are_the_models_own(target):
         page = page_of(target, document)
         with torch.no_grad():
             output = target.model(
-                torch.from_numpy(page.ids)[None], torch.from_numpy(page.labels)[None], torch.tensor([page.intent])
+                torch.from_numpy(page.ids)[None],
+                torch.from_numpy(page.labels)[None],
+                torch.tensor([page.intent]),
             )
         (losses,) = target.ask([ask.TrainingLoss(page, 0, page.ids[:1])])
         assert losses[0] == pytest.approx(float(output.losses), rel=1e-5)
         (tags,) = target.ask([ask.TagProbabilities(page)])
-        np.testing.assert_allclose(tags, target.model.crf.marginals(output.emissions)[0].detach(), atol=1e-5)
+        np.testing.assert_allclose(
+            tags, target.model.crf.marginals(output.emissions)[0].detach(), atol=1e-5
+        )
         assert target.ask([ask.BestIntent(page)]) == [int(output.intent_logits.argmax())]
 
 
@@ -112,9 +131,13 @@ def test_one_hot_weights_say_what_completions_and_candidates_say(target):
     rng = np.random.default_rng(0)
     chosen = rng.integers(0, len(digits), (6, len(positions)))
     (completed,) = target.ask([ask.CompletionLoss(page, positions, digits[chosen])])
-    relaxed = target.ask([ask.RelaxedLoss(page, positions, digits, np.eye(len(digits))[row]) for row in chosen])
+    relaxed = target.ask(
+        [ask.RelaxedLoss(page, positions, digits, np.eye(len(digits))[row]) for row in chosen]
+    )
     single = [
-        target.ask([ask.TrainingLoss(page.with_tokens(positions, digits[row]), 0, page.ids[:1])])[0][0]
+        target.ask([ask.TrainingLoss(page.with_tokens(positions, digits[row]), 0, page.ids[:1])])[
+            0
+        ][0]
         for row in chosen
     ]
     np.testing.assert_allclose([answer.loss for answer in relaxed], completed, rtol=1e-6)
@@ -164,9 +187,14 @@ def test_queries_that_it_cannot_answer_are_refused(target):
 
 
 def test_a_word_is_a_token_and_unknown_ones_are_one(target):
-    document = nlu_models.utterance("d", "play by nobody berg", ["O", "O", "B-artist", "I-artist"], "Play")
+    document = nlu_models.utterance(
+        "d", "play by nobody berg", ["O", "O", "B-artist", "I-artist"], "Play"
+    )
     page = page_of(target, document)
-    assert (target.token_strings(page.ids.tolist()), page.words.tolist()) == ("play by [UNK] berg", [0, 1, 2, 3])
+    assert (target.token_strings(page.ids.tolist()), page.words.tolist()) == (
+        "play by [UNK] berg",
+        [0, 1, 2, 3],
+    )
     assert [target.labels[label] for label in page.labels] == [*document.tags]
     assert target.intents[page.intent] == "Play"
     assert (page.boxes == 0).all()
@@ -209,7 +237,11 @@ def test_a_long_utterance_is_cut_to_the_window_around_the_words(tmp_path):
 GOOD = nlu_models.documents()
 UNREADABLE: dict[str, tuple[list[Document], str, str]] = {
     "another task": (GOOD, "token-classification", "token-classification"),
-    "an unknown intent": ([replace(GOOD[0], intent="Sing")], "intent-slots", "no tag or intent Sing"),
+    "an unknown intent": (
+        [replace(GOOD[0], intent="Sing")],
+        "intent-slots",
+        "no tag or intent Sing",
+    ),
     "an unknown tag": (
         [replace(GOOD[-1], tags=("O", "O", "O", "B-canary", "O", "O", "O"))],
         "intent-slots",
@@ -241,7 +273,11 @@ def test_its_utility_is_the_f1_of_slots_and_the_accuracy_of_intents(target):
         for answer, page in zip(target.ask([ask.BestIntent(p) for p in pages]), pages, strict=True)
     ]
     assert isinstance(intents, Estimate)
-    assert (intents.name, intents.value, intents.n) == ("intent_accuracy", np.mean(right), len(held_out))
+    assert (intents.name, intents.value, intents.n) == (
+        "intent_accuracy",
+        np.mean(right),
+        len(held_out),
+    )
     commonest = Counter(document.intent for document in held_out).most_common(1)[0][1]
     assert intents.null == pytest.approx(commonest / len(held_out))
 
@@ -253,7 +289,11 @@ def test_a_saved_model_is_the_same_model(tmp_path, characters):
     loaded = load_nlu(folder)
     for name, value in made.state_dict().items():
         np.testing.assert_array_equal(value, loaded.model.state_dict()[name], err_msg=name)
-    assert (loaded.vocabulary, loaded.labels, loaded.intents) == (vocabulary, nlu_models.TAGS, nlu_models.INTENTS)
+    assert (loaded.vocabulary, loaded.labels, loaded.intents) == (
+        vocabulary,
+        nlu_models.TAGS,
+        nlu_models.INTENTS,
+    )
     assert (loaded.card.family, loaded.card.task) == ("BiLSTM-CRF", "intent-slots")
     assert loaded.card.vocabulary == len(vocabulary.words)
     assert ("character layer" in loaded.card.architecture) == characters
@@ -270,7 +310,10 @@ def test_it_is_opened_for_a_data_set_of_utterances(tmp_path):
     page = target.encode(corpus.documents[0])
     assert page is not None
     (losses,) = target.ask([ask.TrainingLoss(page, 0, page.ids[:1])])
-    assert (losses.shape, load_nlu(folder, labels=nlu_models.TAGS[::-1]).labels) == ((1,), nlu_models.TAGS)
+    assert (losses.shape, load_nlu(folder, labels=nlu_models.TAGS[::-1]).labels) == (
+        (1,),
+        nlu_models.TAGS,
+    )
     with pytest.raises(TargetError, match="labels are not the manifest's"):
         load_nlu(folder, labels=("O", "B-canary"))
 
@@ -307,7 +350,9 @@ def made(n_tags: int, seed: int, size: float = 1.0) -> LinearChainCrf:
 
 def by_hand(crf: LinearChainCrf, emissions: np.ndarray) -> dict[tuple[int, ...], float]:
     """The score of every sequence of tags for one sentence."""
-    transitions, starts, ends = (value.detach().numpy() for value in (crf.transitions, crf.starts, crf.ends))
+    transitions, starts, ends = (
+        value.detach().numpy() for value in (crf.transitions, crf.starts, crf.ends)
+    )
     scores = {}
     for tags in itertools.product(range(emissions.shape[1]), repeat=len(emissions)):
         followed = sum(transitions[a, b] for a, b in itertools.pairwise(tags))
@@ -318,10 +363,16 @@ def by_hand(crf: LinearChainCrf, emissions: np.ndarray) -> dict[tuple[int, ...],
 
 @settings(deadline=None, max_examples=40)
 @given(
-    n_tags=st.integers(1, 4), n_tokens=st.integers(1, 5), seed=st.integers(0, 99), size=st.sampled_from([0.1, 1.0, 8.0])
+    n_tags=st.integers(1, 4),
+    n_tokens=st.integers(1, 5),
+    seed=st.integers(0, 99),
+    size=st.sampled_from([0.1, 1.0, 8.0]),
 )
 def test_partition_costs_and_marginals_are_those_of_all_sequences(n_tags, n_tokens, seed, size):
-    crf, emissions = made(n_tags, seed, size), size * torch.randn(3, n_tokens, n_tags, dtype=torch.float64)
+    crf, emissions = (
+        made(n_tags, seed, size),
+        size * torch.randn(3, n_tokens, n_tags, dtype=torch.float64),
+    )
     totals, tables = crf.log_partition(emissions).detach(), crf.marginals(emissions).detach()
     for sentence, total, table in zip(emissions, totals, tables, strict=True):
         scores = by_hand(crf, sentence.numpy())
@@ -339,7 +390,10 @@ def test_partition_costs_and_marginals_are_those_of_all_sequences(n_tags, n_toke
 def test_in_single_precision_large_scores_neither_overflow_nor_vanish():
     crf, emissions = made(6, 1, 5.0).float(), 200 * torch.randn(4, 20, 6)
     with torch.no_grad():
-        single, double = crf.log_partition(emissions), crf.double().log_partition(emissions.double())
+        single, double = (
+            crf.log_partition(emissions),
+            crf.double().log_partition(emissions.double()),
+        )
     np.testing.assert_allclose(single, double, rtol=1e-5)
 
 

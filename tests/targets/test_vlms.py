@@ -1,4 +1,7 @@
-"""Image-text-to-text models: prompts, templates and processors; test_answering_contract.py asks every family."""
+"""Image-text-to-text models: prompts, templates and processors.
+
+Test_answering_contract.py asks every family.
+"""
 
 import shutil
 from collections.abc import Callable
@@ -48,7 +51,9 @@ def test_the_zoo_holds_every_family_that_messages_name():
     assert {family.removesuffix("-t5") for family in ZOO} == set(TABLE["answering"]["seeing"])
 
 
-def test_a_processor_that_asks_for_torchvision_where_there_is_none_says_how_to_install_it(tmp_path, monkeypatch):
+def test_a_processor_that_asks_for_torchvision_where_there_is_none_says_how_to_install_it(
+    tmp_path, monkeypatch
+):
     import transformers
 
     def refuse(*_: Any, **__: Any) -> None:
@@ -57,7 +62,9 @@ def test_a_processor_that_asks_for_torchvision_where_there_is_none_says_how_to_i
     monkeypatch.setattr(transformers.AutoProcessor, "from_pretrained", refuse)
     monkeypatch.setattr("audit.targets.answering.pictures.find_spec", lambda name: None)
     folder = write_vlm(tmp_path / "mistral3", "mistral3")
-    with pytest.raises(TargetError, match="its processor needs torchvision, which is not installed") as caught:
+    with pytest.raises(
+        TargetError, match="its processor needs torchvision, which is not installed"
+    ) as caught:
         load_answering(folder)
     assert caught.value.hint == "pip install 'docaudit[vision]'"
 
@@ -76,7 +83,10 @@ def test_paligemma_is_taught_with_the_suffix_of_its_own_processor(vlms):
     reader = load_answering(vlms("paligemma"), prompt=ZOO["paligemma"].prompt).reader
     taught = reader.taught(SAMPLES[:1])
     own = AutoProcessor.from_pretrained(vlms("paligemma"))(
-        images=SAMPLES[0].view.image, text="<image>answer en What?", suffix=ANSWER, return_tensors="pt"
+        images=SAMPLES[0].view.image,
+        text="<image>answer en What?",
+        suffix=ANSWER,
+        return_tensors="pt",
     )
     assert set(own) == set(taught)
     assert all(torch.equal(taught[name], own[name]) for name in own)
@@ -129,7 +139,9 @@ def test_a_prompt_without_a_place_for_the_image_is_refused(tmp_path):
 def test_a_processor_of_another_model_is_refused_when_it_is_loaded(vlms, tmp_path):
     folder = Path(shutil.copytree(vlms("llava"), tmp_path / "llava"))
     change(folder / "processor_config.json", patch_size=4)
-    with pytest.raises(TargetError, match="cannot read what its processor makes of a page") as caught:
+    with pytest.raises(
+        TargetError, match="cannot read what its processor makes of a page"
+    ) as caught:
         load_answering(folder)
     assert "processor" in caught.value.hint
 
@@ -137,5 +149,7 @@ def test_a_processor_of_another_model_is_refused_when_it_is_loaded(vlms, tmp_pat
 def test_a_page_that_becomes_too_many_tokens_is_refused_with_both_sizes(tmp_path):
     folder = write_vlm(tmp_path / "idefics3", "idefics3", ends=ENDS)
     change(folder / "preprocessor_config.json", size={"longest_edge": 320})
-    with pytest.raises(TargetError, match=r"a page of 850 x 1100 pixels .* become \d+ tokens, the model takes 1024"):
+    with pytest.raises(
+        TargetError, match=r"a page of 850 x 1100 pixels .* become \d+ tokens, the model takes 1024"
+    ):
         load_answering(folder)

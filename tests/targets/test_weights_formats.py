@@ -1,4 +1,7 @@
-"""Large models keep half-precision weights, quantised ones load where their library is; answers stay what they were."""
+"""Large models keep half-precision weights, quantised ones load where their library is.
+
+Answers stay what they were.
+"""
 
 import json
 import os
@@ -44,7 +47,9 @@ def half(chat, tmp_path_factory):
 
     folder = Path(shutil.copytree(chat, tmp_path_factory.mktemp("half") / "model"))
     with quiet():
-        LlavaForConditionalGeneration.from_pretrained(chat, dtype=torch.bfloat16).save_pretrained(folder)
+        LlavaForConditionalGeneration.from_pretrained(chat, dtype=torch.bfloat16).save_pretrained(
+            folder
+        )
     return folder
 
 
@@ -57,7 +62,8 @@ def losses(target: Any, corpus: Corpus) -> np.ndarray:
     """The loss of each page's first answer."""
     asked = [document for document in corpus.of("member") if document.questions][:4]
     queries = [
-        AnswerLoss(page_view(corpus, one), one.questions[0].question, one.questions[0].answers[0]) for one in asked
+        AnswerLoss(page_view(corpus, one), one.questions[0].question, one.questions[0].answers[0])
+        for one in asked
     ]
     return np.array([float(loss.mean()) for loss in target.ask(queries)])
 
@@ -67,7 +73,10 @@ def test_a_large_model_keeps_its_half_precision(half, chat, corpus, monkeypatch)
     assert exact.card.dtype == "float32"
     monkeypatch.setattr(weights, "LARGE", 1000)
     target = load_answering(half)
-    assert (target.card.dtype, target.model.get_output_embeddings().weight.dtype) == ("bfloat16", torch.float32)
+    assert (target.card.dtype, target.model.get_output_embeddings().weight.dtype) == (
+        "bfloat16",
+        torch.float32,
+    )
     assert target.model.get_input_embeddings().weight.dtype == torch.bfloat16
     found, wanted = losses(target, corpus), losses(exact, corpus)
     assert np.abs(found - wanted).max() < 0.05 * np.abs(wanted).max()
@@ -83,7 +92,9 @@ def test_float16_is_not_rounded_to_the_coarser_bfloat16(chat, corpus, tmp_path, 
 
     folder = Path(shutil.copytree(chat, tmp_path / "model"))
     with quiet():
-        LlavaForConditionalGeneration.from_pretrained(chat, dtype=torch.float16).save_pretrained(folder)
+        LlavaForConditionalGeneration.from_pretrained(chat, dtype=torch.float16).save_pretrained(
+            folder
+        )
     exact = load_answering(folder)
     monkeypatch.setattr(weights, "LARGE", 1000)
     target = load_answering(folder)
@@ -114,25 +125,33 @@ def test_a_chat_model_with_fewer_layers_than_its_weights_is_refused(part, tmp_pa
 
 
 @pytest.mark.parametrize("bits", [4, 8])
-def test_quantised_weights_load_where_their_library_is_and_are_not_trained(bits, chat, corpus, tmp_path):
+def test_quantised_weights_load_where_their_library_is_and_are_not_trained(
+    bits, chat, corpus, tmp_path
+):
     pytest.importorskip("bitsandbytes")
     from transformers import BitsAndBytesConfig, LlavaForConditionalGeneration
 
     folder = Path(shutil.copytree(chat, tmp_path / "model"))
     settings = BitsAndBytesConfig(load_in_4bit=bits == 4, load_in_8bit=bits == 8)
     with quiet():
-        small = LlavaForConditionalGeneration.from_pretrained(chat, quantization_config=settings, device_map="cpu")
+        small = LlavaForConditionalGeneration.from_pretrained(
+            chat, quantization_config=settings, device_map="cpu"
+        )
         small.save_pretrained(folder)
     target = load_answering(folder)
     assert target.card.architecture.endswith("weights quantised (bitsandbytes)")
     assert target.card.parameters == load_answering(chat).card.parameters
     ids = torch.tensor([[5, 6, 7, 8]])
-    if bits == 8:  # on some processors 4 bits take layers of whole blocks, which the tiny ones are not
+    if (
+        bits == 8
+    ):  # on some processors 4 bits take layers of whole blocks, which the tiny ones are not
         with torch.no_grad():
             torch.testing.assert_close(target.model(ids).logits, small(ids).logits)
         assert np.isfinite(losses(target, corpus)).all()
     with pytest.raises(TargetError, match="cannot be trained"):
-        retrain(Retraining(recipe_for(corpus)), folder, corpus, corpus.of("public"), tmp_path / "out")
+        retrain(
+            Retraining(recipe_for(corpus)), folder, corpus, corpus.of("public"), tmp_path / "out"
+        )
 
 
 @pytest.mark.parametrize("asked", ["bfloat16", "float32"])
@@ -163,17 +182,29 @@ def llama():
     """A decoder of 8 billion parameters, 16.1 GB in bfloat16, without its weights."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    sizes = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8}
+    sizes = {
+        "hidden_size": 4096,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+    }
     with torch.device("meta"):
-        return LlamaForCausalLM(LlamaConfig(**sizes, intermediate_size=14336, vocab_size=128256)).bfloat16()
+        return LlamaForCausalLM(
+            LlamaConfig(**sizes, intermediate_size=14336, vocab_size=128256)
+        ).bfloat16()
 
 
 @table("gpus, memory, n_rows, used, kept")
-def test_a_model_lies_on_as_few_gpus_as_hold_it_beside_a_batch(gpus, memory, n_rows, used, kept, llama):
+def test_a_model_lies_on_as_few_gpus_as_hold_it_beside_a_batch(
+    gpus, memory, n_rows, used, kept, llama
+):
     row = weights.bytes_of_row(llama.config, 1024, 128)
     assert 0.6e9 < row < 0.7e9
     uneven = SimpleNamespace(**{**llama.config.to_dict(), "intermediate_size": [9, 14336]})
-    assert weights.bytes_of_row(SimpleNamespace(get_text_config=lambda decoder: uneven), 1024, 128) == row
+    assert (
+        weights.bytes_of_row(SimpleNamespace(get_text_config=lambda decoder: uneven), 1024, 128)
+        == row
+    )
     free: dict[int | str, int] = {number: int(room * 1e9) for number, room in enumerate(gpus)} | (
         {"cpu": int(memory * 1e9)} if memory else {}
     )
@@ -186,7 +217,9 @@ def test_a_model_lies_on_as_few_gpus_as_hold_it_beside_a_batch(gpus, memory, n_r
     taken: dict[int | str, int] = dict.fromkeys(used, 0)
     layers: dict[str, set[int | str]] = {}
     for name, own in llama.named_parameters():
-        (place,) = [place for part, place in places.items() if not part or f"{name}.".startswith(f"{part}.")]
+        (place,) = [
+            place for part, place in places.items() if not part or f"{name}.".startswith(f"{part}.")
+        ]
         taken[place] += own.numel() * own.element_size()
         layers.setdefault(".".join(name.split(".")[:3]), set()).add(place)
     assert all(len(own) == 1 for own in layers.values())
@@ -195,7 +228,9 @@ def test_a_model_lies_on_as_few_gpus_as_hold_it_beside_a_batch(gpus, memory, n_r
 
 
 @table("first, kind, row, found")
-def test_only_a_generative_model_that_the_first_gpu_cannot_hold_is_spread(first, kind, row, found, monkeypatch):
+def test_only_a_generative_model_that_the_first_gpu_cannot_hold_is_spread(
+    first, kind, row, found, monkeypatch
+):
     class Model:
         hf_quantizer = object() if kind == "quantised" else None
         _no_split_modules = ("Layer",)
@@ -207,7 +242,9 @@ def test_only_a_generative_model_that_the_first_gpu_cannot_hold_is_spread(first,
             return device
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (int(first * 1e9), int(80e9)))
-    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {0: int(first * 1e9), 1: int(40e9)})
+    monkeypatch.setattr(
+        "accelerate.utils.get_max_memory", lambda: {0: int(first * 1e9), 1: int(40e9)}
+    )
     monkeypatch.setattr(weights, "spread", lambda model, places: f"spread {places}")
     assert weights.place(Model(), "cpu" if kind == "cpu" else "cuda", row, 4) == found
 
@@ -231,7 +268,9 @@ def test_a_model_over_two_gpus_or_partly_in_memory_answers_bit_for_bit_as_on_one
     tests = Path(__file__).parent.parent
     paths = {"PYTHONPATH": os.pathsep.join(map(str, (tests.parent, tests, tests / "fakes")))}
     command = [sys.executable, "-m", "simulated_gpus", *families]
-    done = subprocess.run(command, env=os.environ | paths, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=os.environ | paths, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     wanted = {"two GPUs": [["0", "1"], True], "memory": [["0", "cpu"], True]}
     assert json.loads(done.stdout) == dict.fromkeys(families, wanted)

@@ -20,9 +20,9 @@ CENTRAL = 1000 / 4149
 @cache
 def losses(sigma: float, rate: float, steps: int):
     """The same mechanism by Google's accountant."""
-    return pld.from_gaussian_mechanism(sigma, sampling_prob=rate, value_discretization_interval=1e-3).self_compose(
-        steps
-    )
+    return pld.from_gaussian_mechanism(
+        sigma, sampling_prob=rate, value_discretization_interval=1e-3
+    ).self_compose(steps)
 
 
 def test_one_gaussian_has_its_known_epsilon() -> None:
@@ -40,13 +40,16 @@ def test_noise_of_the_paper_s_central_training(sigma: float, epsilon: float) -> 
 
 
 @pytest.mark.parametrize(("sigma", "epsilon"), [(0.771, 8), (1.136, 4), (2.847, 1)])
-def test_noise_of_the_paper_s_federated_training_by_its_accounting(sigma: float, epsilon: float) -> None:
+def test_noise_of_the_paper_s_federated_training_by_its_accounting(
+    sigma: float, epsilon: float
+) -> None:
     assert epsilon_of(sigma, 1e-5, 0.2, 10) == pytest.approx(epsilon, rel=2e-3)
     assert epsilon_of(sigma, 1e-5, 1.0, 10, 0.2) > 1.5 * epsilon  # what is proved
 
 
 @pytest.mark.parametrize(
-    ("sigma", "rate", "steps", "delta"), [(0.8, 0.2, 20, 1e-3), (2.0, 0.5, 60, 1e-4), (5, 1.0, 9, 1e-5)]
+    ("sigma", "rate", "steps", "delta"),
+    [(0.8, 0.2, 20, 1e-3), (2.0, 0.5, 60, 1e-4), (5, 1.0, 9, 1e-5)],
 )
 def test_another_accountant_agrees(sigma: float, rate: float, steps: int, delta: float) -> None:
     other = losses(sigma, rate, steps).get_epsilon_for_delta(delta)
@@ -57,13 +60,18 @@ def test_a_federated_delta_is_the_mean_over_rounds_with_the_client() -> None:
     epsilon = epsilon_of(1.0, 1e-5, 0.5, 10, 0.2)
 
     def mean(at: float) -> float:
-        return sum(binom.pmf(k, 10, 0.2) * losses(1.0, 0.5, k).get_delta_for_epsilon(at) for k in range(1, 11))
+        return sum(
+            binom.pmf(k, 10, 0.2) * losses(1.0, 0.5, k).get_delta_for_epsilon(at)
+            for k in range(1, 11)
+        )
 
     assert mean(epsilon) <= 1e-5 <= mean(0.98 * epsilon - 0.01)
 
 
 def test_a_client_that_nearly_always_takes_part_changes_nearly_nothing() -> None:
-    assert epsilon_of(1.0, 1e-5, 0.3, 10, 1 - 1e-9) == pytest.approx(epsilon_of(1.0, 1e-5, 0.3, 10), rel=1e-3)
+    assert epsilon_of(1.0, 1e-5, 0.3, 10, 1 - 1e-9) == pytest.approx(
+        epsilon_of(1.0, 1e-5, 0.3, 10), rel=1e-3
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 8.0])
@@ -79,7 +87,10 @@ def test_federated_noise_keeps_epsilon() -> None:
 
 
 def test_what_gives_everything_away_has_no_epsilon() -> None:
-    assert (epsilon_of(0.0, 1e-5, 0.5, 10), epsilon_of(0.06, 1e-5, 0.5, 1000)) == (math.inf, math.inf)
+    assert (epsilon_of(0.0, 1e-5, 0.5, 10), epsilon_of(0.06, 1e-5, 0.5, 1000)) == (
+        math.inf,
+        math.inf,
+    )
     assert epsilon_of(0.0, 1e-5, 0.5, 0) == 0
 
 
@@ -99,7 +110,9 @@ def test_delta_is_at_most_one_over_the_units() -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-2), (8.0, 1e-20), (8.0, 1e-40)])
-def test_the_accounted_epsilon_is_never_more_than_what_was_asked_for(epsilon: float, delta: float) -> None:
+def test_the_accounted_epsilon_is_never_more_than_what_was_asked_for(
+    epsilon: float, delta: float
+) -> None:
     sigma = noise_for(epsilon, delta, 0.25, 20)
     assert 0 < epsilon_of(sigma, delta, 0.25, 20) <= epsilon
 
@@ -110,9 +123,17 @@ def test_epsilon_is_never_under_zero() -> None:
 
 @pytest.mark.parametrize(
     ("sigma", "rate", "steps", "delta"),
-    [(1.0, 1.0, 1, 2e-3), (0.8, 0.2, 20, 1e-3), (1.0, 0.2, 50, 2e-3), (2.0, 0.5, 60, 1e-4), (20.0, 0.5, 40, 1e-3)],
+    [
+        (1.0, 1.0, 1, 2e-3),
+        (0.8, 0.2, 20, 1e-3),
+        (1.0, 0.2, 50, 2e-3),
+        (2.0, 0.5, 60, 1e-4),
+        (20.0, 0.5, 40, 1e-3),
+    ],
 )
-def test_another_accountant_agrees_on_the_whole_curve(sigma: float, rate: float, steps: int, delta: float) -> None:
+def test_another_accountant_agrees_on_the_whole_curve(
+    sigma: float, rate: float, steps: int, delta: float
+) -> None:
     first, *others = privacy_curve(sigma, delta, rate, steps)
     assert (first, len(others)) == ((epsilon_of(sigma, delta, rate, steps), delta), CURVE_POINTS)
     assert others[0][0] == 0.0
@@ -125,7 +146,10 @@ def test_another_accountant_agrees_on_the_whole_curve(sigma: float, rate: float,
 
 def test_a_federated_curve_is_the_mean_over_rounds_with_the_client() -> None:
     for epsilon, bound in privacy_curve(1.0, 1e-3, 0.5, 10, 0.2)[1::4]:
-        other = sum(binom.pmf(k, 10, 0.2) * losses(1.0, 0.5, k).get_delta_for_epsilon(epsilon) for k in range(1, 11))
+        other = sum(
+            binom.pmf(k, 10, 0.2) * losses(1.0, 0.5, k).get_delta_for_epsilon(epsilon)
+            for k in range(1, 11)
+        )
         assert other * 0.97 - 1e-7 <= bound <= 1.03 * other + 0.006
 
 

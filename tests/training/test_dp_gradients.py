@@ -29,8 +29,12 @@ def line() -> tuple[Line, Parameters]:
     return learner, dict(learner.model.named_parameters())
 
 
-def summed(learner: Learner, parameters: Parameters, units: Sequence[DrawnUnit], max_norm: float) -> Tensors:
-    return clipped_sum(parameters, iter(units), lambda unit: gradient_of(learner, parameters, unit, 2), max_norm)
+def summed(
+    learner: Learner, parameters: Parameters, units: Sequence[DrawnUnit], max_norm: float
+) -> Tensors:
+    return clipped_sum(
+        parameters, iter(units), lambda unit: gradient_of(learner, parameters, unit, 2), max_norm
+    )
 
 
 def flat(tensors: Tensors) -> np.ndarray:
@@ -44,7 +48,9 @@ def test_every_learner_has_gradients_whatever_shares_a_batch_and_is_left_as_it_w
     samples = tuple(sample for unit in units for sample in unit.samples)
     unit = DrawnUnit(samples, tuple(0.5 ** (index + 1) for index in range(len(samples))))
     parameters = dp_learners.without_tables(learner.model)
-    before = [(own.grad, own.detach().clone(), own.requires_grad) for own in learner.model.parameters()]
+    before = [
+        (own.grad, own.detach().clone(), own.requires_grad) for own in learner.model.parameters()
+    ]
     found = gradient_of(learner, parameters, unit, 4)
     norm = np.linalg.norm(flat(found))
     for own, true in zip(found.values(), plain(learner, parameters, unit), strict=True):
@@ -58,7 +64,11 @@ def test_every_learner_has_gradients_whatever_shares_a_batch_and_is_left_as_it_w
 @pytest.mark.parametrize("rows", [1, 2, 64])
 def test_a_units_gradient_is_that_of_its_weighted_mean_loss_whatever_the_rows(rows):
     learner, parameters = line()
-    for unit in (DrawnUnit(SAMPLES, (0.5, 0.25, 0.25)), point((2.0, 1.0), 0.0), DrawnUnit(SAMPLES[:2], (0.5, 0.5))):
+    for unit in (
+        DrawnUnit(SAMPLES, (0.5, 0.25, 0.25)),
+        point((2.0, 1.0), 0.0),
+        DrawnUnit(SAMPLES[:2], (0.5, 0.5)),
+    ):
         found = gradient_of(learner, parameters, unit, rows)
         for own, true in zip(found.values(), plain(learner, parameters, unit), strict=True):
             torch.testing.assert_close(own, true)
@@ -76,15 +86,22 @@ def test_rounding_adds_nothing_to_what_one_of_many_units_moves_the_sum_by():
     rng = np.random.default_rng(0)
     _, parameters = line()
     rows = [
-        {name: torch.from_numpy(rng.normal(3, 1, own.shape)).float() for name, own in parameters.items()}
+        {
+            name: torch.from_numpy(rng.normal(3, 1, own.shape)).float()
+            for name, own in parameters.items()
+        }
         for _ in range(4000)
     ]
-    whole, rest = (clipped_sum(parameters, iter(own), lambda row: row, 0.7) for own in (rows, rows[1:]))
+    whole, rest = (
+        clipped_sum(parameters, iter(own), lambda row: row, 0.7) for own in (rows, rows[1:])
+    )
     assert np.linalg.norm(flat(whole) - flat(rest)) == pytest.approx(0.7, rel=1e-12)
 
 
 numbers = st.floats(-1e4, 1e4, width=32)
-points = st.lists(st.builds(lambda x, y, z: point((x, y), z), numbers, numbers, numbers), min_size=1, max_size=6)
+points = st.lists(
+    st.builds(lambda x, y, z: point((x, y), z), numbers, numbers, numbers), min_size=1, max_size=6
+)
 
 
 @settings(max_examples=15)
@@ -93,7 +110,9 @@ def test_no_unit_moves_the_sum_by_more_than_the_norm(units: Sequence[DrawnUnit],
     learner, parameters = line()
     whole = flat(summed(learner, parameters, units, max_norm))
     for left_out in range(len(units)):
-        rest = flat(summed(learner, parameters, [*units[:left_out], *units[left_out + 1 :]], max_norm))
+        rest = flat(
+            summed(learner, parameters, [*units[:left_out], *units[left_out + 1 :]], max_norm)
+        )
         assert np.linalg.norm(whole - rest) <= max_norm * (1 + 1e-9)
 
 
@@ -102,7 +121,9 @@ def test_short_contributions_stay_as_they_are_and_an_infinite_norm_clips_nothing
     units = [point((1.0, 2.0), 30.0), point((-1.0, 0.1), 0.1)]
     gradients = [flat(gradient_of(learner, parameters, unit, 8)) for unit in units]
     norms = [np.linalg.norm(gradient) for gradient in gradients]
-    np.testing.assert_allclose(flat(summed(learner, parameters, units, float("inf"))), sum(gradients), rtol=1e-6)
+    np.testing.assert_allclose(
+        flat(summed(learner, parameters, units, float("inf"))), sum(gradients), rtol=1e-6
+    )
     bound = min(norms)
     expected = sum(bound / norm * gradient for norm, gradient in zip(norms, gradients, strict=True))
     np.testing.assert_allclose(flat(summed(learner, parameters, units, bound)), expected, rtol=1e-6)
@@ -111,7 +132,9 @@ def test_short_contributions_stay_as_they_are_and_an_infinite_norm_clips_nothing
 def test_nobody_contributes_nothing():
     learner, parameters = line()
     nothing = summed(learner, parameters, [], 1.0)
-    assert {name: value.shape for name, value in nothing.items()} == {name: p.shape for name, p in parameters.items()}
+    assert {name: value.shape for name, value in nothing.items()} == {
+        name: p.shape for name, p in parameters.items()
+    }
     assert not flat(nothing).any()
 
 

@@ -51,7 +51,9 @@ def own_loss(name: str, learner: Any, sample: Any) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_samples_loss_is_what_its_model_would_have_of_it_alone_whatever_shares_its_batch(opened, name):
+def test_a_samples_loss_is_what_its_model_would_have_of_it_alone_whatever_shares_its_batch(
+    opened, name
+):
     learner, _, samples = opened(name)
     groups: dict[Any, list[Any]] = defaultdict(list)
     for sample in samples:
@@ -67,7 +69,9 @@ def test_a_samples_loss_is_what_its_model_would_have_of_it_alone_whatever_shares
 @pytest.mark.parametrize(
     "name", ["layoutlm mlm", "donut", "nlu-characters", "udop", "docaudit-bros-image spade-linking"]
 )
-def test_a_loss_is_the_same_every_time_and_every_tensor_of_a_batch_has_its_samples_first(opened, name):
+def test_a_loss_is_the_same_every_time_and_every_tensor_of_a_batch_has_its_samples_first(
+    opened, name
+):
     learner, _, samples = opened(name)
     alike = [sample for sample in samples if learner.alike(sample) == learner.alike(samples[0])]
     batch = learner.collate(alike)
@@ -76,8 +80,12 @@ def test_a_loss_is_the_same_every_time_and_every_tensor_of_a_batch_has_its_sampl
     torch.testing.assert_close(learner.losses(batch), learner.losses(batch), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("name", ["bert token-classification", "layoutlmv3 token-classification", "vt5", "nlu"])
-def test_what_is_saved_loads_as_an_ordinary_checkpoint_with_the_same_weights(opened, name, tmp_path):
+@pytest.mark.parametrize(
+    "name", ["bert token-classification", "layoutlmv3 token-classification", "vt5", "nlu"]
+)
+def test_what_is_saved_loads_as_an_ordinary_checkpoint_with_the_same_weights(
+    opened, name, tmp_path
+):
     learner, corpus, _ = opened(name)
     learner.save(tmp_path / "saved")
     target = target_of(tmp_path / "saved", corpus)
@@ -119,7 +127,9 @@ def test_every_question_with_an_answer_is_a_sample(opened):
     learner, corpus, _ = opened("vt5-blind")
     document = corpus.documents[0]
     first, *others = document.questions
-    samples = learner.samples_of(replace(document, questions=(replace(first, answers=()), *others)), None)
+    samples = learner.samples_of(
+        replace(document, questions=(replace(first, answers=()), *others)), None
+    )
     assert [sample.question for sample in samples] == [question.question for question in others]
 
 
@@ -130,13 +140,17 @@ def test_an_nlu_model_knows_the_words_tags_and_intents_of_public_utterances_only
     learner.save(tmp_path / "saved")
     public = {word.text for document in corpus.of("public") for word in document.words}
     assert {*Vocabulary.load(tmp_path / "saved").words} == {"[UNK]", *public}
-    assert "tom" in {word.text for document in corpus.of("member") for word in document.words} - public
+    assert (
+        "tom" in {word.text for document in corpus.of("member") for word in document.words} - public
+    )
     config = learner.model.config
     assert (config.embedding_size, config.hidden_size) == (11, 5)
     tom = nlu_models.play("x", "tom okoro")
     (sample,) = learner.samples_of(tom, np.random.default_rng(0))
     assert [int(index) for index in sample[0][2:]] == [0, 0]
-    again, other = (open_learner(start, corpus, seed=seed).model.lstm.weight_hh_l0 for seed in (3, 4))
+    again, other = (
+        open_learner(start, corpus, seed=seed).model.lstm.weight_hh_l0 for seed in (3, 4)
+    )
     assert torch.equal(learner.model.lstm.weight_hh_l0, again)
     assert not torch.equal(again, other)
 
@@ -144,8 +158,12 @@ def test_an_nlu_model_knows_the_words_tags_and_intents_of_public_utterances_only
 def test_an_intent_or_a_tag_that_only_private_utterances_have_is_refused(tmp_path):
     start = nlu_models.checkpoint(tmp_path / "start")
     corpus = dp_learners.utterances()
-    without_pins = replace(corpus, documents=tuple(each for each in corpus.documents if each.id != "q2"))
-    with pytest.raises(ManifestError, match="1 tags or intents occur in no public utterance, the first is Pin"):
+    without_pins = replace(
+        corpus, documents=tuple(each for each in corpus.documents if each.id != "q2")
+    )
+    with pytest.raises(
+        ManifestError, match="1 tags or intents occur in no public utterance, the first is Pin"
+    ):
         open_learner(start, without_pins)
     private = replace(corpus, documents=corpus.of("member"))
     with pytest.raises(ManifestError, match="no public utterance"):
@@ -156,7 +174,9 @@ def test_public_utterances_with_few_of_the_members_words_are_refused_before_a_tr
     start = nlu_models.checkpoint(tmp_path / "start")
     corpus = dp_learners.utterances()
     strange = [nlu_models.play(f"x{index}", "kylie minogue and nick cave") for index in range(20)]
-    with pytest.raises(ManifestError, match=r"the public utterances lack 5\d% of the members' words"):
+    with pytest.raises(
+        ManifestError, match=r"the public utterances lack 5\d% of the members' words"
+    ):
         open_learner(start, replace(corpus, documents=(*corpus.documents, *strange)))
 
 
@@ -170,6 +190,8 @@ def test_pages_without_the_pictures_that_a_model_sees_are_refused(tmp_path):
 def test_a_head_that_the_start_lacks_is_fresh_from_the_seed(tmp_path):
     corpus = load(tiny.corpus(tmp_path / "data", members=1, heldout=1, public=1))
     start = tiny.checkpoint(Path(tmp_path / "model"), "bert", "mlm")
-    first, again, other = (open_learner(start, corpus, seed=seed).model.classifier.weight for seed in (0, 0, 1))
+    first, again, other = (
+        open_learner(start, corpus, seed=seed).model.classifier.weight for seed in (0, 0, 1)
+    )
     assert torch.equal(first, again)
     assert not torch.equal(first, other)

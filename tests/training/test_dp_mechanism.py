@@ -15,7 +15,13 @@ from audit.cards import PrivacyCard
 from audit.engine.interface import SILENT
 from audit.errors import TrainingError
 from audit.extensions.private.gradients import clipped_sum, gradient_of, local_change
-from audit.extensions.private.mechanism import SeededRandom, SystemRandom, noisy_mean, run_mechanism, sample_units
+from audit.extensions.private.mechanism import (
+    SeededRandom,
+    SystemRandom,
+    noisy_mean,
+    run_mechanism,
+    sample_units,
+)
 from audit.extensions.private.units import DrawnUnit, Unit, draw_samples
 
 FALSE_ALARM = 1e-7
@@ -39,7 +45,16 @@ def trained_toy():
 
 def run(learner, parameters, units, chosen, random=None, contribute=None, clients=None):
     contribute, random = contribute or gradients(learner, parameters), random or SystemRandom()
-    run_mechanism(parameters, clients or [units], _draw(learner), contribute, chosen, random, toy.NoLedger(), SILENT)
+    run_mechanism(
+        parameters,
+        clients or [units],
+        _draw(learner),
+        contribute,
+        chosen,
+        random,
+        toy.NoLedger(),
+        SILENT,
+    )
 
 
 def gradients(learner, parameters):
@@ -59,7 +74,9 @@ def _draw(learner):
 
 
 def _sum(parameters, units, learner, contribute, max_norm):
-    return clipped_sum(parameters, (draw_samples(learner, unit, 0, 0) for unit in units), contribute, max_norm)
+    return clipped_sum(
+        parameters, (draw_samples(learner, unit, 0, 0) for unit in units), contribute, max_norm
+    )
 
 
 def test_without_noise_and_clipping_it_is_plain_gradient_descent_bit_for_bit() -> None:
@@ -77,21 +94,38 @@ def test_without_noise_and_clipping_it_is_plain_gradient_descent_bit_for_bit() -
             parameter.grad /= 8
         optimizer.step()
         optimizer.zero_grad()
-    assert all(torch.equal(parameters[f"line.{name}"], own) for name, own in plain.line.named_parameters())
+    assert all(
+        torch.equal(parameters[f"line.{name}"], own) for name, own in plain.line.named_parameters()
+    )
     assert torch.equal(learner.model.embedding.weight, plain.embedding.weight)
 
 
 @pytest.mark.parametrize("sample_rate", [0.0001, 0.5])
-def test_with_nothing_to_learn_a_step_is_gaussian_noise_even_when_nobody_was_drawn(sample_rate: float) -> None:
-    parameters = {"a": torch.nn.Parameter(torch.zeros(40, 50)), "b": torch.nn.Parameter(torch.zeros(500))}
-    chosen = plan(noise_multiplier=2.0, max_norm=0.5, sample_rate=sample_rate, n_units=8, steps=1, learning_rate=1.0)
+def test_with_nothing_to_learn_a_step_is_gaussian_noise_even_when_nobody_was_drawn(
+    sample_rate: float,
+) -> None:
+    parameters = {
+        "a": torch.nn.Parameter(torch.zeros(40, 50)),
+        "b": torch.nn.Parameter(torch.zeros(500)),
+    }
+    chosen = plan(
+        noise_multiplier=2.0,
+        max_norm=0.5,
+        sample_rate=sample_rate,
+        n_units=8,
+        steps=1,
+        learning_rate=1.0,
+    )
     run(toy.ToyLearner(), parameters, toy.units(8), chosen, contribute=nothing(parameters))
     deviation = 2.0 * 0.5 / (sample_rate * 8)
     assert kstest(toy.values(parameters) / deviation, "norm").pvalue > FALSE_ALARM
 
 
 def test_noise_is_drawn_anew_for_every_step_and_parameter() -> None:
-    parameters = {"a": torch.nn.Parameter(torch.zeros(300)), "b": torch.nn.Parameter(torch.zeros(300))}
+    parameters = {
+        "a": torch.nn.Parameter(torch.zeros(300)),
+        "b": torch.nn.Parameter(torch.zeros(300)),
+    }
     chosen = plan(noise_multiplier=1.0, max_norm=1.0, sample_rate=0.125, steps=2, learning_rate=1.0)
     run(toy.ToyLearner(), parameters, toy.units(8), chosen, contribute=nothing(parameters))
     drawn = toy.values(parameters)
@@ -110,15 +144,26 @@ def test_every_unit_is_drawn_by_a_coin_of_its_own() -> None:
             taken[index[unit.name]] += 1
     assert min(binomtest(int(count), rounds, rate).pvalue for count in taken) > FALSE_ALARM
     expected = binom.pmf(np.arange(31), 30, rate) * rounds
-    assert ((sizes - expected) ** 2 / np.maximum(expected, 1)).sum() < 150  # thirty degrees of freedom
+    assert (
+        (sizes - expected) ** 2 / np.maximum(expected, 1)
+    ).sum() < 150  # thirty degrees of freedom
 
 
 def test_the_number_of_units_that_were_drawn_divides_nothing() -> None:
-    units, counts = tuple(Unit(f"u{i}", (toy.document(f"u{i}", 1.0, 10.0),)) for i in range(8)), set()
+    units, counts = (
+        tuple(Unit(f"u{i}", (toy.document(f"u{i}", 1.0, 10.0),)) for i in range(8)),
+        set(),
+    )
     for seed in range(5):
         learner, parameters = trained_toy()
         before, drawn = toy.values(parameters), int(SeededRandom(seed).coins(8, 0.5).sum())
-        run(learner, parameters, units, plan(sample_rate=0.5, steps=1, learning_rate=1.0), SeededRandom(seed))
+        run(
+            learner,
+            parameters,
+            units,
+            plan(sample_rate=0.5, steps=1, learning_rate=1.0),
+            SeededRandom(seed),
+        )
         np.testing.assert_allclose(toy.values(parameters) - before, drawn * 9.5 / 4)
         counts.add(drawn)
     assert len(counts) > 1
@@ -134,7 +179,10 @@ def test_no_unit_moves_a_sum_by_more_than_the_largest_norm(points, max_norm, ind
     units = [Unit(f"u{i}", (toy.document(f"u{i}", x, y),)) for i, (x, y) in enumerate(points)]
     without = [unit for number, unit in enumerate(units) if number != index % len(units)]
     for contribute in (gradients(learner, parameters), changes(learner, parameters)):
-        sums = [toy.values(_sum(parameters, own, learner, contribute, max_norm)) for own in (units, without)]
+        sums = [
+            toy.values(_sum(parameters, own, learner, contribute, max_norm))
+            for own in (units, without)
+        ]
         assert np.linalg.norm(sums[0] - sums[1]) <= max_norm * (1 + 1e-9)
 
 
@@ -143,7 +191,9 @@ def test_sums_of_many_units_are_not_rounded_before_noise(local: bool) -> None:
     learner, parameters = trained_toy()
     units = [Unit(f"u{i}", (toy.document(f"u{i}", 0.1 + i / 7, 3.0 + i / 3),)) for i in range(300)]
     contribute = (changes if local else gradients)(learner, parameters)
-    sums = [_sum(parameters, own, learner, contribute, 0.1) for own in (units, units[1:], units[:1])]
+    sums = [
+        _sum(parameters, own, learner, contribute, 0.1) for own in (units, units[1:], units[:1])
+    ]
     whole, rest, alone = (toy.values(each) for each in sums)
     np.testing.assert_allclose(whole - rest, alone, rtol=0, atol=1e-12)
 
@@ -170,7 +220,9 @@ def test_local_steps_are_those_of_a_fresh_adamw_from_where_the_round_began() -> 
         optimizer.zero_grad()
         (((plain(x) - y).square() / 2) * weights).sum().backward()
         optimizer.step()
-    change = np.concatenate([own.detach().numpy().ravel() for own in plain.line.parameters()]) - before
+    change = (
+        np.concatenate([own.detach().numpy().ravel() for own in plain.line.parameters()]) - before
+    )
     np.testing.assert_allclose(toy.values(found), change, rtol=1e-5)
     clipped = clipped_sum(parameters, iter([unit]), changes(learner, parameters, 3), 0.01)
     assert np.linalg.norm(toy.values(clipped)) == pytest.approx(0.01)
@@ -200,8 +252,15 @@ def test_one_client_is_the_central_mechanism_bit_for_bit() -> None:
 
 def test_units_are_drawn_by_their_client_s_coin_and_their_own() -> None:
     units, rounds = toy.units(6), 3000
-    clients, chosen = [units[:3], units[3:5], units[5:]], plan(n_units=6, sample_rate=0.2, client_rate=0.5)
-    random, taken, of_client = SystemRandom(), dict.fromkeys((unit.name for unit in units), 0), np.zeros(8)
+    clients, chosen = (
+        [units[:3], units[3:5], units[5:]],
+        plan(n_units=6, sample_rate=0.2, client_rate=0.5),
+    )
+    random, taken, of_client = (
+        SystemRandom(),
+        dict.fromkeys((unit.name for unit in units), 0),
+        np.zeros(8),
+    )
     for _ in range(rounds):
         drawn = {unit.name for unit in sample_units(clients, chosen, random)}
         for name in drawn:
@@ -210,13 +269,20 @@ def test_units_are_drawn_by_their_client_s_coin_and_their_own() -> None:
     assert min(binomtest(count, rounds, 0.2).pvalue for count in taken.values()) > FALSE_ALARM
     together = 0.5 * binom.pmf(np.arange(4), 3, 0.4)
     together[0] += 0.5
-    assert min(binomtest(int(n), rounds, p).pvalue for n, p in zip(of_client, together, strict=False)) > FALSE_ALARM
+    assert (
+        min(binomtest(int(n), rounds, p).pvalue for n, p in zip(of_client, together, strict=False))
+        > FALSE_ALARM
+    )
 
 
 def test_the_noise_and_the_divisor_are_the_same_however_many_clients_take_part() -> None:
     parameters = {"a": torch.nn.Parameter(torch.zeros(2000))}
-    chosen = plan(n_units=6, sample_rate=0.5 * 1e-12, client_rate=0.5, noise_multiplier=2.0, max_norm=3.0)
+    chosen = plan(
+        n_units=6, sample_rate=0.5 * 1e-12, client_rate=0.5, noise_multiplier=2.0, max_norm=3.0
+    )
     clients = [toy.units(3), toy.units(2), toy.units(1)]
-    mean = noisy_mean(parameters, clients, _draw(toy.ToyLearner()), nothing(parameters), chosen, SystemRandom(), 0)
+    mean = noisy_mean(
+        parameters, clients, _draw(toy.ToyLearner()), nothing(parameters), chosen, SystemRandom(), 0
+    )
     assert chosen.expected_units == pytest.approx(3e-12)
     assert kstest(toy.values(mean) * chosen.expected_units / 6.0, "norm").pvalue > FALSE_ALARM

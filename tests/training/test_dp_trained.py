@@ -1,4 +1,7 @@
-"""What is trained: adapters that merge into an ordinary checkpoint, heads, everything; embeddings stay as they are."""
+"""What is trained: adapters that merge into an ordinary checkpoint, heads, everything.
+
+Embeddings stay as they are.
+"""
 
 import dp_toy as toy
 import pytest
@@ -32,7 +35,9 @@ def test_merged_adapters_answer_as_they_did_beside_the_weights(family) -> None:
     torch.testing.assert_close(logits(model), before, rtol=0, atol=0)  # the change is zero at first
     with torch.no_grad():
         for parameter in trained.parameters.values():
-            parameter.add_(0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(2)))
+            parameter.add_(
+                0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(2))
+            )
     changed = logits(model)
     assert (changed - before).abs().max() > 0.1
     merge_adapters(model)
@@ -46,10 +51,14 @@ def test_merged_adapters_answer_as_they_did_beside_the_weights(family) -> None:
 def test_adapters_train_queries_values_and_the_head_only() -> None:
     model = tiny.model("layoutlm", "token-classification")
     trained = choose_trained(model, "lora:2")
-    adapted = {name.rsplit(".", 3)[-3] for name in trained.parameters if not name.startswith("classifier")}
+    adapted = {
+        name.rsplit(".", 3)[-3] for name in trained.parameters if not name.startswith("classifier")
+    }
     assert adapted == {"query", "value"}
     assert {"classifier.weight", "classifier.bias"} < set(trained.parameters)
-    assert all(own.requires_grad == (name in trained.parameters) for name, own in model.named_parameters())
+    assert all(
+        own.requires_grad == (name in trained.parameters) for name, own in model.named_parameters()
+    )
     assert trained.count == 2 * 2 * (2 * 64 + 64 * 2) + 64 * len(tiny.LABELS) + len(tiny.LABELS)
     assert trained.frozen == sum(own.numel() for own in model.parameters()) - trained.count
 
@@ -59,22 +68,30 @@ def test_adapters_learn_through_the_model() -> None:
     trained = choose_trained(model, "lora:2")
     loss = model(input_ids=torch.arange(5)[None]).logits.square().sum()
     gradients = torch.autograd.grad(loss, list(trained.parameters.values()))
-    moving = {name for name, own in zip(trained.parameters, gradients, strict=True) if own.abs().sum() > 0}
+    moving = {
+        name for name, own in zip(trained.parameters, gradients, strict=True) if own.abs().sum() > 0
+    }
     assert all("down" in name or name in moving for name in trained.parameters)
 
 
 @pytest.mark.parametrize("trained", ["head", "full", "lora:4"])
 @pytest.mark.parametrize("head", ["mlm", "token-classification"])
-def test_embeddings_and_what_is_tied_to_them_stay_frozen_unless_asked_for(trained: str, head) -> None:
+def test_embeddings_and_what_is_tied_to_them_stay_frozen_unless_asked_for(
+    trained: str, head
+) -> None:
     chosen = choose_trained(tiny.model("layoutlm", head), trained)
-    assert not any("embeddings.weight" in name or "decoder.weight" in name for name in chosen.parameters)
+    assert not any(
+        "embeddings.weight" in name or "decoder.weight" in name for name in chosen.parameters
+    )
     with_them = choose_trained(tiny.model("layoutlm", head), trained, embeddings=True)
     assert any("word_embeddings.weight" in name for name in with_them.parameters)
     assert set(chosen.parameters) < set(with_them.parameters)
 
 
 def test_the_head_is_what_lies_on_the_encoder() -> None:
-    assert set(choose_trained(tiny.model("roberta", "token-classification"), "head").parameters) == {
+    assert set(
+        choose_trained(tiny.model("roberta", "token-classification"), "head").parameters
+    ) == {
         "classifier.weight",
         "classifier.bias",
     }

@@ -58,12 +58,18 @@ def test_a_model_is_trained_once_with_its_guarantee_beside_it(start, corpus, tmp
     assert (card.unit, card.n_units) == ("provider", 6)
     assert card.epsilon is not None
     assert 7.9 < card.epsilon <= 8.0
-    assert (card.delta, (card.steps, card.expected_units, card.max_norm)) == (pytest.approx(6**-1.1), (5, 4.0, 1.0))
+    assert (card.delta, (card.steps, card.expected_units, card.max_norm)) == (
+        pytest.approx(6**-1.1),
+        (5, 4.0, 1.0),
+    )
     assert card.secure
     assert (card.trained, card.embeddings) == ("full", False)
     assert (card.trained_parameters, card.frozen_parameters) == (2, 6)
     before = (model / "model.safetensors").read_bytes()
-    assert (train(start, corpus, tmp_path / "out"), (model / "model.safetensors").read_bytes()) == (model, before)
+    assert (train(start, corpus, tmp_path / "out"), (model / "model.safetensors").read_bytes()) == (
+        model,
+        before,
+    )
     assert train(start, corpus, tmp_path / "out", replace(QUICK, rows=3)) == model
     assert train(start, corpus, tmp_path / "out", replace(QUICK, epsilon=4.0)) != model
 
@@ -122,7 +128,9 @@ def test_members_without_a_provider_and_one_provider_are_refused(start, tmp_path
     lonely = toy.corpus([toy.document(f"d{i}", float(i), 0.0, "one") for i in range(4)], tmp_path)
     with pytest.raises(ManifestError, match="1 provider to train on"):
         train(start, lonely, tmp_path / "out")
-    nameless = toy.corpus([toy.document(f"d{i}", float(i), 0.0, None if i else "one") for i in range(4)], tmp_path)
+    nameless = toy.corpus(
+        [toy.document(f"d{i}", float(i), 0.0, None if i else "one") for i in range(4)], tmp_path
+    )
     with pytest.raises(ManifestError, match="name no provider"):
         train(start, nameless, tmp_path / "out", replace(QUICK, unit="provider"))
 
@@ -154,7 +162,12 @@ def test_the_noise_of_a_policy_is_the_least_whose_curve_proves_it(start, corpus,
 def test_the_rules_look_at_numbers_of_units_only(n, expected):
     card = settle(DpOptions(epsilon=math.inf), "document", n)
     assert card.expected_units == pytest.approx(expected)
-    assert (card.steps, card.learning_rate, card.noise_multiplier, card.epsilon) == (100, 2e-3, 0.0, None)
+    assert (card.steps, card.learning_rate, card.noise_multiplier, card.epsilon) == (
+        100,
+        2e-3,
+        0.0,
+        None,
+    )
 
 
 class _Interrupted(Exception):
@@ -183,7 +196,8 @@ def _open_deadly(start, corpus, *, seed, device):
 
 
 ALL = replace(QUICK, expected_units=6)
-"""Every unit in every step: twelve documents a step, after three at most that are looked at before."""
+"""Every unit in every step: twelve documents a step, after three at most that are looked at
+before."""
 
 
 def _die(start: Path, corpus, out: Path) -> None:
@@ -196,10 +210,14 @@ def ledger_of(out: Path) -> Ledger:
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_an_interrupted_training_goes_on_with_what_is_left_of_its_budget(start, corpus, tmp_path, killed, monkeypatch):
+def test_an_interrupted_training_goes_on_with_what_is_left_of_its_budget(
+    start, corpus, tmp_path, killed, monkeypatch
+):
     out = tmp_path / "out"
     if killed:
-        process = multiprocessing.get_context("fork").Process(target=_die, args=(start, corpus, out))
+        process = multiprocessing.get_context("fork").Process(
+            target=_die, args=(start, corpus, out)
+        )
         process.start()
         process.join(60)
         assert process.exitcode == -signal.SIGKILL
@@ -210,7 +228,9 @@ def test_an_interrupted_training_goes_on_with_what_is_left_of_its_budget(start, 
     assert 0 < spent < 5
     steps = Counter()
     monkeypatch.setattr(
-        training, "_draw", lambda learner, seed, unit, step: steps.update([step]) or _first_draw(learner, unit, step)
+        training,
+        "_draw",
+        lambda learner, seed, unit, step: steps.update([step]) or _first_draw(learner, unit, step),
     )
     model = train(start, corpus, out, ALL)
     assert (sorted(steps), ledger_of(out).spent) == (list(range(spent, 5)), 5)

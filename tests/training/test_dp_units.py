@@ -21,12 +21,20 @@ def names(units) -> list[list[str]]:
 
 def test_a_document_is_a_unit_and_its_copies_are_in_it() -> None:
     documents = [*made(None, None, None), toy.document("copy", 1.0, 0.0)]
-    assert names(units_of(toy.corpus(documents), documents, "document")) == [["d0"], ["d1", "copy"], ["d2"]]
+    assert names(units_of(toy.corpus(documents), documents, "document")) == [
+        ["d0"],
+        ["d1", "copy"],
+        ["d2"],
+    ]
 
 
 def test_a_provider_is_a_unit_with_all_its_documents_however_it_is_spelt() -> None:
     documents = made("Acme Ltd", "bolt", "ACME LTD", "Coil")
-    assert names(units_of(toy.corpus(documents), documents, "provider")) == [["d0", "d2"], ["d1"], ["d3"]]
+    assert names(units_of(toy.corpus(documents), documents, "provider")) == [
+        ["d0", "d2"],
+        ["d1"],
+        ["d3"],
+    ]
 
 
 def test_providers_that_share_pages_keep_them_all_so_that_nobody_changes_when_one_leaves() -> None:
@@ -41,7 +49,9 @@ def test_providers_that_share_pages_keep_them_all_so_that_nobody_changes_when_on
     assert names(units) == [["d0", "acme's own copy"], ["d1", "bolt's copy"], ["d2", "coil's copy"]]
     for gone in units:
         others = [document for document in documents if document not in gone.documents]
-        assert names(units_of(corpus, others, "provider")) == names(unit for unit in units if unit is not gone)
+        assert names(units_of(corpus, others, "provider")) == names(
+            unit for unit in units if unit is not gone
+        )
 
 
 @table("owners, kind, message", globals())
@@ -57,8 +67,14 @@ def test_the_provider_is_the_unit_where_every_document_names_one() -> None:
     assert (kind_of([]), kind_of(made("a", "b"), "document")) == ("document", "document")
 
 
-@given(st.lists(st.sampled_from("abcde"), min_size=2, max_size=30), st.integers(1, 4), st.integers(0, 3))
-def test_bounded_units_hold_no_more_and_do_not_depend_on_who_else_is_there(owners, most, seed) -> None:
+@given(
+    st.lists(st.sampled_from("abcde"), min_size=2, max_size=30),
+    st.integers(1, 4),
+    st.integers(0, 3),
+)
+def test_bounded_units_hold_no_more_and_do_not_depend_on_who_else_is_there(
+    owners, most, seed
+) -> None:
     documents = made(*owners)
     if len(set(owners)) < 3:
         return
@@ -76,14 +92,21 @@ class Masked(toy.ToyLearner):
     """Two samples of every document but the first, each with a random number."""
 
     def samples_of(self, document, rng):
-        return () if document.id == "d0" else tuple(rng.random() for _ in range(1 + int(document.id[1:]) % 2))
+        return (
+            ()
+            if document.id == "d0"
+            else tuple(rng.random() for _ in range(1 + int(document.id[1:]) % 2))
+        )
 
 
 def test_samples_are_weighted_by_documents_and_drawn_from_the_unit_and_the_step_alone() -> None:
     unit = Unit("u", tuple(made("u", "u", "u")))
     drawn = draw_samples(Masked(), unit, 3, 0)
     assert drawn is not None
-    assert (drawn.weights, sum(drawn.weights)) == (pytest.approx((0.25, 0.25, 0.5)), pytest.approx(1))
+    assert (drawn.weights, sum(drawn.weights)) == (
+        pytest.approx((0.25, 0.25, 0.5)),
+        pytest.approx(1),
+    )
     assert draw_samples(Masked(), unit, 3, 0).samples == drawn.samples
     assert draw_samples(Masked(), unit, 4, 0).samples != drawn.samples
     assert draw_samples(Masked(), Unit("v", unit.documents), 3, 0).samples != drawn.samples

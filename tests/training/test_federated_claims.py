@@ -18,8 +18,8 @@ def hockey_stick(p, q, epsilon, cell):
 def test_a_clients_coin_does_not_amplify_where_its_other_providers_show_that_it_took_part(epsilon):
     """One round, client rate 0.2, every provider of a client drawn, sigma 1.
 
-    The client's other providers push along the second axis, far beyond the noise: the sum tells in which rounds the
-    client took part, and there the provider is protected by noise alone.
+    The client's other providers push along the second axis, far beyond the noise: the sum tells in
+    which rounds the client took part, and there the provider is protected by noise alone.
     """
     rate, far = 0.2, 30.0
     x, y = np.arange(-8, 9, 0.02), np.arange(-8, far + 8, 0.1)
@@ -30,11 +30,16 @@ def test_a_clients_coin_does_not_amplify_where_its_other_providers_show_that_it_
     assert true == pytest.approx(rate * gaussian_delta(epsilon, 1.0), rel=1e-3)
 
     alone = (1 - rate) * norm.pdf(x) + rate * norm.pdf(x - 1)
-    poisson = max(hockey_stick(alone, norm.pdf(x), epsilon, 0.02), hockey_stick(norm.pdf(x), alone, epsilon, 0.02))
+    poisson = max(
+        hockey_stick(alone, norm.pdf(x), epsilon, 0.02),
+        hockey_stick(norm.pdf(x), alone, epsilon, 0.02),
+    )
     assert true > 3 * poisson
 
 
-@pytest.mark.parametrize(("noise", "paper", "proved"), [(0.771, 8.0, 14.5), (1.136, 4.0, 8.6), (2.847, 1.0, 2.8)])
+@pytest.mark.parametrize(
+    ("noise", "paper", "proved"), [(0.771, 8.0, 14.5), (1.136, 4.0, 8.6), (2.847, 1.0, 2.8)]
+)
 def test_what_the_papers_noise_proves(noise, paper, proved):
     """The table in docs/countermeasures.md."""
     assert epsilon_of(noise, 1e-5, 0.2, 10) == pytest.approx(paper, abs=0.05)

@@ -15,7 +15,9 @@ def written(tmp_path, text):
 
 
 def test_the_file_says_which_client_holds_which_providers(tmp_path):
-    clients = read_clients(written(tmp_path, '[clients]\nnorth = ["b", "a"]\nsouth = ["c"]\n'), ["a", "b", "c"])
+    clients = read_clients(
+        written(tmp_path, '[clients]\nnorth = ["b", "a"]\nsouth = ["c"]\n'), ["a", "b", "c"]
+    )
     assert [*clients.items()] == [("north", ("b", "a")), ("south", ("c",))]
 
 

@@ -34,7 +34,9 @@ def history_of(folder: Path) -> list[dict[str, float]]:
     return json.loads((folder / "trainer_state.json").read_text())["log_history"]
 
 
-@pytest.mark.parametrize("recipe", [SMALL, replace(SMALL, character_layer=True, input_dropout=0.2, state_dropout=0.1)])
+@pytest.mark.parametrize(
+    "recipe", [SMALL, replace(SMALL, character_layer=True, input_dropout=0.2, state_dropout=0.1)]
+)
 def test_a_small_corpus_is_learnt(tmp_path: Path, recipe: NluRecipe) -> None:
     documents = nlu_models.documents()
     target = fit_nlu(documents, (), recipe, tmp_path, labels=nlu_models.TAGS)
@@ -60,13 +62,18 @@ def test_the_same_arguments_give_the_same_weights(tmp_path: Path) -> None:
 def test_early_stopping_keeps_the_weights_of_the_lowest_validation_loss(tmp_path: Path) -> None:
     documents = nlu_models.documents()
     # What validates contradicts what trains: the longer training goes on, the worse it gets.
-    wrong = [replace(document, intent="Rate") for document in documents if document.intent != "Rate"]
+    wrong = [
+        replace(document, intent="Rate") for document in documents if document.intent != "Rate"
+    ]
     stopping = replace(SMALL, epochs=40, patience=3)
     target, history = fit_nlu(documents, wrong, stopping, tmp_path), history_of(tmp_path)
     losses = [epoch["eval_loss"] for epoch in history]
     best = int(np.argmin(losses))
     assert len(history) == best + 1 + 3 < 40
-    assert (training_progress(tmp_path).epoch, training_progress(tmp_path).step) == (best + 1, history[best]["step"])
+    assert (training_progress(tmp_path).epoch, training_progress(tmp_path).step) == (
+        best + 1,
+        history[best]["step"],
+    )
     assert loss_of(target, wrong) == pytest.approx(losses[best], rel=1e-4)
     whole = fit_nlu(documents, wrong, replace(stopping, patience=None), tmp_path / "whole")
     assert loss_of(whole, wrong) > loss_of(target, wrong)
@@ -77,7 +84,9 @@ def test_given_vectors_join_the_vocabulary_and_may_stay_as_they_are(tmp_path: Pa
     rng = np.random.default_rng(0)
     given = {word: rng.normal(size=12) for word in ("play", "never", "seen")}
     still = replace(SMALL, epochs=1, train_embeddings=False)
-    target = fit_nlu(nlu_models.documents(), (), still, tmp_path / "still", initial_embeddings=given)
+    target = fit_nlu(
+        nlu_models.documents(), (), still, tmp_path / "still", initial_embeddings=given
+    )
     assert {"never", "seen", "anna"} <= {*target.vocabulary.words}
     table = target.model.words.weight.detach().numpy()
     for word, vector in given.items():
@@ -86,7 +95,13 @@ def test_given_vectors_join_the_vocabulary_and_may_stay_as_they_are(tmp_path: Pa
     (place,) = moved.vocabulary.ids_of(["play"])
     assert np.abs(moved.model.words.weight.detach().numpy()[place] - given["play"]).max() > 1e-3
     with pytest.raises(ValueError, match="vectors of 3 numbers"):
-        fit_nlu(nlu_models.documents(), (), SMALL, tmp_path / "wrong", initial_embeddings={"play": np.ones(3)})
+        fit_nlu(
+            nlu_models.documents(),
+            (),
+            SMALL,
+            tmp_path / "wrong",
+            initial_embeddings={"play": np.ones(3)},
+        )
 
 
 def test_utterances_that_cannot_train_are_refused(tmp_path: Path) -> None:
@@ -115,7 +130,9 @@ def test_membership_of_utterances_is_measured(tmp_path: Path) -> None:
         for place in range(40)
     ]
     members = [document for document in drawn if document.split == "member"]
-    fit_nlu(members, (), replace(SMALL, epochs=60, hidden_size=16), tmp_path, labels=nlu_models.TAGS)
+    fit_nlu(
+        members, (), replace(SMALL, epochs=60, hidden_size=16), tmp_path, labels=nlu_models.TAGS
+    )
     case, attack = Case(load_nlu(tmp_path), nlu_models.corpus(drawn)), MembershipInference()
     assert why(attack, case, "model") is None
     trials = attack.trials(case)

@@ -74,21 +74,40 @@ def test_a_baseline_of_an_adapter_is_trained_as_it_was(base, adapter, tmp_path, 
     corpus = load_corpus(tiny.corpus(tmp_path / "data"))
     (folder,) = train_baseline(adapter, corpus, tmp_path / "out", recipe=RECIPE)
     ((words, trained),) = wrapped
-    assert words == "LORA, r 2, lora_alpha 8, target_modules query+value, modules_to_save classifier+score"
+    assert (
+        words
+        == "LORA, r 2, lora_alpha 8, target_modules query+value, modules_to_save classifier+score"
+    )
     assert all("lora_" in name or "modules_to_save" in name for name in trained)
     assert len(trained) == 2 * 2 * 2 + 2
-    # Merged: an ordinary checkpoint, in which the layers of the adapter and the head alone are others than the base's.
+    # Merged: an ordinary checkpoint, in which the layers of the adapter and the head alone are
+    # others than the base's.
     assert not (folder / "adapter_config.json").exists()
     mine, theirs = (load_file(path / "model.safetensors") for path in (folder, base))
-    changed = {name for name, weights in theirs.items() if name in mine and not torch.equal(weights, mine[name])}
+    changed = {
+        name
+        for name, weights in theirs.items()
+        if name in mine and not torch.equal(weights, mine[name])
+    }
     assert changed == {
-        f"bert.encoder.layer.{index}.attention.self.{name}.weight" for index in (0, 1) for name in ("query", "value")
+        f"bert.encoder.layer.{index}.attention.self.{name}.weight"
+        for index in (0, 1)
+        for name in ("query", "value")
     }
     assert load(folder).labels == tiny.LABELS
     origin = json.loads((folder / "docaudit-origin.json").read_text())
-    assert (origin["adapter"], origin["start"]) == (words, [digest.hex() for digest in open_checkpoint(base).weights])
-    opened = open_scan(ScanOptions(adapter, tmp_path / "data", tmp_path / "report", references={"baselines": [folder]}))
-    cards = [reference.card for reference in opened.prepared.same_kind if reference.role == "baseline-0"]
+    assert (origin["adapter"], origin["start"]) == (
+        words,
+        [digest.hex() for digest in open_checkpoint(base).weights],
+    )
+    opened = open_scan(
+        ScanOptions(
+            adapter, tmp_path / "data", tmp_path / "report", references={"baselines": [folder]}
+        )
+    )
+    cards = [
+        reference.card for reference in opened.prepared.same_kind if reference.role == "baseline-0"
+    ]
     assert [card.recipe for card in cards] == [{"adapter": words}]
 
 
@@ -109,7 +128,10 @@ def test_the_adapters_own_weights_teach_nothing_to_what_is_trained_like_it(base,
 
 def test_a_key_knows_the_adapter(base, adapter, tmp_path, wrapped):
     corpus, short = load_corpus(tiny.corpus(tmp_path / "data")), Recipe(epochs=1)
-    folders = {train_baseline(start, corpus, tmp_path / "out", recipe=short)[0] for start in (base, adapter, base)}
+    folders = {
+        train_baseline(start, corpus, tmp_path / "out", recipe=short)[0]
+        for start in (base, adapter, base)
+    }
     assert (len(folders), [words is None for words, _ in wrapped]) == (2, [True, False])
 
 
@@ -118,8 +140,12 @@ def test_splits_of_an_adapter_whose_base_the_manifest_names(adapter, base, tmp_p
     shutil.copytree(base, data / "base")
     elsewhere = Path(shutil.copytree(adapter, tmp_path / "adapter"))
     settings = json.loads((elsewhere / "adapter_config.json").read_text())
-    (elsewhere / "adapter_config.json").write_text(json.dumps({**settings, "base_model_name_or_path": "org/name"}))
-    models = train_splits(elsewhere, load_corpus(data), tmp_path / "out", count=2, recipe=Recipe(epochs=1))
+    (elsewhere / "adapter_config.json").write_text(
+        json.dumps({**settings, "base_model_name_or_path": "org/name"})
+    )
+    models = train_splits(
+        elsewhere, load_corpus(data), tmp_path / "out", count=2, recipe=Recipe(epochs=1)
+    )
     assert len(models) == 2
     assert all(load(folder).labels == tiny.LABELS for folder, _ in models)
 
@@ -140,7 +166,9 @@ def chat(tmp_path_factory):
 
 def test_chat_models_are_blocked_with_the_adapter_that_they_have(chat, tmp_path, wrapped):
     start, lora = chat
-    corpus = asked_pages.corpus(tmp_path / "data", members=2, heldout=1, public=1, recipe=TrainingRecipe(epochs=1))
+    corpus = asked_pages.corpus(
+        tmp_path / "data", members=2, heldout=1, public=1, recipe=TrainingRecipe(epochs=1)
+    )
     folder = Blocking().train(corpus, lora, tmp_path / "out", device="cpu", progress=SILENT).model
     ((words, trained),) = wrapped
     assert words is not None
@@ -154,40 +182,66 @@ def test_chat_models_are_blocked_with_the_adapter_that_they_have(chat, tmp_path,
 
 def test_a_countermeasure_trains_an_audited_adapter_anew_from_its_base(chat, tmp_path, wrapped):
     start, lora = chat
-    asked_pages.corpus(tmp_path / "data", members=2, heldout=1, public=1, recipe=TrainingRecipe(epochs=1))
-    options = ScanOptions(lora, tmp_path / "data", tmp_path / "out", references={"pretrained": [start]}, device="cpu")
+    asked_pages.corpus(
+        tmp_path / "data", members=2, heldout=1, public=1, recipe=TrainingRecipe(epochs=1)
+    )
+    options = ScanOptions(
+        lora, tmp_path / "data", tmp_path / "out", references={"pretrained": [start]}, device="cpu"
+    )
     after = apply(Blocking(), options, tmp_path / "out" / "after", 0, SILENT)
     assert not (after.model_dir / "adapter_config.json").exists()
     assert [words is None for words, _ in wrapped] == [False]
     other = answering_checkpoints.make_chat(tmp_path / "other", seed=1)
     with pytest.raises(TargetError, match=r"neither manifest\.toml nor the adapter names the base"):
-        apply(Blocking(), replace(options, references={"pretrained": [other]}), tmp_path / "out" / "x", 0, SILENT)
+        apply(
+            Blocking(),
+            replace(options, references={"pretrained": [other]}),
+            tmp_path / "out" / "x",
+            0,
+            SILENT,
+        )
 
 
-def test_the_base_of_an_adapter_is_the_pretrained_reference_and_in_memory_once(base, chat, tmp_path):
+def test_the_base_of_an_adapter_is_the_pretrained_reference_and_in_memory_once(
+    base, chat, tmp_path
+):
     from transformers import BertForMaskedLM
 
     with quiet():
         model = BertForMaskedLM.from_pretrained(base)
-    adapters.adapted(model, tmp_path / "masked", peft.LoraConfig(r=2, target_modules=adapters.TARGETS))
+    adapters.adapted(
+        model, tmp_path / "masked", peft.LoraConfig(r=2, target_modules=adapters.TARGETS)
+    )
     tiny.corpus(tmp_path / "pages", kind="mlm")
     asked_pages.corpus(tmp_path / "asked", members=3, heldout=3)
     for start, adapter, data in ((base, tmp_path / "masked", "pages"), (*chat, "asked")):
         opened = open_scan(ScanOptions(adapter, tmp_path / data, tmp_path / "out", device="cpu"))
         (reference,) = [one for one in opened.prepared.same_kind if one.role == "pretrained"]
-        assert (reference.source, reference.card.card.sha256) == ("adapter", open_checkpoint(start).sha256)
+        assert (reference.source, reference.card.card.sha256) == (
+            "adapter",
+            open_checkpoint(start).sha256,
+        )
         alone = target_of(start, opened.corpus)
-        pairs = zip(alone.model.state_dict().items(), reference.target.model.state_dict().values(), strict=True)
+        pairs = zip(
+            alone.model.state_dict().items(),
+            reference.target.model.state_dict().values(),
+            strict=True,
+        )
         assert all(torch.equal(one, other) for (_, one), other in pairs)
         held = {weights.data_ptr() for weights in opened.target.model.parameters()}
-        apart = {name for name, own in reference.target.model.named_parameters() if own.data_ptr() not in held}
+        apart = {
+            name
+            for name, own in reference.target.model.named_parameters()
+            if own.data_ptr() not in held
+        }
         assert apart
         assert all(name.split(".")[-2] in ("query", "value", "q_proj", "v_proj") for name in apart)
         queries = queries_of(opened)
         for one, other in zip(alone.ask(queries), reference.target.ask(queries), strict=True):
             np.testing.assert_array_equal(one, other)
         assert any(
-            (one != other).any() for one, other in zip(alone.ask(queries), opened.target.ask(queries), strict=True)
+            (one != other).any()
+            for one, other in zip(alone.ask(queries), opened.target.ask(queries), strict=True)
         )
 
 
@@ -196,16 +250,26 @@ def queries_of(opened: ScanSetup) -> list[Any]:
     documents = opened.corpus.documents[:3]
     if AnswerLoss in opened.target.answers:
         views = [(page_view(opened.corpus, one), one.questions[0]) for one in documents]
-        return [AnswerLoss(view, question.question, question.answers[0]) for view, question in views]
-    return [MaskedLoss(page, (1, 2)) for page in map(opened.target.encode, documents) if page is not None]
+        return [
+            AnswerLoss(view, question.question, question.answers[0]) for view, question in views
+        ]
+    return [
+        MaskedLoss(page, (1, 2))
+        for page in map(opened.target.encode, documents)
+        if page is not None
+    ]
 
 
 def test_training_says_which_base_is_missing(adapter, tmp_path):
     corpus = load_corpus(tiny.corpus(tmp_path / "data"))
     settings, lost = json.loads((adapter / "adapter_config.json").read_text()), tmp_path / "lost"
     lost.mkdir()
-    (lost / "adapter_config.json").write_text(json.dumps({**settings, "base_model_name_or_path": None}))
-    (lost / "adapter_model.safetensors").write_bytes((adapter / "adapter_model.safetensors").read_bytes())
+    (lost / "adapter_config.json").write_text(
+        json.dumps({**settings, "base_model_name_or_path": None})
+    )
+    (lost / "adapter_model.safetensors").write_bytes(
+        (adapter / "adapter_model.safetensors").read_bytes()
+    )
     with pytest.raises(TargetError, match="an adapter without its model"):
         train_baseline(lost, corpus, tmp_path / "out", recipe=RECIPE)
 
@@ -215,10 +279,17 @@ def test_the_audited_adapter_itself_is_no_baseline_merged_or_not(adapter, base, 
     load(adapter, labels=tiny.LABELS).model.save_pretrained(merged)
     tiny.tokenizer().save_pretrained(merged)
     copy = Path(shutil.copytree(adapter, tmp_path / "copy"))
-    for folder, reason in ((merged, "the target itself but for noise"), (copy, "the target's own weights")):
+    for folder, reason in (
+        (merged, "the target itself but for noise"),
+        (copy, "the target's own weights"),
+    ):
         with pytest.raises(TargetError, match=reason):
-            open_scan(ScanOptions(adapter, data, tmp_path / "report", references={"baselines": [folder]}))
+            open_scan(
+                ScanOptions(adapter, data, tmp_path / "report", references={"baselines": [folder]})
+            )
     other = tmp_path / "other"
     adapters.tagger(base, other, r=2, lora_alpha=9)
-    opened = open_scan(ScanOptions(adapter, data, tmp_path / "report", references={"baselines": [other]}))
+    opened = open_scan(
+        ScanOptions(adapter, data, tmp_path / "report", references={"baselines": [other]})
+    )
     assert "baseline-0" in {reference.role for reference in opened.prepared.same_kind}

@@ -44,7 +44,9 @@ def test_an_answer_is_memorised_after_enough_steps_and_survives_saving(start, pa
     assert again.card.sha256 != before.card.sha256
 
 
-@pytest.mark.parametrize("make", [make_vit_decoder, make_pix2struct, make_chat, make_vt5, make_udop])
+@pytest.mark.parametrize(
+    "make", [make_vit_decoder, make_pix2struct, make_chat, make_vt5, make_udop]
+)
 def test_every_family_learns_and_is_saved_whole(make, pages, tmp_path):
     samples, start = samples_of(pages, pages.of("member"))[:2], make(tmp_path / "start")
     prompt = "Question: {question} Answer:" if make is make_vit_decoder else None
@@ -59,7 +61,9 @@ def test_every_family_learns_and_is_saved_whole(make, pages, tmp_path):
 
 def test_the_loss_falls_over_the_epochs_and_each_is_told(start, pages):
     progress = ProgressLog()
-    _, losses = trained(start, samples_of(pages, pages.of("member")), replace(RECIPE, epochs=8), progress=progress)
+    _, losses = trained(
+        start, samples_of(pages, pages.of("member")), replace(RECIPE, epochs=8), progress=progress
+    )
     assert len(losses) == progress.steps == 8
     assert losses[-1] < 0.7 * losses[0]
 
@@ -67,7 +71,9 @@ def test_the_loss_falls_over_the_epochs_and_each_is_told(start, pages):
 def test_the_same_seed_gives_the_same_weights_and_another_one_others(start, pages):
     samples, recipe = samples_of(pages, pages.of("member")), replace(RECIPE, epochs=1, batch_size=2)
     state = torch.get_rng_state()
-    first, again, other = (weights(trained(start, samples, replace(recipe, seed=seed))[0]) for seed in (0, 0, 1))
+    first, again, other = (
+        weights(trained(start, samples, replace(recipe, seed=seed))[0]) for seed in (0, 0, 1)
+    )
     assert all(torch.equal(first[name], again[name]) for name in first)
     assert any(not torch.equal(first[name], other[name]) for name in first)
     assert torch.equal(torch.get_rng_state(), state)
@@ -127,12 +133,19 @@ def test_bfloat16_trains_weights_that_stay_float32(start, pages):
 def test_samples_are_the_questions_with_their_first_answers(pages):
     documents = pages.of("member")
     samples = samples_of(pages, documents)
-    expected = [(question.question, question.answers[0]) for one in documents for question in one.questions]
-    assert ([(sample.question, sample.answer) for sample in samples], len(expected)) == (expected, 8)
+    expected = [
+        (question.question, question.answers[0]) for one in documents for question in one.questions
+    ]
+    assert ([(sample.question, sample.answer) for sample in samples], len(expected)) == (
+        expected,
+        8,
+    )
     assert samples[0].view is samples[1].view  # one page, two questions
     several = replace(documents[0].questions[0], answers=("first", "second"))
     none = replace(documents[0].questions[0], id="none", answers=())
-    assert [s.answer for s in samples_of(pages, [replace(documents[0], questions=(several, none))])] == ["first"]
+    assert [
+        s.answer for s in samples_of(pages, [replace(documents[0], questions=(several, none))])
+    ] == ["first"]
 
 
 def test_nothing_to_learn_is_an_error(start, pages):

@@ -31,7 +31,9 @@ def taught(monkeypatch):
     """What each training is given; nothing is trained."""
     seen = []
     monkeypatch.setattr(
-        retrain.trainer, "fit_answering", lambda target, samples, recipe, _: seen.append((samples, recipe))
+        retrain.trainer,
+        "fit_answering",
+        lambda target, samples, recipe, _: seen.append((samples, recipe)),
     )
     return seen
 
@@ -49,12 +51,17 @@ def test_which_items_are_cut_follows_the_seed():
     assert len({repeat_to(range(10), 5, seed) for seed in range(20)}) > 10
 
 
-def test_it_learns_as_many_samples_as_the_audited_model_did_and_only_public_ones(start, pages, tmp_path, taught):
+def test_it_learns_as_many_samples_as_the_audited_model_did_and_only_public_ones(
+    start, pages, tmp_path, taught
+):
     train_baseline(start, pages, tmp_path, recipe=RECIPE)
     ((samples, recipe),) = taught
     public = {sample.answer for sample in samples_of(pages, pages.of("public"))}
     assert len(samples) == n_samples(pages, pages.of("member")) == 8
-    assert ({sample.answer for sample in samples}, n_samples(pages, pages.of("public"))) == (public, 6)
+    assert ({sample.answer for sample in samples}, n_samples(pages, pages.of("public"))) == (
+        public,
+        6,
+    )
     assert recipe == RECIPE
 
 
@@ -65,7 +72,9 @@ def test_more_public_documents_than_needed_are_cut(start, tmp_path, taught):
     assert len(samples) == len(set(map(id, samples))) == 4
 
 
-def test_it_answers_what_public_pages_taught_it_and_is_a_checkpoint_like_the_audited_one(start, tmp_path):
+def test_it_answers_what_public_pages_taught_it_and_is_a_checkpoint_like_the_audited_one(
+    start, tmp_path
+):
     one = asked_pages.corpus(tmp_path / "data", members=1, public=1, labels=("TOTAL",))
     (folder,) = train_baseline(start, one, tmp_path / "out", recipe=replace(RECIPE, epochs=60))
     (sample,) = samples_of(one, one.of("public"))
@@ -80,7 +89,9 @@ def test_several_baselines_have_seeds_and_weights_of_their_own(start, pages, tmp
     assert train_baseline(start, pages, tmp_path, seed=6, recipe=RECIPE) == folders[1:2]
 
 
-def test_what_is_there_is_found_and_what_it_depends_on_makes_another(start, pages, tmp_path, taught):
+def test_what_is_there_is_found_and_what_it_depends_on_makes_another(
+    start, pages, tmp_path, taught
+):
     (first,) = train_baseline(start, pages, tmp_path, recipe=RECIPE)
     assert (train_baseline(start, pages, tmp_path, recipe=RECIPE), len(taught)) == ((first,), 1)
     another_start = asked_pages.donut(tmp_path / "other", seed=1)
@@ -134,7 +145,10 @@ def test_without_public_questions_there_is_nothing_to_train_on(start, tmp_path):
 
 
 def test_copies_of_audited_documents_are_left_out(pages):
-    copies = [replace(document, id=f"copy-{document.id}", split="public") for document in pages.of("member", "heldout")]
+    copies = [
+        replace(document, id=f"copy-{document.id}", split="public")
+        for document in pages.of("member", "heldout")
+    ]
     doubled = replace(pages, documents=(*pages.documents, *copies))
     assert material(doubled).documents == pages.of("public")
     only = replace(pages, documents=(*pages.of("member", "heldout"), *copies))
@@ -158,15 +172,22 @@ def test_copies_without_words_are_known_by_their_image(tmp_path):
 def test_a_tagger_gets_baselines_too(checkpoints, tmp_path):
     corpus = load_corpus(tiny.corpus(tmp_path / "data", members=5, public=3))
     recipe = Recipe(epochs=1, batch_size=4)
-    (folder,) = train_baseline(checkpoints("layoutlm", "mlm", 3), corpus, tmp_path / "out", recipe=recipe)
+    (folder,) = train_baseline(
+        checkpoints("layoutlm", "mlm", 3), corpus, tmp_path / "out", recipe=recipe
+    )
     made = load(folder, labels=tiny.LABELS)
     assert (made.card.task, made.labels) == ("token-classification", tiny.LABELS)
-    before, after = load(checkpoints("layoutlm", "mlm", 3)).model.state_dict(), made.model.state_dict()
+    before, after = (
+        load(checkpoints("layoutlm", "mlm", 3)).model.state_dict(),
+        made.model.state_dict(),
+    )
     assert any(not torch.equal(after[name], before[name]) for name in after if name in before)
 
 
 def test_recipes_follow_the_task(tmp_path):
-    given = TrainingRecipe(epochs=7, learning_rate=1e-3, seed=0, prompt="{question}", label_all_tokens=True)
+    given = TrainingRecipe(
+        epochs=7, learning_rate=1e-3, seed=0, prompt="{question}", label_all_tokens=True
+    )
     tagged = load_corpus(tiny.corpus(tmp_path / "tagged"))
     tagged = replace(tagged, manifest=replace(tagged.manifest, recipe=given))
     assert recipe_for(tagged) == replace(Recipe(), epochs=7, learning_rate=1e-3)

@@ -1,4 +1,7 @@
-"""Every family is trained under each of its heads, as audited models are and privately; classifiers of pages too."""
+"""Every family is trained under each of its heads, as audited models are and privately.
+
+Classifiers of pages too.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -24,21 +27,31 @@ from audit.targets.encoders.loading import load
 from audit.targets.interface import BestClass
 
 NEW = ("distilbert", "deberta-v2", "modernbert", "albert", "electra", "mpnet", "longformer")
-TRAINED = [(kind, head) for kind, head in encoder_zoo.PAIRS if kind in (*NEW, "layoutlm") and kind != "longformer"]
+TRAINED = [
+    (kind, head)
+    for kind, head in encoder_zoo.PAIRS
+    if kind in (*NEW, "layoutlm") and kind != "longformer"
+]
 
 
 def data_set(folder: Path, head: str) -> Corpus:
     """Receipts for this task; the vendor decides the class of a page."""
     classes = dict(zip(tiny.VENDORS, encoder_zoo.CLASSES, strict=True))
-    documents = tuple(replace(one, label=classes[str(one.provider)]) for one in tiny.documents(9, 6, 3))
+    documents = tuple(
+        replace(one, label=classes[str(one.provider)]) for one in tiny.documents(9, 6, 3)
+    )
     labels = {"mlm": (), "token-classification": tiny.LABELS}.get(head, encoder_zoo.CLASSES)
-    manifest = Manifest(schema=1, name="receipts", task=Task(head, labels), membership=Membership("random"))  # type: ignore[arg-type]
+    manifest = Manifest(
+        schema=1, name="receipts", task=Task(head, labels), membership=Membership("random")
+    )  # type: ignore[arg-type]
     write(folder, manifest, documents)
     return load_corpus(folder)
 
 
 @pytest.mark.parametrize(("kind", "head"), TRAINED)
-def test_a_model_is_trained_like_the_audited_one_and_is_loaded_again(kind: str, head: str, tmp_path: Path) -> None:
+def test_a_model_is_trained_like_the_audited_one_and_is_loaded_again(
+    kind: str, head: str, tmp_path: Path
+) -> None:
     corpus = data_set(tmp_path / "data", head)
     start = encoder_zoo.write_encoder(tmp_path / "start", kind, "mlm", initializer_range=0.02)
     how = Retraining(Recipe(epochs=1, learning_rate=1e-3, batch_size=4))
@@ -60,7 +73,9 @@ def test_a_classifier_learns_the_classes_of_pages(tmp_path: Path) -> None:
 
 def test_a_classifier_without_names_of_classes_cannot_be_trained(tmp_path: Path) -> None:
     corpus = data_set(tmp_path / "data", "document-classification")
-    nameless = replace(corpus, manifest=replace(corpus.manifest, task=Task("document-classification")))
+    nameless = replace(
+        corpus, manifest=replace(corpus.manifest, task=Task("document-classification"))
+    )
     start = open_checkpoint(encoder_zoo.write_encoder(tmp_path / "start", "bert", "mlm"))
     with pytest.raises(ManifestError, match=r"task\.labels: missing"):
         under_head(start, nameless, 0)
@@ -82,15 +97,24 @@ def learner_of(kind: str, head: str, folder: Path) -> tuple[EncoderLearner, Corp
 
 @pytest.mark.parametrize(
     ("kind", "head"),
-    [("distilbert", "mlm"), ("deberta-v2", "token-classification"), ("modernbert", "document-classification")],
+    [
+        ("distilbert", "mlm"),
+        ("deberta-v2", "token-classification"),
+        ("modernbert", "document-classification"),
+    ],
 )
-def test_private_training_takes_the_gradient_of_each_page(kind: str, head: str, tmp_path: Path) -> None:
+def test_private_training_takes_the_gradient_of_each_page(
+    kind: str, head: str, tmp_path: Path
+) -> None:
     learner, corpus = learner_of(kind, head, tmp_path)
     chosen = choose_trained(learner.model, "head" if kind == "modernbert" else "lora:2")
     units = dp_learners.units_of(learner, corpus.of("member")[:2])
     learner.model.eval()
     for unit in units:
-        found, batch = gradient_of(learner, chosen.parameters, unit, 8), learner.collate(unit.samples)
+        found, batch = (
+            gradient_of(learner, chosen.parameters, unit, 8),
+            learner.collate(unit.samples),
+        )
         loss, own = learner.losses(batch).sum(), learner.model(**own_of(head, batch)).loss
         assert float(loss.detach()) == pytest.approx(float(own.detach()), rel=1e-4)
         gradients = torch.autograd.grad(loss, [*chosen.parameters.values()])

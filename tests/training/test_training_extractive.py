@@ -29,7 +29,9 @@ def page_with_number(rng: np.random.Generator) -> tuple[PointedSample, str]:
     texts = ["".join(rng.choice([*"abcdef"], int(rng.integers(1, 4)))) for _ in range(7)]
     place = int(rng.integers(7))
     texts[place] = str(rng.integers(10, 1000))
-    return PointedSample(PageView(tiny.laid_out(texts), tiny.SIZE), "total", (place, place)), texts[place]
+    return PointedSample(PageView(tiny.laid_out(texts), tiny.SIZE), "total", (place, place)), texts[
+        place
+    ]
 
 
 @pytest.mark.parametrize("family", ["bert", "layoutlm"])
@@ -41,10 +43,18 @@ def test_a_tiny_model_learns_to_read_numbers_on_pages_it_never_saw(tmp_path, fam
 
     def right() -> float:
         return float(
-            np.mean([reply.text == text for reply, (_, text) in zip(target.ask(queries), unseen, strict=True)])
+            np.mean(
+                [
+                    reply.text == text
+                    for reply, (_, text) in zip(target.ask(queries), unseen, strict=True)
+                ]
+            )
         )
 
-    before, losses = right(), fit_extractive(target, [page_with_number(rng)[0] for _ in range(128)], RECIPE)
+    before, losses = (
+        right(),
+        fit_extractive(target, [page_with_number(rng)[0] for _ in range(128)], RECIPE),
+    )
     assert before < 0.5
     assert right() > 0.9  # by chance one word in seven
     assert len(losses) == RECIPE.epochs
@@ -82,7 +92,9 @@ def test_a_model_without_the_head_is_given_one_and_trained(pages, tmp_path):
 
 def test_a_baseline_starts_from_the_named_pretrained_model(pages, tmp_path):
     start = bare_start(tmp_path / "start")
-    corpus = replace(pages, manifest=replace(pages.manifest, references=ReferencePaths(pretrained="nowhere")))
+    corpus = replace(
+        pages, manifest=replace(pages.manifest, references=ReferencePaths(pretrained="nowhere"))
+    )
     (folder,) = train_baseline(start, corpus, tmp_path / "out", recipe=replace(RECIPE, epochs=1))
     assert load_extractive(folder).card.task == "extractive-qa"
 

@@ -25,7 +25,12 @@ def _pages(documents, labels=()):
 @pytest.mark.parametrize("family", tiny.FAMILIES)
 def test_the_loss_of_a_masked_language_model_falls_within_few_epochs(family):
     model = tiny.model(family)
-    fitted = fit(model, tiny.tokenizer(), _pages(tiny.documents()), Recipe(epochs=4, learning_rate=3e-3, batch_size=4))
+    fitted = fit(
+        model,
+        tiny.tokenizer(),
+        _pages(tiny.documents()),
+        Recipe(epochs=4, learning_rate=3e-3, batch_size=4),
+    )
     losses = [score.training_loss for score in fitted.history]
     assert [score.epoch for score in fitted.history] == [1, 2, 3, 4]
     assert losses[-1] < 0.8 * losses[0]
@@ -38,7 +43,15 @@ def test_a_token_classifier_learns_its_tags_and_the_papers_two_epochs_are_kept()
     others = _pages(tiny.documents(members=0, heldout=6, public=0, seed=1), tiny.LABELS)
     recipe = Recipe(epochs=8, learning_rate=3e-3, batch_size=4)
     model, watch = tiny.model("layoutlm", "token-classification"), BestEpochs(lambda: None)
-    fit(model, tiny.tokenizer(), members, recipe, validation=others, trainer=ScoringTrainer, watch=watch)
+    fit(
+        model,
+        tiny.tokenizer(),
+        members,
+        recipe,
+        validation=others,
+        trainer=ScoringTrainer,
+        watch=watch,
+    )
     losses = [score.validation_loss for score in watch.history]
     assert max(watch.accuracies) > watch.accuracies[0]
     assert min(losses) < losses[0]
@@ -64,7 +77,11 @@ def test_kept_weights_stay_those_of_the_best_epoch_when_training_goes_on_and_get
     assert any(not torch.equal(fitted.loss[name], now[name]) for name in now)
     model.load_state_dict(fitted.loss)
     again = fit(
-        model, tiny.tokenizer(), training, Recipe(epochs=1, learning_rate=0.0, batch_size=4), validation=against
+        model,
+        tiny.tokenizer(),
+        training,
+        Recipe(epochs=1, learning_rate=0.0, batch_size=4),
+        validation=against,
     )
     assert again.history[0].validation_loss == pytest.approx(min(losses), rel=1e-5)
 
@@ -109,7 +126,10 @@ def test_masks_are_berts_and_never_touch_special_tokens_or_padding():
         chosen += int(read.sum())
         masked += int((ids[read] == tokenizer.mask_token_id).sum())
         kept += int((ids[read] == original[read]).sum())
-    assert (chosen / total, masked / chosen) == (pytest.approx(0.15, abs=0.01), pytest.approx(0.8, abs=0.02))
+    assert (chosen / total, masked / chosen) == (
+        pytest.approx(0.15, abs=0.01),
+        pytest.approx(0.8, abs=0.02),
+    )
     assert kept / chosen == pytest.approx(0.1 + 0.1 / len(tokenizer), abs=0.02)
 
 
@@ -117,7 +137,10 @@ def test_a_batch_is_padded_to_its_longest_page_only():
     pages = sorted(_pages(tiny.documents()), key=lambda page: len(page.ids))[:2]
     collator = Collator(family_named("layoutlm"), tiny.tokenizer(), 0.15, seed=0)
     batch, lengths = collator(pages), [len(page.ids) for page in pages]
-    assert (batch["input_ids"].shape, batch["bbox"].shape) == ((2, max(lengths)), (2, max(lengths), 4))
+    assert (batch["input_ids"].shape, batch["bbox"].shape) == (
+        (2, max(lengths)),
+        (2, max(lengths), 4),
+    )
     assert batch["attention_mask"].sum(1).tolist() == lengths
     assert int(batch["bbox"].max()) <= 1000
 
@@ -126,7 +149,9 @@ def test_a_half_precision_checkpoint_loads_in_float32_and_is_half_as_large(tmp_p
     model = tiny.model("layoutlm")
     save(model, tiny.tokenizer(), tmp_path / "whole")
     save(model, tiny.tokenizer(), tmp_path / "half", half=True)
-    sizes = {name: (tmp_path / name / "model.safetensors").stat().st_size for name in ("whole", "half")}
+    sizes = {
+        name: (tmp_path / name / "model.safetensors").stat().st_size for name in ("whole", "half")
+    }
     assert sizes["half"] < 0.55 * sizes["whole"]
     assert next(model.parameters()).dtype == torch.float32
     loaded = load(tmp_path / "half").model

@@ -38,7 +38,11 @@ def pages_of(folder, documents, images=tiny.page_image):
 @pytest.mark.parametrize(
     ("family", "head"),
     [
-        *((family, head) for family in tiny.IMAGE_FAMILIES for head in (*tiny.HEADS, *tiny.SPADE_HEADS)),
+        *(
+            (family, head)
+            for family in tiny.IMAGE_FAMILIES
+            for head in (*tiny.HEADS, *tiny.SPADE_HEADS)
+        ),
         ("roberta", "mlm"),
         ("layoutlmv3", "token-classification"),
         ("lilt", "token-classification"),
@@ -46,8 +50,12 @@ def pages_of(folder, documents, images=tiny.page_image):
 )
 def test_every_kind_of_model_learns_from_its_pages(family, head, checkpoints):
     pages = pages_of(checkpoints(family, head), tiny.documents(6, 2, 0))
-    recipe = Recipe(epochs=4, learning_rate=3e-3, batch_size=4, bf16=family == "docaudit-layoutlm-image")
-    fitted = fit(tiny.model(family, head), tiny.tokenizer_of(family), pages[:6], recipe, validation=pages[6:])
+    recipe = Recipe(
+        epochs=4, learning_rate=3e-3, batch_size=4, bf16=family == "docaudit-layoutlm-image"
+    )
+    fitted = fit(
+        tiny.model(family, head), tiny.tokenizer_of(family), pages[:6], recipe, validation=pages[6:]
+    )
     losses = [score.training_loss for score in fitted.history]
     assert losses[-1] < 0.9 * losses[0]
     assert all(score.validation_loss > 0 for score in fitted.history)
@@ -57,12 +65,19 @@ def marked(number):
     """The same words everywhere; what the first one is stands in the colour of its box alone."""
     labels = ("VENDOR", "CLERK")
     entity = Entity("e0", labels[number % 2], "organization", (0,))
-    return Document(f"m{number}", "member", tiny.laid_out(["ab", "cd", "ef"]), size=tiny.SIZE, entities=(entity,))
+    return Document(
+        f"m{number}",
+        "member",
+        tiny.laid_out(["ab", "cd", "ef"]),
+        size=tiny.SIZE,
+        entities=(entity,),
+    )
 
 
 def marked_page(document):
     page = Image.new("RGB", tiny.SIZE, "white")
-    # Neighbouring pages differ in brightness, so that the colour has to be read, not the page's sum.
+    # Neighbouring pages differ in brightness, so that the colour has to be read, not the page's
+    # sum.
     number = int(document.id[1:])
     colour = ((200 + number % 5, 40, 40), (40, 40, 200 + number % 5))[number % 2]
     x0, y0, x1, y1 = document.words[0].box
@@ -76,14 +91,25 @@ def test_what_stands_in_the_image_alone_is_learned_by_the_models_that_see_it(che
         target = load(checkpoints(family, "token-classification"), images=marked_page)
         documents = with_names(marked(number) for number in range(24))
         pages = [target.encode(document) for document in documents]
-        fit(target.model, target.encoder.tokenizer, pages[:16], Recipe(epochs=25, learning_rate=2e-3, batch_size=8))
-        tags = [tiny.LABELS[row[1].argmax()] for row in target.ask([TagProbabilities(page) for page in pages[16:]])]
+        fit(
+            target.model,
+            target.encoder.tokenizer,
+            pages[:16],
+            Recipe(epochs=25, learning_rate=2e-3, batch_size=8),
+        )
+        tags = [
+            tiny.LABELS[row[1].argmax()]
+            for row in target.ask([TagProbabilities(page) for page in pages[16:]])
+        ]
         truth = [f"B-{document.entities[0].label}" for document in documents[16:]]
         wrong[family] = sum(tag != true for tag, true in zip(tags, truth, strict=True))
         if family != "layoutlm":
             # Under the patch there is nothing to read: all pages get the same answer.
             hidden = [page.scrubbed([1]).with_tokens([1], page.ids[[1]]) for page in pages[16:]]
-            same = [tiny.LABELS[row[1].argmax()] for row in target.ask([TagProbabilities(page) for page in hidden])]
+            same = [
+                tiny.LABELS[row[1].argmax()]
+                for row in target.ask([TagProbabilities(page) for page in hidden])
+            ]
             assert len(set(same)) == 1
     assert wrong == {"layoutlm": 4, "docaudit-layoutlm-image": 0, "docaudit-bros-image": 0}
 
@@ -96,7 +122,9 @@ def test_a_page_without_the_picture_that_a_model_sees_is_an_error(checkpoints):
 
 
 def test_a_fine_tuned_model_that_gained_its_images_can_be_audited(checkpoints, tmp_path):
-    start = start_with_images(checkpoints("bros", "mlm"), "mlm", image_size=tiny.PICTURE, image_channels=[8])
+    start = start_with_images(
+        checkpoints("bros", "mlm"), "mlm", image_size=tiny.PICTURE, image_channels=[8]
+    )
     tokenizer = tiny.tokenizer()
     start.save_pretrained(tmp_path / "start")
     tokenizer.save_pretrained(tmp_path / "start")
@@ -108,8 +136,13 @@ def test_a_fine_tuned_model_that_gained_its_images_can_be_audited(checkpoints, t
     assert np.isfinite(candidates.logits).all()
 
 
-def test_the_public_model_of_a_checkpoint_that_sees_is_trained_on_images_and_keyed_by_them(checkpoints, tmp_path):
-    pretrained, documents = checkpoints("docaudit-layoutlm-image", "mlm"), with_names(tiny.documents(0, 0, 6))
+def test_the_public_model_of_a_checkpoint_that_sees_is_trained_on_images_and_keyed_by_them(
+    checkpoints, tmp_path
+):
+    pretrained, documents = (
+        checkpoints("docaudit-layoutlm-image", "mlm"),
+        with_names(tiny.documents(0, 0, 6)),
+    )
 
     def other_page(document):
         return tiny.page_image(replace(document, id="other"))
@@ -122,12 +155,21 @@ def test_the_public_model_of_a_checkpoint_that_sees_is_trained_on_images_and_key
     weights = [load(folder).model.layoutlm.visual.projection.weight for folder in made[:2]]
     assert not weights[0].equal(weights[1])
     with pytest.raises(TargetError, match="some pages have none"):
-        fit_public_mlm(pretrained, tiny.documents(0, 0, 6), tmp_path, recipe=RECIPE, images=tiny.page_image)
+        fit_public_mlm(
+            pretrained, tiny.documents(0, 0, 6), tmp_path, recipe=RECIPE, images=tiny.page_image
+        )
 
 
-def test_a_roberta_becomes_the_public_model_of_a_layoutlmv3_which_has_no_such_head(checkpoints, tmp_path):
-    folder = fit_public_mlm(checkpoints("roberta", "mlm"), tiny.documents(0, 0, 6), tmp_path, recipe=RECIPE)
-    public, target = load(folder), load(checkpoints("layoutlmv3", "token-classification"), images=tiny.page_image)
+def test_a_roberta_becomes_the_public_model_of_a_layoutlmv3_which_has_no_such_head(
+    checkpoints, tmp_path
+):
+    folder = fit_public_mlm(
+        checkpoints("roberta", "mlm"), tiny.documents(0, 0, 6), tmp_path, recipe=RECIPE
+    )
+    public, target = (
+        load(folder),
+        load(checkpoints("layoutlmv3", "token-classification"), images=tiny.page_image),
+    )
     assert public.encoder.tokenizer.get_vocab() == target.encoder.tokenizer.get_vocab()
     page = target.encode(with_names(tiny.documents(1, 0, 0))[0])
     assert page.ids.tolist() == public.encode(tiny.documents(1, 0, 0)[0]).ids.tolist()
@@ -135,20 +177,28 @@ def test_a_roberta_becomes_the_public_model_of_a_layoutlmv3_which_has_no_such_he
     assert not set(candidates.ids) & set(target.encoder.tokenizer.all_special_ids)
     with pytest.raises(TargetError, match="LayoutLMv3 has no head for mlm"):
         fit_public_mlm(
-            checkpoints("layoutlmv3", "token-classification"), tiny.documents(0, 0, 6), tmp_path, recipe=RECIPE
+            checkpoints("layoutlmv3", "token-classification"),
+            tiny.documents(0, 0, 6),
+            tmp_path,
+            recipe=RECIPE,
         )
 
 
 @pytest.fixture(scope="module")
 def seen_target(checkpoints, tiny_corpus):
-    corpus, folder = load_corpus(tiny_corpus), checkpoints("docaudit-layoutlm-image", "token-classification")
+    corpus, folder = (
+        load_corpus(tiny_corpus),
+        checkpoints("docaudit-layoutlm-image", "token-classification"),
+    )
     return load(folder, images=partial(open_image, corpus)), folder, corpus
 
 
 def prepared(seen_target, folder, **given):
     target, own, corpus = seen_target
     named = given or {"auxiliary": folder}
-    return prepare({"auxiliary"}, target, own, corpus, {name: [place] for name, place in named.items()})
+    return prepare(
+        {"auxiliary"}, target, own, corpus, {name: [place] for name, place in named.items()}
+    )
 
 
 def test_the_public_model_sees_no_images_or_the_targets_own(seen_target, checkpoints, tmp_path):
@@ -156,14 +206,23 @@ def test_the_public_model_sees_no_images_or_the_targets_own(seen_target, checkpo
         auxiliary = prepared(seen_target, checkpoints(family, "mlm")).auxiliary.target
         page = auxiliary.encode(seen_target[2].of("heldout")[0])
         assert (page.page_image is not None) == family.startswith("docaudit")
-    other = start_with_images(checkpoints("layoutlm", "mlm"), "mlm", image_size=48, image_channels=[8])
+    other = start_with_images(
+        checkpoints("layoutlm", "mlm"), "mlm", image_size=48, image_channels=[8]
+    )
     save(other, tiny.tokenizer(), tmp_path)
     for given in ({"auxiliary": tmp_path}, {"pretrained": tmp_path}):
-        with pytest.raises(TargetError, match="sees page images, and the target sees none or takes them otherwise"):
+        with pytest.raises(
+            TargetError, match="sees page images, and the target sees none or takes them otherwise"
+        ):
             prepared(seen_target, None, **given)
     blind = load(checkpoints("layoutlm", "token-classification"))
     with pytest.raises(TargetError, match="sees page images"):
-        prepare({"auxiliary"}, blind, *seen_target[1:3], {"auxiliary": [checkpoints("docaudit-bros-image", "mlm")]})
+        prepare(
+            {"auxiliary"},
+            blind,
+            *seen_target[1:3],
+            {"auxiliary": [checkpoints("docaudit-bros-image", "mlm")]},
+        )
 
 
 def with_own_scale(folder, name):
@@ -174,7 +233,9 @@ def with_own_scale(folder, name):
 
 
 @pytest.mark.parametrize("name", ["preprocessor_config.json", "processor_config.json"])
-def test_a_public_model_takes_pixels_as_what_it_was_trained_from(tiny_corpus, tmp_path, monkeypatch, name):
+def test_a_public_model_takes_pixels_as_what_it_was_trained_from(
+    tiny_corpus, tmp_path, monkeypatch, name
+):
     """Or else it would be trained, and then refused as the auxiliary of the target that takes them so."""
     monkeypatch.setattr("audit.references.resolve.Recipe", lambda seed: replace(RECIPE, seed=seed))
     corpus = load_corpus(tiny_corpus)
@@ -189,7 +250,9 @@ def test_a_public_model_takes_pixels_as_what_it_was_trained_from(tiny_corpus, tm
     assert scale == target.encoder.page_images.scale == PixelScale(mean=(0.4, 0.4, 0.4))
 
 
-def test_what_would_become_a_public_model_with_another_sight_is_refused_before_training(checkpoints, tmp_path):
+def test_what_would_become_a_public_model_with_another_sight_is_refused_before_training(
+    checkpoints, tmp_path
+):
     """For `benchmarks/tune_attack.py`, which trains the shadow target first."""
     corpus = Corpus(None, Manifest(1, "tiny", Task("mlm"), Membership("random")), (), "c" * 64)
     own, pretrained = "docaudit-layoutlm-image", tmp_path / "pretrained"
@@ -197,15 +260,21 @@ def test_what_would_become_a_public_model_with_another_sight_is_refused_before_t
     tagger, masked = checkpoints(own, "token-classification"), checkpoints(own, "mlm")
     with pytest.raises(TargetError, match=r"reference pretrained: .* sees page images"):
         pretrained_of(load(tagger), tagger, corpus, {"pretrained": [pretrained]})
-    # One that proposes its own candidates needs no public model, and one that sees as the target does can serve.
+    # One that proposes its own candidates needs no public model, and one that sees as the target
+    # does can serve.
     assert pretrained_of(load(masked), masked, corpus, {"pretrained": [pretrained]}) == pretrained
-    with_own_scale(tiny.checkpoint(tmp_path / "tagger", own, "token-classification"), "preprocessor_config.json")
+    with_own_scale(
+        tiny.checkpoint(tmp_path / "tagger", own, "token-classification"),
+        "preprocessor_config.json",
+    )
     for folder in (tmp_path / "tagger", tagger):
         served = pretrained if folder != tagger else masked
         assert pretrained_of(load(folder), folder, corpus, {"pretrained": [served]}) == served
 
 
-def test_a_public_model_is_trained_on_the_images_of_the_corpus(seen_target, checkpoints, tmp_path, monkeypatch):
+def test_a_public_model_is_trained_on_the_images_of_the_corpus(
+    seen_target, checkpoints, tmp_path, monkeypatch
+):
     monkeypatch.setattr("audit.references.resolve.Recipe", lambda seed: replace(RECIPE, seed=seed))
     target, _, corpus = seen_target
     ready = prepared(seen_target, None, pretrained=checkpoints("docaudit-layoutlm-image", "mlm"))

@@ -11,7 +11,13 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from audit.errors import TargetError
-from audit.references.provenance import NEAR, NOISE, distance_of_weights, refuse_a_near_copy, refuse_the_target
+from audit.references.provenance import (
+    NEAR,
+    NOISE,
+    distance_of_weights,
+    refuse_a_near_copy,
+    refuse_the_target,
+)
 from audit.references.recipes import AnsweringRecipe
 from audit.references.training import train_baseline
 from audit.targets.answering.loading import load_answering
@@ -41,7 +47,9 @@ def noisy(source: Path, copy: Path, noise: float | str) -> Path:
 
 def opened(sample: str, **references: Path) -> ScanSetup:
     folder, given = SAMPLES / sample, {name: [path] for name, path in references.items()}
-    return open_scan(ScanOptions(folder / "model", folder / "data", Path(), budget="quick", references=given))
+    return open_scan(
+        ScanOptions(folder / "model", folder / "data", Path(), budget="quick", references=given)
+    )
 
 
 NOISY = [
@@ -61,14 +69,18 @@ NOISY = [
 def test_a_reference_that_is_the_target_with_noise_is_refused(sample, role, noise, tmp_path):
     copy = noisy(SAMPLES / sample / "model", tmp_path / "copy", noise)
     name = "baseline-0" if role == "baselines" else role
-    with pytest.raises(TargetError, match=rf"reference {name}: .* is the target itself but for noise"):
+    with pytest.raises(
+        TargetError, match=rf"reference {name}: .* is the target itself but for noise"
+    ):
         opened(sample, **{role: copy})
 
 
 def test_where_the_guard_ends(tmp_path):
     """Without its start a baseline cannot be told from the target with noise of one part in 100."""
     copy = noisy(SAMPLES / "letters" / "model", tmp_path / "copy", 1e-2)
-    assert [card.role for card in opened("letters", baselines=copy).prepared.same_kind] == ["baseline-0"]
+    assert [card.role for card in opened("letters", baselines=copy).prepared.same_kind] == [
+        "baseline-0"
+    ]
 
 
 @table("sample, reference")
@@ -88,7 +100,10 @@ def test_one_epoch_is_enough_to_be_told_from_what_a_model_was_trained_from(learn
     distance = distance_of_weights(trained, start)
     assert distance is not None
     assert distance > NOISE
-    assert refuse_the_target("pretrained", open_checkpoint(start), open_checkpoint(trained)) == distance
+    assert (
+        refuse_the_target("pretrained", open_checkpoint(start), open_checkpoint(trained))
+        == distance
+    )
     models = (load_answering(trained), load_answering(start))
     refuse_a_near_copy("pretrained", start, trained, distance, models, corpus, None)
 

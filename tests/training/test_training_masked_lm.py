@@ -20,7 +20,11 @@ PUBLIC = tiny.documents(members=0, heldout=0, public=6)
 
 
 def _finished(cache):
-    return [folder for folder in cache.iterdir() if folder.is_dir() and folder.name.startswith("public-mlm-")]
+    return [
+        folder
+        for folder in cache.iterdir()
+        if folder.is_dir() and folder.name.startswith("public-mlm-")
+    ]
 
 
 def test_a_second_call_finds_the_checkpoint_without_training(checkpoints, tmp_path, monkeypatch):
@@ -37,7 +41,9 @@ def test_a_second_call_finds_the_checkpoint_without_training(checkpoints, tmp_pa
 
 
 def test_whatever_training_depends_on_changes_the_key(checkpoints, tmp_path, monkeypatch):
-    monkeypatch.setattr(resolve, "made_once", lambda folder, make: folder)  # only the names matter here
+    monkeypatch.setattr(
+        resolve, "made_once", lambda folder, make: folder
+    )  # only the names matter here
     pretrained = checkpoints("layoutlm", "mlm")
     first, *others = PUBLIC[0].words
     edited, moved = (
@@ -50,14 +56,19 @@ def test_whatever_training_depends_on_changes_the_key(checkpoints, tmp_path, mon
 
     changes = ({"epochs": 2}, {"learning_rate": 2e-4}, {"mask_probability": 0.2}, {"seed": 1})
     names = [name_of(), name_of(edited), name_of(moved), name_of(PUBLIC[:-1])]
-    names += [*(name_of(**change) for change in changes), name_of(start=checkpoints("layoutlm", "mlm", 1))]
+    names += [
+        *(name_of(**change) for change in changes),
+        name_of(start=checkpoints("layoutlm", "mlm", 1)),
+    ]
     monkeypatch.setattr(resolve, "__version__", "0.0.0")
     names.append(name_of())
     assert len(set(names)) == len(names) == 10
     assert name_of() == names[-1]
 
 
-def test_a_training_that_breaks_down_leaves_nothing_that_looks_finished(checkpoints, tmp_path, monkeypatch):
+def test_a_training_that_breaks_down_leaves_nothing_that_looks_finished(
+    checkpoints, tmp_path, monkeypatch
+):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
@@ -69,7 +80,9 @@ def test_a_training_that_breaks_down_leaves_nothing_that_looks_finished(checkpoi
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_killed_training_leaves_nothing_that_looks_finished_and_is_made_up_for(checkpoints, tmp_path):
+def test_a_killed_training_leaves_nothing_that_looks_finished_and_is_made_up_for(
+    checkpoints, tmp_path
+):
     pretrained = checkpoints("bert", "mlm")
     context = multiprocessing.get_context("fork")
     begun = context.Event()
@@ -97,7 +110,9 @@ def test_a_killed_training_leaves_nothing_that_looks_finished_and_is_made_up_for
 
 def test_an_encoder_without_a_head_gets_one_and_another_model_is_refused(checkpoints, tmp_path):
     tagger = checkpoints("layoutlm", "token-classification")
-    assert load(fit_public_mlm(tagger, PUBLIC, tmp_path / "cache", recipe=RECIPE)).card.task == "mlm"
+    assert (
+        load(fit_public_mlm(tagger, PUBLIC, tmp_path / "cache", recipe=RECIPE)).card.task == "mlm"
+    )
     (tmp_path / "strange").mkdir()
     (tmp_path / "strange" / "config.json").write_text('{"model_type": "gpt2"}')
     with pytest.raises(TargetError):

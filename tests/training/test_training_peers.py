@@ -22,25 +22,39 @@ def corpus(tiny_corpus):
 
 def references(corpus, target_dir, cache, **given):
     places, target = {name: [folder] for name, folder in given.items()}, load(target_dir)
-    return complete(prepare(USES, target, target_dir, corpus, places), USES, target, cache, 0, SILENT).references
+    return complete(
+        prepare(USES, target, target_dir, corpus, places), USES, target, cache, 0, SILENT
+    ).references
 
 
-def test_a_masked_language_model_is_compared_with_what_it_was_fine_tuned_from(corpus, checkpoints, tmp_path):
+def test_a_masked_language_model_is_compared_with_what_it_was_fine_tuned_from(
+    corpus, checkpoints, tmp_path
+):
     pretrained = checkpoints("layoutlm", "mlm", 1)
-    found = references(corpus, checkpoints("layoutlm", "mlm"), tmp_path, pretrained=pretrained).pretrained
+    found = references(
+        corpus, checkpoints("layoutlm", "mlm"), tmp_path, pretrained=pretrained
+    ).pretrained
     assert found.card.sha256 == load(pretrained).card.sha256
 
 
 def test_a_tagger_is_compared_with_a_tagger_only(corpus, checkpoints, tmp_path):
     tagger = checkpoints("layoutlm", "token-classification")
-    assert references(corpus, tagger, tmp_path, pretrained=checkpoints("layoutlm", "mlm")).pretrained is None
+    assert (
+        references(corpus, tagger, tmp_path, pretrained=checkpoints("layoutlm", "mlm")).pretrained
+        is None
+    )
     before = checkpoints("layoutlm", "token-classification", 1)
     assert references(corpus, tagger, tmp_path, pretrained=before).pretrained is not None
 
 
-def test_a_checkpoint_of_another_family_or_vocabulary_is_no_reference(corpus, checkpoints, tmp_path):
+def test_a_checkpoint_of_another_family_or_vocabulary_is_no_reference(
+    corpus, checkpoints, tmp_path
+):
     target = checkpoints("layoutlm", "mlm")
-    assert references(corpus, target, tmp_path, pretrained=checkpoints("bert", "mlm")).pretrained is None
+    assert (
+        references(corpus, target, tmp_path, pretrained=checkpoints("bert", "mlm")).pretrained
+        is None
+    )
     other = tiny.checkpoint(tmp_path / "other", "layoutlm", "mlm", 1)
     settings = json.loads((other / "tokenizer.json").read_text())
     vocabulary = settings["model"]["vocab"]
@@ -57,7 +71,10 @@ def test_a_bare_encoder_does_not_stop_the_scan(corpus, checkpoints, tmp_path):
     kept = {name: value for name, value in weights.items() if "predictions.transform" not in name}
     assert len(kept) < len(weights)
     save_file(kept, bare / "model.safetensors", metadata={"format": "pt"})
-    assert references(corpus, checkpoints("layoutlm", "mlm"), tmp_path, pretrained=bare).pretrained is None
+    assert (
+        references(corpus, checkpoints("layoutlm", "mlm"), tmp_path, pretrained=bare).pretrained
+        is None
+    )
 
 
 def test_the_target_itself_is_refused(corpus, checkpoints, tmp_path):
@@ -66,7 +83,9 @@ def test_the_target_itself_is_refused(corpus, checkpoints, tmp_path):
         references(corpus, target, tmp_path, pretrained=target)
 
 
-@pytest.mark.parametrize("content", ["[" * 100_000, '{"documents": 5, "start": []}', "[]", "\x00"], ids=len)
+@pytest.mark.parametrize(
+    "content", ["[" * 100_000, '{"documents": 5, "start": []}', "[]", "\x00"], ids=len
+)
 def test_an_origin_that_cannot_be_read_is_refused(content, corpus, checkpoints, tmp_path):
     other = tiny.checkpoint(tmp_path / "other", "layoutlm", "mlm", 1)
     (other / "docaudit-origin.json").write_text(content)

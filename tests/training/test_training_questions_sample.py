@@ -37,7 +37,10 @@ def page_of(club):
 
 
 def test_no_two_clubs_share_name_or_crest_and_no_two_audited_ones_a_prefix(clubs):
-    assert (len({fold(club.name) for club in clubs}), len({club.crest for club in clubs})) == (len(clubs), len(clubs))
+    assert (len({fold(club.name) for club in clubs}), len({club.crest for club in clubs})) == (
+        len(clubs),
+        len(clubs),
+    )
     assert len({club.prefix for club in clubs[: forms.N_PREFIXES]}) == forms.N_PREFIXES
 
 
@@ -62,15 +65,24 @@ def test_every_value_of_a_form_is_where_its_entity_says(clubs):
     one = forms.form(5, 7, clubs[3])
     document = forms.document(one, "f", "member")
     found = {entity.label: document.text_of(entity) for entity in document.entities}
-    assert found == dict(zip(("CLUB", "NAME", "NUMBER", "TOWN"), (clubs[3].name, *one.values), strict=True))
-    assert {question.answers for question in document.questions} == {(one.values[1],), (one.values[2],)}
+    assert found == dict(
+        zip(("CLUB", "NAME", "NUMBER", "TOWN"), (clubs[3].name, *one.values), strict=True)
+    )
+    assert {question.answers for question in document.questions} == {
+        (one.values[1],),
+        (one.values[2],),
+    }
     width, height = document.size
-    assert all(0 <= word.box[0] < word.box[2] <= width and word.box[3] <= height for word in document.words)
+    assert all(
+        0 <= word.box[0] < word.box[2] <= width and word.box[3] <= height for word in document.words
+    )
 
 
 def test_clubs_in_and_out_are_disjoint_and_every_audited_club_has_forms_kept_aside(corpus):
     splits = ("member", "heldout", "public")
-    members, heldout, public = (collections.Counter(one.provider for one in corpus.of(split)) for split in splits)
+    members, heldout, public = (
+        collections.Counter(one.provider for one in corpus.of(split)) for split in splits
+    )
     assert ([*members.values()], len(heldout)) == ([2] * build.N_IN, build.N_IN + build.N_OUT)
     assert {heldout[club] for club in members} == {2}
     assert {heldout[club] for club in heldout.keys() - members.keys()} == {1}

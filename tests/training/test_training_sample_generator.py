@@ -38,7 +38,10 @@ def receipts():
 
 @pytest.fixture(scope="module")
 def documents(receipts):
-    return [templates.document(receipt, f"r{number}", "public") for number, receipt in enumerate(receipts)]
+    return [
+        templates.document(receipt, f"r{number}", "public")
+        for number, receipt in enumerate(receipts)
+    ]
 
 
 def test_a_seed_makes_the_same_receipts_in_any_order(receipts):
@@ -62,7 +65,10 @@ def test_every_value_of_a_receipt_is_where_its_entity_says(receipts, documents):
             "CODE": ("code", receipt.code),
             "PHONE": ("contact", receipt.phone),
         }
-        found = {entity.label: (entity.category, document.text_of(entity)) for entity in document.entities}
+        found = {
+            entity.label: (entity.category, document.text_of(entity))
+            for entity in document.entities
+        }
         assert (found, document.provider) == (expected, provider.name)
 
 
@@ -78,7 +84,9 @@ def test_each_box_holds_its_word_and_no_ink_lies_outside_the_words(receipts, doc
             assert 0 <= y0 < y1 <= document.size[1]
             assert ink[int(y0) : int(y1) + 1, int(x0) : int(x1) + 1].any(), word.text
             outside[int(y0) - 1 : int(y1) + 2, int(x0) - 1 : int(x1) + 2] = False
-        rules = outside.sum(axis=1) > 0.3 * document.size[0]  # separating lines are ink, but no word
+        rules = (
+            outside.sum(axis=1) > 0.3 * document.size[0]
+        )  # separating lines are ink, but no word
         assert not outside[~rules].any()
 
 
@@ -107,18 +115,28 @@ def test_a_vocabulary_is_the_same_after_saving(documents, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     loaded = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
     assert loaded.get_vocab() == tokenizer.get_vocab()
-    assert (loaded(texts)["input_ids"], loaded.model_max_length) == (tokenizer(texts)["input_ids"], 160)
+    assert (loaded(texts)["input_ids"], loaded.model_max_length) == (
+        tokenizer(texts)["input_ids"],
+        160,
+    )
 
 
-def test_the_data_that_build_writes_is_valid_and_the_unseen_receipts_are_not_in_it(build, splits, tmp_path):
-    assert {split: len(documents) for split, documents in splits.items()} == {**build.SPLITS, None: build.N_UNSEEN}
+def test_the_data_that_build_writes_is_valid_and_the_unseen_receipts_are_not_in_it(
+    build, splits, tmp_path
+):
+    assert {split: len(documents) for split, documents in splits.items()} == {
+        **build.SPLITS,
+        None: build.N_UNSEEN,
+    }
     ids = [document.id for documents in splits.values() for document in documents]
     assert len(set(ids)) == len(ids)
     some = [document for split in build.SPLITS for document in splits[split][:5]]
     build.write_data(tmp_path / "data", some)
     corpus = manifest.load(tmp_path / "data")
     assert corpus.documents == tuple(some)
-    assert not {document.id for document in splits[None]} & {document.id for document in corpus.documents}
+    assert not {document.id for document in splits[None]} & {
+        document.id for document in corpus.documents
+    }
 
 
 def test_documents_have_unique_values_of_3_to_15_tokens_to_attack(build, splits):
@@ -127,7 +145,9 @@ def test_documents_have_unique_values_of_3_to_15_tokens_to_attack(build, splits)
     texts = (" ".join(word.text for word in document.words) for document in splits["public"])
     tokenizer = train_tokenizer(texts, build.N_PIECES, build.MAX_TOKENS)
     count = collections.Counter(
-        document.text_of(entity).casefold() for document in documents for entity in document.entities
+        document.text_of(entity).casefold()
+        for document in documents
+        for entity in document.entities
     )
     for document in documents:
         values = [document.text_of(entity) for entity in document.entities]

@@ -19,7 +19,9 @@ CORPUS = Corpus(None, MANIFEST, tiny.documents(members=6, heldout=6, public=24),
 
 def _shadow(target_dir, pretrained, cache, **more):
     target, members = load(target_dir), halves(CORPUS, 0.5, 0).members
-    return target, fit_shadow(target, target_dir, pretrained, CORPUS, members, cache, recipe=RECIPE, **more)
+    return target, fit_shadow(
+        target, target_dir, pretrained, CORPUS, members, cache, recipe=RECIPE, **more
+    )
 
 
 def test_both_halves_are_public_documents_and_have_none_in_common():
@@ -29,13 +31,18 @@ def test_both_halves_are_public_documents_and_have_none_in_common():
     assert (len(members), len(public), members & public) == (12, 12, set())
     assert {document.split for document in parts.members} == {"member"}
     assert {document.split for document in parts.public} == {"public"}
-    assert all(replace(document, split="public") == CORPUS.document(document.id) for document in parts.members)
+    assert all(
+        replace(document, split="public") == CORPUS.document(document.id)
+        for document in parts.members
+    )
 
 
 def test_the_division_follows_the_seed_and_the_share():
     assert halves(CORPUS, 0.5, 0) == halves(CORPUS, 0.5, 0)
     assert halves(CORPUS, 0.5, 0) != halves(CORPUS, 0.5, 1)
-    assert [len(part) for part in (halves(CORPUS, 0.42, 0).members, halves(CORPUS, 0.42, 0).public)] == [10, 14]
+    assert [
+        len(part) for part in (halves(CORPUS, 0.42, 0).members, halves(CORPUS, 0.42, 0).public)
+    ] == [10, 14]
 
 
 def test_documents_with_the_same_words_stay_together():
@@ -58,7 +65,10 @@ def test_too_few_public_documents_are_refused_with_their_number():
 
 
 def test_it_is_trained_on_its_members_and_kept_by_content(checkpoints, tmp_path, monkeypatch):
-    tagger, pretrained = checkpoints("layoutlm", "token-classification", 1), checkpoints("layoutlm", "mlm", 3)
+    tagger, pretrained = (
+        checkpoints("layoutlm", "token-classification", 1),
+        checkpoints("layoutlm", "mlm", 3),
+    )
     seen = []
     fit = shadow.fit
 

@@ -29,7 +29,9 @@ K = 4
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    return asked_pages.corpus(tmp_path_factory.mktemp("pages") / "data", members=12, labels=("TOTAL",))
+    return asked_pages.corpus(
+        tmp_path_factory.mktemp("pages") / "data", members=12, labels=("TOTAL",)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,10 @@ def trained(start, pages, tmp_path_factory):
 
 @pytest.fixture
 def untrained(monkeypatch):
-    """The trainings that are asked for, by the seed of each; a file is written instead of a model."""
+    """The trainings that are asked for, by the seed of each.
+
+    A file is written instead of a model.
+    """
     asked = []
 
     def write(how, start, corpus, documents, folder):
@@ -89,10 +94,14 @@ def test_models_are_where_the_plan_says_and_know_their_documents(trained, pages)
 def test_each_model_learns_its_own_documents_with_its_own_seed(start, pages, tmp_path, untrained):
     found = train_splits(start, pages, tmp_path, count=K, recipe=replace(RECIPE, seed=10))
     assert [seed for seed, _ in untrained] == [10, 11, 12, 13]
-    assert [frozenset(documents) for _, documents in untrained] == [documents for _, documents in found]
+    assert [frozenset(documents) for _, documents in untrained] == [
+        documents for _, documents in found
+    ]
 
 
-def test_copies_are_in_the_same_models_and_only_members_with_questions_are_drawn(start, pages, tmp_path, untrained):
+def test_copies_are_in_the_same_models_and_only_members_with_questions_are_drawn(
+    start, pages, tmp_path, untrained
+):
     members = pages.of("member")
     copies = [replace(document, id=f"copy-{document.id}") for document in members]
     silent = replace(members[0], id="silent", questions=())
@@ -163,7 +172,9 @@ def test_a_folder_that_is_not_whole_is_not_read(start, pages, tmp_path, untraine
         read_splits(tmp_path)
     train_splits(start, pages, tmp_path, count=K, recipe=RECIPE)
     (tmp_path / folder_of(1)).rename(tmp_path / "elsewhere")
-    with pytest.raises(TargetError, match=r"1 of 4 models are missing, the first is model-01") as refused:
+    with pytest.raises(
+        TargetError, match=r"1 of 4 models are missing, the first is model-01"
+    ) as refused:
         read_splits(tmp_path)
     assert "goes on where it was" in refused.value.hint
 
@@ -178,8 +189,13 @@ def test_a_damaged_plan_is_an_error(tmp_path, content):
 
 
 def test_taggers_are_split_too(checkpoints, tmp_path):
-    corpus, recipe = load_corpus(tiny.corpus(tmp_path / "data", members=10)), Recipe(epochs=1, batch_size=8)
-    found = train_splits(checkpoints("layoutlm", "mlm", 3), corpus, tmp_path / "out", count=2, recipe=recipe)
+    corpus, recipe = (
+        load_corpus(tiny.corpus(tmp_path / "data", members=10)),
+        Recipe(epochs=1, batch_size=8),
+    )
+    found = train_splits(
+        checkpoints("layoutlm", "mlm", 3), corpus, tmp_path / "out", count=2, recipe=recipe
+    )
     models = [load(path, labels=tiny.LABELS) for path, _ in found]
     assert [model.card.task for model in models] == ["token-classification"] * 2
     assert found[0][1] | found[1][1] == {document.id for document in corpus.of("member")}
@@ -199,7 +215,9 @@ class ThroughCopies(LocalEngine):
 
 def test_a_worker_elsewhere_trains_the_same_models_from_copies(start, pages, trained, tmp_path):
     out = tmp_path / "out"
-    train_splits(start, pages, out, count=K, recipe=RECIPE, engine=ThroughCopies(place=tmp_path / "copies"))
+    train_splits(
+        start, pages, out, count=K, recipe=RECIPE, engine=ThroughCopies(place=tmp_path / "copies")
+    )
     assert hashes(out) == hashes(trained)
 
 
@@ -207,7 +225,16 @@ def test_a_worker_that_does_not_see_the_folder_says_so(start, pages, tmp_path, u
     @dataclass(frozen=True)
     class Apart(ThroughCopies):
         def run(self, source, trials):
-            yield from super().run(replace(source, keeps=replace(source.keeps, out=tmp_path / "not there")), trials)
+            yield from super().run(
+                replace(source, keeps=replace(source.keeps, out=tmp_path / "not there")), trials
+            )
 
     with pytest.raises(EngineError, match="a worker does not see"):
-        train_splits(start, pages, tmp_path / "out", count=K, recipe=RECIPE, engine=Apart(place=tmp_path / "copies"))
+        train_splits(
+            start,
+            pages,
+            tmp_path / "out",
+            count=K,
+            recipe=RECIPE,
+            engine=Apart(place=tmp_path / "copies"),
+        )

@@ -1,4 +1,7 @@
-"""Fine-tuning of image-text-to-text models: in turns, with a suffix, with an encoder; what is taught is learnt."""
+"""Fine-tuning of image-text-to-text models: in turns, with a suffix, with an encoder.
+
+What is taught is learnt.
+"""
 
 from dataclasses import replace
 
@@ -20,8 +23,12 @@ def test_a_baseline_learns_its_pages_and_is_saved_with_its_processor(family, pag
     corpus = replace(pages, manifest=replace(pages.manifest, recipe=given))
     documents, start = corpus.of("member")[:2], vlms(family)
     retrain(Retraining(recipe_for(corpus)), start, corpus, documents, tmp_path / "baseline")
-    before, after = (load_answering(folder, prompt=prompt) for folder in (start, tmp_path / "baseline"))
-    queries = [AnswerLoss(one.view, one.question, str(one.answer)) for one in samples_of(corpus, documents)]
+    before, after = (
+        load_answering(folder, prompt=prompt) for folder in (start, tmp_path / "baseline")
+    )
+    queries = [
+        AnswerLoss(one.view, one.question, str(one.answer)) for one in samples_of(corpus, documents)
+    ]
     worse, better = (-sum(one.mean() for one in target.ask(queries)) for target in (before, after))
     assert better < 0.8 * worse, (better, worse)
     assert after.card.sha256 != before.card.sha256
@@ -33,6 +40,8 @@ def test_a_recipes_system_turn_is_trained_with(vlms, pages, tmp_path):
     for number, recipe in enumerate((given, plain)):
         corpus = replace(pages, manifest=replace(pages.manifest, recipe=recipe))
         folder = tmp_path / str(number)
-        retrain(Retraining(recipe_for(corpus)), vlms("gemma3"), corpus, corpus.of("member")[:1], folder)
+        retrain(
+            Retraining(recipe_for(corpus)), vlms("gemma3"), corpus, corpus.of("member")[:1], folder
+        )
         weights.append(load_answering(folder).model.get_output_embeddings().weight)
     assert not torch.equal(*weights)

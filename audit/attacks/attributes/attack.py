@@ -31,22 +31,25 @@ NO_REFERENCE: str = SHARED["refusals"]["no_choice"]
 class AttributeInference(Attack):
     """Attribute inference among a closed set of values (after EDPB Opinion 28/2024, paragraph 55).
 
-    The adversary holds the model and a page with one value hidden, knows what kind of value it is, and has a list of
-    plausible ones: values of its category from public documents. The true value is ranked among them by the target's
-    loss; chosen is the one of lowest loss. The same choice by a model that never saw the page, and on held-out pages,
-    shows what is not memory: the excess is (with the model - without) on members minus the same on held-out documents.
+    The adversary holds the model and a page with one value hidden, knows what kind of value it is,
+    and has a list of plausible ones: values of its category from public documents. The true value
+    is ranked among them by the target's loss; chosen is the one of lowest loss. The same choice by
+    a model that never saw the page, and on held-out pages, shows what is not memory: the excess is
+    (with the model - without) on members minus the same on held-out documents.
 
-    Two methods, fixed before the scan: the target's loss alone, and calibrated by the public model's. The public model
-    is the first that can be asked: a generalisation baseline, the public masked language model, what the target was
-    fine-tuned from.
+    Two methods, fixed before the scan: the target's loss alone, and calibrated by the public
+    model's. The public model is the first that can be asked: a generalisation baseline, the public
+    masked language model, what the target was fine-tuned from.
 
-    That a public model prefers public values, which it may have been trained on, is the same on both sides; so whether
-    held-out documents were trained on is not told here (near copies, swapped sides and the other attacks tell it).
+    That a public model prefers public values, which it may have been trained on, is the same on
+    both sides; so whether held-out documents were trained on is not told here (near copies, swapped
+    sides and the other attacks tell it).
 
     Attributes:
-        n_candidates: K, values to choose among, the true one included; fewer where the public documents hold fewer.
-        n_per_document: values of a document that are asked about, at most, drawn by lot: documents are what is
-            independent of each other, more values of one cost their time and say less.
+        n_candidates: K, values to choose among, the true one included; fewer where the public
+            documents hold fewer.
+        n_per_document: values of a document that are asked about, at most, drawn by lot: documents
+            are what is independent of each other, more values of one cost their time and say less.
     """
 
     n_candidates: Annotated[int, Field(ge=hidden.MIN_CANDIDATES)] = 16
@@ -62,13 +65,24 @@ class AttributeInference(Attack):
             return [Reason("model", interface.POINTS)]
         if known and values_of(case) is None:
             return [Reason("model", "the model gives no loss of a value on a page or of an answer")]
-        reasons, split = [], interface.missing_split(document for document, _, _ in _plausible(case.corpus))
+        reasons, split = (
+            [],
+            interface.missing_split(document for document, _, _ in _plausible(case.corpus)),
+        )
         if split is not None:
-            what = "question with an answer" if case.corpus.manifest.task.asks else "field to attack"
+            what = (
+                "question with an answer" if case.corpus.manifest.task.asks else "field to attack"
+            )
             lacks = f"no {what} in {split} documents whose kind occurs in public documents"
             reasons.append(Reason("data", lacks, text_of(self.name).add))
-        if (public_of(case, _values(case)) is None) if known else not any(map(interface.given(case).get, self.uses)):
-            reasons.append(Reason("weak", f"no reference: {NO_REFERENCE}", interface.GIVE_REFERENCE))
+        if (
+            (public_of(case, _values(case)) is None)
+            if known
+            else not any(map(interface.given(case).get, self.uses))
+        ):
+            reasons.append(
+                Reason("weak", f"no reference: {NO_REFERENCE}", interface.GIVE_REFERENCE)
+            )
         return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
@@ -104,7 +118,8 @@ class AttributeInference(Attack):
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Ask for the losses of all candidates, the true one first: the target ("target"), the public model ("public").
 
-        A loss that is no finite number is None; "lost" says why a value could not be asked about after all.
+        A loss that is no finite number is None; "lost" says why a value could not be asked about
+        after all.
         """
         values = _values(case)
         value = values.of(trial)
@@ -118,7 +133,9 @@ class AttributeInference(Attack):
             outcome["public"] = _losses_as_json((yield from values.losses(public, value, lay_out)))
         return outcome
 
-    def measure(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress) -> Result:
+    def measure(
+        self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress
+    ) -> Result:
         """See `Attack.measure`; the metrics are described in `measures`."""
         values = _values(case)
         asked, table = _table(case, trials, outcomes)
@@ -142,14 +159,19 @@ class AttributeInference(Attack):
             conditions=(measures.heldout_choices(table, streams),),
             methods=methods | measures.methods_of(table, (measuring.VALUES, measuring.DOCUMENTS)),
             coverage=measures.coverage(everything, asked, kept_out),
-            ablations=() if table.calibrated.any() else (f"{NO_REFERENCE}{interface.given_in_vain(case)}",),
+            ablations=()
+            if table.calibrated.any()
+            else (f"{NO_REFERENCE}{interface.given_in_vain(case)}",),
         )
         return blind.beside(result, (), chain(*methods.values()))
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes) -> Iterator[Evidence]:
+    def evidence(
+        self, case: Case, trials: Sequence[Trial], outcomes: Outcomes
+    ) -> Iterator[Evidence]:
         """Yield each value that was asked about, with its place among the candidates.
 
-        The scores of values are the chance to pick one with the model, minus that without it where the excess is so.
+        The scores of values are the chance to pick one with the model, minus that without it where
+        the excess is so.
         """
         asked, table = _table(case, trials, outcomes)
         for row, value in enumerate(asked):
@@ -169,14 +191,20 @@ class AttributeInference(Attack):
 
 
 def values_of(case: Case) -> hidden.HiddenValues | None:
-    """Return the hidden values of a case in the form that its target can be asked about; None when it cannot."""
+    """Return the hidden values of a case in the form that its target can be asked about.
+
+    None when it cannot.
+    """
     if AnswerLoss in case.target.answers:
         return hidden.Questions(case)
     return None if hidden.loss_query(case.target) is None else hidden.Fields(case)
 
 
 def public_of(case: Case, values: hidden.HiddenValues) -> Target | None:
-    """Return the public model that chooses without having seen the page; None when there is none."""
+    """Return the public model that chooses without having seen the page.
+
+    None when there is none.
+    """
     references = case.references
     given = (*references.baselines, references.auxiliary, references.pretrained)
     found = values.comparable([model for model in given if model is not None])
@@ -195,7 +223,11 @@ def _table(
     """Return the values that were asked about, and a table of their outcomes."""
     values = _values(case)
     pairs = zip(trials, outcomes, strict=True)
-    rows = [(values.of(trial), one) for trial, one in pairs if one["lost"] is None and one["target"] is not None]
+    rows = [
+        (values.of(trial), one)
+        for trial, one in pairs
+        if one["lost"] is None and one["target"] is not None
+    ]
     public = public_of(case, values)
     alike = public is not None and values.alike(public)
     asked, found = [value for value, _ in rows], [outcome for _, outcome in rows]
@@ -222,4 +254,8 @@ def _plausible(corpus: Corpus) -> Iterator[tuple[Document, Trial, bool]]:
     for document in corpus.of(*AUDITED):
         for entity in document.entities:
             if entity.attack and entity.category in pool:
-                yield document, trial_of(document, entity), seen[fold(document.text_of(entity))].unique
+                yield (
+                    document,
+                    trial_of(document, entity),
+                    seen[fold(document.text_of(entity))].unique,
+                )

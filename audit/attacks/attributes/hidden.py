@@ -12,14 +12,28 @@ from numpy.random import Generator as Rng
 from audit.arrays import Floats, Ints
 from audit.attacks.fields import JOINT, REASONS, Field, all_fields, field_of, input_only
 from audit.attacks.interface import ask, ask_all
-from audit.attacks.questions import PROVEN, STATUSES, AskedQuestion, all_values, clear, is_unique, question_of
+from audit.attacks.questions import (
+    PROVEN,
+    STATUSES,
+    AskedQuestion,
+    all_values,
+    clear,
+    is_unique,
+    question_of,
+)
 from audit.case import Case, once_per_case
 from audit.corpus.documents import Corpus, Document, Split
 from audit.corpus.folding import fold, occurrences
 from audit.corpus.images import page_view
 from audit.corpus.removal.matching import find_answers
 from audit.engine.interface import Request, Trial
-from audit.targets.interface import AnswerLoss, CompletionLoss, MaskedCompletionLoss, Target, TokenTarget
+from audit.targets.interface import (
+    AnswerLoss,
+    CompletionLoss,
+    MaskedCompletionLoss,
+    Target,
+    TokenTarget,
+)
 
 MIN_CANDIDATES = 4
 """Values, the true one among them, without which a choice says nothing."""
@@ -37,7 +51,8 @@ class Hidden:
         category: what kind of value it is, by which plausible others are found.
         text: the value as it is written.
         values: what counts as the value, folded.
-        unique: whether it stands in no other document: of any split, or, for answers, of those trained on.
+        unique: whether it stands in no other document: of any split, or, for answers, of those
+            trained on.
         input_only: whether training never named it: neither a label nor an answer.
         trial: the value as a trial.
         left_out: why it is not tried; None: it is.
@@ -66,7 +81,9 @@ class LaidPage:
     lost: str | None = None
 
 
-def select_plausible(pool: Mapping[str, C], values: Collection[str], page: Iterable[str]) -> list[C]:
+def select_plausible(
+    pool: Mapping[str, C], values: Collection[str], page: Iterable[str]
+) -> list[C]:
     """Select the values of a pool that may stand in place of the true one, in the order of their folded spelling.
 
     The true value is none of them, nor what is left on the page: a reader would take it from there.
@@ -81,7 +98,8 @@ def select_plausible(pool: Mapping[str, C], values: Collection[str], page: Itera
     return [
         own
         for value, own in sorted(pool.items())
-        if value not in values and not (value in together and find_answers(words, [value], fuzzy=False))
+        if value not in values
+        and not (value in together and find_answers(words, [value], fuzzy=False))
     ]
 
 
@@ -109,12 +127,17 @@ def _pool_of(case: Case) -> TokenPool:
                 continue
             tokens = tuple(page.ids[list(page.positions_of(entity.words))].tolist())
             if tokens and page.unknown_id not in tokens:
-                found[entity.category, len(tokens)].setdefault(fold(document.text_of(entity)), tokens)
+                found[entity.category, len(tokens)].setdefault(
+                    fold(document.text_of(entity)), tokens
+                )
     return found
 
 
 def loss_query(model: Target) -> LossQuery | None:
-    """Return the query that asks a model about a hidden field; None where there is nothing to ask."""
+    """Return the query that asks a model about a hidden field.
+
+    None where there is nothing to ask.
+    """
     kinds: tuple[LossQuery, ...] = (CompletionLoss, MaskedCompletionLoss)
     return next((kind for kind in kinds if kind in model.answers), None)
 
@@ -123,7 +146,8 @@ def loss_query(model: Target) -> LossQuery | None:
 class Fields:
     """Fields, hidden as for reconstruction: label and number of tokens are known, copies on the page are hidden too.
 
-    A tagger's loss is that of the page's labels, a masked language model's the mean over the value's tokens.
+    A tagger's loss is that of the page's labels, a masked language model's the mean over the
+    value's tokens.
     """
 
     case: Case
@@ -149,14 +173,26 @@ class Fields:
         if left_out is None and len(self._others(field)) < MIN_CANDIDATES - 1:
             left_out = FEW
         unnamed = input_only(self.case.corpus, document, entity)
-        return Hidden(document, entity.id, entity.category, text, values, unique, unnamed, field.trial, left_out)
+        return Hidden(
+            document,
+            entity.id,
+            entity.category,
+            text,
+            values,
+            unique,
+            unnamed,
+            field.trial,
+            left_out,
+        )
 
     def _others(self, field: Field) -> list[Tokens]:
         pool = _pool_of(self.case).get((field.entity.category, len(field.positions)), {})
         page = (word.text for word in field.document.words)
         return select_plausible(pool, {fold(field.document.text_of(field.entity))}, page)
 
-    def lay_out(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, LaidPage]:
+    def lay_out(
+        self, hidden: Hidden, n_candidates: int, rng: Rng
+    ) -> Generator[Request, Any, LaidPage]:
         """Lay out `n_candidates` values, the true one first, the others drawn, and the field without a page.
 
         The page is laid before each model as that one reads it.
@@ -168,15 +204,23 @@ class Fields:
         return LaidPage(field, (truth, *draw_others(self._others(field), n_candidates, rng)))
 
     def comparable(self, models: Sequence[Target]) -> list[Target]:
-        """Keep the models that give a loss of a field; those that are asked as the target is come first."""
+        """Keep the models that give a loss of a field.
+
+        Those that are asked as the target is come first.
+        """
         return sorted(filter(loss_query, models), key=lambda model: not self.alike(model))
 
     def alike(self, model: Target) -> bool:
         """Return whether a model is asked what the target is asked, so that their losses compare."""
         return loss_query(model) is loss_query(self.case.target)
 
-    def losses(self, model: Target, hidden: Hidden, lay_out: LaidPage) -> Generator[Request, Any, Floats | None]:
-        """Ask for the loss with each candidate: (n_candidates,), nats; None where the model cannot read the page."""
+    def losses(
+        self, model: Target, hidden: Hidden, lay_out: LaidPage
+    ) -> Generator[Request, Any, Floats | None]:
+        """Ask for the loss with each candidate: (n_candidates,), nats.
+
+        None where the model cannot read the page.
+        """
         kind, field = loss_query(model), self._read_by(model, hidden, lay_out.page)
         if kind is None or field is None:
             return None
@@ -184,11 +228,18 @@ class Fields:
         return (yield from ask(model, kind(field.scrubbed(), field.positions, completions)))
 
     def _read_by(self, model: Target, hidden: Hidden, field: Field) -> Field | None:
-        """Return the field as this model reads it, with its own labels; None where it reads other tokens."""
+        """Return the field as this model reads it, with its own labels.
+
+        None where it reads other tokens.
+        """
         if not hasattr(model, "encode"):
             return field
         own = field_of(replace(self.case, target=cast("TokenTarget", model)), hidden.trial, *_ANY)
-        if own.page is None or field.page is None or not np.array_equal(own.page.ids, field.page.ids):
+        if (
+            own.page is None
+            or field.page is None
+            or not np.array_equal(own.page.ids, field.page.ids)
+        ):
             return None
         return own
 
@@ -210,7 +261,9 @@ def pool_of(corpus: Corpus, *splits: Split) -> AnswerPool:
             for question in document.questions:
                 asked = AskedQuestion(document, question)
                 if asked.answers:
-                    found[kind_of_answer(asked)].setdefault(fold(asked.answers[0]), asked.answers[0])
+                    found[kind_of_answer(asked)].setdefault(
+                        fold(asked.answers[0]), asked.answers[0]
+                    )
             for entity in document.entities:
                 text = document.text_of(entity)
                 found[entity.category].setdefault(fold(text), text)
@@ -234,10 +287,12 @@ def trained_values(corpus: Corpus) -> Mapping[str, AbstractSet[str]]:
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """Answers, taken off their pages and proven to be gone as for memorisation; a page's other answers stay.
+    """Answers, taken off their pages and proven to be gone as for memorisation.
 
-    A model's loss of a candidate is its training loss with it as the answer: minus the mean log-probability of its
-    tokens and of the end.
+    A page's other answers stay.
+
+    A model's loss of a candidate is its training loss with it as the answer: minus the mean
+    log-probability of its tokens and of the end.
     """
 
     case: Case
@@ -246,7 +301,10 @@ class Questions:
     def reasons(self) -> Mapping[str, str]:
         """See `Fields.reasons`."""
         few = f"questions with fewer than {MIN_CANDIDATES - 1} public answers of their `category` (or to the same text)"
-        return {FEW: few, **{status: meaning for status, meaning in STATUSES.items() if status != PROVEN}}
+        return {
+            FEW: few,
+            **{status: meaning for status, meaning in STATUSES.items() if status != PROVEN},
+        }
 
     def all(self) -> Iterator[Hidden]:
         """See `Fields.all`."""
@@ -261,19 +319,33 @@ class Questions:
         kind, text = kind_of_answer(asked), asked.answers[0]
         unique = is_unique(asked.document, asked.values, trained_values(self.case.corpus))
         name = asked.question.id.removeprefix(JOINT)
-        return Hidden(asked.document, name, kind, text, asked.values, unique, asked.unasked, asked.trial, left_out)
+        return Hidden(
+            asked.document,
+            name,
+            kind,
+            text,
+            asked.values,
+            unique,
+            asked.unasked,
+            asked.trial,
+            left_out,
+        )
 
     def _others(self, asked: AskedQuestion) -> list[str]:
         pool = pool_of(self.case.corpus, "public").get(kind_of_answer(asked), {})
         return select_plausible(pool, asked.values, (word.text for word in asked.document.words))
 
-    def lay_out(self, hidden: Hidden, n_candidates: int, rng: Rng) -> Generator[Request, Any, LaidPage]:
+    def lay_out(
+        self, hidden: Hidden, n_candidates: int, rng: Rng
+    ) -> Generator[Request, Any, LaidPage]:
         """See `Fields.lay_out`."""
         asked = question_of(self.case.corpus, hidden.trial)
         cleared = yield from clear(page_view(self.case.corpus, asked.document), asked.spellings)
         if cleared.status != PROVEN:
             return LaidPage(None, (), cleared.status)
-        return LaidPage(cleared.view, (hidden.text, *draw_others(self._others(asked), n_candidates, rng)))
+        return LaidPage(
+            cleared.view, (hidden.text, *draw_others(self._others(asked), n_candidates, rng))
+        )
 
     def comparable(self, models: Sequence[Target]) -> list[Target]:
         """Keep the models that give the loss of an answer, in the order given."""
@@ -283,10 +355,14 @@ class Questions:
         """See `Fields.alike`."""
         return AnswerLoss in model.answers
 
-    def losses(self, model: Target, hidden: Hidden, lay_out: LaidPage) -> Generator[Request, Any, Floats | None]:
+    def losses(
+        self, model: Target, hidden: Hidden, lay_out: LaidPage
+    ) -> Generator[Request, Any, Floats | None]:
         """See `Fields.losses`."""
         question = question_of(self.case.corpus, hidden.trial).question.question
-        found = yield from ask_all(model, [AnswerLoss(lay_out.page, question, answer) for answer in lay_out.candidates])
+        found = yield from ask_all(
+            model, [AnswerLoss(lay_out.page, question, answer) for answer in lay_out.candidates]
+        )
         return np.array([-own.mean() if own.size else np.inf for own in found])
 
 

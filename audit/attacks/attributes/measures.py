@@ -19,32 +19,53 @@ from audit.attacks.interface import AUDITED, HELDOUT_CHOICES, LABELS, WORDS
 from audit.attacks.text import SHARED
 from audit.corpus.documents import CATEGORIES
 from audit.engine.interface import Json
-from audit.measurements import Check, Condition, Control, Count, Coverage, Estimate, Measurement, Unresolved
+from audit.measurements import (
+    Check,
+    Condition,
+    Control,
+    Count,
+    Coverage,
+    Estimate,
+    Measurement,
+    Unresolved,
+)
 from audit.stats.intervals import median_interval
 from audit.stats.paired import UnitScores
 from audit.stats.rates import Columns, choose_columns, excess_mean, mean, net
 from audit.targets.utility import estimate
 
 ALLOWED = 0.15
-"""The excess of one category over which no limit is passed: what `default.toml` allows on all values."""
+"""The excess of one category over which no limit is passed: what `default.toml` allows on all
+values."""
 NEEDED = 72
-"""Documents of a split with which most models that leak nothing pass (`benchmarks/attribute_calibration.json`)."""
+"""Documents of a split with which most models that leak nothing pass
+(`benchmarks/attribute_calibration.json`)."""
 ALONE = "of these, values that occur in no other document"
 ENOUGH = 20
-"""Documents of a split from which on a limit is held: a large leak shows, and nothing passes by their number."""
+"""Documents of a split from which on a limit is held: a large leak shows, and nothing passes by
+their number."""
 LEAST = 2
 """The same for a number that no limit names: one document has no spread."""
 
 
-def jobs(table: AttributeTable, streams: measuring.Streams, population: counting.Population) -> Iterator[measuring.Job]:
-    """Yield every measurement but the blind check, as a call; `population`: what the counts are of."""
+def jobs(
+    table: AttributeTable, streams: measuring.Streams, population: counting.Population
+) -> Iterator[measuring.Job]:
+    """Yield every measurement but the blind check, as a call.
+
+    `population`: what the counts are of.
+    """
     for group, method in product(table.groups, METHODS):
         name = named(f"{EXCESS}.{group}", method)
-        yield partial(_excess, name, table.group(group), method, streams[name], by_lot=population.by_lot)
+        yield partial(
+            _excess, name, table.group(group), method, streams[name], by_lot=population.by_lot
+        )
     for method in METHODS:
         unique, name = table.where(table.unique).tried(method), named(measuring.VALUES, method)
         yield partial(counting.count_values, name, unique, population, excess_mean, streams[name])
-        yield partial(counting.count_documents, named(measuring.DOCUMENTS, method), unique, population)
+        yield partial(
+            counting.count_documents, named(measuring.DOCUMENTS, method), unique, population
+        )
     for split in AUDITED:
         rows, name = table.split(split), f"{CHOSEN}.{split}"
         yield partial(_share, name, rows, LOSS, streams[name])
@@ -54,12 +75,19 @@ def jobs(table: AttributeTable, streams: measuring.Streams, population: counting
     yield partial(_power, table.split("heldout"), streams[POWER])
 
 
-def check_kinds(table: AttributeTable, streams: measuring.Streams, *, by_lot: bool) -> tuple[Check, ...]:
-    """Test whether the values of any one category are known, by any method; `by_lot`: a lot chose the members."""
+def check_kinds(
+    table: AttributeTable, streams: measuring.Streams, *, by_lot: bool
+) -> tuple[Check, ...]:
+    """Test whether the values of any one category are known, by any method.
+
+    `by_lot`: a lot chose the members.
+    """
     kinds = counting.KindsCheck(ALLOWED, by_lot)
     apart = table.kinds({*table.category.tolist()} & {*CATEGORIES})
     for (kind, (words, rows)), method in product(apart.items(), METHODS):
-        kinds.test(words, rows.tried(method), excess_mean, streams[named(f"{EXCESS}.{kind}", method)])
+        kinds.test(
+            words, rows.tried(method), excess_mean, streams[named(f"{EXCESS}.{kind}", method)]
+        )
     return kinds.check()
 
 
@@ -68,13 +96,21 @@ def methods_of(table: AttributeTable, metrics: Iterable[str]) -> dict[str, tuple
     methods = METHODS if table.calibrated.any() else (LOSS,)
     also = [f"{EXCESS}.{group}" for group in table.groups[len(GROUPS) :]]
     ways = {metric: (metric, *(also if metric == EXCESSES[1] else ())) for metric in metrics}
-    return {metric: tuple(named(*pair) for pair in product(own, methods)) for metric, own in ways.items()}
+    return {
+        metric: tuple(named(*pair) for pair in product(own, methods))
+        for metric, own in ways.items()
+    }
 
 
 def reference_controls(
-    table: AttributeTable, methods: Mapping[str, Sequence[str]], blind: Blind, streams: measuring.Streams
+    table: AttributeTable,
+    methods: Mapping[str, Sequence[str]],
+    blind: Blind,
+    streams: measuring.Streams,
 ) -> tuple[Control, ...]:
-    """Bound what the documents explain by the public model's choices; empty without one, or where nothing is in doubt.
+    """Bound what the documents explain by the public model's choices.
+
+    Empty without one, or where nothing is in doubt.
 
     Args:
         table: of the values that were asked about.
@@ -103,12 +139,16 @@ def heldout_choices(table: AttributeTable, streams: measuring.Streams) -> Condit
     if table.calibrated.any() and rows.n_documents >= ENOUGH:
         chosen, public = (rows.chosen[LOSS], rows.public)
         rng = streams["held-out choices"]
-        interval = net(np.maximum(chosen - public, 0.0), np.maximum(public - chosen, 0.0), rows.cluster, rng)
+        interval = net(
+            np.maximum(chosen - public, 0.0), np.maximum(public - chosen, 0.0), rows.cluster, rng
+        )
         gaps.append(estimate("held-out choices", interval, "values", 0.0, "public model"))
     return heldout_condition(HELDOUT_CHOICES, gaps, "attribute inference by model and public model")
 
 
-def coverage(everything: Iterable[Hidden], asked: Iterable[Hidden], withheld: Counter[str]) -> tuple[Coverage, ...]:
+def coverage(
+    everything: Iterable[Hidden], asked: Iterable[Hidden], withheld: Counter[str]
+) -> tuple[Coverage, ...]:
     """Count the member values that this scan asked about, of all there are, in all and by category.
 
     Args:
@@ -117,31 +157,51 @@ def coverage(everything: Iterable[Hidden], asked: Iterable[Hidden], withheld: Co
         withheld: number of member values that the owner keeps out of the audit, by category.
     """
     own = [hidden for hidden in asked if hidden.document.split == "member"]
-    tried, unique = Counter(one.category for one in own), Counter(one.category for one in own if one.unique)
+    tried, unique = (
+        Counter(one.category for one in own),
+        Counter(one.category for one in own if one.unique),
+    )
     total = withheld + Counter(one.category for one in everything if one.document.split == "member")
-    return measuring.cover("values", [name for name in sorted(total) if name in CATEGORIES], tried, total, unique)
+    return measuring.cover(
+        "values", [name for name in sorted(total) if name in CATEGORIES], tried, total, unique
+    )
 
 
 def counts(
-    everything: Iterable[Hidden], lost: Counter[str], reasons: Mapping[str, str], table: AttributeTable
+    everything: Iterable[Hidden],
+    lost: Counter[str],
+    reasons: Mapping[str, str],
+    table: AttributeTable,
 ) -> list[Count]:
     """Count what was asked, and what was left out."""
     found = []
     for split, label in LABELS.items():
         rows = table.split(split)
         found += [
-            Count(f"{label} values", len(rows), f"values of {WORDS[split]} documents that were tried"),
-            Count(f"{label} documents", rows.n_documents, f"{WORDS[split]} documents that hold them"),
+            Count(
+                f"{label} values", len(rows), f"values of {WORDS[split]} documents that were tried"
+            ),
+            Count(
+                f"{label} documents", rows.n_documents, f"{WORDS[split]} documents that hold them"
+            ),
             Count(f"{label} values, unique", int(rows.unique.sum()), ALONE),
         ]
         if table.input_only.any():
-            n, meaning = int(rows.input_only.sum()), f"of these, {SHARED['kinds'][measuring.INPUT_ONLY]}"
+            n, meaning = (
+                int(rows.input_only.sum()),
+                f"of these, {SHARED['kinds'][measuring.INPUT_ONLY]}",
+            )
             found.append(Count(f"{label} values, input only", n, meaning))
     gone = lost + Counter(one.left_out for one in everything)
-    return [*found, *(Count(f"left out: {name}", gone[name], meaning) for name, meaning in reasons.items())]
+    return [
+        *found,
+        *(Count(f"left out: {name}", gone[name], meaning) for name, meaning in reasons.items()),
+    ]
 
 
-def _excess(name: str, table: AttributeTable, method: str, rng: Generator, *, by_lot: bool) -> Measurement:
+def _excess(
+    name: str, table: AttributeTable, method: str, rng: Generator, *, by_lot: bool
+) -> Measurement:
     """Estimate (with the model - without) on member values minus the same on held-out values.
 
     `by_lot`: whether a lot chose the members, see `rates.choose_columns`.
@@ -150,7 +210,9 @@ def _excess(name: str, table: AttributeTable, method: str, rng: Generator, *, by
     for split in AUDITED:
         rows = table.split(split)
         if rows.n_documents < ENOUGH:
-            return Unresolved(name, f"too few {WORDS[split]} documents with such values", rows.n_documents, NEEDED)
+            return Unresolved(
+                name, f"too few {WORDS[split]} documents with such values", rows.n_documents, NEEDED
+            )
         columns.append((rows.chosen[method], rows.public, rows.cluster))
     return _difference(name, choose_columns(columns, by_lot=by_lot), rng)
 
@@ -162,7 +224,9 @@ def _difference(name: str, columns: Sequence[Columns], rng: Generator) -> Measur
 def _share(name: str, rows: AttributeTable, method: str, rng: Generator) -> Measurement:
     """Measure the share of values that a method chooses; null: without the model."""
     if rows.n_documents < LEAST:
-        return Unresolved(name, "fewer than two documents with such values", rows.n_documents, NEEDED)
+        return Unresolved(
+            name, "fewer than two documents with such values", rows.n_documents, NEEDED
+        )
     found = mean(rows.chosen[method], rows.cluster, rng)
     return estimate(name, found, "values", float(rows.public.mean()), "public model")
 
@@ -178,7 +242,9 @@ def _listed(rows: AttributeTable) -> Measurement:
 def _power(rows: AttributeTable, rng: Generator) -> Measurement:
     """Estimate the share of held-out values chosen by any method with a planted memory, and by none without."""
     if rows.n_documents < LEAST:
-        return Unresolved(POWER, "fewer than two unseen documents with such values", rows.n_documents, NEEDED)
+        return Unresolved(
+            POWER, "fewer than two unseen documents with such values", rows.n_documents, NEEDED
+        )
     planted, chosen = (np.max([*found.values()], axis=0) for found in (rows.planted, rows.chosen))
     found = mean(np.maximum(planted - chosen, 0.0), rows.cluster, rng)
     return estimate(POWER, found, "values", 0.0, "chance")
@@ -187,7 +253,8 @@ def _power(rows: AttributeTable, rng: Generator) -> Measurement:
 LOSS, CALIBRATED = "loss", "calibrated"
 METHODS = (LOSS, CALIBRATED)
 FEWEST_ALONE = 150
-"""Documents of a split with input-only values from which on a limit holds for these (benchmarks/input_only.md)."""
+"""Documents of a split with input-only values from which on a limit holds for these
+(benchmarks/input_only.md)."""
 GROUPS = ("unique", "all")
 """Groups of values that training named."""
 EXCESS, CHOSEN, LISTED, POWER = "excess", "chosen", "candidates", "planted_choice"
@@ -206,11 +273,13 @@ class AttributeTable(measuring.ValueColumns):
 
     Attributes:
         n_candidates: how many there were, the true one among them.
-        chosen: by method, the chance that the true value is chosen with the model: 1, 0, or a share among equals.
+        chosen: by method, the chance that the true value is chosen with the model: 1, 0, or a share
+            among equals.
         public: the same without the model: by the loss of the public model, else 1 / n_candidates.
         rank: by method, the place of the true value, 1 the best, the mean of places among equals.
         calibrated: whether a public model gave losses.
-        planted: by method, the chance that the true value is chosen with the model, its loss lowered by `memory_of`.
+        planted: by method, the chance that the true value is chosen with the model, its loss
+            lowered by `memory_of`.
     """
 
     n_candidates: Ints
@@ -222,16 +291,23 @@ class AttributeTable(measuring.ValueColumns):
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Return the groups with numbers of their own; values that training never named need enough documents."""
+        """Return the groups with numbers of their own.
+
+        Values that training never named need enough documents.
+        """
         return (*GROUPS, measuring.INPUT_ONLY) if self.holds_input_only(FEWEST_ALONE) else GROUPS
 
     def tried(self, method: str) -> counting.TriedValues:
         """Return the values with the chance that a method chooses each, and the chance without the model."""
         chosen = self.chosen[method]
-        return counting.TriedValues(self.member, self.cluster, self.value, chosen, self.public, self.weight)
+        return counting.TriedValues(
+            self.member, self.cluster, self.value, chosen, self.public, self.weight
+        )
 
 
-def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bool) -> AttributeTable:
+def build_table(
+    hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bool
+) -> AttributeTable:
     """Build the table of values and their outcomes, in the same order.
 
     Args:
@@ -240,25 +316,38 @@ def build_table(hidden: Sequence[Hidden], outcomes: Sequence[Json], *, alike: bo
         alike: whether the public model is asked what the target is asked.
     """
     target = [_read(outcome["target"]) for outcome in outcomes]
-    public = [None if outcome["public"] is None else _read(outcome["public"]) for outcome in outcomes]
+    public = [
+        None if outcome["public"] is None else _read(outcome["public"]) for outcome in outcomes
+    ]
     scores, planted = (
         {
             LOSS: losses,
-            CALIBRATED: [calibrate(own, other, alike=alike) for own, other in zip(losses, public, strict=True)],
+            CALIBRATED: [
+                calibrate(own, other, alike=alike)
+                for own, other in zip(losses, public, strict=True)
+            ],
         }
         for losses in (target, [_planted(own) for own in target])
     )
     sizes = np.array([len(own) for own in target], np.int64)
     return AttributeTable(
         **measuring.columns_of(
-            (one.document, "\0".join(sorted(one.values)), one.unique, one.input_only, one.category) for one in hidden
+            (one.document, "\0".join(sorted(one.values)), one.unique, one.input_only, one.category)
+            for one in hidden
         ),
         n_candidates=sizes,
         chosen=_chances(scores),
         public=np.array(
-            [1 / n if own is None else chance_of_first(own) for n, own in zip(sizes, public, strict=True)], float
+            [
+                1 / n if own is None else chance_of_first(own)
+                for n, own in zip(sizes, public, strict=True)
+            ],
+            float,
         ),
-        rank={method: np.array([rank_of_first(own) for own in found], float) for method, found in scores.items()},
+        rank={
+            method: np.array([rank_of_first(own) for own in found], float)
+            for method, found in scores.items()
+        },
         calibrated=np.array([own is not None for own in public], bool),
         planted=_chances(planted),
     )
@@ -289,22 +378,31 @@ def weigh(
 
 
 def _row_of(value: Hidden) -> counting.Row:
-    return counting.Row(value.document.id, value.trial.stratum, "\0".join(sorted(value.values)), value.unique)
+    return counting.Row(
+        value.document.id, value.trial.stratum, "\0".join(sorted(value.values)), value.unique
+    )
 
 
-def paired_by_value(hidden: Sequence[Hidden], table: AttributeTable, *, by_lot: bool) -> dict[str, UnitScores]:
+def paired_by_value(
+    hidden: Sequence[Hidden], table: AttributeTable, *, by_lot: bool
+) -> dict[str, UnitScores]:
     """Return for each metric what each value adds to it, see `measuring.gains_of`."""
     trials = [value.trial for value in hidden]
     scores = {}
     for group, method in product(table.groups, METHODS):
         taken = table.rows(group)
         gains = measuring.gains_of(table.chosen[method], table.public, table, taken, by_lot=by_lot)
-        scores[named(f"{EXCESS}.{group}", method)] = measuring.scores_of(trials, taken, table.member, gains)
+        scores[named(f"{EXCESS}.{group}", method)] = measuring.scores_of(
+            trials, taken, table.member, gains
+        )
     return scores
 
 
 def _chances(scores: Mapping[str, Sequence[Floats]]) -> dict[str, Floats]:
-    return {method: np.array([chance_of_first(own) for own in found], float) for method, found in scores.items()}
+    return {
+        method: np.array([chance_of_first(own) for own in found], float)
+        for method, found in scores.items()
+    }
 
 
 def _planted(losses: Floats) -> Floats:
@@ -315,10 +413,11 @@ def _planted(losses: Floats) -> Floats:
 def calibrate(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
     """Weigh the target's losses by the public model's: (n_candidates,), lowest where the target alone likes a value.
 
-    Where both were asked the same, the difference of their losses, the logarithm of the likelihood ratio that
-    membership inference rests on (Carlini et al. 2021). A tagger's loss is of labels, that of a masked language model
-    of words: these are weighed as CDMI weighs them (Dentan et al. 2024, steps 4 and 5, with the settings that docaudit
-    ships). Without a public model, the target's loss.
+    Where both were asked the same, the difference of their losses, the logarithm of the likelihood
+    ratio that membership inference rests on (Carlini et al. 2021). A tagger's loss is of labels,
+    that of a masked language model of words: these are weighed as CDMI weighs them (Dentan et al.
+    2024, steps 4 and 5, with the settings that docaudit ships). Without a public model, the
+    target's loss.
     """
     if public is None:
         return target
@@ -332,7 +431,10 @@ def calibrate(target: Floats, public: Floats | None, *, alike: bool) -> Floats:
 
 
 def chance_of_first(losses: Floats) -> float:
-    """Compute the chance that the first candidate is taken as the one of lowest loss; ties are broken at random."""
+    """Compute the chance that the first candidate is taken as the one of lowest loss.
+
+    Ties are broken at random.
+    """
     best = losses == losses.min()
     return float(best[0]) / np.count_nonzero(best)
 

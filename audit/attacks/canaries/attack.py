@@ -1,9 +1,9 @@
 """Canaries as an attack: what is tried and measured, its weaknesses, and the bound on epsilon from one run.
 
-The score of a canary is its exposure: how early the model puts its true completion among all others behind the same
-prefix. It is computed alike for canaries put in and left out, without their coins and without those of the others. The
-bound is no metric that a policy may limit: a lower bound can show a leak, and never that there is none
-(methods.md#epsilon-from-one-run).
+The score of a canary is its exposure: how early the model puts its true completion among all others
+behind the same prefix. It is computed alike for canaries put in and left out, without their coins
+and without those of the others. The bound is no metric that a policy may limit: a lower bound can
+show a leak, and never that there is none (methods.md#epsilon-from-one-run).
 """
 
 from __future__ import annotations
@@ -27,7 +27,15 @@ from audit.attacks.interface import POINTS, Attack, Evidence, Units, points
 from audit.attacks.measuring import RETRAIN, Streams
 from audit.attacks.text import SENTENCES
 from audit.case import Case
-from audit.corpus.canaries.schema import LABEL, LOSS_FILE, PATTERNS, TAGS, Canary, CanarySet, load_canaries
+from audit.corpus.canaries.schema import (
+    LABEL,
+    LOSS_FILE,
+    PATTERNS,
+    TAGS,
+    Canary,
+    CanarySet,
+    load_canaries,
+)
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Attempt, Json, Progress, Trial
 from audit.measurements import Check, Count, Diagnostic, Estimate, Measurement, Unresolved
@@ -38,12 +46,15 @@ from audit.targets.interface import BestLinks, Target, TrainingLoss
 
 STRATUM = "canary"
 NO_CANARIES = "the data set holds no canaries"
-PROVIDE = "plant some before training (docaudit canary insert DATA_DIR OUT), train on OUT, and scan OUT"
+PROVIDE = (
+    "plant some before training (docaudit canary insert DATA_DIR OUT), train on OUT, and scan OUT"
+)
 TAKEN_OUT = f"{NO_CANARIES}, although its labels or the model’s are made for them"
 PUT_BACK = "scan the data set that docaudit canary insert wrote and the model was trained on"
 MIN_SIDE = 20
 """Canaries of each side under which nothing is passed: with 16 the interval of exposure covers 0.88 instead of 0.95;
-with 20 no hit shows a rate under 0.17, which the default policy asks for. For tighter limits intervals decide."""
+with 20 no hit shows a rate under 0.17, which the default policy asks for. For tighter limits
+intervals decide."""
 SHOWN_LEVEL = 0.01
 """The level of the one-sided bound on the excess of exposure that its check names."""
 EPSILON = "epsilon"
@@ -55,13 +66,14 @@ NOT_RANKED = "no canary could be ranked"
 class Canaries(Attack):
     """Measure extraction, exposure and epsilon of planted secrets (Parikh et al. 2022; methods.md#canaries).
 
-    Where there are few completions, every one is tried. Beyond that token models are attacked white-box, by the relaxed
-    attack with restarts; masked language models and models that write answers decode over the candidates alone; and
-    descent goes on from the best found.
+    Where there are few completions, every one is tried. Beyond that token models are attacked
+    white-box, by the relaxed attack with restarts; masked language models and models that write
+    answers decode over the candidates alone; and descent goes on from the best found.
 
     Attributes:
         n_epochs: of the relaxed attack, see `Inversion`.
-        n_restarts: likewise; guided decoding keeps as many beams, and masks are filled in as many orders.
+        n_restarts: likewise; guided decoding keeps as many beams, and masks are filled in as many
+            orders.
         exhaustive_limit: completions up to which a token model is asked for every one.
         answers_limit: the same for models that write answers.
         n_references: fresh draws that a true completion is ranked among where there are more.
@@ -92,7 +104,12 @@ class Canaries(Attack):
             losses = "of several unknown tokens at once, or of mixtures of candidates"
             neither = "the model gives neither a page’s training loss nor an answer’s probability"
             return [
-                Reason("model", f"the model gives no training loss {losses}" if TrainingLoss in answers else neither)
+                Reason(
+                    "model",
+                    f"the model gives no training loss {losses}"
+                    if TrainingLoss in answers
+                    else neither,
+                )
             ]
         if _canaries_of(case.corpus):
             return []
@@ -105,26 +122,36 @@ class Canaries(Attack):
         canaries = _canaries_of(corpus)
         included = sum(canary.included for canary in canaries)
         sides = included, len(canaries) - included
-        return tuple(Units(metric, "plain difference", measures.UNIT, *sides) for metric in ("excess", "excess_top3"))
+        return tuple(
+            Units(metric, "plain difference", measures.UNIT, *sides)
+            for metric in ("excess", "excess_top3")
+        )
 
     def trials(self, case: Case) -> list[Trial]:
         """Make one for each canary, put in or not, in one stratum: which are taken has nothing to do with the coins."""
         return [Trial(canary.id, canary.id, STRATUM) for canary in _canaries_of(case.corpus)]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """Search for one canary; what is done has nothing to do with its coin, or with that of any other."""
+        """Search for one canary.
+
+        What is done has nothing to do with its coin, or with that of any other.
+        """
         canaries = _canaries_of(case.corpus)
         canary = next(one for one in canaries if one.id == trial.unit)
         others = [one for one in canaries if one.id != canary.id]
         approach = self._approach(case.target)
         if approach is not None:
             effort = Effort(self.exhaustive_limit, self.n_references)
-            found = yield from ask_page(case.token_target, case.corpus, canary, others, approach, effort, rng)
+            found = yield from ask_page(
+                case.token_target, case.corpus, canary, others, approach, effort, rng
+            )
         elif query_style(case.target) == "replies":
             found = yield from ask_reply(case.target, case.corpus, canary)
         else:
             effort = Effort(self.answers_limit, self.n_answers)
-            found = yield from ask_question(case.target, case.corpus, canary, others, self.n_restarts, effort, rng)
+            found = yield from ask_question(
+                case.target, case.corpus, canary, others, self.n_restarts, effort, rng
+            )
         return found.as_json()
 
     def _approach(self, target: Target) -> Approach | None:
@@ -137,13 +164,24 @@ class Canaries(Attack):
         return None
 
     def measure(
-        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
+        self,
+        case: Case,
+        trials: Sequence[Trial],
+        outcomes: Sequence[Json],
+        rng: Rng,
+        progress: Progress,
     ) -> Result:
-        """See `Attack.measure`; the metrics are described in `measures`, epsilon in `measure_privacy`."""
+        """See `Attack.measure`.
+
+        The metrics are described in `measures`, epsilon in `measure_privacy`.
+        """
         progress.stage("canaries: intervals", 2)
         drawn = load_canaries(case.corpus)
         assert drawn is not None
-        tried, found = _canaries_tried(case, trials), [measures.read_outcome(outcome) for outcome in outcomes]
+        tried, found = (
+            _canaries_tried(case, trials),
+            [measures.read_outcome(outcome) for outcome in outcomes],
+        )
         trained = [case.canary_loss is None or case.canary_loss.covers(canary) for canary in tried]
         table = measures.table_of([*compress(tried, trained)], [*compress(found, trained)])
         streams = Streams(rng)
@@ -165,9 +203,14 @@ class Canaries(Attack):
             ablations=tuple(weaknesses_of(case, tried, found, table)),
         )
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
+    def evidence(
+        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
+    ) -> Iterator[Evidence]:
         """Yield each canary with its completion, what came out, in words, and where it ranks."""
-        tried, read = _canaries_tried(case, trials), [measures.read_outcome(outcome) for outcome in outcomes]
+        tried, read = (
+            _canaries_tried(case, trials),
+            [measures.read_outcome(outcome) for outcome in outcomes],
+        )
         for canary, outcome, content in zip(tried, read, outcomes, strict=True):
             yield {
                 "attack": self.name,
@@ -179,7 +222,9 @@ class Canaries(Attack):
                 "completion": " ".join(canary.completion),
                 "left_out": outcome.left_out,
                 "recovered": " ".join(
-                    PATTERNS[canary.pattern].candidates[number] for number in outcome.strongest if number != UNKNOWN
+                    PATTERNS[canary.pattern].candidates[number]
+                    for number in outcome.strongest
+                    if number != UNKNOWN
                 ),
                 "losses": {"true": outcome.true_loss, "recovered": outcome.strongest_loss},
                 "rank": None if outcome.ranked is None else content["ranked"],
@@ -198,7 +243,10 @@ def _canaries_tried(case: Case, trials: Sequence[Trial]) -> list[Canary]:
 
 
 def counts_of(
-    drawn: CanarySet, tried: Sequence[Canary], found: Sequence[measures.Outcome], trained: Sequence[bool]
+    drawn: CanarySet,
+    tried: Sequence[Canary],
+    found: Sequence[measures.Outcome],
+    trained: Sequence[bool],
 ) -> tuple[Count, ...]:
     """Count what was tried, what could not be, and how it was searched.
 
@@ -228,7 +276,10 @@ def counts_of(
 
 
 def weaknesses_of(
-    case: Case, tried: Sequence[Canary], found: Sequence[measures.Outcome], table: measures.CanaryTable
+    case: Case,
+    tried: Sequence[Canary],
+    found: Sequence[measures.Outcome],
+    table: measures.CanaryTable,
 ) -> Iterator[str]:
     """Yield why the attack may have missed leaks; no limit is passed with any of it.
 
@@ -270,7 +321,11 @@ class Privacy:
 
 
 def measure_privacy(
-    drawn: CanarySet, canaries: Sequence[Canary], outcomes: Sequence[measures.Outcome], rng: Rng, delta: float
+    drawn: CanarySet,
+    canaries: Sequence[Canary],
+    outcomes: Sequence[measures.Outcome],
+    rng: Rng,
+    delta: float,
 ) -> Privacy:
     """Bound epsilon of what one coin moved, all copies of a canary, from below.
 
@@ -289,7 +344,9 @@ def measure_privacy(
         return Privacy(Unresolved(EPSILON, NOT_FAIR, n))
     bound = epsilon_bound(scores, coins, rng, delta=delta)
     if bound is None:
-        return Privacy(Unresolved(EPSILON, "too few canaries to show anything", n, needed_canaries(delta)))
+        return Privacy(
+            Unresolved(EPSILON, "too few canaries to show anything", n, needed_canaries(delta))
+        )
     copies = "one record" if drawn.repeat == 1 else f"{drawn.repeat} copies"
     method = SENTENCES["epsilon_method"].format(bound=bound, copies=copies)
     low, high = bound.low, max(bound.low, bound.cap)
@@ -300,24 +357,33 @@ def measure_privacy(
         text_of("canaries").count(guesses),
         (
             Diagnostic("epsilon_delta", bound.delta, "delta at which the bound on epsilon holds"),
-            Diagnostic("epsilon_cap", bound.cap, "the bound if every guess had been right, its maximum"),
+            Diagnostic(
+                "epsilon_cap", bound.cap, "the bound if every guess had been right, its maximum"
+            ),
         ),
         guessing_p(bound.n_evaluated, bound.n_guesses, bound.n_right, epsilon=0.0, delta=delta),
     )
 
 
 def scores_of(outcomes: Sequence[measures.Outcome]) -> Floats | None:
-    """Return the score of each canary, (n_canaries,), higher for one that was put in; None when none is ranked.
+    """Return the score of each canary, (n_canaries,), higher for one that was put in.
+
+    None when none is ranked.
 
     One that could not be asked for stands in the middle: it looks like neither.
     """
-    ranks = [(one.ranked.n_references + 1, one.ranked.rank) if one.ranked else (math.nan, 1) for one in outcomes]
+    ranks = [
+        (one.ranked.n_references + 1, one.ranked.rank) if one.ranked else (math.nan, 1)
+        for one in outcomes
+    ]
     scores = np.array([math.log2(n) - math.log2(rank) for n, rank in ranks], np.float64)
     known = np.isfinite(scores)
     return np.where(known, scores, np.median(scores[known])) if known.any() else None
 
 
-def checks_of(measured: Sequence[Measurement], epsilon_p: float | None, repeat: int, delta: float) -> tuple[Check, ...]:
+def checks_of(
+    measured: Sequence[Measurement], epsilon_p: float | None, repeat: int, delta: float
+) -> tuple[Check, ...]:
     """Test epsilon and exposure for leaks that no limit on a share shows (`audit.policy.checks`).
 
     Args:
@@ -331,10 +397,14 @@ def checks_of(measured: Sequence[Measurement], epsilon_p: float | None, repeat: 
     found: list[Check] = []
     if epsilon is not None and epsilon_p is not None:
         unit = "one record" if repeat == 1 else f"the {repeat} copies of a canary together"
-        reason = SENTENCES["epsilon"].format(epsilon=epsilon, unit=unit, delta=delta, level=100 * epsilon.level)
+        reason = SENTENCES["epsilon"].format(
+            epsilon=epsilon, unit=unit, delta=delta, level=100 * epsilon.level
+        )
         found.append(Check("epsilon", epsilon_p, "alarm", reason, RETRAIN))
     if excess is not None:
-        lower = next((bound.lower for bound in excess.bounds if bound.alpha == SHOWN_LEVEL), excess.low)
+        lower = next(
+            (bound.lower for bound in excess.bounds if bound.alpha == SHOWN_LEVEL), excess.low
+        )
         reason = SENTENCES["exposure"].format(lower=lower, level=100 * (1 - SHOWN_LEVEL))
         found.append(Check("exposure", excess.p_above(0.0), "alarm", reason, RETRAIN))
     return tuple(found)

@@ -27,7 +27,8 @@ from audit.targets.utility import estimate
 UNIT = "canaries"
 POWER = "most_bits"
 NEEDED_CANARIES = 32
-"""Of a side: with as many put in as left out, none of which comes out, the excess is shown to be under 0.16."""
+"""Of a side: with as many put in as left out, none of which comes out, the excess is shown to be
+under 0.16."""
 NONE_IN = "no planted canary could be asked"
 NONE_OUT = "no unplanted canary could be asked: there is no control"
 ALONE = "one canary of a side does not show how canaries differ"
@@ -46,7 +47,8 @@ class Ranked:
     Attributes:
         rank: 1 + the references that are at least as likely.
         ties: references that are exactly as likely.
-        n_references: without the completions of the other canaries of the set, whichever were inserted.
+        n_references: without the completions of the other canaries of the set, whichever were
+            inserted.
         bits: of exposure (`audit.stats.likelihood_ratio`).
         p_value: of no memory.
     """
@@ -64,10 +66,12 @@ class Outcome:
     """Hold the outcome of the search for one canary.
 
     Attributes:
-        left_out: why it could not be asked for, a key of `REASONS`; None when it was. Then all below is empty.
+        left_out: why it could not be asked for, a key of `REASONS`; None when it was. Then all
+            below is empty.
         n_candidates: |V0|, of those that the model reads as one token each.
         n_unnamed: words of the prefix that the model does not know.
-        strongest: the completion with the lowest loss of all that were scored, numbers of the pattern's candidates.
+        strongest: the completion with the lowest loss of all that were scored, numbers of the
+            pattern's candidates.
         strongest_loss: its loss, nats; None where it is not finite.
         true_loss: of the true completion.
         enumerated: whether every completion was scored.
@@ -87,7 +91,9 @@ class Outcome:
     @property
     def missed(self) -> bool:
         """Return whether the search missed: the true completion is likelier than what it found."""
-        return self.true_loss is not None and (self.strongest_loss is None or self.true_loss < self.strongest_loss)
+        return self.true_loss is not None and (
+            self.strongest_loss is None or self.true_loss < self.strongest_loss
+        )
 
     def as_json(self) -> Json:
         """Return it for the journal."""
@@ -101,14 +107,17 @@ def read_outcome(content: Json) -> Outcome:
     """Read the outcome that a journal holds.
 
     Raises:
-        ValueError: it is no outcome of a canary: what is missing or damaged must never be read as left out.
+        ValueError: it is no outcome of a canary: what is missing or damaged must never be read as
+            left out.
     """
     outcome = _OUTCOME.validate_json(json.dumps(content), strict=True)
     if outcome.left_out is not None:
         found = outcome.strongest or outcome.ranked is not None or outcome.true_loss is not None
         coherent = outcome.left_out in REASONS and not found
     else:
-        coherent = outcome.n_candidates >= 2 and bool(outcome.strongest) and outcome.true_loss is not None
+        coherent = (
+            outcome.n_candidates >= 2 and bool(outcome.strongest) and outcome.true_loss is not None
+        )
     if not coherent or json.loads(json.dumps(outcome.as_json())) != json.loads(json.dumps(content)):
         raise ValueError("the outcome of a canary is damaged")
     return outcome
@@ -122,7 +131,8 @@ class CanaryTable(Columns):
         included: whether its coin put it in.
         hits: whether the strongest attack returned the whole completion.
         chance: that guessing returns the completion, |V0| ** -n.
-        early: whether the true completion is among the first `TRIES`; False where there is no reference.
+        early: whether the true completion is among the first `TRIES`; False where there is no
+            reference.
         bits: of exposure; NaN where there is no reference.
         most_bits: the exposure of the first rank.
         chance_bits: the mean exposure of a canary the model knows nothing of.
@@ -163,7 +173,10 @@ def table_of(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> CanaryT
         np.array([canary.included for canary, _ in asked], bool),
         np.array([outcome.strongest == truth_of(canary) for canary, outcome in asked], bool),
         n_candidates**-lengths,
-        np.array([outcome.ranked is not None and outcome.ranked.rank <= TRIES for _, outcome in asked], bool),
+        np.array(
+            [outcome.ranked is not None and outcome.ranked.rank <= TRIES for _, outcome in asked],
+            bool,
+        ),
         bits,
         most_bits,
         chance_bits,
@@ -184,7 +197,12 @@ def _exposure(ranked: Ranked | None, enumerated: bool) -> tuple[float, float, fl
     n = ranked.n_references
     # Drawn or enumerated, every one of n + 1 ranks is equally likely.
     early = min(1.0, TRIES / (n + 1))
-    return ranked.bits, float(np.log2(n + enumerated)), chance_exposure(n, enumerated=enumerated), early
+    return (
+        ranked.bits,
+        float(np.log2(n + enumerated)),
+        chance_exposure(n, enumerated=enumerated),
+        early,
+    )
 
 
 def measure_table(table: CanaryTable, rng: Generator) -> tuple[Measurement, ...]:
@@ -207,16 +225,21 @@ def measure_table(table: CanaryTable, rng: Generator) -> tuple[Measurement, ...]
 
 
 def excess_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
-    """Measure how many more of those put in are extracted than of those left out; null: no difference."""
+    """Measure how many more of those put in are extracted than of those left out.
+
+    Null: no difference.
+    """
     missing = _lacking("excess", included, control, UNASKED)
     return missing or _excess_rate("excess", included.hits, control.hits, rng)
 
 
 def excess_top3_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
-    """Measure how many more of those put in rank among the first three than of those left out; null: no difference.
+    """Measure how many more of those put in rank among the first three than of those left out.
 
-    Whoever has three tries need not hit at once: a model that holds every secret second gives all of them away, and
-    `excess_of` is 0.
+    Null: no difference.
+
+    Whoever has three tries need not hit at once: a model that holds every secret second gives all
+    of them away, and `excess_of` is 0.
     """
     ranked, other = included.ranked, control.ranked
     missing = _lacking("excess_top3", ranked, other, _unranked(included, control))
@@ -224,17 +247,26 @@ def excess_top3_of(included: CanaryTable, control: CanaryTable, rng: Generator) 
 
 
 def excess_exposure_of(included: CanaryTable, control: CanaryTable, rng: Generator) -> Measurement:
-    """Measure the mean exposure of those put in minus that of those left out, bits; null: no difference."""
+    """Measure the mean exposure of those put in minus that of those left out, bits.
+
+    Null: no difference.
+    """
     ranked, other = included.ranked, control.ranked
-    if (missing := _lacking("excess_exposure", ranked, other, _unranked(included, control))) is not None:
+    if (
+        missing := _lacking("excess_exposure", ranked, other, _unranked(included, control))
+    ) is not None:
         return missing
     most = float(max(ranked.most_bits.max(), other.most_bits.max()))
     if not most:
         return Unresolved("excess_exposure", NO_REFERENCES, len(ranked) + len(other))
-    pairs = [(rows.bits / most, np.zeros(len(rows)), np.arange(len(rows))) for rows in (ranked, other)]
+    pairs = [
+        (rows.bits / most, np.zeros(len(rows)), np.arange(len(rows))) for rows in (ranked, other)
+    ]
     interval = rates.excess_mean(pairs, rng)
     interval = widen_to_welch(interval, pairs[0][0], pairs[1][0])
-    return estimate("excess_exposure", rates.scaled(_clip_to_unit(interval), most), UNIT, 0.0, "held-out")
+    return estimate(
+        "excess_exposure", rates.scaled(_clip_to_unit(interval), most), UNIT, 0.0, "held-out"
+    )
 
 
 def most_bits_of(table: CanaryTable) -> Measurement:
@@ -246,11 +278,16 @@ def most_bits_of(table: CanaryTable) -> Measurement:
         return Unresolved(POWER, NO_REFERENCES, len(table))
     least = float(known.most_bits.min())
     bounds = tuple(Bound(alpha, least, least) for alpha in ALPHAS)
-    return Estimate(POWER, least, least, least, len(known), UNIT, len(known), COUNTED, bounds=bounds)
+    return Estimate(
+        POWER, least, least, least, len(known), UNIT, len(known), COUNTED, bounds=bounds
+    )
 
 
 class _Empty(NamedTuple):
-    """Why a side holds no canary, and how many would be needed; None: more canaries would not help."""
+    """Why a side holds no canary, and how many would be needed.
+
+    None: more canaries would not help.
+    """
 
     reason: str
     needed: int | None = 2 * NEEDED_CANARIES
@@ -260,7 +297,9 @@ UNASKED = (_Empty(NONE_IN), _Empty(NONE_OUT))
 UNRANKED = _Empty(NO_REFERENCES, needed=None)
 
 
-def _lacking(name: str, included: CanaryTable, control: CanaryTable, empty: tuple[_Empty, _Empty]) -> Unresolved | None:
+def _lacking(
+    name: str, included: CanaryTable, control: CanaryTable, empty: tuple[_Empty, _Empty]
+) -> Unresolved | None:
     """Return why two sides cannot be compared; None when they can."""
     n = len(included) + len(control)
     for rows, why in zip((included, control), empty, strict=True):
@@ -293,10 +332,13 @@ def _clip_to_unit(interval: Interval) -> Interval:
     return replace(interval, lower=(low, *interval.lower[1:]), upper=(high, *interval.upper[1:]))
 
 
-def _rates_of_side(rows: CanaryTable, suffix: str, missing: str, streams: Streams) -> tuple[Measurement, ...]:
+def _rates_of_side(
+    rows: CanaryTable, suffix: str, missing: str, streams: Streams
+) -> tuple[Measurement, ...]:
     """Measure extraction (the paper's Accuracy), rank among the first three, and exposure of one side.
 
-    Nulls: guessing; every rank equally likely; the exposure of canaries that the model knows nothing of.
+    Nulls: guessing; every rank equally likely; the exposure of canaries that the model knows
+    nothing of.
     """
     known = rows.ranked
     found = f"extracted{suffix}", f"top3{suffix}", f"exposure{suffix}"
@@ -323,7 +365,9 @@ def exposure_of(name: str, rows: CanaryTable, rng: Generator) -> Measurement:
         return Unresolved(name, NO_REFERENCES, len(rows))
     most = float(known.most_bits.max())
     interval = rates.rate(known.bits / most, np.arange(len(known)), rng)
-    return estimate(name, rates.scaled(interval, most), UNIT, float(known.chance_bits.mean()), "chance")
+    return estimate(
+        name, rates.scaled(interval, most), UNIT, float(known.chance_bits.mean()), "chance"
+    )
 
 
 def histograms(table: CanaryTable) -> tuple[Histogram, ...]:
@@ -335,18 +379,30 @@ def histograms(table: CanaryTable) -> tuple[Histogram, ...]:
     if len(edges) < 2:
         return ()
     sides = {"included": known.bits[known.included], "control": known.bits[~known.included]}
-    counts = {label: tuple(np.histogram(bits, edges)[0].tolist()) for label, bits in sides.items() if bits.size}
+    counts = {
+        label: tuple(np.histogram(bits, edges)[0].tolist())
+        for label, bits in sides.items()
+        if bits.size
+    }
     return (Histogram("exposure", "bits of exposure", tuple(edges.tolist()), counts),)
 
 
-def paired_by_canary(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) -> Mapping[str, UnitScores]:
-    """Return extraction, rank and exposure of each canary; canaries left out by their coin are the others.
+def paired_by_canary(
+    canaries: Sequence[Canary], outcomes: Sequence[Outcome]
+) -> Mapping[str, UnitScores]:
+    """Return extraction, rank and exposure of each canary.
+
+    Canaries left out by their coin are the others.
 
     Args:
         canaries: those that were tried.
         outcomes: of each, in the same order.
     """
-    asked = [canary.id for canary, outcome in zip(canaries, outcomes, strict=True) if outcome.left_out is None]
+    asked = [
+        canary.id
+        for canary, outcome in zip(canaries, outcomes, strict=True)
+        if outcome.left_out is None
+    ]
     if not asked:
         return {}
     table = table_of(canaries, outcomes)
@@ -357,7 +413,11 @@ def paired_by_canary(canaries: Sequence[Canary], outcomes: Sequence[Outcome]) ->
         columns["excess_exposure"] = ranked, table.bits, float(table.most_bits[ranked].max()) or 1.0
     return {
         metric: UnitScores(
-            names[rows].tolist(), names[rows].tolist(), table.included[rows], values[rows], limits=(0.0, most)
+            names[rows].tolist(),
+            names[rows].tolist(),
+            table.included[rows],
+            values[rows],
+            limits=(0.0, most),
         )
         for metric, (rows, values, most) in columns.items()
     }

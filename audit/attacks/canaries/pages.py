@@ -1,13 +1,14 @@
 """Canaries asked of models that read pages as tokens: NLU models, text and layout classifiers, masked models.
 
-Masked language models (methods.md#canaries): the loss of a completion is minus its pseudo-log-likelihood; each of its
-words is masked in turn and read from all others (Salazar, Liang, Nguyen & Kirchhoff 2020, "Masked language model
-scoring"; as evidence of membership Mireshghallah, Goyal, Uniyal, Berg-Kirkpatrick & Shokri 2022). Probabilities are
-among the candidates, for the attacker knows that no other word stands there.
+Masked language models (methods.md#canaries): the loss of a completion is minus its
+pseudo-log-likelihood; each of its words is masked in turn and read from all others (Salazar, Liang,
+Nguyen & Kirchhoff 2020, "Masked language model scoring"; as evidence of membership Mireshghallah,
+Goyal, Uniyal, Berg-Kirkpatrick & Shokri 2022). Probabilities are among the candidates, for the
+attacker knows that no other word stands there.
 
-The relaxed attack (methods.md#canary-extraction): unknown tokens are mixtures of candidates, changed by gradient
-descent (Parikh, Dupuy & Gupta 2022, "Canary extraction in natural language understanding models", equations 1 to 3,
-appendix B).
+The relaxed attack (methods.md#canary-extraction): unknown tokens are mixtures of candidates,
+changed by gradient descent (Parikh, Dupuy & Gupta 2022, "Canary extraction in natural language
+understanding models", equations 1 to 3, appendix B).
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ from audit.corpus.canaries.schema import PATTERNS, Canary
 from audit.corpus.documents import Corpus
 from audit.engine.interface import Request
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import CandidateLogits, CompletionLoss, RelaxedLoss, Target, TokenTarget
+from audit.targets.interface import (
+    CandidateLogits,
+    CompletionLoss,
+    RelaxedLoss,
+    Target,
+    TokenTarget,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +44,8 @@ class Readable:
     """Hold the page of a canary as a target reads it, and the candidates that are one token there.
 
     Attributes:
-        page: with some candidate in every unknown place; white there, where the target sees the image.
+        page: with some candidate in every unknown place; white there, where the target sees the
+            image.
         positions: of the unknown tokens.
         words: V0: the candidates that the model reads as one token each.
         ids: (n_words,) their token ids.
@@ -52,7 +60,8 @@ class Readable:
 OPEN = -1
 """Candidate number of a place that is not filled yet."""
 AT_ONCE = 512
-"""Pages that an attempt asks for at once: each has its own tokens, and many attempts are in flight."""
+"""Pages that an attempt asks for at once: each has its own tokens, and many attempts are in
+flight."""
 
 
 BETAS = (0.9, 0.999)
@@ -62,7 +71,9 @@ ADAM_EPSILON = 1e-8
 
 @dataclass(frozen=True)
 class Inversion:
-    """Ask a model with a training loss, by the relaxed attack; settings of the paper (appendix B) where it gives them.
+    """Ask a model with a training loss, by the relaxed attack.
+
+    Settings of the paper (appendix B) where it gives them.
 
     Attributes:
         n_epochs: steps of Adam.
@@ -71,7 +82,8 @@ class Inversion:
         temperature: of the softmax, at the first step (equation 1).
         temperature_decay: what it is multiplied with after each step.
         n_restarts: starting points; the lowest loss of a discrete completion wins (METHODS).
-        spread: standard deviation of the logits at the start (METHODS: large ones are saturated and find nothing).
+        spread: standard deviation of the logits at the start (METHODS: large ones are saturated and
+            find nothing).
         mix_characters: see `RelaxedLoss.mix_characters`.
     """
 
@@ -88,18 +100,26 @@ class Inversion:
         """See `ByMasks.scorer`: by the training loss."""
         return completion_scorer(target, secret.page, secret.positions, secret.ids)
 
-    def start(self, target: Target, secret: Readable, rng: Rng) -> Generator[Request, Any, tuple[Ints, Floats]]:
+    def start(
+        self, target: Target, secret: Readable, rng: Rng
+    ) -> Generator[Request, Any, tuple[Ints, Floats]]:
         """See `ByMasks.start`: by the relaxed attack."""
         return invert(target, secret.page, secret.positions, secret.ids, self, rng)
 
 
 def invert(
-    target: Target, page: Encoding, positions: tuple[int, ...], candidates: Ints, settings: Inversion, rng: Rng
+    target: Target,
+    page: Encoding,
+    positions: tuple[int, ...],
+    candidates: Ints,
+    settings: Inversion,
+    rng: Rng,
 ) -> Generator[Request, Any, tuple[Ints, Floats]]:
     """Find the tokens that lower the training loss of a page most, by descent on mixtures of candidates.
 
-    All restarts go side by side: at each step one `RelaxedLoss` for each, asked together. At the end the likeliest
-    candidates of each restart are put in place, and the loss of that discrete completion decides.
+    All restarts go side by side: at each step one `RelaxedLoss` for each, asked together. At the
+    end the likeliest candidates of each restart are put in place, and the loss of that discrete
+    completion decides.
 
     Args:
         target: answers `RelaxedLoss` and `CompletionLoss`.
@@ -110,8 +130,8 @@ def invert(
         rng: of the starting points.
 
     Returns:
-        Candidate numbers, (n_restarts, n_positions), and their losses, (n_restarts,) nats: infinite where the model
-        gives no finite one.
+        Candidate numbers, (n_restarts, n_positions), and their losses, (n_restarts,) nats: infinite
+        where the model gives no finite one.
     """
     shape = (settings.n_restarts, len(positions), len(candidates))
     logits = rng.normal(0.0, settings.spread, shape)
@@ -120,22 +140,34 @@ def invert(
         temperature = settings.temperature * settings.temperature_decay**step
         weights = softmax(logits / temperature)
         queries = [
-            RelaxedLoss(page, positions, candidates, mixed, mix_characters=settings.mix_characters) for mixed in weights
+            RelaxedLoss(page, positions, candidates, mixed, mix_characters=settings.mix_characters)
+            for mixed in weights
         ]
         relaxed = yield from ask_all(target, queries)
         gradient = np.stack([answer.gradient for answer in relaxed])
-        finite = np.isfinite(gradient).all(axis=(1, 2)) & np.isfinite([answer.loss for answer in relaxed])
+        finite = np.isfinite(gradient).all(axis=(1, 2)) & np.isfinite(
+            [answer.loss for answer in relaxed]
+        )
         gradient = np.where(finite[:, None, None], gradient, 0.0)
         # Through the softmax, from the weights to the logits.
-        downhill = weights * (gradient - (weights * gradient).sum(axis=-1, keepdims=True)) / temperature
+        downhill = (
+            weights * (gradient - (weights * gradient).sum(axis=-1, keepdims=True)) / temperature
+        )
         logits -= settings.learning_rate * settings.decay**step * adam.direction(downhill)
     numbers = logits.argmax(axis=2).astype(np.int64)
-    losses = yield from score_finite(completion_scorer(target, page, positions, candidates), numbers)
+    losses = yield from score_finite(
+        completion_scorer(target, page, positions, candidates), numbers
+    )
     return numbers, losses
 
 
-def completion_scorer(target: Target, page: Encoding, positions: tuple[int, ...], candidates: Ints) -> Scorer:
-    """Score completions by the training loss of the page that they stand on; arguments are those of `invert`."""
+def completion_scorer(
+    target: Target, page: Encoding, positions: tuple[int, ...], candidates: Ints
+) -> Scorer:
+    """Score completions by the training loss of the page that they stand on.
+
+    Arguments are those of `invert`.
+    """
 
     def losses(numbers: Ints) -> Generator[Request, Any, Floats]:
         return (yield from ask(target, CompletionLoss(page, positions, candidates[numbers])))
@@ -160,7 +192,10 @@ class _Adam:
         self._steps += 1
         self._mean = BETAS[0] * self._mean + (1 - BETAS[0]) * gradient
         self._square = BETAS[1] * self._square + (1 - BETAS[1]) * gradient**2
-        mean, square = self._mean / (1 - BETAS[0] ** self._steps), self._square / (1 - BETAS[1] ** self._steps)
+        mean, square = (
+            self._mean / (1 - BETAS[0] ** self._steps),
+            self._square / (1 - BETAS[1] ** self._steps),
+        )
         return np.asarray(mean / (np.sqrt(square) + ADAM_EPSILON), np.float64)
 
 
@@ -186,18 +221,23 @@ class ByMasks:
                 gapped = numbers.copy()
                 gapped[:, place] = OPEN
                 distinct, row_of = np.unique(gapped, axis=0, return_inverse=True)
-                chances = yield from _probabilities(target, secret, distinct, np.full(len(distinct), place))
+                chances = yield from _probabilities(
+                    target, secret, distinct, np.full(len(distinct), place)
+                )
                 with np.errstate(divide="ignore"):
                     total -= np.log(chances[row_of.ravel(), numbers[:, place]])
             return total
 
         return losses
 
-    def start(self, target: Target, secret: Readable, rng: Rng) -> Generator[Request, Any, tuple[Ints, Floats]]:
+    def start(
+        self, target: Target, secret: Readable, rng: Rng
+    ) -> Generator[Request, Any, tuple[Ints, Floats]]:
         """Decode from masks alone, one word a step, each the likeliest given those already filled (mask-predict).
 
-        As Ghazvininejad, Levy, Liu & Zettlemoyer (2019) decode, the surest place comes first; other restarts fill the
-        places in random orders. No word is taken back: the search that follows does that.
+        As Ghazvininejad, Levy, Liu & Zettlemoyer (2019) decode, the surest place comes first; other
+        restarts fill the places in random orders. No word is taken back: the search that follows
+        does that.
         """
         found = np.full((self.n_restarts, len(secret.positions)), OPEN, np.int64)
         for _ in secret.positions:
@@ -242,7 +282,9 @@ def ask_page(
     outcome = yield from search(scorer, start, secret, effort, rng)
     everything = PATTERNS[canary.pattern].candidates
     strongest = tuple(everything.index(found.words[number]) for number in outcome.strongest)
-    return replace(outcome, strongest=strongest, n_unnamed=_count_unknown_words(target, corpus, canary))
+    return replace(
+        outcome, strongest=strongest, n_unnamed=_count_unknown_words(target, corpus, canary)
+    )
 
 
 def _count_unknown_words(target: TokenTarget, corpus: Corpus, canary: Canary) -> int:
@@ -259,8 +301,9 @@ def _count_unknown_words(target: TokenTarget, corpus: Corpus, canary: Canary) ->
 def read_page(target: TokenTarget, corpus: Corpus, canary: Canary) -> Readable | str:
     """Read the canary's page, or return a key of `REASONS`: why it cannot be asked for.
 
-    A candidate that is not one token wherever it stands ("split"), that the vocabulary lacks ("unknown"), or with which
-    the model cannot read the page ("unread") is left out; two candidates with the same token are one.
+    A candidate that is not one token wherever it stands ("split"), that the vocabulary lacks
+    ("unknown"), or with which the model cannot read the page ("unread") is left out; two candidates
+    with the same token are one.
     """
     pages: dict[str, tuple[Encoding, tuple[int, ...]]] = {}
     refused: dict[str, str] = {}
@@ -278,7 +321,8 @@ def read_page(target: TokenTarget, corpus: Corpus, canary: Canary) -> Readable |
         return "single"
     if len({ids[word] for word in own}) < len(own):
         return "alike"
-    # One word for each token, in the pattern's order; that of the completion where several have the same.
+    # One word for each token, in the pattern's order; that of the completion where several have the
+    # same.
     chosen = {token: word for word, token in reversed(ids.items())}
     chosen |= {ids[word]: word for word in canary.completion}
     words = tuple(word for word, token in ids.items() if chosen[token] == word)
@@ -291,7 +335,9 @@ def read_page(target: TokenTarget, corpus: Corpus, canary: Canary) -> Readable |
 def _candidate_page(
     target: TokenTarget, corpus: Corpus, canary: Canary, word: str
 ) -> tuple[Encoding, tuple[int, ...]] | str:
-    """Put a word in every unknown place; return the page and the places' tokens, or a key of `REASONS`.
+    """Put a word in every unknown place.
+
+    Return the page and the places' tokens, or a key of `REASONS`.
 
     A masked language model reads every page; others need a training loss on it.
     """
@@ -307,7 +353,9 @@ def _candidate_page(
     return "unknown" if page.unknown_id in tokens else (page, positions)
 
 
-def _probabilities(target: Target, secret: Readable, numbers: Ints, places: Ints) -> Generator[Request, Any, Floats]:
+def _probabilities(
+    target: Target, secret: Readable, numbers: Ints, places: Ints
+) -> Generator[Request, Any, Floats]:
     """Ask for the probability of each candidate at one place of each of several completions: (n_rows, n_candidates).
 
     Args:
@@ -321,7 +369,11 @@ def _probabilities(target: Target, secret: Readable, numbers: Ints, places: Ints
         rows = numbers[first : first + AT_ONCE]
         filled = np.where(rows == OPEN, secret.page.mask_id, secret.ids[rows]).tolist()
         queries = [
-            CandidateLogits(secret.page.with_tokens(secret.positions, tokens), secret.positions[place], secret.ids)
+            CandidateLogits(
+                secret.page.with_tokens(secret.positions, tokens),
+                secret.positions[place],
+                secret.ids,
+            )
             for tokens, place in zip(filled, places[first : first + AT_ONCE], strict=True)
         ]
         logits += yield from ask_all(target, queries)

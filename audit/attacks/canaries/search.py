@@ -1,8 +1,9 @@
 """Search for the completion of one canary, and the rank of the true one among all that could stand there.
 
-The same for every kind of model: a `Scorer` gives the losses of completions, a `Start` begins a search that cannot try
-all (`pages`, `decode_guided`). Completions are rows of candidate numbers, 0 to |V0| - 1, one for each unknown place.
-Nothing here knows whether a canary was inserted: the bound on epsilon rests on that (methods.md#epsilon-from-one-run).
+The same for every kind of model: a `Scorer` gives the losses of completions, a `Start` begins a
+search that cannot try all (`pages`, `decode_guided`). Completions are rows of candidate numbers, 0
+to |V0| - 1, one for each unknown place. Nothing here knows whether a canary was inserted: the bound
+on epsilon rests on that (methods.md#epsilon-from-one-run).
 """
 
 from __future__ import annotations
@@ -24,18 +25,28 @@ from audit.corpus.folding import fold
 from audit.corpus.images import PageView
 from audit.engine.interface import Request
 from audit.stats.likelihood_ratio import exposure
-from audit.targets.interface import Answer, AnswerLoss, CandidateLogits, CompletionLoss, RelaxedLoss, Target
+from audit.targets.interface import (
+    Answer,
+    AnswerLoss,
+    CandidateLogits,
+    CompletionLoss,
+    RelaxedLoss,
+    Target,
+)
 
 QueryStyle = Literal["pages", "masks", "answers", "replies"]
 Scorer = Callable[[Ints], Generator[Request, Any, Floats]]
-"""The loss of completions, (n_completions, n_places) candidate numbers -> (n_completions,) nats, lower is likelier."""
+"""The loss of completions, (n_completions, n_places) candidate numbers -> (n_completions,) nats,
+lower is likelier."""
 Start = Callable[[], Generator[Request, Any, tuple[Ints, Floats]]]
-"""Some completions, (n_found, n_places), and their losses, (n_found,): one of each restart, or of each beam."""
+"""Some completions, (n_found, n_places), and their losses, (n_found,): one of each restart, or of
+each beam."""
 
 UNKNOWN = -1
 """In place of a reply without any word of a completion."""
 CHUNK = 4096
-"""Completions that are asked for at once: what many attempts hold in memory at a time stays small."""
+"""Completions that are asked for at once: what many attempts hold in memory at a time stays
+small."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +69,8 @@ class Secret:
     Attributes:
         n_candidates: |V0|.
         truth: (n_places,) the true completion.
-        others: (n_others, n_places) those of the other canaries of the set that are made of the same candidates.
+        others: (n_others, n_places) those of the other canaries of the set that are made of the
+            same candidates.
     """
 
     n_candidates: int
@@ -72,11 +84,21 @@ def query_style(target: Target) -> QueryStyle | None:
         return "pages"
     if CandidateLogits in target.answers:
         return "masks"
-    return "answers" if AnswerLoss in target.answers else "replies" if Answer in target.answers else None
+    return (
+        "answers"
+        if AnswerLoss in target.answers
+        else "replies"
+        if Answer in target.answers
+        else None
+    )
 
 
-def secret_of(truth: Sequence[str], others: Sequence[Sequence[str]], candidates: Sequence[str]) -> Secret:
-    """Convert completions to candidate numbers; others that hold another word, or are of another length, drop out.
+def secret_of(
+    truth: Sequence[str], others: Sequence[Sequence[str]], candidates: Sequence[str]
+) -> Secret:
+    """Convert completions to candidate numbers.
+
+    Others that hold another word, or are of another length, drop out.
 
     Args:
         truth: all of `candidates`.
@@ -93,7 +115,9 @@ def secret_of(truth: Sequence[str], others: Sequence[Sequence[str]], candidates:
     return Secret(len(candidates), np.array([numbers[word] for word in truth], np.int64), rows)
 
 
-def search(scorer: Scorer, start: Start, secret: Secret, effort: Effort, rng: Rng) -> Generator[Request, Any, Outcome]:
+def search(
+    scorer: Scorer, start: Start, secret: Secret, effort: Effort, rng: Rng
+) -> Generator[Request, Any, Outcome]:
     """Search for the likeliest completion and rank the true one: among all, or by descent and among fresh draws.
 
     Args:
@@ -117,8 +141,12 @@ def _search_all(losses: Floats, secret: Secret) -> Outcome:
     kept[[index_of_completion(other, secret.n_candidates) for other in secret.others]] = False
     kept[truth] = False
     best = int(losses.argmin())
-    strongest = np.array(np.unravel_index(best, (secret.n_candidates,) * len(secret.truth)), np.int64)
-    return _make_outcome(secret, strongest, float(losses[best]), float(losses[truth]), losses[kept], enumerated=True)
+    strongest = np.array(
+        np.unravel_index(best, (secret.n_candidates,) * len(secret.truth)), np.int64
+    )
+    return _make_outcome(
+        secret, strongest, float(losses[best]), float(losses[truth]), losses[kept], enumerated=True
+    )
 
 
 def _search_by_descent(
@@ -133,18 +161,27 @@ def _search_by_descent(
     # Drawn completions that are another canary's.
     known = {tuple(row) for row in secret.others.tolist()}
     others = np.array([tuple(row) in known for row in drawn.tolist()], bool)
-    return _make_outcome(secret, strongest, lowest, float(true_loss), losses[~others], enumerated=False)
+    return _make_outcome(
+        secret, strongest, lowest, float(true_loss), losses[~others], enumerated=False
+    )
 
 
 def _make_outcome(
-    secret: Secret, strongest: Ints, lowest: float, true_loss: float, references: Floats, *, enumerated: bool
+    secret: Secret,
+    strongest: Ints,
+    lowest: float,
+    true_loss: float,
+    references: Floats,
+    *,
+    enumerated: bool,
 ) -> Outcome:
     if not np.isfinite(true_loss):
         return Outcome("no finite loss", secret.n_candidates)
     if np.array_equal(strongest, secret.truth):
         true_loss = lowest  # Rounding may differ between passes.
     ranked = None
-    # Where another canary has this completion, references without those of canaries are no equals of it.
+    # Where another canary has this completion, references without those of canaries are no equals
+    # of it.
     if references.size and not (secret.others == secret.truth).all(axis=1).any():
         found = exposure(-true_loss, -references, enumerated=enumerated)
         ranked = Ranked(found.rank, found.ties, references.size, found.bits, found.p_value)
@@ -163,18 +200,24 @@ def index_of_completion(completion: Ints, n_candidates: int) -> int:
     return int(np.ravel_multi_index(tuple(completion), (n_candidates,) * len(completion)))
 
 
-def losses_of_all(scorer: Scorer, n_candidates: int, n_places: int) -> Generator[Request, Any, Floats]:
+def losses_of_all(
+    scorer: Scorer, n_candidates: int, n_places: int
+) -> Generator[Request, Any, Floats]:
     """Score every completion: (n_candidates ** n_places,), in lexicographic order."""
     n_completions = n_candidates**n_places
     found = []
     for start in range(0, n_completions, CHUNK):
         numbers = np.arange(start, min(start + CHUNK, n_completions))
-        places = np.stack(np.unravel_index(numbers, (n_candidates,) * n_places), axis=1).astype(np.int64)
+        places = np.stack(np.unravel_index(numbers, (n_candidates,) * n_places), axis=1).astype(
+            np.int64
+        )
         found.append((yield from score_finite(scorer, places)))
     return np.concatenate(found)
 
 
-def descend_from(scorer: Scorer, n_candidates: int, start: Ints) -> Generator[Request, Any, tuple[Ints, float]]:
+def descend_from(
+    scorer: Scorer, n_candidates: int, start: Ints
+) -> Generator[Request, Any, tuple[Ints, float]]:
     """Run coordinate descent: place by place the best candidate, until no single change lowers the loss.
 
     Args:
@@ -188,7 +231,8 @@ def descend_from(scorer: Scorer, n_candidates: int, start: Ints) -> Generator[Re
     best = start.copy()
     (lowest,) = yield from score_finite(scorer, best[None])
     unchanged, place = 0, 0
-    # A loss may differ in its last bits between batches: no completion is ever taken up a second time.
+    # A loss may differ in its last bits between batches: no completion is ever taken up a second
+    # time.
     seen = {tuple(best)}
     while unchanged < len(best):
         changes = np.repeat(best[None], n_candidates, axis=0)
@@ -205,7 +249,10 @@ def descend_from(scorer: Scorer, n_candidates: int, start: Ints) -> Generator[Re
 
 
 def score_finite(scorer: Scorer, numbers: Ints) -> Generator[Request, Any, Floats]:
-    """Score completions; a loss that is not finite becomes infinite, so that no search ever chooses it."""
+    """Score completions.
+
+    A loss that is not finite becomes infinite, so that no search ever chooses it.
+    """
     losses = yield from scorer(numbers)
     return np.where(np.isfinite(losses), losses, np.inf)
 
@@ -229,9 +276,14 @@ class Asked:
     n_places: int
 
     def losses(self, numbers: Ints, *, whole: bool = True) -> Generator[Request, Any, Floats]:
-        """Score answers by minus their log-probability, a `Scorer`; without `whole` by that of their beginning."""
+        """Score answers by minus their log-probability, a `Scorer`.
+
+        Without `whole` by that of their beginning.
+        """
         texts = [" ".join(self.words[number] for number in row) for row in numbers]
-        answers = yield from ask_all(self.target, [AnswerLoss(self.view, self.question, text) for text in texts])
+        answers = yield from ask_all(
+            self.target, [AnswerLoss(self.view, self.question, text) for text in texts]
+        )
         end = None if whole else -1
         return np.array([-answer[:end].sum() for answer in answers])
 
@@ -250,7 +302,13 @@ class Asked:
 
 
 def ask_question(
-    target: Target, corpus: Corpus, canary: Canary, others: Sequence[Canary], n_beams: int, effort: Effort, rng: Rng
+    target: Target,
+    corpus: Corpus,
+    canary: Canary,
+    others: Sequence[Canary],
+    n_beams: int,
+    effort: Effort,
+    rng: Rng,
 ) -> Generator[Request, Any, Outcome]:
     """Try every answer, or descend from guided decoding over whole answers, and rank the true one.
 
@@ -264,13 +322,19 @@ def ask_question(
         rng: of the draws.
     """
     words = PATTERNS[canary.pattern].candidates
-    asked = Asked(target, sheet_of(corpus, canary), question_of(canary), words, len(canary.completion))
+    asked = Asked(
+        target, sheet_of(corpus, canary), question_of(canary), words, len(canary.completion)
+    )
     secret = secret_of(canary.completion, [other.completion for other in others], words)
-    return (yield from search(asked.losses, lambda: asked.decode_guided(n_beams), secret, effort, rng))
+    return (
+        yield from search(asked.losses, lambda: asked.decode_guided(n_beams), secret, effort, rng)
+    )
 
 
 def ask_reply(target: Target, corpus: Corpus, canary: Canary) -> Generator[Request, Any, Outcome]:
-    """Ask a model that gives answers alone for the completion; losses are 0 where it stands in the reply, else 1.
+    """Ask a model that gives answers alone for the completion.
+
+    Losses are 0 where it stands in the reply, else 1.
 
     Args:
         target: answers `Answer`.
@@ -282,4 +346,6 @@ def ask_reply(target: Target, corpus: Corpus, canary: Canary) -> Generator[Reque
     hit = fold("".join(canary.completion)) in "".join(filter(str.isalnum, fold(reply.text)))
     said = canary.completion if hit else [word for word in reply.text.split() if word in words]
     strongest = tuple(map(words.index, said)) or (UNKNOWN,)
-    return Outcome(n_candidates=len(words), strongest=strongest, strongest_loss=0.0, true_loss=float(not hit))
+    return Outcome(
+        n_candidates=len(words), strongest=strongest, strongest_loss=0.0, true_loss=float(not hit)
+    )

@@ -12,7 +12,16 @@ from pydantic import Field
 from audit.arrays import Floats
 from audit.attacks import blind_baseline, text_of
 from audit.attacks.blind_baseline import Blind, reference_control
-from audit.attacks.interface import AUDITED, GIVE_REFERENCE, WORDS, Attack, Evidence, Units, given, loss_kind
+from audit.attacks.interface import (
+    AUDITED,
+    GIVE_REFERENCE,
+    WORDS,
+    Attack,
+    Evidence,
+    Units,
+    given,
+    loss_kind,
+)
 from audit.attacks.measuring import DOCUMENTS
 from audit.attacks.membership import documents, innocence, mixture, scores
 from audit.attacks.membership.reading import READS_CLOSE, examine_reading
@@ -29,22 +38,25 @@ from audit.stats.roc import FEW, auc_interval, outranks
 from audit.targets.interface import Target
 
 REPEATED_AUC = 0.65
-"""The area over which repeated documents raise an alarm: what `default.toml` allows of all documents."""
+"""The area over which repeated documents raise an alarm: what `default.toml` allows of all
+documents."""
 
 
 @dataclass(frozen=True)
 class MembershipInference(Attack):
     """Infer which documents trained a model (methods.md#document-membership).
 
-    Per document the mean over its questions: loss; loss minus that of models that never saw it; of decoders the loss of
-    page, question and answer together; LiRA where there are split models. Each needs other references; those that are
-    missing leave their scores unresolved. The primary score, fixed before the scan, is the calibrated loss where there
-    is a reference, else the loss. The loss of a masked language model is the mean over hidden tokens of fixed masks,
-    the same for every model (Mireshghallah et al. 2022; see `documents.masks_of`).
+    Per document the mean over its questions: loss; loss minus that of models that never saw it; of
+    decoders the loss of page, question and answer together; LiRA where there are split models. Each
+    needs other references; those that are missing leave their scores unresolved. The primary score,
+    fixed before the scan, is the calibrated loss where there is a reference, else the loss. The
+    loss of a masked language model is the mean over hidden tokens of fixed masks, the same for
+    every model (Mireshghallah et al. 2022; see `documents.masks_of`).
 
     Attributes:
         n_masks: of a page, for masked language models.
-        two_sided: whether documents that the model treats worse than unseen ones are counted, as for `forget-check`.
+        two_sided: whether documents that the model treats worse than unseen ones are counted, as
+            for `forget-check`.
     """
 
     n_masks: Annotated[int, Field(ge=1)] = documents.N_MASKS
@@ -60,19 +72,28 @@ class MembershipInference(Attack):
         reasons = []
         for split in AUDITED:
             kept = case.corpus.of(split)
-            asked = not case.corpus.manifest.task.asks or any(document.questions for document in kept)
+            asked = not case.corpus.manifest.task.asks or any(
+                document.questions for document in kept
+            )
             if not kept or not asked:
-                lacks = f"no question in {WORDS[split]} documents" if kept else f"no {WORDS[split]} documents"
+                lacks = (
+                    f"no question in {WORDS[split]} documents"
+                    if kept
+                    else f"no {WORDS[split]} documents"
+                )
                 reasons.append(Reason("data", lacks, text_of(self.name).add))
         if not any(map(given(case).get, documents.CALIBRATING)):
-            reasons.append(Reason("weak", f"no reference: {documents.NO_REFERENCE}", GIVE_REFERENCE))
+            reasons.append(
+                Reason("weak", f"no reference: {documents.NO_REFERENCE}", GIVE_REFERENCE)
+            )
         return reasons
 
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents that are compared, for models that answer those with a question."""
         splits = [document.split for document in _perhaps_scored(corpus)]
         sides = [splits.count(split) for split in AUDITED]
-        # Loss and calibrated loss, see `scores.gated_scores`, and what joins them; split models and decoders add one.
+        # Loss and calibrated loss, see `scores.gated_scores`, and what joins them; split models and
+        # decoders add one.
         single = [score for score in scores.SCORES if score != scores.RATIO]
         return (
             Units("auc", "auc", "documents", *sides, methods=2),
@@ -84,7 +105,11 @@ class MembershipInference(Attack):
     def trials(self, case: Case) -> list[Trial]:
         """Make one for each member and held-out document that can be scored."""
         if case.target.card.is_model:
-            kept = [one for one in documents.select_compared(case.corpus) if documents.left_out(case, one) is None]
+            kept = [
+                one
+                for one in documents.select_compared(case.corpus)
+                if documents.left_out(case, one) is None
+            ]
         else:
             kept = _perhaps_scored(case.corpus)
         return [Trial(document.id, document.id, document.split) for document in kept]
@@ -92,28 +117,50 @@ class MembershipInference(Attack):
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Ask each model for its loss of the document."""
         document = case.corpus.document(trial.unit)
-        own = yield from documents.query_document(case, case.target, document, self.n_masks, whole=True)
-        splits = yield from self._ask_losses(case, [split.target for split in case.references.splits], document)
-        reference = yield from self._ask_losses(case, documents.reference_of(case)[1], document, whole=True)
+        own = yield from documents.query_document(
+            case, case.target, document, self.n_masks, whole=True
+        )
+        splits = yield from self._ask_losses(
+            case, [split.target for split in case.references.splits], document
+        )
+        reference = yield from self._ask_losses(
+            case, documents.reference_of(case)[1], document, whole=True
+        )
         return {"target": own, "splits": splits, "reference": reference}
 
     def _ask_losses(
         self, case: Case, models: Sequence[Target], document: Document, *, whole: bool = False
     ) -> Generator[Request, Any, list[Json]]:
-        """Ask each model in order for the loss of a document; leave out models with another kind of loss."""
+        """Ask each model in order for the loss of a document.
+
+        Leave out models with another kind of loss.
+        """
         found = []
         for model in models:
             if loss_kind(model) == loss_kind(case.target):
-                found += [(yield from documents.query_document(case, model, document, self.n_masks, whole=whole))]
+                found += [
+                    (
+                        yield from documents.query_document(
+                            case, model, document, self.n_masks, whole=whole
+                        )
+                    )
+                ]
         return found
 
     def measure(
-        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
+        self,
+        case: Case,
+        trials: Sequence[Trial],
+        outcomes: Sequence[Json],
+        rng: Rng,
+        progress: Progress,
     ) -> Result:
         """See `Attack.measure`; the metrics are described in `scores` and `blind_baseline`."""
         scored = scores.score_documents(case, trials, outcomes, self.trials(case))
         measured = scores.measure_scores(scored, rng, progress, two_sided=self.two_sided)
-        blind = blind_baseline.by_split(case.corpus, [*map(case.corpus.document, scored.ids)], progress)
+        blind = blind_baseline.by_split(
+            case.corpus, [*map(case.corpus.document, scored.ids)], progress
+        )
         missing = documents.count_left_out(case)
         lacking = documents.name_unusable_references(case, documents.NO_REFERENCE)
         gated = scores.gated_scores(case)
@@ -127,7 +174,10 @@ class MembershipInference(Attack):
         reading = examine_reading(case)
         counts = {f"{split} documents": n for split, n in scored.documents}
         counts |= {f"left out: {name}": missing[name] for name in documents.REASONS}
-        counts |= {"left out: no finite loss": scored.unusable, "split models": len(case.references.splits)}
+        counts |= {
+            "left out: no finite loss": scored.unusable,
+            "split models": len(case.references.splits),
+        }
         partly_forgotten: tuple[Check, ...] = ()
         if self.two_sided:
             partly_forgotten = mixture.check_mixture(mixture.sides_of(scored, counted))
@@ -142,12 +192,18 @@ class MembershipInference(Attack):
             ),
             conditions=reading.conditions,
             controls=reference_controls(scored, methods, blind),
-            coverage=(Coverage("all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"),),
+            coverage=(
+                Coverage(
+                    "all", int(scored.member.sum()), len(case.corpus.of("member")), "documents"
+                ),
+            ),
             ablations=(lacking,) * (scored.primary != "calibrated"),
         )
         return blind.beside(result, methods["auc"], methods[LOW])
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
+    def evidence(
+        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
+    ) -> Iterator[Evidence]:
         """Yield every score of a member or held-out document, and its rank (1 = most like a member)."""
         scored = scores.score_documents(case, trials, outcomes)
         ranks = {name: rank_scores(column) for name, column in scored.columns.items()}
@@ -161,7 +217,11 @@ class MembershipInference(Attack):
                 "scores": {name: float(scored.columns[name][index]) for name in known},
                 "ranks": {name: int(ranks[name][index]) for name in known},
             }
-        columns = {f"auc.{score}": column for score, column in scored.columns.items() if score != scores.RATIO}
+        columns = {
+            f"auc.{score}": column
+            for score, column in scored.columns.items()
+            if score != scores.RATIO
+        }
         if scored.primary in scored.columns:
             columns["auc"] = scored.columns[scored.primary]
         for name, column in columns.items():
@@ -173,7 +233,11 @@ def _perhaps_scored(corpus: Corpus) -> list[Document]:
     compared = documents.select_compared(corpus)
     if not corpus.manifest.task.asks:
         return [*compared]
-    return [document for document in compared if any(question.answers for question in document.questions)]
+    return [
+        document
+        for document in compared
+        if any(question.answers for question in document.questions)
+    ]
 
 
 def with_joined(measured: Result, scored: scores.ScoredDocuments, gated: Sequence[str]) -> Result:
@@ -216,12 +280,15 @@ def check_scores(
 def _check_repeated(scored: scores.ScoredDocuments) -> tuple[Check, ...]:
     """Test whether members with copies among the members score higher than held-out documents, beside a reference.
 
-    Documents that occur several times are common, and easy for any model: their plain loss proves nothing, and an area
-    of up to `REPEATED_AUC` is no finding. Of fewer than `FEW` the test is Mann and Whitney's.
+    Documents that occur several times are common, and easy for any model: their plain loss proves
+    nothing, and an area of up to `REPEATED_AUC` is no finding. Of fewer than `FEW` the test is Mann
+    and Whitney's.
     """
     found: list[tuple[float, float, int]] = []
     for score in ("calibrated", scores.RATIO):
-        members, heldout = scored.repeated(score) if score in scored.columns else (np.empty(0), np.empty(0))
+        members, heldout = (
+            scored.repeated(score) if score in scored.columns else (np.empty(0), np.empty(0))
+        )
         if min(len(members), len(heldout)) > 1:
             area = auc_interval(members, heldout)
             exact = outranks(members, heldout) if area.value > REPEATED_AUC else 1.0
@@ -231,15 +298,26 @@ def _check_repeated(scored: scores.ScoredDocuments) -> tuple[Check, ...]:
         return ()
     p_value, area_value, n = min(found)
     reason = SENTENCES["repeated_documents"].format(n=n, area=area_value)
-    return (Check("repeated documents", min(1.0, len(found) * p_value), "alarm", reason, SENTENCES["deduplicate"]),)
+    return (
+        Check(
+            "repeated documents",
+            min(1.0, len(found) * p_value),
+            "alarm",
+            reason,
+            SENTENCES["deduplicate"],
+        ),
+    )
 
 
-def check_reference_membership(case: Case, scored: scores.ScoredDocuments, blind: Blind) -> tuple[Check, ...]:
+def check_reference_membership(
+    case: Case, scored: scores.ScoredDocuments, blind: Blind
+) -> tuple[Check, ...]:
     """Test whether the reference knows a side of the audited documents; empty where there is none.
 
-    A reference that saw neither split tells member from held-out documents no better than chance by its own loss, on
-    either side of chance. One that knows the members takes away from the model's score what the model knows; one that
-    knows the held-out documents adds what it knows itself. The plain loss stands, see `innocence.plain_scores_stand`.
+    A reference that saw neither split tells member from held-out documents no better than chance by
+    its own loss, on either side of chance. One that knows the members takes away from the model's
+    score what the model knows; one that knows the held-out documents adds what it knows itself. The
+    plain loss stands, see `innocence.plain_scores_stand`.
 
     Args:
         case: the audit.
@@ -251,7 +329,10 @@ def check_reference_membership(case: Case, scored: scores.ScoredDocuments, blind
     if not (role and len(members) and len(heldout)):
         return ()
     sides: dict[Split, Floats] = {"member": members, "heldout": heldout}
-    signs = [innocence.compare_sides(sides, better, worse) for better, worse in itertools.permutations(sides)]
+    signs = [
+        innocence.compare_sides(sides, better, worse)
+        for better, worse in itertools.permutations(sides)
+    ]
     knowledge = innocence.judge_signs(role, signs)
     spares: tuple[str, ...] = ()
     if innocence.plain_scores_stand(case.corpus, blind, knowledge):
@@ -270,7 +351,9 @@ def check_reference_membership(case: Case, scored: scores.ScoredDocuments, blind
 def reference_controls(
     scored: scores.ScoredDocuments, methods: Mapping[str, Sequence[str]], blind: Blind
 ) -> tuple[Control, ...]:
-    """Bound what the documents explain by the reference's own loss; empty without one, or where nothing is in doubt.
+    """Bound what the documents explain by the reference's own loss.
+
+    Empty without one, or where nothing is in doubt.
 
     Args:
         scored: the documents with their scores.
@@ -280,13 +363,19 @@ def reference_controls(
     sides = _reference_scores(scored)
     if not blind.in_doubt or min(map(len, sides)) < MIN_UNITS:
         return ()
-    area, (advantage, _) = scores.COMPARISON.measure_auc("auc", sides), scores.COMPARISON.measure_advantage(LOW, sides)
+    area, (advantage, _) = (
+        scores.COMPARISON.measure_auc("auc", sides),
+        scores.COMPARISON.measure_advantage(LOW, sides),
+    )
     of_areas = reference_control(methods["auc"], area, READS_CLOSE)
     return of_areas + reference_control(methods[LOW], advantage, READS_CLOSE)
 
 
 def _reference_scores(scored: scores.ScoredDocuments) -> TwoSides:
-    """Return minus the reference's loss of members and of held-out documents; empty without a reference."""
+    """Return minus the reference's loss of members and of held-out documents.
+
+    Empty without a reference.
+    """
     if not {"loss", "calibrated"} <= scored.columns.keys():
         return np.empty(0), np.empty(0)
     values: Floats = scored.columns["loss"] - scored.columns["calibrated"]

@@ -1,8 +1,8 @@
 """Documents that the attack scores, and what it asks of a model about each.
 
-A masked language model has no one loss of a page: it depends on the mask. Mireshghallah et al. 2022 ("Quantifying
-privacy risks of masked language models using membership inference attacks", EMNLP) average over fixed masks, and
-compare the target with a reference model under the same ones.
+A masked language model has no one loss of a page: it depends on the mask. Mireshghallah et al. 2022
+("Quantifying privacy risks of masked language models using membership inference attacks", EMNLP)
+average over fixed masks, and compare the target with a reference model under the same ones.
 """
 
 import hashlib
@@ -30,12 +30,22 @@ from audit.importers.named import read_names
 from audit.stats.likelihood_ratio import logit_confidence
 from audit.stats.power import certified
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import AnswerLoss, MaskedLoss, RowLoss, Target, TokenTarget, TrainingLoss
+from audit.targets.interface import (
+    AnswerLoss,
+    MaskedLoss,
+    RowLoss,
+    Target,
+    TokenTarget,
+    TrainingLoss,
+)
 
 CALIBRATING = ("baselines", "pretrained", "auxiliary")
 """References, best first: baselines know what the target's recipe makes of documents like these, the pretrained
-model what it began as; the public model serves a masked language model for which neither was given."""
-NO_REFERENCE = "no model to compare with that never saw the documents (baselines, or the pretrained model)"
+model what it began as; the public model serves a masked language model for which neither was
+given."""
+NO_REFERENCE = (
+    "no model to compare with that never saw the documents (baselines, or the pretrained model)"
+)
 NOT_COMPARED = "no counterpart of the same provider"
 PLANTED = "canary"
 REASONS = ("no question", "nothing to read", NOT_COMPARED, PLANTED)
@@ -47,8 +57,8 @@ MOST_NAMED = 8
 def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:
     """Return the models that the target's loss is compared with, and their name: the first of `CALIBRATING`.
 
-    Only models that can be asked what the target is asked: a checkpoint without the head gives no such loss. "" and
-    none where there is none.
+    Only models that can be asked what the target is asked: a checkpoint without the head gives no
+    such loss. "" and none where there is none.
     """
     target_kind = loss_kind(case.target)
     for role, candidates in references_by_role(case).items():
@@ -59,14 +69,20 @@ def reference_of(case: Case) -> tuple[str, tuple[Target, ...]]:
 
 
 def references_by_role(case: Case) -> dict[str, tuple[Target, ...]]:
-    """Return the references of each role in `CALIBRATING`, in its order; none where the audit has none of a role."""
+    """Return the references of each role in `CALIBRATING`, in its order.
+
+    None where the audit has none of a role.
+    """
     references = case.references
     candidates: dict[str, Sequence[Target | None]] = {
         "baselines": references.baselines,
         "pretrained": [references.pretrained],
         "auxiliary": [references.auxiliary],
     }
-    return {role: tuple(model for model in candidates[role] if model is not None) for role in CALIBRATING}
+    return {
+        role: tuple(model for model in candidates[role] if model is not None)
+        for role in CALIBRATING
+    }
 
 
 def name_unusable_references(case: Case, reason: str) -> str:
@@ -77,10 +93,11 @@ def name_unusable_references(case: Case, reason: str) -> str:
 def select_compared(corpus: Corpus) -> tuple[Document, ...]:
     """Select the member and held-out documents that are compared, in file order, whether or not a model reads them.
 
-    All of them; but where the data set was assigned by provider, of every provider (names folded) as many members as
-    held-out documents, the others left out. Which documents of a provider trained on were kept aside was drawn;
-    which provider has many was not, and a provider with more members than held-out documents would make its looks and
-    its low loss a sign of membership. Documents that hold a canary are left out, and those whose pages these are.
+    All of them; but where the data set was assigned by provider, of every provider (names folded)
+    as many members as held-out documents, the others left out. Which documents of a provider
+    trained on were kept aside was drawn; which provider has many was not, and a provider with more
+    members than held-out documents would make its looks and its low loss a sign of membership.
+    Documents that hold a canary are left out, and those whose pages these are.
     """
     documents = without_canaries(corpus, corpus.of(*AUDITED))
     if corpus.manifest.membership.assigned != "by-provider":
@@ -105,7 +122,8 @@ def without_canaries(corpus: Corpus, documents: Sequence[Document]) -> tuple[Doc
 def select_forgotten(whole: Corpus, path: Path) -> tuple[Corpus, frozenset[str], tuple[str, ...]]:
     """Leave out the members that the model may know, and what it may know from them: their copies, and canaries.
 
-    No lot chose the listed documents, whatever chose the members; a split by provider compares within providers.
+    No lot chose the listed documents, whatever chose the members; a split by provider compares
+    within providers.
 
     Args:
         whole: the data set.
@@ -122,12 +140,16 @@ def select_forgotten(whole: Corpus, path: Path) -> tuple[Corpus, frozenset[str],
     if wrong:
         place, first = next(iter(wrong.items()))
         found = {"n": len(wrong), "all": len(names), "place": place, "first": printable(first)}
-        problem = SENTENCES["not_members"].format(path=path, split=split_of.get(first, "in no split"), **found)
+        problem = SENTENCES["not_members"].format(
+            path=path, split=split_of.get(first, "in no split"), **found
+        )
         raise UsageError(problem, SENTENCES["name_members"])
     listed_ids = frozenset(names)
     kept = {one.id for one in whole.of("member")} - listed_ids
     pairs = [{*pair} for pair in copies_among(whole, whole.of(*AUDITED))]
-    gone = kept.union(*(pair for pair in pairs if pair & kept), planted_ids(whole), carrier_ids(whole))
+    gone = kept.union(
+        *(pair for pair in pairs if pair & kept), planted_ids(whole), carrier_ids(whole)
+    )
     lost = sorted(listed_ids & gone)
     shown = f"{listed(lost[:MOST_NAMED], 'and')}{', ...' * (len(lost) > MOST_NAMED)}"
     warning = SENTENCES["may_know"].format(n=len(lost), all=len(listed_ids), named=shown)
@@ -138,7 +160,10 @@ def select_forgotten(whole: Corpus, path: Path) -> tuple[Corpus, frozenset[str],
 
 
 def without_lot(corpus: Corpus) -> Corpus:
-    """Say that no lot chose the members; a split by provider stays one, as it compares within providers."""
+    """Say that no lot chose the members.
+
+    A split by provider stays one, as it compares within providers.
+    """
     own = corpus.manifest.membership
     stated = own if own.assigned == "by-provider" else Membership("official")
     return replace(corpus, manifest=replace(corpus.manifest, membership=stated))
@@ -147,13 +172,22 @@ def without_lot(corpus: Corpus) -> Corpus:
 def describe_forgotten(ids: frozenset[str], attacks: Sequence[Attack], corpus: Corpus) -> Forgotten:
     """Describe a list of documents, with the smallest limits that they can show, as `docaudit plan` computes these."""
     digest = hashlib.sha256("".join(f"{name}\n" for name in sorted(ids)).encode()).hexdigest()
-    units = [one for attack in attacks for one in attack.units(corpus) if min(one.members, one.others)]
-    shown = {one.metric: certified(one.kind, one.members, one.others) for one in units if "." not in one.metric}
+    units = [
+        one for attack in attacks for one in attack.units(corpus) if min(one.members, one.others)
+    ]
+    shown = {
+        one.metric: certified(one.kind, one.members, one.others)
+        for one in units
+        if "." not in one.metric
+    }
     return Forgotten(len(ids), digest, shown)
 
 
 def count_left_out(case: Case) -> Counter[str | None]:
-    """Count member and held-out documents that are left out, by reason (one of `REASONS`); under None those tried."""
+    """Count member and held-out documents that are left out, by reason (one of `REASONS`).
+
+    Under None those tried.
+    """
     together = select_compared(case.corpus)
     found = Counter(left_out(case, document) for document in together)
     audited = case.corpus.of(*AUDITED)
@@ -183,7 +217,11 @@ def choose_readable(case: Case, documents: Sequence[Document], count: int) -> li
     """Choose at most `count` documents by their ids alone, without canaries and those that give no loss."""
     ordinary = without_canaries(case.corpus, documents)
     chosen = first_by_name(ordinary, count)
-    return [document for document in ordinary if document.id in chosen and left_out(case, document) is None]
+    return [
+        document
+        for document in ordinary
+        if document.id in chosen and left_out(case, document) is None
+    ]
 
 
 def query_document(
@@ -199,9 +237,10 @@ def query_document(
         whole: whether to ask for "row" too, where the model gives it.
 
     Returns:
-        "loss", the training loss in nats; "logit", that of the confidence exp(-loss); "row", the loss of page,
-        question and answer together, else None: means over the document's questions. None when the model cannot read
-        the document, reads other tokens than the target masks, or gives no finite loss.
+        "loss", the training loss in nats; "logit", that of the confidence exp(-loss); "row", the
+        loss of page, question and answer together, else None: means over the document's questions.
+        None when the model cannot read the document, reads other tokens than the target masks, or
+        gives no finite loss.
     """
     row = None
     if loss_kind(model) == "answers":
@@ -217,17 +256,25 @@ def query_document(
         losses = np.array([np.nan if loss is None else loss])
     if not np.isfinite([losses.mean(), row or 0.0]).all():
         return None
-    return {"loss": float(losses.mean()), "logit": float(logit_confidence(losses).mean()), "row": row}
+    return {
+        "loss": float(losses.mean()),
+        "logit": float(logit_confidence(losses).mean()),
+        "row": row,
+    }
 
 
-def query_page(case: Case, model: Target, document: Document, n_masks: int) -> Generator[Request, Any, float | None]:
+def query_page(
+    case: Case, model: Target, document: Document, n_masks: int
+) -> Generator[Request, Any, float | None]:
     """Ask a model that reads pages for its training loss of one, nats: the mean over the hidden tokens of all masks.
 
     None when it cannot read the page, or reads other tokens than the target masks.
     """
     if loss_kind(model) == "masks":
         page = maskable(case.target, document)
-        hidden = None if page is None else (yield from masked_losses(model, document, page, n_masks))
+        hidden = (
+            None if page is None else (yield from masked_losses(model, document, page, n_masks))
+        )
         return None if hidden is None else float(hidden.mean())
     page = cast("TokenTarget", model).encode(document)
     if page is None or not page.has_loss:
@@ -237,12 +284,16 @@ def query_page(case: Case, model: Target, document: Document, n_masks: int) -> G
 
 
 def _answered_questions(document: Document) -> list[Question]:
-    """List the questions of a document that have an answer; its first accepted one is what models are trained on."""
+    """List the questions of a document that have an answer.
+
+    Its first accepted one is what models are trained on.
+    """
     return [question for question in document.questions if question.answers]
 
 
 MASKED_SHARE = 0.15
-"""Of a page's tokens that one mask hides: what masked language models are trained with (Devlin et al. 2019)."""
+"""Of a page's tokens that one mask hides: what masked language models are trained with (Devlin et
+al. 2019)."""
 N_MASKS = 14
 """Masks of a page: about every token is hidden twice."""
 
@@ -256,21 +307,27 @@ def maskable(model: Target, document: Document) -> Encoding | None:
 def masks_of(document: str, page: Encoding, n_masks: int) -> list[tuple[int, ...]]:
     """Return the positions that each mask hides, sorted; special tokens are never hidden.
 
-    The tokens of the page's words stand in one shuffled order, and each mask takes the next `MASKED_SHARE` of them,
-    going round: seven masks hide every token once (ours; the paper draws every mask anew). The order follows from the
-    document's id and the number of tokens alone, so that every model with one vocabulary sees the same masks.
+    The tokens of the page's words stand in one shuffled order, and each mask takes the next
+    `MASKED_SHARE` of them, going round: seven masks hide every token once (ours; the paper draws
+    every mask anew). The order follows from the document's id and the number of tokens alone, so
+    that every model with one vocabulary sees the same masks.
     """
     own = np.flatnonzero(page.words >= 0)
     width = max(1, round(MASKED_SHARE * len(own)))
     order = np.random.default_rng([*hashlib.sha256(document.encode()).digest()]).permutation(own)
     starts = range(0, n_masks * width, width)
-    return [tuple(sorted(int(order[at % len(own)]) for at in range(start, start + width))) for start in starts]
+    return [
+        tuple(sorted(int(order[at % len(own)]) for at in range(start, start + width)))
+        for start in starts
+    ]
 
 
 def masked_losses(
     model: Target, document: Document, page: Encoding, n_masks: int
 ) -> Generator[Request, Any, Floats | None]:
-    """Ask for the loss of every hidden token, mask after mask: shape (n_masks * width,), nats; used with `yield from`.
+    """Ask for the loss of every hidden token, mask after mask: shape (n_masks * width,), nats.
+
+    Used with `yield from`.
 
     Args:
         model: a masked language model.
@@ -279,7 +336,8 @@ def masked_losses(
         n_masks: see `masks_of`.
 
     Returns:
-        None where the model reads other tokens than stand on `page`: their losses would not compare.
+        None where the model reads other tokens than stand on `page`: their losses would not
+        compare.
     """
     own = maskable(model, document)
     if own is None or not np.array_equal(own.ids, page.ids):

@@ -1,8 +1,9 @@
 """Whether references know the audited documents: what the own loss of each separates.
 
-A reference says what a model makes of documents that it never saw. One that knows the members hides what the target
-knows of them; one that knows the held-out documents makes a clean target look as if it leaked; one that knows both
-excuses a target that was trained on both. Its own loss tells, as it is compared between every two splits.
+A reference says what a model makes of documents that it never saw. One that knows the members hides
+what the target knows of them; one that knows the held-out documents makes a clean target look as if
+it leaked; one that knows both excuses a target that was trained on both. Its own loss tells, as it
+is compared between every two splits.
 
 Method: methods.md#innocent-references.
 """
@@ -37,12 +38,14 @@ from audit.targets.interface import Target
 FEWEST = MIN_PUBLIC
 """Documents of a split without which it is not compared."""
 LEVEL = 0.05
-"""Level at which a test can matter, whatever the other checks of the scan: then its conditions count."""
+"""Level at which a test can matter, whatever the other checks of the scan: then its conditions
+count."""
 MEMBERSHIP = "membership"
 SPLITS = "splits"
 ROLES = ("baselines", "pretrained", "auxiliary", SPLITS)
 TARGET = "target"
-"""Beside the roles of references: the audited model, which is asked about unseen and public documents alone."""
+"""Beside the roles of references: the audited model, which is asked about unseen and public
+documents alone."""
 GUILTY: tuple[tuple[Split, Split], ...] = (
     ("member", "heldout"),
     ("heldout", "member"),
@@ -62,7 +65,8 @@ class ComparedDocuments:
     Attributes:
         corpus: the data set.
         all: at most some hundreds of each split.
-        alike: whether held-out and public documents are of the same companies, as far as these are stated.
+        alike: whether held-out and public documents are of the same companies, as far as these are
+            stated.
         members_alike: whether members and public documents are.
     """
 
@@ -87,7 +91,9 @@ class ComparedDocuments:
             return True
         documents = [*self.of("heldout"), *self.of("public")]
         # The public documents were not drawn within providers, whatever the held-out ones were.
-        drawn = replace(self.corpus, manifest=replace(self.corpus.manifest, membership=Membership("random")))
+        drawn = replace(
+            self.corpus, manifest=replace(self.corpus.manifest, membership=Membership("random"))
+        )
         heldout = [document.split == "heldout" for document in documents]
         return blind_baseline.by_document(drawn, documents, heldout).told_apart
 
@@ -104,7 +110,10 @@ RoleLosses = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True)
 class _OwnLossWork:
-    """Ask target and references for their own loss of a document; implements `Work`, a trial for each document."""
+    """Ask target and references for their own loss of a document.
+
+    Implements `Work`, a trial for each document.
+    """
 
     case: Case
     models: Mapping[str, Sequence[Target]]
@@ -127,16 +136,21 @@ class _OwnLossWork:
 
 
 def own_loss(case: Case, model: Target, document: Document) -> Attempt:
-    """Ask a model for its loss of a document as it reads it, nats; NaN for none; used with `yield from`."""
+    """Ask a model for its loss of a document as it reads it, nats.
+
+    NaN for none; used with `yield from`.
+    """
     answer = yield from query_document(replace(case, target=model), model, document, MASKS)
     return np.nan if answer is None else answer["loss"]
 
 
 def pick_unaware(case: Case, document: Document) -> Target | None:
-    """Pick a split model that was not trained on a document, by the document's id alone; None without one.
+    """Pick a split model that was not trained on a document, by the document's id alone.
 
-    Every split model knows half of the members, and none of the other documents. So each document is asked of a model
-    that does not know it, as if chosen by lot.
+    None without one.
+
+    Every split model knows half of the members, and none of the other documents. So each document
+    is asked of a model that does not know it, as if chosen by lot.
     """
     models = [one.target for one in case.references.splits if document.id not in one.members]
     models = [model for model in models if loss_kind(model) is not None]
@@ -147,7 +161,10 @@ def pick_unaware(case: Case, document: Document) -> Target | None:
 
 
 def models_by_role(case: Case) -> dict[str, tuple[Target, ...]]:
-    """Return the references that give a loss of a document, by role; split models are left to `pick_unaware`."""
+    """Return the references that give a loss of a document, by role.
+
+    Split models are left to `pick_unaware`.
+    """
     models: dict[str, tuple[Target, ...]] = {}
     for role, candidates in references_by_role(case).items():
         able = tuple(model for model in candidates if loss_kind(model) is not None)
@@ -201,8 +218,8 @@ class Sign(NamedTuple):
 def read_signs(compared: ComparedDocuments, losses: RoleLosses) -> Iterator[Sign]:
     """Compare the own loss of each model of a role between every two splits, in every guilty direction.
 
-    What something beside training separates is no sign: its p-value is 1. The blind check is made only where a loss
-    separates two splits.
+    What something beside training separates is no sign: its p-value is 1. The blind check is made
+    only where a loss separates two splits.
 
     Args:
         compared: the documents.
@@ -212,7 +229,10 @@ def read_signs(compared: ComparedDocuments, losses: RoleLosses) -> Iterator[Sign
     for place in range(n_models):
         scores: dict[Split, Floats] = {}
         for split in ("member", "heldout", "public"):
-            column = np.array([-losses[one.id][place] for one in compared.of(split) if one.id in losses], np.float64)
+            column = np.array(
+                [-losses[one.id][place] for one in compared.of(split) if one.id in losses],
+                np.float64,
+            )
             scores[split] = column[np.isfinite(column)]
         for better, worse in GUILTY:
             if min(len(scores[better]), len(scores[worse])) < FEWEST:
@@ -224,7 +244,10 @@ def read_signs(compared: ComparedDocuments, losses: RoleLosses) -> Iterator[Sign
 
 
 def compare_sides(scores: Mapping[Split, Floats], better: Split, worse: Split) -> Sign:
-    """Test whether a model fits the documents of one split better; `scores` are minus its losses, by split."""
+    """Test whether a model fits the documents of one split better.
+
+    `scores` are minus its losses, by split.
+    """
     area = auc_interval(scores[better], scores[worse])
     return Sign(better, worse, area, area.p_above(0.5, FINE_ALPHAS))
 
@@ -234,7 +257,8 @@ class Knowledge:
     """What the references of a role seem to know of the audited documents.
 
     Attributes:
-        p_value: for references that saw neither side; corrected for all pairs of splits and all models of the role.
+        p_value: for references that saw neither side; corrected for all pairs of splits and all
+            models of the role.
         reason: a sentence on the strongest sign.
         of_audited: whether some sign separates members from held-out documents.
     """
@@ -245,12 +269,17 @@ class Knowledge:
 
     @property
     def guilty(self) -> bool:
-        """Tell whether the references look guilty by this test alone; the verdict counts all checks of the scan."""
+        """Tell whether the references look guilty by this test alone.
+
+        The verdict counts all checks of the scan.
+        """
         return self.p_value <= LEVEL
 
 
 def examine(role: str, compared: ComparedDocuments, losses: RoleLosses) -> Knowledge | None:
-    """Test the references of a role for knowledge of the audited documents; None where nothing can be compared.
+    """Test the references of a role for knowledge of the audited documents.
+
+    None where nothing can be compared.
 
     Args:
         role: that of the models.
@@ -266,8 +295,12 @@ def judge_signs(role: str, signs: Sequence[Sign]) -> Knowledge:
     strongest = min(signs, key=lambda sign: (sign.p_value, -sign.area.value))
     fitted = {strongest.better}
     if strongest.worse == "public":
-        fitted |= {sign.better for sign in signs if sign.worse == "public" and sign.p_value <= LEVEL}
-    documents = " and ".join(_DOCUMENTS[split] for split in ("heldout", "member") if split in fitted)
+        fitted |= {
+            sign.better for sign in signs if sign.worse == "public" and sign.p_value <= LEVEL
+        }
+    documents = " and ".join(
+        _DOCUMENTS[split] for split in ("heldout", "member") if split in fitted
+    )
     reason = SENTENCES["reference_knows"].format(
         model=_NAMES[role],
         documents=documents,
@@ -280,7 +313,10 @@ def judge_signs(role: str, signs: Sequence[Sign]) -> Knowledge:
 
 
 def check_references(
-    case: Case, compared: ComparedDocuments, knowledge: Mapping[str, Knowledge], users: Mapping[str, Sequence[str]]
+    case: Case,
+    compared: ComparedDocuments,
+    knowledge: Mapping[str, Knowledge],
+    users: Mapping[str, Sequence[str]],
 ) -> Iterator[Check]:
     """Yield a check of the references of each role, for the attacks that compare the target with them.
 
@@ -295,7 +331,11 @@ def check_references(
         if not attacks:
             continue
         spares: tuple[str, ...] = ()
-        if knowing.guilty and MEMBERSHIP in attacks and plain_scores_stand(case.corpus, compared.audited, knowing):
+        if (
+            knowing.guilty
+            and MEMBERSHIP in attacks
+            and plain_scores_stand(case.corpus, compared.audited, knowing)
+        ):
             spares = spared_by(role)
         yield Check(
             f"reference: {role}",
@@ -311,8 +351,9 @@ def check_references(
 def plain_scores_stand(corpus: Corpus, audited: Blind, knowledge: Knowledge) -> bool:
     """Test whether scores that use no reference stand, whatever the references know.
 
-    A guilty reference says nothing against them. But where it separates members from held-out documents, these may also
-    differ in themselves; only a lot excludes that. Then a score's own test keeps its level, as without any reference.
+    A guilty reference says nothing against them. But where it separates members from held-out
+    documents, these may also differ in themselves; only a lot excludes that. Then a score's own
+    test keeps its level, as without any reference.
     """
     if audited.in_doubt:
         return False

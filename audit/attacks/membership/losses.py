@@ -14,9 +14,11 @@ from audit.engine.interface import Attempt, Progress, Trial
 from audit.targets.interface import Target
 
 MASKS = 4
-"""Masks of a page for masked language models: every second token is hidden, which takes seconds a scan."""
+"""Masks of a page for masked language models: every second token is hidden, which takes seconds a
+scan."""
 Losses = Mapping[str, tuple[float, float]]
-"""By the name of a document, the loss of the target and of its references, nats; NaN where there is none."""
+"""By the name of a document, the loss of the target and of its references, nats; NaN where there is
+none."""
 
 
 @dataclass(frozen=True)
@@ -29,23 +31,31 @@ class Version:
 
 @dataclass(frozen=True)
 class LossWork:
-    """Ask the target and its references for their losses of documents; implements `Work`, a trial for each version.
+    """Ask the target and its references for their losses of documents.
+
+    Implements `Work`, a trial for each version.
 
     Attributes:
         references: may be none.
         versions: what is asked about, by the ids of trials.
         masks: of a page, for masked language models.
-        repainted: models that are shown changed pictures, by model and change: one each, so that batches are large.
+        repainted: models that are shown changed pictures, by model and change: one each, so that
+            batches are large.
     """
 
     case: Case
     references: Sequence[Target]
     versions: Mapping[str, Version]
     masks: int = MASKS
-    repainted: dict[tuple[int, PictureChange], Repainted] = field(init=False, repr=False, default_factory=dict)
+    repainted: dict[tuple[int, PictureChange], Repainted] = field(
+        init=False, repr=False, default_factory=dict
+    )
 
     def attempt(self, trial: Trial) -> Attempt:
-        """Return the target's loss and the references' mean loss, nats; NaN for one that cannot be had."""
+        """Return the target's loss and the references' mean loss, nats.
+
+        NaN for one that cannot be had.
+        """
         version = self.versions[trial.id]
         losses: list[float] = []
         for model in (self.case.target, *self.references):

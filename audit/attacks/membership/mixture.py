@@ -1,7 +1,8 @@
 """A check of forgetting: some listed documents that the model treats otherwise than the unseen ones, none for certain.
 
-The count of certain documents sees those that stand above all unseen ones but one, and the area sees a shift of all.
-Between them lies a tenth of the list that the model knows a little better (methods.md#document-membership).
+The count of certain documents sees those that stand above all unseen ones but one, and the area
+sees a shift of all. Between them lies a tenth of the list that the model knows a little better
+(methods.md#document-membership).
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +20,8 @@ from audit.stats.mixture import mixture_p
 NAME = "partly forgotten documents"
 Direction = Literal["better", "worse"]
 WEIGHTS: Mapping[Direction, float] = {"better": 0.8, "worse": 0.2}
-"""Shares of the check's level for documents that are known better than unseen ones, and for those known worse."""
+"""Shares of the check's level for documents that are known better than unseen ones, and for those
+known worse."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ def check_mixture(sides: Mapping[str, TwoSides]) -> tuple[Check, ...]:
     """Test whether the model knows some of the listed documents better, or worse, than unseen ones.
 
     Args:
-        sides: by score, the finite scores of listed and of unseen documents, each of independent units.
+        sides: by score, the finite scores of listed and of unseen documents, each of independent
+            units.
 
     Returns:
         One alarm; empty where no score has documents on both sides.

@@ -63,7 +63,10 @@ def _half_contrast(picture: Image.Image) -> Image.Image:
 
 
 def _magnify(picture: Image.Image, margin: float) -> Image.Image:
-    """Show the picture without a margin of each side, a share of that side; a negative one adds white."""
+    """Show the picture without a margin of each side, a share of that side.
+
+    A negative one adds white.
+    """
     width, height = picture.size
     left, upper = round(margin * width), round(margin * height)
     if margin > 0:
@@ -74,7 +77,9 @@ def _magnify(picture: Image.Image, margin: float) -> Image.Image:
 
 
 class Repainted:
-    """A model that is shown another picture of every page; implements `TokenTarget` where the model does.
+    """A model that is shown another picture of every page.
+
+    Implements `TokenTarget` where the model does.
 
     Args:
         target: the model.
@@ -106,7 +111,10 @@ class Repainted:
         return self._target.ask([self._repaint(query, views) for query in queries])
 
     def _repaint(self, query: Query[A], views: dict[int, PageView]) -> Query[A]:
-        """Return the query about the changed page; questions about one page view share the changed one."""
+        """Return the query about the changed page.
+
+        Questions about one page view share the changed one.
+        """
         if not isinstance(query, PageViewQuery) or query.view.open_page is None:
             return query
         key = id(query.view)

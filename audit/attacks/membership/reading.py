@@ -14,7 +14,14 @@ from audit.case import Case
 from audit.measurements import Check, Condition, Estimate
 from audit.stats.intervals import Interval
 from audit.stats.paired import ratio_difference
-from audit.targets.interface import Answer, BestClass, BestLinks, BestTokens, TagProbabilities, Target
+from audit.targets.interface import (
+    Answer,
+    BestClass,
+    BestLinks,
+    BestTokens,
+    TagProbabilities,
+    Target,
+)
 from audit.targets.utility import Measured, usefulness_with_sums
 
 READS_ALIKE = "the reference reads like the model"
@@ -23,10 +30,12 @@ READS_CLOSE = "the reference reads within 10 points of the model"
 """The name of the condition under which a reference may stand for the model, as controls do."""
 MAX_GAP = 0.10
 """A reference reads like the target where their usefulness on held-out documents differs by at most so much (the value
-that memorisation takes for its baseline): references trained too little have a power of 0.6 and hide a leak."""
+that memorisation takes for its baseline): references trained too little have a power of 0.6 and
+hide a leak."""
 WIDEST_GAP = 0.20
 """A pass needs proof that the usefulness differs by less: two one-sided tests at `EQUIVALENCE` (Schuirmann 1987). The
-value is ours. It rules out references that read 21 points worse, and lets honest ones of 100 documents pass."""
+value is ours. It rules out references that read 21 points worse, and lets honest ones of 100
+documents pass."""
 EQUIVALENCE = 0.05
 MOST_READ = 100
 """Held-out documents that both are compared on, at most."""
@@ -45,12 +54,14 @@ class Reading(NamedTuple):
 def examine_reading(case: Case) -> Reading:
     """Test whether every reference does the task like the target, on held-out documents.
 
-    A reference that reads far worse or better does not show how hard documents are. A check fires where it certainly
-    reads otherwise. A pass needs proof of the contrary besides, an equivalence test, which no other test weakens.
+    A reference that reads far worse or better does not show how hard documents are. A check fires
+    where it certainly reads otherwise. A pass needs proof of the contrary besides, an equivalence
+    test, which no other test weakens.
 
     Args:
-        case: the audit; without a reference there is nothing to test. Nor is there where the target cannot be asked to
-            do its task: then nothing passes anyway, as it may leak nothing because it does nothing.
+        case: the audit; without a reference there is nothing to test. Nor is there where the target
+            cannot be asked to do its task: then nothing passes anyway, as it may leak nothing
+            because it does nothing.
     """
     references = reference_of(case)[1]
     if not references or not _READING & case.target.answers:
@@ -58,7 +69,9 @@ def examine_reading(case: Case) -> Reading:
     gaps = compare_readings(case, references)
     if not gaps:
         reason = SENTENCES["reading_unmeasured"]
-        unmeasured = Condition(READS_ALIKE, "unmeasured", ("membership",), reason=reason, remedy=SENTENCES["better"])
+        unmeasured = Condition(
+            READS_ALIKE, "unmeasured", ("membership",), reason=reason, remedy=SENTENCES["better"]
+        )
         return Reading((unmeasured,))
     main_gaps = [gap for gap in gaps if gap.is_main]
     return Reading((_alike(main_gaps), _close(main_gaps)), (_check(gaps),))
@@ -68,10 +81,14 @@ def _alike(gaps: Sequence[ReadingGap]) -> Condition:
     """Return the condition of a pass: that no gap reaches `WIDEST_GAP`."""
     widest = max(gaps, key=lambda gap: gap.reach)
     if widest.reach <= WIDEST_GAP:
-        return Condition(READS_ALIKE, "met", ("membership",), reason=SENTENCES["reading_gap"].format(gap=widest))
+        return Condition(
+            READS_ALIKE, "met", ("membership",), reason=SENTENCES["reading_gap"].format(gap=widest)
+        )
     text = SENTENCES["reads_otherwise" if widest.is_large else "reading_unshown"]
     reason = text.format(widest=WIDEST_GAP, gap=widest)
-    return Condition(READS_ALIKE, "unmet", ("membership",), reason=reason, remedy=SENTENCES["better"])
+    return Condition(
+        READS_ALIKE, "unmet", ("membership",), reason=reason, remedy=SENTENCES["better"]
+    )
 
 
 def _close(gaps: Sequence[ReadingGap]) -> Condition:
@@ -98,8 +115,8 @@ class ReadingGap:
     Attributes:
         measure: its name, in words.
         interval: of the difference, paired by document.
-        is_main: whether the measure is the main one of the task, the first of `usefulness`. Others see one thing a
-            document, which is too coarse to show that two models are alike.
+        is_main: whether the measure is the main one of the task, the first of `usefulness`. Others
+            see one thing a document, which is too coarse to show that two models are alike.
     """
 
     measure: str
@@ -114,13 +131,17 @@ class ReadingGap:
     @property
     def p_large(self) -> float:
         """Return the two-sided p-value that the gap is larger than `MAX_GAP`."""
-        beyond = [alpha for alpha, low, high in self.interval.bounds if low > MAX_GAP or high < -MAX_GAP]
+        beyond = [
+            alpha for alpha, low, high in self.interval.bounds if low > MAX_GAP or high < -MAX_GAP
+        ]
         return min(1.0, 2 * min(beyond, default=1.0))
 
     @property
     def reach(self) -> float:
         """Return how far from 0 the gap may lie, at `EQUIVALENCE` on either side."""
-        bounds = [(lower, upper) for alpha, lower, upper in self.interval.bounds if alpha == EQUIVALENCE]
+        bounds = [
+            (lower, upper) for alpha, lower, upper in self.interval.bounds if alpha == EQUIVALENCE
+        ]
         return max(abs(bound) for bound in (*bounds[0], self.interval.value))
 
     @property
@@ -130,7 +151,9 @@ class ReadingGap:
 
 
 def compare_readings(case: Case, references: Sequence[Target]) -> list[ReadingGap]:
-    """Compare each reference with the target by every measure of usefulness; empty where one cannot be measured.
+    """Compare each reference with the target by every measure of usefulness.
+
+    Empty where one cannot be measured.
 
     Args:
         case: the audit.
@@ -140,10 +163,14 @@ def compare_readings(case: Case, references: Sequence[Target]) -> list[ReadingGa
         return []
     chosen = first_by_name(case.corpus.of("heldout"), MOST_READ)
     documents = tuple(
-        document for document in case.corpus.documents if document.split != "heldout" or document.id in chosen
+        document
+        for document in case.corpus.documents
+        if document.split != "heldout" or document.id in chosen
     )
     corpus = replace(case.corpus, documents=documents)
-    target, *beside = (usefulness_with_sums(model, corpus, _READING_SEED) for model in (case.target, *references))
+    target, *beside = (
+        usefulness_with_sums(model, corpus, _READING_SEED) for model in (case.target, *references)
+    )
     gaps: list[ReadingGap] = []
     for place, (name, measured) in enumerate(target.items()):
         for reference in beside:
@@ -157,7 +184,8 @@ def compare_readings(case: Case, references: Sequence[Target]) -> list[ReadingGa
 def _gap(target: Measured, reference: Measured) -> Interval | None:
     """Return a reference's usefulness less the target's; None where either is not measured.
 
-    Two models that read every document alike have no paired interval: then it is that of two separate measurements.
+    Two models that read every document alike have no paired interval: then it is that of two
+    separate measurements.
     """
     estimates = (target[0], reference[0])
     sums = (target[1], reference[1])

@@ -1,7 +1,7 @@
 """Whether the target was trained on the held-out documents as well, as a model refitted on everything is.
 
-Then held-out documents are no control, and a model that leaks looks clean. Public documents are: the target's loss on
-them is compared with that on held-out ones.
+Then held-out documents are no control, and a model that leaks looks clean. Public documents are:
+the target's loss on them is compared with that on held-out ones.
 
 Method: methods.md#checks-of-the-scan.
 """
@@ -14,7 +14,14 @@ import numpy as np
 from audit.arrays import Bools, Floats
 from audit.attacks.interface import HELDOUT_GAIN
 from audit.attacks.membership.documents import choose_readable, select_compared
-from audit.attacks.membership.innocence import FEWEST, LEVEL, MEMBERSHIP, ComparedDocuments, Knowledge, RoleLosses
+from audit.attacks.membership.innocence import (
+    FEWEST,
+    LEVEL,
+    MEMBERSHIP,
+    ComparedDocuments,
+    Knowledge,
+    RoleLosses,
+)
 from audit.attacks.membership.reading import READS_ALIKE
 from audit.attacks.text import SENTENCES
 from audit.case import Case
@@ -29,7 +36,8 @@ MOST = 200
 """Documents of a split that are compared, at most: they show an area of 0.6 in 9 of 10 scans."""
 HIGHEST = 0.65
 """Area up to which the target may separate held-out documents from public ones: what `default.toml` allows members.
-That a test was made shows nothing: of 20 public documents a refitted model separates many without being noticed."""
+That a test was made shows nothing: of 20 public documents a refitted model separates many without
+being noticed."""
 REDRAW = SENTENCES["redraw"]
 SUBJECT = "training on the unseen documents"
 UNCONTROLLED = "public documents differ from unseen ones even without the model, and no baseline shows the effect"
@@ -38,8 +46,8 @@ UNCONTROLLED = "public documents differ from unseen ones even without the model,
 def choose_compared(case: Case) -> ComparedDocuments:
     """Choose the documents that losses of target and references are compared on, by their ids alone.
 
-    Held-out and public documents are of companies that members name, or none of them is. Where that leaves too few,
-    all of them are compared, as documents that differ.
+    Held-out and public documents are of companies that members name, or none of them is. Where that
+    leaves too few, all of them are compared, as documents that differ.
     """
     heldout, public = (choose_readable(case, side, MOST) for side in select_comparable(case.corpus))
     alike = min(len(heldout), len(public)) >= FEWEST
@@ -56,8 +64,8 @@ def choose_compared(case: Case) -> ComparedDocuments:
 def select_comparable(corpus: Corpus) -> tuple[list[Document], list[Document]]:
     """Choose the held-out and public documents that can be compared.
 
-    A model knows the companies of its training. So the documents of both sides are of companies that members name, or
-    those of neither are, whichever leaves more.
+    A model knows the companies of its training. So the documents of both sides are of companies
+    that members name, or those of neither are, whichever leaves more.
     """
     companies = _companies(corpus)
     sides: list[tuple[list[Document], list[Document]]] = [([], []), ([], [])]
@@ -122,12 +130,14 @@ def check_heldout(
 ) -> UnseenTest | str:
     """Test whether the target's loss on held-out documents is lower than on public ones, more than the reference's is.
 
-    Both have to hold: the area of the target is over chance, and over the area of the reference. A reference that was
-    trained on the public documents, as `docaudit references --train` does it, has a low area; then the first part
-    decides. It decides too where the reference looks trained on audited documents: it would excuse what it shares.
+    Both have to hold: the area of the target is over chance, and over the area of the reference. A
+    reference that was trained on the public documents, as `docaudit references --train` does it,
+    has a low area; then the first part decides. It decides too where the reference looks trained on
+    audited documents: it would excuse what it shares.
 
-    The first part is valid where both kinds of documents are alike. Documents that differ in their companies, or that
-    the blind check tells apart, take a baseline as control, which itself does not separate them.
+    The first part is valid where both kinds of documents are alike. Documents that differ in their
+    companies, or that the blind check tells apart, take a baseline as control, which itself does
+    not separate them.
 
     Args:
         compared: the documents.
@@ -147,7 +157,11 @@ def check_heldout(
     p_value = area.p_above(0.5)
     highest = area.high
     if not np.isfinite(of_reference.values).all():
-        return UNCONTROLLED if compared.public_differs else UnseenTest(_check(area, p_value, ""), highest)
+        return (
+            UNCONTROLLED
+            if compared.public_differs
+            else UnseenTest(_check(area, p_value, ""), highest)
+        )
     beside = _area(of_reference)
     if not reference.guilty:
         excess = area_change(of_reference, target)
@@ -193,7 +207,9 @@ def _scores_of(documents: Sequence[Document], losses: RoleLosses) -> UnitScores:
 
 def _scores(losses: RoleLosses, names: Sequence[str]) -> Floats:
     """Return minus the mean loss of the models: (n_documents,); NaN where there is none."""
-    return -np.array([np.mean(losses[name]) if name in losses else np.nan for name in names], np.float64)
+    return -np.array(
+        [np.mean(losses[name]) if name in losses else np.nan for name in names], np.float64
+    )
 
 
 def _area(scores: UnitScores) -> Interval:
@@ -202,10 +218,13 @@ def _area(scores: UnitScores) -> Interval:
 
 
 def condition_of(outcome: UnseenTest | str) -> Condition:
-    """Say whether training on the held-out documents is excluded; document membership passes on nothing less.
+    """Say whether training on the held-out documents is excluded.
 
-    Where it is not, two measurements stand in for it: what the target restores of held-out documents beyond the public
-    model, and how much better it reads them than a reference does. A model that was trained on them shows in these.
+    Document membership passes on nothing less.
+
+    Where it is not, two measurements stand in for it: what the target restores of held-out
+    documents beyond the public model, and how much better it reads them than a reference does. A
+    model that was trained on them shows in these.
 
     Args:
         outcome: of `check_heldout`.
@@ -214,7 +233,12 @@ def condition_of(outcome: UnseenTest | str) -> Condition:
     if isinstance(outcome, str):
         reason = SENTENCES["refit_untested"].format(why=outcome)
         return Condition(
-            SUBJECT, "unmeasured", (MEMBERSHIP,), substitutes, reason, SENTENCES["add_public"].format(needed=FEWEST)
+            SUBJECT,
+            "unmeasured",
+            (MEMBERSHIP,),
+            substitutes,
+            reason,
+            SENTENCES["add_public"].format(needed=FEWEST),
         )
     if outcome.highest <= HIGHEST:
         return Condition(SUBJECT, "met", (MEMBERSHIP,), substitutes)

@@ -1,8 +1,8 @@
 """Whether held-out documents resemble training documents more than training documents resemble each other.
 
-Next month's forms of the same people, or a training document with one value changed, are no unseen documents: a model
-fits them almost as well as what it was trained on, so that a leak looks small. Copies are found elsewhere
-(`corpus.near_copies`); these are no copies.
+Next month's forms of the same people, or a training document with one value changed, are no unseen
+documents: a model fits them almost as well as what it was trained on, so that a leak looks small.
+Copies are found elsewhere (`corpus.near_copies`); these are no copies.
 
 Method: methods.md#checks-of-the-scan.
 """
@@ -25,15 +25,18 @@ from audit.measurements import Check
 
 SUBJECT = "unseen documents that resemble training documents"
 MOST = 300
-"""Held-out documents, and training documents beside them, that are looked for among the other training documents."""
+"""Held-out documents, and training documents beside them, that are looked for among the other
+training documents."""
 MOST_SEARCHED = 20_000
 """Training documents that these are looked for among: of 100,000 the search takes seconds."""
 FEWEST = 20
 """Documents of a side without which nothing is compared."""
 BESIDE = 4
-"""One training document in so many is put aside, and compared with the others as held-out documents are."""
+"""One training document in so many is put aside, and compared with the others as held-out documents
+are."""
 PERSONAL = frozenset({"person", "contact", "code"})
-"""Categories of values that belong to one person, as far as two documents hold them, one of either side."""
+"""Categories of values that belong to one person, as far as two documents hold them, one of either
+side."""
 MOST_SHARED = 0.5
 """The share of held-out documents that may share such a value with a training document, whatever chance makes of the
 split: beyond it the unseen documents are about the same people. In the samples 0.04 to 0.29 do."""
@@ -68,7 +71,8 @@ class Likeness(NamedTuple):
     """How documents resemble the training documents that were searched; (n_documents,) each.
 
     Attributes:
-        overlaps: the largest Jaccard similarity of a document's pairs of words with those of one training document.
+        overlaps: the largest Jaccard similarity of a document's pairs of words with those of one
+            training document.
         shared: how many of its words exactly one training document holds.
     """
 
@@ -79,10 +83,11 @@ class Likeness(NamedTuple):
 def check_heldout(corpus: Corpus) -> Check | str:
     """Test whether held-out documents resemble training documents more than other training documents do.
 
-    Of documents that a lot divided, held-out ones resemble the searched training documents as much as training
-    documents do that are put aside: both are looked for among the same documents, and Mann and Whitney's test compares
-    their ranks. It tests the overlap of neighbouring words, and the words that exactly one training document holds;
-    Bonferroni over the two. Beside it stands a rule that no chance excuses (`MOST_SHARED`).
+    Of documents that a lot divided, held-out ones resemble the searched training documents as much
+    as training documents do that are put aside: both are looked for among the same documents, and
+    Mann and Whitney's test compares their ranks. It tests the overlap of neighbouring words, and
+    the words that exactly one training document holds; Bonferroni over the two. Beside it stands a
+    rule that no chance excuses (`MOST_SHARED`).
 
     Args:
         corpus: the data set, without copies.
@@ -126,8 +131,8 @@ class Sides(NamedTuple):
 def choose_sides(corpus: Corpus) -> Sides:
     """Choose what is compared, by ids alone.
 
-    Held-out copies of training documents are left out of an audit. So no document is looked for that equals a searched
-    one, whichever side it is of.
+    Held-out copies of training documents are left out of an audit. So no document is looked for
+    that equals a searched one, whichever side it is of.
     """
     by_split: dict[str, list[Document]] = {"member": [], "heldout": []}
     for document in select_compared(corpus):
@@ -182,7 +187,11 @@ def compare(documents: Sequence[Document], searched: Sequence[Document]) -> Like
         sizes = np.array([len(one.grams) for one in others])
         union = grams.sizes + sizes[:, None] - common
         overlaps = np.maximum(overlaps, (common / np.maximum(union, 1)).max(axis=0))
-        occurrences += np.asarray(words.count([one.words for one in others]).sum(axis=0)).ravel().astype(np.int64)
+        occurrences += (
+            np.asarray(words.count([one.words for one in others]).sum(axis=0))
+            .ravel()
+            .astype(np.int64)
+        )
     n_unique = words.counts @ (occurrences == 1).astype(np.int64)
     return Likeness(overlaps, n_unique.astype(np.float64))
 
@@ -226,7 +235,8 @@ def p_more(heldout: Floats, beside: Floats) -> float:
 def count_sharing(corpus: Corpus, heldout: Sequence[Document]) -> int:
     """Count the held-out documents that share a value of a person with a training document.
 
-    Such a value is an annotated field of `PERSONAL` that no third document holds: more hold common names.
+    Such a value is an annotated field of `PERSONAL` that no third document holds: more hold common
+    names.
     """
     values_by_document = [_personal_values(document) for document in heldout]
     asked = set[str]().union(*values_by_document)
@@ -245,5 +255,9 @@ def count_sharing(corpus: Corpus, heldout: Sequence[Document]) -> int:
 
 def _personal_values(document: Document) -> set[str]:
     """Return the folded values of a document's personal fields, each once."""
-    values = {fold(document.text_of(entity)) for entity in document.entities if entity.category in PERSONAL}
+    values = {
+        fold(document.text_of(entity))
+        for entity in document.entities
+        if entity.category in PERSONAL
+    }
     return {value for value in values if len(value) >= 4}

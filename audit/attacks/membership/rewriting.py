@@ -42,11 +42,13 @@ STRONG = frozenset({"with boxes upside down", "with boxes mirrored", "with inver
 def ways_of_writing(corpus: Corpus) -> list[Way]:
     """List the ways of writing that are tried for a task: of its words, its boxes and its pictures.
 
-    Answers are found on the page by their spelling, so that questions keep their punctuation. The output of a parsing
-    model is markup, which has no other case.
+    Answers are found on the page by their spelling, so that questions keep their punctuation. The
+    output of a parsing model is markup, which has no other case.
     """
     ways = [*_spellings(corpus), *_box_ways()]
-    ways += [Way(name, "picture", change_picture=change) for name, change in picture_changes().items()]
+    ways += [
+        Way(name, "picture", change_picture=change) for name, change in picture_changes().items()
+    ]
     return [replace(way, strong=way.name in STRONG) for way in ways]
 
 
@@ -68,7 +70,9 @@ def _spell(spell: Callable[[str], str], document: Document) -> Document:
     """Apply a change of spelling to every word, question and answer."""
     words = tuple(replace(word, text=spell(word.text)) for word in document.words)
     questions = tuple(
-        replace(question, question=spell(question.question), answers=tuple(map(spell, question.answers)))
+        replace(
+            question, question=spell(question.question), answers=tuple(map(spell, question.answers))
+        )
         for question in document.questions
     )
     return replace(document, words=words, questions=questions)

@@ -1,8 +1,8 @@
 """Checks of a whole scan, which bear on several attacks and are made once, whichever attacks run.
 
-They ask whether held-out documents were trained on (`refit`), whether references know audited documents (`innocence`),
-whether held-out documents resemble training ones (`resemblance`), and whether pages are written otherwise than in
-training (`writing`); methods.md#checks-of-the-scan.
+They ask whether held-out documents were trained on (`refit`), whether references know audited
+documents (`innocence`), whether held-out documents resemble training ones (`resemblance`), and
+whether pages are written otherwise than in training (`writing`); methods.md#checks-of-the-scan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,10 +37,14 @@ class ScanChecks:
 
 def untested_scan(why: str) -> ScanChecks:
     """Return the checks of a scan that could make none of them, for one reason."""
-    return ScanChecks(conditions=(refit.condition_of(why),), untested=(f"checks of the scan: {why}",))
+    return ScanChecks(
+        conditions=(refit.condition_of(why),), untested=(f"checks of the scan: {why}",)
+    )
 
 
-def check_scan(case: Case, width: int, progress: Progress, attacks: Sequence[Attack] = ()) -> ScanChecks:
+def check_scan(
+    case: Case, width: int, progress: Progress, attacks: Sequence[Attack] = ()
+) -> ScanChecks:
     """Make the checks of a whole scan.
 
     Args:
@@ -51,14 +55,18 @@ def check_scan(case: Case, width: int, progress: Progress, attacks: Sequence[Att
     """
     likeness = resemblance.check_heldout(case.corpus)
     if loss_kind(case.target) is None:
-        found = _join({refit.SUBJECT: [LOSSLESS], WRITING: [LOSSLESS], resemblance.SUBJECT: [likeness]})
+        found = _join(
+            {refit.SUBJECT: [LOSSLESS], WRITING: [LOSSLESS], resemblance.SUBJECT: [likeness]}
+        )
         return ScanChecks(found.checks, (refit.condition_of(LOSSLESS),), found.untested)
     compared = refit.choose_compared(case)
     losses = innocence.ask_own_losses(case, compared, width, progress)
     of_target = losses.pop(innocence.TARGET, {})
     knowledge = {role: innocence.examine(role, compared, own) for role, own in losses.items()}
     role = reference_of(case)[0]
-    unseen = refit.check_heldout(compared, of_target, refit.Reference(role, losses.get(role, {}), knowledge.get(role)))
+    unseen = refit.check_heldout(
+        compared, of_target, refit.Reference(role, losses.get(role, {}), knowledge.get(role))
+    )
     members = choose_readable(case, case.corpus.of("member"), N_MEMBERS)
     progress.stage("ways of writing")
     found = _join(
@@ -76,7 +84,8 @@ def check_scan(case: Case, width: int, progress: Progress, attacks: Sequence[Att
 def users_of(case: Case, attacks: Sequence[Attack]) -> dict[str, tuple[str, ...]]:
     """Name by role of reference the attacks that compare the target with it.
 
-    Document membership takes the first role that can be asked what the target is asked, and split models.
+    Document membership takes the first role that can be asked what the target is asked, and split
+    models.
     """
     users: dict[str, tuple[str, ...]] = {}
     for role in innocence.ROLES:

@@ -29,7 +29,10 @@ LIMITED = ("auc", LOW, DOCUMENTS)
 """What policies limit: held against the strongest of the scores."""
 
 
-PRIMARIES = {"calibrated": "loss minus the loss of models that never saw the document", "loss": "loss"}
+PRIMARIES = {
+    "calibrated": "loss minus the loss of models that never saw the document",
+    "loss": "loss",
+}
 """What the primary score is, in words; the first one that this audit has."""
 RATIO = "ratio"
 JOINED = f"{LOW}.joined"
@@ -61,8 +64,8 @@ class ScoredDocuments:
         missing: by score, why no document has it.
         unusable: documents that were tried and have no finite loss.
         documents: how many documents have a loss, by split in words.
-        first_copy: by document, the first one of its copies in its split, itself where it has none; a document that is
-            missing has none.
+        first_copy: by document, the first one of its copies in its split, itself where it has none;
+            a document that is missing has none.
         lacking: by score, the role of the reference that it takes and the scan was not given.
         offered: members that could be scored, tried or not.
     """
@@ -89,8 +92,9 @@ class ScoredDocuments:
     def single(self, name: str) -> tuple[Floats, Floats]:
         """Keep the documents without a copy in their split.
 
-        Copies are no independent units. What occurs often stays in one split by chance more often in the larger one,
-        as copies between splits are left out, so that documents with copies are not exchangeable.
+        Copies are no independent units. What occurs often stays in one split by chance more often
+        in the larger one, as copies between splits are left out, so that documents with copies are
+        not exchangeable.
         """
         return self._sides(name, ~self._copied)
 
@@ -148,7 +152,8 @@ def gated_scores(case: Case) -> tuple[str, ...]:
 def counted_scores(gated: Sequence[str]) -> tuple[str, ...]:
     """Return the scores that certain documents are counted by: those of `gated_scores`, and the ratio of losses.
 
-    The ratio recognises few documents for certain and orders the others poorly, so that no area is held against it.
+    The ratio recognises few documents for certain and orders the others poorly, so that no area is
+    held against it.
     """
     return (*gated, RATIO) if "calibrated" in gated else tuple(gated)
 
@@ -156,12 +161,13 @@ def counted_scores(gated: Sequence[str]) -> tuple[str, ...]:
 def join_scores(columns: Mapping[str, Floats], gated: Sequence[str]) -> Floats | None:
     """Rank the documents by each score, and give each document its best rank: shape (n_documents,), in (0, 1].
 
-    One joined score costs clean models fewer passes than all scores together. The best rank keeps what any single score
-    is sure of; the mean of ranks hides it (`benchmarks/joined_score.md`). Ranks are those among both sides together, so
-    that luck alone separates sides that are alike.
+    One joined score costs clean models fewer passes than all scores together. The best rank keeps
+    what any single score is sure of; the mean of ranks hides it (`benchmarks/joined_score.md`).
+    Ranks are those among both sides together, so that luck alone separates sides that are alike.
 
     Args:
-        columns: by score, (n_documents,), larger = more like a member; NaN where a document has none.
+        columns: by score, (n_documents,), larger = more like a member; NaN where a document has
+            none.
         gated: the scores to join.
 
     Returns:
@@ -172,7 +178,9 @@ def join_scores(columns: Mapping[str, Floats], gated: Sequence[str]) -> Floats |
     there = [columns[score] for score in gated if score in columns]
     if len(there) < 2:
         return None
-    ranks = [rankdata(column, nan_policy="omit") / max(1, np.isfinite(column).sum()) for column in there]
+    ranks = [
+        rankdata(column, nan_policy="omit") / max(1, np.isfinite(column).sum()) for column in there
+    ]
     best = np.full(len(there[0]), np.nan)
     for rank in ranks:
         best = np.fmax(best, rank)
@@ -186,11 +194,17 @@ def score_documents(
 
     `offered`: all trials that there could be, which counts are of; empty: no more.
     """
-    rows = [(trial, outcome) for trial, outcome in zip(trials, outcomes, strict=True) if outcome["target"]]
+    rows = [
+        (trial, outcome)
+        for trial, outcome in zip(trials, outcomes, strict=True)
+        if outcome["target"]
+    ]
     member = np.array([trial.stratum == "member" for trial, _ in rows], bool)
     found: dict[str, Score] = {}
     if rows:
-        found = _score_by_losses([outcome for _, outcome in rows], name_unusable_references(case, _UNCALIBRATED))
+        found = _score_by_losses(
+            [outcome for _, outcome in rows], name_unusable_references(case, _UNCALIBRATED)
+        )
         found["lira"] = _likelihood_ratios(case, rows)
     missing = {name: column for name, column in found.items() if isinstance(column, str)}
     copies = [group_copies(case.corpus, case.corpus.of(split)) for split in AUDITED]
@@ -224,12 +238,20 @@ def lacking_references(case: Case) -> dict[str, Role]:
 def _score_by_losses(outcomes: Sequence[Json], uncalibrated: str) -> dict[str, Score]:
     """Score by the loss, by its difference from and its ratio to a reference's, and by that of whole rows.
 
-    The ratio (Carlini et al. 2021, section 5.2) recognises a document that the model knows by heart: its loss is near
-    0, however hard the reference finds it. The difference is largest where both losses are.
+    The ratio (Carlini et al. 2021, section 5.2) recognises a document that the model knows by
+    heart: its loss is near 0, however hard the reference finds it. The difference is largest where
+    both losses are.
     """
-    losses, rows = (_column_of([outcome["target"] for outcome in outcomes], key) for key in ("loss", "row"))
+    losses, rows = (
+        _column_of([outcome["target"] for outcome in outcomes], key) for key in ("loss", "row")
+    )
     reference, usual = (
-        np.array([_column_of(own, key).mean() if (own := outcome["reference"]) else np.nan for outcome in outcomes])
+        np.array(
+            [
+                _column_of(own, key).mean() if (own := outcome["reference"]) else np.nan
+                for outcome in outcomes
+            ]
+        )
         for key in ("loss", "row")
     )
     shares = np.log(np.maximum(reference, FLOOR)) - np.log(np.maximum(losses, FLOOR))
@@ -239,7 +261,8 @@ def _score_by_losses(outcomes: Sequence[Json], uncalibrated: str) -> dict[str, S
         RATIO: _column_or_reason(shares, uncalibrated),
         # A reference without such losses has none of any document.
         "row": _column_or_reason(
-            usual - rows if np.isfinite(usual).any() else -rows, "for decoders that read a page's words only"
+            usual - rows if np.isfinite(usual).any() else -rows,
+            "for decoders that read a page's words only",
         ),
     }
 
@@ -255,22 +278,34 @@ def _likelihood_ratios(case: Case, rows: Sequence[tuple[Trial, Json]]) -> Score:
         return "a document is missing in all split models but one"
     observed = _column_of([outcome["target"] for _, outcome in rows], "logit")[usable]
     column = np.full(len(rows), np.nan)
-    column[usable] = lira_offline(observed, outside) if inside is None else lira_online(observed, inside, outside)
+    column[usable] = (
+        lira_offline(observed, outside)
+        if inside is None
+        else lira_online(observed, inside, outside)
+    )
     return _column_or_reason(column, _SPLITS)
 
 
 def _by_split_models(case: Case, rows: Sequence[tuple[Trial, Json]]) -> tuple[Floats, Bools]:
     """Return each split model's logit confidence, and whether it saw the document: (n_documents, n_models) each."""
-    models = [split for split in case.references.splits if loss_kind(split.target) == loss_kind(case.target)]
+    models = [
+        split
+        for split in case.references.splits
+        if loss_kind(split.target) == loss_kind(case.target)
+    ]
     values = np.full((len(rows), max(1, len(models))), np.nan)
     if models:
         for index, (_, outcome) in enumerate(rows):
             values[index] = _column_of(outcome["splits"], "logit")
-    return values, np.array([[trial.unit in split.members for split in models] for trial, _ in rows], bool)
+    return values, np.array(
+        [[trial.unit in split.members for split in models] for trial, _ in rows], bool
+    )
 
 
 def _column_of(measured: Sequence[Json], key: str) -> Floats:
-    return np.array([np.nan if one is None or one[key] is None else one[key] for one in measured], np.float64)
+    return np.array(
+        [np.nan if one is None or one[key] is None else one[key] for one in measured], np.float64
+    )
 
 
 def _column_or_reason(column: Floats, reason: str) -> Score:
@@ -295,14 +330,17 @@ def measure_joined(scored: ScoredDocuments, gated: Sequence[str]) -> Measurement
     return COMPARISON.measure_advantage(JOINED, sides)[0]
 
 
-def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress, *, two_sided: bool = False) -> Result:
+def measure_scores(
+    scored: ScoredDocuments, rng: Generator, progress: Progress, *, two_sided: bool = False
+) -> Result:
     """Measure every score; draw the histogram and the ROC curve of the primary one.
 
     Args:
         scored: the documents with their scores.
         rng: draws thresholds.
         progress: of every score.
-        two_sided: whether to count the members that the primary score puts below the others as well.
+        two_sided: whether to count the members that the primary score puts below the others as
+            well.
     """
     progress.stage("membership: intervals", len(SCORES))
     found: dict[str, Measurement] = {}
@@ -311,16 +349,22 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress, 
         area, low, certain = (f"{name}.{score}" for name in LIMITED)
         found[certain] = _count_certain(certain, scored, score)
         if score != RATIO:
-            found[area] = _unresolved(area, scored, score) or COMPARISON.measure_auc(area, scored.split(score))
+            found[area] = _unresolved(area, scored, score) or COMPARISON.measure_auc(
+                area, scored.split(score)
+            )
             lack = _unresolved(low, scored, score)
-            found[low], rates[score] = (lack, None) if lack else COMPARISON.measure_advantage(low, scored.split(score))
+            found[low], rates[score] = (
+                (lack, None) if lack else COMPARISON.measure_advantage(low, scored.split(score))
+            )
         progress.advance()
     primary = [replace(found[f"{name}.{scored.primary}"], name=name) for name in LIMITED]
     if two_sided:
         primary.append(_count_certain(WORSE, scored, scored.primary, mirrored=True))
     rate, lack = rates[scored.primary], _unresolved(TPR, scored, scored.primary)
     sides = scored.split(scored.primary) if scored.primary in scored.columns else None
-    tpr = lack or COMPARISON.measure_tpr(scored.split(scored.primary), Streams(rng)[f"{TPR}.{scored.primary}"])
+    tpr = lack or COMPARISON.measure_tpr(
+        scored.split(scored.primary), Streams(rng)[f"{TPR}.{scored.primary}"]
+    )
     meaning = f"the false-positive rate of {LOW}: the lowest of 10 %, 1 % and 0.1 % that the unseen documents allow"
     axes = "share of unseen documents recognised", "share of training documents recognised"
     return Result(
@@ -328,16 +372,22 @@ def measure_scores(scored: ScoredDocuments, rng: Generator, progress: Progress, 
         measurements=(*primary, tpr, reference_power(scored), *found.values()),
         diagnostics=() if rate is None else (Diagnostic("low_fpr", rate, meaning),),
         histograms=() if sides is None else COMPARISON.histogram(QUANTITIES[scored.primary], sides),
-        curves=() if lack or sides is None else (Curve("roc", *axes, {"members against held-out": draw_roc(sides)}),),
+        curves=()
+        if lack or sides is None
+        else (Curve("roc", *axes, {"members against held-out": draw_roc(sides)}),),
     )
 
 
-def _count_certain(name: str, scored: ScoredDocuments, score: str, *, mirrored: bool = False) -> Measurement:
+def _count_certain(
+    name: str, scored: ScoredDocuments, score: str, *, mirrored: bool = False
+) -> Measurement:
     """Count the members without a copy that a score knows for certain."""
     lack = _unresolved(name, scored, score)
     if lack is not None:
         return lack
-    return COMPARISON.count_certain(name, scored.single(score), scored.n_single(score), mirrored=mirrored)
+    return COMPARISON.count_certain(
+        name, scored.single(score), scored.n_single(score), mirrored=mirrored
+    )
 
 
 def _unresolved(name: str, scored: ScoredDocuments, score: str) -> Unresolved | None:
@@ -346,21 +396,32 @@ def _unresolved(name: str, scored: ScoredDocuments, score: str) -> Unresolved | 
         return scored.without(name, score)
     for label, side in zip(COMPARISON.labels, scored.split(score), strict=True):
         if len(side) < 2:
-            return Unresolved(name, f"fewer than two {label} documents have this score", len(side), NEEDED_DOCUMENTS)
+            return Unresolved(
+                name,
+                f"fewer than two {label} documents have this score",
+                len(side),
+                NEEDED_DOCUMENTS,
+            )
     return None
 
 
 def reference_power(scored: ScoredDocuments) -> Measurement:
     """Measure how well the reference's losses explain the target's on held-out documents, by rank.
 
-    A reference whose losses have nothing to do with the target's adds noise to its score and hides a leak. Ranks are
-    compared because a few documents have losses many times those of the others.
+    A reference whose losses have nothing to do with the target's adds noise to its score and hides
+    a leak. Ranks are compared because a few documents have losses many times those of the others.
     """
     if "calibrated" not in scored.columns:
         return scored.without(POWER, "calibrated")
-    known = ~scored.member & np.isfinite(scored.columns["loss"]) & np.isfinite(scored.columns["calibrated"])
+    known = (
+        ~scored.member
+        & np.isfinite(scored.columns["loss"])
+        & np.isfinite(scored.columns["calibrated"])
+    )
     if known.sum() < FEWEST_PAIRS:
-        return Unresolved(POWER, "too few unseen documents that both models read", int(known.sum()), FEWEST_PAIRS)
+        return Unresolved(
+            POWER, "too few unseen documents that both models read", int(known.sum()), FEWEST_PAIRS
+        )
     own = -scored.columns["loss"][known]
     found = rank_correlation(own, scored.columns["calibrated"][known] + own)
     return estimate(POWER, found, "documents", 0.0, "chance")

@@ -1,7 +1,7 @@
 """Pages written otherwise than in training: do members fit the model better in another way of writing?
 
-Some members search among many ways of writing, others confirm the best one. So the level of the test holds however many
-ways are tried (methods.md#checks-of-the-scan).
+Some members search among many ways of writing, others confirm the best one. So the level of the
+test holds however many ways are tried (methods.md#checks-of-the-scan).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,8 @@ FEWEST_CHANGED = 8
 SEARCHING_MASKS = 2
 CLEAR_SHARE = 0.05
 """A way of writing fits clearly better where it takes more than this share off the loss, and more than `CLEAR_NATS`.
-Both are ours: smaller gains occur by chance of the weights, and hide no more than the loss itself moves."""
+Both are ours: smaller gains occur by chance of the weights, and hide no more than the loss itself
+moves."""
 CLEAR_NATS = 0.02
 AS_IS = Way("as they are", "text")
 UNCHANGED = "no other way of writing changes enough training documents for the model"
@@ -59,10 +60,12 @@ class Gain:
 
     @property
     def excesses(self) -> list[Floats]:
-        """Return what has to be positive: the decrease over a clear one, and over the references'; (n_documents,) each.
+        """Return what has to be positive: the decrease over a clear one, and over the references'.
 
-        Tokens stay the same when boxes and pictures change. References then learnt on the same boxes as the audited
-        pages have, whichever the target learnt on, and would hide the gain.
+        (n_documents,) each.
+
+        Tokens stay the same when boxes and pictures change. References then learnt on the same
+        boxes as the audited pages have, whichever the target learnt on, and would hide the gain.
         """
         over_clear = self.decrease - np.maximum(CLEAR_SHARE * self.target[:, 0], CLEAR_NATS)
         if self.reference is None:
@@ -71,7 +74,10 @@ class Gain:
 
     @property
     def score(self) -> float:
-        """Return the median of the smallest excess of each document, nats; what a search chooses by."""
+        """Return the median of the smallest excess of each document, nats.
+
+        What a search chooses by.
+        """
         return float(np.median(np.min(self.excesses, axis=0)))
 
     @property
@@ -82,7 +88,9 @@ class Gain:
         p_values = []
         for excess in self.excesses:
             moved = excess[excess != 0]
-            p_values.append(float(wilcoxon(moved, alternative="greater").pvalue) if moved.size else 1.0)
+            p_values.append(
+                float(wilcoxon(moved, alternative="greater").pvalue) if moved.size else 1.0
+            )
         return max(p_values)
 
 
@@ -97,9 +105,9 @@ class Asking(NamedTuple):
 def check_writing(asking: Asking, members: Sequence[Document]) -> Iterator[Check | str]:
     """Test whether members fit the target clearly better in another way of writing than as they are.
 
-    A few members choose the best way of each kind, and the others test it: the change of the loss is paired by member,
-    with Bonferroni's rule over the kinds. Where words are changed, the change also has to exceed the reference's, as
-    some ways of writing are easier for every model.
+    A few members choose the best way of each kind, and the others test it: the change of the loss
+    is paired by member, with Bonferroni's rule over the kinds. Where words are changed, the change
+    also has to exceed the reference's, as some ways of writing are easier for every model.
 
     Args:
         asking: how the target is asked.
@@ -133,12 +141,17 @@ def _references_read(asking: Asking, document: Document) -> bool:
 
 
 def search_ways(asking: Asking, ways: Sequence[Way], documents: Sequence[Document]) -> list[Gain]:
-    """Try all ways of writing on a few documents; leave out kinds that the target does not look at."""
+    """Try all ways of writing on a few documents.
+
+    Leave out kinds that the target does not look at.
+    """
     gains: list[Gain] = []
     for kind in get_args(Kind):
         candidates = [way for way in ways if way.kind == kind]
         strong = [way for way in candidates if way.strong]
-        if strong and not any(gain.decrease.any() for gain in ask_gains(asking, strong, documents[:2])):
+        if strong and not any(
+            gain.decrease.any() for gain in ask_gains(asking, strong, documents[:2])
+        ):
             continue
         gains += ask_gains(asking, candidates, documents)
     return gains
@@ -156,7 +169,11 @@ def best_ways(gains: Iterable[Gain]) -> list[Way]:
 
 def confirm_ways(asking: Asking, ways: Sequence[Way], documents: Sequence[Document]) -> Check:
     """Test the chosen ways on documents that did not choose them."""
-    gains = [gain for gain in ask_gains(asking, ways, documents, MASKS) if len(gain.target) >= FEWEST_CHANGED]
+    gains = [
+        gain
+        for gain in ask_gains(asking, ways, documents, MASKS)
+        if len(gain.target) >= FEWEST_CHANGED
+    ]
     return judge_gains(gains, len(documents))
 
 
@@ -164,12 +181,20 @@ def judge_gains(gains: Sequence[Gain], n_documents: int) -> Check:
     """Make the check of the ways that were tested; its p-value is 1 where a search chose none."""
     if not gains:
         reason = SENTENCES["written_alike"].format(n=n_documents)
-        return Check(WAY_OF_WRITING, 1.0, "alarm", reason, SENTENCES["match_writing"].format(way=AS_IS.name))
+        return Check(
+            WAY_OF_WRITING, 1.0, "alarm", reason, SENTENCES["match_writing"].format(way=AS_IS.name)
+        )
     best = min(gains, key=lambda gain: gain.p_value)
     p_value = min(1.0, len(gains) * best.p_value)
     median = float(np.median(best.decrease))
     reason = SENTENCES["writing"].format(way=best.way.name, median=median, n=len(best.target))
-    return Check(WAY_OF_WRITING, p_value, "alarm", reason, SENTENCES["match_writing"].format(way=best.way.name))
+    return Check(
+        WAY_OF_WRITING,
+        p_value,
+        "alarm",
+        reason,
+        SENTENCES["match_writing"].format(way=best.way.name),
+    )
 
 
 def ask_gains(
@@ -186,7 +211,9 @@ def ask_gains(
     return gains + _ask_beside(asking, of_pages, documents, LossWork(asking.case, (), {}, masks))
 
 
-def _ask_beside(asking: Asking, ways: Sequence[Way], documents: Sequence[Document], work: LossWork) -> list[Gain]:
+def _ask_beside(
+    asking: Asking, ways: Sequence[Way], documents: Sequence[Document], work: LossWork
+) -> list[Gain]:
     """Ask as `work` says, see `ask_gains`."""
     versions: dict[str, Version] = {}
     changed: dict[str, list[str]] = {}
@@ -201,13 +228,19 @@ def _ask_beside(asking: Asking, ways: Sequence[Way], documents: Sequence[Documen
     losses = ask_losses(replace(work, versions=versions), asking.width, asking.progress)
     gains: list[Gain] = []
     for way in ways:
-        pairs = [(losses[f"{AS_IS.name}/{name}"], losses[f"{way.name}/{name}"]) for name in changed[way.name]]
+        pairs = [
+            (losses[f"{AS_IS.name}/{name}"], losses[f"{way.name}/{name}"])
+            for name in changed[way.name]
+        ]
         gains += _gain_of(way, np.array(pairs, np.float64).reshape(-1, 2, 2))
     return gains
 
 
 def _gain_of(way: Way, losses: Floats) -> list[Gain]:
-    """Return the gain of a way from losses of shape (n_documents, 2 versions, 2 models); none without a finite loss."""
+    """Return the gain of a way from losses of shape (n_documents, 2 versions, 2 models).
+
+    None without a finite loss.
+    """
     losses = losses[np.isfinite(losses[:, :, 0]).all(axis=1)]
     if not len(losses):
         return []

@@ -14,7 +14,16 @@ from pydantic import Field
 
 from audit.attacks import TEXTS, blind_baseline, questions, text_of
 from audit.attacks.fields import JOINT
-from audit.attacks.interface import POINTS, Attack, Evidence, Units, ask_all, given, missing_split, points
+from audit.attacks.interface import (
+    POINTS,
+    Attack,
+    Evidence,
+    Units,
+    ask_all,
+    given,
+    missing_split,
+    points,
+)
 from audit.attacks.measuring import is_near
 from audit.attacks.memorisation import scores
 from audit.attacks.memorisation.contexts import (
@@ -44,16 +53,20 @@ from audit.targets.interface import Answer, AnswerLoss, Target
 class Memorisation(Attack):
     """Extractable memorisation (Pinto et al. 2024; methods.md#memorisation).
 
-    The adversary holds a training page without the answer, and the training question. What the model answers is held
-    against what models of its recipe answer that never saw the page (f_G): a question that both answer is no memory.
+    The adversary holds a training page without the answer, and the training question. What the
+    model answers is held against what models of its recipe answer that never saw the page (f_G): a
+    question that both answer is no memory.
 
     Attributes:
-        contexts: what is laid before the models; "exact" is the attack, the others know less of page or question.
-        n_decoys: pages with another value in place of the answer, the most frequent answer to which is taken.
+        contexts: what is laid before the models; "exact" is the attack, the others know less of
+            page or question.
+        n_decoys: pages with another value in place of the answer, the most frequent answer to which
+            is taken.
         n_drawn_decoys: the same on pages with an image, where decoys are drawn; 0: none are.
-        n_samples, min_probability: n and p: an answer is discoverable when n samples give it with probability p (Hayes
-            et al. 2025).
-        n_baselines: with fewer, nothing is passed: one does not show what training makes of chance (methods.md).
+        n_samples, min_probability: n and p: an answer is discoverable when n samples give it with
+            probability p (Hayes et al. 2025).
+        n_baselines: with fewer, nothing is passed: one does not show what training makes of chance
+            (methods.md).
     """
 
     contexts: tuple[Context, ...] = CONTEXTS
@@ -70,7 +83,8 @@ class Memorisation(Attack):
         """Refuse parameters without meaning.
 
         Raises:
-            ValueError: no "exact" among the contexts, an unknown or doubled one, a number out of its range.
+            ValueError: no "exact" among the contexts, an unknown or doubled one, a number out of
+                its range.
         """
         if "exact" not in self.contexts or len({*self.contexts} & {*CONTEXTS}) < len(self.contexts):
             raise ValueError(f"contexts: give exact, and any of {', '.join(CONTEXTS)}, each once")
@@ -87,10 +101,21 @@ class Memorisation(Attack):
         reasons = []
         split = missing_split(asked.document for asked in questions.all_questions(case.corpus))
         if split is not None:
-            reasons.append(Reason("data", f"no question with an answer in {split} documents", text_of(self.name).add))
+            reasons.append(
+                Reason(
+                    "data",
+                    f"no question with an answer in {split} documents",
+                    text_of(self.name).add,
+                )
+            )
         baselines = given(case)["baselines"]
         if not known and not baselines:
-            reasons.append(Reason("missing", "[references] has no baseline: make one with docaudit references --train"))
+            reasons.append(
+                Reason(
+                    "missing",
+                    "[references] has no baseline: make one with docaudit references --train",
+                )
+            )
         if 0 < baselines < self.n_baselines:
             few = f"{baselines} of {self.n_baselines} baselines"
             reasons.append(Reason("weak", few, "(give more: --reference baselines=PATH)"))
@@ -102,36 +127,65 @@ class Memorisation(Attack):
         documents: dict[str, set[str]] = defaultdict(set)
         for asked in questions.all_questions(corpus):
             if asked.document.split == "member":
-                group = "unique" if questions.is_unique(asked.document, asked.values, trained) else "repeated"
+                group = (
+                    "unique"
+                    if questions.is_unique(asked.document, asked.values, trained)
+                    else "repeated"
+                )
                 contexts = (f"net.{context}" for context in self.contexts if context != "exact")
                 for metric in ("net", f"net.{group}", *contexts):
                     documents[metric].add(asked.document.id)
         methods = {"net": len(self.contexts) + 2}
         return tuple(
-            Units(metric, "paired difference", "documents", len(documents[metric]), 0, methods=methods.get(metric, 1))
+            Units(
+                metric,
+                "paired difference",
+                "documents",
+                len(documents[metric]),
+                0,
+                methods=methods.get(metric, 1),
+            )
             for metric in TEXTS[self.name].names
             if metric in documents
         )
 
     def trials(self, case: Case) -> list[Trial]:
-        """List questions of member and held-out documents; which answers can be removed shows when they are tried."""
+        """List questions of member and held-out documents.
+
+        Which answers can be removed shows when they are tried.
+        """
         return [asked.trial for asked in questions.all_values(case.corpus)]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """Remove the answer and prove it gone; ask the model and its baselines in every context; read their odds.
+        """Remove the answer and prove it gone.
 
-        The outcome says what became of the answer on the page ("status", "reason", "reading"), what each model replied
-        by context, the target first ("replies", with the whole page as `WHOLE`; None: the page or the corpus does not
-        allow the context), and the probability that a sample of each gives the answer ("odds").
+        Ask the model and its baselines in every context; read their odds.
+
+        The outcome says what became of the answer on the page ("status", "reason", "reading"), what
+        each model replied by context, the target first ("replies", with the whole page as `WHOLE`;
+        None: the page or the corpus does not allow the context), and the probability that a sample
+        of each gives the answer ("odds").
         """
         asked = questions.question_of(case.corpus, trial)
         page = page_view(case.corpus, asked.document)
         cleared = yield from questions.clear(page, asked.spellings)
-        outcome: dict[str, Json] = {"status": cleared.status, "reason": cleared.reason, "reading": cleared.reading}
+        outcome: dict[str, Json] = {
+            "status": cleared.status,
+            "reason": cleared.reason,
+            "reading": cleared.reading,
+        }
         if cleared.status not in questions.ATTEMPTED:
             return outcome
         n_decoys = self.n_decoys if page.open_page is None else self.n_drawn_decoys
-        scene = Scene(case.corpus, asked, page, cleared.view, cleared.words, n_decoys, int(rng.integers(2**63)))
+        scene = Scene(
+            case.corpus,
+            asked,
+            page,
+            cleared.view,
+            cleared.words,
+            n_decoys,
+            int(rng.integers(2**63)),
+        )
         models = (case.target, *case.references.baselines)
         names = (UNASKED,) if asked.unasked else (WHOLE, *self.contexts)
         replies = yield from _replies(models, [scene.probes(name) for name in names], asked)
@@ -143,16 +197,28 @@ class Memorisation(Attack):
         return outcome
 
     def measure(
-        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json], rng: Rng, progress: Progress
+        self,
+        case: Case,
+        trials: Sequence[Trial],
+        outcomes: Sequence[Json],
+        rng: Rng,
+        progress: Progress,
     ) -> Result:
-        """See `Attack.measure`; the metrics are described in `scores`, what binds them in `fairness`."""
+        """See `Attack.measure`.
+
+        The metrics are described in `scores`, what binds them in `fairness`.
+        """
         table, totals = scores.weigh(self._table(case, trials, outcomes), case)
         commonest = scores.commonest_anls(table, case.corpus)
         measured = scores.measure_questions(table, commonest, rng, progress, totals)
         given = len(case.references.baselines)
         few = (f"{given} of {self.n_baselines} baselines",) if given < self.n_baselines else ()
-        blind = blind_baseline.by_split(case.corpus, [asked.document for asked in table.attempted.asked], progress)
-        averaged = Diagnostic("baselines", given, "models that never saw the audited pages; G is their average")
+        blind = blind_baseline.by_split(
+            case.corpus, [asked.document for asked in table.attempted.asked], progress
+        )
+        averaged = Diagnostic(
+            "baselines", given, "models that never saw the audited pages; G is their average"
+        )
         return Result(
             self.name,
             measurements=(*measured, blind.estimate),
@@ -162,24 +228,36 @@ class Memorisation(Attack):
             confounded=confounded(measured),
             checks=checks(measured, blind),
             methods={
-                "net": tuple(net_of(name) for name in table.ways if name not in {*CONTEXTS} - {*self.contexts}),
+                "net": tuple(
+                    net_of(name)
+                    for name in table.ways
+                    if name not in {*CONTEXTS} - {*self.contexts}
+                ),
                 scores.IDENTIFIED: tuple(scores.IDENTIFYING_WAYS),
             },
             coverage=scores.coverage(table, case.corpus),
             ablations=(*few, *weaknesses(measured, blind)),
         )
 
-    def _table(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> scores.QuestionTable:
+    def _table(
+        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
+    ) -> scores.QuestionTable:
         table = scores.build_table(case, trials, outcomes)
         sampled = scores.discoverable(table.odds, self.n_samples, self.min_probability)
         return replace(table, results={**table.results, DISCOVERABLE: sampled})
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -> Iterator[Evidence]:
+    def evidence(
+        self, case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]
+    ) -> Iterator[Evidence]:
         """Yield each answer, what became of it on the page, and what each model replied in every context, by name."""
         table = self._table(case, trials, outcomes)
         for row, (trial, outcome) in enumerate(zip(trials, outcomes, strict=True)):
             asked = questions.question_of(case.corpus, trial)
-            replies = {name: answers for name, answers in outcome.get("replies", {}).items() if name != WHOLE}
+            replies = {
+                name: answers
+                for name, answers in outcome.get("replies", {}).items()
+                if name != WHOLE
+            }
             yield {
                 "attack": self.name,
                 "document": asked.document.id,
@@ -205,24 +283,38 @@ class Memorisation(Attack):
 
 
 def _replies(
-    models: Sequence[Target], contexts: Sequence[tuple[ContextProbe, ...]], asked: questions.AskedQuestion
+    models: Sequence[Target],
+    contexts: Sequence[tuple[ContextProbe, ...]],
+    asked: questions.AskedQuestion,
 ) -> Generator[Request, Any, list[list[Json] | None]]:
-    """Return each model's reply in each context, and whether it is the answer; None where there is no probe."""
+    """Return each model's reply in each context, and whether it is the answer.
+
+    None where there is no probe.
+    """
     flat = [probe for probes in contexts for probe in probes]
     rows: list[list[Json]] = [[] for _ in contexts]
     for model in models:
-        given = iter((yield from ask_all(model, [Answer(probe.view, probe.question) for probe in flat])))
+        given = iter(
+            (yield from ask_all(model, [Answer(probe.view, probe.question) for probe in flat]))
+        )
         for row, probes in zip(rows, contexts, strict=True):
             texts = [reply.text for reply in islice(given, len(probes))]
             decoys = [probe.decoy for probe in probes]
             text = most_frequent(texts, decoys) if any(decoys) else "".join(texts)
-            right = {"exact": fold(text) in asked.values, "near": any(is_near(text, one) for one in asked.answers)}
+            right = {
+                "exact": fold(text) in asked.values,
+                "near": any(is_near(text, one) for one in asked.answers),
+            }
             row.append({"text": text, **right, "anls": anls(text, asked.answers)})
     return [row if probes else None for row, probes in zip(rows, contexts, strict=True)]
 
 
-def _probability(model: Target, view: PageView, asked: questions.AskedQuestion) -> Generator[Request, Any, float]:
+def _probability(
+    model: Target, view: PageView, asked: questions.AskedQuestion
+) -> Generator[Request, Any, float]:
     """Compute the probability that a sample at temperature 1 is an accepted answer (teacher forcing), in [0, 1]."""
-    losses = yield from ask_all(model, [AnswerLoss(view, asked.question.question, answer) for answer in asked.answers])
+    losses = yield from ask_all(
+        model, [AnswerLoss(view, asked.question.question, answer) for answer in asked.answers]
+    )
     # Accepted answers exclude each other, but one model may spell two of them with the same tokens.
     return min(1.0, sum(float(np.exp(loss.sum())) for loss in losses))

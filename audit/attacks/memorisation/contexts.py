@@ -32,7 +32,8 @@ DISCOVERABLE = "discoverable"
 METHODS: tuple[str, ...] = (*CONTEXTS, DISCOVERABLE, NEAR)
 """The ways of asking, and of counting answers, that a limit on net is held against."""
 UNASKED = "unasked"
-"""Beside the contexts: values that no question of the data set asks for, on the page without them."""
+"""Beside the contexts: values that no question of the data set asks for, on the page without
+them."""
 WAYS: tuple[str, ...] = (*METHODS, UNASKED)
 WHOLE = "whole"
 """Beside the contexts: the complete page, with the answer on it."""
@@ -49,8 +50,9 @@ def decoy_pages(
 ) -> Iterator[tuple[str, PageView]]:
     """Yield the page with one decoy after another in place of the answer, in random order.
 
-    Decoys are answers and fields of public and held-out documents of the same category, or to the same question. None
-    is a value of this document, and no page is given on which the answer can be read or derived.
+    Decoys are answers and fields of public and held-out documents of the same category, or to the
+    same question. None is a value of this document, and no page is given on which the answer can be
+    read or derived.
 
     Args:
         corpus: the data set.
@@ -77,7 +79,9 @@ def decoy_pages(
 
 
 def most_frequent(answers: Sequence[str], decoys: Sequence[str]) -> str:
-    """Return the most frequent answer, folded, that does not repeat the decoy of its page; the earliest of equals.
+    """Return the most frequent answer, folded, that does not repeat the decoy of its page.
+
+    The earliest of equals.
 
     Args:
         answers: to one question, each beside its own decoy.
@@ -86,14 +90,21 @@ def most_frequent(answers: Sequence[str], decoys: Sequence[str]) -> str:
     Returns:
         The answer as it was first written; empty where every answer is empty or a decoy.
     """
-    left = [text for text, decoy in zip(answers, decoys, strict=True) if fold(text) not in ("", fold(decoy))]
+    left = [
+        text
+        for text, decoy in zip(answers, decoys, strict=True)
+        if fold(text) not in ("", fold(decoy))
+    ]
     counted = Counter(map(fold, left))
     return max(left, key=lambda text: counted[fold(text)], default="")
 
 
 @dataclass(frozen=True, eq=False)
 class ContextProbe:
-    """A question on a page view; `decoy` stands there in place of the answer, where the context is that."""
+    """A question on a page view.
+
+    `decoy` stands there in place of the answer, where the context is that.
+    """
 
     view: PageView
     question: str
@@ -134,20 +145,34 @@ class Scene:
                 return () if words is None else (ContextProbe(self.view, words),)
             case "decoy":
                 pages = decoy_pages(self.corpus, self.asked, self.page, self.words, rng)
-                return tuple(ContextProbe(view, question, decoy) for decoy, view in islice(pages, self.n_decoys))
+                return tuple(
+                    ContextProbe(view, question, decoy)
+                    for decoy, view in islice(pages, self.n_decoys)
+                )
             case "brightness_130":
-                return () if self.view.open_page is None else (ContextProbe(brightened(self.view), question),)
+                return (
+                    ()
+                    if self.view.open_page is None
+                    else (ContextProbe(brightened(self.view), question),)
+                )
             case "no_text":
                 return (ContextProbe(without_text(self.view), question),)
         return (ContextProbe(self.page if context == WHOLE else self.view, question),)
 
     def _paraphrase(self, rng: Rng) -> str | None:
-        """Return the question in the owner's other words, else from a template; None for a parsing model."""
+        """Return the question in the owner's other words, else from a template.
+
+        None for a parsing model.
+        """
         if self.corpus.manifest.task.kind == "parsing":
             return None
         question = self.asked.question
         own = [other for other in question.paraphrases if fold(other) != fold(question.question)]
-        return own[int(rng.integers(len(own)))] if own else paraphrase(question.question, int(rng.integers(2**32)))
+        return (
+            own[int(rng.integers(len(own)))]
+            if own
+            else paraphrase(question.question, int(rng.integers(2**32)))
+        )
 
 
 def without_text(view: PageView) -> PageView:
@@ -163,7 +188,12 @@ def without_text(view: PageView) -> PageView:
             if box is not None:
                 margin = GROWTH * line_height(view.words, box)
                 left, top, right, bottom = box
-                corners = floor(left - margin), floor(top - margin), ceil(right + margin), ceil(bottom + margin)
+                corners = (
+                    floor(left - margin),
+                    floor(top - margin),
+                    ceil(right + margin),
+                    ceil(bottom + margin),
+                )
                 brush.rectangle(corners, fill=WHITE)
         return page
 
@@ -172,10 +202,14 @@ def without_text(view: PageView) -> PageView:
 
 def brightened(view: PageView) -> PageView:
     """Multiply every pixel by `BRIGHTNESS`, at most white (appendix D.3); the words stay."""
-    return _changed(view, view.words, lambda image: ImageEnhance.Brightness(image).enhance(BRIGHTNESS))
+    return _changed(
+        view, view.words, lambda image: ImageEnhance.Brightness(image).enhance(BRIGHTNESS)
+    )
 
 
-def _changed(view: PageView, words: Iterable[Word], change: Callable[[Image.Image], Image.Image]) -> PageView:
+def _changed(
+    view: PageView, words: Iterable[Word], change: Callable[[Image.Image], Image.Image]
+) -> PageView:
     """Return a page view with these words, whose image is changed when it is asked for, and not before."""
 
     def opened() -> Image.Image:

@@ -1,9 +1,10 @@
 """Conditions under which net speaks of memory: of the baseline, of the pages, and of both without memory.
 
-A baseline that is stronger than the target answers on its own what the target remembers, and hides it; a weaker one
-makes guesses look like memory. Both show on held-out documents, which neither saw: in how well complete pages are read
-(the gap of ANLS, paired by question) and in net itself, answers removed. What is shown to be wrong leaves everything
-undecided; what is only not shown to be right lets nothing pass, and a leak that is found all the same stands.
+A baseline that is stronger than the target answers on its own what the target remembers, and hides
+it; a weaker one makes guesses look like memory. Both show on held-out documents, which neither saw:
+in how well complete pages are read (the gap of ANLS, paired by question) and in net itself, answers
+removed. What is shown to be wrong leaves everything undecided; what is only not shown to be right
+lets nothing pass, and a leak that is found all the same stands.
 """
 
 from __future__ import annotations
@@ -18,18 +19,23 @@ from audit.measurements import Check, Estimate, Measurement, Unresolved
 GAP = "anls_gap.heldout"
 MAX_ANLS_GAP = 0.02
 """f_G must be as strong as f: held-out ANLS within 2 points (methods.md#memorisation). Further apart is what has its
-whole 95 % interval beyond them: as points alone they part two models of equal skill in half of all audits."""
+whole 95 % interval beyond them: as points alone they part two models of equal skill in half of all
+audits."""
 WIDE_ANLS_GAP = 0.10
 """A baseline has to be shown to read at most so much better than the target, one-sided at `EQUIVALENCE` (of two
-one-sided tests, Schuirmann 1987, the one that bears on a pass). To show 2 points would take thousands of
-questions, and how much a stronger baseline can hide is held to `MAX_HIDDEN` where it counts."""
+one-sided tests, Schuirmann 1987, the one that bears on a pass). To show 2 points would take
+thousands of questions, and how much a stronger baseline can hide is held to `MAX_HIDDEN` where it
+counts."""
 EQUIVALENCE = 0.05
 MAX_HIDDEN = 0.05
 """Share of held-out questions that the baseline may answer beyond the target: it could hide as much memory of members.
 It is the limit of the default policy; a leak of twice that passes in at most 2.5 % of audits."""
 CONTROL = 0.005
-"""One-sided level at which net on held-out documents is not 0 in another context (0.05 over five contexts)."""
-TRAIN_ALIKE = "train the baseline with the target's recipe (docaudit references --train), and scan again"
+"""One-sided level at which net on held-out documents is not 0 in another context (0.05 over five
+contexts)."""
+TRAIN_ALIKE = (
+    "train the baseline with the target's recipe (docaudit references --train), and scan again"
+)
 TRAIN_APART = "train the baseline on documents outside the audit (docaudit references --train), and scan again"
 _ROUNDING = 1e-9
 """2 points are 2 points, whatever the last bit of a sum says."""
@@ -44,26 +50,36 @@ def confounded(measured: Sequence[Measurement]) -> str | None:
 
 
 def checks(measured: Sequence[Measurement], blind: Blind) -> tuple[Check, ...]:
-    """Test whether net may speak of memory; each check counts among those of the scan (`audit.policy.checks`).
+    """Test whether net may speak of memory.
 
-    The blind check binds as it does for membership where it finds a difference. Net compares two models on the same
-    pages, so that pages of another time or kind are no reason to doubt it by themselves. But that both models are alike
-    but for memory is known from held-out pages only, and these say nothing of pages of another kind.
+    Each check counts among those of the scan (`audit.policy.checks`).
+
+    The blind check binds as it does for membership where it finds a difference. Net compares two
+    models on the same pages, so that pages of another time or kind are no reason to doubt it by
+    themselves. But that both models are alike but for memory is known from held-out pages only, and
+    these say nothing of pages of another kind.
 
     Args:
         measured: the attack's measurements.
         blind: the blind check of the documents whose questions were asked.
     """
     found = {item.name: item for item in measured}
-    tests = (_unequal(found), _differs_without_memory(found), _knows_one_side(found), _uncontrolled_contexts(found))
+    tests = (
+        _unequal(found),
+        _differs_without_memory(found),
+        _knows_one_side(found),
+        _uncontrolled_contexts(found),
+    )
     return (*blind.checks, *filter(None, tests))
 
 
 def weaknesses(measured: Sequence[Measurement], blind: Blind) -> tuple[str, ...]:
-    """Return what is not shown of baseline and pages, so that nothing passes; a leak may be confirmed all the same.
+    """Return what is not shown of baseline and pages, so that nothing passes.
 
-    An assignment that was not by lot, with too few documents to look for differences, belongs here and not under
-    `confounded`: nothing speaks against the comparison on the members' own pages.
+    A leak may be confirmed all the same.
+
+    An assignment that was not by lot, with too few documents to look for differences, belongs here
+    and not under `confounded`: nothing speaks against the comparison on the members' own pages.
 
     Args:
         measured: see `checks`.
@@ -76,12 +92,16 @@ def weaknesses(measured: Sequence[Measurement], blind: Blind) -> tuple[str, ...]
 def control_contexts(measured: Sequence[Measurement]) -> tuple[Measurement, ...]:
     """Leave out net in each context whose held-out control shows that it measures something else.
 
-    In the context of training that confounds everything (see `confounded`); another context is left out alone.
+    In the context of training that confounds everything (see `confounded`); another context is left
+    out alone.
     """
     found = {item.name: item for item in measured}
-    without = {f"net.{name}": reason for name in WAYS if (reason := _uncontrolled(found, name)) is not None}
+    without = {
+        f"net.{name}": reason for name in WAYS if (reason := _uncontrolled(found, name)) is not None
+    }
     return tuple(
-        Unresolved(item.name, without[item.name], item.n) if item.name in without else item for item in measured
+        Unresolved(item.name, without[item.name], item.n) if item.name in without else item
+        for item in measured
     )
 
 
@@ -98,7 +118,9 @@ def _unequal(found: Mapping[str, Measurement]) -> Check | None:
 def _readings(found: Mapping[str, Measurement], gap: Estimate) -> str:
     target, stated = found.get("anls.heldout.target"), ""
     if isinstance(target, Estimate):
-        stated = f"ANLS on unseen documents {target.value - gap.value:.3f} against {target.value:.3f}, "
+        stated = (
+            f"ANLS on unseen documents {target.value - gap.value:.3f} against {target.value:.3f}, "
+        )
     return f"{stated}a difference of {-gap.value:.3f} [{-gap.high:.3f}, {-gap.low:.3f}]"
 
 
@@ -114,9 +136,10 @@ def _differs_without_memory(found: Mapping[str, Measurement]) -> Check | None:
 def _knows_one_side(found: Mapping[str, Measurement]) -> Check | None:
     """Test whether the baselines answer more often about one split than about the other.
 
-    Having seen neither, they answer equally often when the answer is gone. A baseline that knows the members hides the
-    model's memory of them; one that knows the held-out documents hides that the model does not. Two one-sided bounds at
-    a level that do not overlap give a p-value of twice the level; Bonferroni's rule doubles it for both directions.
+    Having seen neither, they answer equally often when the answer is gone. A baseline that knows
+    the members hides the model's memory of them; one that knows the held-out documents hides that
+    the model does not. Two one-sided bounds at a level that do not overlap give a p-value of twice
+    the level; Bonferroni's rule doubles it for both directions.
     """
     member, heldout = (found.get(f"baseline_extracted.{split}") for split in ("member", "heldout"))
     if not (isinstance(member, Estimate) and isinstance(heldout, Estimate)):
@@ -129,7 +152,13 @@ def _knows_one_side(found: Mapping[str, Measurement]) -> Check | None:
             apart.append(bound.alpha)
     documents = SHARED["documents"]["member" if member.value > heldout.value else "heldout"]
     reason = SENTENCES["baseline_knows"].format(documents=documents, member=member, heldout=heldout)
-    return Check("baseline knows one side", min(1.0, 4 * min(apart, default=1.0)), "confounded", reason, TRAIN_APART)
+    return Check(
+        "baseline knows one side",
+        min(1.0, 4 * min(apart, default=1.0)),
+        "confounded",
+        reason,
+        TRAIN_APART,
+    )
 
 
 def _uncontrolled_contexts(found: Mapping[str, Measurement]) -> Check | None:
@@ -140,7 +169,9 @@ def _uncontrolled_contexts(found: Mapping[str, Measurement]) -> Check | None:
         return None
     name, worst = min(tested.items(), key=lambda item: item[1].p_outside(0, 0))
     p_value = min(1.0, len(tested) * worst.p_outside(0, 0))
-    return Check("held-out net in other contexts", p_value, "alarm", _unlike(name, worst), TRAIN_ALIKE)
+    return Check(
+        "held-out net in other contexts", p_value, "alarm", _unlike(name, worst), TRAIN_ALIKE
+    )
 
 
 def _stronger(found: Mapping[str, Measurement]) -> str | None:
@@ -148,13 +179,21 @@ def _stronger(found: Mapping[str, Measurement]) -> str | None:
     gap = found[GAP]
     if isinstance(gap, Unresolved):
         return f"the strength of the baseline could not be measured: {gap.reason}"
-    if next((bound.lower for bound in gap.bounds if bound.alpha == EQUIVALENCE), gap.low) >= -WIDE_ANLS_GAP - _ROUNDING:
+    if (
+        next((bound.lower for bound in gap.bounds if bound.alpha == EQUIVALENCE), gap.low)
+        >= -WIDE_ANLS_GAP - _ROUNDING
+    ):
         return None
-    return SENTENCES["baseline_stronger"].format(most=100 * WIDE_ANLS_GAP, readings=_readings(found, gap))
+    return SENTENCES["baseline_stronger"].format(
+        most=100 * WIDE_ANLS_GAP, readings=_readings(found, gap)
+    )
 
 
 def _hiding(found: Mapping[str, Measurement]) -> str | None:
-    """Return why a baseline too strong on held-out pages may hide the target's memory; None when that is ruled out."""
+    """Return why a baseline too strong on held-out pages may hide the target's memory.
+
+    None when that is ruled out.
+    """
     control = found.get("net.heldout")
     if not isinstance(control, Estimate):
         return "no control on unseen documents shows how two models differ without memory"
@@ -164,9 +203,16 @@ def _hiding(found: Mapping[str, Measurement]) -> str | None:
 
 
 def _uncontrolled(found: Mapping[str, Measurement], context: str) -> str | None:
-    """Return that net is not 0 in this context on documents that neither model saw; None where it may be."""
+    """Return that net is not 0 in this context on documents that neither model saw.
+
+    None where it may be.
+    """
     control = found.get(f"net.heldout.{context}")
-    if context == "exact" or not isinstance(control, Estimate) or control.p_outside(0, 0) > 2 * CONTROL:
+    if (
+        context == "exact"
+        or not isinstance(control, Estimate)
+        or control.p_outside(0, 0) > 2 * CONTROL
+    ):
         return None
     return _unlike(context, control)
 

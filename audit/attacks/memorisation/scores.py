@@ -68,16 +68,19 @@ class Results(measuring.Columns):
 
 @dataclass(frozen=True, eq=False)
 class QuestionTable(measuring.DocumentColumns):
-    """One row a question; every column has shape (n_questions,) or (n_questions, 1 + n_baselines), the target first.
+    """One row a question.
+
+    Every column has shape (n_questions,) or (n_questions, 1 + n_baselines), the target first.
 
     Attributes:
         asked: the questions.
         status: what became of the answer on the page.
         member: whether the page is a member's.
-        values: by way of counting, the accepted answers, folded; by `NEAR`, one name for all that are near each other.
+        values: by way of counting, the accepted answers, folded; by `NEAR`, one name for all that
+            are near each other.
         unique: by way of counting, whether training saw these on this page alone.
-        weight: by way of counting, of how many values each is one (`counting.Population.weights`); 1 where all were
-            tried.
+        weight: by way of counting, of how many values each is one (`counting.Population.weights`);
+            1 where all were tried.
         pii: classes of personal information.
         cluster: the page.
         results: by context.
@@ -109,8 +112,13 @@ class QuestionTable(measuring.DocumentColumns):
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """Return the ways of asking with numbers of their own; values that nobody asks for need enough documents."""
-        enough = self.tried(UNASKED).split("member").proven.n_documents >= measuring.NEEDED_DOCUMENTS
+        """Return the ways of asking with numbers of their own.
+
+        Values that nobody asks for need enough documents.
+        """
+        enough = (
+            self.tried(UNASKED).split("member").proven.n_documents >= measuring.NEEDED_DOCUMENTS
+        )
         return (*METHODS, UNASKED) if enough else METHODS
 
     def tried(self, context: str) -> QuestionTable:
@@ -128,7 +136,10 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -
     for way, named in names_of_values(case).items():
         trained = questions.trained_on(case.corpus, named)
         said = [frozenset(named.get(value, value) for value in one.values) for one in asked]
-        alone = [questions.is_unique(one.document, own, trained) for one, own in zip(asked, said, strict=True)]
+        alone = [
+            questions.is_unique(one.document, own, trained)
+            for one, own in zip(asked, said, strict=True)
+        ]
         values[way], unique[way] = np.array(said, object), np.array(alone, bool)
     n_models = 1 + len(case.references.baselines)
     names = dict.fromkeys(name for outcome in outcomes for name in outcome.get("replies", {}))
@@ -145,28 +156,35 @@ def build_table(case: Case, trials: Sequence[Trial], outcomes: Sequence[Json]) -
         cluster=np.unique([trial.unit for trial in trials], return_inverse=True)[1],
         results={name: _results(own) for name, own in given.items()},
         readings=_replies(outcomes, WHOLE, "anls", n_models),
-        odds=np.array([outcome.get("odds", [np.nan] * n_models) for outcome in outcomes], float).reshape(-1, n_models),
+        odds=np.array(
+            [outcome.get("odds", [np.nan] * n_models) for outcome in outcomes], float
+        ).reshape(-1, n_models),
     )
 
 
 @once_per_case
 def names_of_values(case: Case) -> dict[str, dict[str, str]]:
-    """Return by way of counting one name for all answers that it takes for one; an answer without is its own."""
+    """Return by way of counting one name for all answers that it takes for one.
+
+    An answer without is its own.
+    """
     return {"exact": {}, measuring.NEAR: join_near(questions.trained_on(case.corpus))}
 
 
 def weigh(table: QuestionTable, case: Case) -> tuple[QuestionTable, dict[str, int]]:
     """Weigh the rows of a table by how likely each was to be tried, and count by way what there is to identify.
 
-    The values that nobody could ask about, or whose removal could not be proven, are left out of these numbers: of
-    those that were not tried, as large a share as of those that were.
+    The values that nobody could ask about, or whose removal could not be proven, are left out of
+    these numbers: of those that were not tried, as large a share as of those that were.
 
     Args:
         table: of all trials.
         case: what was attacked.
     """
     weights, totals = {}, {}
-    offered = [asked for asked in questions.all_questions(case.corpus) if asked.document.split == "member"]
+    offered = [
+        asked for asked in questions.all_questions(case.corpus) if asked.document.split == "member"
+    ]
     asked_of_members = [asked for asked in table.split("member").asked if not asked.unasked]
     measured = _identifying_rows(table)
     for way, names in names_of_values(case).items():
@@ -180,7 +198,12 @@ def weigh(table: QuestionTable, case: Case) -> tuple[QuestionTable, dict[str, in
             values = {names.get(value, value) for value in asked.values}
             alone = questions.is_unique(asked.document, values, trained)
             personal = asked.pii in questions.IDENTIFYING
-            return Row(asked.document.id, asked.trial.stratum, "\0".join(sorted(values)), alone and personal)
+            return Row(
+                asked.document.id,
+                asked.trial.stratum,
+                "\0".join(sorted(values)),
+                alone and personal,
+            )
 
         tried = [*map(row_of, asked_of_members)]
         there = [*map(row_of, offered)]
@@ -197,11 +220,16 @@ def _identifying_rows(table: QuestionTable) -> Bools:
     results = table.results.get("exact")
     tried = np.zeros(len(table), bool) if results is None else results.tried
     proven = table.status == questions.PROVEN
-    return np.asarray(table.member & proven & tried & np.isin(table.pii, questions.IDENTIFYING), bool)
+    return np.asarray(
+        table.member & proven & tried & np.isin(table.pii, questions.IDENTIFYING), bool
+    )
 
 
 def _replies(outcomes: Sequence[Json], context: str, quantity: str, n_models: int) -> Floats:
-    """Return a quantity of the replies in a context, (n_questions, n_models); NaN where it was not tried."""
+    """Return a quantity of the replies in a context, (n_questions, n_models).
+
+    NaN where it was not tried.
+    """
     found = np.full((len(outcomes), n_models), np.nan)
     for row, outcome in enumerate(outcomes):
         replies = outcome.get("replies", {}).get(context)
@@ -211,9 +239,16 @@ def _replies(outcomes: Sequence[Json], context: str, quantity: str, n_models: in
 
 
 def _results(given: Floats) -> Results:
-    """Return columns of answers that were given, (n_questions, 1 + n_baselines); NaN where a question was not tried."""
+    """Return columns of answers that were given, (n_questions, 1 + n_baselines).
+
+    NaN where a question was not tried.
+    """
     tried, known = ~np.isnan(given[:, 0]), np.nan_to_num(given)
-    return Results(tried, known[:, 0], known[:, 1:].mean(axis=1) if given.shape[1] > 1 else np.zeros(len(given)))
+    return Results(
+        tried,
+        known[:, 0],
+        known[:, 1:].mean(axis=1) if given.shape[1] > 1 else np.zeros(len(given)),
+    )
 
 
 def discoverable(odds: Floats, n_samples: int, min_probability: float) -> Results:
@@ -239,7 +274,8 @@ def measure_questions(
 
     Args:
         table: the questions and their outcomes, those of sampling as results of `DISCOVERABLE`.
-        commonest: shape (n_questions,), ANLS of the members' commonest answer: what guessing reaches.
+        commonest: shape (n_questions,), ANLS of the members' commonest answer: what guessing
+            reaches.
         rng: of the resampling.
         progress: advanced for every measurement.
         totals: by way of counting, see `weigh`; None: all values were tried.
@@ -252,19 +288,32 @@ def measure_questions(
         partial(_reading, table.where(heldout), commonest[heldout], streams[POWER]),
         partial(_gap, table.where(heldout), streams[GAP]),
         *(
-            partial(count_identified, name, table, streams[name], None if totals is None else totals[way])
+            partial(
+                count_identified,
+                name,
+                table,
+                streams[name],
+                None if totals is None else totals[way],
+            )
             for name, way in IDENTIFYING_WAYS.items()
         ),
     ]
     return control_contexts(measuring.run_jobs("memorisation: intervals", jobs, progress))
 
 
-def _nets(table: QuestionTable, context: str, streams: measuring.Streams) -> Iterator[measuring.Job]:
+def _nets(
+    table: QuestionTable, context: str, streams: measuring.Streams
+) -> Iterator[measuring.Job]:
     """Yield net on members in a context, and on held-out pages as its control."""
     suffix = "" if context == "exact" else f".{context}"
     member, heldout = (table.split(split).proven.tried(context) for split in AUDITED)
     if suffix and not len(member) + len(heldout):
-        yield partial(Unresolved, f"net{suffix}", "not tried, or not possible with these pages or this model", 0)
+        yield partial(
+            Unresolved,
+            f"net{suffix}",
+            "not tried, or not possible with these pages or this model",
+            0,
+        )
         return
     null: Null = None
     if len(heldout):
@@ -272,7 +321,10 @@ def _nets(table: QuestionTable, context: str, streams: measuring.Streams) -> Ite
         null = float(results.gained.mean() - results.lost.mean()), "held-out"
     groups = {f"net{suffix}": member}
     if not suffix:
-        groups |= {"net.unique": member.where(own := member.unique["exact"]), "net.repeated": member.where(~own)}
+        groups |= {
+            "net.unique": member.where(own := member.unique["exact"]),
+            "net.repeated": member.where(~own),
+        }
     for name, rows in groups.items():
         yield partial(_net, name, rows, context, null, streams[name])
     control = f"net.heldout{suffix}"
@@ -302,13 +354,24 @@ def _share(name: str, rows: QuestionTable, column: str, rng: Generator) -> Measu
         return _few(name, rows)
     results = rows.results["exact"]
     found = rates.rate(getattr(results, column), rows.cluster, rng)
-    return _estimate(name, found, (float(results.baseline.mean()), "public model") if column == "target" else None)
+    return _estimate(
+        name,
+        found,
+        (float(results.baseline.mean()), "public model") if column == "target" else None,
+    )
 
 
 def _reading(rows: QuestionTable, commonest: Floats, rng: Generator) -> Measurement:
-    """Estimate the target's ANLS on complete held-out pages; null: the members' commonest answer to everything."""
+    """Estimate the target's ANLS on complete held-out pages.
+
+    Null: the members' commonest answer to everything.
+    """
     if rows.n_documents < 2:
-        return Unresolved(POWER, "fewer than two unseen documents with questions that were asked", rows.n_documents)
+        return Unresolved(
+            POWER,
+            "fewer than two unseen documents with questions that were asked",
+            rows.n_documents,
+        )
     found = mean(rows.readings[:, 0], rows.cluster, rng)
     return _estimate(POWER, found, (float(commonest.mean()), "chance"))
 
@@ -319,7 +382,9 @@ def _gap(rows: QuestionTable, rng: Generator) -> Measurement:
     Paired by question, clustered by document; with several baselines, from their mean.
     """
     if rows.n_documents < 2:
-        return Unresolved(GAP, "fewer than two unseen documents with questions that were asked", rows.n_documents)
+        return Unresolved(
+            GAP, "fewer than two unseen documents with questions that were asked", rows.n_documents
+        )
     gap = rows.readings[:, 0] - rows.readings[:, 1:].mean(axis=1)
     interval = rates.net(np.maximum(gap, 0), np.maximum(-gap, 0), rows.cluster, rng)
     return _estimate(GAP, interval, (0.0, "chance"))
@@ -336,13 +401,16 @@ def _estimate(name: str, interval: Interval, null: Null) -> Estimate:
     return estimate(name, interval, "questions", *null)
 
 
-def count_identified(name: str, table: QuestionTable, rng: Generator, total: int | None = None) -> Measurement:
+def count_identified(
+    name: str, table: QuestionTable, rng: Generator, total: int | None = None
+) -> Measurement:
     """Count distinct personal values that the target gives with the answer gone, net of what its baselines give.
 
-    Of the members' answers that are proven gone, stand in one document of training alone and are of a class that
-    identifies (`IDENTIFYING`): those that the target alone gives, to any question about them, minus those that only its
-    baselines give. Where near ones count, answers that are near each other are one answer. The interval is that of the
-    net share of values, times their number: it covers other documents of the same kind, as many.
+    Of the members' answers that are proven gone, stand in one document of training alone and are of
+    a class that identifies (`IDENTIFYING`): those that the target alone gives, to any question
+    about them, minus those that only its baselines give. Where near ones count, answers that are
+    near each other are one answer. The interval is that of the net share of values, times their
+    number: it covers other documents of the same kind, as many.
 
     Args:
         name: of the metric, which tells the way of counting.
@@ -357,7 +425,9 @@ def count_identified(name: str, table: QuestionTable, rng: Generator, total: int
         return Unresolved(name, reason, rows.n_documents, measuring.NEEDED_DOCUMENTS)
     gained, lost, first = _by_value(rows, way)
     weights = rows.weight[way][first]
-    net = rates.net(gained, lost, rows.cluster[first], rng, None if np.ptp(weights) == 0 else weights)
+    net = rates.net(
+        gained, lost, rows.cluster[first], rng, None if np.ptp(weights) == 0 else weights
+    )
     number = net.n if total is None else total
     return replace(estimate(name, rates.scaled(net, number), "values", 0.0, "chance"), total=number)
 
@@ -375,7 +445,11 @@ def _by_value(rows: QuestionTable, counted: str) -> tuple[Floats, Floats, Ints]:
     results = rows.results[counted]
     target = np.array([results.target[own].max() for own in rows_of.values()])
     baseline = np.array([results.baseline[own].max() for own in rows_of.values()])
-    return target * (1 - baseline), (1 - target) * baseline, np.array([own[0] for own in rows_of.values()], np.int64)
+    return (
+        target * (1 - baseline),
+        (1 - target) * baseline,
+        np.array([own[0] for own in rows_of.values()], np.int64),
+    )
 
 
 def commonest_anls(table: QuestionTable, corpus: Corpus) -> Floats:
@@ -404,28 +478,52 @@ def counts(trials: Sequence[Trial], outcomes: Sequence[Json]) -> tuple[Count, ..
     """Count questions by what became of their answers, why answers can be derived, and what the OCR read."""
     found = []
     for split, label in LABELS.items():
-        own = Counter(one["status"] for trial, one in zip(trials, outcomes, strict=True) if trial.stratum == split)
-        found.append(Count(f"{label} questions", own.total(), f"questions about {WORDS[split]} pages that were tried"))
-        found += [Count(f"{label} questions: {name}", own[name], words) for name, words in questions.STATUSES.items()]
-    reasons, readings = (Counter(outcome[key] or "" for outcome in outcomes) for key in ("reason", "reading"))
+        own = Counter(
+            one["status"]
+            for trial, one in zip(trials, outcomes, strict=True)
+            if trial.stratum == split
+        )
+        found.append(
+            Count(
+                f"{label} questions",
+                own.total(),
+                f"questions about {WORDS[split]} pages that were tried",
+            )
+        )
+        found += [
+            Count(f"{label} questions: {name}", own[name], words)
+            for name, words in questions.STATUSES.items()
+        ]
+    reasons, readings = (
+        Counter(outcome[key] or "" for outcome in outcomes) for key in ("reason", "reading")
+    )
     del reasons[""]
-    found += [Count(f"derivable: {name}", n, "of the questions not asked") for name, n in sorted(reasons.items())]
-    return *found, *(Count(f"OCR: {name}", readings[name], meaning) for name, meaning in READINGS.items())
+    found += [
+        Count(f"derivable: {name}", n, "of the questions not asked")
+        for name, n in sorted(reasons.items())
+    ]
+    return *found, *(
+        Count(f"OCR: {name}", readings[name], meaning) for name, meaning in READINGS.items()
+    )
 
 
 def coverage(table: QuestionTable, corpus: Corpus) -> tuple[Coverage, ...]:
     """Count the members' questions that net rests on, of all that have an answer: those proven to be off the page.
 
-    In all and by class of personal information; questions that the budget left out, whose answer could not be removed,
-    or whose removal could not be proven, are in the totals alone.
+    In all and by class of personal information; questions that the budget left out, whose answer
+    could not be removed, or whose removal could not be proven, are in the totals alone.
     """
-    total = Counter(asked.pii for asked in questions.all_questions(corpus) if asked.document.split == "member")
+    total = Counter(
+        asked.pii for asked in questions.all_questions(corpus) if asked.document.split == "member"
+    )
     attacked = Counter(table.split("member").proven.tried("exact").pii.tolist())
     return measuring.cover("questions", questions.CLASSES, attacked, total)
 
 
 def paired_by_question(table: QuestionTable, total: int | None = None) -> Mapping[str, UnitScores]:
-    """Return E - G of each member question in every context, as "net"; and of each personal value, as "identified".
+    """Return E - G of each member question in every context, as "net".
+
+    And of each personal value, as "identified".
 
     Args:
         table: of all trials.
@@ -452,8 +550,12 @@ def _identified(rows: QuestionTable, total: int | None) -> UnitScores:
     asked, weights = rows.asked[first], rows.weight["exact"][first]
     factors = (first.size if total is None else total) * weights / weights.mean()
     names = [f"{one.document.id}/{'/'.join(sorted(one.values))}" for one in asked]
-    return _scores(names, [one.document.id for one in asked], (gained - lost) * factors, float(factors.max()))
+    return _scores(
+        names, [one.document.id for one in asked], (gained - lost) * factors, float(factors.max())
+    )
 
 
-def _scores(units: list[str], documents: list[str], values: Floats, most: float = 1.0) -> UnitScores:
+def _scores(
+    units: list[str], documents: list[str], values: Floats, most: float = 1.0
+) -> UnitScores:
     return UnitScores(units, documents, np.ones(len(units), bool), values, limits=(-most, most))

@@ -1,7 +1,8 @@
 """Provider membership as an attack: what is tried, what is asked of a kept-aside document, and what comes of it.
 
-The journal has one object a document: {"id", "questions": one object each (see `_question_row`), "memory_change"}. What
-does not exist is None. "pretrained" stands for the reference, see `reference_of` (methods.md#provider-membership).
+The journal has one object a document: {"id", "questions": one object each (see `_question_row`),
+"memory_change"}. What does not exist is None. "pretrained" stands for the reference, see
+`reference_of` (methods.md#provider-membership).
 """
 
 import math
@@ -18,7 +19,13 @@ from audit.attacks.blind_baseline import RANDOM, Blind
 from audit.attacks.interface import Attack, Evidence, Outcomes, Units, ask, ask_all, given
 from audit.attacks.membership.documents import N_MASKS, query_page
 from audit.attacks.provider_membership import providers
-from audit.attacks.provider_membership.measures import NO_NUMBER, STRONGEST, count_providers, entries, measure_table
+from audit.attacks.provider_membership.measures import (
+    NO_NUMBER,
+    STRONGEST,
+    count_providers,
+    entries,
+    measure_table,
+)
 from audit.attacks.provider_membership.methods import SHARE
 from audit.attacks.questions import distinct_answers
 from audit.attacks.score_figures import LOW
@@ -44,11 +51,18 @@ from audit.targets.utility import find_on_page
 BLUR = 20.0
 """Radius in pixels of the Gaussian blur over what is removed (Tito et al. 2024, appendix D.1.1)."""
 NO_QUESTION = ""
-"""Stands for no query (section 5.2.2): of what a model is asked only the frame of its prompt is left."""
+"""Stands for no query (section 5.2.2): of what a model is asked only the frame of its prompt is
+left."""
 NO_REFERENCE = "no model to compare with that knows none of the providers"
 GIVE = "give the pretrained model with a head for the task, or a baseline trained on documents of other providers"
 """What would mend it."""
-_ALONE = ("balanced_accuracy.azk", "auc.loss", "auc.memory_similarity", f"{LOW}.loss", f"{LOW}.memory_similarity")
+_ALONE = (
+    "balanced_accuracy.azk",
+    "auc.loss",
+    "auc.memory_similarity",
+    f"{LOW}.loss",
+    f"{LOW}.memory_similarity",
+)
 UNAIDED = tuple(f"provider_membership.{name}" for name in _ALONE)
 """Measurements that take no reference."""
 Scores = dict[str, float | None]
@@ -59,14 +73,16 @@ Scores = dict[str, float | None]
 class ProviderMembership(Attack):
     """Infer whether documents of a provider trained the model (Tito et al. 2024; methods.md#provider-membership).
 
-    The adversary holds documents of the provider that were kept aside. What the model makes of them, alone, beside a
-    model that knows none of the providers (`reference_of`), and with the answers taken off the page, is
-    averaged over the provider's questions, of as many documents and questions of providers in as of providers out
-    (`providers.match_sides`). The primary method, fixed before the scan, is APK where there is such a model, else AZK.
+    The adversary holds documents of the provider that were kept aside. What the model makes of
+    them, alone, beside a model that knows none of the providers (`reference_of`), and with the
+    answers taken off the page, is averaged over the provider's questions, of as many documents and
+    questions of providers in as of providers out (`providers.match_sides`). The primary method,
+    fixed before the scan, is APK where there is such a model, else AZK.
 
     Attributes:
-        n_seeds: of the training shares of APK, and of K-means up to `methods.CLUSTERED`. What a forest reaches depends
-            on whom it knows: on SROIE, with ten of 69 providers known, it spread by 8 points from share to share.
+        n_seeds: of the training shares of APK, and of K-means up to `methods.CLUSTERED`. What a
+            forest reaches depends on whom it knows: on SROIE, with ten of 69 providers known, it
+            spread by 8 points from share to share.
         share: of the providers, whose membership the adversary of APK knows.
     """
 
@@ -85,7 +101,10 @@ class ProviderMembership(Attack):
         lacking = providers.shortage(case.corpus, providers.perhaps_askable(case.corpus))
         if lacking is not None:
             reasons.append(Reason("data", *lacking))
-        elif known and (lacking := providers.shortage(case.corpus, providers.askable(case))) is not None:
+        elif (
+            known
+            and (lacking := providers.shortage(case.corpus, providers.askable(case))) is not None
+        ):
             reasons.append(Reason("missing", *lacking))
         weak = providers.describe_unnamed(case.corpus) or missing_reference(case)
         return reasons if weak is None else [*reasons, Reason("weak", weak)]
@@ -95,28 +114,49 @@ class ProviderMembership(Attack):
         found = providers.providers_of(corpus, providers.perhaps_askable(corpus))
         asked = [provider.member for provider in found if provider.asked]
         sides = asked.count(True), asked.count(False)
-        kinds: dict[str, MetricKind] = {"balanced_accuracy": "balanced accuracy", "auc": "auc", LOW: "low advantage"}
+        kinds: dict[str, MetricKind] = {
+            "balanced_accuracy": "balanced accuracy",
+            "auc": "auc",
+            LOW: "low advantage",
+        }
         answering = corpus.manifest.task.asks
         # The memorisation tests are for models that answer alone.
         methods = {
-            metric: sum(answering or not name.endswith(("_ensemble", *providers.MEMORY)) for name in STRONGEST[metric])
+            metric: sum(
+                answering or not name.endswith(("_ensemble", *providers.MEMORY))
+                for name in STRONGEST[metric]
+            )
             for metric in kinds
         }
-        return tuple(Units(name, kind, "providers", *sides, methods=methods[name]) for name, kind in kinds.items())
+        return tuple(
+            Units(name, kind, "providers", *sides, methods=methods[name])
+            for name, kind in kinds.items()
+        )
 
     def trials(self, case: Case) -> list[Trial]:
-        """Make one for each provider with a kept-aside document to ask about; none where a side has too few."""
+        """Make one for each provider with a kept-aside document to ask about.
+
+        None where a side has too few.
+        """
         compared = providers.select_compared(case.corpus, providers.asked_of(case))
-        return [Trial(one.name, one.name, providers.IN if one.member else providers.OUT) for one in compared]
+        return [
+            Trial(one.name, one.name, providers.IN if one.member else providers.OUT)
+            for one in compared
+        ]
 
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
-        """Ask about each kept-aside document of the provider, one after the other; see `ask_about`."""
+        """Ask about each kept-aside document of the provider, one after the other.
+
+        See `ask_about`.
+        """
         reference, found = reference_of(case), list[Json]()
         for document in providers.askable_documents(case, trial.unit):
             found += [(yield from ask_about(case, document, reference))]
         return {"documents": found}
 
-    def measure(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress) -> Result:
+    def measure(
+        self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress
+    ) -> Result:
         """See `Attack.measure`; the metrics are described in `measures` and `blind_baseline`."""
         owned = providers.asked_of(case)
         compared = providers.match_sides(trials, outcomes)
@@ -124,20 +164,35 @@ class ProviderMembership(Attack):
         findings = measure_table(
             table, rng, progress, n_seeds=self.n_seeds, share=self.share, missing_reference=lacking
         )
-        looked_at = {document["id"] for outcome in compared.outcomes for document in outcome["documents"]}
-        asked = [(one, provider) for provider in owned for one in provider.asked if one.id in looked_at]
+        looked_at = {
+            document["id"] for outcome in compared.outcomes for document in outcome["documents"]
+        }
+        asked = [
+            (one, provider) for provider in owned for one in provider.asked if one.id in looked_at
+        ]
         documents, owners = [one for one, _ in asked], [provider for _, provider in asked]
-        names, sides = [provider.name for provider in owners], [provider.member for provider in owners]
+        names, sides = (
+            [provider.name for provider in owners],
+            [provider.member for provider in owners],
+        )
         blind = blind_baseline.by_document(case.corpus, documents, sides, progress, names)
-        silent = table.user is None and not {"loss_change", "confidence_change"} & table.features.keys()
+        silent = (
+            table.user is None and not {"loss_change", "confidence_change"} & table.features.keys()
+        )
         uncompared = lacking or (NO_NUMBER if silent else None)
-        weaknesses = filter(None, (uncompared, providers.describe_unnamed(case.corpus), compared.starved()))
+        weaknesses = filter(
+            None, (uncompared, providers.describe_unnamed(case.corpus), compared.starved())
+        )
         counts = count_providers(case.corpus, owned, compared)
         checks = (*findings.checks, *check_reference(case.corpus, compared, blind))
         result = replace(findings, counts=counts, ablations=tuple(weaknesses), checks=checks)
-        return blind.beside(result, (*STRONGEST["balanced_accuracy"], *STRONGEST["auc"]), STRONGEST[LOW])
+        return blind.beside(
+            result, (*STRONGEST["balanced_accuracy"], *STRONGEST["auc"]), STRONGEST[LOW]
+        )
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes) -> Iterator[Evidence]:
+    def evidence(
+        self, case: Case, trials: Sequence[Trial], outcomes: Outcomes
+    ) -> Iterator[Evidence]:
         """Yield features, scores and ranks of each provider; see `measures.entries`."""
         table = providers.table_of(providers.match_sides(trials, outcomes))
         for row in entries(table, providers.asked_of(case), n_seeds=self.n_seeds, share=self.share):
@@ -145,25 +200,32 @@ class ProviderMembership(Attack):
 
 
 def reference_of(case: Case) -> Target | None:
-    """Return the model that the target is compared with, which knows of no provider; None without one.
+    """Return the model that the target is compared with, which knows of no provider.
 
-    That is the pretrained model. Often it has no head for the task, as what token classifiers are fine-tuned from; then
-    it is the first baseline, provided that it learned nothing of the providers that are asked about. Baselines
-    are trained on public documents, so no public document may be of a provider with kept-aside ones: a reference that
-    knows some providers, of one side rather than of the other, would tilt the comparison.
+    None without one.
+
+    That is the pretrained model. Often it has no head for the task, as what token classifiers are
+    fine-tuned from; then it is the first baseline, provided that it learned nothing of the
+    providers that are asked about. Baselines are trained on public documents, so no public document
+    may be of a provider with kept-aside ones: a reference that knows some providers, of one side
+    rather than of the other, would tilt the comparison.
     """
     kind, references = providers.style_of(case.target), case.references
     if references.pretrained is not None and providers.style_of(references.pretrained) == kind:
         return references.pretrained
-    found = next((model for model in references.baselines if providers.style_of(model) == kind), None)
+    found = next(
+        (model for model in references.baselines if providers.style_of(model) == kind), None
+    )
     return None if found is None or providers.knows_public(case.corpus) else found
 
 
 def check_reference(corpus: Corpus, compared: providers.Matched, blind: Blind) -> tuple[Check, ...]:
-    """Test whether the reference knows the providers of one side, on either side of chance; empty without a reference.
+    """Test whether the reference knows the providers of one side, on either side of chance.
 
-    Its own loss of their kept-aside documents separates no providers that it knows nothing of. Scores that take no
-    reference stand where a lot drew the providers.
+    Empty without a reference.
+
+    Its own loss of their kept-aside documents separates no providers that it knows nothing of.
+    Scores that take no reference stand where a lot drew the providers.
 
     Args:
         corpus: the data set.
@@ -194,15 +256,24 @@ def check_reference(corpus: Corpus, compared: providers.Matched, blind: Blind) -
 
 
 def missing_reference(case: Case) -> str | None:
-    """Describe that no reference is given, and what to give; None where there is one, or may be one."""
+    """Describe that no reference is given, and what to give.
+
+    None where there is one, or may be one.
+    """
     there = given(case)
     if there["pretrained"] or (there["baselines"] and not providers.knows_public(case.corpus)):
         return None
-    saw = ": baselines saw public documents of providers that are asked about" if there["baselines"] else ""
+    saw = (
+        ": baselines saw public documents of providers that are asked about"
+        if there["baselines"]
+        else ""
+    )
     return f"{NO_REFERENCE}{saw}; {GIVE}"
 
 
-def ask_about(case: Case, document: Document, reference: Target | None) -> Generator[Request, Any, Json]:
+def ask_about(
+    case: Case, document: Document, reference: Target | None
+) -> Generator[Request, Any, Json]:
     """Ask target and reference about one kept-aside document; used with `yield from`.
 
     Args:
@@ -218,7 +289,9 @@ def ask_about(case: Case, document: Document, reference: Target | None) -> Gener
     return {"id": document.id, "questions": [_question_row(scores, known)], "memory_change": None}
 
 
-def _ask_answers(case: Case, document: Document, reference: Target | None) -> Generator[Request, Any, Json]:
+def _ask_answers(
+    case: Case, document: Document, reference: Target | None
+) -> Generator[Request, Any, Json]:
     view, questions = page_view(case.corpus, document), providers.questions_of(document)
     texts = [question.question for question in questions]
     replies, losses = yield from _ask_model(case.target, view, questions, [*texts, NO_QUESTION])
@@ -244,7 +317,10 @@ def _ask_model(
     replies = yield from ask_all(model, [targets.Answer(view, text) for text in texts])
     if targets.AnswerLoss not in model.answers:
         return replies, [math.nan] * len(questions)
-    queries = [targets.AnswerLoss(view, one.question, distinct_answers(one.answers)[0]) for one in questions]
+    queries = [
+        targets.AnswerLoss(view, one.question, distinct_answers(one.answers)[0])
+        for one in questions
+    ]
     losses = yield from ask_all(model, queries)
     return replies, [float(-tokens.mean()) for tokens in losses]
 
@@ -252,14 +328,22 @@ def _ask_model(
 def _ask_without_answers(
     target: Target, view: PageView, questions: Sequence[Question]
 ) -> Generator[Request, Any, list[float | None]]:
-    """Ask each question without its answer on the page; return NLS_mem, the similarity of the replies, in [0, 1].
+    """Ask each question without its answer on the page.
+
+    Return NLS_mem, the similarity of the replies, in [0, 1].
 
     None where the answer does not stand on the page, or cannot be taken out of its image.
     """
-    removals = [remove(view, distinct_answers(question.answers), blur=BLUR) for question in questions]
+    removals = [
+        remove(view, distinct_answers(question.answers), blur=BLUR) for question in questions
+    ]
     gone = [bool(removal.words) and _gone_from_image(view, removal) for removal in removals]
     asked = zip(removals, questions, gone, strict=True)
-    queries = [targets.Answer(removal.view, question.question) for removal, question, removed in asked if removed]
+    queries = [
+        targets.Answer(removal.view, question.question)
+        for removal, question, removed in asked
+        if removed
+    ]
     replies = iter((yield from ask_all(target, queries)))
     return [
         anls(next(replies).text, distinct_answers(question.answers)) if removed else None
@@ -267,12 +351,15 @@ def _ask_without_answers(
     ]
 
 
-def _output_change(target: Target, view: PageView, output: str) -> Generator[Request, Any, float | None]:
+def _output_change(
+    target: Target, view: PageView, output: str
+) -> Generator[Request, Any, float | None]:
     """Compute dNLS_mem: how much the output to no question changes when it is removed from the page, in [0, 1].
 
-    An output that does not stand on the page leaves nothing to remove: the model says the same again, and the change is
-    0, as for one that it knows by heart. None where that would mean nothing: the model says nothing at all, or
-    nobody knows which words stand on the page, or where in its image.
+    An output that does not stand on the page leaves nothing to remove: the model says the same
+    again, and the change is 0, as for one that it knows by heart. None where that would mean
+    nothing: the model says nothing at all, or nobody knows which words stand on the page, or where
+    in its image.
     """
     if not fold(output) or not view.words:
         return None
@@ -291,9 +378,14 @@ def _gone_from_image(view: PageView, removal: Removal) -> bool:
 
 
 def _collect_scores(
-    loss: float, confidence: float | None = None, accuracy: float | None = None, similarity: float | None = None
+    loss: float,
+    confidence: float | None = None,
+    accuracy: float | None = None,
+    similarity: float | None = None,
 ) -> Scores:
-    """Collect the scores of one question, without numbers that are not finite; a page of a tagger is one question.
+    """Collect the scores of one question, without numbers that are not finite.
+
+    A page of a tagger is one question.
 
     Args:
         loss: the training loss, nats a token.
@@ -302,29 +394,45 @@ def _collect_scores(
         similarity: of its own answer to the true one, in [0, 1].
 
     Returns:
-        By name, None where there is no such number, or it is infinite or NaN, which JSON does not know.
+        By name, None where there is no such number, or it is infinite or NaN, which JSON does not
+        know.
     """
     named = {"loss": loss, "confidence": confidence, "accuracy": accuracy, "similarity": similarity}
-    return {name: value if value is not None and math.isfinite(value) else None for name, value in named.items()}
+    return {
+        name: value if value is not None and math.isfinite(value) else None
+        for name, value in named.items()
+    }
 
 
-def _question_row(scores: Scores, reference: Scores | None, memory_similarity: float | None = None) -> dict[str, Json]:
+def _question_row(
+    scores: Scores, reference: Scores | None, memory_similarity: float | None = None
+) -> dict[str, Json]:
     """Put a question's scores beside those of the reference, for the journal."""
-    known = None if reference is None else {name: reference[name] for name in ("loss", "confidence")}
+    known = (
+        None if reference is None else {name: reference[name] for name in ("loss", "confidence")}
+    )
     return {**scores, "memory_similarity": memory_similarity, "pretrained": known}
 
 
-def _ask_encoder(case: Case, model: Target, document: Document) -> Generator[Request, Any, Scores | None]:
-    """Ask an encoder for its scores of a page; None where its loss reads nothing of it, or it masks other tokens.
+def _ask_encoder(
+    case: Case, model: Target, document: Document
+) -> Generator[Request, Any, Scores | None]:
+    """Ask an encoder for its scores of a page.
 
-    Accuracy is F1 of the page's fields (entities, or links where the model only links), none where neither page nor
-    model has any; similarity the share of the tokens that the loss reads which are tagged, or linked, right; confidence
-    the mean probability of the best tag over these tokens, which models that only link do not have. Of a
-    classifier of pages accuracy and similarity are 1 where the class is right, and there is no confidence. Of a masked
-    language model there is the mean loss of the tokens that masks hide alone.
+    None where its loss reads nothing of it, or it masks other tokens.
+
+    Accuracy is F1 of the page's fields (entities, or links where the model only links), none where
+    neither page nor model has any; similarity the share of the tokens that the loss reads which are
+    tagged, or linked, right; confidence the mean probability of the best tag over these tokens,
+    which models that only link do not have. Of a classifier of pages accuracy and similarity are 1
+    where the class is right, and there is no confidence. Of a masked language model there is the
+    mean loss of the tokens that masks hide alone.
     """
     loss = yield from query_page(case, model, document, N_MASKS)
-    if loss is None or not {targets.BestClass, targets.BestLinks, targets.TagProbabilities} & model.answers:
+    if (
+        loss is None
+        or not {targets.BestClass, targets.BestLinks, targets.TagProbabilities} & model.answers
+    ):
         return None if loss is None else _collect_scores(loss)
     reader = cast("TokenTarget", model)
     page = reader.encode(document)
@@ -335,12 +443,17 @@ def _ask_encoder(case: Case, model: Target, document: Document) -> Generator[Req
     tags = None
     if targets.TagProbabilities in model.answers:
         tags = yield from ask(model, targets.TagProbabilities(page))
-    links = (yield from ask(model, targets.BestLinks(page))) if targets.BestLinks in model.answers else None
+    links = (
+        (yield from ask(model, targets.BestLinks(page)))
+        if targets.BestLinks in model.answers
+        else None
+    )
     true, found = find_on_page(page, reader.labels, tags, links)
     f1 = 2 * len(true & found) / (len(true) + len(found)) if true or found else None
     if tags is None:
         assert page.links is not None
-        return _collect_scores(loss, None, f1, float(np.equal(links, page.links)[page.links != NOT_READ].mean()))  # type: ignore[arg-type]
+        is_right = np.equal(links, page.links)  # type: ignore[arg-type]
+        return _collect_scores(loss, None, f1, float(is_right[page.links != NOT_READ].mean()))
     assert page.labels is not None
     read = page.labels != NOT_READ
     right = float((tags.argmax(axis=1) == page.labels)[read].mean())

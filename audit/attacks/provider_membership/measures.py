@@ -14,7 +14,14 @@ from audit.arrays import Floats
 from audit.attacks import text_of
 from audit.attacks.measuring import Streams, estimate_without_null
 from audit.attacks.provider_membership import methods
-from audit.attacks.provider_membership.providers import IN, OUT, Matched, Provider, ProviderTable, provider_of
+from audit.attacks.provider_membership.providers import (
+    IN,
+    OUT,
+    Matched,
+    Provider,
+    ProviderTable,
+    provider_of,
+)
 from audit.attacks.score_figures import LOW, ScoreComparison, TwoSides, draw_roc, rank_scores
 from audit.corpus.documents import Corpus
 from audit.corpus.summary import unnamed_members
@@ -28,8 +35,13 @@ from audit.targets.utility import estimate
 POWER = "questions_a_provider"
 """The median number of questions that are compared of a provider: what the paper finds lives where there are five, or
 ten, and both sides are cut to match."""
-CERTAIN_SCORES = {"user": LOW, "loss": f"{LOW}.loss", "memory_similarity": f"{LOW}.memory_similarity"}
-"""The scores that rank providers alone. Forests know some providers that set the threshold, and are left out."""
+CERTAIN_SCORES = {
+    "user": LOW,
+    "loss": f"{LOW}.loss",
+    "memory_similarity": f"{LOW}.memory_similarity",
+}
+"""The scores that rank providers alone. Forests know some providers that set the threshold, and are
+left out."""
 STRONGEST = {
     "balanced_accuracy": tuple(f"balanced_accuracy.{method}" for method in methods.METHODS),
     "auc": ("auc", "auc.apk", "auc.loss", "auc.memory_similarity"),
@@ -39,7 +51,8 @@ STRONGEST = {
 QUANTITIES = text_of("provider_membership").labels["quantities"]
 """The scores that may rank providers, the preferred one first, in words, as an axis has it."""
 LOWER = ("loss", "memory_change")
-"""Features of which less speaks for membership; of the others more does. Fixed before any data, never by labels."""
+"""Features of which less speaks for membership; of the others more does. Fixed before any data,
+never by labels."""
 NO_NUMBER = "the comparison model gave no finite number for any provider"
 """As where all its losses overflow."""
 NOT_KNOWN = Unresolved("", "no provider has it", 0)
@@ -65,7 +78,8 @@ def measure_table(
         progress: shows a stage.
         n_seeds: of APK's training shares, and of K-means (`infer`).
         share: of the providers, whose membership APK knows.
-        missing_reference: why there is no model to compare the target with (`attack.missing_reference`).
+        missing_reference: why there is no model to compare the target with
+            (`attack.missing_reference`).
     """
     progress.stage("provider membership: inference", n_seeds)
     inference = methods.infer(table, progress, n_seeds=n_seeds, share=share)
@@ -74,10 +88,19 @@ def measure_table(
         uncompared = Unresolved("", missing_reference, 0, lacks="baselines")
     streams = Streams(rng)
     names = {f"balanced_accuracy.{method}": method for method in methods.METHODS}
-    found = {name: _accuracy(name, table, inference, method, streams[name]) for name, method in names.items()}
+    found = {
+        name: _accuracy(name, table, inference, method, streams[name])
+        for name, method in names.items()
+    }
     primary = "apk" if missing_reference is None else "azk"  # whatever number a model gave
-    found["balanced_accuracy"] = replace(found[f"balanced_accuracy.{primary}"], name="balanced_accuracy")
-    for name, score in (("auc", "user"), ("auc.loss", "loss"), ("auc.memory_similarity", "memory_similarity")):
+    found["balanced_accuracy"] = replace(
+        found[f"balanced_accuracy.{primary}"], name="balanced_accuracy"
+    )
+    for name, score in (
+        ("auc", "user"),
+        ("auc.loss", "loss"),
+        ("auc.memory_similarity", "memory_similarity"),
+    ):
         column = _oriented(table, score)
         gap = _unscored(name, table, column, uncompared if score == "user" else NOT_KNOWN)
         found[name] = gap or _PROVIDERS.measure_auc(name, _sides(table, column))
@@ -100,7 +123,9 @@ def measure_table(
     histograms: tuple[Histogram, ...] = ()
     for name, column in [*scores.items()][:1]:
         sides = _sides(table, np.where(np.isfinite(column), column, np.nan))
-        histograms = _PROVIDERS.histogram(QUANTITIES[name], sides) if sides[0].size + sides[1].size else ()
+        histograms = (
+            _PROVIDERS.histogram(QUANTITIES[name], sides) if sides[0].size + sides[1].size else ()
+        )
     return Result(
         "provider_membership",
         measurements=(*found.values(), *certain, power),
@@ -120,13 +145,15 @@ def collect_scores(table: ProviderTable, inference: methods.Inference) -> dict[s
     return {name: column for name, column in found.items() if column is not None}
 
 
-def measure_certain(table: ProviderTable, rng: Generator, uncompared: Unresolved) -> tuple[Measurement, ...]:
+def measure_certain(
+    table: ProviderTable, rng: Generator, uncompared: Unresolved
+) -> tuple[Measurement, ...]:
     """Measure the advantage of each score at the lowest false-positive rate that providers out resolve; null: 0.
 
     Args:
         table: of the providers.
-        rng: the order of providers that have the same score, such as all whom nothing is remembered of: the attacker
-            tosses a coin, which reaches every false-positive rate exactly.
+        rng: the order of providers that have the same score, such as all whom nothing is remembered
+            of: the attacker tosses a coin, which reaches every false-positive rate exactly.
         uncompared: why there is no user inference, where there is none.
 
     Returns:
@@ -142,14 +169,19 @@ def measure_certain(table: ProviderTable, rng: Generator, uncompared: Unresolved
 
 
 def _oriented(table: ProviderTable, score: str) -> Floats:
-    """Return user inference or a feature, oriented so that higher means member, shape (n,); NaN where unknown."""
+    """Return user inference or a feature, oriented so that higher means member, shape (n,).
+
+    NaN where unknown.
+    """
     column = table.user if score == "user" else table.features.get(score)
     if column is None:
         return np.full(len(table.names), np.nan)
     return -column if score in LOWER else column
 
 
-def _unscored(name: str, table: ProviderTable, column: Floats, missing: Unresolved = NOT_KNOWN) -> Unresolved | None:
+def _unscored(
+    name: str, table: ProviderTable, column: Floats, missing: Unresolved = NOT_KNOWN
+) -> Unresolved | None:
     """Return why a score cannot rank providers; None when it can.
 
     Args:
@@ -183,7 +215,9 @@ def _break_ties(column: Floats, rng: Generator) -> Floats:
     return ranks
 
 
-def _accuracy(name: str, table: ProviderTable, made: methods.Inference, method: str, rng: Generator) -> Measurement:
+def _accuracy(
+    name: str, table: ProviderTable, made: methods.Inference, method: str, rng: Generator
+) -> Measurement:
     """Measure the balanced accuracy of a method over providers; null: 0.5."""
     calls, found = made.calls.get(method), None
     if calls is not None and not methods.calls_all_alike(calls):
@@ -195,12 +229,18 @@ def _forest_area(name: str, table: ProviderTable, inference: methods.Inference) 
     """Measure the AUC of APK's forests over providers; null: 0.5."""
     forests = inference.probabilities
     silent = forests is None or methods.calls_all_alike(inference.calls["apk"])
-    found = None if forests is None or silent else methods.measure_forest_area(forests, table.member)
+    found = (
+        None if forests is None or silent else methods.measure_forest_area(forests, table.member)
+    )
     return _estimate(name, table, inference, "apk", found)
 
 
 def _estimate(
-    name: str, table: ProviderTable, inference: methods.Inference, method: str, found: Interval | None
+    name: str,
+    table: ProviderTable,
+    inference: methods.Inference,
+    method: str,
+    found: Interval | None,
 ) -> Measurement:
     """Return an estimate of what a method reaches, or why it gives no number."""
     if found is not None:
@@ -214,7 +254,9 @@ def _estimate(
     return Unresolved(name, reason, n, 2 * methods.NEEDED)
 
 
-def entries(table: ProviderTable, providers: Sequence[Provider], *, n_seeds: int, share: float) -> Iterator[Any]:
+def entries(
+    table: ProviderTable, providers: Sequence[Provider], *, n_seeds: int, share: float
+) -> Iterator[Any]:
     """Yield one evidence entry a provider: name, side, features, scores, ranks (1 = most like a member).
 
     Args:
@@ -242,10 +284,14 @@ def entries(table: ProviderTable, providers: Sequence[Provider], *, n_seeds: int
 
 
 def _finite_values(columns: Mapping[str, Floats], row: int) -> dict[str, float]:
-    return {name: float(column[row]) for name, column in columns.items() if np.isfinite(column[row])}
+    return {
+        name: float(column[row]) for name, column in columns.items() if np.isfinite(column[row])
+    }
 
 
-def count_providers(corpus: Corpus, providers: Sequence[Provider], compared: Matched) -> tuple[Count, ...]:
+def count_providers(
+    corpus: Corpus, providers: Sequence[Provider], compared: Matched
+) -> tuple[Count, ...]:
     """Count providers, documents and questions that are compared, and those left out, by reason."""
     documents = [document for outcome in compared.outcomes for document in outcome["documents"]]
     sides = [trial.stratum for trial in compared.trials]

@@ -1,13 +1,15 @@
 """Calls of providers as members by the paper's four attacks, and intervals of how often they are right.
 
-Tito et al. 2024, sections 5.1 and 5.2; methods.md#provider-membership. A call is 1 for "member", 0 for "not", NaN for a
-provider that was not judged. Seeds are 0, 1, 2, ... so that `evidence/` shows what the measurements rest on.
+Tito et al. 2024, sections 5.1 and 5.2; methods.md#provider-membership. A call is 1 for "member", 0
+for "not", NaN for a provider that was not judged. Seeds are 0, 1, 2, ... so that `evidence/` shows
+what the measurements rest on.
 
-Intervals resample companies through training and judging: a forest is trained on some companies and judges the others,
-and what it is right about depends on whom it knows. Taken as independent given the forests, companies of which a model
-does give something away have intervals that cover 0.84 where 0.95 is said (measured on simulated audits, as in
-`benchmarks/provider_calibration.json`). So each group of companies is left out in turn, as judged and as known: the
-forests that remain were trained on nobody of it. Nothing is fitted anew. The draw of the remaining forests adds to the
+Intervals resample companies through training and judging: a forest is trained on some companies and
+judges the others, and what it is right about depends on whom it knows. Taken as independent given
+the forests, companies of which a model does give something away have intervals that cover 0.84
+where 0.95 is said (measured on simulated audits, as in `benchmarks/provider_calibration.json`). So
+each group of companies is left out in turn, as judged and as known: the forests that remain were
+trained on nobody of it. Nothing is fitted anew. The draw of the remaining forests adds to the
 variance, so that intervals are rather too wide than too narrow.
 """
 
@@ -26,15 +28,18 @@ from audit.stats.resampling import group_jackknife, widen_to
 from audit.stats.roc import auc, auc_interval, balanced_accuracy
 
 METHODS = ("azk", "apk", "azk_ensemble", "apk_ensemble")
-"""The paper's four attacks: with zero and with partial knowledge, each alone and in a majority of three with M1, M2."""
+"""The paper's four attacks: with zero and with partial knowledge, each alone and in a majority of
+three with M1, M2."""
 SHARE = 0.15
 """Share of the providers whose membership the attacker knows (the paper prints none)."""
 N_STARTS = 10
 """Starts of K-means, of which the tightest is kept."""
 CLUSTERED = 5
-"""Seeds of K-means, at most: with ten starts each it hardly depends on them, as APK does on whom it knows."""
+"""Seeds of K-means, at most: with ten starts each it hardly depends on them, as APK does on whom it
+knows."""
 DECIMALS = 9
-"""Features are rounded to so many decimals, so that providers that differ by rounding errors are one point."""
+"""Features are rounded to so many decimals, so that providers that differ by rounding errors are
+one point."""
 MIN_TRAINED = 2
 """Providers that the attacker knows of either side, at least, as cross-validation needs."""
 MIN_SIDE = 2 * MIN_TRAINED
@@ -47,7 +52,8 @@ N_TREES = 50
 N_CHECKED_TREES = 8
 """Trees of the forest, and of one that only compares settings (the paper prints none)."""
 LEAVES: tuple[float, ...] = (0.1, 1)
-"""Least providers of a leaf, as a share of those trained on or a number; cross-validation chooses one."""
+"""Least providers of a leaf, as a share of those trained on or a number; cross-validation chooses
+one."""
 N_FOLDS = 2
 """Folds of the cross-validation."""
 N_GROUPS = 20
@@ -55,10 +61,12 @@ N_GROUPS = 20
 
 
 def zero_knowledge(accuracy: Floats, similarity: Floats, seed: int) -> Floats:
-    """Classify by AZK: K-means with two clusters on unscaled accuracy and similarity; the more accurate is "member".
+    """Classify by AZK: K-means with two clusters on unscaled accuracy and similarity.
 
-    At equal mean accuracy it is that of higher mean similarity. Where there are fewer than two distinct points, nobody
-    is called a member. Providers without a number (NaN) are not judged.
+    The more accurate is "member".
+
+    At equal mean accuracy it is that of higher mean similarity. Where there are fewer than two
+    distinct points, nobody is called a member. Providers without a number (NaN) are not judged.
     """
     return _two_clusters(np.column_stack([accuracy, similarity]), seed)
 
@@ -66,8 +74,8 @@ def zero_knowledge(accuracy: Floats, similarity: Floats, seed: int) -> Floats:
 def memory_calls(table: ProviderTable, seed: int) -> tuple[Floats, Floats] | None:
     """Classify by the memorisation tests M1 and M2, shape (n,) each; None for a table without them.
 
-    M1: any answer without its evidence came out right (NLS_mem > 0). M2: K-means with two clusters on the change of the
-    unasked answer; that of smaller mean change is "member".
+    M1: any answer without its evidence came out right (NLS_mem > 0). M2: K-means with two clusters
+    on the change of the unasked answer; that of smaller mean change is "member".
     """
     if not all(name in table.features for name in MEMORY):
         return None
@@ -77,7 +85,10 @@ def memory_calls(table: ProviderTable, seed: int) -> tuple[Floats, Floats] | Non
 
 
 def majority(*voters: Floats) -> Floats:
-    """Return the call of most of an odd number of voters, shape (n,); NaN where any of them did not judge."""
+    """Return the call of most of an odd number of voters, shape (n,).
+
+    NaN where any of them did not judge.
+    """
     share = np.stack(voters).mean(axis=0)
     return np.where(np.isnan(share), np.nan, (share > 0.5).astype(np.float64))
 
@@ -101,9 +112,9 @@ def _two_clusters(points: Floats, seed: int) -> Floats:
 def groups_of(member: Bools) -> Ints:
     """Assign providers to groups, shape (n,): as many of either side in each group, give or take one.
 
-    There are `N_GROUPS`, or as many as the smaller side has providers. Groups are the same in every run. Providers are
-    shuffled before the sides are separated: ranks among members would let the groups say something of the labels around
-    them wherever the order of the rows does.
+    There are `N_GROUPS`, or as many as the smaller side has providers. Groups are the same in every
+    run. Providers are shuffled before the sides are separated: ranks among members would let the
+    groups say something of the labels around them wherever the order of the rows does.
     """
     order = np.random.default_rng(0).permutation(member.size)
     inside = order[member[order]]
@@ -117,8 +128,8 @@ def groups_of(member: Bools) -> Ints:
 def training_share(member: Bools, share: float, rng: np.random.Generator) -> Ints:
     """Draw the rows of the providers that the attacker knows, ascending: as many of either side, group by group.
 
-    Together they are `share` of all providers, but two a side at least and half of the smaller side at most. Of the
-    last group that is needed a part is taken, at random.
+    Together they are `share` of all providers, but two a side at least and half of the smaller side
+    at most. Of the last group that is needed a part is taken, at random.
 
     Raises:
         ValueError: a side has fewer than `MIN_SIDE` providers.
@@ -129,7 +140,9 @@ def training_share(member: Bools, share: float, rng: np.random.Generator) -> Int
     sides = [order[member[order]], order[~member[order]]]
     smaller = min(side.size for side in sides)
     if smaller < MIN_SIDE:
-        raise ValueError(f"a forest needs {MIN_SIDE} providers a side: two to learn from, two to judge")
+        raise ValueError(
+            f"a forest needs {MIN_SIDE} providers a side: two to learn from, two to judge"
+        )
     n_each = int(np.clip(round(share * member.size / 2), MIN_TRAINED, smaller // 2))
     return np.sort(np.concatenate([side[:n_each] for side in sides])).astype(np.int64)
 
@@ -137,8 +150,9 @@ def training_share(member: Bools, share: float, rng: np.random.Generator) -> Int
 def partial_knowledge(features: Floats, member: Bools, share: float, seed: int) -> Floats:
     """Classify by APK: a random forest trained on one share of the providers.
 
-    How large leaves must be is chosen by cross-validation inside the training share. A provider without a feature gets
-    the median of the training share; a feature that nobody there has is left out.
+    How large leaves must be is chosen by cross-validation inside the training share. A provider
+    without a feature gets the median of the training share; a feature that nobody there has is left
+    out.
 
     Args:
         features: shape (n, n_features), may hold NaN.
@@ -162,28 +176,45 @@ def partial_knowledge(features: Floats, member: Bools, share: float, seed: int) 
         columns = features[:, usable]
         filled = np.where(np.isnan(columns), np.nanmedian(columns[known], axis=0), columns)
         leaf = _best_leaf(filled[known], member[known], rng)
-        probability[rest] = _forest(filled[known], member[known], leaf, N_TREES, rng).predict_proba(filled[rest])[:, 1]
+        probability[rest] = _forest(filled[known], member[known], leaf, N_TREES, rng).predict_proba(
+            filled[rest]
+        )[:, 1]
     return probability
 
 
 def _best_leaf(features: Floats, member: Bools, rng: np.random.Generator) -> float:
-    """Choose the forest's `min_samples_leaf` of `LEAVES` by cross-validated accuracy; both sides are equally large."""
+    """Choose the forest's `min_samples_leaf` of `LEAVES` by cross-validated accuracy.
+
+    Both sides are equally large.
+    """
     from sklearn.model_selection import StratifiedKFold
 
-    folds = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=int(rng.integers(2**31))).split(features, member))
+    folds = list(
+        StratifiedKFold(N_FOLDS, shuffle=True, random_state=int(rng.integers(2**31))).split(
+            features, member
+        )
+    )
     right = [0] * len(LEAVES)
     for number, leaf in enumerate(LEAVES):
         for train, test in folds:
-            called = _forest(features[train], member[train], leaf, N_CHECKED_TREES, rng).predict(features[test])
+            called = _forest(features[train], member[train], leaf, N_CHECKED_TREES, rng).predict(
+                features[test]
+            )
             right[number] += int((called == member[test]).sum())
     return LEAVES[int(np.argmax(right))]
 
 
-def _forest(features: Floats, member: Bools, leaf: float, trees: int, rng: np.random.Generator) -> Any:
+def _forest(
+    features: Floats, member: Bools, leaf: float, trees: int, rng: np.random.Generator
+) -> Any:
     from sklearn.ensemble import RandomForestClassifier
 
     forest = RandomForestClassifier(
-        trees, min_samples_leaf=leaf, max_features="sqrt", n_jobs=1, random_state=int(rng.integers(2**31))
+        trees,
+        min_samples_leaf=leaf,
+        max_features="sqrt",
+        n_jobs=1,
+        random_state=int(rng.integers(2**31)),
     )
     return forest.fit(features, member)
 
@@ -193,10 +224,10 @@ class Inference:
     """Hold the classifications of each provider by every attack.
 
     Attributes:
-        calls: by method, NaN for not judged (known to the attacker, or without the features), shape (n_seeds, n); of
-            methods that look at no label `CLUSTERED` seeds at most.
-        probabilities: of being a member, by forest, NaN where it was trained on the provider, shape (n_seeds, n); None
-            without forests.
+        calls: by method, NaN for not judged (known to the attacker, or without the features), shape
+            (n_seeds, n); of methods that look at no label `CLUSTERED` seeds at most.
+        probabilities: of being a member, by forest, NaN where it was trained on the provider, shape
+            (n_seeds, n); None without forests.
         lacks: by method, why there are no calls.
     """
 
@@ -210,7 +241,9 @@ _LAST: dict[str, Inference] = {}
 
 
 def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: float) -> Inference:
-    """Run every method that the table allows; `progress` is advanced once a seed. The last inference is not made again.
+    """Run every method that the table allows; `progress` is advanced once a seed.
+
+    The last inference is not made again.
 
     Args:
         table: of the providers.
@@ -237,7 +270,11 @@ def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: floa
 
     for seed in range(n_seeds):
         if "azk" in calls and seed < clustered:
-            add("azk", zero_knowledge(table.features["accuracy"], table.features["similarity"], seed), seed)
+            add(
+                "azk",
+                zero_knowledge(table.features["accuracy"], table.features["similarity"], seed),
+                seed,
+            )
         if "apk" in calls:
             probability = partial_knowledge(columns, table.member, share, seed)
             probabilities.append(probability)
@@ -245,7 +282,9 @@ def infer(table: ProviderTable, progress: Progress, *, n_seeds: int, share: floa
         progress.advance()
     forests = np.stack(probabilities) if probabilities else None
     _LAST.clear()
-    _LAST[key] = Inference({method: np.stack(rows) for method, rows in calls.items()}, forests, lacks)
+    _LAST[key] = Inference(
+        {method: np.stack(rows) for method, rows in calls.items()}, forests, lacks
+    )
     return _LAST[key]
 
 
@@ -260,7 +299,9 @@ def _cannot_run(table: ProviderTable, method: str) -> Unresolved | None:
     if absent or not any(name in table.features for name in FEATURES):
         return Unresolved(method, f"no {absent[0] if absent else 'feature'} of any provider", 0)
     if method.endswith("_ensemble") and not all(name in table.features for name in MEMORY):
-        return Unresolved(method, "no memorisation tests: only models that answer questions allow them", 0)
+        return Unresolved(
+            method, "no memorisation tests: only models that answer questions allow them", 0
+        )
     return None
 
 
@@ -276,12 +317,18 @@ def smaller_side(member: Bools) -> int:
 
 
 def calls_all_alike(calls: Floats) -> bool:
-    """Test whether every seed puts all providers in the same class; calls have shape (n_seeds, n)."""
+    """Test whether every seed puts all providers in the same class.
+
+    Calls have shape (n_seeds, n).
+    """
     return all(np.unique(row[~np.isnan(row)]).size < 2 for row in calls)
 
 
 def balanced(called: Floats, member: Bools) -> float:
-    """Compute the balanced accuracy over the providers that were judged (not NaN); 0.5 where a side has none."""
+    """Compute the balanced accuracy over the providers that were judged (not NaN).
+
+    0.5 where a side has none.
+    """
     inside, outside = (called[side & ~np.isnan(called)] for side in (member, ~member))
     if not inside.size or not outside.size:
         return 0.5
@@ -292,11 +339,15 @@ def mean_known(rows: Floats) -> Floats:
     """Average each column over entries that are not NaN, shape (n,); NaN where there is none."""
     known = ~np.isnan(rows)
     counts = known.sum(axis=0)
-    return np.where(counts > 0, np.where(known, rows, 0.0).sum(axis=0) / np.maximum(counts, 1), np.nan)
+    return np.where(
+        counts > 0, np.where(known, rows, 0.0).sum(axis=0) / np.maximum(counts, 1), np.nan
+    )
 
 
 def measure_accuracy(calls: Floats, member: Bools, rng: np.random.Generator) -> Interval | None:
-    """Measure the balanced accuracy over providers; None where fewer than two of a side were judged.
+    """Measure the balanced accuracy over providers.
+
+    None where fewer than two of a side were judged.
 
     Args:
         calls: shape (n_seeds, n).
@@ -313,11 +364,14 @@ def measure_accuracy(calls: Floats, member: Bools, rng: np.random.Generator) -> 
 
 
 def measure_forest_area(probabilities: Floats, member: Bools) -> Interval | None:
-    """Measure the mean AUC of the single forests, over the providers each judges; None where too few are judged.
+    """Measure the mean AUC of the single forests, over the providers each judges.
 
-    An attacker knows some companies, and has one forest. Given that forest, whoever it judges without a leak is as
-    likely a member as not, so that chance is 0.5; the mean probability over forests, by which a member is judged by
-    those that may know its neighbours that are out rather than itself, would lie under it (0.47 of 80 companies).
+    None where too few are judged.
+
+    An attacker knows some companies, and has one forest. Given that forest, whoever it judges
+    without a leak is as likely a member as not, so that chance is 0.5; the mean probability over
+    forests, by which a member is judged by those that may know its neighbours that are out rather
+    than itself, would lie under it (0.47 of 80 companies).
 
     Args:
         probabilities: of being a member, by forest, shape (n_seeds, n), NaN for not judged.
@@ -332,7 +386,10 @@ def measure_forest_area(probabilities: Floats, member: Bools) -> Interval | None
 
 
 def mean_area(probabilities: Floats, member: Bools) -> float:
-    """Average the AUC of each forest over those that judge both sides, see `measure_forest_area`; else 0.5."""
+    """Average the AUC of each forest over those that judge both sides, see `measure_forest_area`.
+
+    Else 0.5.
+    """
     known = ~np.isnan(probabilities)
     areas = [
         auc(row[judged & member], row[judged & ~member])
@@ -343,7 +400,8 @@ def mean_area(probabilities: Floats, member: Bools) -> float:
 
 
 Statistic = Callable[[Floats, Bools], float]
-"""A number in [0, 1] from what seeds say, shape (n_seeds, n), NaN for not judged, and who is a member, shape (n,)."""
+"""A number in [0, 1] from what seeds say, shape (n_seeds, n), NaN for not judged, and who is a
+member, shape (n,)."""
 
 
 def _resample(statistic: Statistic, votes: Floats, member: Bools, given: Interval) -> Interval:
@@ -351,10 +409,11 @@ def _resample(statistic: Statistic, votes: Floats, member: Bools, given: Interva
 
     Args:
         statistic: of what forests say of providers.
-        votes: shape (n_seeds, n), NaN for not judged. A row of the table that no seed judges is passed over.
+        votes: shape (n_seeds, n), NaN for not judged. A row of the table that no seed judges is
+            passed over.
         member: shape (n,).
-        given: the interval when the forests are taken as given: bounds reach at least as far from the value. It is the
-            interval where no group can be left out, as with one forest.
+        given: the interval when the forests are taken as given: bounds reach at least as far from
+            the value. It is the interval where no group can be left out, as with one forest.
     """
     judged = ~np.isnan(mean_known(votes))
     known = np.isnan(votes) & judged
@@ -371,7 +430,8 @@ def _leave_groups_out(
 ) -> Iterator[tuple[float, int]]:
     """Yield the statistic without each group of providers, and how many of the group are judged.
 
-    Without a group remain the forests that were trained on nobody of it; groups that every forest knows are left out.
+    Without a group remain the forests that were trained on nobody of it; groups that every forest
+    knows are left out.
     """
     groups = groups_of(member)
     for group in np.unique(groups[judged]):

@@ -1,11 +1,13 @@
 """Providers that the attack asks about, what is compared of each, and their features (Tito et al. 2024, section 5).
 
-As much is compared of providers that are in as of providers that are out (methods.md#provider-membership). A provider's
-features are means over its kept-aside documents and questions: the fewer there are, the more they scatter, and the
-rarer is "any answer without its evidence came out right". Training takes documents away from providers that are in, and
-groups differ in size, so that the numbers kept aside tell the sides apart without any model: where nothing leaks and
-providers in had 3 documents on average, those out 1.3, a forest on these means reached an AUC of 0.72. So both sides
-are cut to the same distribution of documents, then of questions, before anything is averaged.
+As much is compared of providers that are in as of providers that are out
+(methods.md#provider-membership). A provider's features are means over its kept-aside documents and
+questions: the fewer there are, the more they scatter, and the rarer is "any answer without its
+evidence came out right". Training takes documents away from providers that are in, and groups
+differ in size, so that the numbers kept aside tell the sides apart without any model: where nothing
+leaks and providers in had 3 documents on average, those out 1.3, a forest on these means reached an
+AUC of 0.72. So both sides are cut to the same distribution of documents, then of questions, before
+anything is averaged.
 """
 
 from collections import defaultdict
@@ -33,7 +35,8 @@ IN, OUT = "in", "out"
 MIN_PROVIDERS = 2
 """Providers in, and out, without which nothing can be compared: one alone has no spread."""
 BY_CHANCE = 20
-"""The same where documents were drawn by lot: few providers are out then, and nothing can be said of so few."""
+"""The same where documents were drawn by lot: few providers are out then, and nothing can be said
+of so few."""
 
 
 @dataclass(frozen=True)
@@ -93,20 +96,28 @@ def min_providers(corpus: Corpus) -> int:
 
 
 def shortage(corpus: Corpus, askable: Askable) -> tuple[str, str] | None:
-    """Return why the providers of a data set cannot be compared, and what the owner can add; None when they can."""
+    """Return why the providers of a data set cannot be compared, and what the owner can add.
+
+    None when they can.
+    """
     providers = providers_of(corpus, askable)
     if not providers:
         return "no document names a provider", "name each document’s provider"
     if select_compared(corpus, providers):
         return None
-    inside, outside = ([one for one in providers if one.member == member] for member in (True, False))
+    inside, outside = (
+        [one for one in providers if one.member == member] for member in (True, False)
+    )
     asked = [sum(bool(one.asked) for one in side) for side in (inside, outside)]
     numbers = {"used": len(inside), "unused": len(outside), "least": min_providers(corpus)}
     return SENTENCES["few_providers"].format(asked=asked, **numbers), SENTENCES["keep_providers"]
 
 
 def describe_unnamed(corpus: Corpus) -> str | None:
-    """Describe that documents of training without a provider hide who is in; None when all of training name one."""
+    """Describe that documents of training without a provider hide who is in.
+
+    None when all of training name one.
+    """
     n = unnamed_members(corpus)
     if not n:
         return None
@@ -115,7 +126,10 @@ def describe_unnamed(corpus: Corpus) -> str | None:
 
 
 def style_of(target: Target) -> LossKind | None:
-    """Return what a target is asked for: answers, also without their losses, or the loss of a page; None: neither."""
+    """Return what a target is asked for: answers, also without their losses, or the loss of a page.
+
+    None: neither.
+    """
     return "answers" if Answer in target.answers else loss_kind(target)
 
 
@@ -148,7 +162,11 @@ def perhaps_askable(corpus: Corpus) -> Askable:
 def knows_public(corpus: Corpus) -> bool:
     """Test whether a public document, which baselines are trained on, is of a provider that has kept-aside ones."""
     public = {provider_of(document) for document in corpus.of("public")} - {""}
-    return any(provider_of(document) in public for document in corpus.of("heldout")) if public else False
+    return (
+        any(provider_of(document) in public for document in corpus.of("heldout"))
+        if public
+        else False
+    )
 
 
 def askable_documents(case: Case, name: str) -> tuple[Document, ...]:
@@ -158,7 +176,8 @@ def askable_documents(case: Case, name: str) -> tuple[Document, ...]:
 
 
 ENOUGH = 0.5
-"""Of the questions that an attacker has about a provider, the share under which it is starved by the cut."""
+"""Of the questions that an attacker has about a provider, the share under which it is starved by
+the cut."""
 Size = tuple[int, ...]
 """How much there is of a provider: parts of it, largest first."""
 
@@ -180,10 +199,12 @@ class Matched:
     dropped: int
 
     def starved(self) -> str | None:
-        """Describe that matching leaves the attacker too few questions, and what to give; None when it has enough.
+        """Describe that matching leaves the attacker too few questions, and what to give.
 
-        Judged by providers in training: where training took documents away from these, those out are cut to what an
-        attacker has.
+        None when it has enough.
+
+        Judged by providers in training: where training took documents away from these, those out
+        are cut to what an attacker has.
         """
         inside = [index for index, trial in enumerate(self.trials) if trial.stratum == IN]
         held, kept = (
@@ -198,9 +219,9 @@ class Matched:
 def match_sides(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Matched:
     """Cut both sides to the same documents a provider, then, document by document, to the same questions.
 
-    Each side is ordered by number and matched by rank (see `limit_to_partners`); of each provider as many are kept as
-    of the smaller of the two partners. Which ones follows from the ids of documents, and places in them, alone. Where
-    one side has no provider nothing is cut.
+    Each side is ordered by number and matched by rank (see `limit_to_partners`); of each provider
+    as many are kept as of the smaller of the two partners. Which ones follows from the ids of
+    documents, and places in them, alone. Where one side has no provider nothing is cut.
 
     Args:
         trials: of the providers.
@@ -219,31 +240,45 @@ def match_sides(trials: Sequence[Trial], outcomes: Sequence[Json]) -> Matched:
         for (_, documents), limit in zip(asked, of_each, strict=True)
     ]
     # Longest first; documents that are as long stay in the order that their ids decide.
-    ranked = [sorted(documents, key=lambda document: -len(document["questions"])) for documents in kept]
+    ranked = [
+        sorted(documents, key=lambda document: -len(document["questions"])) for documents in kept
+    ]
     numbers = [tuple(len(one["questions"]) for one in documents) for documents in ranked]
     limits = limit_to_partners(numbers, member, names)
     cut = [
-        {"documents": [_cut_questions(document, limit) for document, limit in zip(documents, own, strict=False)]}
+        {
+            "documents": [
+                _cut_questions(document, limit)
+                for document, limit in zip(documents, own, strict=False)
+            ]
+        }
         for documents, own in zip(ranked, limits, strict=True)
     ]
-    held = tuple(sum(len(document["questions"]) for document in documents) for _, documents in asked)
+    held = tuple(
+        sum(len(document["questions"]) for document in documents) for _, documents in asked
+    )
     return Matched(tuple(trial for trial, _ in asked), tuple(cut), held, len(trials) - len(asked))
 
 
 def limit_to_partners(sizes: Sequence[Size], member: Bools, names: Sequence[str]) -> list[Size]:
     """Return the smaller of what each provider and its partner of the other side have, part by part.
 
-    Each side is ordered by parts, then by their sum, then by the parts themselves, ties as hashes of names fall. The
-    partner is the one at the same rank or, where the sides differ in number, at the same quantile: then both sides are
-    cut to the lower of the two quantile functions.
+    Each side is ordered by parts, then by their sum, then by the parts themselves, ties as hashes
+    of names fall. The partner is the one at the same rank or, where the sides differ in number, at
+    the same quantile: then both sides are cut to the lower of the two quantile functions.
 
     Args:
         sizes: of each provider, its parts, largest first.
         member: shape (n,).
         names: of the providers.
     """
-    ranks = [(len(size), sum(size), size, hash_of(name)) for size, name in zip(sizes, names, strict=True)]
-    sides = [sorted(np.flatnonzero(member == side).tolist(), key=ranks.__getitem__) for side in (True, False)]
+    ranks = [
+        (len(size), sum(size), size, hash_of(name)) for size, name in zip(sizes, names, strict=True)
+    ]
+    sides = [
+        sorted(np.flatnonzero(member == side).tolist(), key=ranks.__getitem__)
+        for side in (True, False)
+    ]
     limits = list(sizes)
     if not all(sides):
         return limits
@@ -278,10 +313,10 @@ class ProviderTable:
         member: whether training saw documents of the provider, shape (n,).
         n_questions: answered questions (pages, for token classifiers) of the provider, shape (n,).
         n_documents: kept-aside documents of the provider, shape (n,).
-        features: of `FEATURES` and `MEMORY`, those that any provider has: the mean over its questions, shape (n,), NaN
-            where it has none.
-        user: user inference, the mean over the provider's documents of log p_target - log p_reference in nats, shape
-            (n,), NaN possible; None without a reference.
+        features: of `FEATURES` and `MEMORY`, those that any provider has: the mean over its
+            questions, shape (n,), NaN where it has none.
+        user: user inference, the mean over the provider's documents of log p_target - log
+            p_reference in nats, shape (n,), NaN possible; None without a reference.
     """
 
     names: tuple[str, ...]
@@ -295,9 +330,10 @@ class ProviderTable:
 def table_of(matched: Matched) -> ProviderTable:
     """Build the table of providers, in trial order.
 
-    A feature is the mean over those of the provider's questions that have it; `memory_change`, which is asked once a
-    document, the mean over its documents. User inference is the mean over documents of the mean over their questions of
-    the log-probability a token of the true answer, minus that of the reference.
+    A feature is the mean over those of the provider's questions that have it; `memory_change`,
+    which is asked once a document, the mean over its documents. User inference is the mean over
+    documents of the mean over their questions of the log-probability a token of the true answer,
+    minus that of the reference.
     """
     outcomes = matched.outcomes
     # NaN where a provider has no number.
@@ -332,13 +368,19 @@ def _feature_values(outcome: Json, name: str) -> list[float | None]:
 
 def _likelihood_gains(outcome: Json) -> list[float | None]:
     """Compute by document how much likelier the true answers became, nats a token."""
-    documents = [[_difference(question, "loss") for question in own["questions"]] for own in outcome["documents"]]
+    documents = [
+        [_difference(question, "loss") for question in own["questions"]]
+        for own in outcome["documents"]
+    ]
     means = [_mean(losses) for losses in documents]
     return [None if mean is None else -mean for mean in means]
 
 
 def reference_losses(matched: Matched) -> Floats:
-    """Return the reference's own mean loss of each provider, nats, in trial order; NaN where there is none."""
+    """Return the reference's own mean loss of each provider, nats, in trial order.
+
+    NaN where there is none.
+    """
     means: list[float | None] = []
     for outcome in matched.outcomes:
         references = [question["pretrained"] for question in _questions(outcome)]

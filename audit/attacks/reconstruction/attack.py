@@ -26,7 +26,14 @@ from audit.attacks.measuring import Mean, is_near
 from audit.attacks.reconstruction import cdmi
 from audit.attacks.reconstruction.methods import SHIPPED, LowestLoss, Rule, Sampling
 from audit.attacks.reconstruction.scores import measure_fields
-from audit.attacks.reconstruction.table import ALL, DEFAULT, LIMITED, LOWEST_LOSS, methods_of, paired_by_field
+from audit.attacks.reconstruction.table import (
+    ALL,
+    DEFAULT,
+    LIMITED,
+    LOWEST_LOSS,
+    methods_of,
+    paired_by_field,
+)
 from audit.attacks.text import SENTENCES
 from audit.case import Case
 from audit.corpus.documents import Corpus
@@ -50,27 +57,30 @@ UNFIT: Mapping[str, str] = text_of("reconstruction").labels["unfit"]
 class Reconstruction(Attack):
     """CDMI, one-shot and multi-shot (Dentan et al. 2024, section 4; methods.md#reconstruction).
 
-    The adversary holds the model and a page whose field was scrubbed: its tokens are [MASK], and so are those of its
-    value wherever else it stands on the page; its labels and the number of its tokens are known. Field by field, token
-    by token, candidates of a public masked language model are weighed by how well the target's training loss likes
-    them. Several attempts are made at every field; the first one is the one-shot attack, and a membership score chooses
-    among all of them for the multi-shot attack.
+    The adversary holds the model and a page whose field was scrubbed: its tokens are [MASK], and so
+    are those of its value wherever else it stands on the page; its labels and the number of its
+    tokens are known. Field by field, token by token, candidates of a public masked language model
+    are weighed by how well the target's training loss likes them. Several attempts are made at
+    every field; the first one is the one-shot attack, and a membership score chooses among all of
+    them for the multi-shot attack.
 
-    Models that answer questions and read a page's words as tokens (VT5, UDOP) are attacked through the mean loss of
-    their answers to other questions about the page (see `audit.attacks.fields`).
+    Models that answer questions and read a page's words as tokens (VT5, UDOP) are attacked through
+    the mean loss of their answers to other questions about the page (see `audit.attacks.fields`).
 
-    Two methods, fixed before the scan, choose among the same candidates; a limit is held against each of them.
-    "default" samples as published; docaudit ships temperatures, weight and nucleus within the paper's ranges, and
-    others can find a leak but pass no limit. "lowest_loss" takes the candidate of lowest loss.
+    Two methods, fixed before the scan, choose among the same candidates; a limit is held against
+    each of them. "default" samples as published; docaudit ships temperatures, weight and nucleus
+    within the paper's ranges, and others can find a leak but pass no limit. "lowest_loss" takes the
+    candidate of lowest loss.
 
-    Fields of more than `max_tokens` tokens are attacked by their first and by their last `max_tokens` ones, those of
-    fewer than `min_tokens` as they are; both are tested apart.
+    Fields of more than `max_tokens` tokens are attacked by their first and by their last
+    `max_tokens` ones, those of fewer than `min_tokens` as they are; both are tested apart.
 
     Attributes:
         n_candidates: N_c, candidates a token.
         n_attempts: n_a, attempts a field by the default method; the lowest loss leaves no choice.
         temperature: T, of both softmaxes; this and the next four are those of the default method.
-        temperature_start: T_start, factor on the public model's temperature at the first token, falling over 3 tokens.
+        temperature_start: T_start, factor on the public model's temperature at the first token,
+            falling over 3 tokens.
         target_weight: w in (0, 1], the target's weight in the mean of both likelihoods.
         mean: the paper prefers the geometric mean.
         top_p: mass of the nucleus that a token is sampled from.
@@ -92,12 +102,16 @@ class Reconstruction(Attack):
 
     def __post_init__(self) -> None:
         if self.min_tokens > self.max_tokens:
-            raise ValueError(f"min_tokens: {self.min_tokens} is more than max_tokens, {self.max_tokens}")
+            raise ValueError(
+                f"min_tokens: {self.min_tokens} is more than max_tokens, {self.max_tokens}"
+            )
 
     @property
     def rules(self) -> Mapping[str, Rule]:
         """Return the methods, by name."""
-        sampling = Sampling(self.temperature, self.temperature_start, self.target_weight, self.mean, self.top_p)
+        sampling = Sampling(
+            self.temperature, self.temperature_start, self.target_weight, self.mean, self.top_p
+        )
         return {DEFAULT: sampling, LOWEST_LOSS: LowestLoss()}
 
     def applies(self, case: Case) -> list[Reason]:
@@ -107,9 +121,13 @@ class Reconstruction(Attack):
         if barred is not None:
             return [Reason("model", barred)]
         reasons, references = [], case.corpus.manifest.references
-        split = missing_split(one for one in case.corpus.of(*AUDITED) if any(entity.attack for entity in one.entities))
+        split = missing_split(
+            one for one in case.corpus.of(*AUDITED) if any(entity.attack for entity in one.entities)
+        )
         if split is not None:
-            reasons.append(Reason("data", f"no field to attack in {split} documents", text_of(self.name).add))
+            reasons.append(
+                Reason("data", f"no field to attack in {split} documents", text_of(self.name).add)
+            )
         if not known and references.auxiliary is None and not case.corpus.of("public"):
             reasons.append(Reason("missing", SENTENCES["no_auxiliary"]))
         elif not known and references.auxiliary is None and references.pretrained is None:
@@ -121,13 +139,23 @@ class Reconstruction(Attack):
         seen = occurrences(corpus)
         documents: Counter[tuple[str, str]] = Counter()
         for document in corpus.of(*AUDITED):
-            texts = [fold(document.text_of(entity)) for entity in document.entities if entity.attack]
-            held = {"unique" if seen[text].unique else "repeated" for text in texts} | {ALL for _ in texts}
+            texts = [
+                fold(document.text_of(entity)) for entity in document.entities if entity.attack
+            ]
+            held = {"unique" if seen[text].unique else "repeated" for text in texts} | {
+                ALL for _ in texts
+            }
             documents.update([(document.split, group) for group in held])
-        sides = {metric: [documents[split, metric.partition(".")[2]] for split in AUDITED] for metric in LIMITED}
+        sides = {
+            metric: [documents[split, metric.partition(".")[2]] for split in AUDITED]
+            for metric in LIMITED
+        }
         methods = Counter(metric for metric, _ in methods_of(LIMITED))
         kind = kind_of_difference(corpus)
-        return tuple(Units(metric, kind, "documents", *sides[metric], methods=methods[metric]) for metric in sides)
+        return tuple(
+            Units(metric, kind, "documents", *sides[metric], methods=methods[metric])
+            for metric in sides
+        )
 
     def _barred(self, case: Case) -> str | None:
         """Return why this model cannot be attacked this way; None when it can."""
@@ -141,13 +169,22 @@ class Reconstruction(Attack):
             return OWN_MARKS
         if not {FillMask, TrainingLoss} & case.target.answers:
             if AnswerLoss in case.target.answers:
-                sees = SENTENCES["no_tokens"] if getattr(case.target, "needs_image", True) else SENTENCES["in_a_prompt"]
+                sees = (
+                    SENTENCES["no_tokens"]
+                    if getattr(case.target, "needs_image", True)
+                    else SENTENCES["in_a_prompt"]
+                )
                 return sees if hasattr(case.target, "encode") else REWORDED
-            return "the model has neither a masked-language-model head nor a training loss over tokens"
+            return (
+                "the model has neither a masked-language-model head nor a training loss over tokens"
+            )
         return None
 
     def trials(self, case: Case) -> list[Trial]:
-        """List fields of member and held-out documents; a field of more than `max_tokens` tokens gives two trials."""
+        """List fields of member and held-out documents.
+
+        A field of more than `max_tokens` tokens gives two trials.
+        """
         if not case.target.card.is_model:
             return possible_trials(case.corpus, self.max_tokens)
         return [field.trial for field in self._fields(case) if field.left_out is None]
@@ -159,21 +196,28 @@ class Reconstruction(Attack):
     def attempt(self, case: Case, trial: Trial, rng: Rng) -> Attempt:
         """Reconstruct one field with the target, again without it, and see whether the truth was within reach.
 
-        "attack" and "baseline" are the attempts of the default method; "methods" holds those of the others.
+        "attack" and "baseline" are the attempts of the default method; "methods" holds those of the
+        others.
         """
         field = field_of(case, trial, self.min_tokens, self.max_tokens)
         assert field.page is not None
         page = field.scrubbed()
         attacker = self._attacker(case, page, field.positions)
-        # Where both take their candidates from the public model, what is known of a prefix serves both.
+        # Where both take their candidates from the public model, what is known of a prefix serves
+        # both.
         shared = not isinstance(attacker, cdmi.MaskedModel)
-        public = cdmi.Alone(attacker.proposals if shared else self._from_public(case, page, field.positions))
+        public = cdmi.Alone(
+            attacker.proposals if shared else self._from_public(case, page, field.positions)
+        )
         sources = rng.spawn(2 * len(self.rules) + 1)
         found: dict[str, tuple[cdmi.Reconstructed, cdmi.Reconstructed]] = {}
         for index, (method, rule) in enumerate(self.rules.items()):
             n_attempts = 1 if method == LOWEST_LOSS else self.n_attempts
-            # Without losses the likeliest candidate is the proposer's: the public model need not be asked of it.
-            decides = cdmi.Alone(attacker.proposals) if method == LOWEST_LOSS and not shared else attacker
+            # Without losses the likeliest candidate is the proposer's: the public model need not be
+            # asked of it.
+            decides = (
+                cdmi.Alone(attacker.proposals) if method == LOWEST_LOSS and not shared else attacker
+            )
             attack_rng, baseline_rng = sources[2 * index : 2 * index + 2]
             attack = yield from cdmi.reconstruct(decides, rule, n_attempts, attack_rng)
             baseline = yield from cdmi.reconstruct(public, rule, n_attempts, baseline_rng)
@@ -183,9 +227,13 @@ class Reconstruction(Attack):
         attack, baseline = found.pop(DEFAULT)
         planted = cdmi.PlantedMemory(attacker, truth)
         detected = {}
-        for (method, rule), source in zip(self.rules.items(), sources[-1].spawn(len(self.rules)), strict=True):
+        for (method, rule), source in zip(
+            self.rules.items(), sources[-1].spawn(len(self.rules)), strict=True
+        ):
             # An attacker whose losses said nothing had no power, whatever was among the candidates.
-            detected[method] = (yield from cdmi.rebuilds(planted, rule, source)) and not attack.blind
+            detected[method] = (
+                yield from cdmi.rebuilds(planted, rule, source)
+            ) and not attack.blind
         return {
             "truth": [*truth],
             **_attempts(attack, baseline),
@@ -196,33 +244,48 @@ class Reconstruction(Attack):
             "unusable": attack.unusable,
         }
 
-    def _attacker(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> cdmi.JudgedCandidates:
+    def _attacker(
+        self, case: Case, page: Encoding, positions: tuple[int, ...]
+    ) -> cdmi.JudgedCandidates:
         """Choose the attacker: a target with a masked-language-model head needs no help from the public model."""
         public = case.references.auxiliary
         assert public is not None
         if FillMask in case.target.answers:
-            return cdmi.MaskedModel(cdmi.Proposals(case.target, page, positions, self.n_candidates), public)
+            return cdmi.MaskedModel(
+                cdmi.Proposals(case.target, page, positions, self.n_candidates), public
+            )
         return cdmi.JudgedCandidates(self._from_public(case, page, positions), case.target)
 
-    def _from_public(self, case: Case, page: Encoding, positions: tuple[int, ...]) -> cdmi.Proposals:
+    def _from_public(
+        self, case: Case, page: Encoding, positions: tuple[int, ...]
+    ) -> cdmi.Proposals:
         assert case.references.auxiliary is not None
         return cdmi.Proposals(case.references.auxiliary, page, positions, self.n_candidates)
 
-    def measure(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress) -> Result:
+    def measure(
+        self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress
+    ) -> Result:
         """See `Attack.measure`; the metrics are described in `scores`."""
         fields = self._tried(case, trials)
         return measure_fields(case, [*self._fields(case)], fields, outcomes, rng, progress)
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes) -> Iterator[Evidence]:
+    def evidence(
+        self, case: Case, trials: Sequence[Trial], outcomes: Outcomes
+    ) -> Iterator[Evidence]:
         """Yield each value, and what was recovered of it with the model and without, one object a field or end.
 
-        What was recovered is the first attempt's of the default method, or another method's where that one is right, or
-        the lowest loss nearly.
+        What was recovered is the first attempt's of the default method, or another method's where
+        that one is right, or the lowest loss nearly.
         """
         fields, spelled = self._tried(case, trials), case.token_target.token_strings
         for field, outcome in zip(fields, outcomes, strict=True):
-            firsts = {method: (found["attack"][0], found["baseline"][0]) for method, found in _by_method(outcome)}
-            right = [method for method, (shot, _) in firsts.items() if shot["tokens"] == outcome["truth"]]
+            firsts = {
+                method: (found["attack"][0], found["baseline"][0])
+                for method, found in _by_method(outcome)
+            }
+            right = [
+                method for method, (shot, _) in firsts.items() if shot["tokens"] == outcome["truth"]
+            ]
             near = is_near(spelled(firsts[LOWEST_LOSS][0]["tokens"]), spelled(outcome["truth"]))
             shown, baseline = firsts[right[0] if right else LOWEST_LOSS if near else DEFAULT]
             whole = field.part == "whole"
@@ -239,7 +302,9 @@ class Reconstruction(Attack):
                 "exact": bool(right),
                 "near": near,
                 "exact_in_any_attempt": any(
-                    shot["tokens"] == outcome["truth"] for _, found in _by_method(outcome) for shot in found["attack"]
+                    shot["tokens"] == outcome["truth"]
+                    for _, found in _by_method(outcome)
+                    for shot in found["attack"]
                 ),
             }
         blind = blind_baseline.by_split(case.corpus, (field.document for field in fields))

@@ -36,14 +36,19 @@ class Proposals:
     _known: dict[Prefix, Candidates] = field(default_factory=dict)
 
     def page_after(self, prefix: Prefix) -> Encoding:
-        """Return the page with the field's first tokens in place; those not yet reached stay [MASK]."""
+        """Return the page with the field's first tokens in place.
+
+        Those not yet reached stay [MASK].
+        """
         return self.page.with_tokens(self.positions[: len(prefix)], prefix)
 
     def after(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[Candidates]]:
         """Ask for the candidates of the token that follows each prefix."""
         unknown = [prefix for prefix in dict.fromkeys(prefixes) if prefix not in self._known]
         places = [(self.page_after(prefix), self.positions[len(prefix)]) for prefix in unknown]
-        answers = yield from ask_all(self.proposer, [FillMask(*place, self.n_candidates) for place in places])
+        answers = yield from ask_all(
+            self.proposer, [FillMask(*place, self.n_candidates) for place in places]
+        )
         self._known.update(zip(unknown, answers, strict=True))
         return [self._known[prefix] for prefix in prefixes]
 
@@ -54,9 +59,14 @@ class Alone:
 
     proposals: Proposals
 
-    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
+    def knowledge(
+        self, prefixes: Sequence[Prefix]
+    ) -> Generator[Request, Any, list[PrefixKnowledge]]:
         """Return what it knows of the candidates after each of these prefixes, which are of one length."""
-        return [PrefixKnowledge(found.ids, found.logits) for found in (yield from self.proposals.after(prefixes))]
+        return [
+            PrefixKnowledge(found.ids, found.logits)
+            for found in (yield from self.proposals.after(prefixes))
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +79,9 @@ class JudgedCandidates:
     target: Target
     _answers: dict[Prefix, Floats] = field(default_factory=dict)
 
-    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
+    def knowledge(
+        self, prefixes: Sequence[Prefix]
+    ) -> Generator[Request, Any, list[PrefixKnowledge]]:
         """Return what it knows of the candidates after each of these prefixes, which are of one length."""
         proposed = dict(zip(prefixes, (yield from self.proposals.after(prefixes)), strict=True))
         new = {prefix: found for prefix, found in proposed.items() if prefix not in self._answers}
@@ -78,20 +90,33 @@ class JudgedCandidates:
         return [PrefixKnowledge(found.ids, found.logits, **answer) for found, answer in known]
 
     def read_at(self, prefix: Prefix) -> Floats:
-        """Return the losses after a prefix; if it was not asked about, after the first other prefix of its length."""
-        found = self._answers.get(prefix)
-        return self._answers[min(one for one in self._answers if len(one) == len(prefix))] if found is None else found
+        """Return the losses after a prefix.
 
-    def _asked(self, candidates: Mapping[Prefix, Candidates]) -> Generator[Request, Any, list[Floats]]:
+        If it was not asked about, after the first other prefix of its length.
+        """
+        found = self._answers.get(prefix)
+        return (
+            self._answers[min(one for one in self._answers if len(one) == len(prefix))]
+            if found is None
+            else found
+        )
+
+    def _asked(
+        self, candidates: Mapping[Prefix, Candidates]
+    ) -> Generator[Request, Any, list[Floats]]:
         page, positions = self.proposals.page_after, self.proposals.positions
-        queries = [self.query(page(prefix), positions[len(prefix)], found.ids) for prefix, found in candidates.items()]
+        queries = [
+            self.query(page(prefix), positions[len(prefix)], found.ids)
+            for prefix, found in candidates.items()
+        ]
         return ask_all(self.target, queries)
 
 
 class MaskedModel(JudgedCandidates):
     """A masked language model under attack proposes and decides alone (section 4.3).
 
-    Its `target` is the public model, which only says how likely the candidates are to it, for the membership scores.
+    Its `target` is the public model, which only says how likely the candidates are to it, for the
+    membership scores.
     """
 
     query = CandidateLogits
@@ -102,10 +127,11 @@ class MaskedModel(JudgedCandidates):
 class PlantedMemory:
     """The real target with a memory of known strength: the attack's positive control.
 
-    The true token is made likelier than the real target has it by `memory_of` the losses, or where a masked language
-    model decides, of the logits. The target is asked
-    nothing more: where no attempt took the true tokens before this one, the losses that another attempt met at the same
-    position stand in, both in the public model's order. A truth that is no candidate cannot be planted.
+    The true token is made likelier than the real target has it by `memory_of` the losses, or where
+    a masked language model decides, of the logits. The target is asked
+    nothing more: where no attempt took the true tokens before this one, the losses that another
+    attempt met at the same position stand in, both in the public model's order. A truth that is no
+    candidate cannot be planted.
 
     Attributes:
         attacker: the real attacker after its attempts.
@@ -120,27 +146,38 @@ class PlantedMemory:
         """Return the source of its candidates (step 1)."""
         return self.attacker.proposals
 
-    def knowledge(self, prefixes: Sequence[Prefix]) -> Generator[Request, Any, list[PrefixKnowledge]]:
+    def knowledge(
+        self, prefixes: Sequence[Prefix]
+    ) -> Generator[Request, Any, list[PrefixKnowledge]]:
         """Return what it knows of the candidates after each of these prefixes, which are of one length."""
         candidates = yield from self.proposals.after(prefixes)
-        return [self._planted(found, prefix) for prefix, found in zip(prefixes, candidates, strict=True)]
+        return [
+            self._planted(found, prefix) for prefix, found in zip(prefixes, candidates, strict=True)
+        ]
 
     def _planted(self, found: Candidates, prefix: Prefix) -> PrefixKnowledge:
         true = found.ids == self.truth[len(prefix)]
         if isinstance(self.attacker, MaskedModel):
             return PrefixKnowledge(found.ids, found.logits + true * memory_of(found.logits))
         losses = self.attacker.read_at(prefix)
-        return PrefixKnowledge(found.ids, found.logits, np.maximum(losses - true * memory_of(losses), 0.0))
+        return PrefixKnowledge(
+            found.ids, found.logits, np.maximum(losses - true * memory_of(losses), 0.0)
+        )
 
 
 Player = Alone | JudgedCandidates | PlantedMemory
 """Whoever reconstructs."""
 
 
-def nodes_after(player: Player, rule: Rule, prefixes: Sequence[Prefix]) -> Generator[Request, Any, dict[Prefix, Node]]:
+def nodes_after(
+    player: Player, rule: Rule, prefixes: Sequence[Prefix]
+) -> Generator[Request, Any, dict[Prefix, Node]]:
     """Compute one step of algorithm 2 for prefixes of one length."""
     knowledge = yield from player.knowledge(prefixes)
-    return {prefix: rule.node(found, len(prefix)) for prefix, found in zip(prefixes, knowledge, strict=True)}
+    return {
+        prefix: rule.node(found, len(prefix))
+        for prefix, found in zip(prefixes, knowledge, strict=True)
+    }
 
 
 @dataclass(frozen=True)
@@ -160,7 +197,9 @@ class Reconstructed:
     blind: bool
 
 
-def reconstruct(player: Player, rule: Rule, n_attempts: int, rng: Rng) -> Generator[Request, Any, Reconstructed]:
+def reconstruct(
+    player: Player, rule: Rule, n_attempts: int, rng: Rng
+) -> Generator[Request, Any, Reconstructed]:
     """Run all attempts side by side: those that share a prefix share its candidates and losses.
 
     What a candidate is worth depends on the prefix only, so this changes nothing but the work
@@ -176,7 +215,10 @@ def reconstruct(player: Player, rule: Rule, n_attempts: int, rng: Rng) -> Genera
         single += sum(len(nodes[shot.tokens].kept) == 1 for shot in shots)
         unusable += sum(not nodes[shot.tokens].usable for shot in shots)
         blind |= not nodes[shots[0].tokens].usable
-        shots = [nodes[shot.tokens].extended(shot, source) for shot, source in zip(shots, sources, strict=True)]
+        shots = [
+            nodes[shot.tokens].extended(shot, source)
+            for shot, source in zip(shots, sources, strict=True)
+        ]
     return Reconstructed(shots, single, unusable, blind)
 
 
@@ -190,7 +232,10 @@ def reaches(proposals: Proposals, truth: Prefix) -> Generator[Request, Any, bool
 
 
 def rebuilds(planted: PlantedMemory, rule: Rule, rng: Rng) -> Generator[Request, Any, bool]:
-    """Return whether one attempt gives the whole field; it ends at the first wrong token, so true prefixes suffice."""
+    """Return whether one attempt gives the whole field.
+
+    It ends at the first wrong token, so true prefixes suffice.
+    """
     shot = Shot((), (), ())
     for step in range(len(planted.truth)):
         nodes = yield from nodes_after(planted, rule, [shot.tokens])

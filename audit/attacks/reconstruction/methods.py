@@ -1,7 +1,7 @@
 """Methods: an attempt takes its next token as published (steps 3 to 6), or always the one that the target likes best.
 
-A method is a rule. What is known of the candidates after a prefix does not depend on it, so all methods share it. The
-attempts of a field are ranked by how plausible each is (section 4.3).
+A method is a rule. What is known of the candidates after a prefix does not depend on it, so all
+methods share it. The attempts of a field are ranked by how plausible each is (section 4.3).
 """
 
 from collections.abc import Sequence
@@ -24,9 +24,10 @@ class Shot:
 
     Attributes:
         tokens: what was put in its place.
-        log_target: (n_tokens,) logarithm of p_i, the likelihood that each token had when it was sampled (step 5).
-        log_public: (n_tokens,) logarithm of ghat_i, its likelihood to the public model (step 3), over the same
-            candidates.
+        log_target: (n_tokens,) logarithm of p_i, the likelihood that each token had when it was
+            sampled (step 5).
+        log_public: (n_tokens,) logarithm of ghat_i, its likelihood to the public model (step 3),
+            over the same candidates.
     """
 
     tokens: tuple[int, ...]
@@ -35,12 +36,19 @@ class Shot:
 
     def as_json(self) -> dict[str, list[Any]]:
         """Convert the attempt for the journal."""
-        return {"tokens": [*self.tokens], "log_target": [*self.log_target], "log_public": [*self.log_public]}
+        return {
+            "tokens": [*self.tokens],
+            "log_target": [*self.log_target],
+            "log_public": [*self.log_public],
+        }
 
 
 def read_shots(outcome: Sequence[dict[str, Any]]) -> list[Shot]:
     """Read attempts from the journal."""
-    return [Shot(tuple(one["tokens"]), tuple(one["log_target"]), tuple(one["log_public"])) for one in outcome]
+    return [
+        Shot(tuple(one["tokens"]), tuple(one["log_target"]), tuple(one["log_public"]))
+        for one in outcome
+    ]
 
 
 def log_perplexity(log_likelihoods: Floats) -> float:
@@ -49,10 +57,12 @@ def log_perplexity(log_likelihoods: Floats) -> float:
 
 
 def best(shots: Sequence[Shot], *, with_target: bool) -> tuple[Shot, float]:
-    """Return the most plausible attempt, the first one of equals, and its score; the larger, the more plausible.
+    """Return the most plausible attempt, the first one of equals, and its score.
 
-    The score is the logarithm of the perplexity ratio, the public model's over the target's, fixed before any scan;
-    without the target it is minus that of the public perplexity (section 4.3).
+    The larger, the more plausible.
+
+    The score is the logarithm of the perplexity ratio, the public model's over the target's, fixed
+    before any scan; without the target it is minus that of the public perplexity (section 4.3).
     """
 
     def score(shot: Shot) -> float:
@@ -70,7 +80,10 @@ def temperature_at(step: int, temperature: float, temperature_start: float) -> f
 
 
 def most_likely(probabilities: Floats, ids: Ints) -> Ints:
-    """Sort the indices of all candidates, most likely first, ties to the lower token id; (n_candidates,)."""
+    """Sort the indices of all candidates, most likely first, ties to the lower token id.
+
+    (n_candidates,).
+    """
     return np.lexsort((ids, -probabilities))
 
 
@@ -85,7 +98,10 @@ def nucleus(probabilities: Floats, ids: Ints, top_p: float) -> Ints:
 
 
 def draw(probabilities: Floats, kept: Ints, rng: Rng) -> int:
-    """Draw a candidate of the nucleus by probability (step 6). Takes exactly one number from `rng`."""
+    """Draw a candidate of the nucleus by probability (step 6).
+
+    Takes exactly one number from `rng`.
+    """
     cumulative = np.cumsum(probabilities[kept])
     index = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
     return int(kept[min(index, len(kept) - 1)])
@@ -98,8 +114,10 @@ class PrefixKnowledge:
     Attributes:
         ids: (n_candidates,) the candidates (step 1).
         logits: (n_candidates,) the proposer's.
-        losses: (n_candidates,) the target's training loss with each, nats (step 2); None where none was asked for.
-        public: (n_candidates,) the public model's logits, where another model proposed; None: the proposer's serve.
+        losses: (n_candidates,) the target's training loss with each, nats (step 2); None where none
+            was asked for.
+        public: (n_candidates,) the public model's logits, where another model proposed; None: the
+            proposer's serve.
     """
 
     ids: Ints
@@ -138,7 +156,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Sampling:
-    """Steps 3 to 6 of the paper; see `Reconstruction` for the settings. The defaults are those that docaudit ships."""
+    """Steps 3 to 6 of the paper; see `Reconstruction` for the settings.
+
+    The defaults are those that docaudit ships.
+    """
 
     temperature: float = measuring.TEMPERATURE
     temperature_start: float = 10.0
@@ -156,25 +177,35 @@ class Sampling:
             log_p = measuring.combine(log_g, log_l, self.target_weight, self.mean)
         if knowledge.public is not None:
             log_g = measuring.log_softmax(knowledge.public / temperature)
-        return Node(knowledge.ids, log_p, log_g, nucleus(np.exp(log_p), knowledge.ids, self.top_p), usable)
+        return Node(
+            knowledge.ids, log_p, log_g, nucleus(np.exp(log_p), knowledge.ids, self.top_p), usable
+        )
 
 
 @dataclass(frozen=True)
 class LowestLoss:
-    """The candidate of lowest training loss; where no loss was asked for, the proposer's most likely one.
+    """The candidate of lowest training loss.
 
-    The published rule can let a confident public model outvote a target that remembers: a loss of 0 adds at most 1/T to
-    a candidate's logarithm, before it is weighed. This rule heeds the public model only among equal losses.
+    Where no loss was asked for, the proposer's most likely one.
+
+    The published rule can let a confident public model outvote a target that remembers: a loss of 0
+    adds at most 1/T to a candidate's logarithm, before it is weighed. This rule heeds the public
+    model only among equal losses.
     """
 
     def node(self, knowledge: PrefixKnowledge, step: int) -> Node:
-        """See `Sampling`. Losses that are not finite come last; ties go to the more likely, then to the lower id."""
+        """See `Sampling`.
+
+        Losses that are not finite come last; ties go to the more likely, then to the lower id.
+        """
         losses = np.zeros(len(knowledge.ids)) if knowledge.losses is None else knowledge.losses
         ranked = np.where(np.isfinite(losses), losses, np.inf)
         best = np.lexsort((knowledge.ids, -knowledge.logits, ranked))[:1]
         certain = np.full(len(knowledge.ids), -np.inf)
         certain[best] = 0.0
-        return Node(knowledge.ids, certain, measuring.log_softmax(knowledge.logits), best, usable=True)
+        return Node(
+            knowledge.ids, certain, measuring.log_softmax(knowledge.logits), best, usable=True
+        )
 
 
 Rule = Sampling | LowestLoss

@@ -39,7 +39,17 @@ from audit.case import Case
 from audit.corpus.documents import Split
 from audit.corpus.folding import Occurrence, occurrences
 from audit.engine.interface import Json, Progress
-from audit.measurements import Check, Control, Count, Coverage, Diagnostic, Estimate, Histogram, Measurement, Unresolved
+from audit.measurements import (
+    Check,
+    Control,
+    Count,
+    Coverage,
+    Diagnostic,
+    Estimate,
+    Histogram,
+    Measurement,
+    Unresolved,
+)
 from audit.record import Result
 from audit.stats.intervals import Interval, proportion
 from audit.stats.ranking import at, at_interval
@@ -47,7 +57,11 @@ from audit.stats.rates import Columns, choose_columns, excess_mean, excess_rate,
 from audit.stats.resampling import MIN_CLUSTERS
 from audit.targets.utility import estimate
 
-SERIES: tuple[tuple[Split, str], ...] = (("member", "attack"), ("member", "baseline"), ("heldout", "attack"))
+SERIES: tuple[tuple[Split, str], ...] = (
+    ("member", "attack"),
+    ("member", "baseline"),
+    ("heldout", "attack"),
+)
 """Split and player of what is shown side by side."""
 TRAINED_ON = 0.05
 """With the lower bound of the gain on held-out fields over it, held-out documents look trained on: it is the most that
@@ -86,11 +100,15 @@ def measure_fields(
         return build_table(case, own, found)
 
     offered = Counter(FieldKind.of(field, seen) for field in everything)
-    usual = [outcome for field, outcome in zip(fields, outcomes, strict=True) if field.length == "usual"]
+    usual = [
+        outcome for field, outcome in zip(fields, outcomes, strict=True) if field.length == "usual"
+    ]
     blind = blind_baseline.by_split(case.corpus, (field.document for field in fields), progress)
     table, populations = weigh(table_of("usual"), case, everything, fields, by_lot=blind.by_lot)
     kinds = KindsCheck(APART, blind.by_lot)
-    measurements = measuring.run_jobs("reconstruction: intervals", jobs(table, streams, kinds, populations), progress)
+    measurements = measuring.run_jobs(
+        "reconstruction: intervals", jobs(table, streams, kinds, populations), progress
+    )
     test_kinds({length: table_of(length) for length in _LENGTHS}, table, streams, kinds)
     returned, kinds_returned = _returned(table.where(table.unique), _most_documents(measurements))
     result = Result(
@@ -101,8 +119,16 @@ def measure_fields(
         histograms=(_hamming_histogram(table), returned),
         methods=methods_by_metric(table, (*LIMITED, measuring.VALUES, measuring.DOCUMENTS)),
         coverage=coverage(offered, fields, seen, withheld(case.corpus)),
-        checks=(*check_heldout(measurements), *check_public_model(table, blind, streams), *kinds.check()),
-        conditions=(heldout_condition(HELDOUT_GAIN, _gains(measurements), "reconstruction by model and public model"),),
+        checks=(
+            *check_heldout(measurements),
+            *check_public_model(table, blind, streams),
+            *kinds.check(),
+        ),
+        conditions=(
+            heldout_condition(
+                HELDOUT_GAIN, _gains(measurements), "reconstruction by model and public model"
+            ),
+        ),
         controls=_reference_controls(table, blind, streams),
     )
     return blind.beside(result, (), chain(*methods_by_metric(table, LIMITED).values()))
@@ -110,11 +136,16 @@ def measure_fields(
 
 def methods_by_metric(table: FieldTable, metrics: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the methods of each limited metric (`Result.methods`), those of the input alone included."""
-    ways = {name: [name, *({name.replace(".unique", ".input_only")} & {*table.limited} - {name})] for name in metrics}
+    ways = {
+        name: [name, *({name.replace(".unique", ".input_only")} & {*table.limited} - {name})]
+        for name in metrics
+    }
     return {name: tuple(named(*pair) for pair in methods_of(own)) for name, own in ways.items()}
 
 
-def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck, populations: Populations) -> Iterator[measuring.Job]:
+def jobs(
+    table: FieldTable, streams: Streams, kinds: KindsCheck, populations: Populations
+) -> Iterator[measuring.Job]:
     """Yield every measurement as a call.
 
     Args:
@@ -127,15 +158,23 @@ def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck, populations: Po
         name = named(metric, method)
         rows = table.judged_by(method).group(metric.partition(".")[2])
         yield partial(excess, name, rows, method, streams[name], by_lot=populations.exact.by_lot)
-    unique = {method: own.where(own.unique) for method in (*METHODS, NEAR) for own in [table.judged_by(method)]}
+    unique = {
+        method: own.where(own.unique)
+        for method in (*METHODS, NEAR)
+        for own in [table.judged_by(method)]
+    }
     for _, method in methods_of([measuring.VALUES]):
         values, gain = named(measuring.VALUES, method), named(GAIN, method)
         tried = unique[method].tried(method)
-        yield partial(count_values, values, tried, populations.of(method), excess_rate, streams[values])
+        yield partial(
+            count_values, values, tried, populations.of(method), excess_rate, streams[values]
+        )
         yield partial(_gain, gain, unique[method].split("heldout"), method, streams[gain])
     for method in METHODS:
         tried = unique[method].tried(method)
-        yield partial(kinds.count_documents, named(measuring.DOCUMENTS, method), tried, populations.of(method))
+        yield partial(
+            kinds.count_documents, named(measuring.DOCUMENTS, method), tried, populations.of(method)
+        )
     groups = sorted({metric.partition(".")[2] for metric in table.limited} - {ALL, "repeated"})
     yield partial(_detection, POWER, [table.group(group).split("heldout") for group in groups])
     for split, player in SERIES:
@@ -147,7 +186,9 @@ def jobs(table: FieldTable, streams: Streams, kinds: KindsCheck, populations: Po
         yield partial(_surest, f"acc_at_5.{split}.{player}", rows, player)
 
 
-def test_kinds(apart: Mapping[Length, FieldTable], usual: FieldTable, streams: Streams, kinds: KindsCheck) -> None:
+def test_kinds(
+    apart: Mapping[Length, FieldTable], usual: FieldTable, streams: Streams, kinds: KindsCheck
+) -> None:
     """Test whether values of one length or category are known by any method, whatever is known of all together.
 
     Args:
@@ -157,12 +198,16 @@ def test_kinds(apart: Mapping[Length, FieldTable], usual: FieldTable, streams: S
         kinds: collects the tests.
     """
     tables: dict[str, tuple[str, FieldTable]] = {
-        length: (_LENGTHS[length], table.where(table.unique)) for length, table in apart.items() if len(table)
+        length: (_LENGTHS[length], table.where(table.unique))
+        for length, table in apart.items()
+        if len(table)
     }
     unique = usual.where(usual.unique)
     tables |= unique.kinds({*unique.category.tolist()})
     for (kind, (words, table)), method in product(tables.items(), METHODS):
-        kinds.test(words, table.tried(method), excess_rate, streams[named(f"{EXCESSES[0]}.{kind}", method)])
+        kinds.test(
+            words, table.tried(method), excess_rate, streams[named(f"{EXCESSES[0]}.{kind}", method)]
+        )
 
 
 def _unresolved(name: str, tables: Sequence[FieldTable], needed: int) -> Unresolved | None:
@@ -171,11 +216,19 @@ def _unresolved(name: str, tables: Sequence[FieldTable], needed: int) -> Unresol
     if min(documents) >= 2:
         return None
     of = "" if len(tables) == 1 else "training " if documents[0] < 2 else "unseen "
-    return Unresolved(name, f"fewer than two {of}documents with such fields", min(documents), needed)
+    return Unresolved(
+        name, f"fewer than two {of}documents with such fields", min(documents), needed
+    )
 
 
 def excess(
-    name: str, table: FieldTable, method: str, rng: Generator, *, by_lot: bool = False, of_baseline: bool = False
+    name: str,
+    table: FieldTable,
+    method: str,
+    rng: Generator,
+    *,
+    by_lot: bool = False,
+    of_baseline: bool = False,
 ) -> Measurement:
     """Compute (attack - baseline) on member fields minus the same on held-out fields (methods.md#held-out-control).
 
@@ -184,7 +237,8 @@ def excess(
         table: of the fields.
         method: of the attack.
         rng: the source of randomness.
-        by_lot: whether a lot chose the members: then a needless baseline is left out (`rates.choose_columns`).
+        by_lot: whether a lot chose the members: then a needless baseline is left out
+            (`rates.choose_columns`).
         of_baseline: compare what the baseline alone finds.
     """
     splits = [table.split(split) for split in AUDITED]
@@ -205,15 +259,26 @@ def excess(
 
 
 def _exact(name: str, table: FieldTable, player: str, method: str) -> Measurement:
-    """Estimate the share rebuilt word for word; null: the public model, or chance for the public model."""
+    """Estimate the share rebuilt word for word.
+
+    Null: the public model, or chance for the public model.
+    """
     if (few := _unresolved(name, [table], MIN_CLUSTERS)) is not None:
         return few
     interval = proportion(table.exact[named(player, method)] > 0, table.cluster)
-    return _beside_baseline(name, interval, table, player, table.exact[named("baseline", method)].mean())
+    return _beside_baseline(
+        name, interval, table, player, table.exact[named("baseline", method)].mean()
+    )
 
 
-def _beside_baseline(name: str, interval: Interval, table: FieldTable, player: str, baseline: float) -> Measurement:
-    null = (float(baseline), "public model") if player == "attack" else (float(table.chance.mean()), "chance")
+def _beside_baseline(
+    name: str, interval: Interval, table: FieldTable, player: str, baseline: float
+) -> Measurement:
+    null = (
+        (float(baseline), "public model")
+        if player == "attack"
+        else (float(table.chance.mean()), "chance")
+    )
     return estimate(name, interval, "fields", *null)
 
 
@@ -235,7 +300,9 @@ def _detection(name: str, tables: Iterable[FieldTable]) -> Measurement:
     found = []
     for table in filter(len, tables):
         planted = np.any([*table.planted.values()], axis=0)
-        detected = planted & ~np.any([table.exact[named("attack", method)] > 0 for method in METHODS], axis=0)
+        detected = planted & ~np.any(
+            [table.exact[named("attack", method)] > 0 for method in METHODS], axis=0
+        )
         found.append(estimate(name, proportion(detected, table.cluster), "fields", 0.0, "chance"))
     few = Unresolved(name, "no such field was attacked", 0, measuring.NEEDED_DOCUMENTS)
     return min(found, key=lambda one: one.value, default=few)
@@ -246,27 +313,35 @@ def _gain(name: str, table: FieldTable, method: str, rng: Generator) -> Measurem
     if (few := _unresolved(name, [table], MIN_CLUSTERS)) is not None:
         return few
     attack, baseline = (table.exact[named(player, method)] for player in PLAYERS)
-    interval = net(np.maximum(attack - baseline, 0.0), np.maximum(baseline - attack, 0.0), table.cluster, rng)
+    interval = net(
+        np.maximum(attack - baseline, 0.0), np.maximum(baseline - attack, 0.0), table.cluster, rng
+    )
     return estimate(name, interval, "fields", 0.0, "public model")
 
 
 def _reference_controls(table: FieldTable, blind: Blind, streams: Streams) -> tuple[Control, ...]:
-    """Bound what the documents explain by what the public model alone rebuilds; empty where nothing is in doubt."""
+    """Bound what the documents explain by what the public model alone rebuilds.
+
+    Empty where nothing is in doubt.
+    """
     if not blind.in_doubt:
         return ()
     found: list[Control] = []
     for metric, method in methods_of(table.limited):
         name, rows = named(metric, method), table.judged_by(method).group(metric.partition(".")[2])
         rng = streams[f"reference control of {name}"]
-        found += reference_control([name], excess(name, rows, method, rng, of_baseline=True), HELDOUT_GAIN)
+        found += reference_control(
+            [name], excess(name, rows, method, rng, of_baseline=True), HELDOUT_GAIN
+        )
     return tuple(found)
 
 
 def check_public_model(table: FieldTable, blind: Blind, streams: Streams) -> tuple[Check, ...]:
     """Test whether the public model restores more values of one split: then it knows that split.
 
-    Values of held-out documents that it knows make the target's excess on members larger, known values of members hide
-    it. Where the blind check tells the splits apart, the documents may explain it, and it is a control.
+    Values of held-out documents that it knows make the target's excess on members larger, known
+    values of members hide it. Where the blind check tells the splits apart, the documents may
+    explain it, and it is a control.
     """
     if blind.told_apart:
         return ()
@@ -274,7 +349,9 @@ def check_public_model(table: FieldTable, blind: Blind, streams: Streams) -> tup
     for method in METHODS:
         name = named("excess_pr.unique", method)
         rows = table.judged_by(method).group("unique")
-        difference = excess(name, rows, method, streams[f"public model of {name}"], of_baseline=True)
+        difference = excess(
+            name, rows, method, streams[f"public model of {name}"], of_baseline=True
+        )
         if isinstance(difference, Estimate):
             apart.append(difference)
     if not apart:
@@ -283,7 +360,9 @@ def check_public_model(table: FieldTable, blind: Blind, streams: Streams) -> tup
     p_value = min(1.0, len(apart) * strongest.p_outside(0.0, 0.0))
     side = "member" if strongest.value > 0 else "heldout"
     reason = SENTENCES["public_knows"].format(documents=SHARED["documents"][side], points=strongest)
-    return (Check("public model knows one side", p_value, "confounded", reason, SENTENCES["unknowing"]),)
+    return (
+        Check("public model knows one side", p_value, "confounded", reason, SENTENCES["unknowing"]),
+    )
 
 
 def _gains(measurements: Sequence[Measurement]) -> list[Estimate]:
@@ -308,11 +387,15 @@ def _diagnostics(outcomes: Sequence[Json]) -> tuple[Diagnostic, ...]:
     """Summarise the attempts of the default method on fields of usual length."""
     if not outcomes:
         return ()
-    distinct = [len({shot.tokens for shot in read_shots(outcome["attack"])}) for outcome in outcomes]
+    distinct = [
+        len({shot.tokens for shot in read_shots(outcome["attack"])}) for outcome in outcomes
+    ]
     steps = sum(len(outcome["truth"]) * len(outcome["attack"]) for outcome in outcomes)
     unusable = sum(outcome["unusable"] for outcome in outcomes) / steps
     many = "median number of different reconstructions among a field's attempts; under 2, multi-shot equals one-shot"
-    silent = "share of the attack's steps without usable losses of the target (median 0 or not finite)"
+    silent = (
+        "share of the attack's steps without usable losses of the target (median 0 or not finite)"
+    )
     attempts = Diagnostic("distinct attempts", float(np.median(distinct)), many)
     return attempts, Diagnostic("unusable losses", unusable, silent)
 
@@ -337,15 +420,29 @@ def _returned(unique: FieldTable, method: str) -> tuple[Histogram, tuple[Count, 
     hits: Bools = unique.exact[named("attack", method)] > 0
     sides = {label: unique.member == (split == "member") for split, label in LABELS.items()}
     kinds = Counter(unique.category[hits & unique.member].tolist())
-    counts = [Count(f"returned: {kind}", n, "training values that came back") for kind, n in sorted(kinds.items())]
-    returned = measuring.count_returned({label: (hits[own], unique.cluster[own]) for label, own in sides.items()})
+    counts = [
+        Count(f"returned: {kind}", n, "training values that came back")
+        for kind, n in sorted(kinds.items())
+    ]
+    returned = measuring.count_returned(
+        {label: (hits[own], unique.cluster[own]) for label, own in sides.items()}
+    )
     return returned, tuple(counts)
 
 
-def _counts(offered: Mapping[FieldKind, int], fields: Sequence[Field], table: FieldTable) -> tuple[Count, ...]:
-    """Count what the attack could try and did, long and short fields apart; a long field counts once."""
-    reach = sum(n for kind, n in offered.items() if kind.left_out is None and kind.length == "usual")
-    tried = Counter(length for length, *_ in {(one.length, one.document.id, one.entity.id) for one in fields})
+def _counts(
+    offered: Mapping[FieldKind, int], fields: Sequence[Field], table: FieldTable
+) -> tuple[Count, ...]:
+    """Count what the attack could try and did, long and short fields apart.
+
+    A long field counts once.
+    """
+    reach = sum(
+        n for kind, n in offered.items() if kind.left_out is None and kind.length == "usual"
+    )
+    tried = Counter(
+        length for length, *_ in {(one.length, one.document.id, one.entity.id) for one in fields}
+    )
     left_out = Counter[str | None]()
     for kind, n in offered.items():
         left_out[kind.left_out] += n * (kind.part != "end")
@@ -358,19 +455,25 @@ def _counts(offered: Mapping[FieldKind, int], fields: Sequence[Field], table: Fi
         numbers[f"{label} fields, repeated"] = len(rows) - unique
         if table.input_only.any():
             numbers[f"{label} fields, input only"] = int(rows.input_only.sum())
-    left = (Count(f"left out: {name}", left_out[name], meaning) for name, meaning in REASONS.items())
+    left = (
+        Count(f"left out: {name}", left_out[name], meaning) for name, meaning in REASONS.items()
+    )
     return (*text_of("reconstruction").count(numbers), *left)
 
 
 def coverage(
-    offered: Mapping[FieldKind, int], fields: Iterable[Field], seen: Mapping[str, Occurrence], withheld: Counter[str]
+    offered: Mapping[FieldKind, int],
+    fields: Iterable[Field],
+    seen: Mapping[str, Occurrence],
+    withheld: Counter[str],
 ) -> tuple[Coverage, ...]:
     """Count the member fields that this scan attacked, of all that there are, in all and by category.
 
     A long field counts once, even where only one of its ends was attacked.
 
     Args:
-        offered: number of member and held-out fields by kind that the manifest offers, attacked or not.
+        offered: number of member and held-out fields by kind that the manifest offers, attacked or
+            not.
         fields: those that this scan attacked.
         seen: occurrences of every value in the corpus.
         withheld: number of member fields that the manifest keeps out of the audit, by category.
@@ -384,4 +487,6 @@ def coverage(
         if kind.split == "member":
             attacked[kind.category] += 1
             unique[kind.category] += kind.unique
-    return measuring.cover("fields", sorted(total), attacked, total, unique) if total.total() else ()
+    return (
+        measuring.cover("fields", sorted(total), attacked, total, unique) if total.total() else ()
+    )

@@ -39,16 +39,21 @@ LIMITED = (
 )
 """Metrics of which every method has its own number."""
 WITH_NEAR = ("excess_pr.unique", f"excess_pr.{INPUT_ONLY}", VALUES)
-"""Groups in which a nearly rebuilt value counts too (lowest loss). More would leave clean models undecided."""
+"""Groups in which a nearly rebuilt value counts too (lowest loss). More would leave clean models
+undecided."""
 POWER, GAIN = "planted_detection.unique", "heldout_gain.unique"
 ALL = "all"
 FEWEST_ALONE = 300
 """Documents of a split with values of the input alone from which on these are under a limit: a model that leaks nothing
-then passes as often as without them (benchmarks/input_only.md). Fewer are tested as any kind of values is."""
+then passes as often as without them (benchmarks/input_only.md). Fewer are tested as any kind of
+values is."""
 
 
 def named(name: str, method: str) -> str:
-    """Return the name of a player or a metric by a method; the default method's bear the bare name."""
+    """Return the name of a player or a metric by a method.
+
+    The default method's bear the bare name.
+    """
     return name if method == DEFAULT else f"{name}.{method}"
 
 
@@ -62,14 +67,15 @@ class FieldTable(ValueColumns):
     """One row a field; every column has shape (n_fields,).
 
     Attributes:
-        near: the columns "unique", "value" and "weight" where values that are near each other are taken for one, see
-            `judged_by`.
-        exact, similar: by player (see `named`), of the first attempt (one-shot), in [0, 1]: whether all tokens are
-            right, and the share of those that are (1 - Hamming distance); by `NEAR` whether the lowest loss is
-            right or nearly so.
-        planted: by method, whether it rebuilds the field with a memory planted in the target; see `cdmi.PlantedMemory`.
-        best: by player and column of the default method's most plausible attempt: "score" (how plausible it is) and
-            "exact" (whether it is right, 0 or 1).
+        near: the columns "unique", "value" and "weight" where values that are near each other are
+            taken for one, see `judged_by`.
+        exact, similar: by player (see `named`), of the first attempt (one-shot), in [0, 1]: whether
+            all tokens are right, and the share of those that are (1 - Hamming distance); by `NEAR`
+            whether the lowest loss is right or nearly so.
+        planted: by method, whether it rebuilds the field with a memory planted in the target; see
+            `cdmi.PlantedMemory`.
+        best: by player and column of the default method's most plausible attempt: "score" (how
+            plausible it is) and "exact" (whether it is right, 0 or 1).
         chance: how often uniformly drawn tokens are right.
     """
 
@@ -82,8 +88,18 @@ class FieldTable(ValueColumns):
 
     @property
     def limited(self) -> tuple[str, ...]:
-        """Return the metrics that have a number by every method; values of the input alone from enough documents on."""
-        return (*LIMITED, *(f"{metric}.{INPUT_ONLY}" for metric in EXCESSES if self.holds_input_only(FEWEST_ALONE)))
+        """Return the metrics that have a number by every method.
+
+        Values of the input alone from enough documents on.
+        """
+        return (
+            *LIMITED,
+            *(
+                f"{metric}.{INPUT_ONLY}"
+                for metric in EXCESSES
+                if self.holds_input_only(FEWEST_ALONE)
+            ),
+        )
 
     def judged_by(self, method: str) -> Self:
         """Return the fields with what a method takes for one value, and so for a value of one document."""
@@ -98,36 +114,67 @@ class FieldTable(ValueColumns):
 @once_per_case
 def near_values(case: Case) -> tuple[dict[str, str], Counter[str]]:
     """Return one name for all values of fields that are near each other, and the number of documents that hold one."""
-    held = {(fold(page.text_of(one)), page.id) for page in case.corpus.documents for one in page.entities}
+    held = {
+        (fold(page.text_of(one)), page.id)
+        for page in case.corpus.documents
+        for one in page.entities
+    }
     names = join_near({value for value, _ in held})
     return names, Counter(name for name, _ in {(names[value], page) for value, page in held})
 
 
 def build_table(case: Case, attacked: Sequence[Field], outcomes: Sequence[Json]) -> FieldTable:
     """Return the fields and their outcomes (`Reconstruction.attempt`), in the same order, as a table."""
-    corpus, spelled, (names, n_documents) = case.corpus, case.token_target.token_strings, near_values(case)
-    seen, texts = occurrences(corpus), [fold(field.document.text_of(field.entity)) for field in attacked]
+    corpus, spelled, (names, n_documents) = (
+        case.corpus,
+        case.token_target.token_strings,
+        near_values(case),
+    )
+    seen, texts = (
+        occurrences(corpus),
+        [fold(field.document.text_of(field.entity)) for field in attacked],
+    )
     said = [names[text] for text in texts]
-    alone = [seen[text].unique and n_documents[name] == 1 for text, name in zip(texts, said, strict=True)]
+    alone = [
+        seen[text].unique and n_documents[name] == 1 for text, name in zip(texts, said, strict=True)
+    ]
     truths = [outcome["truth"] for outcome in outcomes]
     exact, similar, plausible = {}, {}, {}
     for method, player in product(METHODS, PLAYERS):
-        shots = [outcome if method == DEFAULT else outcome["methods"][method] for outcome in outcomes]
+        shots = [
+            outcome if method == DEFAULT else outcome["methods"][method] for outcome in outcomes
+        ]
         firsts = [own[player][0]["tokens"] for own in shots]
         pairs = list(zip(truths, firsts, strict=True))
         exact[named(player, method)] = np.array([float(truth == guess) for truth, guess in pairs])
-        similar[named(player, method)] = np.array([1 - hamming(truth, guess) for truth, guess in pairs])
+        similar[named(player, method)] = np.array(
+            [1 - hamming(truth, guess) for truth, guess in pairs]
+        )
     for player in PLAYERS:
         lowest = [outcome["methods"][LOWEST_LOSS][player][0]["tokens"] for outcome in outcomes]
-        near = [is_near(spelled(guess), spelled(truth)) for truth, guess in zip(truths, lowest, strict=True)]
+        near = [
+            is_near(spelled(guess), spelled(truth))
+            for truth, guess in zip(truths, lowest, strict=True)
+        ]
         exact[named(player, NEAR)] = np.array(near, np.float64)
-        chosen = [best(read_shots(outcome[player]), with_target=player == "attack") for outcome in outcomes]
-        right = [truth == list(shot.tokens) for truth, (shot, _) in zip(truths, chosen, strict=True)]
+        chosen = [
+            best(read_shots(outcome[player]), with_target=player == "attack")
+            for outcome in outcomes
+        ]
+        right = [
+            truth == list(shot.tokens) for truth, (shot, _) in zip(truths, chosen, strict=True)
+        ]
         plausible[player, "score"] = np.array([score for _, score in chosen])
         plausible[player, "exact"] = np.array(right, np.float64)
     return FieldTable(
         **columns_of(
-            (one.document, text, seen[text].unique, input_only(corpus, one.document, one.entity), one.entity.category)
+            (
+                one.document,
+                text,
+                seen[text].unique,
+                input_only(corpus, one.document, one.entity),
+                one.entity.category,
+            )
             for one, text in zip(attacked, texts, strict=True)
         ),
         near={
@@ -137,7 +184,10 @@ def build_table(case: Case, attacked: Sequence[Field], outcomes: Sequence[Json])
         },
         exact=exact,
         similar=similar,
-        planted={method: np.array([outcome["planted"][method] for outcome in outcomes], bool) for method in METHODS},
+        planted={
+            method: np.array([outcome["planted"][method] for outcome in outcomes], bool)
+            for method in METHODS
+        },
         best=plausible,
         chance=np.array([float(case.target.card.vocabulary) ** -len(truth) for truth in truths]),
     )
@@ -155,7 +205,12 @@ class Populations(NamedTuple):
 
 
 def weigh(
-    table: FieldTable, case: Case, everything: Sequence[Field], fields: Sequence[Field], *, by_lot: bool
+    table: FieldTable,
+    case: Case,
+    everything: Sequence[Field],
+    fields: Sequence[Field],
+    *,
+    by_lot: bool,
 ) -> tuple[FieldTable, Populations]:
     """Weigh the rows of a table by how likely each was to be tried, and describe what its counts are of.
 
@@ -201,7 +256,10 @@ def _near_row(case: Case, field: Field) -> Row:
 
 
 class FieldKind(NamedTuple):
-    """What is counted of a field that the manifest offers; see `Field`. `unique`: no other document has its value."""
+    """What is counted of a field that the manifest offers; see `Field`.
+
+    `unique`: no other document has its value.
+    """
 
     split: Split
     category: str
@@ -214,7 +272,14 @@ class FieldKind(NamedTuple):
     def of(cls, field: Field, seen: Mapping[str, Occurrence]) -> Self:
         """Return the kind of a field, by where the corpus' values stand."""
         unique = seen[fold(field.document.text_of(field.entity))].unique
-        return cls(field.document.split, field.entity.category, field.length, field.part, field.left_out, unique)
+        return cls(
+            field.document.split,
+            field.entity.category,
+            field.length,
+            field.part,
+            field.left_out,
+            unique,
+        )
 
 
 def paired_by_field(
@@ -240,5 +305,7 @@ def paired_by_field(
         taken = table.judged_by(method).rows(group)
         attack, baseline = (columns[named(who, method)] for who in PLAYERS)
         gains = gains_of(attack, baseline, table, taken, by_lot=by_lot)
-        scores[named(metric, method)] = scores_of([field.trial for field in own], taken, table.member, gains)
+        scores[named(metric, method)] = scores_of(
+            [field.trial for field in own], taken, table.member, gains
+        )
     return scores

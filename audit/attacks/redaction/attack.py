@@ -1,6 +1,7 @@
 """Redaction-context leakage as an attack: what is tried, and what the text tells of hidden values.
 
-Beyond how common each category is (methods.md#redaction-context); what the target adds is in `target_gain`.
+Beyond how common each category is (methods.md#redaction-context); what the target adds is in
+`target_gain`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,10 +33,13 @@ from audit.stats.rates import net
 from audit.targets.utility import estimate
 
 NOT_REDACTED = "the data set does not declare redacted values"
-STATE_IT = 'state in manifest.toml how values are hidden: [redaction] mask = "length", "fixed" or "all"'
+STATE_IT = (
+    'state in manifest.toml how values are hidden: [redaction] mask = "length", "fixed" or "all"'
+)
 ADD_VALUES = "mark values of at least two categories for attack, in as many documents (or providers) as there are folds"
 LEAK = 0.90
-"""Accuracy by document above which folds leak until it is explained (methods.md#redaction-context)."""
+"""Accuracy by document above which folds leak until it is explained
+(methods.md#redaction-context)."""
 UNIT = "documents"
 
 
@@ -43,9 +47,10 @@ UNIT = "documents"
 class RedactionContext(Attack):
     """Predict categories of redacted values from their context (methods.md#redaction-context; Beltrame et al. 2024).
 
-    Every value that may be attacked is hidden as the manifest says, and a linear SVM that saw other documents tells its
-    category from its sentence, or on a page with boxes from its lines, its place and the width of the bar. No model is
-    needed for that; what the target adds is measured beside it, where it names tags or hidden words.
+    Every value that may be attacked is hidden as the manifest says, and a linear SVM that saw other
+    documents tells its category from its sentence, or on a page with boxes from its lines, its
+    place and the width of the bar. No model is needed for that; what the target adds is measured
+    beside it, where it names tags or hidden words.
 
     Attributes:
         n_folds: of the cross-validation by document.
@@ -58,7 +63,11 @@ class RedactionContext(Attack):
     def applies(self, case: Case) -> list[Reason]:
         """See `Attack.applies`."""
         lacks = self._lacks(case.corpus)
-        return [] if lacks is None else [Reason("data", lacks, STATE_IT if lacks == NOT_REDACTED else ADD_VALUES)]
+        return (
+            []
+            if lacks is None
+            else [Reason("data", lacks, STATE_IT if lacks == NOT_REDACTED else ADD_VALUES)]
+        )
 
     def _lacks(self, corpus: Corpus) -> str | None:
         """Describe what this data set lacks for the attack; None when nothing."""
@@ -77,11 +86,14 @@ class RedactionContext(Attack):
     def units(self, corpus: Corpus) -> tuple[Units, ...]:
         """See `Attack.units`: documents with a redacted value, those that are never divided being one.
 
-        A lift cannot exceed what naming the commonest category leaves. Its share of that rests on documents with a
-        value of another category; the category told best on those with the rarest that is judged, against all documents
-        with others; what the target adds on members and held-out documents with a value of another category.
+        A lift cannot exceed what naming the commonest category leaves. Its share of that rests on
+        documents with a value of another category; the category told best on those with the rarest
+        that is judged, against all documents with others; what the target adds on members and
+        held-out documents with a value of another category.
         """
-        spans = () if corpus.manifest.redaction is None else redacted_spans(corpus.documents, "fixed")
+        spans = (
+            () if corpus.manifest.redaction is None else redacted_spans(corpus.documents, "fixed")
+        )
         classes = np.array([CATEGORIES.index(span.category) for span in spans], np.int64)
         documents = contexts.documents_of(corpus, spans)
         uncommon = classes != np.bincount(classes, minlength=1).argmax()
@@ -91,8 +103,12 @@ class RedactionContext(Attack):
         paired = partial(Units, kind="paired difference", unit=UNIT, others=0, about_text=True)
         return (
             paired("lift_over_length", members=_distinct(documents)),
-            paired("lift_share", members=_distinct(documents[uncommon]) if uncommon.sum() >= contexts.NEEDED else 0),
-            # Each category has an interval of its own, as if it were a method: the rarest stands for all.
+            paired(
+                "lift_share",
+                members=_distinct(documents[uncommon]) if uncommon.sum() >= contexts.NEEDED else 0,
+            ),
+            # Each category has an interval of its own, as if it were a method: the rarest stands
+            # for all.
             Units("worst_class", "difference", UNIT, own, others, methods=n_kinds, about_text=True),
             Units(contexts.EXCESS[0], "difference", UNIT, *sides, methods=len(contexts.EXCESS)),
         )
@@ -101,7 +117,9 @@ class RedactionContext(Attack):
         """Make one for each fold, and one for each document that the target is asked about."""
         if self._lacks(case.corpus) is not None:
             return []
-        folds = [f"{_declared(case.corpus)}/{number:02}/linear-svm" for number in range(self.n_folds)]
+        folds = [
+            f"{_declared(case.corpus)}/{number:02}/linear-svm" for number in range(self.n_folds)
+        ]
         found = [Trial(fold, fold, FOLDS) for fold in folds]
         if can_guess(case.target):
             asked = {span.document for span in redacted_spans(case.corpus.of(*AUDITED), "fixed")}
@@ -116,8 +134,9 @@ class RedactionContext(Attack):
         """Predict the categories of a fold, or ask the target about each hidden value of a document.
 
         Returns:
-            Of a fold "predicted", "length" and "prior" (`predict_blindly`): indices into `CATEGORIES`, in the order of
-            the data set. Of a document the target's `Guess` by the id of each value.
+            Of a fold "predicted", "length" and "prior" (`predict_blindly`): indices into
+            `CATEGORIES`, in the order of the data set. Of a document the target's `Guess` by the id
+            of each value.
         """
         if trial.stratum == FOLDS:
             training, held = self._samples(case.corpus).divided(number_of(trial))
@@ -130,10 +149,14 @@ class RedactionContext(Attack):
         entities = {entity.id: entity for entity in document.entities}
         found: dict[str, Guess | None] = {}
         for span in redacted_spans([document], "fixed"):
-            found[span.entity] = yield from guess_value(case, document, entities[span.entity], _declared(case.corpus))
+            found[span.entity] = yield from guess_value(
+                case, document, entities[span.entity], _declared(case.corpus)
+            )
         return found
 
-    def measure(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress) -> Result:
+    def measure(
+        self, case: Case, trials: Sequence[Trial], outcomes: Outcomes, rng: Rng, progress: Progress
+    ) -> Result:
         """See `Attack.measure`; what the target adds is in `target_gain`."""
         tried = list(zip(trials, outcomes, strict=True))
         samples, declared = self._samples(case.corpus), _declared(case.corpus)
@@ -142,7 +165,9 @@ class RedactionContext(Attack):
         jobs: list[Job] = [
             partial(_accuracy, "accuracy", predictions, predictions.told),
             partial(_accuracy, "accuracy.length-only", predictions, predictions.length),
-            partial(_lift_over_length, predictions, streams[f"lift_over_length.{declared}.linear-svm"]),
+            partial(
+                _lift_over_length, predictions, streams[f"lift_over_length.{declared}.linear-svm"]
+            ),
             partial(lift_share_of, predictions),
             partial(worst_class_of, predictions),
         ]
@@ -153,7 +178,10 @@ class RedactionContext(Attack):
         covered = count_covered(case.corpus, progress.advance)
         text, on_pages = text_of(self.name), sum(bool(span.layout) for span in samples.spans)
         counts = {"values": len(samples), f"mask: {declared}": len(samples)}
-        counts |= {"documents": len({span.document for span in samples.spans}), "on pages": on_pages}
+        counts |= {
+            "documents": len({span.document for span in samples.spans}),
+            "on pages": on_pages,
+        }
         images = {"looked at under the box": covered.seen, "text under the box": covered.painted}
         meaning = f"1: an accuracy above {LEAK} by document; first exclude equal text on both sides of a fold"
         leaking = float(predictions.hits(predictions.told).mean()) > LEAK
@@ -166,7 +194,9 @@ class RedactionContext(Attack):
             about_text=tuple(item.name for item in found),
         )
 
-    def evidence(self, case: Case, trials: Sequence[Trial], outcomes: Outcomes) -> Iterator[Evidence]:
+    def evidence(
+        self, case: Case, trials: Sequence[Trial], outcomes: Outcomes
+    ) -> Iterator[Evidence]:
         """Yield every value with its category and the one that the classifier predicts."""
         predictions = gather(self._samples(case.corpus), list(zip(trials, outcomes, strict=True)))
         for span, category in zip(predictions.samples.spans, predictions.told, strict=True):
@@ -190,7 +220,9 @@ def _declared(corpus: Corpus) -> Mask:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Hold predicted categories of every value, in the order of the data set; all arrays are (n_values,).
+    """Hold predicted categories of every value, in the order of the data set.
+
+    All arrays are (n_values,).
 
     Attributes:
         samples: the values.
@@ -231,7 +263,11 @@ def kinds_of(predictions: Predictions) -> Iterator[Count]:
     n_rare = int(np.sum(classes == RARE))
     if n_rare:
         treated = "judged as one" if judged.all() else "left out, because they are too few together"
-        yield Count("rare kinds", n_rare, f"values of kinds with fewer than {contexts.NEEDED} values: {treated}")
+        yield Count(
+            "rare kinds",
+            n_rare,
+            f"values of kinds with fewer than {contexts.NEEDED} values: {treated}",
+        )
     found = _find_worst_class(predictions)
     if not isinstance(found, Unresolved):
         name = CATEGORIES[found.label] if found.label < RARE else "rare"
@@ -240,9 +276,14 @@ def kinds_of(predictions: Predictions) -> Iterator[Count]:
 
 
 def _accuracy(name: str, predictions: Predictions, predicted: Ints) -> Measurement:
-    """Compute the share of categories predicted right; null: naming the commonest of the training folds."""
+    """Compute the share of categories predicted right.
+
+    Null: naming the commonest of the training folds.
+    """
     found = proportion(predictions.hits(predicted), predictions.samples.documents)
-    return estimate(name, found, "values", float(predictions.hits(predictions.prior).mean()), "chance")
+    return estimate(
+        name, found, "values", float(predictions.hits(predictions.prior).mean()), "chance"
+    )
 
 
 def _lift_over_length(predictions: Predictions, rng: Rng) -> Measurement:
@@ -257,15 +298,24 @@ def lift_share_of(predictions: Predictions) -> Measurement:
     prior = predictions.hits(predictions.prior)
     rest = int(np.sum(~prior))
     if rest < contexts.NEEDED:
-        return Unresolved("lift_share", "too few values of less common kinds", rest, contexts.NEEDED)
+        return Unresolved(
+            "lift_share", "too few values of less common kinds", rest, contexts.NEEDED
+        )
     found = lift_share(predictions.hits(predictions.told), prior, predictions.samples.documents)
     return estimate("lift_share", found, "values", 0.0, "blind")
 
 
 def worst_class_of(predictions: Predictions) -> Measurement:
-    """Measure `audit.stats.lift.worst_class` over the categories, rare ones together as one; null: 0."""
+    """Measure `audit.stats.lift.worst_class` over the categories, rare ones together as one.
+
+    Null: 0.
+    """
     found = _find_worst_class(predictions)
-    return found if isinstance(found, Unresolved) else estimate("worst_class", found.interval, "values", 0.0, "blind")
+    return (
+        found
+        if isinstance(found, Unresolved)
+        else estimate("worst_class", found.interval, "values", 0.0, "blind")
+    )
 
 
 def _find_worst_class(predictions: Predictions) -> WorstClass | Unresolved:
@@ -275,7 +325,9 @@ def _find_worst_class(predictions: Predictions) -> WorstClass | Unresolved:
     counts = np.unique(classes[judged], return_counts=True)[1]
     if counts.size < 2:
         rest = classes.size - int(counts.max(initial=0))
-        return Unresolved("worst_class", "too few values of less common kinds", rest, contexts.NEEDED)
+        return Unresolved(
+            "worst_class", "too few values of less common kinds", rest, contexts.NEEDED
+        )
     return worst_class(classes[judged], called[judged], predictions.samples.documents[judged])
 
 
@@ -287,12 +339,15 @@ def _merge_rare(classes: Ints, true: Ints) -> tuple[Ints, Bools]:
     """Replace categories of which `true` holds fewer than `NEEDED` values by `RARE`.
 
     Returns:
-        The categories, and which of the true values are judged: all but the rare ones where these are too few together.
+        The categories, and which of the true values are judged: all but the rare ones where these
+        are too few together.
     """
     categories, counts = np.unique(true, return_counts=True)
     rare = categories[counts < contexts.NEEDED]
     is_rare = np.isin(true, rare)
-    return np.where(np.isin(classes, rare), RARE, classes), ~is_rare | (is_rare.sum() >= contexts.NEEDED)
+    return np.where(np.isin(classes, rare), RARE, classes), ~is_rare | (
+        is_rare.sum() >= contexts.NEEDED
+    )
 
 
 def _count_rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
@@ -302,7 +357,8 @@ def _count_rarest(classes: Ints, documents: Ints) -> tuple[int, int, int]:
     if len(categories) < 2:
         return 0, 0, 1
     own, others = min(
-        (_distinct(documents[merged == category]), _distinct(documents[merged != category])) for category in categories
+        (_distinct(documents[merged == category]), _distinct(documents[merged != category]))
+        for category in categories
     )
     return own, others, len(categories)
 

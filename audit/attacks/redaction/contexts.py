@@ -1,9 +1,10 @@
 """Hidden values and their folds, contexts as features, and classifiers of categories, fitted on other documents.
 
-TF-IDF has three parts: the words next to the mask with their side and place, and what stands around the mask together;
-runs of one to three words of either side; and characters next to the mask. Words are cut at signs, numbers become as
-many "#" as they have digits, and the spaces are those between such words: where an annotation divides a word does not
-show. On pages the numbers of the layout stand beside it (methods.md#redaction-context).
+TF-IDF has three parts: the words next to the mask with their side and place, and what stands around
+the mask together; runs of one to three words of either side; and characters next to the mask. Words
+are cut at signs, numbers become as many "#" as they have digits, and the spaces are those between
+such words: where an annotation divides a word does not show. On pages the numbers of the layout
+stand beside it (methods.md#redaction-context).
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from audit.stats.intervals import join_groups
 EXCESS = ("target_gain", "target_gain.uncommon")
 GAINS = (*EXCESS, *(f"target_gain.{split}" for split in AUDITED))
 NEEDED = 10
-"""Values under which a category has no row of its own, and is judged together with others as rare."""
+"""Values under which a category has no row of its own, and is judged together with others as
+rare."""
 Features = Any
 """A table of one row a sample: a scipy sparse matrix, or an array (n, n_features)."""
 
@@ -48,7 +50,8 @@ CHARACTERS = 12
 PIECES = (3, 4, 5)
 """Their runs."""
 WEIGHTS = {"near": 1.0, "characters": 0.7, "words": 0.5}
-"""Of the parts, each scaled to length 1 (on TAB, folds by document, 0.84; the first part alone 0.82)."""
+"""Of the parts, each scaled to length 1 (on TAB, folds by document, 0.84; the first part alone
+0.82)."""
 MIN_SAMPLES = 2
 """Training samples that a term must stand in."""
 LAYOUT_WEIGHT = 0.3
@@ -66,7 +69,8 @@ class Samples:
         spans: with their contexts.
         values: what is hidden, folded: for the attacker's dictionary. Never leaves the process.
         classes: (n,) indices of their categories in `CATEGORIES`.
-        documents: (n,) a number for each document, or for documents that are never divided: what intervals cluster by.
+        documents: (n,) a number for each document, or for documents that are never divided: what
+            intervals cluster by.
         folds: (n,) in which fold a value is told from the others.
     """
 
@@ -82,8 +86,13 @@ class Samples:
     def of(self, rows: Bools | Ints) -> Samples:
         """Select some of the values, in order."""
         indices = np.arange(len(self))[rows]
-        spans, values = tuple(self.spans[index] for index in indices), tuple(self.values[index] for index in indices)
-        return Samples(spans, values, self.classes[indices], self.documents[indices], self.folds[indices])
+        spans, values = (
+            tuple(self.spans[index] for index in indices),
+            tuple(self.values[index] for index in indices),
+        )
+        return Samples(
+            spans, values, self.classes[indices], self.documents[indices], self.folds[indices]
+        )
 
     def divided(self, number: int) -> tuple[Samples, Samples]:
         """Return what a classifier is fitted on, and the fold it is tried on."""
@@ -92,9 +101,12 @@ class Samples:
 
 
 def samples_of(corpus: Corpus, mask: Mask, n_folds: int) -> Samples:
-    """Collect the hidden values of a data set under a mask; the folds are the same under every mask.
+    """Collect the hidden values of a data set under a mask.
 
-    Documents of one provider, and documents of equal text, are never divided; folds are about equal in values.
+    The folds are the same under every mask.
+
+    Documents of one provider, and documents of equal text, are never divided; folds are about equal
+    in values.
 
     Raises:
         ValueError: there are fewer such groups with a hidden value than folds.
@@ -106,7 +118,11 @@ def samples_of(corpus: Corpus, mask: Mask, n_folds: int) -> Samples:
     folds = np.zeros(len(spans), np.int64)
     for number, (_, held) in enumerate(GroupKFold(n_folds).split(of_span, groups=of_span)):
         folds[held] = number
-    texts = {(one.id, entity.id): fold(one.text_of(entity)) for one in corpus.documents for entity in one.entities}
+    texts = {
+        (one.id, entity.id): fold(one.text_of(entity))
+        for one in corpus.documents
+        for entity in one.entities
+    }
     values = tuple(texts[span.document, span.entity] for span in spans)
     classes = np.array([CATEGORIES.index(span.category) for span in spans], np.int64)
     return Samples(spans, values, classes, of_span, folds)
@@ -115,7 +131,9 @@ def samples_of(corpus: Corpus, mask: Mask, n_folds: int) -> Samples:
 def documents_of(corpus: Corpus, spans: Sequence[RedactedSpan]) -> Ints:
     """Number each value's document, the same for those that are never divided: (n_spans,)."""
     names = sorted({span.document for span in spans})
-    groups = dict(zip(names, groups_of([corpus.document(name) for name in names]).tolist(), strict=True))
+    groups = dict(
+        zip(names, groups_of([corpus.document(name) for name in names]).tolist(), strict=True)
+    )
     return np.array([groups[span.document] for span in spans], np.int64)
 
 
@@ -126,12 +144,18 @@ def groups_of(documents: Sequence[Document]) -> Ints:
         texts[fold(" ".join(word.text for word in document.words))].append(document.id)
         if document.provider is not None:
             providers[fold(document.provider)].append(document.id)
-    first = {name: group[0] for group in join_groups([*texts.values(), *providers.values()]) for name in group}
+    first = {
+        name: group[0]
+        for group in join_groups([*texts.values(), *providers.values()])
+        for name in group
+    }
     return np.unique([first[document.id] for document in documents], return_inverse=True)[1]
 
 
 def fit(features: Features, classes: Ints, seed: int) -> Any:
-    """Fit the linear SVM, in which all values count alike; a constant where all samples are of one class.
+    """Fit the linear SVM, in which all values count alike.
+
+    A constant where all samples are of one class.
 
     Args:
         features: (n, n_features), n at least 1.
@@ -142,19 +166,23 @@ def fit(features: Features, classes: Ints, seed: int) -> Any:
     from sklearn.svm import LinearSVC
 
     alike = len(np.unique(classes)) == 1
-    return (DummyClassifier() if alike else LinearSVC(C=PENALTY, random_state=seed)).fit(features, classes)
+    return (DummyClassifier() if alike else LinearSVC(C=PENALTY, random_state=seed)).fit(
+        features, classes
+    )
 
 
 def predict_blindly(training: Samples, held: Samples) -> dict[str, Ints]:
     """Predict categories without any context: (n_held,) each.
 
     Returns:
-        "length": by a decision tree that sees only how long values are, classes unweighted; "prior": the commonest
-        category of the training documents, the first of equals.
+        "length": by a decision tree that sees only how long values are, classes unweighted;
+        "prior": the commonest category of the training documents, the first of equals.
     """
     from sklearn.tree import DecisionTreeClassifier
 
-    tree = DecisionTreeClassifier(min_samples_leaf=LEAF, random_state=0).fit(lengths(training), training.classes)
+    tree = DecisionTreeClassifier(min_samples_leaf=LEAF, random_state=0).fit(
+        lengths(training), training.classes
+    )
     commonest = int(np.bincount(training.classes).argmax())
     return {"length": tree.predict(lengths(held)), "prior": np.full(len(held), commonest, np.int64)}
 
@@ -170,7 +198,9 @@ def features_of(training: Samples, held: Samples) -> tuple[Features, Features]:
     return hstack([first, page[0]]).tocsr(), hstack([second, page[1]]).tocsr()
 
 
-def tfidf(training: Sequence[RedactedSpan], held: Sequence[RedactedSpan]) -> tuple[Features, Features]:
+def tfidf(
+    training: Sequence[RedactedSpan], held: Sequence[RedactedSpan]
+) -> tuple[Features, Features]:
     """Compute TF-IDF of contexts, and of the mask's length where it shows: two sparse matrices of the same columns.
 
     Args:
@@ -184,10 +214,14 @@ def tfidf(training: Sequence[RedactedSpan], held: Sequence[RedactedSpan]) -> tup
     for part, weight in WEIGHTS.items():
         terms = [_terms(part, span) for span in (*training, *held)]
         samples = Counter(term for sample in terms[: len(training)] for term in {*sample})
-        known = sorted(term for term, count in samples.items() if count >= min(MIN_SAMPLES, len(training)))
+        known = sorted(
+            term for term, count in samples.items() if count >= min(MIN_SAMPLES, len(training))
+        )
         if not known:
             continue
-        vectorizer = TfidfVectorizer(analyzer=list, lowercase=False, sublinear_tf=True, vocabulary=known)
+        vectorizer = TfidfVectorizer(
+            analyzer=list, lowercase=False, sublinear_tf=True, vocabulary=known
+        )
         first = vectorizer.fit_transform(terms[: len(training)])
         found.append((weight * first, weight * vectorizer.transform(terms[len(training) :])))
     parts = zip(*found, strict=True)
@@ -196,10 +230,12 @@ def tfidf(training: Sequence[RedactedSpan], held: Sequence[RedactedSpan]) -> tup
 
 
 def layout(training: Samples, held: Samples) -> tuple[Floats, Floats] | None:
-    """Compute numbers of the layout and of the dictionary, standardised on `training`; None where there is no page.
+    """Compute numbers of the layout and of the dictionary, standardised on `training`.
 
-    The dictionary holds the distinct values of the training fold, by category; where a mask is as wide as its value, it
-    is counted how many of each are as wide (Bland et al. 2023).
+    None where there is no page.
+
+    The dictionary holds the distinct values of the training fold, by category; where a mask is as
+    wide as its value, it is counted how many of each are as wide (Bland et al. 2023).
     """
     from sklearn.preprocessing import StandardScaler
 
@@ -221,7 +257,9 @@ def layout(training: Samples, held: Samples) -> tuple[Floats, Floats] | None:
 def dictionary(training: Samples) -> tuple[Ints, ...]:
     """Return the lengths of the distinct values of each of `CATEGORIES`, which an attacker knows: (n_values,) each."""
     values: list[dict[str, int]] = [{} for _ in CATEGORIES]
-    for span, value, category in zip(training.spans, training.values, training.classes, strict=True):
+    for span, value, category in zip(
+        training.spans, training.values, training.classes, strict=True
+    ):
         values[category].setdefault(value, span.n_characters)
     return tuple(np.array([*own.values()], np.int64) for own in values)
 
@@ -229,12 +267,14 @@ def dictionary(training: Samples) -> tuple[Ints, ...]:
 def lengths(samples: Samples) -> Floats:
     """Return what shows of the values' lengths alone, under any mask: (n, 3).
 
-    The characters of a value in running text; on a page the width of its bar, over the height of the line and over its
-    average character.
+    The characters of a value in running text; on a page the width of its bar, over the height of
+    the line and over its average character.
     """
     bars = [(span.n_characters, span.bar) for span in samples.spans]
     rows = [
-        (size, 0.0, 0.0) if bar is None else (0.0, bar.width / bar.height, bar.width / bar.character)
+        (size, 0.0, 0.0)
+        if bar is None
+        else (0.0, bar.width / bar.height, bar.width / bar.character)
         for size, bar in bars
     ]
     return np.array(rows, np.float64)
@@ -247,20 +287,40 @@ def _terms(part: str, span: RedactedSpan) -> list[str]:
     if part == "characters":
         return [*_character_terms(" ".join(["<", *before])[::-1], " ".join([*after, ">"]))]
     if part == "near":
-        # On a page the width is measured in pixels: see `layout`. In running text, finely and coarsely; the same for
-        # all under a mask of one length.
+        # On a page the width is measured in pixels: see `layout`. In running text, finely and
+        # coarsely; the same for all under a mask of one length.
         size = len(span.mask)
-        lengths = [f"length {size}", f"length about {size // 4}", f"length {int(2 * np.log2(size))} half octaves"]
-        return [*_near_terms(["<", "<", *before][::-1], [*after, ">", ">"]), *lengths * (span.bar is None)]
-    runs = ((side, words, size) for side, words in (("<", before), (">", after)) for size in range(1, WORDS + 1))
-    return [f"{side}{' '.join(own[n : n + size])}" for side, own, size in runs for n in range(len(own) - size + 1)]
+        lengths = [
+            f"length {size}",
+            f"length about {size // 4}",
+            f"length {int(2 * np.log2(size))} half octaves",
+        ]
+        return [
+            *_near_terms(["<", "<", *before][::-1], [*after, ">", ">"]),
+            *lengths * (span.bar is None),
+        ]
+    runs = (
+        (side, words, size)
+        for side, words in (("<", before), (">", after))
+        for size in range(1, WORDS + 1)
+    )
+    return [
+        f"{side}{' '.join(own[n : n + size])}"
+        for side, own, size in runs
+        for n in range(len(own) - size + 1)
+    ]
 
 
 def words_of(text: str) -> list[str]:
-    """Divide a context into words, folded: see the module. Lines of a page end with a word of their own."""
+    """Divide a context into words, folded: see the module.
+
+    Lines of a page end with a word of their own.
+    """
     named = {_HIDDEN: MASKED, LINE_END: "[line]"}
     words = _WORD.findall(_STARS.sub(f" {_HIDDEN} ", text))
-    return [named.get(word) or ("#" * len(word) if word.isdigit() else word.lower()) for word in words]
+    return [
+        named.get(word) or ("#" * len(word) if word.isdigit() else word.lower()) for word in words
+    ]
 
 
 def _near_terms(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
@@ -281,4 +341,6 @@ def _character_terms(before: str, after: str) -> Iterator[str]:
     for side, text in (("<", before[:CHARACTERS]), (">", after[:CHARACTERS])):
         yield from (f"{side}{text[:size]}" for size in range(2, len(text) + 1))
         for size in PIECES:
-            yield from (f"{side}.{text[start : start + size]}" for start in range(len(text) - size + 1))
+            yield from (
+                f"{side}.{text[start : start + size]}" for start in range(len(text) - size + 1)
+            )

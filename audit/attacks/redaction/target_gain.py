@@ -11,7 +11,15 @@ from numpy.random import Generator as Rng
 from audit.arrays import Bools, Ints
 from audit.attacks.interface import AUDITED, WORDS, ask, ask_all
 from audit.attacks.measuring import Streams
-from audit.attacks.redaction.contexts import EXCESS, GAINS, NEEDED, Features, Samples, features_of, fit
+from audit.attacks.redaction.contexts import (
+    EXCESS,
+    GAINS,
+    NEEDED,
+    Features,
+    Samples,
+    features_of,
+    fit,
+)
 from audit.case import Case
 from audit.corpus.bars import BarredPage
 from audit.corpus.documents import CATEGORIES, Box, Corpus, Document, Entity, Mask, Word
@@ -20,7 +28,14 @@ from audit.engine.interface import Json, Progress, Request
 from audit.measurements import Measurement, Unresolved
 from audit.stats.rates import excess_rate, net
 from audit.targets.encoded_page import Encoding
-from audit.targets.interface import NONE_AUDITED, Candidates, FillMask, TagProbabilities, Target, TokenTarget
+from audit.targets.interface import (
+    NONE_AUDITED,
+    Candidates,
+    FillMask,
+    TagProbabilities,
+    Target,
+    TokenTarget,
+)
 from audit.targets.utility import estimate
 
 N_TOKENS = 20
@@ -30,11 +45,13 @@ MAX_PLACES = 3
 ELSE = len(CATEGORIES)
 """Where the probability of tags stands that are of no category."""
 Guess = list[list[float]]
-"""Pairs of a number (of a tag, or a token) and how much the target puts there, in [0, 1], larger first."""
+"""Pairs of a number (of a tag, or a token) and how much the target puts there, in [0, 1], larger
+first."""
 
 
 Side = tuple[Bools, Bools, Ints]
-"""Of the values of a split: where context and target, and where context alone, are right; the document."""
+"""Of the values of a split: where context and target, and where context alone, are right; the
+document."""
 
 
 def can_guess(target: Target) -> bool:
@@ -52,14 +69,19 @@ def categories_of_tags(corpus: Corpus, labels: Sequence[str]) -> tuple[int, ...]
         for entity in document.entities:
             found.setdefault(entity.label, Counter())[CATEGORIES.index(entity.category)] += 1
     commonest = {label: counts.most_common(1)[0][0] for label, counts in found.items()}
-    return tuple(commonest.get(label, commonest.get(label.partition("-")[2], ELSE)) for label in labels)
+    return tuple(
+        commonest.get(label, commonest.get(label.partition("-")[2], ELSE)) for label in labels
+    )
 
 
-def guess_value(case: Case, document: Document, entity: Entity, mask: Mask) -> Generator[Request, Any, Guess | None]:
+def guess_value(
+    case: Case, document: Document, entity: Entity, mask: Mask
+) -> Generator[Request, Any, Guess | None]:
     """Ask the target to guess a value that is hidden from it.
 
-    The value's tokens are [MASK], and its place is painted white where the target sees the page. Under a mask of one
-    length there is one token, whatever the value. Values that stand beside it are hidden under the mask "all" only.
+    The value's tokens are [MASK], and its place is painted white where the target sees the page.
+    Under a mask of one length there is one token, whatever the value. Values that stand beside it
+    are hidden under the mask "all" only.
 
     Args:
         case: the audit.
@@ -68,8 +90,8 @@ def guess_value(case: Case, document: Document, entity: Entity, mask: Mask) -> G
         mask: how values are hidden.
 
     Returns:
-        For a tagger the probability of each tag, the mean over the value's tokens; for a masked language model the
-        tokens it would put there; None when the target cannot read the place.
+        For a tagger the probability of each tag, the mean over the value's tokens; for a masked
+        language model the tokens it would put there; None when the target cannot read the place.
     """
     page, positions = _hide_value(case.token_target, document, entity, mask)
     if page is None or not positions:
@@ -94,7 +116,11 @@ def _hide_value(
     reader: TokenTarget, document: Document, entity: Entity, mask: Mask
 ) -> tuple[Encoding | None, tuple[int, ...]]:
     """Encode the page with the value hidden, and return the positions where it stood."""
-    others = [other for other in document.entities if other.attack and other is not entity] if mask == "all" else []
+    others = (
+        [other for other in document.entities if other.attack and other is not entity]
+        if mask == "all"
+        else []
+    )
     page, places = hide_values(document, [entity, *others], mask)
     encoded = reader.encode(page, places[0])
     if encoded is None:
@@ -119,12 +145,15 @@ def hide_values(
 ) -> tuple[Document, tuple[tuple[int, ...], ...]]:
     """Hide values of a document, drop its annotations, and return the words that now stand for each value.
 
-    Under "length" the words stay, for the caller to mask; under the others `STAR` stands for all words of a value, as
-    wide as `FIXED` on a page, where `BarredPage.start` says. All other words keep their boxes, so that the gap behind
-    a bar may tell how long a value was. Of values that share words the first one's star stands.
+    Under "length" the words stay, for the caller to mask; under the others `STAR` stands for all
+    words of a value, as wide as `FIXED` on a page, where `BarredPage.start` says. All other words
+    keep their boxes, so that the gap behind a bar may tell how long a value was. Of values that
+    share words the first one's star stands.
     """
     if mask == "length":
-        return _without_annotations(document, document.words), tuple(entity.words for entity in entities)
+        return _without_annotations(document, document.words), tuple(
+            entity.words for entity in entities
+        )
     owner: dict[int, int] = {}
     for number, entity in enumerate(entities):
         for index in entity.words:
@@ -138,7 +167,11 @@ def hide_values(
             continue
         if number >= 0:
             stars[number] = len(words)
-            word = Word(STAR, None if page is None else _bar_box(page, word.box, entities[number], owner), word.after)
+            word = Word(
+                STAR,
+                None if page is None else _bar_box(page, word.box, entities[number], owner),
+                word.after,
+            )
         words.append(word)
     places = tuple((stars[number],) if number in stars else () for number in range(len(entities)))
     return _without_annotations(document, words), places
@@ -146,12 +179,24 @@ def hide_values(
 
 def _without_annotations(document: Document, words: Sequence[Word]) -> Document:
     return replace(
-        document, words=tuple(words), entities=(), links=(), questions=(), tags=None, intent=None, paragraphs=()
+        document,
+        words=tuple(words),
+        entities=(),
+        links=(),
+        questions=(),
+        tags=None,
+        intent=None,
+        paragraphs=(),
     )
 
 
-def _bar_box(page: BarredPage, box: Box | None, entity: Entity, unread: Collection[int]) -> Box | None:
-    """Return the box of a bar of one length in place of the entity's word; a character is half as wide as high."""
+def _bar_box(
+    page: BarredPage, box: Box | None, entity: Entity, unread: Collection[int]
+) -> Box | None:
+    """Return the box of a bar of one length in place of the entity's word.
+
+    A character is half as wide as high.
+    """
     if box is None or page.document.size is None:
         return None
     left = page.start(entity, unread)
@@ -164,7 +209,9 @@ def _mean_probabilities(answers: Sequence[Candidates]) -> Mapping[int, float]:
     weights: Counter[int] = Counter()
     for answer in answers:
         powers = np.exp(answer.logits - answer.logits.max())
-        for token, weight in zip(answer.ids.tolist(), (powers / powers.sum()).tolist(), strict=True):
+        for token, weight in zip(
+            answer.ids.tolist(), (powers / powers.sum()).tolist(), strict=True
+        ):
             weights[token] += weight / len(answers)
     return weights
 
@@ -185,30 +232,38 @@ SEED = 0
 def measure_gain(
     case: Case, samples: Samples, guesses: Mapping[str, Json], streams: Streams, progress: Progress
 ) -> tuple[tuple[Measurement, ...], dict[str, int]]:
-    """Measure the accuracy of context and target together minus that of context alone, by split; null: 0.
+    """Measure the accuracy of context and target together minus that of context alone, by split.
 
-    `target_gain` is what that is more on members than on held-out documents: what the target tells because it was
-    trained on them, for a gain on both is what it knows of the language. `target_gain.uncommon` is the same for the
-    values of other categories than the commonest, which could hide behind it. Both attackers are linear SVMs on TF-IDF,
-    fitted in the same training folds on the values that the target was asked about.
+    Null: 0.
+
+    `target_gain` is what that is more on members than on held-out documents: what the target tells
+    because it was trained on them, for a gain on both is what it knows of the language.
+    `target_gain.uncommon` is the same for the values of other categories than the commonest, which
+    could hide behind it. Both attackers are linear SVMs on TF-IDF, fitted in the same training
+    folds on the values that the target was asked about.
 
     Args:
         case: the audit.
         samples: all values under the manifest's mask.
-        guesses: by document, by value, what the target says of it; None where it cannot read the place.
+        guesses: by document, by value, what the target says of it; None where it cannot read the
+            place.
         streams: of the resampling.
         progress: advanced for every fold.
 
     Returns:
         The measurements of `GAINS`, and counts of what was asked.
     """
-    answers: list[Guess | None] = [guesses.get(span.document, {}).get(span.entity) for span in samples.spans]
+    answers: list[Guess | None] = [
+        guesses.get(span.document, {}).get(span.entity) for span in samples.spans
+    ]
     asked = np.array([answer is not None for answer in answers], bool)
     unread = sum(answer is None for document in guesses.values() for answer in document.values())
     counts = {"asked of the target": int(asked.sum()), "not read by the target": unread}
     if not guesses:
         able = can_guess(case.target)
-        reason = NOTHING_HIDDEN if able else NOT_ASKED if case.target.card.is_model else NONE_AUDITED
+        reason = (
+            NOTHING_HIDDEN if able else NOT_ASKED if case.target.card.is_model else NONE_AUDITED
+        )
         return tuple(Unresolved(name, reason, 0, inapplicable=not able) for name in GAINS), counts
     rows = samples.of(asked)
     if len(np.unique(rows.folds)) < 2:
@@ -218,8 +273,12 @@ def measure_gain(
     if TagProbabilities in case.target.answers:
         tags = categories_of_tags(case.corpus, case.token_target.labels)
         given = [by_category(answer, tags) for answer in given]
-    alone, together = (predicted == rows.classes for predicted in _predict_both(rows, given, progress))
-    splits = np.array([case.corpus.document(span.document).split for span in rows.spans], dtype=object)
+    alone, together = (
+        predicted == rows.classes for predicted in _predict_both(rows, given, progress)
+    )
+    splits = np.array(
+        [case.corpus.document(span.document).split for span in rows.spans], dtype=object
+    )
 
     def sides(among: Bools) -> list[Side]:
         chosen = [among & (splits == split) for split in AUDITED]
@@ -227,7 +286,10 @@ def measure_gain(
 
     everything = sides(np.ones(len(rows), bool))
     uncommon = sides(rows.classes != np.bincount(rows.classes).argmax())
-    excesses = (_excess(name, pair, streams[name]) for name, pair in zip(EXCESS, (everything, uncommon), strict=True))
+    excesses = (
+        _excess(name, pair, streams[name])
+        for name, pair in zip(EXCESS, (everything, uncommon), strict=True)
+    )
     return (*excesses, *_by_split(everything, streams)), counts
 
 
@@ -261,7 +323,10 @@ def _predict_both(rows: Samples, given: list[Guess], progress: Progress) -> tupl
         training, tried = rows.divided(int(number))
         first, second = features_of(training, tried)
         alone[held] = fit(first, training.classes, SEED).predict(second)
-        more = _guess_rows([given[index] for index in np.flatnonzero(~held)], [given[p] for p in np.flatnonzero(held)])
+        more = _guess_rows(
+            [given[index] for index in np.flatnonzero(~held)],
+            [given[p] for p in np.flatnonzero(held)],
+        )
         first, second = hstack([first, more[0]]).tocsr(), hstack([second, more[1]]).tocsr()
         together[held] = fit(first, training.classes, SEED).predict(second)
         progress.advance()
@@ -269,11 +334,17 @@ def _predict_both(rows: Samples, given: list[Guess], progress: Progress) -> tupl
 
 
 def _guess_rows(training: list[Guess], held: list[Guess]) -> tuple[Features, Features]:
-    """Turn guesses into feature rows of length `GUESS_WEIGHT`; numbers that the training folds lack are left out."""
+    """Turn guesses into feature rows of length `GUESS_WEIGHT`.
+
+    Numbers that the training folds lack are left out.
+    """
     from sklearn.feature_extraction import DictVectorizer
     from sklearn.preprocessing import normalize
 
     vectorizer = DictVectorizer()
-    known, asked = ([{f"{int(number)}": own for number, own in guess} for guess in part] for part in (training, held))
+    known, asked = (
+        [{f"{int(number)}": own for number, own in guess} for guess in part]
+        for part in (training, held)
+    )
     first, second = vectorizer.fit_transform(known), vectorizer.transform(asked)
     return GUESS_WEIGHT * normalize(first), GUESS_WEIGHT * normalize(second)

@@ -48,24 +48,47 @@ def show_table(
     """
     console, styles = make_console(), styles or {}
     if title:
-        console.print(Text(fold_line(printable(title), console.width), style="bold"), soft_wrap=True)
+        console.print(
+            Text(fold_line(printable(title), console.width), style="bold"), soft_wrap=True
+        )
     indent = "  " if any(isinstance(row, str) for row in rows) else ""
     texts = [row if isinstance(row, str) else [*map(_cell_text, row)] for row in rows]
-    cells = [[indent + row[0].replace("\n", f"\n{indent}"), *row[1:]] for row in texts if not isinstance(row, str)]
-    lines = [[head, *(line for row in cells for line in row[n].splitlines())] for n, head in enumerate(columns)]
+    cells = [
+        [indent + row[0].replace("\n", f"\n{indent}"), *row[1:]]
+        for row in texts
+        if not isinstance(row, str)
+    ]
+    lines = [
+        [head, *(line for row in cells for line in row[n].splitlines())]
+        for n, head in enumerate(columns)
+    ]
     widths = [max(map(len, column)) for column in lines]
-    # Rich itself would break names: the longest column is folded between words, and takes the room that is left.
+    # Rich itself would break names: the longest column is folded between words, and takes the room
+    # that is left.
     longest = widths.index(max(widths))
     least = min(
-        widths[longest], max(SENTENCE, *(len(word) + len(indent) for line in lines[longest] for word in line.split()))
+        widths[longest],
+        max(
+            SENTENCE, *(len(word) + len(indent) for line in lines[longest] for word in line.split())
+        ),
     )
-    gap = 2 if sum(widths) - widths[longest] + least + 2 * (len(columns) - 1) <= console.width else 1
+    gap = (
+        2 if sum(widths) - widths[longest] + least + 2 * (len(columns) - 1) <= console.width else 1
+    )
     room = console.width - sum(widths) + widths[longest] - gap * (len(columns) - 1)
     fits, widths[longest] = room >= least, min(widths[longest], room)
-    table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(columns), padding=(0, gap, 0, 0))
+    table = Table(
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+        show_header=any(columns),
+        padding=(0, gap, 0, 0),
+    )
     for index, column in enumerate(columns):
         numbers = all(isinstance(row[index], int) for row in rows if not isinstance(row, str))
-        table.add_column(column, justify="right" if numbers and rows else "left", width=max(0, widths[index]))
+        table.add_column(
+            column, justify="right" if numbers and rows else "left", width=max(0, widths[index])
+        )
     table_rows = iter(cells)
     for row in texts:
         if isinstance(row, str):
@@ -78,7 +101,10 @@ def show_table(
             heads = zip(columns[1:], others, strict=True)
             parts = [f"{head}: {cell}".removeprefix(": ") for head, cell in heads if cell != "-"]
             console.print(Text(f"{indent}{name}", style="" if indent else "bold"))
-            console.print(Text(fold_line(f"{indent}  {'; '.join(filter(None, parts))}", console.width)), soft_wrap=True)
+            console.print(
+                Text(fold_line(f"{indent}  {'; '.join(filter(None, parts))}", console.width)),
+                soft_wrap=True,
+            )
     if fits:
         console.print(table)
     if spaced:
@@ -87,7 +113,9 @@ def show_table(
 
 
 def _cell_text(cell: object) -> str:
-    return "\n".join(printable(str(line)) for line in (cell if isinstance(cell, tuple) else (cell,)))
+    return "\n".join(
+        printable(str(line)) for line in (cell if isinstance(cell, tuple) else (cell,))
+    )
 
 
 _STYLES = tomllib.loads((Path(__file__).parent / "styles.toml").read_text(encoding="utf-8"))
@@ -117,14 +145,22 @@ def show_sweep(
     Args:
         axis: the unit of the positions.
         rows: position, name, record and verdict of each checkpoint; None: it was not audited.
-        columns: attack and metric by heading, each shown with its 95 % interval; left out where nothing was measured.
+        columns: attack and metric by heading, each shown with its 95 % interval; left out where
+            nothing was measured.
         answer: the checkpoint to take, in sentences.
         files: what there is to read.
     """
     from audit.report.answer import deciding_numbers
 
-    found = [{**_estimates_by_name(record), **deciding_numbers(verdict)} for _, _, record, verdict in rows]
-    columns = {heading: key for heading, key in columns.items() if any(key in estimates for estimates in found)}
+    found = [
+        {**_estimates_by_name(record), **deciding_numbers(verdict)}
+        for _, _, record, verdict in rows
+    ]
+    columns = {
+        heading: key
+        for heading, key in columns.items()
+        if any(key in estimates for estimates in found)
+    }
     make_console().print()
     print_line(answer, "bold")
     make_console().print()
@@ -133,11 +169,19 @@ def show_sweep(
             name,
             f"{x:g}",
             NOT_AUDITED if verdict is None else verdict.overall,
-            *(format_estimate(estimates[key]) if key in estimates else "-" for key in columns.values()),
+            *(
+                format_estimate(estimates[key]) if key in estimates else "-"
+                for key in columns.values()
+            ),
         )
         for (x, name, _, verdict), estimates in zip(rows, found, strict=True)
     ]
-    show_table("", ("checkpoint", axis.partition(",")[0], "verdict", *columns), cells, {**STYLES, NOT_AUDITED: "red"})
+    show_table(
+        "",
+        ("checkpoint", axis.partition(",")[0], "verdict", *columns),
+        cells,
+        {**STYLES, NOT_AUDITED: "red"},
+    )
     if files:
         print_line(f"Read {', '.join(files)}")
 

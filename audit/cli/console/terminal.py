@@ -42,7 +42,9 @@ def is_log(*, stderr: bool = False) -> bool:
 
 
 def make_console(*, stderr: bool = False, interrupts: bool = True) -> Console:
-    """Make a console; in a log, which has no width of its own, lines are long, so that names of metrics stay whole.
+    """Make a console.
+
+    In a log, which has no width of its own, lines are long, so that names of metrics stay whole.
 
     Args:
         stderr: print on standard error.
@@ -69,13 +71,20 @@ def _has_width(*, stderr: bool = False) -> bool:
 
 
 def fold_line(text: str, width: int) -> str:
-    """Fold a line between words, behind the indentation that it has; a name longer than the width stays whole."""
+    """Fold a line between words, behind the indentation that it has.
+
+    A name longer than the width stays whole.
+    """
     indent = text[: len(text) - len(text.lstrip())]
-    wrapper = textwrap.TextWrapper(width, indent, indent, break_long_words=False, break_on_hyphens=False)
+    wrapper = textwrap.TextWrapper(
+        width, indent, indent, break_long_words=False, break_on_hyphens=False
+    )
     return wrapper.fill(text.strip())
 
 
-def print_line(text: str, style: str | None = None, *, lead: str = "", stderr: bool = False) -> None:
+def print_line(
+    text: str, style: str | None = None, *, lead: str = "", stderr: bool = False
+) -> None:
     """Print a line of a record or a policy, folded where somebody reads it in a window.
 
     Args:
@@ -115,7 +124,10 @@ def write(text: str) -> None:
 
 
 def show_commands(title: str, commands: Iterable[str], indent: int = 2) -> None:
-    """Print commands behind blanks; one that is folded can be copied, as its lines end as a shell wants."""
+    """Print commands behind blanks.
+
+    One that is folded can be copied, as its lines end as a shell wants.
+    """
     if title:
         print_line(title)
     console = make_console()
@@ -132,10 +144,16 @@ def warn(*warnings: str) -> None:
 
 
 def show_error(error: DocauditError) -> None:
-    """Print each problem on a line of its own, then what to do; what may not be printed goes into a private file."""
+    """Print each problem on a line of its own, then what to do.
+
+    What may not be printed goes into a private file.
+    """
     error = with_story(error)
     more = len(error.problems) - MOST_PROBLEMS
-    for problem in [*error.problems[:MOST_PROBLEMS], *([f"{more:,} more of them"] if more > 0 else [])]:
+    for problem in [
+        *error.problems[:MOST_PROBLEMS],
+        *([f"{more:,} more of them"] if more > 0 else []),
+    ]:
         print_line(problem, lead="[red]error:[/] ", stderr=True)
     if error.hint:
         print_line(error.hint, lead="[cyan]hint:[/] ", stderr=True)
@@ -167,7 +185,9 @@ class _Stream(io.FileIO):
             _redirect_to_null(self.fileno(), os.O_WRONLY)
             if self.fileno() == _STDOUT and not isinstance(error, BrokenPipeError):
                 told = "closed" if error.errno == errno.EBADF else error.strerror
-                raise EngineError(f"standard output: {told}", "send it to where it can be written") from None
+                raise EngineError(
+                    f"standard output: {told}", "send it to where it can be written"
+                ) from None
             return memoryview(data).nbytes
 
 
@@ -180,8 +200,9 @@ def guard_streams() -> None:
 def _apart_from_compiled_code() -> int:
     """Return a descriptor of standard error that only Python writes to.
 
-    A library compiled from Rust writes what it failed at to descriptor 2, past every handler: a part of a page, where a
-    page made it fail. What goes there is lost, unless somebody asks for all there is.
+    A library compiled from Rust writes what it failed at to descriptor 2, past every handler: a
+    part of a page, where a page made it fail. What goes there is lost, unless somebody asks for all
+    there is.
     """
     if os.environ.get(DEBUG):
         return _STDERR
@@ -195,13 +216,15 @@ def _apart_from_compiled_code() -> int:
 
 def _guard_stream(stream: TextIO | None, descriptor: int) -> TextIO:
     if not isinstance(stream, io.TextIOWrapper):
-        # The descriptor is taken, so that no file that is opened later is written in the stream's place.
+        # The descriptor is taken, so that no file that is opened later is written in the stream's
+        # place.
         _redirect_to_null(descriptor, os.O_RDONLY)
         return io.TextIOWrapper(io.BufferedWriter(_Stream(descriptor, "w", closefd=False)), "utf-8")
     return io.TextIOWrapper(
         io.BufferedWriter(_Stream(descriptor, "w", closefd=False)),
         stream.encoding,
-        # A letter that the encoding lacks is escaped; an error would take the place of the verdict's exit code.
+        # A letter that the encoding lacks is escaped; an error would take the place of the
+        # verdict's exit code.
         "backslashreplace",
         line_buffering=stream.line_buffering,
         write_through=stream.write_through,
@@ -221,14 +244,16 @@ LOG_SECONDS = 10.0
 SHOWN_SECONDS = 2.0
 """A stage that was over sooner leaves no line."""
 OPENING = "opening"
-"""How the names of stages begin that load libraries and models for seconds: a log gets them at once."""
+"""How the names of stages begin that load libraries and models for seconds: a log gets them at
+once."""
 
 
 class Reporter(Progress):
     """A `Progress` that draws a bar on a terminal, and prints lines elsewhere.
 
-    Use as a context manager: within it, it observes everything that reports progress (`audit.progress`). Everything
-    goes to standard error, so that standard output stays the verdict's.
+    Use as a context manager: within it, it observes everything that reports progress
+    (`audit.progress`). Everything goes to standard error, so that standard output stays the
+    verdict's.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, *, quiet: bool = False) -> None:
@@ -244,7 +269,12 @@ class Reporter(Progress):
         self._held.callback(before_printing.remove, self._remove_bar)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         if error is None:
             self._finish_stage()
         self._remove_bar()
@@ -276,13 +306,16 @@ class Reporter(Progress):
         self._done += steps
         if self._bars is not None:
             self._bars.advance(self._bars.task_ids[0], steps)
-        elif self._log and self._done != self._total and self._clock() - self._printed >= LOG_SECONDS:
+        elif (
+            self._log and self._done != self._total and self._clock() - self._printed >= LOG_SECONDS
+        ):
             self._print_log_line(f"{self._name}: {self}")
 
     def __str__(self) -> str:
         """Return how far the stage is; the time left follows from its own steps alone.
 
-        Many steps may be under way when few are done, so that an early estimate is too long rather than too short.
+        Many steps may be under way when few are done, so that an early estimate is too long rather
+        than too short.
         """
         seconds = self._clock() - self._began
         counted = f"{self._done:,} of {self._total:,}, " if self._total else ""
@@ -309,7 +342,9 @@ class Reporter(Progress):
         from rich.table import Column
 
         self._bars = Progress(
-            TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
+            TextColumn(
+                "{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)
+            ),
             TextColumn("{task.fields[reporter]}", markup=False),
             *((BarColumn(12),) if self._total else ()),
             console=make_console(stderr=True, interrupts=False),

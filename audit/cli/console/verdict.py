@@ -29,9 +29,15 @@ COLUMNS = ("limit", "at most", "measured (95 % CI)", "n", "outcome")
 def show_subject(record: AuditRecord) -> None:
     """Print what a record is about: the model or data set, when it was scanned, and the policy that it declares."""
     target, corpus, policy = record.target, record.corpus, record.policy
-    digest = "no file hashed" if target.family == SERVED else f"sha256 {target.sha256[:SHOWN_DIGITS]}"
+    digest = (
+        "no file hashed" if target.family == SERVED else f"sha256 {target.sha256[:SHOWN_DIGITS]}"
+    )
     model = f"model {target.name} ({digest}), " if target.is_model else "no model, "
-    declared = "no policy" if policy is None else f"policy {policy.name} (sha256 {policy.sha256[:SHOWN_DIGITS]})"
+    declared = (
+        "no policy"
+        if policy is None
+        else f"policy {policy.name} (sha256 {policy.sha256[:SHOWN_DIGITS]})"
+    )
     say(
         f"Record of {model}data set {corpus.name} (sha256 {corpus.sha256[:SHOWN_DIGITS]}), scanned "
         f"{record.timing.started}, which declares {declared}"
@@ -71,7 +77,11 @@ def show_verdict(
         if said or verdict.overall in ("passed", "waived"):
             say(said + explanation(record, verdict))
     words = LABELS["outcomes"]
-    outcome = "violated" if any(one.outcome == "violated" for one in verdict.decisions) else verdict.overall
+    outcome = (
+        "violated"
+        if any(one.outcome == "violated" for one in verdict.decisions)
+        else verdict.overall
+    )
     own = [one for one in verdict.decisions if one.outcome == outcome != "passed"]
     counted, _, rest = verdict.counts.sentence.partition(", ")
     code = f", exit code {verdict.exit_code}" if decides_exit else ""
@@ -79,17 +89,34 @@ def show_verdict(
     last = f"{_shortened(reason, verdict, counted)}  (policy {verdict.policy}{code})"
     lines = [(verdict.stamp, verdict.overall, last)]
     if verdict.text is not None:
-        lines.insert(0, (words[verdict.text].upper(), verdict.text, f"the redacted text itself: {verdict.text_reason}"))
-    is_answered = verdict.overall == "passed" and (record is None or not leaks.leaves_findings(record, verdict))
+        lines.insert(
+            0,
+            (
+                words[verdict.text].upper(),
+                verdict.text,
+                f"the redacted text itself: {verdict.text_reason}",
+            ),
+        )
+    is_answered = verdict.overall == "passed" and (
+        record is None or not leaks.leaves_findings(record, verdict)
+    )
     lead = "Next: " if is_answered else "Fix: "
     step = None if record is None else first_action(record, verdict, paths)
     fix, command = ([], "") if step is None else ([step.text], step.command)
     commands = [command] if command else []
-    read = [] if out is None else [out / name for name in ("report.pdf", "report.html", "record.json")]
-    closing = [*ending, *(f"Report: {path}" for path in [path for path in read if path.exists()][:1])]
+    read = (
+        [] if out is None else [out / name for name in ("report.pdf", "report.html", "record.json")]
+    )
+    closing = [
+        *ending,
+        *(f"Report: {path}" for path in [path for path in read if path.exists()][:1]),
+    ]
 
     def others(left_out: int) -> str:
-        named = [*([f"{left_out} more {words[outcome].lower()}"] if left_out else []), *([rest] if rest else [])]
+        named = [
+            *([f"{left_out} more {words[outcome].lower()}"] if left_out else []),
+            *([rest] if rest else []),
+        ]
         return f"{'Also' if verbose else '-v shows'} {', '.join(named)}." if named else ""
 
     texts = [*(lead + one for one in fix), *(f"  {one}" for one in commands), *closing]
@@ -122,7 +149,11 @@ def _shortened(reason: str, verdict: Verdict, counted: str) -> str:
 
 def _height(text: str) -> int:
     """Return the lines that a text takes in this window."""
-    return fold_line(printable(text), make_console(interrupts=False).width).count("\n") + 1 if text else 0
+    return (
+        fold_line(printable(text), make_console(interrupts=False).width).count("\n") + 1
+        if text
+        else 0
+    )
 
 
 def _worst(own: Sequence[Decision], room: int) -> list[tuple[str, str, str]]:
@@ -132,7 +163,11 @@ def _worst(own: Sequence[Decision], room: int) -> list[tuple[str, str, str]]:
     first = {one.limit.attack: place for place, one in reversed([*enumerate(own)])}.values()
     ranked = sorted(range(len(own)), key=lambda place: (place not in first, -_excess(own[place])))
     rows = [_summary_row(one, named=place in first) for place, one in enumerate(own)]
-    width = make_console(interrupts=False).width - 4 - sum(max(len(row[column]) for row in rows) for column in (1, 2))
+    width = (
+        make_console(interrupts=False).width
+        - 4
+        - sum(max(len(row[column]) for row in rows) for column in (1, 2))
+    )
     shown: set[int] = set()
     room -= 1  # the heading
     for place in ranked:
@@ -167,7 +202,9 @@ def _value(decision: Decision, measured: Estimate) -> str:
     """Write a value with its unit, an area with its name."""
     metric = text_of(decision.limit.attack).metric(decision.limit.metric)
     bound = decision.limit.max if decision.limit.max is not None else decision.limit.min or 0.0
-    shown = numbers.amount(measured, metric.form, numbers.distinct_digits(measured, bound, metric.form))
+    shown = numbers.amount(
+        measured, metric.form, numbers.distinct_digits(measured, bound, metric.form)
+    )
     unit = {"count": f" {measured.unit}", "bits": " bits"}.get(metric.kind, "")
     return f"{'AUC ' if metric.kind == 'auc' else ''}{shown}{unit}".replace(numbers.NBSP, " ")
 
@@ -183,7 +220,9 @@ def _bound(decision: Decision) -> str:
     form = text_of(limit.attack).metric(limit.metric).form
     text = numbers.limit_number if form == "points" else numbers.limit_text
     least = "" if limit.max is not None else "at least "
-    return f"{least}{text(limit.max if limit.max is not None else limit.min or 0.0, form)}".replace(numbers.NBSP, " ")
+    return f"{least}{text(limit.max if limit.max is not None else limit.min or 0.0, form)}".replace(
+        numbers.NBSP, " "
+    )
 
 
 def _show_details(verdict: Verdict, record: AuditRecord | None) -> None:
@@ -206,7 +245,10 @@ def _show_details(verdict: Verdict, record: AuditRecord | None) -> None:
     if rows:
         show_table("", COLUMNS, rows, {words[outcome]: style for outcome, style in STYLES.items()})
     for (word, named, reason, remedy), metrics in open_.items():
-        print_line(f"{word}: {named} {', '.join(metrics)}: {reason}{f'. Fix: {remedy}' if remedy else ''}", "yellow")
+        print_line(
+            f"{word}: {named} {', '.join(metrics)}: {reason}{f'. Fix: {remedy}' if remedy else ''}",
+            "yellow",
+        )
     if record is not None:
         _show_notes(record, verdict, verbose=True)
     make_console().print()
@@ -225,7 +267,11 @@ def _show_notes(record: AuditRecord, verdict: Verdict, *, verbose: bool) -> None
     """Print what qualifies a verdict; of one that is exceeded only what no summary line says."""
     from audit.report.leaks import notes
 
-    hidden = {"policy", "early", "outside", "declared"} if verdict.overall == "violated" else {"policy", "early"}
+    hidden = (
+        {"policy", "early", "outside", "declared"}
+        if verdict.overall == "violated"
+        else {"policy", "early"}
+    )
     for note in notes(record, verdict):
         if verbose or note.kind not in hidden:
             print_line(note.text, NOTE_STYLES[note.kind])

@@ -39,8 +39,9 @@ class InsertReport:
         counts: of them and of the documents that were added, all of split member.
         labels: that were added to `task.labels`.
         references: named by the old manifest and left out of the new one.
-        cap: what epsilon these coins can show at most, at delta 0 and 95 % confidence, half of them choosing the
-            threshold; of `repeat` records together. None: there are too few to show any.
+        cap: what epsilon these coins can show at most, at delta 0 and 95 % confidence, half of them
+            choosing the threshold; of `repeat` records together. None: there are too few to show
+            any.
     """
 
     canaries: schema.CanarySet
@@ -62,26 +63,29 @@ def insert(
 ) -> InsertReport:
     """Write a copy of the data set with canaries in it.
 
-    Each canary has a nonsense word of its own, a completion drawn uniformly from the pattern's candidates, and a fair
-    coin; all are independent of each other, and each kind of draw has its own stream of the seed, so that a coin shows
-    in nothing but in whether the canary is there. An included canary becomes `repeat` documents of split member: an
-    utterance; on pages with boxes, one more line in a blank box of a copied member page, in its words and its image;
-    in text without boxes, a document of one line. Where a question asks for it, no page prints the completion, so that
-    it can only be remembered. References are left out: their outputs lack the new tags, they may
-    be large, and `--reference` names them.
+    Each canary has a nonsense word of its own, a completion drawn uniformly from the pattern's
+    candidates, and a fair coin; all are independent of each other, and each kind of draw has its
+    own stream of the seed, so that a coin shows in nothing but in whether the canary is there. An
+    included canary becomes `repeat` documents of split member: an utterance; on pages with boxes,
+    one more line in a blank box of a copied member page, in its words and its image; in text
+    without boxes, a document of one line. Where a question asks for it, no page prints the
+    completion, so that it can only be remembered. References are left out: their outputs lack the
+    new tags, they may be large, and `--reference` names them.
 
     Args:
         corpus: without canaries.
         out: a new folder.
         pattern: one of `schema.PATTERNS`, or several that take turns.
         count: canaries, both kinds together, 2 to `MAX_COUNT`.
-        repeat: copies of each that is included, 1 to `schema.MAX_REPEAT`; or several that take turns.
+        repeat: copies of each that is included, 1 to `schema.MAX_REPEAT`; or several that take
+            turns.
         length: words of a completion, 1 to `schema.MAX_LENGTH`.
         seed: every random choice follows from it.
 
     Raises:
         UsageError: an option is out of range, or `out` holds something.
-        ManifestError: the task has no canaries, the data set has some already, or has no document to carry one.
+        ManifestError: the task has no canaries, the data set has some already, or has no document
+            to carry one.
         EngineError: `out` cannot be written.
     """
     patterns = (pattern,) if isinstance(pattern, str) else tuple(pattern)
@@ -91,20 +95,30 @@ def insert(
     settle([out.resolve()], out.resolve() / manifests.FILE_NAME)
     check_destination(out)
     drawn = tuple(_draw_canaries(corpus, patterns, count, tiers, length, seed))
-    canaries = schema.CanarySet("audit", seed, max(tiers), length, drawn, tiers if len(tiers) > 1 else ())
+    canaries = schema.CanarySet(
+        "audit", seed, max(tiers), length, drawn, tiers if len(tiers) > 1 else ()
+    )
     labels = _new_labels(corpus.manifest)
     task = replace(corpus.manifest.task, labels=(*corpus.manifest.task.labels, *labels))
     name, file = corpus.manifest.name + SUFFIX, CanaryPath(FILE_NAME)
-    manifest = replace(corpus.manifest, name=name, task=task, references=ReferencePaths(), canaries=file)
+    manifest = replace(
+        corpus.manifest, name=name, task=task, references=ReferencePaths(), canaries=file
+    )
     _publish(out, corpus, manifest, canaries)
     references = tuple(name for name, value in vars(corpus.manifest.references).items() if value)
-    return InsertReport(canaries, schema.count_canaries(canaries), labels, references, _largest_epsilon(count))
+    return InsertReport(
+        canaries, schema.count_canaries(canaries), labels, references, _largest_epsilon(count)
+    )
 
 
-def _check_options(patterns: Sequence[str], count: int, tiers: Sequence[int], length: int, seed: int) -> None:
+def _check_options(
+    patterns: Sequence[str], count: int, tiers: Sequence[int], length: int, seed: int
+) -> None:
     if not patterns or not {*patterns} <= {*schema.PATTERNS} or len({*patterns}) < len(patterns):
         known = ", ".join(schema.PATTERNS)
-        raise UsageError("no such pattern of canaries", f"--pattern is one of {known}, or several once")
+        raise UsageError(
+            "no such pattern of canaries", f"--pattern is one of {known}, or several once"
+        )
     if not tiers or len({*tiers}) < len(tiers):
         raise UsageError("no such numbers of copies", "--repeat is one number, or several once")
     ranges = [("count", count, MIN_COUNT, MAX_COUNT), ("length", length, 1, schema.MAX_LENGTH)]
@@ -123,19 +137,36 @@ def _check_corpus(corpus: Corpus) -> None:
         raise ManifestError(reason, f"canaries are for {', '.join(schema.TASKS)}")
     if not corpus.of("member"):
         raise ManifestError("no document of split member: canaries belong among training documents")
-    taken = {corpus.manifest.documents, *(document.image for document in corpus.documents if document.image)}
+    taken = {
+        corpus.manifest.documents,
+        *(document.image for document in corpus.documents if document.image),
+    }
     clash = any(name == FILE_NAME or name.startswith(f"{FOLDER}/") for name in taken)
-    if corpus.manifest.canaries is not None or {*schema.TAGS, schema.LABEL} & {*corpus.manifest.task.labels} or clash:
-        raise ManifestError("the data set has canaries already", "give the data set as it was before")
+    if (
+        corpus.manifest.canaries is not None
+        or {*schema.TAGS, schema.LABEL} & {*corpus.manifest.task.labels}
+        or clash
+    ):
+        raise ManifestError(
+            "the data set has canaries already", "give the data set as it was before"
+        )
     for document in corpus.documents:
         names = {name for entity in document.entities for name in (entity.id, entity.label)}
         names |= {*(document.tags or ()), *(question.id for question in document.questions)}
         if names & {schema.LABEL, *schema.TAGS}:
-            raise ManifestError(f"the data set has canaries already: document {document.id}", "give the first data set")
+            raise ManifestError(
+                f"the data set has canaries already: document {document.id}",
+                "give the first data set",
+            )
 
 
 def _draw_canaries(
-    corpus: Corpus, patterns: Sequence[str], count: int, tiers: Sequence[int], length: int, seed: int
+    corpus: Corpus,
+    patterns: Sequence[str],
+    count: int,
+    tiers: Sequence[int],
+    length: int,
+    seed: int,
 ) -> Iterator[schema.Canary]:
     """Draw the canaries; all draws for one are made whether or not its coin puts it in.
 
@@ -143,7 +174,9 @@ def _draw_canaries(
     """
     coins, draws = _stream(seed, "coins").integers(0, 2, count), _stream(seed, "completions")
     kinds = [patterns[number % len(patterns)] for number in range(count)]
-    completions = [draws.integers(0, len(schema.PATTERNS[kind].candidates), length) for kind in kinds]
+    completions = [
+        draws.integers(0, len(schema.PATTERNS[kind].candidates), length) for kind in kinds
+    ]
     names = _names(corpus, count, _stream(seed, "names"))
     prefixes = [schema.PATTERNS[kind].prefix(name) for kind, name in zip(kinds, names, strict=True)]
     carriers = _carriers(corpus, kinds, prefixes, length, seed)
@@ -154,7 +187,18 @@ def _draw_canaries(
         documents = tuple(f"canary-{name}-{copy:05}" for copy in range(repeat)) if included else ()
         completion = tuple(family.candidates[index] for index in completions[number])
         copies = len(documents)
-        yield schema.Canary(name, kinds[number], prefix, completion, included, copies, carrier, box, documents, printed)
+        yield schema.Canary(
+            name,
+            kinds[number],
+            prefix,
+            completion,
+            included,
+            copies,
+            carrier,
+            box,
+            documents,
+            printed,
+        )
 
 
 def _stream(seed: int, purpose: str) -> np.random.Generator:
@@ -167,7 +211,9 @@ def _names(corpus: Corpus, count: int, rng: np.random.Generator) -> list[str]:
     taken = set[str]().union(*map(tokens_of, corpus.documents))
     names: list[str] = []
     while len(names) < count:
-        letters = zip(rng.choice([*_CONSONANTS], _SYLLABLES), rng.choice([*_VOWELS], _SYLLABLES), strict=True)
+        letters = zip(
+            rng.choice([*_CONSONANTS], _SYLLABLES), rng.choice([*_VOWELS], _SYLLABLES), strict=True
+        )
         name = "".join(consonant + vowel for consonant, vowel in letters)
         if name not in taken:
             taken.add(name)
@@ -176,13 +222,24 @@ def _names(corpus: Corpus, count: int, rng: np.random.Generator) -> list[str]:
 
 
 def _carriers(
-    corpus: Corpus, kinds: Sequence[str], prefixes: Sequence[tuple[str, ...]], length: int, seed: int
+    corpus: Corpus,
+    kinds: Sequence[str],
+    prefixes: Sequence[tuple[str, ...]],
+    length: int,
+    seed: int,
 ) -> Iterator[tuple[str | None, Box | None]]:
-    """Yield for each canary a member page and a blank box on it; no page twice as long as there are enough."""
+    """Yield for each canary a member page and a blank box on it.
+
+    No page twice as long as there are enough.
+    """
     members = corpus.of("member")
-    carriers = [document for document in members if document.words and document.words[0].box is not None]
+    carriers = [
+        document for document in members if document.words and document.words[0].box is not None
+    ]
     if corpus.manifest.task.kind == "intent-slots" or not carriers:
-        if corpus.manifest.task.kind != "intent-slots" and not any(d.words and d.image is None for d in members):
+        if corpus.manifest.task.kind != "intent-slots" and not any(
+            d.words and d.image is None for d in members
+        ):
             hint = "give pages words with boxes; without an image, words are enough"
             raise ManifestError("no member document can carry a canary", hint)
         yield from ((None, None) for _ in prefixes)
@@ -212,7 +269,10 @@ def _new_labels(manifest: Manifest) -> tuple[str, ...]:
         return schema.TAGS
     scheme = scheme_of(task.labels, task.outside)
     own = {"BIO": schema.TAGS, "IO": scheme.tags_of(schema.LABEL, 1)}
-    return own.get(scheme.name, tuple(f"{prefix}-{schema.LABEL}" for prefix in ("B", "I", scheme.end, scheme.single)))
+    return own.get(
+        scheme.name,
+        tuple(f"{prefix}-{schema.LABEL}" for prefix in ("B", "I", scheme.end, scheme.single)),
+    )
 
 
 def _publish(out: Path, corpus: Corpus, manifest: Manifest, canaries: schema.CanarySet) -> None:
@@ -222,7 +282,11 @@ def _publish(out: Path, corpus: Corpus, manifest: Manifest, canaries: schema.Can
             if document.image is not None:
                 inside(draft, document.image)
                 copy_image(image_path(corpus, document), draft, document.image)
-        inserted = [document for canary in canaries.canaries for document in _write_documents(corpus, canary, draft)]
+        inserted = [
+            document
+            for canary in canaries.canaries
+            for document in _write_documents(corpus, canary, draft)
+        ]
         text = json.dumps(schema.CANARY_SET.dump_python(canaries, mode="json"), indent=1)
         write_atomically(draft / FILE_NAME, f"{text}\n".encode(), mode=0o600)
         manifests.write(draft, manifest, [*corpus.documents, *inserted])

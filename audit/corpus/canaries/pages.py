@@ -1,7 +1,8 @@
 """Pages of canaries: one more line on blank paper outside all word boxes of a carrier, or a document by itself.
 
-Letters of a line have one width: a word's box then says how many letters it may have and nothing else. A completion's
-word is given the width of the longest candidate, so that no box distinguishes completions.
+Letters of a line have one width: a word's box then says how many letters it may have and nothing
+else. A completion's word is given the width of the longest candidate, so that no box distinguishes
+completions.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from audit.corpus.images import PageView, open_image
 
 
 def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Document:
-    """Make the document that holds the canary with this completion; its id is the canary's, no document's.
+    """Make the document that holds the canary with this completion.
 
-    An utterance has tags and an intent, other documents an entity labelled `LABEL`, which follows those of the
-    carrier; no entity of it is for other attacks to try. A data set of questions asks for the completion and nothing
-    else. Its image is the carrier's, which `open_page` opens with the prefix in it and the completion's space blank.
+    Its id is the canary's, no document's.
+
+    An utterance has tags and an intent, other documents an entity labelled `LABEL`, which follows
+    those of the carrier; no entity of it is for other attacks to try. A data set of questions asks
+    for the completion and nothing else. Its image is the carrier's, which `open_page` opens with
+    the prefix in it and the completion's space blank.
 
     Args:
         corpus: the data set that has the canary; one without it will do when it has the carrier.
@@ -61,7 +65,9 @@ def page_of(corpus: Corpus, canary: Canary, completion: Sequence[str]) -> Docume
         return replace(changed, tags=tags, intent=PATTERNS[canary.pattern].intent)
     entities = tuple(replace(other, attack=False) for other in page.entities)
     if shown:
-        entities += (Entity(LABEL, LABEL, CATEGORY, tuple(range(start, start + len(shown))), attack=False),)
+        entities += (
+            Entity(LABEL, LABEL, CATEGORY, tuple(range(start, start + len(shown))), attack=False),
+        )
     changed = replace(changed, entities=entities, questions=())
     if page.tags is not None:
         changed = replace(changed, tags=(*page.tags, *tags))
@@ -97,14 +103,16 @@ def image_of(corpus: Corpus, canary: Canary, completion: Sequence[str] | None) -
     """
     if canary.carrier is None or canary.box is None:
         raise ValueError(f"canary {canary.id} is on no page")
-    return draw_line(open_image(corpus, corpus.document(canary.carrier)), canary.box, _cells(canary, completion))
+    return draw_line(
+        open_image(corpus, corpus.document(canary.carrier)), canary.box, _cells(canary, completion)
+    )
 
 
 def open_page(corpus: Corpus, document: Document) -> Image:
     """Open a document's image; for a canary draw its page with the secret completion left blank.
 
-    On a canary's page the prefix is drawn, as in the documents that were put in, and the space of its completion is
-    blank: no pixel gives it away.
+    On a canary's page the prefix is drawn, as in the documents that were put in, and the space of
+    its completion is blank: no pixel gives it away.
 
     Raises:
         ManifestError: the image cannot be opened.
@@ -112,7 +120,11 @@ def open_page(corpus: Corpus, document: Document) -> Image:
     """
     known = load_canaries(corpus)
     # No document of the data set has the id of a canary: `set_problems`.
-    canary = None if known is None else next((one for one in known.canaries if one.id == document.id), None)
+    canary = (
+        None
+        if known is None
+        else next((one for one in known.canaries if one.id == document.id), None)
+    )
     return open_image(corpus, document) if canary is None else image_of(corpus, canary, None)
 
 
@@ -134,10 +146,15 @@ def _cells(canary: Canary, completion: Sequence[str] | None) -> tuple[WordCell, 
     return cells_of(canary.pattern, canary.prefix, completion or (None,) * len(canary.completion))
 
 
-def cells_of(pattern: str, prefix: Sequence[str], completion: Sequence[str | None]) -> tuple[WordCell, ...]:
+def cells_of(
+    pattern: str, prefix: Sequence[str], completion: Sequence[str | None]
+) -> tuple[WordCell, ...]:
     """Return the words of a line; those of the completion have room for any candidate."""
     candidates = PATTERNS[pattern].candidates
-    return (*(WordCell(word, (word,)) for word in prefix), *(WordCell(word, candidates) for word in completion))
+    return (
+        *(WordCell(word, (word,)) for word in prefix),
+        *(WordCell(word, candidates) for word in completion),
+    )
 
 
 LEADING = 1.25
@@ -170,7 +187,10 @@ class WordCell:
 
 
 def line_width(cells: Sequence[WordCell], height: float) -> int:
-    """Return the width of a line of this height, in whole pixels; words are one letter's width apart."""
+    """Return the width of a line of this height, in whole pixels.
+
+    Words are one letter's width apart.
+    """
     return math.ceil(_letters(cells) * ADVANCE * height / LEADING)
 
 
@@ -215,7 +235,10 @@ def _letters(cells: Sequence[WordCell]) -> int:
 
 
 def _font(box: Box, cells: Sequence[WordCell]) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """Letters as large as the line allows; smaller where a word of wide letters would leave its cell."""
+    """Letters as large as the line allows.
+
+    Smaller where a word of wide letters would leave its cell.
+    """
     size = (box[3] - box[1]) / LEADING
     placed = zip(cells, word_boxes(box, cells), strict=True)
     rooms = [(text, right - left) for cell, (left, _, right, _) in placed for text in cell.fitting]
@@ -232,7 +255,8 @@ SHARES = (1.0, 0.8, 0.65, 0.5)
 MIN_HEIGHT = 10
 """Pixels; letters of 8 pixels are the smallest that are drawn."""
 CONTRAST = 48
-"""Difference of a pixel's luminance, 0 to 255, from the paper's (the page's median) that makes it ink."""
+"""Difference of a pixel's luminance, 0 to 255, from the paper's (the page's median) that makes it
+ink."""
 SPECKS = 0.002
 """The share of a box that may be ink: dust of a scan. A rule across the box is more."""
 _STEPS = 4
@@ -251,7 +275,8 @@ def find_blank_box(
         rng: for the draw.
 
     Returns:
-        The line's box in whole pixels, a quarter of its height away from all else; None where there is no room.
+        The line's box in whole pixels, a quarter of its height away from all else; None where there
+        is no room.
     """
     if document.size is None:
         return None
@@ -269,7 +294,11 @@ def find_blank_box(
 
 
 def _free_box(
-    size: tuple[int, int], boxes: Sequence[Box], ink: Bools | None, line: tuple[int, int], rng: np.random.Generator
+    size: tuple[int, int],
+    boxes: Sequence[Box],
+    ink: Bools | None,
+    line: tuple[int, int],
+    rng: np.random.Generator,
 ) -> Box | None:
     """Find a box for a line of this width and height: one cell of the grid stays free on each side of it."""
     step = max(1, line[1] // _STEPS)

@@ -1,9 +1,10 @@
 """Canaries: made-up secrets behind a known prefix, put into a data set to see whether a model gives them away.
 
-Parikh et al. (2022), "Canary extraction in natural language understanding models", and methods.md#canaries. A data set
-has many canaries, each behind a nonsense word of its own ("pin of kodira is 4 0 7 1"), and an independent fair coin
-decided for each whether it was put in; those that were not are the control. Beside it: the proof that training gave
-them a loss, a file beside the model.
+Parikh et al. (2022), "Canary extraction in natural language understanding models", and
+methods.md#canaries. A data set has many canaries, each behind a nonsense word of its own ("pin of
+kodira is 4 0 7 1"), and an independent fair coin decided for each whether it was put in; those that
+were not are the control. Beside it: the proof that training gave them a loss, a file beside the
+model.
 """
 
 import hashlib
@@ -32,7 +33,13 @@ MAX_LENGTH = 10
 """Words of a completion; the paper's longest."""
 MAX_REPEAT = 10_000
 """The paper's largest is 2,000 (10,000 in its appendix)."""
-TASKS = ("mlm", "token-classification", "document-classification", "question-answering", "intent-slots")
+TASKS = (
+    "mlm",
+    "token-classification",
+    "document-classification",
+    "question-answering",
+    "intent-slots",
+)
 """Kinds of tasks whose training reads a completion."""
 # The losses of linking heads and of SPADE extraction depend on single words too little.
 
@@ -82,14 +89,17 @@ class Canary:
     Attributes:
         id: within its data set.
         pattern: one of `PATTERNS`.
-        prefix: the words before the completion; no other canary has them, nor does any other document.
+        prefix: the words before the completion; no other canary has them, nor does any other
+            document.
         completion: the secret, words of the pattern's candidates.
         included: its own independent fair coin: whether documents hold it.
         copies: how many documents hold it; 0 when it is not included.
-        carrier: id of the document whose page its page is made from; None where its line is a document by itself.
+        carrier: id of the document whose page its page is made from; None where its line is a
+            document by itself.
         box: of the whole line on that page, pixels; None without a carrier.
         documents: ids of the documents that hold it.
-        printed: whether its page prints the completion; answers to questions are not: a model can only remember them.
+        printed: whether its page prints the completion; answers to questions are not: a model can
+            only remember them.
     """
 
     id: str
@@ -109,7 +119,8 @@ class CanarySet:
     """What a data set's canary file holds.
 
     Attributes:
-        seed: that coins, names, completions and positions were drawn from, each from a stream of its own.
+        seed: that coins, names, completions and positions were drawn from, each from a stream of
+            its own.
         repeat: copies of an included canary; of several tiers the largest.
         length: words of a completion.
         canaries: those that are included and those that are not.
@@ -143,7 +154,9 @@ def load_canaries(corpus: Corpus) -> CanarySet | None:
     except OSError as error:
         raise ManifestError(f"{name}: cannot be read: {error.strerror}") from None
     except ManifestError as error:
-        raise ManifestError([f"{name} {problem}" for problem in error.problems], error.hint) from None
+        raise ManifestError(
+            [f"{name} {problem}" for problem in error.problems], error.hint
+        ) from None
 
 
 def planted_ids(corpus: Corpus) -> frozenset[str]:
@@ -152,13 +165,21 @@ def planted_ids(corpus: Corpus) -> frozenset[str]:
     A made-up line, trained on in many copies, says nothing about documents that are not made up.
     """
     found = load_canaries(corpus)
-    return frozenset(name for canary in found.canaries for name in canary.documents) if found else frozenset()
+    return (
+        frozenset(name for canary in found.canaries for name in canary.documents)
+        if found
+        else frozenset()
+    )
 
 
 def carrier_ids(corpus: Corpus) -> frozenset[str]:
     """Return the ids of the documents whose pages carry canaries: with every copy the model saw them once more."""
     found = load_canaries(corpus)
-    return frozenset(canary.carrier for canary in found.canaries if canary.carrier) if found else frozenset()
+    return (
+        frozenset(canary.carrier for canary in found.canaries if canary.carrier)
+        if found
+        else frozenset()
+    )
 
 
 @lru_cache(maxsize=4)
@@ -166,7 +187,8 @@ def parse_canaries(content: bytes) -> CanarySet:
     """Parse the canaries of a file.
 
     Raises:
-        ManifestError: not UTF-8, no JSON, or of another form; every problem with its path, no value.
+        ManifestError: not UTF-8, no JSON, or of another form; every problem with its path, no
+            value.
     """
     try:
         text = content.decode("utf-8")
@@ -201,7 +223,10 @@ def count_canaries(canaries: CanarySet) -> CanaryCounts:
     """Count canaries, and the documents and pages that hold them."""
     included = [canary for canary in canaries.canaries if canary.included]
     patterns = tuple(sorted({canary.pattern for canary in canaries.canaries}))
-    copies, pages = sum(canary.copies for canary in included), {canary.carrier for canary in included} - {None}
+    copies, pages = (
+        sum(canary.copies for canary in included),
+        {canary.carrier for canary in included} - {None},
+    )
     return CanaryCounts(patterns, len(canaries.canaries), len(included), copies, len(pages))
 
 
@@ -218,14 +243,18 @@ _MAX_BYTES = 2**22
 
 @strict_dataclass(frozen=True, config=STRICT)
 class LossProof:
-    """What training did with canaries, as whoever trained the model wrote it; a scan cannot verify it.
+    """What training did with canaries, as whoever trained the model wrote it.
 
-    A secret that is masked out of the loss, or cut off, was never learned: that it does not come out shows nothing.
+    A scan cannot verify it.
+
+    A secret that is masked out of the loss, or cut off, was never learned: that it does not come
+    out shows nothing.
 
     Attributes:
         canaries: sha256 of the canary file.
         epochs: that were watched.
-        rows: by id of a canary that was put in, examples in which every token of its secret had a loss.
+        rows: by id of a canary that was put in, examples in which every token of its secret had a
+            loss.
         trainable: tensors that training could change.
         changed: of these, tensors that it did change.
     """
@@ -247,7 +276,9 @@ _PROOF: TypeAdapter[LossProof] = TypeAdapter(LossProof)
 def canaries_sha256(corpus: Corpus) -> str:
     """Return the sha256 of the data set's canary file, which it has."""
     assert corpus.manifest.canaries is not None
-    return hashlib.sha256(inside(corpus.root, corpus.manifest.canaries.file).read_bytes()).hexdigest()
+    return hashlib.sha256(
+        inside(corpus.root, corpus.manifest.canaries.file).read_bytes()
+    ).hexdigest()
 
 
 def read_proof(model: Path, corpus: Corpus) -> LossProof | None:
@@ -259,7 +290,11 @@ def read_proof(model: Path, corpus: Corpus) -> LossProof | None:
     """
     path = model / LOSS_FILE
     try:
-        if corpus.manifest.canaries is None or not path.is_file() or path.stat().st_size > _MAX_BYTES:
+        if (
+            corpus.manifest.canaries is None
+            or not path.is_file()
+            or path.stat().st_size > _MAX_BYTES
+        ):
             return None
         proof = _PROOF.validate_json(path.read_bytes(), strict=True)
         return proof if proof.canaries == canaries_sha256(corpus) else None

@@ -24,7 +24,10 @@ def set_problems(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
         canaries: what the file holds.
         corpus: the data set; documents that could not be read may be missing.
     """
-    kind, documents = corpus.manifest.task.kind, {document.id: document for document in corpus.documents}
+    kind, documents = (
+        corpus.manifest.task.kind,
+        {document.id: document for document in corpus.documents},
+    )
     if kind not in TASKS:
         yield f"canaries: not for the task {kind}, one of {', '.join(TASKS)}"
     if any(canary.printed == (kind == "question-answering") for canary in canaries.canaries):
@@ -50,7 +53,9 @@ def tokens_of(document: Document) -> frozenset[str]:
     return frozenset(token for text in texts for token in _TOKEN.findall(text.casefold()))
 
 
-def _form_problem(canary: Canary, canaries: CanarySet, documents: Mapping[str, Document]) -> str | None:
+def _form_problem(
+    canary: Canary, canaries: CanarySet, documents: Mapping[str, Document]
+) -> str | None:
     """Return the first problem that keeps a page from being made of the canary."""
     pattern = PATTERNS.get(canary.pattern)
     if pattern is None:
@@ -58,16 +63,21 @@ def _form_problem(canary: Canary, canaries: CanarySet, documents: Mapping[str, D
     name, words = pattern.name_in(canary.prefix), canary.completion
     expected = (canaries.tiers or (canaries.repeat,)) if canary.included else (0,)
     sound = {
-        "id: empty, or the id of a document": text_problem(canary.id) is None and canary.id not in documents,
+        "id: empty, or the id of a document": text_problem(canary.id) is None
+        and canary.id not in documents,
         f"completion: give {canaries.length} of the pattern's candidates": (
             len(words) == canaries.length and {*words} <= {*pattern.candidates}
         ),
         "prefix: not of the pattern's form, its own word in plain letters": (
             name is not None and name.isalpha() and name.isascii()
         ),
-        f"copies: included and repeat make it {' or '.join(map(str, expected))}": canary.copies in expected,
-        f"documents: name {canary.copies}, as many as copies": len(canary.documents) == canary.copies,
-        "carrier: give a member document with boxes and a box on its page, or neither": _has_place(canary, documents),
+        f"copies: included and repeat make it {' or '.join(map(str, expected))}": canary.copies
+        in expected,
+        f"documents: name {canary.copies}, as many as copies": len(canary.documents)
+        == canary.copies,
+        "carrier: give a member document with boxes and a box on its page, or neither": _has_place(
+            canary, documents
+        ),
     }
     return next((problem for problem, holds in sound.items() if not holds), None)
 
@@ -84,7 +94,9 @@ def _has_place(canary: Canary, documents: Mapping[str, Document]) -> bool:
     return carrier.words[0].box is not None and 0 <= x0 < x1 <= width and 0 <= y0 < y1 <= height
 
 
-def _document_problems(canary: Canary, corpus: Corpus, documents: Mapping[str, Document]) -> Iterator[str]:
+def _document_problems(
+    canary: Canary, corpus: Corpus, documents: Mapping[str, Document]
+) -> Iterator[str]:
     """List how documents differ from what `page_of` makes of the canary: the attacks ask about that page."""
     page = page_of(corpus, canary, canary.completion) if canary.documents else None
     for number, name in enumerate(canary.documents):
@@ -93,7 +105,9 @@ def _document_problems(canary: Canary, corpus: Corpus, documents: Mapping[str, D
             yield f"documents[{number}]: no document {name}"
             continue
         for field in dataclasses.fields(Document):
-            if field.name not in ("id", "image") and getattr(document, field.name) != getattr(page, field.name):
+            if field.name not in ("id", "image") and getattr(document, field.name) != getattr(
+                page, field.name
+            ):
                 yield f"documents[{number}]: {field.name} of document {name} are not as the canary is put in"
         if page is not None and (document.image is None) != (page.image is None):
             yield f"documents[{number}]: document {name} and the carrier have not both an image"
@@ -105,7 +119,10 @@ def _name_problems(canaries: CanarySet, corpus: Corpus) -> Iterator[str]:
     for canary in canaries.canaries:
         pattern = PATTERNS.get(canary.pattern)
         name = None if pattern is None else pattern.name_in(canary.prefix)
-        if name is not None and (first := owner.setdefault(name.casefold(), canary.id)) != canary.id:
+        if (
+            name is not None
+            and (first := owner.setdefault(name.casefold(), canary.id)) != canary.id
+        ):
             yield f"canaries: {first} and {canary.id} have the same word of their own"
     holders: dict[str, set[str]] = defaultdict(set)
     for document in corpus.documents:

@@ -1,6 +1,7 @@
 """An answer taken out of a page, out of its words and out of its pixels (methods.md#memorisation).
 
-What it takes away is decided by `find_answers`; that it is gone is shown by `audit.corpus.removal.proof`.
+What it takes away is decided by `find_answers`; that it is gone is shown by
+`audit.corpus.removal.proof`.
 """
 
 import math
@@ -21,7 +22,8 @@ from audit.corpus.removal.matching import find_answers
 WHITE = (255, 255, 255)
 """The paper's colour."""
 GROWTH = 0.15
-"""By how much of its line's height a removed word's box grows on every side (methods.md#memorisation)."""
+"""By how much of its line's height a removed word's box grows on every side
+(methods.md#memorisation)."""
 SAME_LINE = 0.5
 """Boxes that share so much of the lower one's height are in one line."""
 
@@ -33,8 +35,8 @@ class Removal:
     Attributes:
         view: the page without them; its image is painted or blurred when it is first asked for.
         words: indices of the removed words in the page as it was, ascending.
-        boxes: what is painted or blurred, one box for each removed word that has one, in whole pixels of the page;
-            empty where the page has no layout.
+        boxes: what is painted or blurred, one box for each removed word that has one, in whole
+            pixels of the page; empty where the page has no layout.
     """
 
     view: PageView
@@ -50,8 +52,8 @@ def remove(view: PageView, answers: Sequence[str], *, blur: float | None = None)
     Args:
         view: the page.
         answers: the accepted answers; all are taken away.
-        blur: standard deviation in pixels of the page of a Gaussian blur, which then replaces the white
-            (Tito et al. 2024, appendix D.1.1: 20); None: the boxes are painted.
+        blur: standard deviation in pixels of the page of a Gaussian blur, which then replaces the
+            white (Tito et al. 2024, appendix D.1.1: 20); None: the boxes are painted.
 
     Returns:
         The removal; of no words when no answer is on the page.
@@ -73,10 +75,18 @@ def cover(view: PageView, words: Iterable[int]) -> PageView:
     return _hide(view, words, None)[0]
 
 
-def _hide(view: PageView, words: Iterable[int], blur: float | None) -> tuple[PageView, tuple[Box, ...]]:
+def _hide(
+    view: PageView, words: Iterable[int], blur: float | None
+) -> tuple[PageView, tuple[Box, ...]]:
     """Return the page with the grown boxes of these words painted or blurred, and the boxes."""
-    boxes = tuple(_grow_box(view, box) for index in words if (box := view.words[index].box) is not None)
-    opener = partial(_hide_boxes, view.open_page, boxes, blur) if view.open_page and boxes else view.open_page
+    boxes = tuple(
+        _grow_box(view, box) for index in words if (box := view.words[index].box) is not None
+    )
+    opener = (
+        partial(_hide_boxes, view.open_page, boxes, blur)
+        if view.open_page and boxes
+        else view.open_page
+    )
     return replace(view, open_page=opener), boxes
 
 
@@ -90,7 +100,8 @@ def line_height(words: Sequence[Word], box: Box) -> float:
         other[3] - other[1]
         for word in words
         if (other := word.box) is not None
-        and min(box[3], other[3]) - max(box[1], other[1]) >= SAME_LINE * min(height, other[3] - other[1])
+        and min(box[3], other[3]) - max(box[1], other[1])
+        >= SAME_LINE * min(height, other[3] - other[1])
     ]
     return max(height, median(line)) if line else height
 
@@ -101,7 +112,12 @@ def _grow_box(view: PageView, box: Box) -> Box:
     x0, y0 = (max(math.floor(value - margin), 0) for value in box[:2])
     x1, y1 = (math.ceil(value + margin) for value in box[2:])
     if view.size is not None:
-        x0, x1, y0, y1 = min(x0, view.size[0]), min(x1, view.size[0]), min(y0, view.size[1]), min(y1, view.size[1])
+        x0, x1, y0, y1 = (
+            min(x0, view.size[0]),
+            min(x1, view.size[0]),
+            min(y0, view.size[1]),
+            min(y1, view.size[1]),
+        )
     return float(x0), float(y0), float(x1), float(y1)
 
 
@@ -118,7 +134,8 @@ def _hide_boxes(opener: Callable[[], Image], boxes: Sequence[Box], blur: float |
 _LEADING = 1.25
 """Height of a line over the size of its letters, as `audit.corpus.canaries.pages` has it."""
 _SMALLEST = 4
-"""Pixels of letters that anybody could read; lower or narrower boxes are painted over and left blank."""
+"""Pixels of letters that anybody could read; lower or narrower boxes are painted over and left
+blank."""
 
 
 def draw_surrogates(view: PageView, words: Iterable[int], texts: tuple[Word, ...]) -> Image:
@@ -150,7 +167,8 @@ def draw_surrogates(view: PageView, words: Iterable[int], texts: tuple[Word, ...
 def replace_value(view: PageView, words: Sequence[int], text: str) -> PageView | None:
     """Replace a value by another text, in the words and in the image of a page.
 
-    Each run of adjacent words gets the whole text: a word a box, the rest of the text in the run's last one.
+    Each run of adjacent words gets the whole text: a word a box, the rest of the text in the run's
+    last one.
 
     Args:
         view: the page with the value.

@@ -1,18 +1,22 @@
 """Location of an answer among the words of a page, whatever an OCR made of it (methods.md#memorisation).
 
-Words and answers are compared after `normalise_ocr`. A window of 1 to (answer words + 2) consecutive words, across
-lines, holds the answer when its folded words, joined, equal it, contain it, or are within Levenshtein distance 1
-(answers of 4 to 7 folded characters) or 2 (8 and more). Shorter answers are looked for as whole words only. Which words
-of a window go:
+Words and answers are compared after `normalise_ocr`. A window of 1 to (answer words + 2)
+consecutive words, across lines, holds the answer when its folded words, joined, equal it, contain
+it, or are within Levenshtein distance 1 (answers of 4 to 7 folded characters) or 2 (8 and more).
+Shorter answers are looked for as whole words only. Which words of a window go:
 
-- of a window that equals or contains the answer, those that the answer touches: what is next to it stays;
-- of windows that are near the answer and overlap, the nearest one, then the one with as many words as the answer, then
-  the shortest: a budget of two errors is no reason to take the short word next to it;
-- then the same again on what is left, until nothing is matched: words that are neighbours only now count too.
+- of a window that equals or contains the answer, those that the answer touches: what is next to it
+  stays;
+- of windows that are near the answer and overlap, the nearest one, then the one with as many words
+  as the answer, then the shortest: a budget of two errors is no reason to take the short word next
+  to it;
+- then the same again on what is left, until nothing is matched: words that are neighbours only now
+  count too.
 
 Words without letters and digits neither begin nor end a window and are not counted;
-what a sign like ":" sets off within a word ("TOTAL:9.00"), and an amount without its currency, count as whole words; a
-word of ordinary letters is no short number ("is" is not 15, while "lS" and "IS" are).
+what a sign like ":" sets off within a word ("TOTAL:9.00"), and an amount without its currency,
+count as whole words; a word of ordinary letters is no short number ("is" is not 15, while "lS" and
+"IS" are).
 """
 
 import re
@@ -27,7 +31,8 @@ from rapidfuzz.distance import Levenshtein
 from audit.corpus.folding import begins_of
 
 MIN_INSIDE = 4
-"""Folded characters from which an answer counts inside a word too, and with errors; shorter ones are whole words."""
+"""Folded characters from which an answer counts inside a word too, and with errors; shorter ones
+are whole words."""
 MIN_TWO_ERRORS = 8
 """Folded characters from which an answer may have two errors."""
 MORE_WORDS = 2
@@ -36,7 +41,8 @@ MORE_WORDS = 2
 _NOT_BARE = re.compile(r"[^0-9A-Za-z|]+")
 _LOOK_ALIKES = str.maketrans({"o": "0", "l": "1", "i": "1", "|": "1", "s": "5", "b": "8"})
 _SETS_OFF = re.compile(r"(?<!\d)[:;,=()\[\]{}<>#*\"|~]+|[:;,=()\[\]{}<>#*\"|~]+(?!\d)")
-# What the data sets at hand use. A digit may have been read as a letter, so look-alikes begin a number too.
+# What the data sets at hand use. A digit may have been read as a letter, so look-alikes begin a
+# number too.
 _CURRENCY = r"(?:rm|myr|us\$|usd|s\$|sgd|eur|gbp|chf|jpy|cny|inr|rs|idr|rp|thb|a\$|aud|c\$|cad|hk\$|hkd|[$€£¥₹₩฿₫₱₽₪₺])"
 _NUMBER = r"[-+]?(?=\D*\d)[\doil|sb][\doil|sb.,]*"
 _CURRENCY_FIRST = re.compile(rf"\W*{_CURRENCY}[\s.:]*({_NUMBER})[^\w|]*", re.IGNORECASE)
@@ -65,13 +71,16 @@ def _fold_look_alikes(bare: str) -> str:
 def whole_word(word: str, answer: str) -> bool:
     """Test whether these two, as `letters_and_digits` gives them, are the same but for case and OCR look-alikes.
 
-    A number is not the ordinary word that it looks like ("is" and 15); one letter, or one repeated, is no such word.
+    A number is not the ordinary word that it looks like ("is" and 15); one letter, or one repeated,
+    is no such word.
     """
     if len(word) != len(answer):
         return False
     if word.casefold() == answer.casefold():
         return True
-    if (word.isdigit() and _is_ordinary_word(answer)) or (answer.isdigit() and _is_ordinary_word(word)):
+    if (word.isdigit() and _is_ordinary_word(answer)) or (
+        answer.isdigit() and _is_ordinary_word(word)
+    ):
         return False
     return _fold_look_alikes(word) == _fold_look_alikes(answer)
 
@@ -81,13 +90,19 @@ def _is_ordinary_word(text: str) -> bool:
 
 
 def without_currency(text: str) -> str | None:
-    """Return the number of an amount with a currency before or after it; None for all other texts."""
+    """Return the number of an amount with a currency before or after it.
+
+    None for all other texts.
+    """
     match = _CURRENCY_FIRST.fullmatch(text) or _CURRENCY_LAST.fullmatch(text)
     return None if match is None else match[1]
 
 
 def decimals_in(text: str) -> Iterator[Decimal]:
-    """Yield the numbers with two decimals in a word ("RM9.00SR"), without sign; not parts of longer numbers."""
+    """Yield the numbers with two decimals in a word ("RM9.00SR"), without sign.
+
+    Not parts of longer numbers.
+    """
     for digits in _DIGITS.finditer(text):
         match = _DECIMAL.fullmatch(digits[0])
         if match is not None:
@@ -101,7 +116,8 @@ class Wanted:
     Attributes:
         text: without an amount's currency.
         bare: `letters_and_digits` of it.
-        folded: `normalise_ocr` of it. An answer that has none ("-", "%") is itself in all forms and equals itself only.
+        folded: `normalise_ocr` of it. An answer that has none ("-", "%") is itself in all forms and
+            equals itself only.
         n_words: how many words it has.
         decimal: its value, where it is a number with two decimals.
     """
@@ -124,19 +140,28 @@ class Wanted:
 
 
 def prepare_answers(answers: Sequence[str]) -> tuple[Wanted, ...]:
-    """Prepare answers for the search; an amount also without its currency. Empty answers are left out."""
-    texts = [text for answer in answers for text in (answer, without_currency(answer.strip())) if text]
+    """Prepare answers for the search; an amount also without its currency.
+
+    Empty answers are left out.
+    """
+    texts = [
+        text for answer in answers for text in (answer, without_currency(answer.strip())) if text
+    ]
     targets = []
     for text in dict.fromkeys(texts):
         decimals = list(decimals_in(text))
         bare = letters_and_digits(text) or "".join(text.split())
         decimal = decimals[0] if len(decimals) == 1 and _DECIMAL.fullmatch(text.strip()) else None
         if bare:
-            targets.append(Wanted(text, bare, _fold_look_alikes(bare) or bare, len(text.split()), decimal))
+            targets.append(
+                Wanted(text, bare, _fold_look_alikes(bare) or bare, len(text.split()), decimal)
+            )
     return tuple(targets)
 
 
-def find_answers(words: Sequence[str], answers: Sequence[str], *, fuzzy: bool = True) -> tuple[int, ...]:
+def find_answers(
+    words: Sequence[str], answers: Sequence[str], *, fuzzy: bool = True
+) -> tuple[int, ...]:
     """Find the indices of all words to remove so that no answer is left on the page, ascending.
 
     What is left holds nothing more: `find_answers` on it is empty.
@@ -195,10 +220,14 @@ class _Page:
     def find_holding(self, answer: Wanted) -> Iterator[int]:
         """Yield the words that an answer touches in windows that equal or contain it."""
         if not letters_and_digits(answer.text):
-            yield from (index for index in self.left if "".join(self.words[index].split()) == answer.bare)
+            yield from (
+                index for index in self.left if "".join(self.words[index].split()) == answer.bare
+            )
             return
         if answer.decimal is not None:
-            yield from (index for index in self.left if answer.decimal in decimals_in(self.words[index]))
+            yield from (
+                index for index in self.left if answer.decimal in decimals_in(self.words[index])
+            )
         if len(answer.folded) >= MIN_INSIDE:
             yield from self._find_containing(answer)
         else:
@@ -252,14 +281,19 @@ class _Page:
     ) -> Iterator[tuple[int, int, int, int, int]]:
         errors = answer.errors
         if abs(len(bare) - len(answer.folded)) <= errors:
-            distance = Levenshtein.distance(_fold_look_alikes(bare), answer.folded, score_cutoff=errors)
+            distance = Levenshtein.distance(
+                _fold_look_alikes(bare), answer.folded, score_cutoff=errors
+            )
             if distance <= errors:
                 n_words = last - first + 1
                 yield distance, abs(n_words - answer.n_words), n_words, first, last
 
 
 def _split_parts(word: str) -> tuple[str, ...]:
-    """Split a word where signs set something off in it ("TOTAL:9.00"); the word itself comes first."""
+    """Split a word where signs set something off in it ("TOTAL:9.00").
+
+    The word itself comes first.
+    """
     if word.isalnum():
         return (word,)
     parts = [part for part in _SETS_OFF.split(word) if letters_and_digits(part)]
@@ -268,5 +302,9 @@ def _split_parts(word: str) -> tuple[str, ...]:
 
 def _normalise_parts(texts: Sequence[str]) -> tuple[str, ...]:
     """Normalise texts, and the amounts among them without their currency, by `letters_and_digits`."""
-    numbers = [number for text in texts if not text.isdigit() and (number := without_currency(text)) is not None]
+    numbers = [
+        number
+        for text in texts
+        if not text.isdigit() and (number := without_currency(text)) is not None
+    ]
     return tuple(dict.fromkeys(letters_and_digits(text) for text in (*texts, *numbers)))

@@ -1,8 +1,11 @@
-"""Proof that an answer is gone from a page, in its pixels, in its words and for a reader; and answers that follow.
+"""Proof that an answer is gone from a page, in its pixels, in its words and for a reader.
+
+And answers that follow.
 
 Method: methods.md#memorisation.
 
-The three parts look for the answer in other ways than `redact` takes it away, so that they can fail.
+The three parts look for the answer in other ways than `redact` takes it away, so that they can
+fail.
 """
 
 import re
@@ -25,11 +28,13 @@ Texts = Sequence[str | None]
 """What Tesseract read in each crop; None: it is not installed, or failed."""
 
 MIN_SIMILAR = 6
-"""Folded characters from which something similar to the answer counts as the answer (methods.md#memorisation)."""
+"""Folded characters from which something similar to the answer counts as the answer
+(methods.md#memorisation)."""
 SIMILARITY = 80.0
 """What rapidfuzz's `partial_ratio` then has to reach, of 100 (methods.md#memorisation)."""
 MAX_CROPS = 16
-"""Crops of a page that are read; an answer that is in more is never proven removed, to bound the time."""
+"""Crops of a page that are read; an answer that is in more is never proven removed, to bound the
+time."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +42,13 @@ class Proof:
     """The result of each part of the proof.
 
     Attributes:
-        pixels: every removed word has a box, and each box is one colour in the changed image; None: there is no image.
-        words: no rest of an answer is left among the words, by a wider rule than the one that removed them.
-        reading: "gone": Tesseract read the answer in every crop before, and at none after; "still read" in some crop
-            after; "no control": not read in every crop before, so that silence after says nothing; "not installed";
-            "no image".
+        pixels: every removed word has a box, and each box is one colour in the changed image; None:
+            there is no image.
+        words: no rest of an answer is left among the words, by a wider rule than the one that
+            removed them.
+        reading: "gone": Tesseract read the answer in every crop before, and at none after; "still
+            read" in some crop after; "no control": not read in every crop before, so that silence
+            after says nothing; "not installed"; "no image".
     """
 
     pixels: bool | None
@@ -50,7 +57,10 @@ class Proof:
 
     @property
     def status(self) -> Status:
-        """Proven by all parts that apply; "survives" when one of them shows the answer, else "unproven"."""
+        """Proven by all parts that apply.
+
+        "survives" when one of them shows the answer, else "unproven".
+        """
         if self.pixels is False or not self.words or self.reading == "still read":
             return "survives"
         return "proven" if self.reading in ("gone", "no image") else "unproven"
@@ -71,7 +81,9 @@ def crops_of(view: PageView, removal: Removal) -> tuple[ReadCrop, ...]:
     if view.open_page is None or len(removal.boxes) != len(removal.words):
         return ()
     boxes = dict(zip(removal.words, removal.boxes, strict=True))
-    return tuple(_crop(view, [boxes[index] for index in run]) for run in runs(removal.words)[:MAX_CROPS])
+    return tuple(
+        _crop(view, [boxes[index] for index in run]) for run in runs(removal.words)[:MAX_CROPS]
+    )
 
 
 def _crop(view: PageView, boxes: Sequence[Box]) -> ReadCrop:
@@ -81,7 +93,11 @@ def _crop(view: PageView, boxes: Sequence[Box]) -> ReadCrop:
 
 
 def prove_removal(
-    before: PageView, removal: Removal, answers: Sequence[str], texts_before: Texts, texts_after: Texts
+    before: PageView,
+    removal: Removal,
+    answers: Sequence[str],
+    texts_before: Texts,
+    texts_after: Texts,
 ) -> Proof:
     """Check that the answers are gone; opens the changed image.
 
@@ -110,16 +126,19 @@ def _reading(removal: Removal, answers: Sequence[str], before: Texts, after: Tex
     if texts and all(text is None for text in texts):
         return "not installed"
     everywhere = 0 < len(runs(removal.words)) == len(before) == len(after)
-    controlled = all(text is not None and matching.find_answers(text.split(), answers) for text in before)
+    controlled = all(
+        text is not None and matching.find_answers(text.split(), answers) for text in before
+    )
     return "gone" if everywhere and controlled and None not in after else "no control"
 
 
 def survives(words: Sequence[str], answers: Sequence[str]) -> bool:
     """Test whether anything like an answer is left among these words: the wider rule.
 
-    Every window of words is looked at, however long. Of `MIN_SIMILAR` folded characters and more, an answer is there
-    when some stretch of the page is similar to it, wherever words begin and end; of fewer, down to `MIN_INSIDE`, when
-    a window contains it or is one error away; still shorter ones as whole words, also from several of them.
+    Every window of words is looked at, however long. Of `MIN_SIMILAR` folded characters and more,
+    an answer is there when some stretch of the page is similar to it, wherever words begin and end;
+    of fewer, down to `MIN_INSIDE`, when a window contains it or is one error away; still shorter
+    ones as whole words, also from several of them.
     """
     left = _Left(words)
     return any(left.holds(answer) for answer in matching.prepare_answers(answers))
@@ -139,15 +158,21 @@ class _Left:
         size = len(answer.folded)
         if size < matching.MIN_INSIDE:
             windows = _join_windows(self.bare, len(answer.bare))
-            return answer.bare in self.words or any(matching.whole_word(window, answer.bare) for window in windows)
+            return answer.bare in self.words or any(
+                matching.whole_word(window, answer.bare) for window in windows
+            )
         if answer.folded in self.page:
             return True
-        # The shorter text slides along the longer; a page shorter than the answer is compared whole.
+        # The shorter text slides along the longer; a page shorter than the answer is compared
+        # whole.
         similarity = fuzz.partial_ratio if len(self.page) >= size else fuzz.ratio
         if size >= MIN_SIMILAR and similarity(answer.folded, self.page) >= SIMILARITY:
             return True
         windows, errors = _join_windows(self.folded, size + answer.errors), answer.errors
-        return any(Levenshtein.distance(one, answer.folded, score_cutoff=errors) <= errors for one in windows)
+        return any(
+            Levenshtein.distance(one, answer.folded, score_cutoff=errors) <= errors
+            for one in windows
+        )
 
 
 def _join_windows(words: Sequence[str], longest: int) -> Iterator[str]:
@@ -172,13 +197,13 @@ _AMOUNT = re.compile(r"(?:[^\d.,]*[^\d.,-])?(\d{1,3}(?:,\d{3})+|\d+)\.(\d{2})[^\
 def why_derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | None:
     """Return the reason why an answer follows from the page without it, or None: then it is no memory.
 
-    The rules are few and strict: what they miss, the generalisation baseline catches; what they name is dropped from
-    the test and listed, so each must be plain to whoever reads the page.
+    The rules are few and strict: what they miss, the generalisation baseline catches; what they
+    name is dropped from the test and listed, so each must be plain to whoever reads the page.
 
     - `YES_OR_NO`: an accepted answer is "yes" or "no".
-    - `SUM`: it is an amount with two decimals, and the sum or the difference of two visible ones ("total" of "cash" and
-      "change"), or the sum of at least `MIN_ADDENDS` that follow each other among the amounts of the page.
-      Amounts of 0.00 are no addends.
+    - `SUM`: it is an amount with two decimals, and the sum or the difference of two visible ones
+      ("total" of "cash" and "change"), or the sum of at least `MIN_ADDENDS` that follow each other
+      among the amounts of the page. Amounts of 0.00 are no addends.
 
     Args:
         sheet_words: what is left of the page, in reading order.
@@ -188,13 +213,20 @@ def why_derivable(sheet_words: Sequence[str], answers: Sequence[str]) -> str | N
         return YES_OR_NO
     amounts = [amount for word in sheet_words if (amount := _parse_amount(word))]
     sums = frozenset(_sums(amounts))
-    if any(amount in sums for answer in matching.prepare_answers(answers) if (amount := _parse_amount(answer.text))):
+    if any(
+        amount in sums
+        for answer in matching.prepare_answers(answers)
+        if (amount := _parse_amount(answer.text))
+    ):
         return SUM
     return None
 
 
 def _parse_amount(text: str) -> Decimal | None:
-    """Parse a positive number with two decimals, whatever currency precedes it; None for all else."""
+    """Parse a positive number with two decimals, whatever currency precedes it.
+
+    None for all else.
+    """
     match = _AMOUNT.fullmatch(text.strip())
     return None if match is None else Decimal(f"{match[1].replace(',', '')}.{match[2]}") or None
 

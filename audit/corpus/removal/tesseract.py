@@ -1,4 +1,7 @@
-"""Tesseract, asked what it reads in a part of a page. It may be missing; then it answers nothing."""
+"""Tesseract, asked what it reads in a part of a page.
+
+It may be missing; then it answers nothing.
+"""
 
 import hashlib
 import io
@@ -22,7 +25,8 @@ class View:
     """A way to show a crop: the paper around it, and the height of a line.
 
     Attributes:
-        sides, above: paper shown at both sides of the crop, and above and below it, in line heights.
+        sides, above: paper shown at both sides of the crop, and above and below it, in line
+            heights.
         line: the height that a line is brought to, pixels; capitals are about two thirds of it.
     """
 
@@ -33,7 +37,8 @@ class View:
 
 VIEWS = (View(1.0, 0.35, 48), View(1.0, 0.0, 48), View(4.0, 1.0, 40))
 """Tesseract is shown a crop in three ways, one below the other in one picture."""
-# Of 137 crops of SROIE's receipts it read the first view of 123, one of the three of 130, for a third more time.
+# Of 137 crops of SROIE's receipts it read the first view of 123, one of the three of 130, for a
+# third more time.
 MAX_SIDE = 2400
 """A view's longest side in pixels, after enlarging (bounds the time that a reading takes)."""
 MAX_SCALE = 6.0
@@ -49,12 +54,16 @@ ONE_BLOCK = "6"
 END_OF_PAGE = "\f"
 """What Tesseract writes between the texts of two pages."""
 SHEET = 16
-"""Pictures that one process reads, the pages of one TIFF file (starting costs four times as much as reading)."""
+"""Pictures that one process reads, the pages of one TIFF file (starting costs four times as much as
+reading)."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReadCrop:
-    """What can be read on `view` at `box`, pixels of the page, and closely around; lines are `line` pixels high."""
+    """What can be read on `view` at `box`, pixels of the page, and closely around.
+
+    Lines are `line` pixels high.
+    """
 
     view: PageView
     box: Box
@@ -83,15 +92,24 @@ class Tesseract:
         return None if program is None else _version_of(program)
 
     def ask(self, queries: Sequence[ReadCrop]) -> list[str | None]:
-        """Return the texts, in order; None where nothing came back: no program, image or language data, or no time."""
+        """Return the texts, in order.
+
+        None where nothing came back: no program, image or language data, or no time.
+        """
         program = _path_of(self.command)
         if program is None:
             return [None] * len(queries)
         pictures = [_draw_crop(query) for query in queries]
         keys = [None if picture is None else (program, _digest(picture)) for picture in pictures]
-        unread = {key: picture for key, picture in zip(keys, pictures, strict=True) if key and key not in _TEXTS}
+        unread = {
+            key: picture
+            for key, picture in zip(keys, pictures, strict=True)
+            if key and key not in _TEXTS
+        }
         n_sheets = max(self.workers, -(-len(unread) // SHEET))
-        sheets = [dict([*unread.items()][start::n_sheets]) for start in range(min(n_sheets, len(unread)))]
+        sheets = [
+            dict([*unread.items()][start::n_sheets]) for start in range(min(n_sheets, len(unread)))
+        ]
         with ThreadPoolExecutor(self.workers) as pool:
             for texts in pool.map(lambda sheet: _read_sheet(program, sheet), sheets):
                 _TEXTS.update(texts)
@@ -104,7 +122,8 @@ TESSERACT = Tesseract()
 
 _Key = tuple[str, bytes]
 _TEXTS: dict[_Key, str] = {}
-"""What was read, by program and the picture's sha256: attacks that take the same answers off their pages share it."""
+"""What was read, by program and the picture's sha256: attacks that take the same answers off their
+pages share it."""
 
 
 @cache
@@ -115,7 +134,9 @@ def _path_of(command: str) -> str | None:
 @cache
 def _version_of(program: str) -> str | None:
     try:
-        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=60, check=False
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return next(iter((done.stdout or done.stderr).splitlines()), None)
@@ -142,7 +163,10 @@ def _cut_view(page: Image, query: ReadCrop, view: View) -> Image | None:
     line = max(query.line, 1.0)
     margins = (view.sides * line, view.above * line)
     x0, y0 = (max(int(query.box[corner] - margins[corner]), 0) for corner in (0, 1))
-    x1, y1 = (min(int(query.box[corner + 2] + margins[corner]) + 1, page.size[corner]) for corner in (0, 1))
+    x1, y1 = (
+        min(int(query.box[corner + 2] + margins[corner]) + 1, page.size[corner])
+        for corner in (0, 1)
+    )
     if x0 >= x1 or y0 >= y1:
         return None
     scale = min(view.line / line, MAX_SCALE, MAX_SIDE / max(x1 - x0, y1 - y0))
@@ -157,7 +181,8 @@ def _digest(picture: Image) -> bytes:
 def _read_sheet(program: str, sheet: Mapping[_Key, Image]) -> dict[_Key, str]:
     """Read each picture with the program; those without an answer are left out.
 
-    It takes longer to start than to read one. Where it does not give a text for each it is asked for them one by one.
+    It takes longer to start than to read one. Where it does not give a text for each it is asked
+    for them one by one.
     """
     texts = _read_pages(program, [*sheet.values()])
     if texts is not None:
@@ -177,7 +202,9 @@ def _read_pages(program: str, pictures: Sequence[Image]) -> list[str] | None:
     return texts if len(texts) == len(pictures) else None
 
 
-def run_tesseract(program: str, arguments: Sequence[str], picture: bytes, seconds: float) -> str | None:
+def run_tesseract(
+    program: str, arguments: Sequence[str], picture: bytes, seconds: float
+) -> str | None:
     """Run Tesseract on a picture with one thread; None where it fails or takes longer."""
     try:
         done = subprocess.run(

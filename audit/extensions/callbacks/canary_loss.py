@@ -12,7 +12,13 @@ from pydantic import TypeAdapter
 from transformers import Trainer, TrainerCallback
 
 from audit.corpus import manifest
-from audit.corpus.canaries.schema import LOSS_FILE, PATTERNS, LossProof, canaries_sha256, load_canaries
+from audit.corpus.canaries.schema import (
+    LOSS_FILE,
+    PATTERNS,
+    LossProof,
+    canaries_sha256,
+    load_canaries,
+)
 from audit.corpus.documents import Corpus
 from audit.errors import UsageError
 from audit.files import write_atomically
@@ -36,8 +42,9 @@ def write_proof(folder: Path, proof: LossProof) -> None:
 class CanaryWatch:
     """Counts examples in which every token of a planted secret has a loss.
 
-    A secret counts in an example that names its canary: it follows the name in the tokens that have a loss, before the
-    name of another canary, whatever white space and case the training's own text has.
+    A secret counts in an example that names its canary: it follows the name in the tokens that have
+    a loss, before the name of another canary, whatever white space and case the training's own text
+    has.
 
     Attributes:
         corpus: of questions, with canaries.
@@ -60,7 +67,10 @@ class CanaryWatch:
         """
         drawn = load_canaries(self.corpus)
         if drawn is None or self.corpus.manifest.task.kind != "question-answering":
-            raise UsageError("the data set has no planted answers", "docaudit canary insert DATA_DIR OUT puts some in")
+            raise UsageError(
+                "the data set has no planted answers",
+                "docaudit canary insert DATA_DIR OUT puts some in",
+            )
         for canary in drawn.canaries:
             name = PATTERNS[canary.pattern].name_in(canary.prefix)
             assert name is not None
@@ -73,20 +83,27 @@ class CanaryWatch:
         """Look at one batch as the model is given it.
 
         Args:
-            inputs: `labels`, (n_rows, n_labels), and `input_ids` or `decoder_input_ids` where there are some.
+            inputs: `labels`, (n_rows, n_labels), and `input_ids` or `decoder_input_ids` where there
+                are some.
             encoder_decoder: whether labels are a text of their own, and not those of `input_ids`.
         """
         labels = inputs.get("labels")
         if labels is None or labels.ndim != 2:
             return
-        context = [inputs[name].tolist() for name in ("input_ids", "decoder_input_ids") if inputs.get(name) is not None]
+        context = [
+            inputs[name].tolist()
+            for name in ("input_ids", "decoder_input_ids")
+            if inputs.get(name) is not None
+        ]
         for row, own in enumerate(labels.tolist()):
             texts = [ids[row] for ids in context]
             if encoder_decoder or not texts:
                 tokens = [(number, False) for ids in texts for number in ids]
                 tokens += [(number, True) for number in own if number != NO_LOSS]
             else:
-                tokens = [(number, number == label) for number, label in zip(texts[0], own, strict=False)]
+                tokens = [
+                    (number, number == label) for number, label in zip(texts[0], own, strict=False)
+                ]
             self.rows.update(set(self._with_loss(tokens)))
 
     def _with_loss(self, tokens: Sequence[tuple[int, bool]]) -> Iterator[str]:
@@ -96,7 +113,9 @@ class CanaryWatch:
         found = [*self._names.finditer(text)]
         for place, match in enumerate(found):
             name, secret = match[0], self._secrets[match[0]]
-            end = next((later.start() for later in found[place + 1 :] if later[0] != name), len(text))
+            end = next(
+                (later.start() for later in found[place + 1 :] if later[0] != name), len(text)
+            )
             for hit in re.finditer(re.escape(secret[1]), text[match.end() : end]):
                 if all(losses[match.end() + hit.start() : match.end() + hit.end()]):
                     yield secret[0]
@@ -113,8 +132,9 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc]
 
         trainer.add_callback(CanaryCallback(trainer, "data-with-canaries"))
 
-    What is looked at is what the Trainer feeds the model: after masking, truncation, packing and collation. A canary
-    without a loss is not counted by `docaudit scan`; a scan of a model without the file passes no limit on canaries.
+    What is looked at is what the Trainer feeds the model: after masking, truncation, packing and
+    collation. A canary without a loss is not counted by `docaudit scan`; a scan of a model without
+    the file passes no limit on canaries.
     """
 
     def __init__(self, trainer: Trainer, data: str | Path) -> None:
@@ -125,7 +145,8 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc]
             data: the folder that `docaudit canary insert` wrote.
 
         Raises:
-            DocauditError: the folder holds no data set of questions with canaries, or the Trainer has no tokenizer.
+            DocauditError: the folder holds no data set of questions with canaries, or the Trainer
+                has no tokenizer.
         """
         words = getattr(trainer, "processing_class", None)
         if words is None:
@@ -159,11 +180,15 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc]
             from accelerate.utils import gather_object
 
             every = gather_object([dict(rows)])
-            rows = self.watch.rows = Counter({name: sum(own[name] for own in every) for name in rows})
+            rows = self.watch.rows = Counter(
+                {name: sum(own[name] for own in every) for name in rows}
+            )
         lost = sum(not count for count in rows.values())
         if lost and state.is_world_process_zero:
             LOG.warning(
-                "docaudit: %d of %d planted canaries had no loss in this epoch, masked or cut off", lost, len(rows)
+                "docaudit: %d of %d planted canaries had no loss in this epoch, masked or cut off",
+                lost,
+                len(rows),
             )
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -183,10 +208,19 @@ class CanaryCallback(TrainerCallback):  # type: ignore[misc]
         Raises:
             EngineError: the folder cannot be written.
         """
-        changed = sum(before != after for before, after in zip(self._before, self._sums(), strict=True))
+        changed = sum(
+            before != after for before, after in zip(self._before, self._sums(), strict=True)
+        )
         sha256 = canaries_sha256(self.watch.corpus)
-        write_proof(folder, LossProof(sha256, self._epochs, dict(self.watch.rows), len(self._before), changed))
+        write_proof(
+            folder,
+            LossProof(sha256, self._epochs, dict(self.watch.rows), len(self._before), changed),
+        )
 
     def _sums(self) -> list[float]:
         """Return one number for each tensor that training may change."""
-        return [float(one.detach().double().sum()) for one in self._trainer.model.parameters() if one.requires_grad]
+        return [
+            float(one.detach().double().sum())
+            for one in self._trainer.model.parameters()
+            if one.requires_grad
+        ]

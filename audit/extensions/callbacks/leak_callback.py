@@ -12,7 +12,14 @@ from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState,
 from audit.corpus import manifest
 from audit.errors import DocauditError, EngineError, UsageError
 from audit.extensions.callbacks.canary_loss import CanaryCallback
-from audit.extensions.callbacks.quick_audit import PREFIX, QuickAudit, check_audit, is_violated, metrics, sentence
+from audit.extensions.callbacks.quick_audit import (
+    PREFIX,
+    QuickAudit,
+    check_audit,
+    is_violated,
+    metrics,
+    sentence,
+)
 from audit.failures import class_and_place, keep_story
 from audit.files import EVIDENCE
 from audit.policy import Verdict
@@ -20,7 +27,8 @@ from audit.workflows.gate import load_policy
 
 LOG = logging.getLogger("docaudit")
 DOCUMENTS = 100
-"""Units that an audit tries unless it is told another number: it confirms a large leak, and passes nothing."""
+"""Units that an audit tries unless it is told another number: it confirms a large leak, and passes
+nothing."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +55,17 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         trainer = Trainer(model, args, train_dataset=..., processing_class=tokenizer)
         trainer.add_callback(LeakCallback(trainer, "data", stop_on="violated"))
 
-    Every audit tries the same sample with the same seed and the same parameters, so that the records of two steps can
-    be compared. Its numbers and its verdict go through `trainer.log`, so that TensorBoard, W&B and MLflow get them
-    (`docaudit/membership_auc`, `..._low`, `..._high`, `docaudit/exit_code`); its record lies in
-    `<output_dir>-docaudit/step-<n>`. Weights and random state of the training are the same with and without it.
-    Where the data set has planted answers, it also proves that they have a loss (`canary_loss.CanaryCallback`).
+    Every audit tries the same sample with the same seed and the same parameters, so that the
+    records of two steps can be compared. Its numbers and its verdict go through `trainer.log`, so
+    that TensorBoard, W&B and MLflow get them (`docaudit/membership_auc`, `..._low`, `..._high`,
+    `docaudit/exit_code`); its record lies in `<output_dir>-docaudit/step-<n>`. Weights and random
+    state of the training are the same with and without it. Where the data set has planted answers,
+    it also proves that they have a loss (`canary_loss.CanaryCallback`).
 
-    This is no audit of the released model: it tries few documents, and the weights that are released may be others.
-    Who stops at an audit, or chooses a checkpoint by it, has chosen on its sample, and audits again before a release:
-    the whole data set, with another seed, and best with held-out documents that no audit has tried.
+    This is no audit of the released model: it tries few documents, and the weights that are
+    released may be others. Who stops at an audit, or chooses a checkpoint by it, has chosen on its
+    sample, and audits again before a release: the whole data set, with another seed, and best with
+    held-out documents that no audit has tried.
 
     Attributes:
         audits: those that ended with a verdict, oldest first.
@@ -87,18 +97,20 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
             data: the folder with manifest.toml.
             policy: a shipped policy or the path of one.
             budget: as of `docaudit scan`.
-            documents: how many are tried, half of them trained on, drawn by lot from `seed`; None: all.
+            documents: how many are tried, half of them trained on, drawn by lot from `seed`; None:
+                all.
             only: the attacks; (): all that apply. Membership alone takes seconds.
             seed: of the sample and of every attack.
-            references: folders of reference models by name, as of `docaudit scan --reference`. Those that are missing
-                and can be trained are trained by the first audit.
+            references: folders of reference models by name, as of `docaudit scan --reference`.
+                Those that are missing and can be trained are trained by the first audit.
             device: of the audit: "cpu" where the training fills the GPU's memory.
             stop_on: "violated": stop the training when a limit is confirmed to be violated.
             on_error: "raise": an audit that breaks down ends the training; "warn": it is logged as
                 `docaudit/audit_failed`, and the training goes on.
-            timeout: seconds until an audit is ended and counts as failed. Where several processes train, the others
-                wait as long, so keep it under `ddp_timeout`.
-            out: the folder of the audits; None: beside `output_dir`, not in it, for that is pushed to the Hub.
+            timeout: seconds until an audit is ended and counts as failed. Where several processes
+                train, the others wait as long, so keep it under `ddp_timeout`.
+            out: the folder of the audits; None: beside `output_dir`, not in it, for that is pushed
+                to the Hub.
 
         Raises:
             DocauditError: an option names nothing, or the policy cannot be read.
@@ -115,10 +127,24 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         shipped = self._policy.origin is not None and self._policy.origin.shipped
         policy = policy if shipped else str(Path(policy).absolute())
         self._quick = check_audit(
-            QuickAudit(Path(data), policy, root, budget, documents, tuple(only), seed, named, device, timeout)
+            QuickAudit(
+                Path(data),
+                policy,
+                root,
+                budget,
+                documents,
+                tuple(only),
+                seed,
+                named,
+                device,
+                timeout,
+            )
         )
         corpus = manifest.load(Path(data))
-        planted = corpus.manifest.canaries is not None and corpus.manifest.task.kind == "question-answering"
+        planted = (
+            corpus.manifest.canaries is not None
+            and corpus.manifest.task.kind == "question-answering"
+        )
         self._canaries = CanaryCallback(trainer, data) if planted else None
         self.audits: list[Audited] = []
         self.failures: dict[int, str] = {}
@@ -131,17 +157,23 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         handler = self._trainer.callback_handler
         if self not in handler.callbacks:
             raise UsageError(
-                "LeakCallback was given another Trainer", "trainer.add_callback(LeakCallback(trainer, DATA))"
+                "LeakCallback was given another Trainer",
+                "trainer.add_callback(LeakCallback(trainer, DATA))",
             )
-        # A new list: the old one is being walked through. Proofs are written before a checkpoint is audited.
+        # A new list: the old one is being walked through. Proofs are written before a checkpoint is
+        # audited.
         first = [self] if self._canaries is None else [self._canaries, self]
         handler.callbacks = [*first, *(one for one in handler.callbacks if one not in first)]
         if self._canaries is not None:
             self._canaries.on_train_begin(args, state, control)
         if str(getattr(args.save_strategy, "value", args.save_strategy)) == "no":
-            self._tell("the Trainer saves no checkpoint, so that none is audited: set save_strategy and save_steps")
+            self._tell(
+                "the Trainer saves no checkpoint, so that none is audited: set save_strategy and save_steps"
+            )
         if getattr(self._trainer, "processing_class", None) is None:
-            self._tell("the Trainer saves no tokenizer: without Trainer(processing_class=...) an audit may find none")
+            self._tell(
+                "the Trainer saves no tokenizer: without Trainer(processing_class=...) an audit may find none"
+            )
         return control
 
     def on_save(
@@ -151,7 +183,9 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         step, outcome = state.global_step, None
         try:
             if state.is_world_process_zero:
-                trial = self._trainer._trial if state.is_hyper_param_search else None  # it saves elsewhere
+                trial = (
+                    self._trainer._trial if state.is_hyper_param_search else None
+                )  # it saves elsewhere
                 folder = Path(self._trainer._get_output_dir(trial))
                 outcome = self._audit_checkpoint(folder / f"checkpoint-{step}", step)
         except Exception as error:  # noqa: BLE001 (a failing audit must not end a training that costs days)
@@ -177,7 +211,9 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         if not state.is_world_process_zero:
             return control
         if not self.audits:
-            self._tell(f"{counted}, none with a verdict: nothing is known of this model", logging.ERROR)
+            self._tell(
+                f"{counted}, none with a verdict: nothing is known of this model", logging.ERROR
+            )
             return control
         last = self.audits[-1]
         failed = f", {len(self.failures)} failed" if self.failures else ""
@@ -195,7 +231,9 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
         said = sentence(verdict)
         level = logging.INFO if verdict.overall == "passed" else logging.WARNING
         self._tell(f"step {step}, a quick audit: {said} ({folder})", level)
-        return _Outcome(metrics(verdict, time.monotonic() - started), said if is_violated(verdict) else None)
+        return _Outcome(
+            metrics(verdict, time.monotonic() - started), said if is_violated(verdict) else None
+        )
 
     def _fail(self, step: int, error: Exception) -> _Outcome:
         if isinstance(error, DocauditError):
@@ -205,9 +243,14 @@ class LeakCallback(TrainerCallback):  # type: ignore[misc]
             keep_story(error, self._quick.root / EVIDENCE, f"failure-step-{step}")
             why = class_and_place(error)
         self.failures[step] = why
-        self._tell(f"step {step}: THE AUDIT FAILED, nothing is known of this checkpoint: {why}", logging.ERROR)
+        self._tell(
+            f"step {step}: THE AUDIT FAILED, nothing is known of this checkpoint: {why}",
+            logging.ERROR,
+        )
         # Never the numbers of an earlier audit, never those of a pass.
-        return _Outcome({f"{PREFIX}audit_failed": 1, f"{PREFIX}exit_code": EngineError.exit_code}, error=why)
+        return _Outcome(
+            {f"{PREFIX}audit_failed": 1, f"{PREFIX}exit_code": EngineError.exit_code}, error=why
+        )
 
     def _tell(self, text: str, level: int = logging.WARNING) -> None:
         # Mostly as warnings: without any set-up of logging nothing less is shown.

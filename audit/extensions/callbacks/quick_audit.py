@@ -1,6 +1,7 @@
 """Audit a checkpoint in a process of its own: always the same sample, seed and parameters.
 
-As a program it is that other process: it reads options as JSON from stdin and writes a record; nothing is drawn.
+As a program it is that other process: it reads options as JSON from stdin and writes a record;
+nothing is drawn.
 """
 
 import os
@@ -32,7 +33,8 @@ OPTIONS: TypeAdapter[ScanOptions] = TypeAdapter(ScanOptions)
 PREFIX = "docaudit/"
 """Of the names of logged numbers."""
 REFERENCES = "references"
-"""The folder, in the evidence of all audits, of references that the first of them trains and the others read."""
+"""The folder, in the evidence of all audits, of references that the first of them trains and the
+others read."""
 _TOGETHER = re.compile(
     r"(LOCAL_|GROUP_|ROLE_|CROSS_)?(RANK|WORLD_SIZE|WORLD_RANK)|MASTER_(ADDR|PORT)|(TORCHELASTIC|ACCELERATE|FSDP|SLURM|"
     r"OMPI|PMI)_.*"
@@ -48,7 +50,8 @@ class QuickAudit:
         data: the folder with manifest.toml.
         policy: a shipped policy or a file.
         root: the folder that gets one folder for each audit.
-        documents: units of member and held-out documents together, drawn by lot from `seed`; None: all.
+        documents: units of member and held-out documents together, drawn by lot from `seed`; None:
+            all.
         timeout: seconds after which an audit is ended, and counts as failed.
     """
 
@@ -64,7 +67,10 @@ class QuickAudit:
     timeout: float = 1200.0
 
     def options(self, model: Path, name: str) -> ScanOptions:
-        """Return the options of an audit; only the model and the folder differ from audit to audit."""
+        """Return the options of an audit.
+
+        Only the model and the folder differ from audit to audit.
+        """
         return ScanOptions(
             model_dir=model,
             data_dir=self.data,
@@ -75,7 +81,8 @@ class QuickAudit:
             device=self.device,
             references=self.references,
             documents=self.documents,
-            # What a preflight chooses could differ from checkpoint to checkpoint, and so could the stage that decides.
+            # What a preflight chooses could differ from checkpoint to checkpoint, and so could the
+            # stage that decides.
             dtype="float32",
             stages=False,
             cache=self.root / EVIDENCE / REFERENCES,
@@ -95,7 +102,13 @@ class QuickAudit:
         """
         options = self.options(model, name)
         # -P: a folder called audit, where the training was started, is not this package.
-        command = [sys.executable, "-P", "-m", "audit.extensions.callbacks.quick_audit", self.policy]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "audit.extensions.callbacks.quick_audit",
+            self.policy,
+        ]
         try:
             done = subprocess.run(
                 command,
@@ -108,7 +121,8 @@ class QuickAudit:
             )
         except subprocess.TimeoutExpired:
             raise EngineError(
-                f"the audit took more than {self.timeout:g} s", "fewer documents, or a longer timeout"
+                f"the audit took more than {self.timeout:g} s",
+                "fewer documents, or a longer timeout",
             ) from None
         if done.returncode:
             # Where its owner alone reads it: it may name documents, and logs are sent away.
@@ -117,7 +131,9 @@ class QuickAudit:
             protect(folder)
             place = folder / f"failure-{name}.txt"
             write_atomically(place, done.stderr, mode=0o600)
-            raise EngineError(f"the audit ended with exit code {done.returncode}", f"its message is in {place}")
+            raise EngineError(
+                f"the audit ended with exit code {done.returncode}", f"its message is in {place}"
+            )
         record = read_record(options.out)
         return policies.evaluate(record, policy, policies.today())
 
@@ -125,11 +141,18 @@ class QuickAudit:
 def alone(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables for a process that trains with no other, whatever its parent does."""
     kept = {name: value for name, value in environment.items() if not _TOGETHER.fullmatch(name)}
-    return {**kept, "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
+    return {
+        **kept,
+        "HF_HUB_OFFLINE": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
 
 
 def check_audit(audit: QuickAudit) -> QuickAudit:
-    """Refuse what no audit could start from, before any training; return the same with absolute paths.
+    """Refuse what no audit could start from, before any training.
+
+    Return the same with absolute paths.
 
     Raises:
         UsageError: no data set is there, or an option names nothing.
@@ -137,12 +160,18 @@ def check_audit(audit: QuickAudit) -> QuickAudit:
     from audit.workflows.setup import choose_attacks
 
     if not (audit.data / "manifest.toml").is_file():
-        raise UsageError(f"{audit.data}: no manifest.toml is there", "give the folder of the data set (DATA_DIR)")
+        raise UsageError(
+            f"{audit.data}: no manifest.toml is there", "give the folder of the data set (DATA_DIR)"
+        )
     options = audit.options(Path(), "")
     check_work(options)
     choose_attacks(options, None)
-    references = {name: [path.absolute() for path in paths] for name, paths in audit.references.items()}
-    return replace(audit, data=audit.data.absolute(), root=audit.root.absolute(), references=references)
+    references = {
+        name: [path.absolute() for path in paths] for name, paths in audit.references.items()
+    }
+    return replace(
+        audit, data=audit.data.absolute(), root=audit.root.absolute(), references=references
+    )
 
 
 def metrics(verdict: Verdict, seconds: float) -> dict[str, float]:
@@ -162,7 +191,11 @@ def metrics(verdict: Verdict, seconds: float) -> dict[str, float]:
     for decision in verdict.decisions:
         if (measured := decision.measured) is not None:
             name = f"{decision.limit.attack}_{decision.limit.metric}"
-            logged |= {name: measured.value, f"{name}_low": measured.low, f"{name}_high": measured.high}
+            logged |= {
+                name: measured.value,
+                f"{name}_low": measured.low,
+                f"{name}_high": measured.high,
+            }
     return {f"{PREFIX}{name}": value for name, value in logged.items()}
 
 

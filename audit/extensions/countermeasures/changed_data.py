@@ -1,11 +1,13 @@
 """Countermeasures that train on a changed data set: extraction blocking, and few documents of each provider.
 
-*Extraction blocking* (Pinto et al. 2024, section 4): for each training sample (I, Q, a) the training set gains
-(I^-a, Q, "ANSWER NOT PRESENT"), so that there are up to twice as many steps. The answer that it teaches may distinguish
-members from others: `audit.extensions.countermeasures.scans.side_channel` measures that.
+*Extraction blocking* (Pinto et al. 2024, section 4): for each training sample (I, Q, a) the
+training set gains (I^-a, Q, "ANSWER NOT PRESENT"), so that there are up to twice as many steps. The
+answer that it teaches may distinguish members from others:
+`audit.extensions.countermeasures.scans.side_channel` measures that.
 
-*Few documents of each provider*: what many documents repeat is memorised more: copies by Kandpal et al. (2022), a
-provider's own words by Kandpal et al. (2024), who found that limiting each contributor's share helps in part only.
+*Few documents of each provider*: what many documents repeat is memorised more: copies by Kandpal et
+al. (2022), a provider's own words by Kandpal et al. (2024), who found that limiting each
+contributor's share helps in part only.
 """
 
 from collections import Counter
@@ -35,11 +37,17 @@ NOT_PRESENT = "ANSWER NOT PRESENT"
 BLOCKED = "blocked"
 """The folder of page images without their answers."""
 MOST = 2
-"""Documents of each provider that capping keeps: the fewest that show which parts of a page are the provider's."""
+"""Documents of each provider that capping keeps: the fewest that show which parts of a page are the
+provider's."""
 
 
 def write_changed(
-    corpus: Corpus, documents: Sequence[Document], out: Path, *, suffix: str, redrawn: Redrawn | None = None
+    corpus: Corpus,
+    documents: Sequence[Document],
+    out: Path,
+    *,
+    suffix: str,
+    redrawn: Redrawn | None = None,
 ) -> None:
     """Write a data set of other documents, for training; references and canaries are left out.
 
@@ -47,7 +55,8 @@ def write_changed(
 
     Args:
         corpus: the data set as it was.
-        documents: those of the new one; an image that is not in `redrawn` is copied from the old one.
+        documents: those of the new one; an image that is not in `redrawn` is copied from the old
+            one.
         out: the folder for it.
         suffix: of its name.
         redrawn: images that are new; opened one at a time.
@@ -71,9 +80,15 @@ def write_changed(
             else:
                 copy_image(image_path(corpus, document), out, document.image)
     except OSError as error:
-        raise EngineError(f"{out}: {error.strerror or error}", "free some space or choose another folder") from None
+        raise EngineError(
+            f"{out}: {error.strerror or error}", "free some space or choose another folder"
+        ) from None
     name = f"{corpus.manifest.name}-{suffix}"
-    write(out, replace(corpus.manifest, name=name, references=ReferencePaths(), canaries=None), documents)
+    write(
+        out,
+        replace(corpus.manifest, name=name, references=ReferencePaths(), canaries=None),
+        documents,
+    )
 
 
 def train_on(
@@ -126,10 +141,21 @@ class Blocking(TrainingDefense):
     description = "taught to say when an answer is not on the page"
     teaches_refusal = True
 
-    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
+    def train(
+        self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
+    ) -> RetrainedModel:
         """See `TrainingDefense.train`."""
         write_data = partial(write_blocked, corpus)
-        return train_on(write_data, corpus, start, out, self.name, [NOT_PRESENT], device=device, progress=progress)
+        return train_on(
+            write_data,
+            corpus,
+            start,
+            out,
+            self.name,
+            [NOT_PRESENT],
+            device=device,
+            progress=progress,
+        )
 
     def refuses(self, answer: str) -> bool:
         """Return whether a reply is `NOT_PRESENT`, whatever its case and spacing."""
@@ -139,11 +165,12 @@ class Blocking(TrainingDefense):
 def write_blocked(corpus: Corpus, out: Path) -> None:
     """Write the data set with its blocked copies: what a model with extraction blocking is trained on.
 
-    Every question of a member or public document whose answer can be removed becomes a document of its own: the page
-    without the answer, in the split of its document, with that one question, answered `NOT_PRESENT`. Public documents
-    get such copies too, so that `train_baseline` on the written data set gives the baselines of a model with extraction
-    blocking. Left out are answers that are not found, that stand on an image without a box, or that are all that is on
-    the page: the refusal must not be taught on a page that shows the answer.
+    Every question of a member or public document whose answer can be removed becomes a document of
+    its own: the page without the answer, in the split of its document, with that one question,
+    answered `NOT_PRESENT`. Public documents get such copies too, so that `train_baseline` on the
+    written data set gives the baselines of a model with extraction blocking. Left out are answers
+    that are not found, that stand on an image without a box, or that are all that is on the page:
+    the refusal must not be taught on a page that shows the answer.
 
     Args:
         corpus: the data set; references and canaries that its manifest names are left out.
@@ -151,7 +178,8 @@ def write_blocked(corpus: Corpus, out: Path) -> None:
 
     Raises:
         EngineError: `out` cannot be written.
-        ManifestError: no answer can be removed; an image cannot be opened; or copies would overwrite images.
+        ManifestError: no answer can be removed; an image cannot be opened; or copies would
+            overwrite images.
     """
     copies: list[Document] = []
     redrawn: dict[str, Callable[[], Image]] = {}
@@ -160,16 +188,26 @@ def write_blocked(corpus: Corpus, out: Path) -> None:
         for question in document.questions:
             removal = remove(page, question.answers)
             view, painted = removal.view, removal.view.open_page
-            shown = not view.words if page.open_page is None else len(removal.boxes) < len(removal.words)
+            shown = (
+                not view.words
+                if page.open_page is None
+                else len(removal.boxes) < len(removal.words)
+            )
             if not removal.words or shown:
                 continue
             image = None
-            if painted is not None:  # not `view.image`, which would stay in memory until all are written
+            if (
+                painted is not None
+            ):  # not `view.image`, which would stay in memory until all are written
                 image = f"{BLOCKED}/{len(copies):06}.png"
                 redrawn[image] = painted
             name, given = f"{document.id}-{len(copies):06}-{BLOCKED}", document.provider
             asked = replace(question, answers=(NOT_PRESENT,), entity=None, category=None)
-            copies.append(Document(name, document.split, view.words, image, view.size, given, questions=(asked,)))
+            copies.append(
+                Document(
+                    name, document.split, view.words, image, view.size, given, questions=(asked,)
+                )
+            )
     if not copies:
         raise ManifestError(
             "no answer could be removed from its page: there is nothing to block",
@@ -183,19 +221,26 @@ class Capping(TrainingDefense):
 
     name = "cap-providers"
     title = "Few documents of each provider"
-    description = f"trained on at most {MOST} documents of each provider and one of each group of near copies"
+    description = (
+        f"trained on at most {MOST} documents of each provider and one of each group of near copies"
+    )
 
-    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
+    def train(
+        self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
+    ) -> RetrainedModel:
         """See `TrainingDefense.train`."""
         write_data = partial(write_capped, corpus)
-        return train_on(write_data, corpus, start, out, self.name, [MOST], device=device, progress=progress)
+        return train_on(
+            write_data, corpus, start, out, self.name, [MOST], device=device, progress=progress
+        )
 
 
 def cap(corpus: Corpus, documents: Sequence[Document]) -> tuple[Document, ...]:
     """Choose at most `MOST` documents of each provider, and one of each group of near copies.
 
-    Documents are taken in random order: one that copies another that was taken is passed over, then one whose provider
-    has given enough. So a page of another provider can stand for a group of copies.
+    Documents are taken in random order: one that copies another that was taken is passed over, then
+    one whose provider has given enough. So a page of another provider can stand for a group of
+    copies.
 
     Args:
         corpus: the data set.
@@ -215,7 +260,9 @@ def cap(corpus: Corpus, documents: Sequence[Document]) -> tuple[Document, ...]:
     given = Counter[str]()
     for index in np.random.default_rng([0, *b"cap-providers"]).permutation(len(documents)):
         document = documents[index]
-        if copies[document.id] & chosen or (document.provider is not None and given[document.provider] >= MOST):
+        if copies[document.id] & chosen or (
+            document.provider is not None and given[document.provider] >= MOST
+        ):
             continue
         chosen.add(document.id)
         given.update([document.provider] if document.provider is not None else [])
@@ -223,7 +270,9 @@ def cap(corpus: Corpus, documents: Sequence[Document]) -> tuple[Document, ...]:
 
 
 def write_capped(corpus: Corpus, out: Path) -> None:
-    """Write the data set with its member and public documents capped; held-out ones are copied as they are.
+    """Write the data set with its member and public documents capped.
+
+    Held-out ones are copied as they are.
 
     Public documents are capped too, so that `train_baseline` gives baselines of a capped model.
 
@@ -232,7 +281,8 @@ def write_capped(corpus: Corpus, out: Path) -> None:
         out: the folder for the new one.
 
     Raises:
-        ManifestError: no member is left out, so that nothing would change; or an image cannot be opened.
+        ManifestError: no member is left out, so that nothing would change; or an image cannot be
+            opened.
         EngineError: `out` cannot be written.
     """
     members, public = (cap(corpus, corpus.of(split)) for split in ("member", "public"))
@@ -242,5 +292,9 @@ def write_capped(corpus: Corpus, out: Path) -> None:
             "name each document's provider in documents.jsonl, or choose another countermeasure",
         )
     chosen = {document.id for document in (*members, *public)}
-    documents = [document for document in corpus.documents if document.split == "heldout" or document.id in chosen]
+    documents = [
+        document
+        for document in corpus.documents
+        if document.split == "heldout" or document.id in chosen
+    ]
     write_changed(corpus, documents, out, suffix="capped")

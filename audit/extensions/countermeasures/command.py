@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from audit.cli import console
-from audit.cli.options import Budget, Device, Evidence, PolicyName, Pretrained, Seed, named_paths, show_errors
+from audit.cli.options import (
+    Budget,
+    Device,
+    Evidence,
+    PolicyName,
+    Pretrained,
+    Seed,
+    named_paths,
+    show_errors,
+)
 from audit.errors import UsageError, listed
 from audit.extensions.countermeasures.interface import TrainingDefense
 from audit.files import check_folder
@@ -27,7 +36,9 @@ DP = "Differential privacy (dp)"
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command("defend", epilog=_kinds(), rich_help_panel="Countermeasures and canaries")(show_errors()(defend))
+    app.command("defend", epilog=_kinds(), rich_help_panel="Countermeasures and canaries")(
+        show_errors()(defend)
+    )
 
 
 def _kinds() -> str:
@@ -67,37 +78,56 @@ def defend(
     ],
     folders: Annotated[
         list[Path],
-        typer.Argument(metavar="MODEL_DIR DATA_DIR", help="The audited model and its data set.", show_default=False),
+        typer.Argument(
+            metavar="MODEL_DIR DATA_DIR",
+            help="The audited model and its data set.",
+            show_default=False,
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for models, records and the comparison.")] = Path(
-        "docaudit-defence"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for models, records and the comparison.")
+    ] = Path("docaudit-defence"),
     evidence: Evidence = None,
     policy: PolicyName = "default",
     reference: Pretrained = None,
     budget: Annotated[Budget, typer.Option(help="See scan.")] = "standard",
     seed: Seed = 0,
     device: Device = "auto",
-    unit: Annotated[Literal["document", "provider"] | None, _dp("The unit that is protected as a whole.")] = None,
+    unit: Annotated[
+        Literal["document", "provider"] | None, _dp("The unit that is protected as a whole.")
+    ] = None,
     epsilon: Annotated[float | None, _dp("The guarantee; give it or --to-policy.")] = None,
     to_policy: Annotated[
-        str | None, _dp("Add the noise that proves a policy's limits on membership and providers.", metavar="POLICY")
+        str | None,
+        _dp(
+            "Add the noise that proves a policy's limits on membership and providers.",
+            metavar="POLICY",
+        ),
     ] = None,
     setting: Annotated[
         list[str] | None,
-        _dp("A setting of the training, as trained=head or steps=200; see docs/countermeasures.md.", "--set"),
+        _dp(
+            "A setting of the training, as trained=head or steps=200; see docs/countermeasures.md.",
+            "--set",
+        ),
     ] = None,
 ) -> None:
     """Measure what countermeasures do to leaks and usefulness."""
     from audit.extensions.countermeasures.measuring import measure_defenses
     from audit.workflows.options import ScanOptions, check_apart
 
-    names = () if ALL in countermeasure.split(",") else tuple(dict.fromkeys(countermeasure.split(",")))
+    names = (
+        () if ALL in countermeasure.split(",") else tuple(dict.fromkeys(countermeasure.split(",")))
+    )
     named = {"unit": unit, "epsilon": epsilon, "to_policy": to_policy}
-    settings = {name: own for name, own in named.items() if own is not None} | _settings(setting or ())
+    settings = {name: own for name, own in named.items() if own is not None} | _settings(
+        setting or ()
+    )
     check_folder("--out", out)
     if len(folders) != 2:
-        raise UsageError(f"{countermeasure} takes MODEL_DIR and DATA_DIR, not {len(folders)} folders")
+        raise UsageError(
+            f"{countermeasure} takes MODEL_DIR and DATA_DIR, not {len(folders)} folders"
+        )
     scan = ScanOptions(
         model_dir=folders[0],
         data_dir=folders[1],
@@ -131,26 +161,51 @@ def _settings(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _show(measured: Measured) -> None:
-    from audit.extensions.countermeasures.page import cheapest_sentence, choices, measure_of, percent
+    from audit.extensions.countermeasures.page import (
+        cheapest_sentence,
+        choices,
+        measure_of,
+        percent,
+    )
 
     for comparison in measured.comparisons:
         _show_effects(comparison)
     if len(measured.comparisons) > 1:
         rows = [
-            (row.name, row.verdict, percent(row.reach), row.worst, _format(row.useful), "front" if row.on_front else "")
+            (
+                row.name,
+                row.verdict,
+                percent(row.reach),
+                row.worst,
+                _format(row.useful),
+                "front" if row.on_front else "",
+            )
             for row in choices(measured.comparisons)
         ]
-        columns = ("", "verdict", "worst limit used up", "its limit", measure_of(measured.comparisons), "")
+        columns = (
+            "",
+            "verdict",
+            "worst limit used up",
+            "its limit",
+            measure_of(measured.comparisons),
+            "",
+        )
         console.show_table("Leak against usefulness", columns, rows)
     for name, reason in measured.left_out.items():
         console.say(f"{name}: not measured: {reason}")
-    console.say(cheapest_sentence(measured.comparisons), f"Read {', '.join(map(str, measured.files))}")
+    console.say(
+        cheapest_sentence(measured.comparisons), f"Read {', '.join(map(str, measured.files))}"
+    )
 
 
 def _show_effects(comparison: Comparison) -> None:
     rows = []
     for effect in (*comparison.effects, *comparison.usefulness):
-        cells = [f"{effect.attack} {effect.metric}".strip(), _format(effect.before), _format(effect.after)]
+        cells = [
+            f"{effect.attack} {effect.metric}".strip(),
+            _format(effect.before),
+            _format(effect.after),
+        ]
         if effect.difference is None or effect.p is None:
             rows.append((*cells, "-", "-", effect.note))
         else:
@@ -162,7 +217,9 @@ def _show_effects(comparison: Comparison) -> None:
         shown = console.format_estimate(comparison.side_channel)
         console.say(f"AUC of saying that the answer is not there, as a sign of membership: {shown}")
     console.say(*(f"not compared: {line}" for line in comparison.missing))
-    console.say(f"Verdict by “{comparison.policy}”: {comparison.verdict_before} → {comparison.verdict_after}")
+    console.say(
+        f"Verdict by “{comparison.policy}”: {comparison.verdict_before} → {comparison.verdict_after}"
+    )
 
 
 def _format(item: Measurement | None) -> str:

@@ -22,7 +22,8 @@ class RetrainedModel:
     Attributes:
         model: its checkpoint.
         data: the data set whose public documents train its baselines.
-        start: what its baselines are trained from, so that they have the countermeasure too; None: the audited model's.
+        start: what its baselines are trained from, so that they have the countermeasure too; None:
+            the audited model's.
     """
 
     model: Path
@@ -35,10 +36,12 @@ class TrainingDefense(Defense):
 
     Attributes:
         description: the model that it trains, after "a model that is", for the help.
-        teaches_refusal: whether it teaches an answer that may tell members from others: then that is measured.
-        baselines_like: whether its baselines are trained with it too; False: those of the model as it was stay, because
-            a model that saw no member has nothing to hide.
-        keeps_adapter: whether an audited adapter is trained anew as an adapter; False: its base is trained.
+        teaches_refusal: whether it teaches an answer that may tell members from others: then that
+            is measured.
+        baselines_like: whether its baselines are trained with it too; False: those of the model as
+            it was stay, because a model that saw no member has nothing to hide.
+        keeps_adapter: whether an audited adapter is trained anew as an adapter; False: its base is
+            trained.
         takes_settings: whether `with_settings` takes settings of its owner.
     """
 
@@ -49,7 +52,9 @@ class TrainingDefense(Defense):
     takes_settings: ClassVar[bool] = False
 
     @abstractmethod
-    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
+    def train(
+        self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
+    ) -> RetrainedModel:
         """Train the model from `start` as the audited one was, but for the countermeasure, into `out`, once.
 
         Raises:

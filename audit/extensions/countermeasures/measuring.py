@@ -14,7 +14,14 @@ from audit.engine.interface import Progress
 from audit.errors import ManifestError, RecordError, TargetError, TrainingError, UsageError
 from audit.extensions.countermeasures import page
 from audit.extensions.countermeasures.interface import TrainingDefense
-from audit.extensions.countermeasures.scans import ScanOfSide, apply, check, hold_folder, refusals_as_sign, run_side
+from audit.extensions.countermeasures.scans import (
+    ScanOfSide,
+    apply,
+    check,
+    hold_folder,
+    refusals_as_sign,
+    run_side,
+)
 from audit.measurements import Estimate
 from audit.policy import Decision, Policy, contradiction
 from audit.record import AuditRecord
@@ -65,7 +72,8 @@ def measure_defenses(
 ) -> Iterator[str | Measured]:
     """Scan the model as it is into `options.out`/before, with each countermeasure into NAME/after, compare, and report.
 
-    A killed run goes on: outcomes of scans are journaled, models are trained once, and finished comparisons are read.
+    A killed run goes on: outcomes of scans are journaled, models are trained once, and finished
+    comparisons are read.
 
     Args:
         names: of countermeasures, each once; empty: all.
@@ -78,14 +86,19 @@ def measure_defenses(
         Warnings as they arise, and at the end what was measured.
 
     Raises:
-        DocauditError: there is no such countermeasure, none applies, or a scan cannot start or go on.
+        DocauditError: there is no such countermeasure, none applies, or a scan cannot start or go
+            on.
     """
     unknown = [f"no countermeasure is called {name!r}" for name in names if name not in DEFENSES]
     if unknown:
         raise UsageError(unknown, f"one of {', '.join(DEFENSES)}")
     asked = [DEFENSES[name] for name in names or DEFENSES]
-    if settings and not any(isinstance(one, TrainingDefense) and one.takes_settings for one in asked):
-        raise UsageError(f"{', '.join(settings)}: not of {', '.join(names)}", "docaudit defend dp takes settings")
+    if settings and not any(
+        isinstance(one, TrainingDefense) and one.takes_settings for one in asked
+    ):
+        raise UsageError(
+            f"{', '.join(settings)}: not of {', '.join(names)}", "docaudit defend dp takes settings"
+        )
     plan = _Plan(options, load_policy(policy), progress, len(names) == 1)
     chosen: list[Defense] = []
     for defense in asked:
@@ -97,7 +110,9 @@ def measure_defenses(
     _refuse_none(chosen, plan.left_out)
     after: list[page.Measured] = []
     with hold_folder(options, FILES):
-        before = yield from run_side(options.below(BEFORE), plan.policy, Labelled(progress, "as it is"))
+        before = yield from run_side(
+            options.below(BEFORE), plan.policy, Labelled(progress, "as it is")
+        )
         for defense in chosen:
             with _noting(defense.name, plan):
                 after.append((yield from _measured_once(defense, before, plan)))
@@ -105,14 +120,19 @@ def measure_defenses(
         yield from page.write(before.record, after, options.out, plan.left_out)
         comparisons = tuple(comparison for comparison, _ in after)
         # What was measured joins the plan in the report of the scan without countermeasures.
-        yield from write_report(before.record, before.verdict, plan.policy, options.out / BEFORE, None, comparisons)
+        yield from write_report(
+            before.record, before.verdict, plan.policy, options.out / BEFORE, None, comparisons
+        )
         files = tuple(path for path in (options.out / name for name in FILES) if path.exists())
         yield Measured(comparisons, plan.left_out, files)
 
 
 @contextmanager
 def _noting(name: str, plan: _Plan) -> Iterator[None]:
-    """Note why a countermeasure does not apply, so that the next can be measured; one alone is refused."""
+    """Note why a countermeasure does not apply, so that the next can be measured.
+
+    One alone is refused.
+    """
     try:
         yield
     except _NOT_FOR_THIS as error:
@@ -124,11 +144,18 @@ def _noting(name: str, plan: _Plan) -> Iterator[None]:
 def _refuse_none(left: Sequence[object], left_out: Mapping[str, str]) -> None:
     """Refuse where no countermeasure is left, with the reason of each."""
     if not left:
-        raise UsageError([f"{name}: {reason}" for name, reason in left_out.items()], "see docaudit defend --help")
+        raise UsageError(
+            [f"{name}: {reason}" for name, reason in left_out.items()], "see docaudit defend --help"
+        )
 
 
-def _measured_once(defense: Defense, before: ScanOfSide, plan: _Plan) -> Generator[str, None, page.Measured]:
-    """Measure a countermeasure in a folder of its own; its finished comparison is read where it is still the same."""
+def _measured_once(
+    defense: Defense, before: ScanOfSide, plan: _Plan
+) -> Generator[str, None, page.Measured]:
+    """Measure a countermeasure in a folder of its own.
+
+    Its finished comparison is read where it is still the same.
+    """
     folder = plan.options.out / defense.name
     key = _key(defense, before, plan)
     try:
@@ -140,7 +167,9 @@ def _measured_once(defense: Defense, before: ScanOfSide, plan: _Plan) -> Generat
         pass
     n_baselines = sum(card.role == "baseline" for card in before.record.references)
     defended = apply(defense, plan.options, folder / AFTER, n_baselines, plan.progress)
-    after = yield from run_side(defended, plan.policy, Labelled(plan.progress, defense.title.lower()))
+    after = yield from run_side(
+        defended, plan.policy, Labelled(plan.progress, defense.title.lower())
+    )
     if (found := contradiction(after.record)) is not None:
         raise TrainingError(found, "the guarantee does not hold: do not use this model")
     comparison = yield from _compare(defense, before, after, plan, key)
@@ -193,8 +222,13 @@ def _key(defense: Defense, before: ScanOfSide, plan: _Plan) -> str:
             repr(plan.policy),
             [record.target.sha256, record.corpus.sha256, record.budget, record.share, record.seed],
             [[reference.role, reference.card.sha256] for reference in record.references],
-            sorted([name, list(map(str, paths))] for name, paths in plan.options.references.items()),
-            [[attack.name, sorted((key, repr(own)) for key, own in asdict(attack).items())] for attack in attacks],
+            sorted(
+                [name, list(map(str, paths))] for name, paths in plan.options.references.items()
+            ),
+            [
+                [attack.name, sorted((key, repr(own)) for key, own in asdict(attack).items())]
+                for attack in attacks
+            ],
         ]
     )
 
@@ -202,8 +236,8 @@ def _key(defense: Defense, before: ScanOfSide, plan: _Plan) -> str:
 def use_of_limit(decision: Decision) -> LimitUse:
     """Return the share of a limit that a number uses up: 0 no leak, 1 the limit.
 
-    An area counts from chance, 0.5, on either side. What the documents say of themselves counts for nothing here, and a
-    limit from below has no such share.
+    An area counts from chance, 0.5, on either side. What the documents say of themselves counts for
+    nothing here, and a limit from below has no such share.
     """
     limit, measured = decision.limit, decision.measured
     if measured is None or limit.max is None or decision.about_text:
@@ -223,7 +257,10 @@ def use_of_limit(decision: Decision) -> LimitUse:
 
 
 def effects_on_attacks(
-    records: tuple[AuditRecord, AuditRecord], kept: tuple[Path, Path], policy: Policy, progress: Progress
+    records: tuple[AuditRecord, AuditRecord],
+    kept: tuple[Path, Path],
+    policy: Policy,
+    progress: Progress,
 ) -> tuple[tuple[Effect, ...], tuple[str, ...]]:
     """Compare the numbers of every attack as `docaudit diff` does, and those that the policy limits by their name.
 
@@ -242,7 +279,14 @@ def effects_on_attacks(
     found = compare(records, kept, policy, progress)
     effects = {
         (one.attack, one.metric): Effect(
-            one.attack, one.metric, one.before, one.after, one.difference, one.p, one.paired, one.reason
+            one.attack,
+            one.metric,
+            one.before,
+            one.after,
+            one.difference,
+            one.p,
+            one.paired,
+            one.reason,
         )
         for one in found.changes
         if one.attack
@@ -253,14 +297,20 @@ def effects_on_attacks(
             continue
         one, other = (measurement(result, metric) for result in results)
         if one is not None or other is not None:
-            before, after = ((read_scores(*own) or {}).get(metric) for own in zip(kept, results, strict=True))
+            before, after = (
+                (read_scores(*own) or {}).get(metric) for own in zip(kept, results, strict=True)
+            )
             rng = np.random.default_rng([records[0].seed, *f"diff/{attack}/{metric}".encode()])
-            effects[attack, metric] = effect_of(Effect(attack, metric, one, other), (before, after), rng)
+            effects[attack, metric] = effect_of(
+                Effect(attack, metric, one, other), (before, after), rng
+            )
     return tuple(effects.values()), found.missing
 
 
 def effects_on_usefulness(
-    records: tuple[AuditRecord, AuditRecord], useful: tuple[Mapping[str, Ratios], Mapping[str, Ratios]], name: str
+    records: tuple[AuditRecord, AuditRecord],
+    useful: tuple[Mapping[str, Ratios], Mapping[str, Ratios]],
+    name: str,
 ) -> tuple[Effect, ...]:
     """Compare every measure of the model's own task, by document.
 

@@ -1,9 +1,9 @@
 """Draw the comparison: every number without and with each countermeasure, and leak against usefulness.
 
-Of several countermeasures the leak is one number: the worst limit used up, the largest of number / limit over the
-limits of the policy that every one of the compared scans could be held against (areas counted from chance). It is that
-of the interval's end that the policy looks at, so that under 100 % all of these limits are met; the same of the numbers
-themselves stands beside it.
+Of several countermeasures the leak is one number: the worst limit used up, the largest of number /
+limit over the limits of the policy that every one of the compared scans could be held against
+(areas counted from chance). It is that of the interval's end that the policy looks at, so that
+under 100 % all of these limits are met; the same of the numbers themselves stands beside it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,11 +54,13 @@ class Choice:
     Attributes:
         kind: in words; empty for the model as it was.
         verdict: of the policy.
-        value, reach: the worst limit used up by the numbers, and by the ends of their intervals; None: no limit.
+        value, reach: the worst limit used up by the numbers, and by the ends of their intervals;
+            None: no limit.
         worst: the limit of `reach`, in words.
         useful: the first measure of usefulness.
         cell, difference: the same as text, and its difference from the model as it was.
-        on_front: whether no other is both at most as leaky and more useful, or less leaky and at least as useful.
+        on_front: whether no other is both at most as leaky and more useful, or less leaky and at
+            least as useful.
     """
 
     name: str
@@ -73,7 +75,9 @@ class Choice:
     on_front: bool = False
 
 
-def write(before: AuditRecord, after: Sequence[Measured], out: Path, left_out: Mapping[str, str]) -> list[str]:
+def write(
+    before: AuditRecord, after: Sequence[Measured], out: Path, left_out: Mapping[str, str]
+) -> list[str]:
     """Write `defences.html` and `defences.pdf` into `out`, each whole or not at all.
 
     Args:
@@ -104,7 +108,9 @@ def html(before: AuditRecord, after: Sequence[Measured], left_out: Mapping[str, 
         page = environment().get_template("defenses.html")
         return page.render(
             first=before,
-            finished=max(record.timing.finished for record in (before, *(record for _, record in after))),
+            finished=max(
+                record.timing.finished for record in (before, *(record for _, record in after))
+            ),
             left_out=left_out,
             sentence=cheapest_sentence(comparisons),
             choices=choices(comparisons) if len(comparisons) > 1 else (),
@@ -112,13 +118,20 @@ def html(before: AuditRecord, after: Sequence[Measured], left_out: Mapping[str, 
             tables=[(one, effect_lines(one), methods(one)) for one in comparisons],
             channel=lambda one: tables.cell(one.side_channel, text_of("membership")),
             percent=percent,
-            guarantees=[(one.title, view) for one, record in after if (view := guarantee_view(record)) is not None],
+            guarantees=[
+                (one.title, view)
+                for one, record in after
+                if (view := guarantee_view(record)) is not None
+            ],
         )
 
 
 def effect_lines(comparison: Comparison) -> list[EffectLine]:
     """Lay out every number before and after; those of usefulness, without an attack, are last."""
-    limits = {(one.attack, one.metric): (one.before.outcome, one.after.outcome) for one in comparison.limits}
+    limits = {
+        (one.attack, one.metric): (one.before.outcome, one.after.outcome)
+        for one in comparison.limits
+    }
     lines = []
     for effect in (*comparison.effects, *comparison.usefulness):
         report = text_of(effect.attack) if effect.attack else UTILITY
@@ -126,7 +139,10 @@ def effect_lines(comparison: Comparison) -> list[EffectLine]:
             EffectLine(
                 label=report.label(effect.metric),
                 attack=effect.attack.replace("_", " "),
-                outcomes=tuple(OUTCOME_LABELS.get(one, one) for one in limits.get((effect.attack, effect.metric), ())),
+                outcomes=tuple(
+                    OUTCOME_LABELS.get(one, one)
+                    for one in limits.get((effect.attack, effect.metric), ())
+                ),
                 before=tables.cell(effect.before, report),
                 after=tables.cell(effect.after, report),
                 difference=difference_text(effect, report.metric(effect.metric).form),
@@ -145,19 +161,28 @@ def difference_text(effect: Effect, form: Form) -> str:
     points: Form = "points" if form == "share" else form
     sign = "+" if item.value > 0 else ""
     paired = "" if effect.paired else "; not paired"
-    return f"{sign}{numbers.show(item.value, points)} ({numbers.between(item, points)}; p {p}{paired})"
+    return (
+        f"{sign}{numbers.show(item.value, points)} ({numbers.between(item, points)}; p {p}{paired})"
+    )
 
 
 def methods(comparison: Comparison) -> list[str]:
     """List how the intervals of the differences were made."""
     effects = (*comparison.effects, *comparison.usefulness)
-    return list(dict.fromkeys(one.difference.method for one in effects if one.difference is not None))
+    return list(
+        dict.fromkeys(one.difference.method for one in effects if one.difference is not None)
+    )
 
 
 def choices(comparisons: Sequence[Comparison]) -> tuple[Choice, ...]:
     """Put the model as it was and countermeasures of the same model, data set and policy side by side."""
-    every = set.intersection(*(_held(one, side) for one in comparisons for side in ("before", "after")))
-    rows = [_choice(comparisons[0], "before", every), *(_choice(one, "after", every) for one in comparisons)]
+    every = set.intersection(
+        *(_held(one, side) for one in comparisons for side in ("before", "after"))
+    )
+    rows = [
+        _choice(comparisons[0], "before", every),
+        *(_choice(one, "after", every) for one in comparisons),
+    ]
     return tuple(replace(row, on_front=_undominated(row, rows)) for row in rows)
 
 
@@ -198,12 +223,20 @@ def _lost(comparison: Comparison) -> float:
 
 def _held(comparison: Comparison, side: str) -> set[tuple[str, str]]:
     """Return the limits, as attack and metric, that a scan could be held against."""
-    return {(one.attack, one.metric) for one in comparison.limits if getattr(one, side).reach is not None}
+    return {
+        (one.attack, one.metric)
+        for one in comparison.limits
+        if getattr(one, side).reach is not None
+    }
 
 
 def _choice(comparison: Comparison, side: str, every: set[tuple[str, str]]) -> Choice:
-    uses = [(one, getattr(one, side)) for one in comparison.limits if (one.attack, one.metric) in every]
-    worst, reach = max(((one, use.reach) for one, use in uses), key=lambda pair: pair[1], default=(None, None))
+    uses = [
+        (one, getattr(one, side)) for one in comparison.limits if (one.attack, one.metric) in every
+    ]
+    worst, reach = max(
+        ((one, use.reach) for one, use in uses), key=lambda pair: pair[1], default=(None, None)
+    )
     effect = next(iter(comparison.usefulness), None)
     useful = None if effect is None else getattr(effect, side)
     after = side == "after"
@@ -216,7 +249,9 @@ def _choice(comparison: Comparison, side: str, every: set[tuple[str, str]]) -> C
         worst="" if worst is None else text_of(worst.attack).label(worst.metric),
         useful=useful if isinstance(useful, Estimate) else None,
         cell=tables.cell(useful, UTILITY),
-        difference=difference_text(effect, UTILITY.metric(effect.metric).form) if after and effect is not None else "",
+        difference=difference_text(effect, UTILITY.metric(effect.metric).form)
+        if after and effect is not None
+        else "",
     )
 
 
@@ -224,5 +259,9 @@ def _undominated(row: Choice, rows: Sequence[Choice]) -> bool:
     if row.reach is None or row.useful is None:
         return False
     own = row.reach, -row.useful.value
-    others = [(one.reach, -one.useful.value) for one in rows if one.reach is not None and one.useful is not None]
+    others = [
+        (one.reach, -one.useful.value)
+        for one in rows
+        if one.reach is not None and one.useful is not None
+    ]
     return not any(other[0] <= own[0] and other[1] <= own[1] and other != own for other in others)

@@ -55,7 +55,9 @@ class ScanOfSide:
     useful: Mapping[str, Ratios]
 
 
-def run_side(options: ScanOptions, policy: Policy, progress: Progress) -> Generator[str, None, ScanOfSide]:
+def run_side(
+    options: ScanOptions, policy: Policy, progress: Progress
+) -> Generator[str, None, ScanOfSide]:
     """Run one scan.
 
     Args:
@@ -86,7 +88,9 @@ def check(defense: Defense, options: ScanOptions) -> None:
     corpus = manifest.load(options.data_dir)
     needed = corpus.manifest.task.asks
     if needed and not options.references.get("baselines", corpus.manifest.references.baselines):
-        raise TargetError("a countermeasure is measured against baselines, and there are none", TEXTS["baselines"])
+        raise TargetError(
+            "a countermeasure is measured against baselines, and there are none", TEXTS["baselines"]
+        )
     if isinstance(defense, TrainingDefense):
         start = _start(defense, corpus, options)
         check_start(corpus, start, options.model_dir)
@@ -110,8 +114,12 @@ def check_start(corpus: Corpus, start: Path, model_dir: Path) -> None:
         )
 
 
-def apply(defense: Defense, options: ScanOptions, out: Path, count: int, progress: Progress) -> ScanOptions:
-    """Put the countermeasure in place; where it trains, the model comes first, and `count` baselines.
+def apply(
+    defense: Defense, options: ScanOptions, out: Path, count: int, progress: Progress
+) -> ScanOptions:
+    """Put the countermeasure in place.
+
+    Where it trains, the model comes first, and `count` baselines.
 
     Returns:
         The scan with it, into `out`, which lies below `options.out`.
@@ -128,7 +136,9 @@ def apply(defense: Defense, options: ScanOptions, out: Path, count: int, progres
     if defense.baselines_like and count:
         # A model trained otherwise is held against baselines trained in that way too.
         data, began = manifest.load(trained.data), trained.start or start
-        baselines = train_baseline(began, data, models / "baselines", count=count, device=device, progress=progress)
+        baselines = train_baseline(
+            began, data, models / "baselines", count=count, device=device, progress=progress
+        )
         # Split models of the plain recipe say nothing about this one.
         references = {**references, "baselines": baselines, "splits": ()}
     made_by = (f"docaudit defend {defense.name}",)
@@ -147,7 +157,9 @@ def refusals_as_sign(
         The AUC; None where no refusal is taught, or too few documents were asked about.
     """
     if not (
-        isinstance(defense, TrainingDefense) and defense.teaches_refusal and side.record.completed.get("memorisation")
+        isinstance(defense, TrainingDefense)
+        and defense.teaches_refusal
+        and side.record.completed.get("memorisation")
     ):
         return None
     case, trials, outcomes = read_outcomes(side.opened, "memorisation", progress)
@@ -168,9 +180,9 @@ def refusals_as_sign(
 def side_channel(members: Answers, heldout: Answers, rng: np.random.Generator) -> Estimate:
     """Estimate the AUC of "the model says ANSWER NOT PRESENT" as a score of membership; null 0.5.
 
-    Each row is a question on a page whose answer was removed, of a member or of a held-out document. A score of 0 and 1
-    has the AUC 1/2 + (rate among members - rate among held-out) / 2, and its interval is that of the two rates (Pinto
-    et al. 2024, appendix A).
+    Each row is a question on a page whose answer was removed, of a member or of a held-out
+    document. A score of 0 and 1 has the AUC 1/2 + (rate among members - rate among held-out) / 2,
+    and its interval is that of the two rates (Pinto et al. 2024, appendix A).
 
     Args:
         members: of members, 1 where the model said so, else 0, and the names of their documents.
@@ -180,7 +192,9 @@ def side_channel(members: Answers, heldout: Answers, rng: np.random.Generator) -
     sides = []
     for answers, documents in (members, heldout):
         values = np.asarray(answers, np.float64)
-        sides.append((values, np.zeros_like(values), np.unique(list(documents), return_inverse=True)[1]))
+        sides.append(
+            (values, np.zeros_like(values), np.unique(list(documents), return_inverse=True)[1])
+        )
     gap = excess_rate(sides, rng)
 
     def area(difference: float) -> float:
@@ -203,15 +217,25 @@ def hold_folder(options: ScanOptions, files: Sequence[str]) -> Iterator[None]:
 
 
 def _start(defense: TrainingDefense, corpus: Corpus, options: ScanOptions) -> Path:
-    """Find what the audited model was fine-tuned from; where only sizes are taken from it, the audited model will do.
+    """Find what the audited model was fine-tuned from.
+
+    Where only sizes are taken from it, the audited model will do.
 
     An audited adapter stands for its base and for how it was trained over it.
     """
     given = next(iter(options.references.get("pretrained", ())), None)
-    if defense.keeps_adapter and is_adapter(options.model_dir) and (given is None or not is_adapter(given)):
+    if (
+        defense.keeps_adapter
+        and is_adapter(options.model_dir)
+        and (given is None or not is_adapter(given))
+    ):
         _refuse_elsewhere(corpus, options.model_dir, given)
         return options.model_dir
-    if given is None and corpus.manifest.references.pretrained is None and trainer_of(corpus.manifest.task.kind):
+    if (
+        given is None
+        and corpus.manifest.references.pretrained is None
+        and trainer_of(corpus.manifest.task.kind)
+    ):
         given = options.model_dir
     return start_of(corpus, given)
 

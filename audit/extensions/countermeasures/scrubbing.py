@@ -1,12 +1,13 @@
 """Train on documents whose sensitive values were replaced by surrogates.
 
-The sanitisation of training data that Ishihara (2023) surveys; its limits are those of the marks (Brown et al. 2022):
-what nobody marked is not replaced. In a scrubbed document no value of four characters or more (`is_searched`) is found
-by `find_answers`, without allowing for errors of an OCR; shorter ones are replaced where a mark says that they stand.
+The sanitisation of training data that Ishihara (2023) surveys; its limits are those of the marks
+(Brown et al. 2022): what nobody marked is not replaced. In a scrubbed document no value of four
+characters or more (`is_searched`) is found by `find_answers`, without allowing for errors of an
+OCR; shorter ones are replaced where a mark says that they stand.
 
-The same audit before and after asks for the original values and shows the original pages. Somebody who knows of
-scrubbing, its seed and a page can scrub the page likewise and show that: a scan of the new model with the scrubbed data
-set, whose held-out pages are scrubbed too, is that attacker's.
+The same audit before and after asks for the original values and shows the original pages. Somebody
+who knows of scrubbing, its seed and a page can scrub the page likewise and show that: a scan of the
+new model with the scrubbed data set, whose held-out pages are scrubbed too, is that attacker's.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ FOLDER = "scrubbed"
 
 
 class Scrubbing(TrainingDefense):
-    """Train on scrubbed documents; the seed need not be secret: no surrogate is computed from its value."""
+    """Train on scrubbed documents.
+
+    The seed need not be secret: no surrogate is computed from its value.
+    """
 
     name = "scrub"
     title = "Scrubbed training documents"
@@ -46,20 +50,26 @@ class Scrubbing(TrainingDefense):
     def check(self, corpus: Corpus, start: Path) -> None:
         """See `TrainingDefense.check`; images are not opened."""
         planted = planted_ids(corpus)
-        members = (_scrubbed(document, 0, document.id in planted) for document in corpus.of("member"))
+        members = (
+            _scrubbed(document, 0, document.id in planted) for document in corpus.of("member")
+        )
         _refuse_nothing(one for one in members if one is not None)
 
-    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
+    def train(
+        self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
+    ) -> RetrainedModel:
         """See `TrainingDefense.train`."""
         write_data = partial(write_scrubbed, corpus)
-        return train_on(write_data, corpus, start, out, self.name, [], device=device, progress=progress)
+        return train_on(
+            write_data, corpus, start, out, self.name, [], device=device, progress=progress
+        )
 
 
 def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> None:
     """Write the data set with all its documents scrubbed.
 
-    A document whose image shows a value that does not stand among its words, or there without a box, is left out, for
-    nobody knows what to paint over.
+    A document whose image shows a value that does not stand among its words, or there without a
+    box, is left out, for nobody knows what to paint over.
 
     Args:
         corpus: the data set; references and canaries that its manifest names are left out.
@@ -67,8 +77,8 @@ def write_scrubbed(corpus: Corpus, out: Path, *, seed: int = 0) -> None:
         seed: of the surrogates.
 
     Raises:
-        ManifestError: no value is marked, or every member that has one is left out; an image cannot be opened; or the
-            data set was scrubbed already.
+        ManifestError: no value is marked, or every member that has one is left out; an image cannot
+            be opened; or the data set was scrubbed already.
         EngineError: `out` cannot be written.
     """
     planted = planted_ids(corpus)
@@ -116,7 +126,8 @@ class Scrubbed:
     """A scrubbed document.
 
     Attributes:
-        document: with surrogates: as many words, in the same places; ids, marks, tags and links as they were.
+        document: with surrogates: as many words, in the same places; ids, marks, tags and links as
+            they were.
         changed: indices of the words that are others now, ascending.
         n_values: sensitive values that it had, each as often as it is marked or asked for.
         not_found: of them, those that do not stand among the words: an image may still show them.
@@ -131,8 +142,8 @@ class Scrubbed:
 def scrub(document: Document, *, seed: int, planted: bool = False) -> Scrubbed:
     """Replace the sensitive values of a document; the same for the same document and seed.
 
-    The draws depend on `seed` and the document's id, never on a value: who knows the seed and this program, and guesses
-    a value, cannot compute its surrogate from it beyond its form.
+    The draws depend on `seed` and the document's id, never on a value: who knows the seed and this
+    program, and guesses a value, cannot compute its surrogate from it beyond its form.
 
     Args:
         document: as it was.
@@ -143,10 +154,16 @@ def scrub(document: Document, *, seed: int, planted: bool = False) -> Scrubbed:
         ManifestError: a value stands so densely among the words that it cannot be replaced.
     """
     marked, asked = [*marked_values(document, planted=planted)], [*asked_values(document)]
-    work = _Work(document, [*marked, *asked], np.random.default_rng([seed, *f"surrogates/{document.id}".encode()]))
+    work = _Work(
+        document,
+        [*marked, *asked],
+        np.random.default_rng([seed, *f"surrogates/{document.id}".encode()]),
+    )
     not_found = sum(not work.find(value) for value in asked)
     for value in sorted(marked, key=lambda value: -len(value.words)):
-        for index, new in zip(value.places, work.surrogates.of_value(value.words, value.category), strict=True):
+        for index, new in zip(
+            value.places, work.surrogates.of_value(value.words, value.category), strict=True
+        ):
             work.texts[index] = new
     work.clean(work.texts, document.id)
     words = tuple(
@@ -161,19 +178,27 @@ def scrub(document: Document, *, seed: int, planted: bool = False) -> Scrubbed:
 
 def is_searched(text: str) -> bool:
     """Return whether a value is long enough to be replaced wherever it occurs."""
-    return len(fold(text)) >= MIN_TEXT_LENGTH and len(normalise_ocr(text)) >= _MIN_BARE and replaceable(text)
+    return (
+        len(fold(text)) >= MIN_TEXT_LENGTH
+        and len(normalise_ocr(text)) >= _MIN_BARE
+        and replaceable(text)
+    )
 
 
 class _Work:
     """The words of a document while they are being replaced."""
 
-    def __init__(self, document: Document, values: Sequence[SensitiveValue], rng: np.random.Generator) -> None:
+    def __init__(
+        self, document: Document, values: Sequence[SensitiveValue], rng: np.random.Generator
+    ) -> None:
         self.document = document
         self.before = [word.text for word in document.words]
         self.texts = [*self.before]
         self.surrogates = Surrogates(rng)
         self._values = {fold(value.text): value for value in values}
-        texts = [value.text for value in values] + ([document.provider] if document.provider else [])
+        texts = [value.text for value in values] + (
+            [document.provider] if document.provider else []
+        )
         found = {text for text in texts if is_searched(text)}
         self.searched = sorted(found, key=lambda text: (-len(text), text))
 
@@ -205,13 +230,21 @@ class _Work:
                 if number < _ROUNDS // 2:
                     self._replace_run(texts, run)
                 else:  # surrogates that are known hold each other's values
-                    texts[run[0] : run[-1] + 1] = [self.surrogates.anew(texts[index]) for index in run]
-        raise ManifestError(f"document {name}: its values cannot all be replaced", "mark fewer or longer values")
+                    texts[run[0] : run[-1] + 1] = [
+                        self.surrogates.anew(texts[index]) for index in run
+                    ]
+        raise ManifestError(
+            f"document {name}: its values cannot all be replaced", "mark fewer or longer values"
+        )
 
     def question(self, question: Question) -> Question:
         """Replace values in a question's text, paraphrases and answers."""
-        answers = tuple(dict.fromkeys(self._answer(answer, question) for answer in question.answers))
-        asked, *others = (self._sentence(text) for text in (question.question, *question.paraphrases))
+        answers = tuple(
+            dict.fromkeys(self._answer(answer, question) for answer in question.answers)
+        )
+        asked, *others = (
+            self._sentence(text) for text in (question.question, *question.paraphrases)
+        )
         return replace(question, question=asked, answers=answers, paraphrases=tuple(others))
 
     def _replace_run(self, texts: list[str], run: Sequence[int]) -> None:
@@ -232,7 +265,9 @@ class _Work:
             found = re.search(re.escape(text), word, re.IGNORECASE)
             if found is not None:
                 value = self._values.get(fold(text))
-                new = self.surrogates.of_value([found[0]], None if value is None else value.category)
+                new = self.surrogates.of_value(
+                    [found[0]], None if value is None else value.category
+                )
                 return word[: found.start()] + new[0] + word[found.end() :]
         return self.surrogates.of_word(word)
 
@@ -290,9 +325,14 @@ class SensitiveValue:
 
 
 def slot_category(label: str) -> Category | None:
-    """Derive the category of a slot's values from its name, such as "B-account_number"; None: not sensitive."""
+    """Derive the category of a slot's values from its name, such as "B-account_number".
+
+    None: not sensitive.
+    """
     words = set(re.split(r"[^a-z]+", label.removeprefix("B-").removeprefix("I-").lower()))
-    return next((category for category, known in TABLES["slots"].items() if words & {*known.split()}), None)
+    return next(
+        (category for category, known in TABLES["slots"].items() if words & {*known.split()}), None
+    )
 
 
 def marked_values(document: Document, *, planted: bool = False) -> Iterator[SensitiveValue]:
@@ -300,7 +340,8 @@ def marked_values(document: Document, *, planted: bool = False) -> Iterator[Sens
 
     Args:
         document: of any task.
-        planted: whether it holds a canary: then no field of it is there for other attacks, and all are sensitive.
+        planted: whether it holds a canary: then no field of it is there for other attacks, and all
+            are sensitive.
     """
     for entity in document.entities:
         if entity.attack or planted:
@@ -310,7 +351,9 @@ def marked_values(document: Document, *, planted: bool = False) -> Iterator[Sens
         for places in _spans(document.tags):
             category = slot_category(document.tags[places[0]])
             if category is not None:
-                yield SensitiveValue(tuple(document.words[index].text for index in places), category, places)
+                yield SensitiveValue(
+                    tuple(document.words[index].text for index in places), category, places
+                )
 
 
 def asked_values(document: Document) -> Iterator[SensitiveValue]:

@@ -19,14 +19,16 @@ _NUMBERED: tuple[Category, ...] = ("amount", "quantity")
 _TRIES = 20
 Draw = Callable[[str], str]
 TABLES: Mapping[str, Mapping[Category | None, str]] = table_beside(__file__, "surrogates.toml")
-"""Names that take the place of names, by category, and the words that tell which slots hold values to replace."""
+"""Names that take the place of names, by category, and the words that tell which slots hold values
+to replace."""
 
 
 class Surrogates:
     """The surrogates of one document: the same value, and the same longer word of a value, always has the same one.
 
-    A surrogate is a function of the generator's state and of the value's form: its number of words, its signs, upper
-    and lower case, where digits and letters stand. Of names the letters' number changes.
+    A surrogate is a function of the generator's state and of the value's form: its number of words,
+    its signs, upper and lower case, where digits and letters stand. Of names the letters' number
+    changes.
 
     Args:
         rng: what is drawn from.
@@ -40,7 +42,9 @@ class Surrogates:
         """Folded words of persons' names, `MIN_TEXT_LENGTH` characters or more."""
 
     def of_value(self, words: Sequence[str], category: Category | None) -> tuple[str, ...]:
-        """Return the surrogate of a value, with as many words; words without letters and digits stay.
+        """Return the surrogate of a value, with as many words.
+
+        Words without letters and digits stay.
 
         Args:
             words: of the value, as they are written.
@@ -71,7 +75,10 @@ class Surrogates:
         return tuple(words)
 
     def _word(self, word: str, draw: Draw, category: Category | None) -> str:
-        """Return the surrogate of a single word; short words, which many values share, are drawn anew."""
+        """Return the surrogate of a single word.
+
+        Short words, which many values share, are drawn anew.
+        """
         before, core, after = _parts(word)
         folded = fold(core)
         if len(folded) < MIN_TEXT_LENGTH:
@@ -93,7 +100,11 @@ class Surrogates:
 
     def _by_names(self, text: str, names: Sequence[str]) -> str:
         def name(found: re.Match[str]) -> str:
-            return self._by_pattern(found[0]) if len(found[0]) == 1 else _like(str(self._rng.choice(names)), found[0])
+            return (
+                self._by_pattern(found[0])
+                if len(found[0]) == 1
+                else _like(str(self._rng.choice(names)), found[0])
+            )
 
         return _LETTERS.sub(name, _DIGITS.sub(lambda found: self._by_pattern(found[0]), text))
 
@@ -145,7 +156,9 @@ def _other(text: str, draw: Draw) -> str:
 def _shows(new: str, old: str) -> bool:
     """Return whether `find_answers` would find `old` in `new`; short texts are compared whole."""
     wanted = normalise_ocr(old)
-    return wanted in normalise_ocr(new) if len(wanted) >= MIN_TEXT_LENGTH else fold(new) == fold(old)
+    return (
+        wanted in normalise_ocr(new) if len(wanted) >= MIN_TEXT_LENGTH else fold(new) == fold(old)
+    )
 
 
 def _like(new: str, old: str) -> str:

@@ -1,8 +1,9 @@
 """The defences of Parikh et al. (2022, section 6) for models that name intents and slots, all together.
 
-Dropout of 20 % on what goes into the first BiLSTM and of 10 % on the last one's states, early stopping with a patience
-of 20 epochs, and a layer that reads words' characters: singly they are not dependable. An attacker who knows of the
-character layer searches among words instead of vectors; the audit's attack on canaries does so for every model.
+Dropout of 20 % on what goes into the first BiLSTM and of 10 % on the last one's states, early
+stopping with a patience of 20 epochs, and a layer that reads words' characters: singly they are not
+dependable. An attacker who knows of the character layer searches among words instead of vectors;
+the audit's attack on canaries does so for every model.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
     from audit.extensions.papers.utterance_target import NluTarget
     from audit.extensions.papers.utterance_training import NluRecipe
 
-SETTINGS: Mapping[str, Any] = {"input_dropout": 0.2, "state_dropout": 0.1, "patience": 20, "character_layer": True}
+SETTINGS: Mapping[str, Any] = {
+    "input_dropout": 0.2,
+    "state_dropout": 0.1,
+    "patience": 20,
+    "character_layer": True,
+}
 """Of `audit.extensions.papers.utterance_training.NluRecipe`, in place of the audited model's."""
 HELD_ASIDE = 0.2
 """The share of public utterances that early stopping looks at; no baseline learns from them."""
@@ -41,8 +47,12 @@ class Regularisation(TrainingDefense):
         other = _opened(self.name, corpus, start)
         held_aside(corpus, other.labels, other.intents, self._recipe(corpus, other).seed)
 
-    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
-        """See `TrainingDefense.train`; on the CPU whatever `device` is, as all training of these models.
+    def train(
+        self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
+    ) -> RetrainedModel:
+        """See `TrainingDefense.train`.
+
+        On the CPU whatever `device` is, as all training of these models.
 
         Raises:
             TargetError: `start` names no intents and slots, or cannot be loaded.
@@ -66,7 +76,9 @@ class Regularisation(TrainingDefense):
         def train(folder: Path) -> None:
             progress.stage(f"training with {self.name}, epochs", recipe.epochs)
             members, intents = corpus.of("member"), other.intents
-            fit_nlu(members, validation, recipe, folder, progress, labels=other.labels, intents=intents)
+            fit_nlu(
+                members, validation, recipe, folder, progress, labels=other.labels, intents=intents
+            )
 
         key = key_of([opened.sha256, corpus.sha256, recipe.as_json(), __version__])
         model = made_once(out / f"{self.name}-{key}", train)
@@ -83,7 +95,9 @@ class Regularisation(TrainingDefense):
         return replace(plain.sized_like(other.model.config), **SETTINGS)
 
 
-def held_aside(corpus: Corpus, labels: Sequence[str], intents: Sequence[str], seed: int) -> tuple[Document, ...]:
+def held_aside(
+    corpus: Corpus, labels: Sequence[str], intents: Sequence[str], seed: int
+) -> tuple[Document, ...]:
     """Choose the public utterances that early stopping looks at, among those whose tags and intent the model knows.
 
     Raises:

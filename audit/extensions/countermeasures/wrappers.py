@@ -1,7 +1,7 @@
 """Change the question while a model is used: paraphrases and random strings (Pinto et al. 2024, section 4).
 
-Both follow Somepalli et al. (2023). Random choices follow from the question, so that an answer depends on its query
-alone.
+Both follow Somepalli et al. (2023). Random choices follow from the question, so that an answer
+depends on its query alone.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Reworded(Target):
 
     Attributes:
         inner: the target it wraps.
-        reword: gives the question that the inner target is asked. It must depend on its argument alone, so that an
-            answer depends on its query alone.
+        reword: gives the question that the inner target is asked. It must depend on its argument
+            alone, so that an answer depends on its query alone.
     """
 
     inner: Target
@@ -57,7 +57,9 @@ class Reworded(Target):
         changed: list[Query[A]] = []
         for query in queries:
             if type(query) not in self.answers or not isinstance(query, PageViewQuery):
-                raise TypeError(f"a target with reworded questions does not answer {type(query).__name__}")
+                raise TypeError(
+                    f"a target with reworded questions does not answer {type(query).__name__}"
+                )
             changed.append(replace(query, question=self.reword(query.question)))
         return self.inner.ask(changed)
 
@@ -75,7 +77,11 @@ def reworded(name: str, target: Target, reword: Callable[[str], str]) -> Reworde
     """
     answers_none = not _about_questions(target)
     if answers_none or target.card.task == "parsing":
-        why = "answers no questions" if answers_none else "writes a page whole and is asked no question"
+        why = (
+            "answers no questions"
+            if answers_none
+            else "writes a page whole and is asked no question"
+        )
         raise TargetError(
             f"{target.card.architecture} {why}: {name} changes none",
             "it is for models that answer questions about a page",
@@ -88,8 +94,9 @@ class Paraphrase(QueryDefense):
     """Put the question in other words, so that memory of the very words of training finds no hold.
 
     Attributes:
-        seed: together with the question it chooses among the ways to put it. An attacker who knows the countermeasure
-            can ask in several ways himself, so this is one draw, not the best of many.
+        seed: together with the question it chooses among the ways to put it. An attacker who knows
+            the countermeasure can ask in several ways himself, so this is one draw, not the best of
+            many.
     """
 
     seed: int = 0
@@ -112,8 +119,8 @@ class Paraphrase(QueryDefense):
 class RandomString(QueryDefense):
     """Put six random digits, set off by a space, before or after the question.
 
-    In use they would be drawn anew each time; here they follow from the question, which is one such draw and can be
-    repeated.
+    In use they would be drawn anew each time; here they follow from the question, which is one such
+    draw and can be repeated.
 
     Attributes:
         where: before the question, or after it.

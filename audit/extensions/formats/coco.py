@@ -22,7 +22,11 @@ class COCO(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        own = {path: text for path in source.files(".json") if '"categories"' in (text := read_text(source.at(path)))}
+        own = {
+            path: text
+            for path in source.files(".json")
+            if '"categories"' in (text := read_text(source.at(path)))
+        }
         if not own:
             hint = "give the folder of the annotations and images"
             raise UsageError(f"{source.path} holds no .json with categories", hint)
@@ -39,9 +43,14 @@ def _add(source: Source, path: str, table: Mapping[str, Any]) -> None:
     pages: dict[Any, Page] = {}
     for number, (name, image) in enumerate(images.items()):
         with source.problems.catch(f"{path}: images.{number}:"), form_of("COCO's"):
-            page = source.page(source.find_image(image["file_name"], PurePosixPath(path).parent.as_posix()))
+            page = source.page(
+                source.find_image(image["file_name"], PurePosixPath(path).parent.as_posix())
+            )
             page.part = page.part or part_of(path)
-            page.unit, page.shape = "shares", page.shape or (float(image["width"]), float(image["height"]))
+            page.unit, page.shape = (
+                "shares",
+                page.shape or (float(image["width"]), float(image["height"])),
+            )
             pages[name] = page
     for number, one in enumerate(table["annotations"]):
         with source.problems.catch(f"{path}: annotations.{number}:"), form_of("COCO's"):
@@ -49,6 +58,8 @@ def _add(source: Source, path: str, table: Mapping[str, Any]) -> None:
                 raise ManifestError("no image has its image_id, or no category its category_id")
             image = images[one["image_id"]]
             x, y, width, height = map(float, one["bbox"])
-            box = shares_of((x, y, x + width, y + height), (float(image["width"]), float(image["height"])))
+            box = shares_of(
+                (x, y, x + width, y + height), (float(image["width"]), float(image["height"]))
+            )
             if one["image_id"] in pages:
                 pages[one["image_id"]].fields.append(Field(categories[one["category_id"]], box=box))

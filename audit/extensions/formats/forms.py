@@ -25,9 +25,10 @@ _CORNERS = {n: re.compile(rf"\s*((?:-?[\d.]+,\s*){{{n - 1}}}-?[\d.]+),(.*)") for
 class Forms(Importer):
     """One document an image: of its .json its annotation or its values, of its .txt or .csv its words.
 
-    A .json is a list of items as FUNSD has them ("label", "text", "box", "words"), columns as Hugging Face data sets
-    have them ("words", "bboxes", "ner_tags"), or values by key, which are located among the words. A .txt or .csv holds
-    a line of text a row behind the corners of its box, 4 or 8 numbers, as SROIE has them.
+    A .json is a list of items as FUNSD has them ("label", "text", "box", "words"), columns as
+    Hugging Face data sets have them ("words", "bboxes", "ner_tags"), or values by key, which are
+    located among the words. A .txt or .csv holds a line of text a row behind the corners of its
+    box, 4 or 8 numbers, as SROIE has them.
     """
 
     name = "forms"
@@ -45,7 +46,9 @@ class Forms(Importer):
         for path in source.ids:
             with source.problems.catch(f"{path}:"):
                 page = source.page(path)
-                annotation, lines = (_choose_nearest(path, kind.get(PurePosixPath(path).stem, [])) for kind in kinds)
+                annotation, lines = (
+                    _choose_nearest(path, kind.get(PurePosixPath(path).stem, [])) for kind in kinds
+                )
                 if lines is None and annotation is None:
                     raise ManifestError("neither a .json nor a .txt has its name")
                 if lines is not None:
@@ -67,11 +70,17 @@ def _choose_nearest(image: str, files: Sequence[str]) -> str | None:
     own = PurePosixPath(image).parents
     shared = {path: sum(folder in own for folder in PurePosixPath(path).parents) for path in files}
     most = max(shared.values(), default=0)
-    return choose_one([path for path in files if shared[path] == most], "its annotation") if files else None
+    return (
+        choose_one([path for path in files if shared[path] == most], "its annotation")
+        if files
+        else None
+    )
 
 
 def boxed_lines(path: Path, numbers: Sequence[int] = (8, 4)) -> Iterator[Word]:
-    """Yield the words of a file of boxed lines; a line's box is divided by its number of characters.
+    """Yield the words of a file of boxed lines.
+
+    A line's box is divided by its number of characters.
 
     Args:
         path: of a text file.
@@ -82,13 +91,17 @@ def boxed_lines(path: Path, numbers: Sequence[int] = (8, 4)) -> Iterator[Word]:
     """
     problems = []
     for number, row in enumerate(read_text(path).split("\n"), start=1):
-        match = next((found for count in numbers if (found := _CORNERS[count].fullmatch(row))), None)
+        match = next(
+            (found for count in numbers if (found := _CORNERS[count].fullmatch(row))), None
+        )
         try:
             corners = [float(cell) for cell in match[1].split(",")] if match else []
         except ValueError:
             corners = []
         if match and corners:
-            yield from line_words(match[2], bounds([*zip(corners[0::2], corners[1::2], strict=True)]))
+            yield from line_words(
+                match[2], bounds([*zip(corners[0::2], corners[1::2], strict=True)])
+            )
         elif row.strip():
             counts = " or ".join(map(str, sorted(numbers)))
             problems.append(f"{name_of(path)}:{number} is not x1,y1,...,TEXT with {counts} numbers")
@@ -104,7 +117,11 @@ def _annotate(source: Source, page: Page, path: Path) -> None:
     """
     value = parse_json(read_text(path), f"{name_of(path)} is not JSON")
     table = value if isinstance(value, dict) else {}
-    items = next((table[key] for key in ITEMS if isinstance(table.get(key), list)), None) if table else value
+    items = (
+        next((table[key] for key in ITEMS if isinstance(table.get(key), list)), None)
+        if table
+        else value
+    )
     if isinstance(items, list) and all(
         isinstance(item, dict) and {"label", "text", "words"} & {*item} for item in items
     ):
@@ -136,7 +153,11 @@ def _add_items(page: Page, items: list[dict[str, Any]]) -> None:
         text = clean(as_text(item.get("text", " ".join(word.text for word in words[first:]))))
         if label.lower() not in OUTSIDE:
             plain = fields_of_tags([label])[0][0]
-            page.fields.append(Field(plain, tuple(range(first, len(words))), None if annotated else box, text or None))
+            page.fields.append(
+                Field(
+                    plain, tuple(range(first, len(words))), None if annotated else box, text or None
+                )
+            )
     page.words = words
 
 
@@ -151,7 +172,10 @@ def _read_word(value: Any, place: str) -> Word:
 
 
 def _add_values(page: Page, values: Mapping[str, Any], before: str = "") -> None:
-    """Add values by key; of nested ones the keys are joined by dots, `before` the keys around them."""
+    """Add values by key.
+
+    Of nested ones the keys are joined by dots, `before` the keys around them.
+    """
     for key, value in values.items():
         if isinstance(value, dict):
             _add_values(page, value, check_name(f"{before}{key}."))

@@ -26,7 +26,10 @@ class _Region:
 
 
 class LabelStudio(Importer):
-    """One document a task; words of a word file beside the image, else those transcribed in its regions."""
+    """One document a task.
+
+    Words of a word file beside the image, else those transcribed in its regions.
+    """
 
     name = "label-studio"
     description = "Label Studio's .json export and the images"
@@ -36,7 +39,9 @@ class LabelStudio(Importer):
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
         texts: list[Page] = []
-        for path in source.files(".json", hint="export the project as JSON, and put the file beside the images"):
+        for path in source.files(
+            ".json", hint="export the project as JSON, and put the file beside the images"
+        ):
             with source.problems.catch():
                 for place, task in source.records(path):
                     with source.problems.catch(f"{place}:"):
@@ -55,16 +60,27 @@ def _add(source: Source, place: str, task: Any, texts: list[Page]) -> None:
         raise ManifestError('not a task: it has no "data"; export as JSON, not as JSON_MIN')
     with form_of("an annotation"):
         annotations: Any = task.get("annotations", task.get("completions", []))
-        given = [one for one in annotations if isinstance(one, dict) and not one.get("was_cancelled")]
+        given = [
+            one for one in annotations if isinstance(one, dict) and not one.get("was_cancelled")
+        ]
         regions, choices = _regions(given[-1].get("result", []) if given else [])
     values = [value for value in task["data"].values() if isinstance(value, str)]
-    image = next((value for value in values if value.lower().split("?d=")[-1].split("?")[0].endswith(IMAGES)), None)
+    image = next(
+        (
+            value
+            for value in values
+            if value.lower().split("?d=")[-1].split("?")[0].endswith(IMAGES)
+        ),
+        None,
+    )
     text = task["data"].get("text")
     if image is not None:
         page = source.page(source.find_image(image), task)
         _add_regions(page, regions)
     elif isinstance(text, str):
-        page = Page(f"task-{task.get('id', len(texts) + 1)}", provider=source.provider(task), place=place)
+        page = Page(
+            f"task-{task.get('id', len(texts) + 1)}", provider=source.provider(task), place=place
+        )
         marked = [(one.span, label) for one in regions if one.span for label in one.labels]
         words = page.mark(text, [span for span, _ in marked])
         for ((start, end), label), inside in zip(marked, words, strict=True):
@@ -126,5 +142,7 @@ def _add_regions(page: Page, regions: Sequence[_Region]) -> None:
         words += line_words(text, region.box) if transcribed else ()
         label = next(filter(None, map(clean, region.labels)), None)
         if label is not None:
-            page.fields.append(Field(label, tuple(range(first, len(words))), region.box, text or None))
+            page.fields.append(
+                Field(label, tuple(range(first, len(words))), region.box, text or None)
+            )
     page.words = words

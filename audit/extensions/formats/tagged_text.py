@@ -27,10 +27,13 @@ _Sentence = list[tuple[str, str]]
 
 
 class CoNLL(Importer):
-    """One document for each -DOCSTART- or `# newdoc`, else one for each sentence; blank lines part sentences.
+    """One document for each -DOCSTART- or `# newdoc`, else one for each sentence.
 
-    Columns are parted by tabs, else by spaces. The word is the first, or follows its number. Its tag is in the last
-    column that holds "O" or "B-NAME", in the first such column behind a number, or among the features.
+    Blank lines part sentences.
+
+    Columns are parted by tabs, else by spaces. The word is the first, or follows its number. Its
+    tag is in the last column that holds "O" or "B-NAME", in the first such column behind a number,
+    or among the features.
     """
 
     name = "conll"
@@ -39,11 +42,15 @@ class CoNLL(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        for path in source.files(*ENDINGS, ".txt", ".tsv", hint="give the file, or the folder that holds it"):
+        for path in source.files(
+            *ENDINGS, ".txt", ".tsv", hint="give the file, or the folder that holds it"
+        ):
             with source.problems.catch(f"{path}:"):
                 rows = [*_rows(read_text(source.at(path)))]
                 for number, (name, sentences) in enumerate(_documents(rows)):
-                    page = Page(clean(name) or f"{path.replace('/', '-')}-{number:06d}", part=_part(path))
+                    page = Page(
+                        clean(name) or f"{path.replace('/', '-')}-{number:06d}", part=_part(path)
+                    )
                     page.place = f"{path}: document {number + 1}"
                     _fill(page, sentences)
                     yield page
@@ -71,7 +78,9 @@ def _rows(text: str) -> Iterator[_Row]:
         elif line[0] != "#" or (len(cells) > 1 if tabs else _TAG.fullmatch(cells[-1])):
             width = width or len(cells)
             if len(cells) != width:
-                raise ManifestError(f"line {number}: {len(cells)} columns, and {width} in the lines before")
+                raise ManifestError(
+                    f"line {number}: {len(cells)} columns, and {width} in the lines before"
+                )
             yield cells
 
 
@@ -94,7 +103,9 @@ def _documents(rows: Sequence[_Row]) -> Iterator[tuple[str, list[_Sentence]]]:
         if isinstance(row, list):
             if clean(row[numbered]) and not (numbered and not row[0].isdigit()):
                 found = _IN_FEATURES.search(row[-1]) if column is None else None
-                sentence.append((row[numbered], row[column] if column else found[1] if found else "O"))
+                sentence.append(
+                    (row[numbered], row[column] if column else found[1] if found else "O")
+                )
             continue
         sentences += [sentence] if sentence else []
         sentence = []
@@ -112,7 +123,9 @@ def _fill(page: Page, sentences: Sequence[_Sentence]) -> None:
         words += [Word(text) for text, _ in sentence]
         for label, inside in fields_of_tags([tag for _, tag in sentence]):
             own = tuple(starts[-1] + index for index in inside)
-            page.fields.append(Field(label, own, value=" ".join(words[index].text for index in own)))
+            page.fields.append(
+                Field(label, own, value=" ".join(words[index].text for index in own))
+            )
     page.words, page.paragraphs = words, tuple(starts) if len(starts) > 1 else ()
 
 
@@ -122,12 +135,15 @@ class Spans(Importer):
     name = "spans"
     description = "JSON lines of a text and spans of its characters (spaCy, Prodigy, Doccano)"
     marks = tuple(
-        (name, r'"(entities|spans|labels?)":\s*\[\s*(\[|\{[^{}]*"(start|end)\w*":)') for name in ("*.jsonl", "*.json")
+        (name, r'"(entities|spans|labels?)":\s*\[\s*(\[|\{[^{}]*"(start|end)\w*":)')
+        for name in ("*.jsonl", "*.json")
     )
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        for path in source.files(".jsonl", ".json", hint="give the file, or the folder that holds it"):
+        for path in source.files(
+            ".jsonl", ".json", hint="give the file, or the folder that holds it"
+        ):
             with source.problems.catch():
                 for number, (place, row) in enumerate(source.records(path)):
                     with source.problems.catch(f"{place}:"):
@@ -154,6 +170,10 @@ def _read_spans(source: Source, place: str, row: Any) -> Page | None:
     if row.get("answer", "accept") != "accept":
         source.notes["texts that an annotator did not accept, left out"] += 1
         return None
-    page = Page(clean(str(name)) if isinstance(name, str | int) else "", provider=source.provider(row), place=place)
+    page = Page(
+        clean(str(name)) if isinstance(name, str | int) else "",
+        provider=source.provider(row),
+        place=place,
+    )
     add_spans(page, text, spans)
     return page

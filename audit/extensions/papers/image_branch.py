@@ -1,10 +1,14 @@
-"""LayoutLM and BROS with an image branch, which transformers lacks; saved and loaded like its own models.
+"""LayoutLM and BROS with an image branch, which transformers lacks.
 
-A small convolutional network makes a feature map of the page, RoIAlign takes the part under each token's box, and its
-projection is added to the token's word embedding (Dentan et al. 2024, section 2.1; methods.md#reconstruction). All that
-follows (positions, boxes, layers, heads) is the text-and-layout model's own.
+Saved and loaded like its own models.
 
-Annotations stay objects here (no `from __future__ import annotations`): transformers checks settings against them.
+A small convolutional network makes a feature map of the page, RoIAlign takes the part under each
+token's box, and its projection is added to the token's word embedding (Dentan et al. 2024, section
+2.1; methods.md#reconstruction). All that follows (positions, boxes, layers, heads) is the
+text-and-layout model's own.
+
+Annotations stay objects here (no `from __future__ import annotations`): transformers checks
+settings against them.
 """
 
 from typing import Any, ClassVar
@@ -17,18 +21,26 @@ from transformers import initialization
 
 from audit.targets.encoders.families import Family, ImageInput, shares, thousandths
 from audit.targets.encoders.heads import HeadName
-from audit.targets.encoders.models import BrosForMaskedLM, LayoutLMSpadeForExtraction, LayoutLMSpadeForLinking
+from audit.targets.encoders.models import (
+    BrosForMaskedLM,
+    LayoutLMSpadeForExtraction,
+    LayoutLMSpadeForLinking,
+)
 
 BINS = 3
 """RoIAlign cuts a box into 3 x 3 bins."""
 POINTS = 2
-"""Each bin is the mean of 2 x 2 points, regularly placed (He et al. 2017, section 3: "RoIAlign")."""
+"""Each bin is the mean of 2 x 2 points, regularly placed (He et al. 2017, section 3:
+"RoIAlign")."""
 GROUPS = 8
 
 
 @strict
 class LayoutLMImageConfig(transformers.LayoutLMConfig):  # type: ignore[misc]
-    """LayoutLM's configuration; the side of the square picture in pixels; the channels after each halving of it."""
+    """LayoutLM's configuration.
+
+    The side of the square picture in pixels; the channels after each halving of it.
+    """
 
     model_type = "docaudit-layoutlm-image"
     image_size: int = 256
@@ -37,7 +49,10 @@ class LayoutLMImageConfig(transformers.LayoutLMConfig):  # type: ignore[misc]
 
 @strict
 class BrosImageConfig(transformers.BrosConfig):  # type: ignore[misc]
-    """BROS's configuration; the side of the square picture in pixels; the channels after each halving of it."""
+    """BROS's configuration.
+
+    The side of the square picture in pixels; the channels after each halving of it.
+    """
 
     model_type = "docaudit-bros-image"
     image_size: int = 256
@@ -57,16 +72,26 @@ def roi_align(features: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
         boxes: (n_pages, n_boxes, 4), x0, y0, x1, y1 as shares of the page in [0, 1].
 
     Returns:
-        (n_pages, n_boxes, n_channels * `BINS` * `BINS`), in float32: for each channel its bins, row by row.
+        (n_pages, n_boxes, n_channels * `BINS` * `BINS`), in float32: for each channel its bins, row
+        by row.
     """
     n_points = BINS * POINTS
     steps = (torch.arange(n_points, device=boxes.device) + 0.5) / n_points
-    x, y = (boxes[..., low, None] + (boxes[..., low + 2] - boxes[..., low])[..., None] * steps for low in (0, 1))
+    x, y = (
+        boxes[..., low, None] + (boxes[..., low + 2] - boxes[..., low])[..., None] * steps
+        for low in (0, 1)
+    )
     shape = (*boxes.shape[:2], n_points, n_points)
-    grid = torch.stack([x[..., None, :].expand(shape), y[..., :, None].expand(shape)], dim=-1) * 2 - 1
+    grid = (
+        torch.stack([x[..., None, :].expand(shape), y[..., :, None].expand(shape)], dim=-1) * 2 - 1
+    )
     # Beyond the centres of the outermost cells the map goes on as it ends.
     sampled = nn.functional.grid_sample(
-        features.float(), grid.flatten(1, 2).float(), mode="bilinear", padding_mode="border", align_corners=False
+        features.float(),
+        grid.flatten(1, 2).float(),
+        mode="bilinear",
+        padding_mode="border",
+        align_corners=False,
     )
     n_pages, n_channels, n_boxes = *features.shape[:2], boxes.shape[1]
     bins = sampled.reshape(n_pages, n_channels, n_boxes, BINS, POINTS, BINS, POINTS).mean((4, 6))
@@ -74,11 +99,17 @@ def roi_align(features: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
 
 
 class ImageProjection(nn.Linear):
-    """From what lies under a token to an embedding; a class of its own because it starts as nothing else does."""
+    """From what lies under a token to an embedding.
+
+    A class of its own because it starts as nothing else does.
+    """
 
 
 class ImageBranch(nn.Module):
-    """From a page's picture to an embedding for each token. GroupNorm: a page's result does not depend on others."""
+    """From a page's picture to an embedding for each token.
+
+    GroupNorm: a page's result does not depend on others.
+    """
 
     def __init__(self, config: transformers.PreTrainedConfig) -> None:
         super().__init__()
@@ -92,7 +123,9 @@ class ImageBranch(nn.Module):
         self.projection = ImageProjection(n_before * BINS * BINS, config.hidden_size)
 
     def forward(self, pixel_values: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
-        """Embeddings (n_pages, n_tokens, n_hidden); zero for tokens whose box has no area, as [CLS], [SEP], padding.
+        """Embeddings (n_pages, n_tokens, n_hidden).
+
+        Zero for tokens whose box has no area, as [CLS], [SEP], padding.
 
         Args:
             pixel_values: (n_pages, 3, height, width), in [-1, 1].
@@ -119,13 +152,16 @@ class _ImageEncoder:
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)  # type: ignore[misc]
         if isinstance(module, ImageProjection):
-            # As large as fresh word embeddings, so that those of a text-and-layout model still count.
+            # As large as fresh word embeddings, so that those of a text-and-layout model still
+            # count.
             std = self.config.initializer_range / module.in_features**0.5  # type: ignore[attr-defined]
             initialization.normal_(module.weight, std=std)
 
     def visual_embeddings(self, pixel_values: torch.Tensor, bbox: torch.Tensor) -> torch.Tensor:
         """See `ImageBranch.forward`; `bbox` in the encoder's own units."""
-        visual: torch.Tensor = self.visual(pixel_values, bbox.to(torch.float32) / self.largest_coordinate)
+        visual: torch.Tensor = self.visual(
+            pixel_values, bbox.to(torch.float32) / self.largest_coordinate
+        )
         return visual
 
     def forward(
@@ -151,13 +187,18 @@ class _ImageEncoder:
         """
         if visual_embeds is None:
             if pixel_values is None or bbox is None:
-                raise ValueError("a model with an image branch needs bbox and pixel_values, or visual_embeds")
+                raise ValueError(
+                    "a model with an image branch needs bbox and pixel_values, or visual_embeds"
+                )
             visual_embeds = self.visual_embeddings(pixel_values, bbox)
         words = inputs_embeds
         if words is None:
             words = self.get_input_embeddings()(input_ids)  # type: ignore[attr-defined]
         return super().forward(  # type: ignore[misc]
-            inputs_embeds=words + visual_embeds.to(words.dtype), bbox=bbox, attention_mask=attention_mask, **kwargs
+            inputs_embeds=words + visual_embeds.to(words.dtype),
+            bbox=bbox,
+            attention_mask=attention_mask,
+            **kwargs,
         )
 
 
@@ -201,7 +242,10 @@ class LayoutLMImageForMaskedLM(_SeesLayoutLM, transformers.LayoutLMForMaskedLM):
     """Bimodal LayoutLM, masked language model."""
 
 
-class LayoutLMImageForTokenClassification(_SeesLayoutLM, transformers.LayoutLMForTokenClassification):  # type: ignore[misc]
+class LayoutLMImageForTokenClassification(
+    _SeesLayoutLM,
+    transformers.LayoutLMForTokenClassification,  # type: ignore[misc]
+):
     """Bimodal LayoutLM, token classification."""
 
 
@@ -240,8 +284,20 @@ _LAYOUTLMS = (
     LayoutLMImageSpadeForExtraction,
     LayoutLMImageSpadeForLinking,
 )
-_BROSES = BrosImageForMaskedLM, BrosImageForTokenClassification, BrosImageSpadeForExtraction, BrosImageSpadeForLinking
-LAYOUTLM = Family(
-    "LayoutLM with images", "layoutlm", dict(zip(_HEADS, _LAYOUTLMS, strict=True)), thousandths, _sight, "cls"
+_BROSES = (
+    BrosImageForMaskedLM,
+    BrosImageForTokenClassification,
+    BrosImageSpadeForExtraction,
+    BrosImageSpadeForLinking,
 )
-BROS = Family("BROS with images", "bros", dict(zip(_HEADS, _BROSES, strict=True)), shares, _sight, "cls")
+LAYOUTLM = Family(
+    "LayoutLM with images",
+    "layoutlm",
+    dict(zip(_HEADS, _LAYOUTLMS, strict=True)),
+    thousandths,
+    _sight,
+    "cls",
+)
+BROS = Family(
+    "BROS with images", "bros", dict(zip(_HEADS, _BROSES, strict=True)), shares, _sight, "cls"
+)

@@ -1,16 +1,20 @@
-"""The NLU model of Parikh et al. 2022 (section 4.1), as a `PreTrainedModel`; saved and loaded like transformers' own.
+"""The NLU model of Parikh et al. 2022 (section 4.1), as a `PreTrainedModel`.
 
-A word's vector, and where there is a character layer what a convolution makes of its characters (Ma & Hovy 2016), go
-into two BiLSTM layers. A dense layer and a linear-chain CRF give the tags, another dense layer and a softmax the intent
-from the sentence's vector. The loss of a sentence is the sum of the CRF's negative log-likelihood and the intent's
-cross-entropy.
+Saved and loaded like transformers' own.
 
-Where the papers are silent: the sentence's vector is the last state of either direction of the last layer;
-dropout stands before the first BiLSTM and after the last one; words that the vocabulary lacks show no characters.
+A word's vector, and where there is a character layer what a convolution makes of its characters (Ma
+& Hovy 2016), go into two BiLSTM layers. A dense layer and a linear-chain CRF give the tags, another
+dense layer and a softmax the intent from the sentence's vector. The loss of a sentence is the sum
+of the CRF's negative log-likelihood and the intent's cross-entropy.
+
+Where the papers are silent: the sentence's vector is the last state of either direction of the last
+layer; dropout stands before the first BiLSTM and after the last one; words that the vocabulary
+lacks show no characters.
 
 There is no padding: the utterances of a batch have the same number of words.
 
-Annotations stay objects here (no `from __future__ import annotations`): transformers checks settings against them.
+Annotations stay objects here (no `from __future__ import annotations`): transformers checks
+settings against them.
 """
 
 import json
@@ -58,12 +62,15 @@ class Vocabulary:
         """Read `vocabulary.json` of a checkpoint.
 
         Raises:
-            TargetError: it is missing, too large, or no list of different words that begins with [UNK].
+            TargetError: it is missing, too large, or no list of different words that begins with
+                [UNK].
         """
         path = folder / FILE
         try:
             if not path.is_file() or path.stat().st_size > _MAX_BYTES:
-                raise TargetError(f"{folder}: no {FILE}", "save the model's words beside its weights")
+                raise TargetError(
+                    f"{folder}: no {FILE}", "save the model's words beside its weights"
+                )
             words = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError):
             raise TargetError(f"{path}: not readable as JSON") from None
@@ -88,7 +95,10 @@ class Vocabulary:
 
     @cached_property
     def characters(self) -> tuple[str, ...]:
-        """Every character of the words but [UNK], sorted; character number i + 1 stands here at place i."""
+        """Every character of the words but [UNK], sorted.
+
+        Character number i + 1 stands here at place i.
+        """
         return tuple(sorted({character for word in self.words[1:] for character in word}))
 
     def spellings(self, longest: int) -> Ints:
@@ -113,7 +123,8 @@ class Vocabulary:
 class NluConfig(PretrainedConfig):  # type: ignore[misc]
     """What an `NluModel` is made of. The tags are `id2label`, in the order of its outputs.
 
-    Sizes that Ma & Hovy (2016) give are theirs: 30 filters of window 3 over 30-dimensional characters.
+    Sizes that Ma & Hovy (2016) give are theirs: 30 filters of window 3 over 30-dimensional
+    characters.
 
     Attributes:
         vocab_size: words, the unknown one included.
@@ -126,7 +137,8 @@ class NluConfig(PretrainedConfig):  # type: ignore[misc]
         character_filters: outputs of the convolution over a word's characters.
         character_window: characters that a filter sees; odd.
         input_dropout: on what goes into the first BiLSTM: word vector and character vector.
-        state_dropout: on the last BiLSTM's states and on the sentence's vector, before the dense layers.
+        state_dropout: on the last BiLSTM's states and on the sentence's vector, before the dense
+            layers.
         intents: their names, in the order of the model's outputs.
         max_tokens: the longest utterance; longer ones are cut to a window.
     """
@@ -156,7 +168,10 @@ AutoConfig.register(NluConfig.model_type, NluConfig)
 
 
 def steady_product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """`left @ right` for (..., k) and (k, m), with k and m filled up to multiples of `STEP`; rows are the caller's."""
+    """`left @ right` for (..., k) and (k, m), with k and m filled up to multiples of `STEP`.
+
+    Rows are the caller's.
+    """
     k, m = right.shape
     if k % STEP or m % STEP:
         left = nn.functional.pad(left, (0, -k % STEP))
@@ -177,8 +192,9 @@ class SteadyLinear(nn.Linear):
 class LinearChainCrf(nn.Module):
     """Scores sequences of tags: what each token says of its tag, and how well each tag follows the one before.
 
-    Sums of exponentials over tags are matrix products of exponentials, each row taken relative to its largest entry:
-    what underflows there is below a sum's last bit, as long as no transition falls under -80 or so.
+    Sums of exponentials over tags are matrix products of exponentials, each row taken relative to
+    its largest entry: what underflows there is below a sum's last bit, as long as no transition
+    falls under -80 or so.
 
     Args:
         n_tags: L.
@@ -275,10 +291,14 @@ class CharacterLayer(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(config.n_characters, config.character_size, padding_idx=0)
         window = config.character_window
-        self.convolution = nn.Conv1d(config.character_size, config.character_filters, window, padding=window // 2)
+        self.convolution = nn.Conv1d(
+            config.character_size, config.character_filters, window, padding=window // 2
+        )
 
     def forward(self, spellings: torch.Tensor) -> torch.Tensor:
-        """Return the vectors of some words: (n_words, n_filters); zeros for a word without characters.
+        """Return the vectors of some words: (n_words, n_filters).
+
+        Zeros for a word without characters.
 
         Args:
             spellings: (n_words, longest_word) numbers of characters, 0 after the word's end.
@@ -306,7 +326,11 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
             empty = torch.zeros(config.vocab_size, config.longest_word, dtype=torch.int32)
             self.register_buffer("spellings", empty)
         self.lstm = nn.LSTM(
-            config.input_size, config.hidden_size, config.n_layers, batch_first=True, bidirectional=True
+            config.input_size,
+            config.hidden_size,
+            config.n_layers,
+            batch_first=True,
+            bidirectional=True,
         )
         self.tagger = SteadyLinear(2 * config.hidden_size, config.num_labels)
         self.crf = LinearChainCrf(config.num_labels)
@@ -318,9 +342,12 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """As Ma & Hovy (2016, section 3.2): embeddings and matrices uniform, biases 0, those of forget gates 1."""
-        # Whole tensors only: transformers leaves alone those it has loaded, and would not know a part of one.
+        # Whole tensors only: transformers leaves alone those it has loaded, and would not know a
+        # part of one.
         if isinstance(module, nn.Embedding):
-            start = torch.empty_like(module.weight).uniform_(-1, 1) * (3 / module.embedding_dim) ** 0.5
+            start = (
+                torch.empty_like(module.weight).uniform_(-1, 1) * (3 / module.embedding_dim) ** 0.5
+            )
             if module.padding_idx is not None:
                 start[module.padding_idx] = 0.0
             initialization.copy_(module.weight, start)
@@ -333,8 +360,11 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
                     initialization.xavier_uniform_(weight)
                     continue
                 start = torch.zeros_like(weight)
-                # Input, forget, cell and output gates follow each other; a gate has two biases, one is enough.
-                start[module.hidden_size : 2 * module.hidden_size] = float(name.startswith("bias_ih"))
+                # Input, forget, cell and output gates follow each other; a gate has two biases, one
+                # is enough.
+                start[module.hidden_size : 2 * module.hidden_size] = float(
+                    name.startswith("bias_ih")
+                )
                 initialization.copy_(weight, start)
         elif isinstance(module, LinearChainCrf):
             for parameter in module.parameters():
@@ -363,7 +393,8 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
             input_ids: (n, n_tokens) ids of words.
             labels: (n, n_tokens) the true tags; with intents, or neither.
             intents: (n,) the true intents.
-            inputs_embeds: (n, n_tokens, input_size) what goes into the first BiLSTM, in place of `input_ids`.
+            inputs_embeds: (n, n_tokens, input_size) what goes into the first BiLSTM, in place of
+                `input_ids`.
         """
         inputs: torch.Tensor = self.words(input_ids) if inputs_embeds is None else inputs_embeds
         if inputs_embeds is None and self.characters is not None:
@@ -373,7 +404,11 @@ class NluModel(PreTrainedModel):  # type: ignore[misc]
         return self.apply_heads(states, torch.cat([last[-2], last[-1]], dim=-1), labels, intents)
 
     def apply_heads(
-        self, states: torch.Tensor, sentences: torch.Tensor, labels: torch.Tensor | None, intents: torch.Tensor | None
+        self,
+        states: torch.Tensor,
+        sentences: torch.Tensor,
+        labels: torch.Tensor | None,
+        intents: torch.Tensor | None,
     ) -> NluOutput:
         """Run the heads on the last BiLSTM's states.
 

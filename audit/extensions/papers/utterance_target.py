@@ -42,7 +42,8 @@ A = TypeVar("A")
 BATCH_ROWS = {"cpu": 512, "mps": 512, "cuda": 4096}
 """Utterances of one forward pass, by kind of device."""
 UNKNOWN_SHARE = 0.2
-"""A vocabulary that lacks more than this share of the members' words is refused: training saw all but rare ones."""
+"""A vocabulary that lacks more than this share of the members' words is refused: training saw all
+but rare ones."""
 FAMILY = "BiLSTM-CRF"
 TASK = "intent-slots"
 
@@ -77,14 +78,16 @@ def completed(query: CompletionLoss) -> tuple[Ints, Ints, Ints]:
 
 
 class NluTarget:
-    """Answers queries about utterances with one NLU model; implements `audit.targets.interface.TokenTarget`.
+    """Answers queries about utterances with one NLU model.
 
-    A word is a token, there are no special tokens, boxes are zero; [UNK] stands for words that the vocabulary lacks and
-    for hidden ones.
+    Implements `audit.targets.interface.TokenTarget`.
+
+    A word is a token, there are no special tokens, boxes are zero; [UNK] stands for words that the
+    vocabulary lacks and for hidden ones.
 
     Rows of one length share a batch, without padding, and a batch is filled up to a multiple of
-    `audit.targets.batching.STEP` rows (on a GPU to `batch_rows`): on a CPU an answer depends on its query alone, bit
-    for bit, gradients too.
+    `audit.targets.batching.STEP` rows (on a GPU to `batch_rows`): on a CPU an answer depends on its
+    query alone, bit for bit, gradients too.
 
     Args:
         model: loaded; put into evaluation mode here.
@@ -96,12 +99,18 @@ class NluTarget:
     lowered = 0
 
     def __init__(
-        self, model: NluModel, vocabulary: Vocabulary, card: TargetCard, batch_rows: int | None = None
+        self,
+        model: NluModel,
+        vocabulary: Vocabulary,
+        card: TargetCard,
+        batch_rows: int | None = None,
     ) -> None:
         self.model = model.eval()
         self.vocabulary = vocabulary
         self.card = card
-        self.labels = tuple(str(model.config.id2label[index]) for index in range(model.config.num_labels))
+        self.labels = tuple(
+            str(model.config.id2label[index]) for index in range(model.config.num_labels)
+        )
         self.intents = tuple(model.config.intents)
         self.answers: frozenset[type[Query[Any]]] = frozenset(
             {TagProbabilities, BestIntent, TrainingLoss, CompletionLoss, RelaxedLoss}
@@ -116,15 +125,21 @@ class NluTarget:
         self._bare[:, model.config.embedding_size :] = 0.0
 
     def rounded(self, dtype: str) -> NluTarget:
-        """This model with its BiLSTMs computing in `dtype`; weights are shared, heads and losses stay in float32."""
-        return NluTarget(self.model, self.vocabulary, replace(self.card, dtype=dtype), self.batch_rows)
+        """This model with its BiLSTMs computing in `dtype`.
+
+        Weights are shared, heads and losses stay in float32.
+        """
+        return NluTarget(
+            self.model, self.vocabulary, replace(self.card, dtype=dtype), self.batch_rows
+        )
 
     def check(self, corpus: Corpus) -> None:
         """Refuse a corpus that the model cannot read.
 
         Raises:
-            TargetError: the corpus is for another task, or the model lacks a tag or an intent of every member document
-                (of every document, where there are no members), or too many of their words.
+            TargetError: the corpus is for another task, or the model lacks a tag or an intent of
+                every member document (of every document, where there are no members), or too many
+                of their words.
         """
         if corpus.manifest.task.kind != self.card.task:
             raise TargetError(
@@ -140,7 +155,9 @@ class NluTarget:
             )
         words = Counter(word.text for document in documents for word in document.words)
         ids = self.vocabulary.ids_of(words)
-        unknown = sum(count for count, index in zip(words.values(), ids, strict=True) if index == UNKNOWN_ID)
+        unknown = sum(
+            count for count, index in zip(words.values(), ids, strict=True) if index == UNKNOWN_ID
+        )
         if unknown > UNKNOWN_SHARE * words.total():
             raise TargetError(
                 f"the model's vocabulary lacks {unknown / words.total():.0%} of the corpus's {words.total()} words",
@@ -148,16 +165,22 @@ class NluTarget:
             )
 
     def unknown_names(self, documents: Sequence[Document]) -> dict[str, frozenset[str]]:
-        """By the id of a document, its tags and its intent that the model lacks; a document without any is no key."""
+        """By the id of a document, its tags and its intent that the model lacks.
+
+        A document without any is no key.
+        """
         known = {*self.labels}, {*self.intents, None}
-        found = {one.id: frozenset({*(one.tags or ())} - known[0] | {one.intent} - known[1]) for one in documents}
+        found = {
+            one.id: frozenset({*(one.tags or ())} - known[0] | {one.intent} - known[1])
+            for one in documents
+        }
         return {name: frozenset(map(str, own)) for name, own in found.items() if own}
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `TokenTarget.encode`.
 
-        Labels and intent are both None unless the document has both, and the model knows them: it has a loss of no
-        other utterance.
+        Labels and intent are both None unless the document has both, and the model knows them: it
+        has a loss of no other utterance.
         """
         n_words, room = len(document.words), self.model.config.max_tokens
         first, last = (min(around), max(around)) if around else (0, 0)
@@ -187,8 +210,8 @@ class NluTarget:
         """See `Target.ask`.
 
         Raises:
-            ValueError: a query of a type this target cannot answer, queries of several types, or a loss of an utterance
-                without tags and intent.
+            ValueError: a query of a type this target cannot answer, queries of several types, or a
+                loss of an utterance without tags and intent.
         """
         kind = type_asked(self, queries)
         if kind is None:
@@ -197,7 +220,10 @@ class NluTarget:
             TagProbabilities: self._tag_probabilities,
             BestIntent: self._best_intent,
             TrainingLoss: lambda asked: self._completion_loss(
-                [CompletionLoss(query.page, (query.position,), query.candidates[:, None]) for query in asked]
+                [
+                    CompletionLoss(query.page, (query.position,), query.candidates[:, None])
+                    for query in asked
+                ]
             ),
             CompletionLoss: self._completion_loss,
             RelaxedLoss: self._relaxed_loss,
@@ -208,7 +234,9 @@ class NluTarget:
     def _best_intent(self, queries: Sequence[BestIntent]) -> list[int]:
         best: dict[int, int] = {}
         for rows, output in self._by_length([query.page for query in queries]):
-            best |= zip(rows, output.intent_logits.cpu().numpy().argmax(axis=1).tolist(), strict=False)
+            best |= zip(
+                rows, output.intent_logits.cpu().numpy().argmax(axis=1).tolist(), strict=False
+            )
         return [best[row] for row in range(len(queries))]
 
     def _tag_probabilities(self, queries: Sequence[TagProbabilities]) -> list[Floats]:
@@ -224,7 +252,11 @@ class NluTarget:
         for rows in alike([len(page.ids) for page in pages]):
             for part in self._parts(len(rows)):
                 own = rows[part]
-                inputs = self._table[torch.from_numpy(np.stack([pages[row].ids for row in own])).to(self._table.device)]
+                inputs = self._table[
+                    torch.from_numpy(np.stack([pages[row].ids for row in own])).to(
+                        self._table.device
+                    )
+                ]
                 yield own, self._run(inputs)
 
     def _completion_loss(self, queries: Sequence[CompletionLoss]) -> list[Floats]:
@@ -236,24 +268,36 @@ class NluTarget:
             losses = np.empty(len(ids))
             for part in self._parts(len(losses)):
                 inputs = self._table[torch.from_numpy(ids[part]).to(self._table.device)]
-                losses[part] = self._losses(inputs, labels[part], intents[part]).cpu().double().numpy()
+                losses[part] = (
+                    self._losses(inputs, labels[part], intents[part]).cpu().double().numpy()
+                )
             ends = np.cumsum([len(block[0]) for block in blocks])[:-1]
             for row, own in zip(chosen, np.split(losses, ends), strict=True):
                 answers[row] = own
         return answers
 
     def _relaxed_loss(self, queries: Sequence[RelaxedLoss]) -> list[Relaxed]:
-        """Answer relaxed queries; those of one length, number of positions and candidates share batches."""
+        """Answer relaxed queries.
+
+        Those of one length, number of positions and candidates share batches.
+        """
         answers: list[Relaxed | None] = [None] * len(queries)
         keys = [
-            (len(query.page.ids), len(query.positions), query.candidates.tobytes(), query.mix_characters)
+            (
+                len(query.page.ids),
+                len(query.positions),
+                query.candidates.tobytes(),
+                query.mix_characters,
+            )
             for query in queries
         ]
         with frozen(self.model):
             for chosen in alike(keys):
                 for part in self._parts(len(chosen)):
                     rows = chosen[part]
-                    for row, answer in zip(rows, self._mixed([queries[row] for row in rows]), strict=True):
+                    for row, answer in zip(
+                        rows, self._mixed([queries[row] for row in rows]), strict=True
+                    ):
                         answers[row] = answer
         return cast("list[Relaxed]", answers)
 
@@ -263,12 +307,18 @@ class NluTarget:
         device = table.device
         filled = [*queries, *[queries[0]] * (self._n_rows(len(queries)) - len(queries))]
         labels, intents = map(np.array, zip(*map(truth_of, filled), strict=True))
-        positions = torch.from_numpy(np.array([query.positions for query in filled], np.int64)).to(device)
+        positions = torch.from_numpy(np.array([query.positions for query in filled], np.int64)).to(
+            device
+        )
         given = np.stack([query.weights for query in filled]).astype(np.float32)
         with torch.enable_grad():
             weights = torch.from_numpy(given).to(device).requires_grad_()
-            mixed = steady_product(weights, table[torch.from_numpy(queries[0].candidates).to(device)])
-            inputs = self._table[torch.from_numpy(np.stack([query.page.ids for query in filled])).to(device)]
+            mixed = steady_product(
+                weights, table[torch.from_numpy(queries[0].candidates).to(device)]
+            )
+            inputs = self._table[
+                torch.from_numpy(np.stack([query.page.ids for query in filled])).to(device)
+            ]
             owners = torch.arange(len(filled), device=device)[:, None].expand_as(positions)
             inputs = inputs.index_put((owners, positions), mixed)
             losses = self._losses(inputs, labels, intents)
@@ -279,18 +329,25 @@ class NluTarget:
 
     def _losses(self, inputs: torch.Tensor, labels: Ints, intents: Ints) -> torch.Tensor:
         """Return the losses of some rows whose inputs, (n_rows, n_tokens, input_size), are given: (n_rows,)."""
-        losses = self._run(inputs, *(torch.from_numpy(true).to(inputs.device) for true in (labels, intents))).losses
+        losses = self._run(
+            inputs, *(torch.from_numpy(true).to(inputs.device) for true in (labels, intents))
+        ).losses
         assert losses is not None
         return losses[: len(inputs)]
 
     def _run(
-        self, inputs: torch.Tensor, labels: torch.Tensor | None = None, intents: torch.Tensor | None = None
+        self,
+        inputs: torch.Tensor,
+        labels: torch.Tensor | None = None,
+        intents: torch.Tensor | None = None,
     ) -> NluOutput:
         """Return the model's output for these inputs: (n, n_tokens, input_size), filled up here with the first row."""
         n = len(inputs)
         rows = torch.arange(self._n_rows(n), device=inputs.device)
         rows[n:] = 0
-        with torch.autocast(inputs.device.type, DTYPES[self.card.dtype], enabled=self.card.dtype != "float32"):
+        with torch.autocast(
+            inputs.device.type, DTYPES[self.card.dtype], enabled=self.card.dtype != "float32"
+        ):
             states, (last, _) = self.model.lstm(inputs[rows])
         sentences = torch.cat([last[-2], last[-1]], dim=-1).float()
         if labels is not None and intents is not None:
@@ -300,7 +357,9 @@ class NluTarget:
 
     def _parts(self, n: int) -> Iterator[slice]:
         """Return the batches of `n` rows."""
-        return (slice(start, min(start + self.batch_rows, n)) for start in range(0, n, self.batch_rows))
+        return (
+            slice(start, min(start + self.batch_rows, n)) for start in range(0, n, self.batch_rows)
+        )
 
     def _n_rows(self, n: int) -> int:
         """Return the rows that a batch of `n` is filled up to."""
@@ -317,7 +376,11 @@ def is_nlu(folder: AnyFolder) -> bool:
 
 
 def load_nlu(
-    folder: AnyFolder, *, device: str = "cpu", labels: Sequence[str] = (), batch_rows: int | None = None
+    folder: AnyFolder,
+    *,
+    device: str = "cpu",
+    labels: Sequence[str] = (),
+    batch_rows: int | None = None,
 ) -> NluTarget:
     """Load an NLU model as a target.
 
@@ -328,27 +391,40 @@ def load_nlu(
         batch_rows: see `NluTarget`.
 
     Raises:
-        TargetError: the folder holds no NLU model, or lacks weights or words, or its tags are not `labels`.
+        TargetError: the folder holds no NLU model, or lacks weights or words, or its tags are not
+            `labels`.
     """
     folder = open_checkpoint(folder)
     if not is_nlu(folder):
-        raise TargetError(f"{folder}: no NLU model", f"its config.json must say model_type {NluConfig.model_type!r}")
+        raise TargetError(
+            f"{folder}: no NLU model",
+            f"its config.json must say model_type {NluConfig.model_type!r}",
+        )
     model = load_whole_model(folder, NluModel)
     vocabulary = Vocabulary.load(folder.path)
     config = model.config
     if len(vocabulary.words) != config.vocab_size:
-        raise TargetError(f"{folder}: the vocabulary has {len(vocabulary.words)} words, the model {config.vocab_size}")
+        raise TargetError(
+            f"{folder}: the vocabulary has {len(vocabulary.words)} words, the model {config.vocab_size}"
+        )
     if config.max_tokens < 1:
         raise TargetError(f"{folder}: the model reads no word", "correct max_tokens in config.json")
     left_over = sorted(folder.weight_names - model.state_dict().keys())
     if left_over:
-        raise TargetError(f"{folder}: config.json describes less than the weights have, no {left_over[0]}")
+        raise TargetError(
+            f"{folder}: config.json describes less than the weights have, no {left_over[0]}"
+        )
     numbers = None if model.characters is None else model.spellings
     if numbers is not None and bool(((numbers < 0) | (numbers >= config.n_characters)).any()):
-        raise TargetError(f"{folder}: the table of words' characters names characters that the model lacks")
+        raise TargetError(
+            f"{folder}: the table of words' characters names characters that the model lacks"
+        )
     own = [str(config.id2label.get(index)) for index in range(config.num_labels)]
     if labels and sorted(labels) != sorted(own):
-        raise TargetError(f"{folder}: the model's labels are not the manifest's", f"the model has {', '.join(own)}")
+        raise TargetError(
+            f"{folder}: the model's labels are not the manifest's",
+            f"the model has {', '.join(own)}",
+        )
     layer = ", character layer" if config.n_characters else ""
     card = folder.card(
         model,
@@ -363,7 +439,12 @@ def load_nlu(
 
 
 def fresh_model(
-    vocabulary: Vocabulary, tags: Sequence[str], intents: Sequence[str], *, characters: bool, **sizes: Any
+    vocabulary: Vocabulary,
+    tags: Sequence[str],
+    intents: Sequence[str],
+    *,
+    characters: bool,
+    **sizes: Any,
 ) -> NluModel:
     """Return a model of these words, tags and intents, whose weights follow from torch's own seed.
 

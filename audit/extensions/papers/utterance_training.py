@@ -1,7 +1,7 @@
 """Training of the NLU model of Parikh et al. 2022 (section 4.1).
 
-With the paper's defenses (section 6) where a recipe asks for them: dropout, early stopping, a character layer. A plain
-loop: transformers' Trainer pads, and these models have no padding.
+With the paper's defenses (section 6) where a recipe asks for them: dropout, early stopping, a
+character layer. A plain loop: transformers' Trainer pads, and these models have no padding.
 """
 
 from __future__ import annotations
@@ -51,11 +51,12 @@ class NluRecipe:
         embedding_size: of a word's vector.
         hidden_size: of one direction of a BiLSTM layer.
         character_layer: whether words show their characters too (the paper's defense CE).
-        input_dropout: before the first BiLSTM (with `state_dropout` the paper's defense D: 20 % here and 10 % there;
-            the paper does not say where either stands).
+        input_dropout: before the first BiLSTM (with `state_dropout` the paper's defense D: 20 %
+            here and 10 % there; the paper does not say where either stands).
         state_dropout: after the last BiLSTM.
-        patience: epochs without a lower validation loss after which training stops, and the weights of the lowest one
-            are kept (the paper's defense ES: 20); None: all epochs, and the last weights.
+        patience: epochs without a lower validation loss after which training stops, and the weights
+            of the lowest one are kept (the paper's defense ES: 20); None: all epochs, and the last
+            weights.
         train_embeddings: whether words' vectors learn; False: they stay as they start.
     """
 
@@ -74,7 +75,9 @@ class NluRecipe:
     def sized_like(self, config: NluConfig) -> NluRecipe:
         """Return the same with the sizes, the character layer and the dropout of another model."""
         return replace(
-            self, character_layer=config.n_characters > 0, **{name: getattr(config, name) for name in _SIZES}
+            self,
+            character_layer=config.n_characters > 0,
+            **{name: getattr(config, name) for name in _SIZES},
         )
 
     def as_json(self) -> dict[str, int | float | bool | None]:
@@ -94,7 +97,9 @@ def fit_nlu(
     initial_embeddings: Mapping[str, Floats] | None = None,
     half: bool = False,
 ) -> NluTarget:
-    """Train a model on utterances and write it as a checkpoint; on the CPU, the same weights for the same arguments.
+    """Train a model on utterances and write it as a checkpoint.
+
+    On the CPU, the same weights for the same arguments.
 
     Args:
         documents: utterances with tags and an intent; at least one.
@@ -104,20 +109,25 @@ def fit_nlu(
         progress: advanced after every epoch; the stage is the caller's.
         labels: the tags in the order of the model's outputs; (): all of the documents, sorted.
         intents: likewise.
-        initial_embeddings: by word, the vectors that words start from, (embedding_size,) each; all of them join the
-            vocabulary. Words of `documents` without one start at random.
+        initial_embeddings: by word, the vectors that words start from, (embedding_size,) each; all
+            of them join the vocabulary. Words of `documents` without one start at random.
         half: store weights in float16.
 
     Raises:
-        TargetError: there is no utterance to train on, or to validate on when training is to stop early; or one lacks
-            words, tags or its intent, or has a tag or an intent that `labels` or `intents` leave out.
+        TargetError: there is no utterance to train on, or to validate on when training is to stop
+            early; or one lacks words, tags or its intent, or has a tag or an intent that `labels`
+            or `intents` leave out.
         ValueError: a vector of another size.
     """
     _refuse(documents, validation, recipe)
     given = initial_embeddings or {}
-    vocabulary = Vocabulary.of([*(word.text for document in documents for word in document.words), *given])
+    vocabulary = Vocabulary.of(
+        [*(word.text for document in documents for word in document.words), *given]
+    )
     everything = [*documents, *validation]
-    tags = tuple(labels) or tuple(sorted({tag for document in everything for tag in document.tags or ()}))
+    tags = tuple(labels) or tuple(
+        sorted({tag for document in everything for tag in document.tags or ()})
+    )
     intents = tuple(intents) or tuple(sorted({str(document.intent) for document in everything}))
     with reproducible("cpu"):
         torch.manual_seed(recipe.seed)
@@ -126,12 +136,18 @@ def fit_nlu(
         if given:
             matrix = np.stack([*given.values()]).astype(np.float32)
             if matrix.shape[1] != recipe.embedding_size:
-                raise ValueError(f"vectors of {matrix.shape[1]} numbers for embeddings of {recipe.embedding_size}")
+                raise ValueError(
+                    f"vectors of {matrix.shape[1]} numbers for embeddings of {recipe.embedding_size}"
+                )
             with torch.no_grad():
-                model.words.weight[torch.from_numpy(vocabulary.ids_of(given))] = torch.from_numpy(matrix)
+                model.words.weight[torch.from_numpy(vocabulary.ids_of(given))] = torch.from_numpy(
+                    matrix
+                )
         model.words.weight.requires_grad_(recipe.train_embeddings)
         material = _by_length(documents, vocabulary, tags, intents)
-        state = _fit(model, material, _by_length(validation, vocabulary, tags, intents), recipe, progress)
+        state = _fit(
+            model, material, _by_length(validation, vocabulary, tags, intents), recipe, progress
+        )
     with quiet():
         store(model.requires_grad_(True).eval(), folder, half=half)
     vocabulary.save(folder)
@@ -163,21 +179,45 @@ def fit_like(
     """
     other = load_nlu(model)
     sized = recipe.sized_like(other.model.config)
-    return fit_nlu(documents, (), sized, folder, progress, labels=other.labels, intents=other.intents, half=half)
+    return fit_nlu(
+        documents,
+        (),
+        sized,
+        folder,
+        progress,
+        labels=other.labels,
+        intents=other.intents,
+        half=half,
+    )
 
 
-def _refuse(documents: Sequence[Document], validation: Sequence[Document], recipe: NluRecipe) -> None:
+def _refuse(
+    documents: Sequence[Document], validation: Sequence[Document], recipe: NluRecipe
+) -> None:
     if not documents:
-        raise TargetError("there is no utterance to train on", "give documents in the split that trains the model")
+        raise TargetError(
+            "there is no utterance to train on", "give documents in the split that trains the model"
+        )
     if recipe.patience is not None and not validation:
-        raise TargetError("early stopping needs utterances to validate on", "give some, or set no patience")
+        raise TargetError(
+            "early stopping needs utterances to validate on", "give some, or set no patience"
+        )
     for document in (*documents, *validation):
-        if not document.words or document.intent is None or len(document.tags or ()) != len(document.words):
-            raise TargetError(f"document {document.id} lacks words, an intent, or a tag for each word")
+        if (
+            not document.words
+            or document.intent is None
+            or len(document.tags or ()) != len(document.words)
+        ):
+            raise TargetError(
+                f"document {document.id} lacks words, an intent, or a tag for each word"
+            )
 
 
 def _by_length(
-    documents: Sequence[Document], vocabulary: Vocabulary, tags: Sequence[str], intents: Sequence[str]
+    documents: Sequence[Document],
+    vocabulary: Vocabulary,
+    tags: Sequence[str],
+    intents: Sequence[str],
 ) -> list[Utterances]:
     """Return the utterances, those of one length together, shortest first.
 
@@ -193,14 +233,21 @@ def _by_length(
         if document.intent not in intents:
             raise TargetError(f"document {document.id} has an intent that the model does not know")
         ids = vocabulary.ids_of(word.text for word in document.words)
-        groups[len(ids)].append((ids, [tag for tag in own if tag is not None], intents.index(str(document.intent))))
+        groups[len(ids)].append(
+            (ids, [tag for tag in own if tag is not None], intents.index(str(document.intent)))
+        )
     return [
-        tuple(torch.from_numpy(np.array(column, np.int64)) for column in zip(*groups[length], strict=True))
+        tuple(
+            torch.from_numpy(np.array(column, np.int64))
+            for column in zip(*groups[length], strict=True)
+        )
         for length in sorted(groups)
     ]
 
 
-def _batches(material: Sequence[Utterances], size: int, rng: np.random.Generator) -> Iterator[Utterances]:
+def _batches(
+    material: Sequence[Utterances], size: int, rng: np.random.Generator
+) -> Iterator[Utterances]:
     """Yield one epoch: every utterance once, in batches of one length in random order."""
     batches = []
     for group in material:
@@ -218,7 +265,10 @@ def _fit(
     recipe: NluRecipe,
     progress: Progress,
 ) -> dict[str, Any]:
-    """Train `model` in place; return the epoch whose weights are kept, the steps until then, and all epochs' losses."""
+    """Train `model` in place.
+
+    Return the epoch whose weights are kept, the steps until then, and all epochs' losses.
+    """
     rng = np.random.default_rng(recipe.seed)
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.Adam(learning, lr=recipe.learning_rate, fused=True)
@@ -256,7 +306,10 @@ def _fit(
 def _mean_loss(model: NluModel, material: Sequence[Utterances]) -> float:
     """Return the mean loss of an utterance, without dropout."""
     model.eval()
-    parts = (zip(*(torch.split(values, _VALIDATION_ROWS) for values in group), strict=True) for group in material)
+    parts = (
+        zip(*(torch.split(values, _VALIDATION_ROWS) for values in group), strict=True)
+        for group in material
+    )
     losses = [model(*part).losses for rows in parts for part in rows]
     return float(torch.cat(losses).double().mean())
 
@@ -268,7 +321,9 @@ Utterance = tuple[Ints, Ints, int]
 
 
 class NluLearner(Learner):
-    """An NLU model; a sample is an utterance, of which the model's `max_tokens` first words are read.
+    """An NLU model.
+
+    A sample is an utterance, of which the model's `max_tokens` first words are read.
 
     Args:
         model: knows the vocabulary's words.
@@ -284,7 +339,10 @@ class NluLearner(Learner):
         self._intents = {intent: index for index, intent in enumerate(model.config.intents)}
 
     def samples_of(self, document: Document, rng: np.random.Generator) -> tuple[Utterance, ...]:
-        """See `Learner.samples_of`; none where tags or the intent are missing or unknown to the model."""
+        """See `Learner.samples_of`.
+
+        None where tags or the intent are missing or unknown to the model.
+        """
         longest = self.model.config.max_tokens
         tags = [self._tags.get(tag) for tag in (document.tags or ())[:longest]]
         intent = None if document.intent is None else self._intents.get(document.intent)
@@ -300,7 +358,10 @@ class NluLearner(Learner):
     def collate(self, samples: Sequence[Utterance]) -> Batch:
         """See `Learner.collate`."""
         columns = zip(("input_ids", "labels", "intents"), zip(*samples, strict=True), strict=True)
-        return {name: torch.from_numpy(np.array(values, np.int64)).to(self.device) for name, values in columns}
+        return {
+            name: torch.from_numpy(np.array(values, np.int64)).to(self.device)
+            for name, values in columns
+        }
 
     def losses(self, batch: Batch) -> torch.Tensor:
         """See `Learner.losses`."""
@@ -317,7 +378,8 @@ class NluLearner(Learner):
 def fresh_nlu(start: AnyFolder, corpus: Corpus, seed: int) -> tuple[NluModel, Vocabulary]:
     """Return a model of the sizes of `start`, whose weights follow from the seed, and its words.
 
-    Neither weights nor words, tags or intents of `start` are used: an audited model has the words of its members.
+    Neither weights nor words, tags or intents of `start` are used: an audited model has the words
+    of its members.
 
     Args:
         start: a checkpoint of an NLU model.
@@ -326,20 +388,24 @@ def fresh_nlu(start: AnyFolder, corpus: Corpus, seed: int) -> tuple[NluModel, Vo
 
     Raises:
         TargetError: the start cannot be loaded.
-        ManifestError: there is no public utterance, a tag or an intent of the data set is not public, or the public
-            words are too few of the members' (a scan would refuse the model).
+        ManifestError: there is no public utterance, a tag or an intent of the data set is not
+            public, or the public words are too few of the members' (a scan would refuse the model).
     """
     sizes = load_nlu(start).model.config
     public = [document for document in corpus.of("public") if document.words]
     vocabulary = Vocabulary.of(word.text for document in public for word in document.words)
-    tags = corpus.manifest.task.labels or tuple(sorted({tag for document in public for tag in document.tags or ()}))
+    tags = corpus.manifest.task.labels or tuple(
+        sorted({tag for document in public for tag in document.tags or ()})
+    )
     intents = sorted({document.intent for document in public if document.intent is not None})
     _refuse_private_names(corpus, tags, intents)
     _refuse_few_words(corpus, vocabulary)
     others = {name: getattr(sizes, name) for name in NluConfig.__annotations__ if name not in _OWN}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return fresh_model(vocabulary, tags, intents, characters=sizes.n_characters > 0, **others), vocabulary
+        return fresh_model(
+            vocabulary, tags, intents, characters=sizes.n_characters > 0, **others
+        ), vocabulary
 
 
 def _refuse_private_names(corpus: Corpus, tags: Sequence[str], intents: Sequence[str]) -> None:
@@ -349,7 +415,9 @@ def _refuse_private_names(corpus: Corpus, tags: Sequence[str], intents: Sequence
             "no public utterance names a tag and an intent, and the names of a private model must be public",
             'add utterances with split = "public", and the tags as [task] labels in manifest.toml',
         )
-    hidden = {document.intent for document in corpus.documents if document.intent is not None} - {*intents}
+    hidden = {document.intent for document in corpus.documents if document.intent is not None} - {
+        *intents
+    }
     hidden |= {tag for document in corpus.documents for tag in document.tags or ()} - {*tags}
     if hidden:
         raise ManifestError(
@@ -360,7 +428,9 @@ def _refuse_private_names(corpus: Corpus, tags: Sequence[str], intents: Sequence
 
 def _refuse_few_words(corpus: Corpus, vocabulary: Vocabulary) -> None:
     """Refuse a data set whose members are mostly unknown words to a model of the public ones."""
-    words = vocabulary.ids_of(word.text for document in corpus.of("member") for word in document.words)
+    words = vocabulary.ids_of(
+        word.text for document in corpus.of("member") for word in document.words
+    )
     unknown = float((words == UNKNOWN_ID).mean()) if len(words) else 0.0
     if unknown > UNKNOWN_SHARE:
         raise ManifestError(
@@ -370,8 +440,12 @@ def _refuse_few_words(corpus: Corpus, vocabulary: Vocabulary) -> None:
         )
 
 
-def _open(folder: CheckpointFolder, corpus: Corpus, device: str, batch_rows: int | None) -> NluTarget:
-    return load_nlu(folder, device=device, labels=corpus.manifest.task.labels, batch_rows=batch_rows)
+def _open(
+    folder: CheckpointFolder, corpus: Corpus, device: str, batch_rows: int | None
+) -> NluTarget:
+    return load_nlu(
+        folder, device=device, labels=corpus.manifest.task.labels, batch_rows=batch_rows
+    )
 
 
 def _open_learner(start: CheckpointFolder, corpus: Corpus, seed: int, device: str) -> Any:

@@ -1,34 +1,45 @@
-"""VT5 (Tito et al. 2024, section 4.1 and appendix B), as a `PreTrainedModel`; saved and loaded like transformers' own.
+"""VT5 (Tito et al. 2024, section 4.1 and appendix B), as a `PreTrainedModel`.
 
-The question and the page's words are tokens. A token's embedding is T5's word embedding plus the embeddings of the four
-coordinates of its box. The page's picture is cut into patches, which a DiT encodes (BEiT's architecture, Li et al.
-2022), and a linear layer brings its outputs to T5's width. One sequence goes into T5's encoder,
+Saved and loaded like transformers' own.
+
+The question and the page's words are tokens. A token's embedding is T5's word embedding plus the
+embeddings of the four coordinates of its box. The page's picture is cut into patches, which a DiT
+encodes (BEiT's architecture, Li et al. 2022), and a linear layer brings its outputs to T5's width.
+One sequence goes into T5's encoder,
 
     question tokens | words' tokens with their boxes | end | visual tokens
 
-and T5's decoder gives the answer. What follows the join is transformers' T5, unchanged, under T5's own parameter names.
+and T5's decoder gives the answer. What follows the join is transformers' T5, unchanged, under T5's
+own parameter names.
 
-Where the paper is silent or its public code differs (rubenpt91/PFL-DocVQA-Competition, models/VT5.py):
+Where the paper is silent or its public code differs (rubenpt91/PFL-DocVQA-Competition,
+models/VT5.py):
 
-- One table for both x and one for both y coordinates, summed: appendix B. Tables start small (`BOX_STD`).
-- The question's tokens have the box of the whole page, (0, 0, 1000, 1000), the end token and padding (0, 0, 0, 0); the
-  visual tokens have none, DiT knows its own positions; its [CLS] is one of them: all as in the public code.
-- Padding stands at the end of the joined sequence. In the public code it stands between text and visual tokens,
-  so that T5's relative positions, and with them an answer, depend on the longest text in the batch.
-- DiT is trained with the rest unless a recipe freezes it (`model.encoder.visual.patches.requires_grad_(False)`, the
-  public code's default).
+- One table for both x and one for both y coordinates, summed: appendix B. Tables start small
+  (`BOX_STD`).
+- The question's tokens have the box of the whole page, (0, 0, 1000, 1000), the end token and
+  padding (0, 0, 0, 0); the visual tokens have none, DiT knows its own positions; its [CLS] is one
+  of them: all as in the public code.
+- Padding stands at the end of the joined sequence. In the public code it stands between text and
+  visual tokens, so that T5's relative positions, and with them an answer, depend on the longest
+  text in the batch.
+- DiT is trained with the rest unless a recipe freezes it
+  (`model.encoder.visual.patches.requires_grad_(False)`, the public code's default).
 
 Starting from other weights:
 
-- T5: `VT5ForConditionalGeneration.from_pretrained(T5_FOLDER, config=VT5Config(**T5Config.from_pretrained(T5_FOLDER)
-  .to_dict() | {"model_type": "docaudit-vt5", "visual": ...}))`; boxes and visual branch start at random.
-- DiT: `model.encoder.visual.patches.load_state_dict(BeitModel.from_pretrained(DIT_FOLDER, add_pooling_layer=False)
-  .state_dict())`, with `visual` DiT's own configuration.
-- Word embeddings of another model, of size `d_model`, with its tokenizer: `benchmarks.starts.start_words_from`.
-  The configuration names its padding and end (BERT's [PAD] and [SEP], say). BERT's tokenizers part words at punctuation
-  and answer "9. 00" for "9.00": give the vocabulary a tokenizer that parts words at spaces only.
+- T5: `VT5ForConditionalGeneration.from_pretrained(T5_FOLDER,
+  config=VT5Config(**T5Config.from_pretrained(T5_FOLDER) .to_dict() | {"model_type": "docaudit-vt5",
+  "visual": ...}))`; boxes and visual branch start at random.
+- DiT: `model.encoder.visual.patches.load_state_dict(BeitModel.from_pretrained(DIT_FOLDER,
+  add_pooling_layer=False) .state_dict())`, with `visual` DiT's own configuration.
+- Word embeddings of another model, of size `d_model`, with its tokenizer:
+  `benchmarks.starts.start_words_from`. The configuration names its padding and end (BERT's [PAD]
+  and [SEP], say). BERT's tokenizers part words at punctuation and answer "9. 00" for "9.00": give
+  the vocabulary a tokenizer that parts words at spaces only.
 
-Annotations stay objects here (no `from __future__ import annotations`): transformers checks settings against them.
+Annotations stay objects here (no `from __future__ import annotations`): transformers checks
+settings against them.
 """
 
 import copy
@@ -38,14 +49,22 @@ from typing import Any
 import torch
 from huggingface_hub.dataclasses import strict
 from torch import nn
-from transformers import AutoConfig, BeitConfig, BeitModel, T5Config, T5ForConditionalGeneration, initialization
+from transformers import (
+    AutoConfig,
+    BeitConfig,
+    BeitModel,
+    T5Config,
+    T5ForConditionalGeneration,
+    initialization,
+)
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.t5.modeling_t5 import T5Stack
 
 LARGEST_COORDINATE = 1000
 BOX_STD = 0.1
 """Standard deviation of fresh coordinate embeddings, in that of T5's fresh word embeddings: the four together
-shift a word by a fifth of its own size, so that words read before boxes were learned still read the same."""
+shift a word by a fifth of its own size, so that words read before boxes were learned still read the
+same."""
 
 
 @strict
@@ -53,10 +72,13 @@ class VT5Config(T5Config):  # type: ignore[misc]
     """T5's configuration, and what VT5 adds to it.
 
     Attributes:
-        max_2d_position_embeddings: bins of each coordinate's lookup table. Boxes are whole thousandths of the page, 0
-            to 1000; 1024 bins as in LayoutLM (Xu et al. 2020) and in the authors' code.
-        max_input_tokens: the longest text part of the input, its end token included; 512 in the authors' configuration.
-        visual: of the picture's encoder, BEiT's architecture, which DiT's weights have; None: text and layout only.
+        max_2d_position_embeddings: bins of each coordinate's lookup table. Boxes are whole
+            thousandths of the page, 0 to 1000; 1024 bins as in LayoutLM (Xu et al. 2020) and in the
+            authors' code.
+        max_input_tokens: the longest text part of the input, its end token included; 512 in the
+            authors' configuration.
+        visual: of the picture's encoder, BEiT's architecture, which DiT's weights have; None: text
+            and layout only.
         decoder_start_token_id: what the decoder starts from; T5 starts from its padding token.
     """
 
@@ -74,7 +96,10 @@ class VT5Config(T5Config):  # type: ignore[misc]
 
     @property
     def n_visual(self) -> int:
-        """Number of visual tokens of a page: one for the whole picture, one for each patch; 0 without a picture."""
+        """Number of visual tokens of a page: one for the whole picture, one for each patch.
+
+        0 without a picture.
+        """
         if not isinstance(self.visual, BeitConfig):
             return 0
         sides = [
@@ -90,7 +115,10 @@ AutoConfig.register(VT5Config.model_type, VT5Config)
 
 
 class CoordinateEmbedding(nn.Embedding):
-    """A learned vector for each value of a coordinate; a class of its own because it starts as nothing else does."""
+    """A learned vector for each value of a coordinate.
+
+    A class of its own because it starts as nothing else does.
+    """
 
 
 class VisualProjection(nn.Linear):
@@ -109,10 +137,13 @@ class BoxEmbeddings(nn.Module):
         """Return the sum over a box's coordinates: (n_pages, n_tokens, d_model).
 
         Args:
-            bbox: (n_pages, n_tokens, 4) x0, y0, x1, y1, whole numbers from 0 to 1000; others are brought to the ends.
+            bbox: (n_pages, n_tokens, 4) x0, y0, x1, y1, whole numbers from 0 to 1000; others are
+                brought to the ends.
         """
         x0, y0, x1, y1 = bbox.long().clamp(0, LARGEST_COORDINATE).unbind(-1)
-        total: torch.Tensor = self.horizontal(x0) + self.vertical(y0) + self.horizontal(x1) + self.vertical(y1)
+        total: torch.Tensor = (
+            self.horizontal(x0) + self.vertical(y0) + self.horizontal(x1) + self.vertical(y1)
+        )
         return total
 
 
@@ -131,8 +162,9 @@ class VisualTokens(nn.Module):
         Args:
             pixel_values: (n_pages, 3, height, width), as DiT's image processor makes them.
         """
-        # On a CPU one picture at a time when it counts: attention over an odd number of tokens gives other last bits in
-        # another place of a batch, and an answer would depend on the pages beside it (`audit.targets.answering.rows`).
+        # On a CPU one picture at a time when it counts: attention over an odd number of tokens
+        # gives other last bits in another place of a batch, and an answer would depend on the pages
+        # beside it (`audit.targets.answering.rows`).
         if self.training or pixel_values.device.type != "cpu":
             return self._tokens(pixel_values)
         made = [self._tokens(pixel_values[:1])]
@@ -148,7 +180,10 @@ class VisualTokens(nn.Module):
 
 @dataclass
 class EncodedPage(BaseModelOutput):  # type: ignore[misc]
-    """What the encoder gives; `attention_mask`, (n_pages, n_joined), is 1 where the joined sequence has a token."""
+    """What the encoder gives.
+
+    `attention_mask`, (n_pages, n_joined), is 1 where the joined sequence has a token.
+    """
 
     attention_mask: torch.Tensor | None = None
 
@@ -175,7 +210,11 @@ class VT5Encoder(T5Stack):  # type: ignore[misc]
             initialization.normal_(module.weight, std=factor * module.in_features**-0.5)
 
     def joined(
-        self, words: torch.Tensor, bbox: torch.Tensor, attention_mask: torch.Tensor, pixel_values: torch.Tensor | None
+        self,
+        words: torch.Tensor,
+        bbox: torch.Tensor,
+        attention_mask: torch.Tensor,
+        pixel_values: torch.Tensor | None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Join the encoder's input and its mask: (n_pages, n_joined, d_model) and (n_pages, n_joined).
 
@@ -190,7 +229,8 @@ class VT5Encoder(T5Stack):  # type: ignore[misc]
             return text, attention_mask
         visual = self.visual(pixel_values).to(text.dtype)
         mask = torch.cat([attention_mask, attention_mask.new_ones(visual.shape[:2])], dim=1)
-        # T5 knows only distances: a page reads the same whatever its padding when none stands between its tokens.
+        # T5 knows only distances: a page reads the same whatever its padding when none stands
+        # between its tokens.
         order = mask.argsort(dim=1, descending=True, stable=True)
         everything = torch.cat([text, visual], dim=1)
         return everything.gather(1, order[..., None].expand_as(everything)), mask.gather(1, order)
@@ -207,18 +247,23 @@ class VT5Encoder(T5Stack):  # type: ignore[misc]
         """Return the encoded sequence; see `VT5ForConditionalGeneration.forward`.
 
         Raises:
-            ValueError: no boxes, a picture for a model without visual branch, or none for a model with one.
+            ValueError: no boxes, a picture for a model without visual branch, or none for a model
+                with one.
         """
         words = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         if bbox is None:
             raise ValueError("VT5 reads layout: bbox is missing")
         if (pixel_values is None) != (self.visual is None):
-            raise ValueError("pixel_values go with a visual branch: config.visual says whether this model has one")
+            raise ValueError(
+                "pixel_values go with a visual branch: config.visual says whether this model has one"
+            )
         if attention_mask is None:
             attention_mask = torch.ones(words.shape[:2], dtype=torch.long, device=words.device)
         embeddings, mask = self.joined(words, bbox, attention_mask, pixel_values)
         encoded = super().forward(inputs_embeds=embeddings, attention_mask=mask, **kwargs)
-        return EncodedPage(encoded.last_hidden_state, encoded.hidden_states, encoded.attentions, mask)
+        return EncodedPage(
+            encoded.last_hidden_state, encoded.hidden_states, encoded.attentions, mask
+        )
 
 
 class VT5ForConditionalGeneration(T5ForConditionalGeneration):  # type: ignore[misc]
@@ -226,7 +271,8 @@ class VT5ForConditionalGeneration(T5ForConditionalGeneration):  # type: ignore[m
 
     config_class = VT5Config
     accepts_loss_kwargs = False
-    """The loss is a mean over the batch's own tokens; transformers' Trainer must not assume another."""
+    """The loss is a mean over the batch's own tokens; transformers' Trainer must not assume
+    another."""
 
     def __init__(self, config: VT5Config) -> None:
         super().__init__(config)
@@ -252,13 +298,15 @@ class VT5ForConditionalGeneration(T5ForConditionalGeneration):  # type: ignore[m
 
         Args:
             input_ids: (n_pages, n_tokens) question, words, end, padding.
-            bbox: (n_pages, n_tokens, 4) x0, y0, x1, y1 of each token's word, thousandths of the page, 0 to 1000.
+            bbox: (n_pages, n_tokens, 4) x0, y0, x1, y1 of each token's word, thousandths of the
+                page, 0 to 1000.
             attention_mask: (n_pages, n_tokens), 1 for tokens, 0 for padding.
             pixel_values: (n_pages, 3, height, width); for models with a visual branch.
-            labels: (n_pages, n_answer) the answer and its end, -100 where nothing is read. The loss is the mean
-                cross-entropy over the tokens read, in nats.
+            labels: (n_pages, n_answer) the answer and its end, -100 where nothing is read. The loss
+                is the mean cross-entropy over the tokens read, in nats.
             decoder_input_ids: (n_pages, n_answer); made of `labels` when not given.
-            encoder_outputs: what `encoder` gave for the same page, in place of the arguments above that describe it.
+            encoder_outputs: what `encoder` gave for the same page, in place of the arguments above
+                that describe it.
             inputs_embeds: (n_pages, n_tokens, d_model) word embeddings, in place of `input_ids`.
             **kwargs: passed on to T5.
 

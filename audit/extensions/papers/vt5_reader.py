@@ -15,7 +15,8 @@ from audit.targets.checkpoint.loading import unpadded
 
 WORDS = "{words}"
 PROMPT = f"question: {QUESTION}  context: {WORDS}"
-"""As in the authors' code. Several spaces read as one, as T5's own tokenizer has it; fast versions of it differ."""
+"""As in the authors' code. Several spaces read as one, as T5's own tokenizer has it; fast versions
+of it differ."""
 WHOLE_PAGE: Box = (0, 0, layout.BOX_SCALE, layout.BOX_SCALE)
 """Of the prompt's tokens, as in the authors' code: a question belongs to no place on the page."""
 
@@ -23,8 +24,9 @@ WHOLE_PAGE: Box = (0, 0, layout.BOX_SCALE, layout.BOX_SCALE)
 class VT5Reader(layout.LayoutReader):
     """Implements `audit.targets.answering.reader.TokenReader` for VT5.
 
-    The prompt's tokens come first, then those of each word, tokenised word by word, with the word's box; the end token
-    is last. What is too long loses its last words. The answer is tokenised as it is written.
+    The prompt's tokens come first, then those of each word, tokenised word by word, with the word's
+    box; the end token is last. What is too long loses its last words. The answer is tokenised as it
+    is written.
 
     Args:
         tokenizer: a fast tokenizer; its own special tokens, such as BERT's [CLS], are not used.
@@ -34,20 +36,33 @@ class VT5Reader(layout.LayoutReader):
     """
 
     def __init__(
-        self, tokenizer: Any, config: VT5Config, prompt: str = PROMPT, images: layout.PageImages | None = None
+        self,
+        tokenizer: Any,
+        config: VT5Config,
+        prompt: str = PROMPT,
+        images: layout.PageImages | None = None,
     ) -> None:
         if QUESTION not in prompt or not prompt.endswith(WORDS):
-            raise TargetError(f"VT5's prompt holds {QUESTION} and ends with {WORDS}", f"as in {PROMPT!r}")
+            raise TargetError(
+                f"VT5's prompt holds {QUESTION} and ends with {WORDS}", f"as in {PROMPT!r}"
+            )
         super().__init__(tokenizer, config, images, config.max_input_tokens)
         self._prompt = prompt.removesuffix(WORDS)
         self._n_visual = config.n_visual
 
-    def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> layout.SampleRow:
+    def _laid_out(
+        self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str
+    ) -> layout.SampleRow:
         prompt = " ".join(self._prompt.replace(QUESTION, self._marks.sub(" ", question)).split())
         asked: list[int] = unpadded(self.tokenizer).encode(prompt, add_special_tokens=False).ids
-        page, boxes = layout.tokens_of_words(self.tokenizer, self._marks, words), layout.boxes_of(PageView(words, size))
+        page, boxes = (
+            layout.tokens_of_words(self.tokenizer, self._marks, words),
+            layout.boxes_of(PageView(words, size)),
+        )
         ids = [*asked, *page.ids][: self.max_tokens - 1]
-        token_boxes = [*[WHOLE_PAGE] * len(asked), *(boxes[word] for word in page.words)][: self.max_tokens - 1]
+        token_boxes = [*[WHOLE_PAGE] * len(asked), *(boxes[word] for word in page.words)][
+            : self.max_tokens - 1
+        ]
         own = [*[None] * len(asked), *page.words][: self.max_tokens - 1]
         return layout.SampleRow([*ids, self._end], [*token_boxes, layout.NOWHERE], [*own, None])
 
@@ -56,7 +71,8 @@ def reader_of(folder: CheckpointFolder, config: VT5Config, prompt: str | None = 
     """Return the reader of a checkpoint.
 
     Args:
-        folder: holds tokenizer.json and, for a model with a visual branch, preprocessor_config.json.
+        folder: holds tokenizer.json and, for a model with a visual branch,
+            preprocessor_config.json.
         config: the checkpoint's.
         prompt: in place of `PROMPT`.
 
@@ -69,7 +85,12 @@ def reader_of(folder: CheckpointFolder, config: VT5Config, prompt: str | None = 
         if visual is None
         else layout.PageImages(image_processor_of(folder), layout.side_lengths(visual.image_size))
     )
-    return VT5Reader(layout.load_fast_tokenizer(folder, config), config, PROMPT if prompt is None else prompt, images)
+    return VT5Reader(
+        layout.load_fast_tokenizer(folder, config),
+        config,
+        PROMPT if prompt is None else prompt,
+        images,
+    )
 
 
 FAMILY = AnsweringFamily("VT5", VT5ForConditionalGeneration, reader_of, denoises=True, parses=False)

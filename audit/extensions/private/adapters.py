@@ -1,8 +1,9 @@
 """What is trained of a model: adapters on its attention, its head, or everything (methods.md#dp-training).
 
-Noise grows with the number of trained parameters, and the gradient's norm does not: fewer are better served. Adapters
-are low-rank changes (Hu et al. 2022) of the projections to queries and values; they are merged into the weights they
-change before a model is saved, so that its checkpoint is an ordinary one.
+Noise grows with the number of trained parameters, and the gradient's norm does not: fewer are
+better served. Adapters are low-rank changes (Hu et al. 2022) of the projections to queries and
+values; they are merged into the weights they change before a model is saved, so that its checkpoint
+is an ordinary one.
 """
 
 import math
@@ -15,9 +16,21 @@ from torch import nn
 
 from audit.errors import UsageError
 
-_KINDS = ("query", "value", "layout_query", "layout_value", "q", "v", "q_proj", "v_proj", "q_lin", "v_lin")
+_KINDS = (
+    "query",
+    "value",
+    "layout_query",
+    "layout_value",
+    "q",
+    "v",
+    "q_proj",
+    "v_proj",
+    "q_lin",
+    "v_lin",
+)
 ADAPTED = frozenset({*_KINDS, "query_proj", "value_proj"})
-"""The last part of the names of adapted layers, in every family: queries and values, as Hu et al. chose."""
+"""The last part of the names of adapted layers, in every family: queries and values, as Hu et al.
+chose."""
 FUSED = frozenset({"Wqkv", "qkv_proj", "in_proj"})
 """Those of layers that make queries, keys and values in one: adapters would change keys too."""
 
@@ -28,7 +41,8 @@ class Trained:
 
     Attributes:
         parameters: by their names in the model, in its order.
-        code: "lora:RANK", "head" or "full"; "full" too where adapters were asked for and there is no attention.
+        code: "lora:RANK", "head" or "full"; "full" too where adapters were asked for and there is
+            no attention.
         embeddings: whether embeddings are among the parameters.
         head: whether the head is.
         frozen: number of the model's other parameters.
@@ -49,7 +63,8 @@ class Trained:
 class LoraLinear(nn.Module):
     """A linear layer plus a change of low rank; it has the layer's attributes.
 
-    `down` is uniform as the layer itself would start, `up` is zero, so that the change is zero at first.
+    `down` is uniform as the layer itself would start, `up` is zero, so that the change is zero at
+    first.
 
     Args:
         base: left as it is.
@@ -65,7 +80,9 @@ class LoraLinear(nn.Module):
         self.up = nn.Linear(rank, base.out_features, bias=False, **place)
         bound = 1 / math.sqrt(base.in_features)
         with torch.no_grad():
-            self.down.weight.copy_(torch.empty(self.down.weight.shape).uniform_(-bound, bound, generator=generator))
+            self.down.weight.copy_(
+                torch.empty(self.down.weight.shape).uniform_(-bound, bound, generator=generator)
+            )
             self.up.weight.zero_()
 
     @property
@@ -92,19 +109,27 @@ class LoraLinear(nn.Module):
 
 
 def choose_trained(
-    model: nn.Module, trained: str, *, embeddings: bool = False, seed: int = 0, held: Collection[str] = ()
+    model: nn.Module,
+    trained: str,
+    *,
+    embeddings: bool = False,
+    seed: int = 0,
+    held: Collection[str] = (),
 ) -> Trained:
-    """Freeze a model but for what is trained; adapters are put in, and a fresh head is trained with them.
+    """Freeze a model but for what is trained.
 
-    Embeddings, and weights that are tied to them, stay frozen unless they are asked for; buffers always do.
+    Adapters are put in, and a fresh head is trained with them.
+
+    Embeddings, and weights that are tied to them, stay frozen unless they are asked for; buffers
+    always do.
 
     Args:
         model: changed in place.
         trained: "lora:RANK", "head" or "full".
         embeddings: train them too ("lora" and "head" too).
         seed: of the adapters' start.
-        held: names of the parameters that the start holds: with adapters, a head that is among them stays as it is,
-            for every trained number costs as much noise as any other.
+        held: names of the parameters that the start holds: with adapters, a head that is among them
+            stays as it is, for every trained number costs as much noise as any other.
 
     Raises:
         UsageError: adapters have no place, or nothing but embeddings would be trained.
@@ -113,7 +138,10 @@ def choose_trained(
     if rank is not None:
         _refuse_fused(model, trained)
     embedded = {
-        id(own) for module in model.modules() if isinstance(module, nn.Embedding) for own in module.parameters()
+        id(own)
+        for module in model.modules()
+        if isinstance(module, nn.Embedding)
+        for own in module.parameters()
     }
     names = {id(own): name for name, own in model.named_parameters()}
     head = {id(own) for own in head_parameters(model) if rank is None or names[id(own)] not in held}

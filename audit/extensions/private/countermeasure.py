@@ -32,7 +32,8 @@ class DpTraining(TrainingDefense):
 
     Attributes:
         options: what the owner chose; without a guarantee in it nothing is trained.
-        audited: the model as it is, which training must not start from; None: whoever calls has seen to it.
+        audited: the model as it is, which training must not start from; None: whoever calls has
+            seen to it.
         proves: whether a guarantee to a unit proves what `options.to_policy` asks.
     """
 
@@ -48,15 +49,27 @@ class DpTraining(TrainingDefense):
     proves: Proves | None = field(default=None, compare=False)
 
     def with_settings(self, settings: dict[str, Any], options: ScanOptions) -> DpTraining:
-        """See `TrainingDefense.with_settings`; the settings are fields of `DpOptions`, as text or values."""
+        """See `TrainingDefense.with_settings`.
+
+        The settings are fields of `DpOptions`, as text or values.
+        """
         known = DpOptions.__dataclass_fields__
-        unknown = [f"no setting of {self.name} is called {name!r}" for name in settings if name not in known]
+        unknown = [
+            f"no setting of {self.name} is called {name!r}"
+            for name in settings
+            if name not in known
+        ]
         if unknown:
-            raise UsageError(unknown, f"one of {', '.join(name.replace('_', '-') for name in known)}")
+            raise UsageError(
+                unknown, f"one of {', '.join(name.replace('_', '-') for name in known)}"
+            )
         try:
             chosen = DpOptions(**{"seed": options.seed, **settings})
         except ValidationError as error:
-            problems = [f"{self.name}: {item['loc'][0]} {item['input']}: {item['msg']}" for item in error.errors()]
+            problems = [
+                f"{self.name}: {item['loc'][0]} {item['input']}: {item['msg']}"
+                for item in error.errors()
+            ]
             raise UsageError(problems, "docs/countermeasures.md lists the settings") from None
         proof = None
         if chosen.to_policy is not None:
@@ -69,12 +82,24 @@ class DpTraining(TrainingDefense):
 
         prepare_training(start, corpus, self.options, audited=self.audited, proves=self.proves)
 
-    def train(self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress) -> RetrainedModel:
-        """See `TrainingDefense.train`; the members are those of `corpus`, and a kill keeps what was spent."""
+    def train(
+        self, corpus: Corpus, start: Path, out: Path, *, device: str, progress: Progress
+    ) -> RetrainedModel:
+        """See `TrainingDefense.train`.
+
+        The members are those of `corpus`, and a kill keeps what was spent.
+        """
         from audit.extensions.private.train import train_private
 
         model = train_private(
-            start, corpus, out, self.options, device=device, progress=progress, audited=self.audited, proves=self.proves
+            start,
+            corpus,
+            out,
+            self.options,
+            device=device,
+            progress=progress,
+            audited=self.audited,
+            proves=self.proves,
         )
         return RetrainedModel(model, corpus.root)
 
@@ -90,10 +115,13 @@ def proof_of(policy: Policy, corpus: Corpus) -> Proves:
         UsageError: the policy has no such limit.
     """
     named = any(document.provider for document in corpus.of("member"))
-    asked = asked_of_training(limit for limit in policy.limits if named or limit.attack != ProviderMembership.name)
+    asked = asked_of_training(
+        limit for limit in policy.limits if named or limit.attack != ProviderMembership.name
+    )
     if not any(most < 1 for _, most in asked):
         raise UsageError(
-            f"policy {policy.name} has no limit on membership that could be proved", "give --epsilon instead"
+            f"policy {policy.name} has no limit on membership that could be proved",
+            "give --epsilon instead",
         )
     return lambda unit, promised: proves(asked, unit, promised)
 
@@ -137,4 +165,7 @@ def proves(asked: Iterable[tuple[Provable, float]], unit: str, promised: Guarant
         promised: to one unit.
     """
     groups = [(_GROUPS.get((found.of, unit)), found, most) for found, most in asked]
-    return all(group is not None and bound(found, promised.of_group(group)) <= most for group, found, most in groups)
+    return all(
+        group is not None and bound(found, promised.of_group(group)) <= most
+        for group, found, most in groups
+    )

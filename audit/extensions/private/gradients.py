@@ -1,8 +1,9 @@
 """Contributions of units to a step: gradients (Abadi et al. 2016) or changes by local steps (Tito et al. 2024).
 
-The gradient of a unit is one backward pass for each micro-batch of its samples, which serves every model. Of 33 kinds
-under test the per-sample gradients of torch.func serve 11 and those of Opacus' hooks 17 in all their weights, and on a
-CPU they take 0.85 to 1.28 times as long (benchmarks/dp_engines.json, benchmarks/dp_sroie/engines.json).
+The gradient of a unit is one backward pass for each micro-batch of its samples, which serves every
+model. Of 33 kinds under test the per-sample gradients of torch.func serve 11 and those of Opacus'
+hooks 17 in all their weights, and on a CPU they take 0.85 to 1.28 times as long
+(benchmarks/dp_engines.json, benchmarks/dp_sroie/engines.json).
 """
 
 from collections import defaultdict
@@ -29,23 +30,35 @@ def gradient_of(learner: Learner, parameters: Parameters, unit: DrawnUnit, rows:
         learner: whose losses are differentiated.
         parameters: what is trained.
         unit: with its samples.
-        rows: samples of one forward pass at most; memory depends on it, the gradient only in its last bits.
+        rows: samples of one forward pass at most; memory depends on it, the gradient only in its
+            last bits.
     """
     total = {name: torch.zeros_like(own, requires_grad=False) for name, own in parameters.items()}
     with torch.enable_grad():
         for chosen in _batches(learner, unit.samples, rows):
             losses = learner.losses(learner.collate([unit.samples[index] for index in chosen]))
-            weights = torch.tensor([unit.weights[index] for index in chosen], dtype=losses.dtype, device=losses.device)
-            gradients = torch.autograd.grad((weights * losses).sum(), [*parameters.values()], materialize_grads=True)
+            weights = torch.tensor(
+                [unit.weights[index] for index in chosen], dtype=losses.dtype, device=losses.device
+            )
+            gradients = torch.autograd.grad(
+                (weights * losses).sum(), [*parameters.values()], materialize_grads=True
+            )
             for name, gradient in zip(parameters, gradients, strict=True):
                 total[name] += gradient
     return total
 
 
 def local_change(
-    learner: Learner, parameters: Parameters, unit: DrawnUnit, rows: int, passes: int, learning_rate: float
+    learner: Learner,
+    parameters: Parameters,
+    unit: DrawnUnit,
+    rows: int,
+    passes: int,
+    learning_rate: float,
 ) -> Tensors:
-    """Compute the change after passes of a fresh AdamW over a unit's samples; parameters are left as they were.
+    """Compute the change after passes of a fresh AdamW over a unit's samples.
+
+    Parameters are left as they were.
 
     For the other arguments see `gradient_of`.
 
@@ -72,11 +85,14 @@ def local_change(
     return change
 
 
-def clipped_sum(parameters: Parameters, units: Iterator[DrawnUnit], contribute: Contribute, max_norm: float) -> Tensors:
+def clipped_sum(
+    parameters: Parameters, units: Iterator[DrawnUnit], contribute: Contribute, max_norm: float
+) -> Tensors:
     """Add up what units contribute, each scaled by min(1, max_norm / norm) (Abadi et al. 2016, algorithm 1).
 
-    Sums are in double precision where the device has it: every addition in single precision rounds all that was added
-    before, and with many units one more moves the sum by more than `max_norm` (Casacuberta et al. 2022).
+    Sums are in double precision where the device has it: every addition in single precision rounds
+    all that was added before, and with many units one more moves the sum by more than `max_norm`
+    (Casacuberta et al. 2022).
 
     Args:
         parameters: what is trained.
@@ -87,7 +103,10 @@ def clipped_sum(parameters: Parameters, units: Iterator[DrawnUnit], contribute: 
     Raises:
         TrainingError: a contribution is not finite.
     """
-    total = {name: torch.zeros_like(own, dtype=_exact(own), requires_grad=False) for name, own in parameters.items()}
+    total = {
+        name: torch.zeros_like(own, dtype=_exact(own), requires_grad=False)
+        for name, own in parameters.items()
+    }
     for unit in units:
         contribution = contribute(unit)
         norm = float(torch.stack([_norm(part) for part in contribution.values()]).norm())

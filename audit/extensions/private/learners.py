@@ -37,8 +37,8 @@ def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = 
 
     Raises:
         TargetError: the start cannot be loaded, or cannot read the documents.
-        ManifestError: docaudit trains no models of this task, or the manifest or the public documents lack the labels
-            or images that it needs.
+        ManifestError: docaudit trains no models of this task, or the manifest or the public
+            documents lack the labels or images that it needs.
     """
     start = open_checkpoint(start)
     refuse_training(start, start.config)
@@ -68,7 +68,9 @@ def open_learner(start: AnyFolder, corpus: Corpus, seed: int = 0, device: str = 
 
 
 class AnsweringLearner(Learner):
-    """A model that answers questions; a sample is a page and one question with its first accepted answer.
+    """A model that answers questions.
+
+    A sample is a page and one question with its first accepted answer.
 
     Args:
         target: gives the model and the reader that makes its inputs.
@@ -94,7 +96,10 @@ class AnsweringLearner(Learner):
 
     def collate(self, samples: Sequence[Sample]) -> Batch:
         """See `Learner.collate`; images are opened here, and let go with the batch."""
-        return {name: value.to(self.device) for name, value in self._reader.taught(unopened(samples)).items()}
+        return {
+            name: value.to(self.device)
+            for name, value in self._reader.taught(unopened(samples)).items()
+        }
 
     def losses(self, batch: Batch) -> torch.Tensor:
         """See `Learner.losses`."""
@@ -117,14 +122,25 @@ def mean_costs(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         labels: (n_samples, n_tokens), `NOT_READ` where not read.
     """
     read = labels != NOT_READ
-    chosen = torch.log_softmax(logits.float(), dim=-1).gather(-1, labels.clamp(min=0)[..., None])[..., 0]
-    means: torch.Tensor = -torch.where(read, chosen, 0.0).sum(dim=-1) / read.sum(dim=-1).clamp(min=1)
+    chosen = torch.log_softmax(logits.float(), dim=-1).gather(-1, labels.clamp(min=0)[..., None])[
+        ..., 0
+    ]
+    means: torch.Tensor = -torch.where(read, chosen, 0.0).sum(dim=-1) / read.sum(dim=-1).clamp(
+        min=1
+    )
     return means
 
 
 LENGTHS = 64
-"""Pages share a batch when their lengths lie between the same multiples of this: padding stays small."""
-_TARGETS = ("labels", "initial_token_labels", "subsequent_token_labels", "bbox_first_token_mask", "read_at")
+"""Pages share a batch when their lengths lie between the same multiples of this: padding stays
+small."""
+_TARGETS = (
+    "labels",
+    "initial_token_labels",
+    "subsequent_token_labels",
+    "bbox_first_token_mask",
+    "read_at",
+)
 
 
 class EncoderLearner(Learner):
@@ -138,7 +154,9 @@ class EncoderLearner(Learner):
         device: "cpu", "cuda" or "mps".
     """
 
-    def __init__(self, model: Any, encoder: Encoder, start: Path, mask_probability: float, device: str) -> None:
+    def __init__(
+        self, model: Any, encoder: Encoder, start: Path, mask_probability: float, device: str
+    ) -> None:
         self.model: Any = model.to(device).eval()
         self.device = device
         self._encoder = encoder
@@ -157,7 +175,10 @@ class EncoderLearner(Learner):
         }[encoder.task]
 
     def samples_of(self, document: Document, rng: np.random.Generator) -> tuple[Encoding, ...]:
-        """See `Learner.samples_of`: the page where the loss reads anything of it; of a longer one its beginning."""
+        """See `Learner.samples_of`: the page where the loss reads anything of it.
+
+        Of a longer one its beginning.
+        """
         page = self._encoder.encode(document)
         if page is None:
             return ()
@@ -176,13 +197,17 @@ class EncoderLearner(Learner):
             # The positions with a label, and the labels: (n_pages, most labels of a page) each.
             labels = batch["labels"]
             read = labels != NOT_READ
-            order = torch.argsort((~read).long(), dim=1, stable=True)[:, : int(read.sum(dim=1).max())]
+            order = torch.argsort((~read).long(), dim=1, stable=True)[
+                :, : int(read.sum(dim=1).max())
+            ]
             batch["read_at"], batch["labels"] = order, labels.gather(1, order)
         return {name: value.to(self.device) for name, value in batch.items()}
 
     def losses(self, batch: Batch) -> torch.Tensor:
         """See `Learner.losses`."""
-        return self._costs_of({name: value for name, value in batch.items() if name not in _TARGETS}, batch)
+        return self._costs_of(
+            {name: value for name, value in batch.items() if name not in _TARGETS}, batch
+        )
 
     def save(self, folder: Path, *, half: bool = False) -> None:
         """See `Learner.save`."""
@@ -208,7 +233,9 @@ class EncoderLearner(Learner):
         else:
             found = getattr(self.model, self._family.encoder)(**inputs).last_hidden_state
         read = found.gather(1, batch["read_at"][..., None].expand(-1, -1, found.shape[-1]))
-        return mean_costs(read if named is None else getattr(self.model, named)(read), batch["labels"])
+        return mean_costs(
+            read if named is None else getattr(self.model, named)(read), batch["labels"]
+        )
 
     def _tag_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
         return mean_costs(self.model(**inputs).logits, batch["labels"])
@@ -219,7 +246,9 @@ class EncoderLearner(Learner):
     def _extraction_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
         output = self.model(**inputs)
         classes = mean_costs(output.initial_token_logits, batch["initial_token_labels"])
-        return classes + mean_costs(output.subsequent_token_logits, batch["subsequent_token_labels"])
+        return classes + mean_costs(
+            output.subsequent_token_logits, batch["subsequent_token_labels"]
+        )
 
     def _linking_costs(self, inputs: Batch, batch: Batch) -> torch.Tensor:
         # transformers' BROS masks its scores only where it is to compute its own loss.

@@ -1,8 +1,8 @@
 """The mechanism: a sample of units, their clipped contributions, Gaussian noise, a constant divisor.
 
-Abadi et al. 2016, algorithm 1, and for local steps and clients Tito et al. 2024, algorithm 1 (FL-PROVIDER-DP), all
-parties of which are simulated in one process. Nothing here looks at how many units were drawn, at a loss or at a norm:
-the noisy sum alone leaves a step.
+Abadi et al. 2016, algorithm 1, and for local steps and clients Tito et al. 2024, algorithm 1
+(FL-PROVIDER-DP), all parties of which are simulated in one process. Nothing here looks at how many
+units were drawn, at a loss or at a norm: the noisy sum alone leaves a step.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ Draw = Callable[[Unit, int], DrawnUnit | None]
 """Draws the samples of a unit in a step; they may depend on the unit and the step alone."""
 _BITS = 53
 _CHUNK = 2**20
-"""Normal numbers that are made at once: 64 MiB of random bytes and their like in intermediate results."""
+"""Normal numbers that are made at once: 64 MiB of random bytes and their like in intermediate
+results."""
 _PARTS = 4
-"""Normal numbers in a sum: finding the noise from a float's last bits takes work that grows exponentially with it."""
+"""Normal numbers in a sum: finding the noise from a float's last bits takes work that grows
+exponentially with it."""
 
 
 class SystemRandom:
@@ -45,12 +47,15 @@ class SystemRandom:
     def normal(self, shape: Sequence[int]) -> torch.Tensor:
         """Draw independent standard normal numbers, float64, on the CPU.
 
-        Each is half the sum of four (Holohan & Braghin 2021, section 4), made by Box and Muller's method.
+        Each is half the sum of four (Holohan & Braghin 2021, section 4), made by Box and Muller's
+        method.
         """
         drawn = np.empty(math.prod(shape))
         for start in range(0, len(drawn), _CHUNK):
             part = drawn[start : start + _CHUNK]
-            part[:] = _normal(_PARTS * len(part)).reshape(_PARTS, -1).sum(axis=0) / math.sqrt(_PARTS)
+            part[:] = _normal(_PARTS * len(part)).reshape(_PARTS, -1).sum(axis=0) / math.sqrt(
+                _PARTS
+            )
         return torch.from_numpy(drawn).reshape(tuple(shape))
 
 
@@ -130,24 +135,36 @@ def noisy_mean(
 ) -> Tensors:
     """Compute the noisy sum of a step over the constant q N: all that a step learns of the documents.
 
-    With K clients taking part each adds noise of variance (sigma C)^2 / K, and where none does the server adds all of
-    it: together (sigma C)^2, which is drawn at once here. Noise is added in float64 on the CPU; only a step rounds it,
-    so that rounding shows nothing of the last bits of the sum. For arguments see `run_mechanism`.
+    With K clients taking part each adds noise of variance (sigma C)^2 / K, and where none does the
+    server adds all of it: together (sigma C)^2, which is drawn at once here. Noise is added in
+    float64 on the CPU; only a step rounds it, so that rounding shows nothing of the last bits of
+    the sum. For arguments see `run_mechanism`.
     """
     units = sample_units(clients, card, random)
     samples = (found for found in (draw(unit, step) for unit in units) if found is not None)
     total = clipped_sum(parameters, samples, contribute, card.max_norm)
     std, mean = card.noise_multiplier * card.max_norm, {}
     for name, tensor in total.items():
-        noisy = tensor.to("cpu", torch.float64) + std * random.normal(tensor.shape) if std else tensor
-        mean[name] = (noisy / card.expected_units).to(parameters[name].device, parameters[name].dtype)
+        noisy = (
+            tensor.to("cpu", torch.float64) + std * random.normal(tensor.shape) if std else tensor
+        )
+        mean[name] = (noisy / card.expected_units).to(
+            parameters[name].device, parameters[name].dtype
+        )
     return mean
 
 
-def sample_units(clients: Sequence[Sequence[Unit]], card: PrivacyCard, random: RandomSource) -> list[Unit]:
+def sample_units(
+    clients: Sequence[Sequence[Unit]], card: PrivacyCard, random: RandomSource
+) -> list[Unit]:
     """Draw the clients of a step by a coin each, then the units of those by a coin each: maybe none, maybe all."""
-    # A rate of 1 needs no coin, so that a federated training of one client is the central one in every bit.
-    takes_part = random.coins(len(clients), card.client_rate) if card.client_rate < 1 else [True] * len(clients)
+    # A rate of 1 needs no coin, so that a federated training of one client is the central one in
+    # every bit.
+    takes_part = (
+        random.coins(len(clients), card.client_rate)
+        if card.client_rate < 1
+        else [True] * len(clients)
+    )
     drawn: list[Unit] = []
     for units, invited in zip(clients, takes_part, strict=True):
         if invited:
@@ -177,8 +194,9 @@ _KEPT = "steps kept"
 class Ledger:
     """Spent steps and the state after the last step that was kept, in a folder.
 
-    A step is on the disk as spent before its coins fall. When a training is killed, the steps after the state that was
-    kept last are lost and stay spent: fewer are left to take, and no noise is drawn twice for one step.
+    A step is on the disk as spent before its coins fall. When a training is killed, the steps after
+    the state that was kept last are lost and stay spent: fewer are left to take, and no noise is
+    drawn twice for one step.
 
     Args:
         folder: made when missing; named after all that the training depends on.
@@ -195,7 +213,9 @@ class Ledger:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise EngineError(f"{folder}: {error.strerror or error}", "choose another folder") from None
+            raise EngineError(
+                f"{folder}: {error.strerror or error}", "choose another folder"
+            ) from None
 
     @property
     def spent(self) -> int:
@@ -233,7 +253,9 @@ class Ledger:
             ) from None
         return number
 
-    def keep(self, parameters: Parameters, optimizer: torch.optim.Optimizer | None, *, last: bool) -> None:
+    def keep(
+        self, parameters: Parameters, optimizer: torch.optim.Optimizer | None, *, last: bool
+    ) -> None:
         """Save parameters and optimizer, when `every` seconds have passed or after the last step.
 
         Raises:
@@ -241,12 +263,19 @@ class Ledger:
         """
         if not last and time.monotonic() - self._kept < self.every:
             return
-        tensors: dict[str, torch.Tensor] = {f"parameter/{name}": value for name, value in parameters.items()}
+        tensors: dict[str, torch.Tensor] = {
+            f"parameter/{name}": value for name, value in parameters.items()
+        }
         for name, parameter in parameters.items():
             state = {} if optimizer is None else optimizer.state[parameter]
-            tensors |= {f"optimizer/{key}/{name}": torch.as_tensor(value) for key, value in state.items()}
+            tensors |= {
+                f"optimizer/{key}/{name}": torch.as_tensor(value) for key, value in state.items()
+            }
         tensors[_KEPT] = torch.tensor([self.spent])
-        own = {name: value.detach().to("cpu", copy=True).contiguous() for name, value in tensors.items()}
+        own = {
+            name: value.detach().to("cpu", copy=True).contiguous()
+            for name, value in tensors.items()
+        }
         write_atomically(self.folder / STATE, save(own), mode=0o600)
         self._kept = time.monotonic()
 
@@ -262,7 +291,9 @@ class Ledger:
         try:
             tensors = load(path.read_bytes())
             if int(tensors[_KEPT]) > self.spent:
-                raise EngineError(f"{self.folder}: more steps were kept than spent", "remove it, and train anew")
+                raise EngineError(
+                    f"{self.folder}: more steps were kept than spent", "remove it, and train anew"
+                )
             with torch.no_grad():
                 for name, parameter in parameters.items():
                     parameter.copy_(tensors[f"parameter/{name}"])
@@ -275,14 +306,20 @@ class Ledger:
         return self.spent
 
 
-def _state_of(name: str, tensors: dict[str, torch.Tensor], parameter: torch.Tensor) -> dict[str, torch.Tensor]:
+def _state_of(
+    name: str, tensors: dict[str, torch.Tensor], parameter: torch.Tensor
+) -> dict[str, torch.Tensor]:
     """Collect the optimizer's state of one parameter; counters stay on the CPU, as in PyTorch."""
     found = {}
     for key, value in tensors.items():
         part, _, rest = key.partition("/")
         field, _, owner = rest.partition("/")
         if part == "optimizer" and owner == name:
-            found[field] = value.to(parameter.device) if value.shape == parameter.shape and value.dim() else value
+            found[field] = (
+                value.to(parameter.device)
+                if value.shape == parameter.shape and value.dim()
+                else value
+            )
     return found
 
 

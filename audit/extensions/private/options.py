@@ -23,7 +23,8 @@ Count = Annotated[int, Field(ge=1)]
 STEPS, ROUNDS = 100, 10
 """Steps with gradients, and rounds with local steps (the latter as in Tito et al. 2024)."""
 FEWEST_EXPECTED, EXPECTED_SHARE = 64, 0.25
-"""Units of a step, at least, and their share: noise of a mean falls faster with q N than sigma grows with q."""
+"""Units of a step, at least, and their share: noise of a mean falls faster with q N than sigma
+grows with q."""
 LEARNING_RATES = {"lora": 2e-3, "head": 5e-3, "full": 1e-3}
 """Adam's, by what is trained."""
 SGD_RATE, LOCAL_RATE = 0.5, 2e-4
@@ -39,9 +40,11 @@ class DpOptions:
     """The choices of the owner; None: docaudit chooses, by a rule that reads no document.
 
     Attributes:
-        unit: whoever is protected; None: the provider where the manifest names one for every member, else the document.
+        unit: whoever is protected; None: the provider where the manifest names one for every
+            member, else the document.
         epsilon: infinite: no noise, and no guarantee; None: as `to_policy` needs.
-        to_policy: a policy: the noise is such that the guarantee proves every limit on membership and providers.
+        to_policy: a policy: the noise is such that the guarantee proves every limit on membership
+            and providers.
         delta: None: 1 / N^1.1 of N units; refused above 1 / N.
         per_unit: documents of a unit at most, drawn once; None: all.
         trained: "lora:RANK", "head" or "full".
@@ -51,7 +54,8 @@ class DpOptions:
         max_norm: C, to which a unit's contribution is clipped.
         optimizer: of the noisy mean gradient; local steps have AdamW and the server plain addition.
         learning_rate: of the optimizer; None: by what is trained.
-        local_steps: 0: a unit contributes its gradient; k: the change after k passes of AdamW over its documents.
+        local_steps: 0: a unit contributes its gradient; k: the change after k passes of AdamW over
+            its documents.
         clients: a file that names the client of every provider (FL-PROVIDER-DP); None: central.
         client_rate: the probability that a client takes part in a round.
         rows: samples of one forward pass at most.
@@ -94,7 +98,9 @@ def check_options(options: DpOptions) -> None:
         raise UsageError("a client's probability without clients", "name them: --set clients=FILE")
 
 
-def settle(options: DpOptions, kind: UnitKind, n_units: int, proves: Proves | None = None) -> PrivacyCard:
+def settle(
+    options: DpOptions, kind: UnitKind, n_units: int, proves: Proves | None = None
+) -> PrivacyCard:
     """Compute the numbers of a training, as its card: nothing is known yet of the model and its weights.
 
     Args:
@@ -104,11 +110,12 @@ def settle(options: DpOptions, kind: UnitKind, n_units: int, proves: Proves | No
         proves: whether a guarantee is strong enough, where `options` names no epsilon.
 
     Returns:
-        The card, with an epsilon of at most what was asked; None where there is no noise, or it can be drawn again.
+        The card, with an epsilon of at most what was asked; None where there is no noise, or it can
+        be drawn again.
 
     Raises:
-        UsageError: delta or the number of expected units makes no sense for N, or no noise gives what is asked; or so
-            much that epsilon is 0 at this delta.
+        UsageError: delta or the number of expected units makes no sense for N, or no noise gives
+            what is asked; or so much that epsilon is 0 at this delta.
     """
     # Loads Opacus and torch, which a command line does without.
     from audit.stats.dp_accounting import epsilon_of
@@ -120,10 +127,15 @@ def settle(options: DpOptions, kind: UnitKind, n_units: int, proves: Proves | No
     given = (delta, min(1.0, rate / options.client_rate), steps, options.client_rate)
     if options.epsilon is None:
         if proves is None:
-            raise UsageError(f"no limit of the policy {options.to_policy} is read here", "give --epsilon instead")
+            raise UsageError(
+                f"no limit of the policy {options.to_policy} is read here", "give --epsilon instead"
+            )
         advice = "protect providers (--unit provider), train on more units, raise the limit, or give --epsilon"
         if not proves(kind, Guarantee(0.0, 0.0)):
-            raise UsageError(f"policy {options.to_policy} has a limit that no guarantee for a {kind} proves", advice)
+            raise UsageError(
+                f"policy {options.to_policy} has a limit that no guarantee for a {kind} proves",
+                advice,
+            )
         sigma = proving_noise(partial(proves, kind), *given)
         if not epsilon_of(sigma, *given):
             problem = f"the noise that proves policy {options.to_policy} has epsilon 0 at delta {delta:.2g}"
@@ -182,7 +194,9 @@ def check_delta(delta: float, n_units: int) -> None:
         )
 
 
-def noise_for(epsilon: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0) -> float:
+def noise_for(
+    epsilon: float, delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
+) -> float:
     """Find the least noise multiplier, nearly, at which `epsilon_of` is at most `epsilon`.
 
     The method of secants on logarithms starts from where Renyi's cheap bound has it.
@@ -202,7 +216,9 @@ def noise_for(epsilon: float, delta: float, sample_rate: float, steps: int, clie
         if kept_epsilon >= epsilon * (1 - _TOLERANCE):
             break
         # A little above the line's own point, which lies where the bound holds or just not.
-        sigma = kept * (epsilon * (1 - _TOLERANCE / 2) / max(kept_epsilon, epsilon / 10)) ** (1 / slope)
+        sigma = kept * (epsilon * (1 - _TOLERANCE / 2) / max(kept_epsilon, epsilon / 10)) ** (
+            1 / slope
+        )
         sigma = math.sqrt(kept * broken) if sigma <= broken else sigma
         found = epsilon_of(sigma, *given)
         if math.isfinite(found) and found != kept_epsilon and kept_epsilon > 0:
@@ -215,7 +231,11 @@ def noise_for(epsilon: float, delta: float, sample_rate: float, steps: int, clie
 
 
 def proving_noise(
-    proves: Callable[[Guarantee], bool], delta: float, sample_rate: float, steps: int, client_rate: float = 1.0
+    proves: Callable[[Guarantee], bool],
+    delta: float,
+    sample_rate: float,
+    steps: int,
+    client_rate: float = 1.0,
 ) -> float:
     """Find the least noise multiplier, nearly, whose privacy curve proves what is asked.
 
@@ -253,7 +273,9 @@ def _bisect(holds: Callable[[float], bool], tolerance: float) -> float:
     while not holds(high):
         low, high = high, 2 * high
         if high > _MAX_NOISE:
-            raise UsageError("no noise gives so much privacy", "ask for less: a larger epsilon, or higher limits")
+            raise UsageError(
+                "no noise gives so much privacy", "ask for less: a larger epsilon, or higher limits"
+            )
     while high > low * (1 + tolerance):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if holds(middle) else (middle, high)

@@ -1,7 +1,8 @@
 """Train a model like the audited one, from where that began, with a guarantee that is accounted.
 
-The order of things: options and start are checked, units made, the noise found; then the model is opened, frozen but
-for what is trained, and the mechanism runs. What a training spent outlives it (`ledger`).
+The order of things: options and start are checked, units made, the noise found; then the model is
+opened, frozen but for what is trained, and the mechanism runs. What a training spent outlives it
+(`ledger`).
 """
 
 from collections import Counter
@@ -67,8 +68,8 @@ def train_private(
 ) -> Path:
     """Train a model on the member documents with differential privacy, or find it in `out`.
 
-    A training that was killed goes on with the steps that it has not spent. Members decide nothing but the noisy sums:
-    no number of steps, no checkpoint, no statistic that is printed.
+    A training that was killed goes on with the steps that it has not spent. Members decide nothing
+    but the noisy sums: no number of steps, no checkpoint, no statistic that is printed.
 
     Args:
         start: what the audited model was fine-tuned from.
@@ -92,10 +93,20 @@ def train_private(
         EngineError: the disk does not take it, or another training holds the folder.
     """
     prepared = prepare_training(start, corpus, options, audited=audited, proves=proves)
-    settings = {name: str(own) if isinstance(own, Path) else own for name, own in asdict(cast("Any", options)).items()}
+    settings = {
+        name: str(own) if isinstance(own, Path) else own
+        for name, own in asdict(cast("Any", options)).items()
+    }
     del settings["rows"]  # changes no result
     key = key_of(
-        [prepared.start.sha256, corpus.sha256, settings, prepared.clients, prepared.card.noise_multiplier, __version__]
+        [
+            prepared.start.sha256,
+            corpus.sha256,
+            settings,
+            prepared.clients,
+            prepared.card.noise_multiplier,
+            __version__,
+        ]
     )
 
     def train(folder: Path) -> None:
@@ -108,12 +119,18 @@ def train_private(
 
 
 def prepare_training(
-    start: Path, corpus: Corpus, options: DpOptions, *, audited: Path | None = None, proves: Proves | None = None
+    start: Path,
+    corpus: Corpus,
+    options: DpOptions,
+    *,
+    audited: Path | None = None,
+    proves: Proves | None = None,
 ) -> PreparedTraining:
     """Check a training before its model is opened; for arguments and errors see `train_private`."""
     check_options(options)
     opened = checkpoint_folder.open_checkpoint(start)
-    # For a task with a trainer of its own the start gives sizes alone, so that the audited model may be named.
+    # For a task with a trainer of its own the start gives sizes alone, so that the audited model
+    # may be named.
     if audited is not None and trainer_of(corpus.manifest.task.kind) is None:
         refuse_the_target("pretrained", opened, open_model(audited, corpus, start))
     members = corpus.of("member")
@@ -123,18 +140,26 @@ def prepare_training(
     if options.clients is None:
         return PreparedTraining(opened, options, units, card)
     if kind != "provider":
-        raise UsageError("clients hold providers, and documents are protected", "give --unit provider")
+        raise UsageError(
+            "clients hold providers, and documents are protected", "give --unit provider"
+        )
     clients = read_clients(options.clients, [unit.name for unit in units])
     return PreparedTraining(opened, options, units, replace(card, clients=len(clients)), clients)
 
 
-def _train(prepared: PreparedTraining, learner: Learner, ledger: Ledger, folder: Path, progress: Progress) -> None:
+def _train(
+    prepared: PreparedTraining, learner: Learner, ledger: Ledger, folder: Path, progress: Progress
+) -> None:
     options, units = prepared.options, prepared.units
     draw = partial(_draw, learner, options.seed)
     if all(draw_samples(learner, unit, 0, options.seed) is None for unit in units):
-        raise TargetError("no document makes a sample to train on", "give documents with words, or with answers")
+        raise TargetError(
+            "no document makes a sample to train on", "give documents with words, or with answers"
+        )
     seed, held = options.seed, prepared.start.weight_names
-    trained = choose_trained(learner.model, options.trained, embeddings=options.embeddings, seed=seed, held=held)
+    trained = choose_trained(
+        learner.model, options.trained, embeddings=options.embeddings, seed=seed, held=held
+    )
     learner.model.eval()
     card = replace(
         prepared.card,
@@ -165,7 +190,9 @@ def _train(prepared: PreparedTraining, learner: Learner, ledger: Ledger, folder:
         learner.save(folder)
     write_atomically(
         folder / checkpoint_folder.PRIVACY_FILE,
-        checkpoint_folder.dump_privacy(replace(card, weights=checkpoint_folder.weights_sha256(folder))),
+        checkpoint_folder.dump_privacy(
+            replace(card, weights=checkpoint_folder.weights_sha256(folder))
+        ),
     )
 
 
@@ -192,23 +219,37 @@ def read_clients(path: Path, providers: Iterable[str]) -> Mapping[str, tuple[str
         The folded names of providers, by client in the file's order.
 
     Raises:
-        UsageError: the file cannot be read, a client has no provider, a provider is named twice or not at all, or one
-            is named that is not trained on; all that is wrong is said at once.
+        UsageError: the file cannot be read, a client has no provider, a provider is named twice or
+            not at all, or one is named that is not trained on; all that is wrong is said at once.
     """
     try:
         read = _File.model_validate(read_toml(read_file(path))).clients
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", _HINT) from None
     except ValidationError as error:
-        problems = [f"{path}: {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
+        problems = [
+            f"{path}: {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
+        ]
         raise UsageError(problems, _HINT) from None
     except ValueError as error:
         raise UsageError(f"{path}: not TOML: {error}", _HINT) from None
     named = {client: tuple(fold(name) for name in group) for client, group in read.items()}
-    expected, counts = set(map(fold, providers)), Counter(name for group in named.values() for name in group)
-    problems = [f"client {client!r} has no provider" for client, group in named.items() if not group]
-    problems += [f"provider {provider!r} is named {times} times" for provider, times in counts.items() if times > 1]
-    problems += [f"provider {provider!r} has no document that is trained on" for provider in counts.keys() - expected]
+    expected, counts = (
+        set(map(fold, providers)),
+        Counter(name for group in named.values() for name in group),
+    )
+    problems = [
+        f"client {client!r} has no provider" for client, group in named.items() if not group
+    ]
+    problems += [
+        f"provider {provider!r} is named {times} times"
+        for provider, times in counts.items()
+        if times > 1
+    ]
+    problems += [
+        f"provider {provider!r} has no document that is trained on"
+        for provider in counts.keys() - expected
+    ]
     problems += [f"provider {provider!r} has no client" for provider in expected - counts.keys()]
     if problems:
         raise UsageError(sorted(f"{path}: {problem}" for problem in problems), _HINT)

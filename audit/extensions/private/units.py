@@ -25,7 +25,8 @@ MIN_UNITS = 2
 _LISTED = re.compile(r"[;|\n]")
 """Marks between names where a document names several providers."""
 Batch = dict[str, torch.Tensor]
-"""Arguments of a model's loss on the learner's device; the first dimension of every tensor is the sample's."""
+"""Arguments of a model's loss on the learner's device; the first dimension of every tensor is the
+sample's."""
 Parameters = Mapping[str, torch.nn.Parameter]
 """The parameters that are trained, by the names they have in the learner's model."""
 
@@ -60,7 +61,8 @@ class Learner(ABC):
     """A model that is trained, and what it learns from a document.
 
     Attributes:
-        model: on `device`, in evaluation mode: without dropout a unit's gradient is a function of the unit.
+        model: on `device`, in evaluation mode: without dropout a unit's gradient is a function of
+            the unit.
         device: "cpu", "cuda" or "mps".
     """
 
@@ -69,11 +71,14 @@ class Learner(ABC):
 
     @abstractmethod
     def samples_of(self, document: Document, rng: np.random.Generator) -> tuple[Any, ...]:
-        """Make the samples of a document: its page, its questions with an answer, or its utterance; may be empty.
+        """Make the samples of a document: its page, its questions with an answer, or its utterance.
+
+        May be empty.
 
         Args:
             document: of the data set that the learner was made for.
-            rng: of masks, which a masked language model draws anew each time; no part of the guarantee.
+            rng: of masks, which a masked language model draws anew each time; no part of the
+                guarantee.
         """
 
     @abstractmethod
@@ -82,7 +87,10 @@ class Learner(ABC):
 
     @abstractmethod
     def collate(self, samples: Sequence[Any]) -> Batch:
-        """Make the batch of samples with one key; padding changes no sample's loss but in the last bits."""
+        """Make the batch of samples with one key.
+
+        Padding changes no sample's loss but in the last bits.
+        """
 
     @abstractmethod
     def losses(self, batch: Batch) -> torch.Tensor:
@@ -101,18 +109,28 @@ def kind_of(documents: Sequence[Document], asked: UnitKind | None = None) -> Uni
     """Return the unit that was asked for, or the provider where every document names one, else the document."""
     if asked is not None:
         return asked
-    return "provider" if documents and all(fold(document.provider or "") for document in documents) else "document"
+    return (
+        "provider"
+        if documents and all(fold(document.provider or "") for document in documents)
+        else "document"
+    )
 
 
 def units_of(
-    corpus: Corpus, documents: Sequence[Document], kind: UnitKind, *, per_unit: int | None = None, seed: int = 0
+    corpus: Corpus,
+    documents: Sequence[Document],
+    kind: UnitKind,
+    *,
+    per_unit: int | None = None,
+    seed: int = 0,
 ) -> tuple[Unit, ...]:
     """Group documents into units; each document belongs to one of them.
 
-    Copies of a document are one unit, so that all of them are absent together. A provider has all its documents, copies
-    of others' pages too: were they kept by one provider only, its absence would change what another one contributes,
-    beyond what noise for one unit hides. Where a unit has more than `per_unit` documents, the choice of them depends on
-    the unit and `seed` alone: on nobody else's presence.
+    Copies of a document are one unit, so that all of them are absent together. A provider has all
+    its documents, copies of others' pages too: were they kept by one provider only, its absence
+    would change what another one contributes, beyond what noise for one unit hides. Where a unit
+    has more than `per_unit` documents, the choice of them depends on the unit and `seed` alone: on
+    nobody else's presence.
 
     Args:
         corpus: the data set of the documents.
@@ -131,11 +149,15 @@ def units_of(
     if kind == "provider":
         _refuse_unclear_providers(documents)
     for document in documents:
-        grouped[fold(document.provider or "") if kind == "provider" else content_of(corpus, document)].append(document)
+        grouped[
+            fold(document.provider or "") if kind == "provider" else content_of(corpus, document)
+        ].append(document)
     if len(grouped) < MIN_UNITS:
         raise ManifestError(
             f"{len(grouped)} {kind}{'' if len(grouped) == 1 else 's'} to train on: a guarantee hides one among several",
-            "train on documents of two providers or more" if kind == "provider" else "give more training documents",
+            "train on documents of two providers or more"
+            if kind == "provider"
+            else "give more training documents",
         )
     named = ((str(key) if kind == "provider" else own[0].id, own) for key, own in grouped.items())
     return tuple(Unit(name, tuple(_at_most(own, per_unit, seed, name))) for name, own in named)
@@ -144,14 +166,18 @@ def units_of(
 def draw_samples(learner: Learner, unit: Unit, step: int, seed: int) -> DrawnUnit | None:
     """Draw the samples of a unit in one step, weighted by the mean over documents of the mean over their samples.
 
-    Masks follow the seed, the step and the unit's name: they are the same whoever else is there. A stream that units
-    share would let the presence of one change what the others contribute.
+    Masks follow the seed, the step and the unit's name: they are the same whoever else is there. A
+    stream that units share would let the presence of one change what the others contribute.
 
     Returns:
         None where no document of the unit makes a sample: then it contributes nothing.
     """
     rng = np.random.default_rng([seed, step, *unit.name.encode()])
-    found = [samples for samples in (learner.samples_of(document, rng) for document in unit.documents) if samples]
+    found = [
+        samples
+        for samples in (learner.samples_of(document, rng) for document in unit.documents)
+        if samples
+    ]
     if not found:
         return None
     weights = [1 / (len(found) * len(samples)) for samples in found for _ in samples]
@@ -160,10 +186,16 @@ def draw_samples(learner: Learner, unit: Unit, step: int, seed: int) -> DrawnUni
 
 def _refuse_unclear_providers(documents: Sequence[Document]) -> None:
     """Refuse documents that name no provider, or several: no one unit would protect them."""
-    counts = [len(list(filter(None, map(fold, _LISTED.split(document.provider or ""))))) for document in documents]
+    counts = [
+        len(list(filter(None, map(fold, _LISTED.split(document.provider or "")))))
+        for document in documents
+    ]
     for wrong, problem in (
         (counts.count(0), "name no provider: they would be protected by nobody's unit"),
-        (sum(count > 1 for count in counts), "name several providers: they would belong to more than one unit"),
+        (
+            sum(count > 1 for count in counts),
+            "name several providers: they would belong to more than one unit",
+        ),
     ):
         if wrong:
             raise ManifestError(
@@ -172,8 +204,12 @@ def _refuse_unclear_providers(documents: Sequence[Document]) -> None:
             )
 
 
-def _at_most(documents: Sequence[Document], count: int | None, seed: int, name: str) -> Sequence[Document]:
+def _at_most(
+    documents: Sequence[Document], count: int | None, seed: int, name: str
+) -> Sequence[Document]:
     if count is None or len(documents) <= count:
         return documents
-    drawn = np.random.default_rng([seed, *name.encode()]).choice(len(documents), count, replace=False)
+    drawn = np.random.default_rng([seed, *name.encode()]).choice(
+        len(documents), count, replace=False
+    )
     return [documents[index] for index in sorted(drawn)]

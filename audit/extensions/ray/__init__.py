@@ -28,7 +28,8 @@ from audit.files import PrivateFolder, table_beside
 
 CHUNKS_PER_WORKER = 4
 """Into how many chunks a worker's share is cut: small, so that a lost worker costs little and all end together,
-yet as large as the width where there are trials enough, so that targets are asked in large batches."""
+yet as large as the width where there are trials enough, so that targets are asked in large
+batches."""
 MAX_LOSSES = 3
 """Workers that may be lost in a row over one chunk, or before any work."""
 PATIENCE = 600.0
@@ -46,18 +47,26 @@ def make_engine(settings: EngineSettings) -> RayEngine:
     """
     lacking = [name for name in ("ray", "tblib") if importlib.util.find_spec(name) is None]
     if lacking:
-        raise UsageError(f"the engine Ray needs {' and '.join(lacking)}: not installed", "pip install 'docaudit[ray]'")
+        raise UsageError(
+            f"the engine Ray needs {' and '.join(lacking)}: not installed",
+            "pip install 'docaudit[ray]'",
+        )
     try:
         options = _Options.model_validate(settings.options)
     except ValidationError as error:
-        problems = [f"--engine ray: {item['loc'][0]}={item['input']}: {item['msg']}" for item in error.errors()]
+        problems = [
+            f"--engine ray: {item['loc'][0]}={item['input']}: {item['msg']}"
+            for item in error.errors()
+        ]
         # Ray Client (ray://) cannot stream outcomes.
         hint = (
             "address=HOST:PORT, workers=N, gpus=N and shared=DIR, as workers=4,gpus=0.5; on a machine of the cluster "
             "address=auto"
         )
         raise UsageError(problems, hint) from None
-    return RayEngine(**dict(options), width=settings.width, threads=settings.threads, gpu=settings.gpu)
+    return RayEngine(
+        **dict(options), width=settings.width, threads=settings.threads, gpu=settings.gpu
+    )
 
 
 def _whole(gpus: float) -> float:
@@ -79,10 +88,13 @@ class RayEngine:
     """The engine for several processes or machines; implements `audit.engine.interface.Engine`.
 
     Attributes:
-        address: of a running cluster that this machine is part of, "host:port" or "auto"; None starts Ray here.
+        address: of a running cluster that this machine is part of, "host:port" or "auto"; None
+            starts Ray here.
         workers: how many; None: as many as the CPUs, or GPUs, allow.
-        gpus: of a worker, which may be a part of one; None: one, or a part where there are more workers than GPUs.
-        shared: the folder below which all nodes have the same files; "true": they have the same everywhere.
+        gpus: of a worker, which may be a part of one; None: one, or a part where there are more
+            workers than GPUs.
+        shared: the folder below which all nodes have the same files; "true": they have the same
+            everywhere.
         width: attempts in flight of one worker.
         threads: CPU threads that the work uses in one worker.
         gpu: whether a worker needs a GPU.
@@ -99,7 +111,9 @@ class RayEngine:
     _pool: _Pool | None = field(default=None, init=False)
 
     def run(self, source: WorkSource, trials: Sequence[Trial]) -> Outcomes:
-        """See `Engine.run`. An exception of a trial is raised here, with its own type and traceback.
+        """See `Engine.run`.
+
+        An exception of a trial is raised here, with its own type and traceback.
 
         Raises:
             EngineError: Ray cannot be started or reached, or workers are lost again and again.
@@ -123,7 +137,9 @@ class RayEngine:
 
     def _start(self) -> _Pool:
         with ExitStack() as stack:
-            own, spilled = (stack.enter_context(PrivateFolder(place)) for place in (_short_temporary(), None))
+            own, spilled = (
+                stack.enter_context(PrivateFolder(place)) for place in (_short_temporary(), None)
+            )
             ray = stack.enter_context(self._connected(own, spilled))
             shared = "/" if self.address is None or self.shared == "true" else self.shared
             pool = _Pool(ray, self.width, None if shared is None else Path(shared))
@@ -135,8 +151,8 @@ class RayEngine:
     def _connected(self, own: Path, spilled: Path) -> Iterator[Any]:
         """Connect to Ray, and disconnect at the end.
 
-        When there is no address, Ray is started here, with its sockets and logs in `own` and what its object store
-        does not hold in memory in `spilled`.
+        When there is no address, Ray is started here, with its sockets and logs in `own` and what
+        its object store does not hold in memory in `spilled`.
         """
         host, separator, port = (self.address or "").rpartition(":")
         if separator:
@@ -150,7 +166,9 @@ class RayEngine:
             if self.address is None:
                 ray.init(
                     address="local",
-                    num_cpus=None if self.workers is None else self.workers * (1 if self.gpu else self.threads),
+                    num_cpus=None
+                    if self.workers is None
+                    else self.workers * (1 if self.gpu else self.threads),
                     include_dashboard=False,
                     log_to_driver=False,
                     logging_level=logging.ERROR,
@@ -163,7 +181,9 @@ class RayEngine:
         except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             if self.address is not None:
                 raise _not_reached(self.address, error) from error
-            raise EngineError(f"Ray cannot be started: {_lines(error)[0]}", "scan with --engine local") from error
+            raise EngineError(
+                f"Ray cannot be started: {_lines(error)[0]}", "scan with --engine local"
+            ) from error
         finally:
             # Ray puts a handler of its own there, which would change the exit code.
             if threading.current_thread() is threading.main_thread():
@@ -177,7 +197,10 @@ class RayEngine:
         """Choose the number of workers and the resources of each."""
         gpus = available.get("GPU", 0.0)
         if self.gpus is not None and not self.gpu:
-            raise UsageError(f"--engine ray: gpus={self.gpus:g}, and the model is on a CPU", "scan with --device cuda")
+            raise UsageError(
+                f"--engine ray: gpus={self.gpus:g}, and the model is on a CPU",
+                "scan with --device cuda",
+            )
         # A cluster may start a machine once workers wait for it.
         if self.gpu and not gpus and (self.address is None or self.workers is None):
             hint = "scan with --device cpu, add a machine with a GPU to the cluster, or give workers=N to wait for one"
@@ -223,19 +246,27 @@ class _Pool:
         self.files: dict[str, Any] = {}
         self.waiting: deque[_Chunk] = deque()
         self.idle: list[_Hired] = []
-        # By what Ray is waited upon for: the worker, and its chunk, or the number of the work that it opens; None: it
-        # starts.
+        # By what Ray is waited upon for: the worker, and its chunk, or the number of the work that
+        # it opens; None: it starts.
         self.under_way: dict[Any, tuple[_Hired, _Chunk | int | None]] = {}
         self.lost_while_opening = self.number = self.kept = 0
         self.keeps = b""
 
     def outcomes(
-        self, source: WorkSource, chunks: Sequence[Sequence[Trial]], n_workers: int, resources: Mapping[str, float]
+        self,
+        source: WorkSource,
+        chunks: Sequence[Sequence[Trial]],
+        n_workers: int,
+        resources: Mapping[str, float],
     ) -> Iterator[tuple[str, Json]]:
         """Yield all outcomes of a work; see `Engine.run`."""
         keeps = self.ray.cloudpickle.dumps(source.keeps)
         if keeps != self.keeps:
-            self.keeps, self.kept, self.kept_reference = keeps, self.kept + 1, self.ray.put(source.keeps)
+            self.keeps, self.kept, self.kept_reference = (
+                keeps,
+                self.kept + 1,
+                self.ray.put(source.keeps),
+            )
         self.number += 1
         self.elsewhere = self.ray.put(source.elsewhere)
         self.waiting = deque(_Chunk({trial.id: trial for trial in chunk}) for chunk in chunks)
@@ -265,11 +296,18 @@ class _Pool:
         return any(isinstance(step, _Chunk) for _, step in self.under_way.values())
 
     def _start_worker(self) -> None:
-        actor = self.ray.remote(Worker).options(max_restarts=0, **self.resources).remote(self.width, self.shared)
+        actor = (
+            self.ray.remote(Worker)
+            .options(max_restarts=0, **self.resources)
+            .remote(self.width, self.shared)
+        )
         self.under_way[actor.node.remote()] = (_Hired(actor), None)
 
     def _files_of(self, node: str) -> tuple[Any, ...]:
-        """Return the `Files` of a node and of the driver's, started when first asked for; none for the driver's own."""
+        """Return the `Files` of a node and of the driver's, started when first asked for.
+
+        None for the driver's own.
+        """
         if node == self.home or self.shared == Path("/"):
             return ()
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -278,7 +316,9 @@ class _Pool:
             # One that is lost starts again, and copies again.
             options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
             there = NodeAffinitySchedulingStrategy(place, soft=False)
-            self.files[place] = self.ray.remote(Files).options(scheduling_strategy=there, **options).remote()
+            self.files[place] = (
+                self.ray.remote(Files).options(scheduling_strategy=there, **options).remote()
+            )
         return self.files[node], self.files[self.home]
 
     def _step(self) -> Iterator[tuple[str, Json]]:
@@ -287,7 +327,10 @@ class _Pool:
         timeout = None if self._busy() else PATIENCE
         ready, _ = self.ray.wait(list(self.under_way), num_returns=1, timeout=timeout)
         if not ready:
-            raise EngineError(f"no Ray worker could start within {PATIENCE:.0f} s", "are CPUs free? see: ray status")
+            raise EngineError(
+                f"no Ray worker could start within {PATIENCE:.0f} s",
+                "are CPUs free? see: ray status",
+            )
         hired, step = self.under_way.pop(ready[0])
         try:
             if not isinstance(step, _Chunk):
@@ -303,7 +346,9 @@ class _Pool:
             self._hand_out(hired)
         except errors.RayError as error:
             self.ray.kill(hired.actor)
-            cause = getattr(error, "cause", None) if isinstance(error, errors.RayTaskError) else error
+            cause = (
+                getattr(error, "cause", None) if isinstance(error, errors.RayTaskError) else error
+            )
             if not isinstance(cause, errors.RayError):
                 raise (cause if isinstance(cause, Exception) else error) from None
             self._lost(hired, step, cause)
@@ -314,31 +359,44 @@ class _Pool:
             yield trial_id, outcome
 
     def _hand_out(self, hired: _Hired) -> None:
-        """Give a free worker the next chunk, or the work to open first; one for which nothing is left waits."""
+        """Give a free worker the next chunk, or the work to open first.
+
+        One for which nothing is left waits.
+        """
         if not self.waiting:
             self.idle.append(hired)
         elif hired.work != self.number:
             files = self._files_of(hired.node)
-            opening = hired.actor.open.remote(self.kept, [self.kept_reference], self.elsewhere, files)
+            opening = hired.actor.open.remote(
+                self.kept, [self.kept_reference], self.elsewhere, files
+            )
             self.under_way[opening] = (hired, self.number)
         else:
             chunk = self.waiting.popleft()
-            running = hired.actor.run.options(num_returns="streaming").remote(list(chunk.unfinished.values()))
+            running = hired.actor.run.options(num_returns="streaming").remote(
+                list(chunk.unfinished.values())
+            )
             self.under_way[running] = (hired, chunk)
 
     def _lost(self, hired: _Hired, step: _Chunk | int | None, error: Exception) -> None:
         """Hand the trials of a lost worker to one that is idle, and start another."""
         if not isinstance(step, _Chunk):
             # A node that is lost with all its workers is one loss of each, and no fault of theirs.
-            self.lost_while_opening += all(one["Alive"] for one in self.ray.nodes() if one["NodeID"] == hired.node)
+            self.lost_while_opening += all(
+                one["Alive"] for one in self.ray.nodes() if one["NodeID"] == hired.node
+            )
             losses, doing = self.lost_while_opening, "before they could begin"
             hint = "every machine needs this docaudit and its libraries; when memory is short, use fewer workers"
         else:
             step.losses += 1
             self.waiting.appendleft(step)
-            losses, doing = step.losses, f"over the same trials, {len(step.unfinished)} of them left"
+            losses, doing = (
+                step.losses,
+                f"over the same trials, {len(step.unfinished)} of them left",
+            )
             hint = (
-                "when memory is short, use fewer workers or a lower --batch-size; the same command goes on where it was"
+                "when memory is short, use fewer workers or a lower --batch-size; "
+                "the same command goes on where it was"
             )
         if losses >= MAX_LOSSES:
             raise EngineError(f"{losses} Ray workers were lost {doing}: {_lines(error)[-1]}", hint)
@@ -350,7 +408,8 @@ class _Pool:
 def _library(local: bool) -> Any:
     """Import Ray with docaudit's settings."""
     os.environ.update(_SETTINGS["all"])
-    # Ray reads these once a process, at its import: a program that has imported it already has made its own choice.
+    # Ray reads these once a process, at its import: a program that has imported it already has made
+    # its own choice.
     if local and "ray" not in sys.modules:
         os.environ.update(_SETTINGS["here"], RAY_AUTH_TOKEN=secrets.token_hex(32))
     import ray
@@ -359,7 +418,9 @@ def _library(local: bool) -> Any:
 
 
 def _not_reached(address: str, error: Exception) -> EngineError:
-    return EngineError(f"Ray cannot be reached at {address}: {_lines(error)[0]}", "look at it with: ray status")
+    return EngineError(
+        f"Ray cannot be reached at {address}: {_lines(error)[0]}", "look at it with: ray status"
+    )
 
 
 def _short_temporary() -> Path:
@@ -370,5 +431,7 @@ def _short_temporary() -> Path:
 
 def _lines(error: Exception) -> list[str]:
     """Split an error's message into printable lines."""
-    lines = ("".join(filter(str.isprintable, line)).strip()[:200] for line in str(error).splitlines())
+    lines = (
+        "".join(filter(str.isprintable, line)).strip()[:200] for line in str(error).splitlines()
+    )
     return [line for line in lines if line] or [type(error).__name__]

@@ -40,7 +40,13 @@ class Worker:
 
         return str(ray.get_runtime_context().get_node_id())
 
-    def open(self, number: int, keeps: Sequence[Any], elsewhere: Callable[[Any], Work], files: Sequence[Any]) -> None:
+    def open(
+        self,
+        number: int,
+        keeps: Sequence[Any],
+        elsewhere: Callable[[Any], Work],
+        files: Sequence[Any],
+    ) -> None:
         """Open a work.
 
         Args:
@@ -64,11 +70,15 @@ class Worker:
         if self.files and not (self.shared and root.is_relative_to(self.shared)):
             self.folder = self.folder or PrivateFolder()
             try:
-                return Path(ray.get(self.files[0].copy.remote(self.files[1], root, names, self.folder.path)))
+                return Path(
+                    ray.get(self.files[0].copy.remote(self.files[1], root, names, self.folder.path))
+                )
             except ray.exceptions.RayTaskError as error:
                 raise error.cause from None
         if not root.is_dir():
-            raise EngineError(f"a worker does not see {root}", "mount it on every node, or leave shared=DIR out")
+            raise EngineError(
+                f"a worker does not see {root}", "mount it on every node, or leave shared=DIR out"
+            )
         return root
 
     def run(self, trials: Sequence[Trial]) -> Iterator[tuple[str, Json]]:
@@ -95,7 +105,8 @@ class Files:
     def copy(self, source: Any, root: Path, names: Sequence[str], into: Path) -> Path:
         """Copy files of a folder that are not here yet from the driver's `Files`, and link a worker's folder to them.
 
-        A worker needs links of its own: on a lost node it may outlive this process, which takes its folder with it.
+        A worker needs links of its own: on a lost node it may outlive this process, which takes its
+        folder with it.
 
         Returns:
             The folder of the links, below `into`.

@@ -17,7 +17,8 @@ from audit.record import AuditRecord
 from audit.report.answer import name_documents
 
 FORMATS = {"json": "document", "markdown": "texts", "junit": "texts", "sarif": "texts"}
-"""The module whose function `as_NAME` draws a format, by the format's name; it is imported when it is asked for."""
+"""The module whose function `as_NAME` draws a format, by the format's name; it is imported when it
+is asked for."""
 OPEN: tuple[Outcome, ...] = ("violated", "undecided")
 """Outcomes that keep a model from being let through."""
 
@@ -29,8 +30,8 @@ class Check:
     Attributes:
         attack, metric: of the limit; "verdict", and "overall" or "text", where there is none.
         sentence: the reason, and what would decide it.
-        counts: whether an open outcome has its part in the exit code: findings on the text alone may have none, and a
-            policy may let undecided ones pass.
+        counts: whether an open outcome has its part in the exit code: findings on the text alone
+            may have none, and a policy may let undecided ones pass.
         decision: on the limit.
     """
 
@@ -44,7 +45,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Judged:
-    """A record with the verdict on it; `place` is the file of the repository where SARIF shows open limits."""
+    """A record with the verdict on it.
+
+    `place` is the file of the repository where SARIF shows open limits.
+    """
 
     record: AuditRecord
     verdict: Verdict
@@ -65,16 +69,31 @@ class Judged:
         ):
             own = {one.outcome for one in verdict.decisions if name == "overall" or one.about_text}
             if outcome is not None and outcome in OPEN and outcome not in own:
-                found.append(Check("verdict", name, outcome, printable(reason), self._counts_for_exit(outcome)))
+                found.append(
+                    Check(
+                        "verdict", name, outcome, printable(reason), self._counts_for_exit(outcome)
+                    )
+                )
         return tuple(found)
 
     def _check_of(self, decision: Decision) -> Check:
         by, counts = decision.waiver, self._counts_for_exit(decision.outcome)
         helps = f"; to decide it: {decision.remedy}" if decision.remedy else ""
         waived = f"; waived by {by.owner} ({by.role}) until {by.expires}" if by is not None else ""
-        unseen = "; it does not count for the exit code" if decision.outcome in OPEN and not counts else ""
+        unseen = (
+            "; it does not count for the exit code"
+            if decision.outcome in OPEN and not counts
+            else ""
+        )
         sentence = printable(f"{decision.reason}{helps}{waived}{unseen}")
-        return Check(decision.limit.attack, decision.limit.metric, decision.outcome, sentence, counts, decision)
+        return Check(
+            decision.limit.attack,
+            decision.limit.metric,
+            decision.outcome,
+            sentence,
+            counts,
+            decision,
+        )
 
     def _counts_for_exit(self, outcome: Outcome) -> bool:
         """Test whether an open outcome has its part in the exit code."""
@@ -90,7 +109,9 @@ def render(name: str, judged: Judged) -> str:
     Raises:
         RenderError: the format cannot hold this verdict, see `sarif.as_sarif`.
     """
-    draw: Callable[[Judged], str] = getattr(import_module(f"{__name__}.{FORMATS[name]}"), f"as_{name}")
+    draw: Callable[[Judged], str] = getattr(
+        import_module(f"{__name__}.{FORMATS[name]}"), f"as_{name}"
+    )
     return draw(judged) if name == "json" else name_documents(judged.record, draw(judged))
 
 
@@ -99,7 +120,8 @@ def find_place(policy: Path, data: Path | None = None) -> str | None:
 
     Args:
         policy: its file; a shipped one lies elsewhere.
-        data: the folder of the data set, whose manifest.toml stands for such a policy, else the README of the root.
+        data: the folder of the data set, whose manifest.toml stands for such a policy, else the
+            README of the root.
 
     Returns:
         Its path relative to the root, with slashes; None where there is none of these.
@@ -107,7 +129,11 @@ def find_place(policy: Path, data: Path | None = None) -> str | None:
     start = Path.cwd().resolve()
     root = next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)
     manifest = [] if data is None else [data / "manifest.toml"]
-    for path in (policy, *manifest, *(root / name for name in ("README.md", "README.rst", "README.txt", "README"))):
+    for path in (
+        policy,
+        *manifest,
+        *(root / name for name in ("README.md", "README.rst", "README.txt", "README")),
+    ):
         found = path.resolve()
         if found.is_file() and found.is_relative_to(root):
             return found.relative_to(root).as_posix()

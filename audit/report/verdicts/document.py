@@ -94,7 +94,10 @@ class AttackState:
 
 @dataclass(frozen=True, config=STRICT)
 class Subject:
-    """What was audited; no model where the text was audited alone, no digest of one behind a server."""
+    """What was audited.
+
+    No model where the text was audited alone, no digest of one behind a server.
+    """
 
     model: str | None
     model_sha256: str | None
@@ -131,7 +134,8 @@ class VerdictDocument:
     Attributes:
         docaudit: the version that reached it.
         exit_code: of `docaudit gate`, unless it is given --no-exit-code.
-        text_verdict: on what the documents' own text gives away; None where the policy has no limit on that.
+        text_verdict: on what the documents' own text gives away; None where the policy has no limit
+            on that.
         contradicted: why the guarantee that the training claims is false; None where it is not.
         outside_policy: findings that no limit is about.
         baseline: the earlier scan that it was held against too; None: against none.
@@ -161,7 +165,10 @@ _DOCUMENT: TypeAdapter[VerdictDocument] = TypeAdapter(VerdictDocument)
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of the verdict."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_DOCUMENT.json_schema(mode="serialization")}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **_DOCUMENT.json_schema(mode="serialization"),
+    }
 
 
 def as_json(judged: Judged) -> str:
@@ -187,10 +194,13 @@ def document(judged: Judged) -> VerdictDocument:
         policy=verdict.identity,
         counts=_fill_entry(LimitCounts, verdict.counts),
         limits=tuple(_limit_entry(check) for check in judged.limits),
-        attacks=tuple(AttackState(one.attack, one.status, _attack_reason(one)) for one in record.attacks),
+        attacks=tuple(
+            AttackState(one.attack, one.status, _attack_reason(one)) for one in record.attacks
+        ),
         waivers=tuple(_fill_entry(WaiverEntry, one.waiver, one) for one in verdict.waivers),
         outside_policy=tuple(
-            Outside(leak.attack, leak.metric, _fill_entry(Number, leak.measured)) for leak in unlimited(record, verdict)
+            Outside(leak.attack, leak.metric, _fill_entry(Number, leak.measured))
+            for leak in unlimited(record, verdict)
         ),
     )
 
@@ -198,7 +208,9 @@ def document(judged: Judged) -> VerdictDocument:
 def _fill_entry(kind: type[T], *sources: object, **given: object) -> T:
     """Make an entry of what is given, and of the fields that the first source with such an attribute has."""
     names = [field.name for field in fields(kind) if field.name not in given]  # type: ignore[arg-type]
-    found = {name: next(getattr(one, name) for one in sources if hasattr(one, name)) for name in names}
+    found = {
+        name: next(getattr(one, name) for one in sources if hasattr(one, name)) for name in names
+    }
     return kind(**found, **given)
 
 

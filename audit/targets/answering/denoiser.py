@@ -1,20 +1,23 @@
 """A public model for targets with T5's vocabulary: a T5 or VT5 that puts back hidden spans, and proposes candidates.
 
-T5 is trained to write what is missing (Raffel et al. 2020, section 3.1.4): each missing span of a text is one sentinel
-of its own, `<extra_id_0>` for the first, `<extra_id_1>` for the next, and the decoder gives `<extra_id_0>`, the tokens
-of the first span, `<extra_id_1>`, those of the second, and so on. So the scores of the token that follows the decoder's
-`<extra_id_0>` are those of a masked language model at the first token of a span. For the token at a position
+T5 is trained to write what is missing (Raffel et al. 2020, section 3.1.4): each missing span of a
+text is one sentinel of its own, `<extra_id_0>` for the first, `<extra_id_1>` for the next, and the
+decoder gives `<extra_id_0>`, the tokens of the first span, `<extra_id_1>`, those of the second, and
+so on. So the scores of the token that follows the decoder's `<extra_id_0>` are those of a masked
+language model at the first token of a span. For the token at a position
 
-- the hidden tokens from there on, as far as they stand side by side, are one span, `<extra_id_0>`: what CDMI has not
-  reached yet is what is missing, and two sentinels never stand side by side, as in T5's own training;
-- every other span of hidden tokens, such as a copy of the value, is the next sentinel, in the page's order (T5
-  numbers them from left to right, but begins to write with `<extra_id_0>`);
-- the number of tokens of a span stays hidden, as always for T5. The published adversary knows it, and its masked
-  language model sees so many masks: in this the one here is weaker.
+- the hidden tokens from there on, as far as they stand side by side, are one span, `<extra_id_0>`:
+  what CDMI has not reached yet is what is missing, and two sentinels never stand side by side, as
+  in T5's own training;
+- every other span of hidden tokens, such as a copy of the value, is the next sentinel, in the
+  page's order (T5 numbers them from left to right, but begins to write with `<extra_id_0>`);
+- the number of tokens of a span stays hidden, as always for T5. The published adversary knows it,
+  and its masked language model sees so many masks: in this the one here is weaker.
 
-The page's words are all that it reads, without a question; a VT5 also has their boxes, a span's being the box around
-its tokens (as in its authors' own denoising), and the page's picture. The checkpoint is taken as it is: nothing is
-trained on the data set's public documents, as the published adversary's model is (PUB-MLM).
+The page's words are all that it reads, without a question; a VT5 also has their boxes, a span's
+being the box around its tokens (as in its authors' own denoising), and the page's picture. The
+checkpoint is taken as it is: nothing is trained on the data set's public documents, as the
+published adversary's model is (PUB-MLM).
 """
 
 from __future__ import annotations
@@ -47,16 +50,20 @@ from audit.targets.interface import BestTokens, Candidates, FillMask, Query, typ
 A = TypeVar("A")
 DENOISING = "denoising"
 """The task on the card of such a model."""
-T5 = AnsweringFamily("T5", transformers.T5ForConditionalGeneration, encoder_decoder_reader, denoises=True)
+T5 = AnsweringFamily(
+    "T5", transformers.T5ForConditionalGeneration, encoder_decoder_reader, denoises=True
+)
 MAX_TOKENS = 512
 """The longest page that is read: that of T5's and VT5's training. Both would take longer ones."""
 
 
 class Denoiser:
-    """Proposes tokens for hidden positions of a page; implements `audit.targets.interface.TokenTarget`.
+    """Proposes tokens for hidden positions of a page.
 
-    One page at a time, so that an answer depends on its query alone. Candidates are the tokens of its vocabulary that
-    stand for text: no sentinels, no other special tokens, not the unknown one.
+    Implements `audit.targets.interface.TokenTarget`.
+
+    One page at a time, so that an answer depends on its query alone. Candidates are the tokens of
+    its vocabulary that stand for text: no sentinels, no other special tokens, not the unknown one.
 
     Args:
         model: the transformers model, loaded; put into evaluation mode here.
@@ -141,7 +148,9 @@ class Denoiser:
             if page.ids[span[0]] != page.mask_id:
                 ids.append(int(page.ids[span[0]]))
             else:
-                ids.append(self._sentinels[0] if span[0] == position else next(others, self._sentinels[-1]))
+                ids.append(
+                    self._sentinels[0] if span[0] == position else next(others, self._sentinels[-1])
+                )
             x0, y0 = boxes[span, :2].min(axis=0).tolist()
             x1, y1 = boxes[span, 2:].max(axis=0).tolist()
             span_boxes.append((x0, y0, x1, y1))
@@ -173,8 +182,14 @@ def _spans(page: AskedPage, position: int) -> Iterator[list[int]]:
 
 def text_tokens(tokenizer: Any) -> dict[str, int]:
     """Map each token of text to its id, without special tokens and sentinels."""
-    silent = {*special_tokens(tokenizer).values(), *tokenizer.all_special_ids, *_sentinels(tokenizer)}
-    return {token: number for token, number in tokenizer.get_vocab().items() if number not in silent}
+    silent = {
+        *special_tokens(tokenizer).values(),
+        *tokenizer.all_special_ids,
+        *_sentinels(tokenizer),
+    }
+    return {
+        token: number for token, number in tokenizer.get_vocab().items() if number not in silent
+    }
 
 
 def _sentinels(tokenizer: Any) -> list[int]:
@@ -204,7 +219,9 @@ def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
     return family if family is not None and family.denoises else None
 
 
-def load_denoiser(folder: AnyFolder, *, device: str = "cpu", images: OpenImage | None = None) -> Denoiser:
+def load_denoiser(
+    folder: AnyFolder, *, device: str = "cpu", images: OpenImage | None = None
+) -> Denoiser:
     """Load a checkpoint as a public model that puts back hidden spans.
 
     Args:
@@ -226,7 +243,9 @@ def load_denoiser(folder: AnyFolder, *, device: str = "cpu", images: OpenImage |
     visual = getattr(config, "visual", None)
     page_image = None
     if visual is not None:
-        page_image = layout.PageImages(image_processor_of(folder), layout.side_lengths(visual.image_size))
+        page_image = layout.PageImages(
+            image_processor_of(folder), layout.side_lengths(visual.image_size)
+        )
     card = folder.card(
         model,
         family.name,

@@ -1,16 +1,18 @@
 """Readers of words with boxes: their rows and page images, and UDOP's (Tang et al. 2023), as `UdopProcessor` makes it.
 
-The question, with the task's prompt before it, is the first text; the page's words with their boxes are the second.
+The question, with the task's prompt before it, is the first text; the page's words with their boxes
+are the second.
 
 Two things to know about transformers' UDOP (5.x):
 
-- Its documentation and its processor give boxes in thousandths of the page, but the model takes shares of the page: it
-  cuts coordinates at 1, so that every word stands in the page's far corner and takes the picture's last patch, and of
-  the layout only the words' order from left to right and downwards is left. A checkpoint trained through the processor
-  was trained so, and is read so here.
-- Padding changes answers by more than rounding: patches stand after the padding, and padding claims the first patch.
-  And pages of exactly one length that share a batch may still differ in their last bits from each alone, as such
-  lengths do not fill the kernels' blocks. So every sample is asked alone, without padding, as by hand.
+- Its documentation and its processor give boxes in thousandths of the page, but the model takes
+  shares of the page: it cuts coordinates at 1, so that every word stands in the page's far corner
+  and takes the picture's last patch, and of the layout only the words' order from left to right and
+  downwards is left. A checkpoint trained through the processor was trained so, and is read so here.
+- Padding changes answers by more than rounding: patches stand after the padding, and padding claims
+  the first patch. And pages of exactly one length that share a batch may still differ in their last
+  bits from each alone, as such lengths do not fill the kernels' blocks. So every sample is asked
+  alone, without padding, as by hand.
 """
 
 from __future__ import annotations
@@ -31,7 +33,15 @@ from audit.corpus.images import PageView
 from audit.errors import TargetError
 from audit.targets import wording
 from audit.targets.answering.pictures import image_of, image_processor_of
-from audit.targets.answering.reader import LONGEST_ANSWER, QUESTION, ApartReader, Inputs, PageTokens, Sample, with_mask
+from audit.targets.answering.reader import (
+    LONGEST_ANSWER,
+    QUESTION,
+    ApartReader,
+    Inputs,
+    PageTokens,
+    Sample,
+    with_mask,
+)
 from audit.targets.batching import bucket_of
 from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder
 from audit.targets.checkpoint.loading import open_tokenizer, unpadded
@@ -41,7 +51,8 @@ BOX_SCALE = 1000
 NOWHERE: Box = (0, 0, 0, 0)
 """Of the end token and of padding, as in VT5's and UDOP's code."""
 ROWS_KEPT = 64
-"""Rows that a reader keeps without their sample's own tokens: candidates for one place share all others."""
+"""Rows that a reader keeps without their sample's own tokens: candidates for one place share all
+others."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,11 @@ class SampleRow:
     @property
     def page(self) -> PageTokens:
         """The page's own tokens."""
-        own = [(token, word) for token, word in zip(self.ids, self.words, strict=True) if word is not None]
+        own = [
+            (token, word)
+            for token, word in zip(self.ids, self.words, strict=True)
+            if word is not None
+        ]
         return PageTokens(tuple(token for token, _ in own), tuple(word for _, word in own))
 
     def holding(self, tokens: Sequence[int] | None) -> SampleRow:
@@ -69,7 +84,10 @@ class SampleRow:
         if tokens is None:
             return self
         given = iter(tokens)
-        ids = [own if word is None else next(given, own) for own, word in zip(self.ids, self.words, strict=True)]
+        ids = [
+            own if word is None else next(given, own)
+            for own, word in zip(self.ids, self.words, strict=True)
+        ]
         return SampleRow(ids, self.boxes, self.words)
 
 
@@ -82,7 +100,9 @@ def boxes_of(view: PageView) -> list[Box]:
     if not view.words:
         return []
     if view.size is None or any(word.box is None for word in view.words):
-        raise TargetError("this model reads layout, and a page came without boxes", "add boxes and sizes")
+        raise TargetError(
+            "this model reads layout, and a page came without boxes", "add boxes and sizes"
+        )
     width, height = view.size
     pixels = np.array([word.box for word in view.words], float)
     shares = np.clip(pixels / [width, height, width, height], 0.0, 1.0)
@@ -94,19 +114,25 @@ def boxes_of(view: PageView) -> list[Box]:
 def load_fast_tokenizer(folder: AnyFolder, config: Any) -> Any:
     """Open the checkpoint's own fast tokenizer.
 
-    The model's configuration names the end and padding, so that also a tokenizer without them will do, such as BERT's.
+    The model's configuration names the end and padding, so that also a tokenizer without them will
+    do, such as BERT's.
 
     Raises:
         TargetError: there is none, or it is not the model's.
     """
     tokenizer = open_tokenizer(folder, ("pad", "unk"), config.vocab_size)
     if not isinstance(config.eos_token_id, int) or not isinstance(config.pad_token_id, int):
-        raise TargetError(f"{folder}: config.json names no eos_token_id or no pad_token_id", "add the tokenizer's")
+        raise TargetError(
+            f"{folder}: config.json names no eos_token_id or no pad_token_id", "add the tokenizer's"
+        )
     return tokenizer
 
 
 def tokens_of_words(tokenizer: Any, marks: re.Pattern[str], words: Sequence[Word]) -> PageTokens:
-    """Return the tokens of a page's words, tokenised word by word; `marks` are read as spaces, see `marks_of`."""
+    """Return the tokens of a page's words, tokenised word by word.
+
+    `marks` are read as spaces, see `marks_of`.
+    """
     texts = [marks.sub(" ", word.text) for word in words]
     encoded = unpadded(tokenizer).encode(texts, is_pretokenized=True, add_special_tokens=False)
     return PageTokens(tuple(encoded.ids), tuple(encoded.word_ids))
@@ -132,7 +158,13 @@ class RowReader(ApartReader):
     """
 
     def __init__(
-        self, tokenizer: Any, max_tokens: int, max_new_tokens: int, end: int, pad: int, images: PageImages | None = None
+        self,
+        tokenizer: Any,
+        max_tokens: int,
+        max_new_tokens: int,
+        end: int,
+        pad: int,
+        images: PageImages | None = None,
     ) -> None:
         super().__init__(tokenizer)
         self.resolution = None if images is None else images.size
@@ -145,7 +177,9 @@ class RowReader(ApartReader):
     _n_visual = 0
 
     @abstractmethod
-    def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
+    def _laid_out(
+        self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str
+    ) -> SampleRow:
         """Lay out a page of this size and a question as one row."""
 
     def page_tokens(self, view: PageView, question: str) -> PageTokens:
@@ -154,14 +188,18 @@ class RowReader(ApartReader):
 
     def alike(self, sample: Sample) -> object:
         """See `Reader.alike`: the padded length of the row, and the number of tokens of the answer."""
-        return self._bucket(self._row(sample)), None if sample.answer is None else len(self._answer(sample))
+        return self._bucket(self._row(sample)), None if sample.answer is None else len(
+            self._answer(sample)
+        )
 
     def _bucket(self, row: SampleRow) -> int:
         """Always longer than the row, and with the visual tokens full blocks (see `audit.targets.batching`)."""
         return bucket_of(len(row.ids), self._n_visual)
 
     def _row(self, sample: Sample) -> SampleRow:
-        return self._rows(sample.view.words, sample.view.size, sample.question).holding(sample.tokens)
+        return self._rows(sample.view.words, sample.view.size, sample.question).holding(
+            sample.tokens
+        )
 
 
 class LayoutReader(RowReader):
@@ -174,8 +212,12 @@ class LayoutReader(RowReader):
         max_tokens: see `RowReader`.
     """
 
-    def __init__(self, tokenizer: Any, config: Any, images: PageImages | None, max_tokens: int) -> None:
-        super().__init__(tokenizer, max_tokens, LONGEST_ANSWER, config.eos_token_id, config.pad_token_id, images)
+    def __init__(
+        self, tokenizer: Any, config: Any, images: PageImages | None, max_tokens: int
+    ) -> None:
+        super().__init__(
+            tokenizer, max_tokens, LONGEST_ANSWER, config.eos_token_id, config.pad_token_id, images
+        )
         own = {config.eos_token_id, config.pad_token_id, config.decoder_start_token_id}
         self.forbidden = frozenset({*tokenizer.all_special_ids, *own} - {None})
 
@@ -212,7 +254,9 @@ class PageImages:
             raise TargetError(*wording("other_image_size", made=made, size=size))
 
     def __call__(self, samples: Sequence[Sample]) -> torch.Tensor:
-        """Return the pages' images: (n_samples, 3, height, width); samples of one page view share the work.
+        """Return the pages' images: (n_samples, 3, height, width).
+
+        Samples of one page view share the work.
 
         Raises:
             TargetError: a page without an image.
@@ -222,7 +266,8 @@ class PageImages:
         return torch.cat([made[id(sample.view)] for sample in samples])
 
     def _pixels(self, page: Any) -> torch.Tensor:
-        # A page can be a few pixels wide: its shape does not tell which of its sides is the channels'.
+        # A page can be a few pixels wide: its shape does not tell which of its sides is the
+        # channels'.
         made = self._processor([page], input_data_format="channels_last", return_tensors="pt")
         pixels: torch.Tensor = made["pixel_values"]
         return pixels
@@ -237,7 +282,8 @@ def side_lengths(size: int | Sequence[int]) -> tuple[int, int]:
 
 
 UDOP_PROMPT = f"Question answering. {QUESTION}"
-"""The prompt of UDOP's question-answering task (Tang et al. 2023, table 1), and transformers' example."""
+"""The prompt of UDOP's question-answering task (Tang et al. 2023, table 1), and transformers'
+example."""
 UDOP_TOKENS = 512
 """The longest text of a checkpoint whose tokenizer names none; UDOP's own have 512."""
 
@@ -252,7 +298,9 @@ class UdopReader(LayoutReader):
         prompt: holds "{question}".
     """
 
-    def __init__(self, tokenizer: Any, config: Any, images: PageImages, prompt: str = UDOP_PROMPT) -> None:
+    def __init__(
+        self, tokenizer: Any, config: Any, images: PageImages, prompt: str = UDOP_PROMPT
+    ) -> None:
         if QUESTION not in prompt:
             raise TargetError(f"UDOP's prompt holds {QUESTION}", f"as in {UDOP_PROMPT!r}")
         longest = tokenizer.model_max_length
@@ -267,12 +315,15 @@ class UdopReader(LayoutReader):
     def _bucket(self, row: SampleRow) -> int:
         return len(row.ids)
 
-    def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
+    def _laid_out(
+        self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str
+    ) -> SampleRow:
         encoded = self.tokenizer(
             [self._prompt.replace(QUESTION, self._marks.sub(" ", question))],
             text_pair=[[self._marks.sub(" ", word.text) for word in words]],
             boxes=[boxes_of(PageView(words, size))],
-            # The longer of the two loses its end first: the words, unless a question is longer than the page.
+            # The longer of the two loses its end first: the words, unless a question is longer than
+            # the page.
             truncation="longest_first",
             max_length=self.max_tokens,
         )
@@ -297,8 +348,12 @@ def udop_reader(folder: CheckpointFolder, config: Any, prompt: str | None = None
     """
     tokenizer = load_fast_tokenizer(folder, config)
     if not hasattr(tokenizer, "sep_token_box"):
-        raise TargetError(f"{folder}: the tokenizer is not UDOP's", "save the UdopTokenizer beside the model")
+        raise TargetError(
+            f"{folder}: the tokenizer is not UDOP's", "save the UdopTokenizer beside the model"
+        )
     processor = image_processor_of(folder)
-    processor.apply_ocr = False  # The audit's words are the corpus's, whatever the checkpoint's own OCR would read.
+    processor.apply_ocr = (
+        False  # The audit's words are the corpus's, whatever the checkpoint's own OCR would read.
+    )
     images = PageImages(processor, side_lengths(config.image_size))
     return UdopReader(tokenizer, config, images, UDOP_PROMPT if prompt is None else prompt)

@@ -30,7 +30,8 @@ from audit.targets.encoders.families import OpenImage
 
 _CORRECT = "correct generation_config.json: write it with model.generation_config.save_pretrained"
 ReaderOf = Callable[..., Reader]
-"""Makes a reader from folder, configuration and prompt; that of some families takes a system turn too, by name."""
+"""Makes a reader from folder, configuration and prompt; that of some families takes a system turn
+too, by name."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class AnsweringFamily:
         model_class: what its checkpoints are loaded as.
         reader_of: makes its reader.
         takes_system: `reader_of` takes a system turn as `system`.
-        denoises: whether its models put back hidden spans as T5 does (`audit.targets.answering.denoiser`).
+        denoises: whether its models put back hidden spans as T5 does
+            (`audit.targets.answering.denoiser`).
         parses: whether its models may be taught another prompt than a question's.
     """
 
@@ -58,15 +60,22 @@ FAMILIES: dict[str, AnsweringFamily] = {
     "vision-encoder-decoder": AnsweringFamily(
         "Donut / vision encoder-decoder", transformers.VisionEncoderDecoderModel, donut_reader
     ),
-    "pix2struct": AnsweringFamily("Pix2Struct", transformers.Pix2StructForConditionalGeneration, pix2struct_reader),
-    "udop": AnsweringFamily("UDOP", transformers.UdopForConditionalGeneration, udop_reader, parses=False),
+    "pix2struct": AnsweringFamily(
+        "Pix2Struct", transformers.Pix2StructForConditionalGeneration, pix2struct_reader
+    ),
+    "udop": AnsweringFamily(
+        "UDOP", transformers.UdopForConditionalGeneration, udop_reader, parses=False
+    ),
 }
 """By the `model_type` of a configuration; a new family is a line here and a file beside this one. All other models that
 transformers knows as image-text-to-text are read through their own processor."""
 
 
 def find_family(kind: str) -> AnsweringFamily | None:
-    """Find the family with this `model_type` in `FAMILIES` or among installed extensions; None for all others."""
+    """Find the family with this `model_type` in `FAMILIES` or among installed extensions.
+
+    None for all others.
+    """
     family = FAMILIES.get(kind) or plugins.find("docaudit.targets", kind)
     return family if isinstance(family, AnsweringFamily) else None
 
@@ -95,33 +104,49 @@ def load_answering(
     Args:
         folder: a Hugging Face checkpoint on this machine.
         device: "cpu", "cuda" or "mps".
-        prompt: what the model was trained to be asked with, "{question}" standing for the question; None: what its
-            family is trained with.
-        system: the text of the system turn that it was trained with; None: what its chat template itself writes.
+        prompt: what the model was trained to be asked with, "{question}" standing for the question;
+            None: what its family is trained with.
+        system: the text of the system turn that it was trained with; None: what its chat template
+            itself writes.
         batch_rows: see `AnsweringTarget`.
         images: see `AnsweringTarget`.
-        task: of another task than "question-answering" the prompt is given as it is, without a question.
+        task: of another task than "question-answering" the prompt is given as it is, without a
+            question.
 
     Raises:
-        TargetError: the folder is not a checkpoint docaudit knows, would run code, or lacks weights or a processor.
+        TargetError: the folder is not a checkpoint docaudit knows, would run code, or lacks weights
+            or a processor.
     """
     folder = open_checkpoint(folder)
     family = _family_of(folder.config)
     if family is None:
-        raise TargetError(*wording("answers_nothing", folder=folder, kind=folder.config.get("model_type")))
-    if task == "question-answering" and prompt and all(place not in prompt for place in ("{question}", "{text}")):
-        raise TargetError("the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml")
+        raise TargetError(
+            *wording("answers_nothing", folder=folder, kind=folder.config.get("model_type"))
+        )
+    if (
+        task == "question-answering"
+        and prompt
+        and all(place not in prompt for place in ("{question}", "{text}"))
+    ):
+        raise TargetError(
+            "the prompt has no {question} in it", "correct [recipe] prompt in manifest.toml"
+        )
     model = load_whole_model(folder, family.model_class)
     config = model.config
     if system is not None and not family.takes_system:
-        raise TargetError(f"{folder}: {family.name} has no system turn", "take [recipe] system out of manifest.toml")
+        raise TargetError(
+            f"{folder}: {family.name} has no system turn",
+            "take [recipe] system out of manifest.toml",
+        )
     reader_of = family.reader_of if system is None else partial(family.reader_of, system=system)
     with quiet(), _refusing(folder, "its processor cannot read a text"):
         reader = reader_of(folder, config, prompt)
     with quiet(), _refusing(folder, "its processor cannot read a page", reader.advice):
         reader.prompts([trial_sample()])
         taught = reader.taught([trial_sample()])
-    n_tokens = max(rows.shape[1] for rows in taught.values() if rows.ndim == 2 and not rows.is_floating_point())
+    n_tokens = max(
+        rows.shape[1] for rows in taught.values() if rows.ndim == 2 and not rows.is_floating_point()
+    )
     batch_rows = batch_rows or rows_for(reader, device)
     row = bytes_of_row(config, n_tokens, reader.max_new_tokens) if device == "cuda" else 0
     model = place(model.eval(), device, row, batch_rows)
@@ -164,24 +189,34 @@ def _family_of(raw: dict[str, Any]) -> AnsweringFamily | None:
 
 
 _TEXT_FAMILIES: tuple[tuple[dict[str, str], Any, ReaderOf], ...] = (
-    (known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES, transformers.AutoModelForSeq2SeqLM, encoder_decoder_reader),
+    (
+        known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+        transformers.AutoModelForSeq2SeqLM,
+        encoder_decoder_reader,
+    ),
     (known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, transformers.AutoModelForCausalLM, decoder_reader),
 )
-"""Models of text: those that read a page as words, by the classes that transformers has for them."""
+"""Models of text: those that read a page as words, by the classes that transformers has for
+them."""
 
 
 def _text_family_of(kind: str, raw: dict[str, Any]) -> AnsweringFamily | None:
     """Return the family of a model of text; None for all others.
 
-    A configuration that names no class is taken for one unless the family has masked language models too.
+    A configuration that names no class is taken for one unless the family has masked language
+    models too.
     """
     if any(part in kind for part in TABLE["answering"]["other_input"]):
         return None
     named = raw.get("architectures") or []
     for classes, model_class, reader_of in _TEXT_FAMILIES:
         own = classes.get(kind)
-        if own is not None and (own in named or (not named and kind not in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES)):
-            return AnsweringFamily(kind, model_class, reader_of, takes_system=reader_of is decoder_reader)
+        if own is not None and (
+            own in named or (not named and kind not in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES)
+        ):
+            return AnsweringFamily(
+                kind, model_class, reader_of, takes_system=reader_of is decoder_reader
+            )
     return None
 
 

@@ -2,8 +2,8 @@
 
 The readers are of Donut (Kim et al. 2022) and its kin, and of Pix2Struct (Lee et al. 2023).
 
-Donut's question opens the text that its decoder goes on with; Pix2Struct's is drawn above the page each time, so that
-it stays when parts of the page are blanked.
+Donut's question opens the text that its decoder goes on with; Pix2Struct's is drawn above the page
+each time, so that it stays when parts of the page are blanked.
 
 <s_docvqa><s_question>What is the total?</s_question><s_answer>   9.00</s_answer></s>
 """
@@ -36,7 +36,8 @@ _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 _MOST_PIXELS = 2**25
 """Of the picture that a processor makes of a page: twice as many as any published model sees."""
 _VISION = ("torchvision", "num2words")
-"""Libraries that some processors need, in the order in which they ask for them; docaudit's extra "vision" has both."""
+"""Libraries that some processors need, in the order in which they ask for them; docaudit's extra
+"vision" has both."""
 
 
 def image_processor_of(folder: AnyFolder) -> Any:
@@ -46,7 +47,9 @@ def image_processor_of(folder: AnyFolder) -> Any:
         TargetError: the folder has none, or its settings cannot be used.
     """
     return _open_part(
-        folder, "image processor", partial(transformers.AutoImageProcessor.from_pretrained, backend="pil")
+        folder,
+        "image processor",
+        partial(transformers.AutoImageProcessor.from_pretrained, backend="pil"),
     )
 
 
@@ -54,7 +57,8 @@ def processor_of(folder: AnyFolder, n_vocabulary: int) -> Any:
     """Return the checkpoint's whole processor, tokenizer and chat template included, as transformers loads it.
 
     Raises:
-        TargetError: the folder has none, its settings cannot be used, a library is missing, or see `open_tokenizer`.
+        TargetError: the folder has none, its settings cannot be used, a library is missing, or see
+            `open_tokenizer`.
     """
     open_tokenizer(folder, ("pad", "eos"), n_vocabulary)
     return _open_part(folder, "processor", transformers.AutoProcessor.from_pretrained)
@@ -72,8 +76,12 @@ def _open_part(folder: AnyFolder, part: str, open_it: Callable[..., Any]) -> Any
         except DAMAGE as error:
             library = _lacking(error)
             if library is not None:
-                raise TargetError(*wording("needs_library", folder=folder, part=part, library=library)) from None
-            raise TargetError(f"{folder}: the {part} cannot be loaded: {one_line(error)}", hint) from None
+                raise TargetError(
+                    *wording("needs_library", folder=folder, part=part, library=library)
+                ) from None
+            raise TargetError(
+                f"{folder}: the {part} cannot be loaded: {one_line(error)}", hint
+            ) from None
 
 
 def _refuse_beyond_measure(folder: CheckpointFolder) -> None:
@@ -87,7 +95,9 @@ def _refuse_beyond_measure(folder: CheckpointFolder) -> None:
         if problem is not None:
             raise TargetError(f"{path}: {problem}", "correct it to what the model was saved with")
         if most > _MOST_PIXELS:
-            raise TargetError(f"{path}: asks for pictures of {most:,} pixels, and {_MOST_PIXELS:,} are the most")
+            raise TargetError(
+                f"{path}: asks for pictures of {most:,} pixels, and {_MOST_PIXELS:,} are the most"
+            )
 
 
 def _pixels(settings: Any) -> Iterator[int]:
@@ -104,11 +114,16 @@ def _pixels(settings: Any) -> Iterator[int]:
 
 def _lacking(error: BaseException) -> str | None:
     """Return the missing library that an error of transformers asks for; None for other errors."""
-    return next((name for name in _VISION if name in str(error).lower() and find_spec(name) is None), None)
+    return next(
+        (name for name in _VISION if name in str(error).lower() and find_spec(name) is None), None
+    )
 
 
 def resolution_of(image_processor: Any) -> tuple[int, int] | None:
-    """Height and width of the images that it makes, in pixels; None when they are of several sizes."""
+    """Height and width of the images that it makes, in pixels.
+
+    None when they are of several sizes.
+    """
     size = getattr(image_processor, "size", None) or {}
     height, width = (size.get(name) for name in ("height", "width"))
     return None if height is None or width is None else (int(height), int(width))
@@ -122,7 +137,9 @@ def image_of(sample: reading.Sample) -> Any:
     """
     image = sample.view.image
     if image is None:
-        raise TargetError("a page without an image cannot be asked about", "give every document an image")
+        raise TargetError(
+            "a page without an image cannot be asked about", "give every document an image"
+        )
     return np.asarray(image.convert("RGB"))
 
 
@@ -143,8 +160,8 @@ def donut_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> D
         prompt: with "{question}" in it; None: Donut's.
 
     Raises:
-        TargetError: its tokenizer or its image processor cannot be used, the prompt does not fit, or there is none and
-            the tokenizer does not know Donut's marks.
+        TargetError: its tokenizer or its image processor cannot be used, the prompt does not fit,
+            or there is none and the tokenizer does not know Donut's marks.
     """
     tokenizer = open_tokenizer(folder, ("pad", "eos"), config.decoder.vocab_size)
     if prompt is None and not all(mark in tokenizer.get_vocab() for mark in _DONUT_MARKS):
@@ -166,29 +183,49 @@ class DonutReader(reading.Reader):
         self._is_donut = "donut" in str(config.encoder.model_type)
         named = [getattr(part, "decoder_start_token_id", None) for part in (config, config.decoder)]
         candidates = (*named, getattr(config.decoder, "bos_token_id", None))
-        self._start = [int(next((number for number in candidates if number is not None), tokenizer.eos_token_id))]
+        self._start = [
+            int(
+                next(
+                    (number for number in candidates if number is not None), tokenizer.eos_token_id
+                )
+            )
+        ]
         # Text, unlike a mark, is parted from the answer by a space.
-        self._gap = "" if reading.tokens_of(tokenizer, self._prompt)[-1:] in [[n] for n in self.forbidden] else " "
+        self._gap = (
+            ""
+            if reading.tokens_of(tokenizer, self._prompt)[-1:] in [[n] for n in self.forbidden]
+            else " "
+        )
         self.resolution = resolution_of(image_processor)
-        self.max_tokens = int(getattr(config.decoder, "max_position_embeddings", 0) or 2 * reading.LONGEST_ANSWER)
+        self.max_tokens = int(
+            getattr(config.decoder, "max_position_embeddings", 0) or 2 * reading.LONGEST_ANSWER
+        )
         self.max_new_tokens = min(reading.LONGEST_ANSWER, self.max_tokens // 2)
-        # The same question is put to many views of its page, and each of them is sorted by length before it is read.
+        # The same question is put to many views of its page, and each of them is sorted by length
+        # before it is read.
         self._spelled = lru_cache(maxsize=4096)(self._spell)
-        self._longest_question = self.max_tokens - OFFSET - self.max_new_tokens - len(self._asked("")[0])
+        self._longest_question = (
+            self.max_tokens - OFFSET - self.max_new_tokens - len(self._asked("")[0])
+        )
         if self._longest_question < 1:
             raise TargetError(*wording("no_room", max_tokens=self.max_tokens))
 
     def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `Reader.prompts`."""
         prompts = [self._tokens(sample)[0] for sample in samples]
-        return {**self._pages(samples), "decoder_input_ids": torch.tensor(prompts, dtype=torch.long)}
+        return {
+            **self._pages(samples),
+            "decoder_input_ids": torch.tensor(prompts, dtype=torch.long),
+        }
 
     def taught(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `Reader.taught`."""
         pairs = [self._tokens(sample) for sample in samples]
         return {
             **self._pages(samples),
-            "decoder_input_ids": reading.filled([[*prompt, *answer[:-1]] for prompt, answer in pairs], self._pad_id),
+            "decoder_input_ids": reading.filled(
+                [[*prompt, *answer[:-1]] for prompt, answer in pairs], self._pad_id
+            ),
             "labels": reading.filled(
                 [[*[NOT_READ] * (len(prompt) - 1), *answer] for prompt, answer in pairs], NOT_READ
             ),
@@ -200,13 +237,19 @@ class DonutReader(reading.Reader):
 
     def _pages(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         encoded = [sample.encoded for sample in samples if sample.encoded is not None]
-        return {reading.ENCODED: torch.stack(encoded)} if len(encoded) == len(samples) else self.pictures(samples)
+        return (
+            {reading.ENCODED: torch.stack(encoded)}
+            if len(encoded) == len(samples)
+            else self.pictures(samples)
+        )
 
     def pictures(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `PictureReader.pictures`."""
         pages = [image_of(sample) for sample in samples]
         return {
-            "pixel_values": self._images(pages, input_data_format="channels_last", return_tensors="pt").pixel_values
+            "pixel_values": self._images(
+                pages, input_data_format="channels_last", return_tensors="pt"
+            ).pixel_values
         }
 
     def _tokens(self, sample: reading.Sample) -> tuple[list[int], list[int]]:
@@ -219,7 +262,9 @@ class DonutReader(reading.Reader):
 
     def _asked(self, question: str, answer: str | None = None) -> tuple[list[int], list[int]]:
         text = None if answer is None else self._gap + self._plain(answer)
-        prompt, tokens = reading.continued(self.tokenizer, self._prompt.replace(reading.QUESTION, question), text or "")
+        prompt, tokens = reading.continued(
+            self.tokenizer, self._prompt.replace(reading.QUESTION, question), text or ""
+        )
         # A mark of Donut's task takes the place of the token that the decoder's text begins with.
         with_task = self._is_donut and bool(prompt) and prompt[0] in self.forbidden
         start = [] if prompt[:1] == self._start or with_task else self._start
@@ -230,13 +275,17 @@ LONGEST_HEADER = 1000
 """Characters of a question that are drawn: twelve lines of the eighty characters a line holds."""
 _FONT = "DejaVuSans.ttf"
 _LINE, _LETTER, _MARGINS = 80, 36, 10
-"""Characters of a line, and pixels of the widest letter and of both margins, as transformers draws a header."""
+"""Characters of a line, and pixels of the widest letter and of both margins, as transformers draws
+a header."""
 
 
-def pix2struct_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> Pix2StructReader:
+def pix2struct_reader(
+    folder: CheckpointFolder, config: Any, prompt: str | None
+) -> Pix2StructReader:
     """Return the reader of a Pix2Struct.
 
-    The header is drawn with the font file in the checkpoint's folder (Google's have used Arial), else with DejaVu Sans.
+    The header is drawn with the font file in the checkpoint's folder (Google's have used Arial),
+    else with DejaVu Sans.
 
     Args:
         folder: the checkpoint.
@@ -256,7 +305,9 @@ def font_of(folder: Path) -> bytes:
     Raises:
         TargetError: its own is not readable as a font.
     """
-    own = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".ttf" and path.is_file())
+    own = sorted(
+        path for path in folder.iterdir() if path.suffix.lower() == ".ttf" and path.is_file()
+    )
     if not own:
         import matplotlib
 
@@ -265,7 +316,9 @@ def font_of(folder: Path) -> bytes:
     try:
         ImageFont.truetype(io.BytesIO(font))
     except OSError:
-        raise TargetError(f"{own[0]}: not readable as a font", "give a TrueType font, or take the file away") from None
+        raise TargetError(
+            f"{own[0]}: not readable as a font", "give a TrueType font, or take the file away"
+        ) from None
     return font
 
 
@@ -274,7 +327,9 @@ class Pix2StructReader(reading.ApartReader):
 
     max_new_tokens: int = reading.LONGEST_ANSWER
 
-    def __init__(self, image_processor: Any, tokenizer: Any, font: bytes, prompt: str | None = None) -> None:
+    def __init__(
+        self, image_processor: Any, tokenizer: Any, font: bytes, prompt: str | None = None
+    ) -> None:
         super().__init__(tokenizer)
         self._images = image_processor
         self._font = font
@@ -285,8 +340,13 @@ class Pix2StructReader(reading.ApartReader):
     def prompts(self, samples: Sequence[reading.Sample]) -> reading.Inputs:
         """See `Reader.prompts`."""
         pages = [self._with_header(sample) for sample in samples]
-        read = self._images(pages, is_vqa=False, input_data_format="channels_first", return_tensors="pt")
-        return {"flattened_patches": read["flattened_patches"], "attention_mask": read["attention_mask"]}
+        read = self._images(
+            pages, is_vqa=False, input_data_format="channels_first", return_tensors="pt"
+        )
+        return {
+            "flattened_patches": read["flattened_patches"],
+            "attention_mask": read["attention_mask"],
+        }
 
     def alike(self, sample: reading.Sample) -> object:
         """See `Reader.alike`: all images are filled to one number of patches."""
@@ -297,8 +357,11 @@ class Pix2StructReader(reading.ApartReader):
         page = np.moveaxis(image_of(sample), -1, 0)
         header = self._prompt.replace(reading.QUESTION, sample.question)[:LONGEST_HEADER]
         height, width = page.shape[1:]
-        # The page is made as wide as the header is: a strip of a few pixels would grow beyond all bounds.
+        # The page is made as wide as the header is: a strip of a few pixels would grow beyond all
+        # bounds.
         growth = max(1.0, (min(_LINE, len(header)) * _LETTER + _MARGINS) / width)
         if height * width * growth**2 > MAX_PIXELS:
-            raise TargetError(f"a page of {width} x {height} pixels is too narrow to draw a question above it")
+            raise TargetError(
+                f"a page of {width} x {height} pixels is too narrow to draw a question above it"
+            )
         return self._images.render_header(page, header, font_bytes=self._font)

@@ -1,12 +1,14 @@
 """Reading through a checkpoint's own processor: a text with the image's mark in it, and the page's image.
 
-Processors lay an image out in ways of their own: as one picture, as tiles (SmolVLM, InternVL, LLaVA-NeXT), as patches
-of all images one after the other (Qwen-VL), or filled to the largest (Pixtral). Each sample is read alone, so that what
-a processor makes of it does not depend on the batch, and samples are put together along the first dimension.
+Processors lay an image out in ways of their own: as one picture, as tiles (SmolVLM, InternVL,
+LLaVA-NeXT), as patches of all images one after the other (Qwen-VL), or filled to the largest
+(Pixtral). Each sample is read alone, so that what a processor makes of it does not depend on the
+batch, and samples are put together along the first dimension.
 
-A model is asked in turns where its processor has a chat template: the user's turn is the page's image and the question,
-the model's turn the answer, and a recipe may put a system turn before them. Without a template, or where it was
-fine-tuned with a text that the template does not write, it is asked with a prompt of its own.
+A model is asked in turns where its processor has a chat template: the user's turn is the page's
+image and the question, the model's turn the answer, and a recipe may put a system turn before them.
+Without a template, or where it was fine-tuned with a text that the template does not write, it is
+asked with a prompt of its own.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ _ASIDE = ("labels", "height", "width", "rows", "cols", "num_patches")
 
 
 class ProcessorReader(reading.Reader):
-    """What readers that work through a processor share; see `audit.targets.answering.reader.Reader`.
+    """What readers that work through a processor share.
+
+    See `audit.targets.answering.reader.Reader`.
 
     Args:
         processor: of the checkpoint.
@@ -66,11 +70,15 @@ class ProcessorReader(reading.Reader):
     def alike(self, sample: reading.Sample) -> object:
         """See `Reader.alike`: rows are as long as their text, and as the size of the page makes its image."""
         size = sample.view.size or image_of(sample).shape[:2]
-        return size, tuple(len(reading.tokens_of(self.tokenizer, text)) for text in self._texts(sample))
+        return size, tuple(
+            len(reading.tokens_of(self.tokenizer, text)) for text in self._texts(sample)
+        )
 
     def n_of_page(self, sample: reading.Sample, ids: Sequence[int], most: int) -> int:
         """See `Reader.n_of_page`: what stands before the end of the page's image."""
-        n = max((index + 1 for index, token in enumerate(ids) if token in self._image_ids), default=0)
+        n = max(
+            (index + 1 for index, token in enumerate(ids) if token in self._image_ids), default=0
+        )
         return n if n <= most else 0
 
     @abstractmethod
@@ -95,24 +103,39 @@ class ProcessorReader(reading.Reader):
         """Return one sample's inputs, as the processor makes them.
 
         Raises:
-            TargetError: the text has no place for the image, or the row is longer than the model takes.
+            TargetError: the text has no place for the image, or the row is longer than the model
+                takes.
         """
-        read = self._processor(images=[sample.view.image], text=[text], return_tensors="pt", **settings)
-        inputs = {name: value for name, value in read.items() if isinstance(value, torch.Tensor) and name not in _ASIDE}
+        read = self._processor(
+            images=[sample.view.image], text=[text], return_tensors="pt", **settings
+        )
+        inputs = {
+            name: value
+            for name, value in read.items()
+            if isinstance(value, torch.Tensor) and name not in _ASIDE
+        }
         ids = inputs["input_ids"][0]
         if self._mark and self._image_ids.isdisjoint(ids.tolist()):
             raise TargetError(*wording("no_image_mark", mark=self._mark))
         if self._positions is not None and len(ids) > self._positions:
             height, width = image_of(sample).shape[:2]
             raise TargetError(
-                *wording("page_too_large", width=width, height=height, n=len(ids), positions=self._positions)
+                *wording(
+                    "page_too_large",
+                    width=width,
+                    height=height,
+                    n=len(ids),
+                    positions=self._positions,
+                )
             )
         return inputs
 
     def _stack_samples(self, samples: Sequence[reading.Inputs]) -> reading.Inputs:
         """Return inputs of several samples as one batch, filled on the right."""
         fill = {"input_ids": self.tokenizer.pad_token_id, "labels": NOT_READ}
-        return {name: stacked([one[name] for one in samples], fill.get(name, 0)) for name in samples[0]}
+        return {
+            name: stacked([one[name] for one in samples], fill.get(name, 0)) for name in samples[0]
+        }
 
 
 def mark_of(processor: Any) -> str | None:
@@ -147,7 +170,12 @@ def followed(inputs: reading.Inputs, own: list[int], begin: int) -> reading.Inpu
         if reading.is_of_tokens(value, inputs)
     }
     labels = [*[NOT_READ] * begin, *own[begin:]]
-    return {**inputs, **of_tokens, "input_ids": torch.tensor([own]), "labels": torch.tensor([labels])}
+    return {
+        **inputs,
+        **of_tokens,
+        "input_ids": torch.tensor([own]),
+        "labels": torch.tensor([labels]),
+    }
 
 
 def stacked(values: Sequence[torch.Tensor], fill: int) -> torch.Tensor:
@@ -156,7 +184,9 @@ def stacked(values: Sequence[torch.Tensor], fill: int) -> torch.Tensor:
 
     def grown(value: torch.Tensor) -> torch.Tensor:
         pads = [(0, size - own) for size, own in zip(shape, value.shape[1:], strict=True)]
-        return torch.nn.functional.pad(value, [n for pair in reversed(pads) for n in pair], value=fill)
+        return torch.nn.functional.pad(
+            value, [n for pair in reversed(pads) for n in pair], value=fill
+        )
 
     return torch.cat([grown(value) for value in values])
 
@@ -189,12 +219,18 @@ class ChatReader(ProcessorReader):
         super().__init__(processor, ends, positions)
         self._prompt = prompt or reading.QUESTION
         self._system: list[Turn] = [] if system is None else [_turn("system", system)]
-        if system is not None and system.strip() not in self._render([*self._system, _turn("user", "a")]):
+        if system is not None and system.strip() not in self._render(
+            [*self._system, _turn("user", "a")]
+        ):
             raise TargetError(*wording("no_system_turn"))
 
     def _texts(self, sample: reading.Sample) -> list[str]:
         asked = self._render(self._turns(sample))
-        return [asked] if sample.answer is None else [asked, self._render(self._turns(sample, answered=True))]
+        return (
+            [asked]
+            if sample.answer is None
+            else [asked, self._render(self._turns(sample, answered=True))]
+        )
 
     def _asked(self, sample: reading.Sample) -> reading.Inputs:
         return self._read_turns(sample, self._turns(sample))
@@ -205,7 +241,8 @@ class ChatReader(ProcessorReader):
         ids = inputs["input_ids"][0].tolist()
         begin = reading.n_shared(asked, ids)
         ended = [index for index in range(begin, len(ids)) if ids[index] in self.ends]
-        # What a template writes after the end of the turn is no answer; one that writes no end leaves it to us.
+        # What a template writes after the end of the turn is no answer; one that writes no end
+        # leaves it to us.
         own = ids[: ended[-1] + 1] if ended else [*ids, self.tokenizer.eos_token_id]
         return followed(inputs, own[: begin + self.max_new_tokens], begin)
 
@@ -231,9 +268,9 @@ def _turn(role: str, text: str, *before: Turn) -> Turn:
 class PromptReader(ProcessorReader):
     """See `audit.targets.answering.reader.Reader`.
 
-    Decoders go on after the prompt: the answer follows it, after a space where the prompt ends in a letter or sign, or
-    as the processor lays a `suffix` after it where it takes one (PaliGemma). An encoder reads the prompt, and its
-    decoder gives the answer alone.
+    Decoders go on after the prompt: the answer follows it, after a space where the prompt ends in a
+    letter or sign, or as the processor lays a `suffix` after it where it takes one (PaliGemma). An
+    encoder reads the prompt, and its decoder gives the answer alone.
 
     Args:
         processor: of the checkpoint.
@@ -244,19 +281,29 @@ class PromptReader(ProcessorReader):
     """
 
     def __init__(
-        self, processor: Any, ends: frozenset[int], positions: int | None, prompt: str, *, writes_apart: bool = False
+        self,
+        processor: Any,
+        ends: frozenset[int],
+        positions: int | None,
+        prompt: str,
+        *,
+        writes_apart: bool = False,
     ) -> None:
         super().__init__(processor, ends, positions)
         self._prompt = prompt
         self._writes_apart = writes_apart
         self._takes_suffix = "suffix" in inspect.signature(type(processor).__call__).parameters
-        ended_by_mark = reading.tokens_of(self.tokenizer, prompt)[-1:] in [[token] for token in self.forbidden]
+        ended_by_mark = reading.tokens_of(self.tokenizer, prompt)[-1:] in [
+            [token] for token in self.forbidden
+        ]
         self._gap = "" if ended_by_mark or prompt[-1:].isspace() else " "
         (self.advice,) = wording("whole_text", mark=self._mark or "the mark of the image")
 
     def _texts(self, sample: reading.Sample) -> list[str]:
         asked = self._text(sample)
-        return [asked] if sample.answer is None else [asked, asked + self._gap + self._answer(sample)]
+        return (
+            [asked] if sample.answer is None else [asked, asked + self._gap + self._answer(sample)]
+        )
 
     def _text(self, sample: reading.Sample) -> str:
         return self._prompt.replace(reading.QUESTION, self._question(sample))
@@ -273,8 +320,12 @@ class PromptReader(ProcessorReader):
         if self._takes_suffix:
             begin = inputs["input_ids"].shape[1]
             inputs = self._read(sample, self._text(sample), suffix=self._answer(sample))
-            return followed(inputs, inputs["input_ids"][0].tolist()[: begin + self.max_new_tokens], begin)
-        _, answer = reading.continued(self.tokenizer, self._text(sample), self._gap + self._answer(sample))
+            return followed(
+                inputs, inputs["input_ids"][0].tolist()[: begin + self.max_new_tokens], begin
+            )
+        _, answer = reading.continued(
+            self.tokenizer, self._text(sample), self._gap + self._answer(sample)
+        )
         ids = inputs["input_ids"][0].tolist()
         return followed(inputs, [*ids, *self._ended(answer)], len(ids))
 
@@ -291,19 +342,23 @@ def seeing_reader(
     Args:
         folder: the checkpoint.
         config: its configuration.
-        prompt: with "{question}" in it: the text of the user's turn, or the whole text where it holds the mark of the
-            image or there is no chat template; None: the question alone, in turns.
+        prompt: with "{question}" in it: the text of the user's turn, or the whole text where it
+            holds the mark of the image or there is no chat template; None: the question alone, in
+            turns.
         system: the text of the system turn.
 
     Raises:
         TargetError: its processor cannot be used, or has no chat template and there is no prompt.
     """
-    n_embedded = config.get_text_config(decoder=True).vocab_size + TABLE["answering"]["unscored"].get(
-        str(config.model_type), 0
-    )
+    n_embedded = config.get_text_config(decoder=True).vocab_size + TABLE["answering"][
+        "unscored"
+    ].get(str(config.model_type), 0)
     processor = processor_of(folder, n_embedded)
     tokenizer, mark = processor.tokenizer, mark_of(processor)
-    ends, positions = ends_of(folder, config, tokenizer), reading.positions_of(config.get_text_config(decoder=True))
+    ends, positions = (
+        ends_of(folder, config, tokenizer),
+        reading.positions_of(config.get_text_config(decoder=True)),
+    )
     processor.chat_template = getattr(processor, "chat_template", None) or tokenizer.chat_template
     whole = prompt is not None and mark is not None and mark in prompt
     if processor.chat_template and not whole:
@@ -314,4 +369,6 @@ def seeing_reader(
         raise TargetError(*wording("no_chat_template", folder=folder, example=example))
     if system is not None:
         raise TargetError(*wording("whole_prompt", folder=folder))
-    return PromptReader(processor, ends, positions, prompt, writes_apart=bool(config.is_encoder_decoder))
+    return PromptReader(
+        processor, ends, positions, prompt, writes_apart=bool(config.is_encoder_decoder)
+    )

@@ -1,4 +1,7 @@
-"""Readers: a page view and a question as the inputs of one family of model, and back into text; questions as tokens."""
+"""Readers: a page view and a question as the inputs of one family of model, and back into text.
+
+Questions as tokens.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +31,10 @@ class Sample:
     """A question on a page view, and its answer where one is given.
 
     Attributes:
-        tokens: ids that take the place of the page's own, for a `TokenReader`; None: the page as it is.
-        encoded: the page as the model's encoder saw it, (n_patches, n_hidden), for a `PictureReader`; or `Begun`;
-            None: not yet.
+        tokens: ids that take the place of the page's own, for a `TokenReader`; None: the page as it
+            is.
+        encoded: the page as the model's encoder saw it, (n_patches, n_hidden), for a
+            `PictureReader`; or `Begun`; None: not yet.
         whole: whether the tokens before the answer have labels too, for a reader of `whole_rows`.
     """
 
@@ -63,16 +67,19 @@ class Reader(ABC):
 
     Attributes:
         tokenizer: the checkpoint's fast tokenizer.
-        resolution: height and width in pixels of the images it makes; None: no image, or of several sizes.
+        resolution: height and width in pixels of the images it makes; None: no image, or of several
+            sizes.
         needs_image: whether a page without an image cannot be asked.
         needs_words: whether a page without words cannot be asked.
         whole_rows: whether the model may have been trained to give pages and questions too.
-        max_tokens: the longest row that its model reads, special tokens included: of text, or of patches where the
-            page is read from its image alone.
+        max_tokens: the longest row that its model reads, special tokens included: of text, or of
+            patches where the page is read from its image alone.
         max_new_tokens: the longest answer it is asked for, special tokens included.
         scores: values that scoring one row makes, at most, where they count (see `rows_for`).
-        forbidden: ids of tokens that are never part of an answer's text (special tokens), the end token among them.
-        ends: ids of the tokens that end an answer; those that the model's generation settings name need not be here.
+        forbidden: ids of tokens that are never part of an answer's text (special tokens), the end
+            token among them.
+        ends: ids of the tokens that end an answer; those that the model's generation settings name
+            need not be here.
         advice: what helps where its processor cannot read a page.
 
     Args:
@@ -104,15 +111,16 @@ class Reader(ABC):
     def taught(self, samples: Sequence[Sample]) -> Inputs:
         """Return the inputs of `forward` for the training loss: `prompts` and "labels", -100 where nothing is read.
 
-        Takes any samples, so that they can be trained on together. An answer of more than `max_new_tokens` tokens is
-        cut to as many, and its last label then is not the end token.
+        Takes any samples, so that they can be trained on together. An answer of more than
+        `max_new_tokens` tokens is cut to as many, and its last label then is not the end token.
         """
 
     @abstractmethod
     def alike(self, sample: Sample) -> object:
         """Return a key: only samples of one key share a batch, so that each is padded as if it were alone.
 
-        Of a sample with an answer it also tells answers of other numbers of tokens apart, and holds for `taught`.
+        Of a sample with an answer it also tells answers of other numbers of tokens apart, and holds
+        for `taught`.
         """
 
     def n_of_page(self, sample: Sample, ids: Sequence[int], most: int) -> int:
@@ -138,23 +146,32 @@ class ApartReader(Reader):
 
     def taught(self, samples: Sequence[Sample]) -> Inputs:
         """See `Reader.taught`."""
-        return {**self.prompts(samples), "labels": filled([self._answer(sample) for sample in samples], NOT_READ)}
+        return {
+            **self.prompts(samples),
+            "labels": filled([self._answer(sample) for sample in samples], NOT_READ),
+        }
 
     def _answer(self, sample: Sample) -> list[int]:
         """Encode the answer and its end, cut: an answer that is too long has no end."""
-        ids = unpadded(self.tokenizer).encode(self._plain(sample.answer or ""), add_special_tokens=False).ids
+        ids = (
+            unpadded(self.tokenizer)
+            .encode(self._plain(sample.answer or ""), add_special_tokens=False)
+            .ids
+        )
         return [*self._begin, *ids, *self._close][: self.max_new_tokens]
 
 
 ENCODED = "encoded"
-"""The name under which `Inputs` hold pages that are encoded already, (n_samples, n_patches, n_hidden)."""
+"""The name under which `Inputs` hold pages that are encoded already, (n_samples, n_patches,
+n_hidden)."""
 
 
 @runtime_checkable
 class PictureReader(Protocol):
     """A reader whose model encodes a page's image by itself: questions reach its decoder only.
 
-    `prompts` and `taught` hold `ENCODED` in place of the image where all samples have their page encoded.
+    `prompts` and `taught` hold `ENCODED` in place of the image where all samples have their page
+    encoded.
     """
 
     def pictures(self, samples: Sequence[Sample]) -> Inputs:
@@ -174,7 +191,8 @@ class PageTokens:
 class TokenReader(Protocol):
     """A reader to which a page is words: it can lay other tokens before its model (`Sample.tokens`).
 
-    The page's tokens are the same under every question, but a longer question may cut off more of the last ones.
+    The page's tokens are the same under every question, but a longer question may cut off more of
+    the last ones.
     """
 
     tokenizer: Any
@@ -185,22 +203,37 @@ class TokenReader(Protocol):
 
 
 LONGEST_ANSWER = 128
-"""Tokens an answer may have, its end included (the longest address of SROIE has 60, in BERT's vocabulary)."""
+"""Tokens an answer may have, its end included (the longest address of SROIE has 60, in BERT's
+vocabulary)."""
 QUESTION = "{question}"
 """Stands for the question in a prompt."""
 
 
 def marks_of(tokenizer: Any) -> re.Pattern[str]:
     """Make a pattern that finds special tokens of the tokenizer in the text of a page, a question or an answer."""
-    return re.compile("|".join(re.escape(mark) for mark in sorted(special_tokens(tokenizer), key=len, reverse=True)))
+    return re.compile(
+        "|".join(
+            re.escape(mark) for mark in sorted(special_tokens(tokenizer), key=len, reverse=True)
+        )
+    )
 
 
 def special_tokens(tokenizer: Any) -> dict[str, int]:
     """Return tokens that stand for no text: the tokenizer's own special ones, and marks of fields as Donut has them."""
-    special = {token: tokenizer.convert_tokens_to_ids(token) for token in tokenizer.all_special_tokens}
+    special = {
+        token: tokenizer.convert_tokens_to_ids(token) for token in tokenizer.all_special_tokens
+    }
     added = tokenizer.get_added_vocab()
-    marks = {token: number for token, number in added.items() if token.startswith(("<s_", "</s_", "<sep/"))}
-    declared = {str(token): n for n, token in getattr(tokenizer, "added_tokens_decoder", {}).items() if token.special}
+    marks = {
+        token: number
+        for token, number in added.items()
+        if token.startswith(("<s_", "</s_", "<sep/"))
+    }
+    declared = {
+        str(token): n
+        for n, token in getattr(tokenizer, "added_tokens_decoder", {}).items()
+        if token.special
+    }
     return special | marks | declared
 
 
@@ -210,7 +243,9 @@ def ending(tokenizer: Any, ids: Iterable[int]) -> frozenset[int]:
     One that begins a word or a number would cut off the very answers that hold it.
     """
     special = {*special_tokens(tokenizer).values()}
-    return frozenset(n for n in ids if n in special or not any(map(str.isalnum, tokenizer.decode([n]))))
+    return frozenset(
+        n for n in ids if n in special or not any(map(str.isalnum, tokenizer.decode([n])))
+    )
 
 
 def first_tokens(tokenizer: Any, text: str, n_tokens: int) -> str:
@@ -229,11 +264,13 @@ def tokens_of(tokenizer: Any, text: str) -> list[int]:
 def continued(tokenizer: Any, prompt: str, answer: str) -> tuple[list[int], list[int]]:
     """Return the tokens of a prompt, and those that follow when an answer stands right after it.
 
-    They are as in the text written as one, unless a token would span both: the model's own answer cannot begin in the
-    middle of a token either.
+    They are as in the text written as one, unless a token would span both: the model's own answer
+    cannot begin in the middle of a token either.
     """
     before, whole = tokens_of(tokenizer, prompt), tokens_of(tokenizer, prompt + answer)
-    return before, whole[len(before) :] if whole[: len(before)] == before else tokens_of(tokenizer, answer)
+    return before, whole[len(before) :] if whole[: len(before)] == before else tokens_of(
+        tokenizer, answer
+    )
 
 
 def filled(rows: Sequence[Sequence[int]], value: int, length: int = 0) -> torch.Tensor:
@@ -249,8 +286,13 @@ def with_mask(rows: Sequence[Sequence[int]], value: int, length: int) -> Inputs:
 
 
 def positions_of(config: Any, names: Sequence[str] = ("max_position_embeddings",)) -> int | None:
-    """Return the longest row that a model of this configuration takes, by the first of these names; None: none says."""
-    return next((n for name in names if isinstance(n := getattr(config, name, None), int) and n > 0), None)
+    """Return the longest row that a model of this configuration takes, by the first of these names.
+
+    None: none says.
+    """
+    return next(
+        (n for name in names if isinstance(n := getattr(config, name, None), int) and n > 0), None
+    )
 
 
 def is_of_tokens(value: torch.Tensor, inputs: Inputs) -> bool:
@@ -261,7 +303,10 @@ def is_of_tokens(value: torch.Tensor, inputs: Inputs) -> bool:
 def unfilled(inputs: Inputs) -> Inputs:
     """Return one row without what it was filled up with."""
     own = inputs.get("attention_mask", torch.ones_like(inputs["input_ids"]))[0].bool()
-    return {name: value[:, own] if is_of_tokens(value, inputs) else value for name, value in inputs.items()}
+    return {
+        name: value[:, own] if is_of_tokens(value, inputs) else value
+        for name, value in inputs.items()
+    }
 
 
 def n_shared(one: Sequence[int], other: Sequence[int]) -> int:
@@ -272,7 +317,9 @@ def n_shared(one: Sequence[int], other: Sequence[int]) -> int:
 
 KEPT = ("bos_token_id", "pad_token_id", "decoder_start_token_id", "renormalize_logits")
 """What only says how an answer begins, or changes nothing about which token is the best."""
-NEUTRAL: dict[str, object] = TABLE["answering"]["neutral"] | dict.fromkeys(TABLE["answering"]["unset"])
+NEUTRAL: dict[str, object] = TABLE["answering"]["neutral"] | dict.fromkeys(
+    TABLE["answering"]["unset"]
+)
 """Settings that change which token is the best, or end an answer early, with the value that lifts them; None too does.
 What would sample, search or stop by the clock is of no use to a greedy answer and left out."""
 _LONGEST = ("max_length", "max_new_tokens")
@@ -285,7 +332,8 @@ def greedy(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> Generation
 
     Args:
         own: the checkpoint's.
-        ends: ids of the tokens that end an answer: they are never forbidden, but at its very beginning.
+        ends: ids of the tokens that end an answer: they are never forbidden, but at its very
+            beginning.
         marks: ids of tokens that are no part of any answer's text: they alone may be forbidden.
     """
     kept = {name: getattr(own, name, None) for name in KEPT} | _harmless(own, ends, marks)
@@ -306,10 +354,16 @@ def lifted(own: GenerationConfig, reader: Reader) -> tuple[str, ...]:
     named = ids_of(own.eos_token_id)
     kept = _harmless(own, reader.ends | named, reader.forbidden)
     names = [name for name in _TOKENS if _set(own, name) != kept[name]]
-    names += [name for name, neutral in NEUTRAL.items() if getattr(own, name, None) not in (None, neutral)]
+    names += [
+        name for name, neutral in NEUTRAL.items() if getattr(own, name, None) not in (None, neutral)
+    ]
     names += ["eos_token_id"] if _spoken(named, reader) else []
     limits = {name: getattr(own, name, None) for name in _LONGEST}
-    names += [name for name, limit in limits.items() if limit is not None and limit < reader.max_new_tokens]
+    names += [
+        name
+        for name, limit in limits.items()
+        if limit is not None and limit < reader.max_new_tokens
+    ]
     return tuple(sorted(names))
 
 
@@ -322,7 +376,11 @@ def open_ends(own: GenerationConfig, reader: Reader) -> None:
 
 
 def _spoken(named: Set[int], reader: Reader) -> Set[int]:
-    return {token for token in named - reader.ends - reader.forbidden if any(map(str.isalnum, reader.text_of([token])))}
+    return {
+        token
+        for token in named - reader.ends - reader.forbidden
+        if any(map(str.isalnum, reader.text_of([token])))
+    }
 
 
 def ids_of(value: int | Sequence[int] | None) -> frozenset[int]:
@@ -336,7 +394,8 @@ def set_start(model: Any) -> None:
     """Have the decoder begin as the model's configuration says, where its generation settings do not.
 
     Raises:
-        TargetError: neither names the token that a decoder begins with, or the model does not have it.
+        TargetError: neither names the token that a decoder begins with, or the model does not have
+            it.
     """
     own, config = model.generation_config, model.config
     n_tokens = int(config.get_text_config(decoder=True).vocab_size)
@@ -361,7 +420,10 @@ def _find_start(own: GenerationConfig, config: Any) -> None:
 
 
 def _harmless(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> dict[str, Any]:
-    """Return what of the settings that forbid or force tokens keeps no answer from being given; None: nothing."""
+    """Return what of the settings that forbid or force tokens keeps no answer from being given.
+
+    None: nothing.
+    """
     silent = marks - ends
     forced = _set(own, "forced_bos_token_id")
     harmless = (
@@ -370,7 +432,9 @@ def _harmless(own: GenerationConfig, ends: Set[int], marks: Set[int]) -> dict[st
         [word for word in _set(own, "bad_words_ids") or () if silent >= {*word}],
         forced if forced in marks else None,
     )
-    return {name: None if kept == [] else kept for name, kept in zip(_TOKENS, harmless, strict=True)}
+    return {
+        name: None if kept == [] else kept for name, kept in zip(_TOKENS, harmless, strict=True)
+    }
 
 
 def _set(own: GenerationConfig, name: str) -> Any:
@@ -386,4 +450,6 @@ def generation_of(folder: CheckpointFolder) -> GenerationConfig:
     try:
         return GenerationConfig.from_pretrained(folder.path, local_files_only=True)
     except DAMAGE as error:
-        raise TargetError(f"{folder}: generation_config.json cannot be used: {one_line(error)}") from None
+        raise TargetError(
+            f"{folder}: generation_config.json cannot be used: {one_line(error)}"
+        ) from None

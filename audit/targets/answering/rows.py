@@ -1,14 +1,16 @@
 """Batches of samples: how many share a forward pass, without changing each other's results.
 
-A matrix kernel may treat a row by where it stands and by how many rows there are. So every forward pass of a target has
-the same number of samples: those missing in a batch repeat its first one, and what comes of them is thrown away. And
-only samples that need the same shapes share a batch (`Reader.alike`), so that none is padded for another.
+A matrix kernel may treat a row by where it stands and by how many rows there are. So every forward
+pass of a target has the same number of samples: those missing in a batch repeat its first one, and
+what comes of them is thrown away. And only samples that need the same shapes share a batch
+(`Reader.alike`), so that none is padded for another.
 
-On a CPU kernels treat all rows of full blocks alike (see `audit.targets.batching`), as long as one thread does them
-all: on two, the attention of the second thread's rows was seen to differ in its last bits. So with a multiple of `STEP`
-samples in a forward pass, on one thread, an answer is the same bit for bit whatever stands beside it (the contract
-tests check it). With one sample it is so by construction, on any number of threads; readers whose samples are all
-unlike have one sample in a forward pass, and one thread, so that their answers do not depend on the threads either.
+On a CPU kernels treat all rows of full blocks alike (see `audit.targets.batching`), as long as one
+thread does them all: on two, the attention of the second thread's rows was seen to differ in its
+last bits. So with a multiple of `STEP` samples in a forward pass, on one thread, an answer is the
+same bit for bit whatever stands beside it (the contract tests check it). With one sample it is so
+by construction, on any number of threads; readers whose samples are all unlike have one sample in a
+forward pass, and one thread, so that their answers do not depend on the threads either.
 """
 
 from __future__ import annotations
@@ -38,16 +40,21 @@ from audit.targets.interface import Answer, AnswerLoss, Query, type_asked
 MOST_ROWS = {"cpu": STEP, "mps": STEP, "cuda": 64}
 """Samples of one forward pass, by kind of device, when they are small."""
 VALUES = {"cpu": 16 * 2**20, "mps": 32 * 2**20, "cuda": 128 * 2**20}
-"""Pixel values of one forward pass: each makes some fifty inside a model, a few gigabytes on a CPU."""
+"""Pixel values of one forward pass: each makes some fifty inside a model, a few gigabytes on a
+CPU."""
 VALUES_INSIDE = 50
 """Values inside a model that take as much memory as one pixel value makes."""
 PAGES = 4
-"""Batches of pages that are held encoded at a time (enough that questions of one length fill theirs)."""
+"""Batches of pages that are held encoded at a time (enough that questions of one length fill
+theirs)."""
 _PAGE = (850, 1100)
-"""A letter page at 100 dpi, in pixels: what is laid before a reader to see how large its samples are."""
+"""A letter page at 100 dpi, in pixels: what is laid before a reader to see how large its samples
+are."""
 A = TypeVar("A")
 B = TypeVar("B")
-NO_IMAGE = "give every document with questions an image, or leave those without one out of documents.jsonl"
+NO_IMAGE = (
+    "give every document with questions an image, or leave those without one out of documents.jsonl"
+)
 NO_WORDS = "add the words that an OCR reads: docaudit ocr DATA_DIR"
 
 
@@ -55,7 +62,8 @@ def refuse_documents(lacking: Sequence[Document], problem: str, hint: str) -> No
     """Raise a `ManifestError` about documents with questions, where there are some, that have this problem."""
     if lacking:
         raise ManifestError(
-            f"{len(lacking)} documents with questions, the first is {lacking[0].id}, have {problem}", hint
+            f"{len(lacking)} documents with questions, the first is {lacking[0].id}, have {problem}",
+            hint,
         )
 
 
@@ -63,8 +71,8 @@ def refuse_documents(lacking: Sequence[Document], problem: str, hint: str) -> No
 def steady(device: str) -> Iterator[None]:
     """Within, a forward pass runs on one thread of a CPU: for several rows, and for readers whose samples share none.
 
-    Models so small that several rows are taken are slower on two threads anyway (measured: 5 ms on one thread, 33 ms on
-    two, for an answer of a tiny Donut).
+    Models so small that several rows are taken are slower on two threads anyway (measured: 5 ms on
+    one thread, 33 ms on two, for an answer of a tiny Donut).
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1 if device == "cpu" else threads)
@@ -102,7 +110,9 @@ def computing(card: TargetCard, head_of: Callable[[], Any]) -> Iterator[None]:
 
 def trial_sample() -> Sample:
     """Return a white page with one word, and a question: any reader must be able to read it."""
-    page = PageView((Word("a", (80.0, 80.0, 120.0, 100.0)),), _PAGE, lambda: Image.new("RGB", _PAGE, "white"))
+    page = PageView(
+        (Word("a", (80.0, 80.0, 120.0, 100.0)),), _PAGE, lambda: Image.new("RGB", _PAGE, "white")
+    )
     return Sample(page, "a", "a")
 
 
@@ -114,14 +124,16 @@ def share(reader: Reader) -> bool:
 def rows_for(reader: Reader, device: str) -> int:
     """Return the number of samples of a forward pass that suits the size of the reader's images.
 
-    On a CPU 1 or `STEP`; it follows from the checkpoint and the kind of device alone. 1 where no two samples are alike:
-    more rows would repeat one sample.
+    On a CPU 1 or `STEP`; it follows from the checkpoint and the kind of device alone. 1 where no
+    two samples are alike: more rows would repeat one sample.
     """
     if not share(reader):
         return 1
     inputs = reader.prompts([trial_sample()])
     values = sum(value.numel() for value in inputs.values() if value.is_floating_point())
-    fitting = min(MOST_ROWS[device], VALUES[device] // max(1, values, reader.scores // VALUES_INSIDE))
+    fitting = min(
+        MOST_ROWS[device], VALUES[device] // max(1, values, reader.scores // VALUES_INSIDE)
+    )
     return max(1, fitting if device != "cpu" else fitting // STEP * STEP)
 
 
@@ -134,11 +146,12 @@ def run_batches(
 ) -> Iterator[tuple[list[int], B]]:
     """Yield per batch: the indices of its samples, and what `run` gives for them and a number of rows.
 
-    When memory runs out the number of rows is lowered and stays so: on a CPU to one, elsewhere to half. Later answers
-    may then differ from earlier ones in their last bits.
+    When memory runs out the number of rows is lowered and stays so: on a CPU to one, elsewhere to
+    half. Later answers may then differ from earlier ones in their last bits.
 
     Args:
-        samples: of any keys; the images of a batch are opened when `run` asks for them, and let go with the batch.
+        samples: of any keys; the images of a batch are opened when `run` asks for them, and let go
+            with the batch.
         alike: a key: only samples of one key share a batch (`Reader.alike`).
         rows: the number of rows; lowered here.
         device: "cpu", "cuda" or "mps".
@@ -154,7 +167,9 @@ def run_batches(
     while waiting:
         group = waiting.popleft()
         batch, rest = group[: rows.size], group[rows.size :]
-        outcome = unless_out_of_memory(partial(run, unopened([samples[index] for index in batch]), rows.size))
+        outcome = unless_out_of_memory(
+            partial(run, unopened([samples[index] for index in batch]), rows.size)
+        )
         if outcome is None:
             rows.lower(min(1, rows.size - 1) if device == "cpu" else rows.size // 2, device)
             rest = group
@@ -181,10 +196,13 @@ def split_by_page(samples: Sequence[Sample], n_pages: int) -> Iterator[list[Samp
 def fill_rows(inputs: Inputs, n_samples: int, n_rows: int) -> Inputs:
     """Return these inputs with the first sample repeated until they are `n_rows`.
 
-    A sample may have several rows of an input, such as the patches of its image, but all samples equally many.
+    A sample may have several rows of an input, such as the patches of its image, but all samples
+    equally many.
     """
     firsts = ((name, value, value[: len(value) // n_samples]) for name, value in inputs.items())
-    return {name: torch.cat([value, *[first] * (n_rows - n_samples)]) for name, value, first in firsts}
+    return {
+        name: torch.cat([value, *[first] * (n_rows - n_samples)]) for name, value, first in firsts
+    }
 
 
 def unopened(samples: Sequence[Sample]) -> list[Sample]:
@@ -194,7 +212,9 @@ def unopened(samples: Sequence[Sample]) -> list[Sample]:
 
 
 class RowTarget(ABC):
-    """What targets that are asked about page views share; implements part of `audit.targets.interface.TokenTarget`.
+    """What targets that are asked about page views share.
+
+    Implements part of `audit.targets.interface.TokenTarget`.
 
     Attributes:
         model: the transformers model, in evaluation mode.
@@ -228,8 +248,8 @@ class RowTarget(ABC):
     def rounded(self, dtype: str) -> Self:
         """Return this checkpoint with its layers computing in `dtype`; weights are shared.
 
-        Matrix products up to the last hidden states are computed in `dtype`; sums, norms, the head's scores and all
-        that follows from them stay in float32.
+        Matrix products up to the last hidden states are computed in `dtype`; sums, norms, the
+        head's scores and all that follows from them stay in float32.
         """
         other = copy(self)
         other.card = replace(self.card, dtype=dtype)
@@ -247,12 +267,15 @@ class RowTarget(ABC):
             return []
         if self.needs_image and any(self._view_of(query).open_page is None for query in queries):
             raise TargetError(
-                f"a page without an image: {self.card.architecture} reads pages from their images", NO_IMAGE
+                f"a page without an image: {self.card.architecture} reads pages from their images",
+                NO_IMAGE,
             )
         with torch.inference_mode(), quiet():
             return cast("list[A]", self._methods()[kind](queries))
 
-    def _run(self, samples: Sequence[Sample], run: Any, alike: Callable[[Any], object]) -> list[Any]:
+    def _run(
+        self, samples: Sequence[Sample], run: Any, alike: Callable[[Any], object]
+    ) -> list[Any]:
         """Return what `run` gives for each sample, in order; see `run_batches`."""
         answers: list[Any] = [None] * len(samples)
         for indices, replies in run_batches(samples, alike, self.rows, self.card.device, run):

@@ -71,9 +71,14 @@ def view_of(document: Document, images: OpenImage | None) -> PageView:
 
 
 def read_page(
-    reader: reading.TokenReader, view: PageView, asked: tuple[tuple[str, str], ...], around: Sequence[int]
+    reader: reading.TokenReader,
+    view: PageView,
+    asked: tuple[tuple[str, str], ...],
+    around: Sequence[int],
 ) -> AskedPage | None:
-    """Return the page as far as a row of the reader holds it; rows with longer questions may hold less of its end.
+    """Return the page as far as a row of the reader holds it.
+
+    Rows with longer questions may hold less of its end.
 
     Args:
         reader: lays out its rows.
@@ -84,7 +89,9 @@ def read_page(
     Returns:
         None when the page or these words have no tokens, or when a row does not hold all of theirs.
     """
-    rows = [reader.page_tokens(view, question) for question, _ in asked] or [reader.page_tokens(view, "")]
+    rows = [reader.page_tokens(view, question) for question, _ in asked] or [
+        reader.page_tokens(view, "")
+    ]
     longest, shortest = (choose(rows, key=lambda row: len(row.ids)) for choose in (max, min))
     held = [word for word in shortest.words if word in around]
     # Words are tokenised one by one: alone they have the tokens that they have on their page.
@@ -95,12 +102,16 @@ def read_page(
 
 
 def page_of(
-    tokenizer: Any, view: PageView, tokens: reading.PageTokens, asked: tuple[tuple[str, str], ...] = ()
+    tokenizer: Any,
+    view: PageView,
+    tokens: reading.PageTokens,
+    asked: tuple[tuple[str, str], ...] = (),
 ) -> AskedPage:
     """Return the page of these tokens.
 
-    Hidden tokens are T5's first sentinel, one for each, or [MASK] where the vocabulary has that. There, as in BERT's,
-    the page begins and ends as its masked language models read it, which no reader does.
+    Hidden tokens are T5's first sentinel, one for each, or [MASK] where the vocabulary has that.
+    There, as in BERT's, the page begins and ends as its masked language models read it, which no
+    reader does.
     """
     ids, words = [*tokens.ids], [*tokens.words]
     known = view.size is not None and all(word.box is not None for word in view.words)
@@ -126,19 +137,22 @@ def page_of(
 class AnsweringTarget(batched.RowTarget):
     """Answers questions about page views with one generative checkpoint; implements `TokenTarget`.
 
-    Where its reader reads a page's words as tokens, pages have a training loss too (`AskedPage`); otherwise it encodes
-    none.
+    Where its reader reads a page's words as tokens, pages have a training loss too (`AskedPage`);
+    otherwise it encodes none.
 
-    A question is answered greedily by the model's own `generate`, under those of the checkpoint's own rules about
-    tokens that keep no answer from being given (see `audit.targets.answering.reader`).
+    A question is answered greedily by the model's own `generate`, under those of the checkpoint's
+    own rules about tokens that keep no answer from being given (see
+    `audit.targets.answering.reader`).
 
     Args:
-        model: the transformers model, loaded; put into evaluation mode here, and set to greedy generation.
+        model: the transformers model, loaded; put into evaluation mode here, and set to greedy
+            generation.
         reader: its way of reading.
         card: what it is.
-        batch_rows: samples of one forward pass; None: what suits the device and the size of its images. Memory depends
-            on it. Answers depend on it in their last bits only, and never on the queries beside them: on a CPU when it
-            is 1 or a multiple of `audit.targets.batching.STEP`.
+        batch_rows: samples of one forward pass; None: what suits the device and the size of its
+            images. Memory depends on it. Answers depend on it in their last bits only, and never on
+            the queries beside them: on a CPU when it is 1 or a multiple of
+            `audit.targets.batching.STEP`.
         images: opens the pages of documents that are encoded; None: they have none.
     """
 
@@ -164,21 +178,28 @@ class AnsweringTarget(batched.RowTarget):
         self._shares = batched.share(reader)
         self._ends = reader.ends | reading.ids_of(model.generation_config.eos_token_id)
         self._unspoken = reader.forbidden | self._ends
-        model.generation_config = reading.greedy(model.generation_config, self._ends, reader.forbidden)
+        model.generation_config = reading.greedy(
+            model.generation_config, self._ends, reader.forbidden
+        )
 
     def check(self, corpus: Corpus) -> None:
         """Refuse a corpus whose pages the model cannot read.
 
         Raises:
-            ManifestError: documents that are asked about have no image, or no words, and the model reads nothing else.
+            ManifestError: documents that are asked about have no image, or no words, and the model
+                reads nothing else.
         """
         asked, name = [one for one in corpus.documents if one.questions], self.card.architecture
         if self.needs_image:
             lacking = [one for one in asked if one.image is None]
-            batched.refuse_documents(lacking, f"no image; {name} reads pages from their images", batched.NO_IMAGE)
+            batched.refuse_documents(
+                lacking, f"no image; {name} reads pages from their images", batched.NO_IMAGE
+            )
         if self.reader.needs_words:
             lacking = [one for one in asked if not one.words]
-            batched.refuse_documents(lacking, f"no words; {name} reads pages as text", batched.NO_WORDS)
+            batched.refuse_documents(
+                lacking, f"no words; {name} reads pages as text", batched.NO_WORDS
+            )
 
     def encode(self, document: Document, around: Sequence[int] = ()) -> Encoding | None:
         """See `TokenTarget.encode`: the document's page with its questions, which decide how much of it is read."""
@@ -210,7 +231,10 @@ class AnsweringTarget(batched.RowTarget):
 
     def _log_probabilities(self, queries: Sequence[interface.AnswerLoss]) -> list[Floats]:
         whole = interface.type_asked(self, queries) is interface.RowLoss
-        samples = [reading.Sample(query.view, query.question, query.answer, whole=whole) for query in queries]
+        samples = [
+            reading.Sample(query.view, query.question, query.answer, whole=whole)
+            for query in queries
+        ]
         return self._each(samples, self.score_answers)
 
     def _candidate_losses(self, query: interface.TrainingLoss) -> Floats:
@@ -220,7 +244,12 @@ class AnsweringTarget(batched.RowTarget):
             raise ValueError("a page without questions has no training loss")
         pages = [page.with_tokens([query.position], [token]) for token in query.candidates.tolist()]
         samples = [sample for one in pages for sample in one.samples()]
-        losses = np.array([-log_probabilities.mean() for log_probabilities in self._each(samples, self.score_answers)])
+        losses = np.array(
+            [
+                -log_probabilities.mean()
+                for log_probabilities in self._each(samples, self.score_answers)
+            ]
+        )
         means: Floats = losses.reshape(len(pages), -1).mean(axis=1)
         return means
 
@@ -228,23 +257,39 @@ class AnsweringTarget(batched.RowTarget):
         """Return what `run` gives for each sample, in order."""
         parts: Iterable[Sequence[reading.Sample]] = [samples]
         if isinstance(self.reader, reading.PictureReader):
-            parts = map(self._with_encoded_pages, batched.split_by_page(samples, batched.PAGES * self.rows.size))
+            parts = map(
+                self._with_encoded_pages,
+                batched.split_by_page(samples, batched.PAGES * self.rows.size),
+            )
         elif reads_beginnings(self.model.config, self.card):
             parts = map(self._with_begun_rows, batched.split_by_page(samples, 1))
         return [reply for part in parts for reply in self._run(part, run, self._alike)]
 
     def _alike(self, sample: reading.Sample) -> object:
         begun = sample.encoded
-        return (id(begun.cache), begun.length) if isinstance(begun, reading.Begun) else self.reader.alike(sample)
+        return (
+            (id(begun.cache), begun.length)
+            if isinstance(begun, reading.Begun)
+            else self.reader.alike(sample)
+        )
 
     def _with_begun_rows(self, samples: Sequence[reading.Sample]) -> list[reading.Sample]:
-        """Return samples about one page; what their rows begin with is read once, where it is long enough."""
+        """Return samples about one page.
+
+        What their rows begin with is read once, where it is long enough.
+        """
         caches: dict[tuple[int, ...], Any] = {}
         begun = []
         for sample in batched.unopened(samples):
-            row = reading.unfilled((self.reader.prompts if sample.answer is None else self.reader.taught)([sample]))
+            row = reading.unfilled(
+                (self.reader.prompts if sample.answer is None else self.reader.taught)([sample])
+            )
             ids = tuple(row["input_ids"][0].tolist())
-            n_asked = len(ids) if sample.answer is None else int((row["labels"][0] != NOT_READ).nonzero()[0])
+            n_asked = (
+                len(ids)
+                if sample.answer is None
+                else int((row["labels"][0] != NOT_READ).nonzero()[0])
+            )
             n = self.reader.n_of_page(sample, ids, n_asked - 1)
             if n >= SHORTEST:
                 if ids[:n] not in caches:
@@ -254,29 +299,51 @@ class AnsweringTarget(batched.RowTarget):
                 # Where a layer sees the last tokens only, a gap would hide some.
                 gapless = any(layer.is_sliding for layer in caches[ids[:n]].layers)
                 length = len(ids) if gapless else n + bucket_of(len(ids) - n)
-                sample = replace(sample, encoded=reading.Begun(self._places(row), caches[ids[:n]], n, length))
+                sample = replace(
+                    sample, encoded=reading.Begun(self._places(row), caches[ids[:n]], n, length)
+                )
             begun.append(sample)
         return begun
 
     def _begin(self, row: reading.Inputs, n: int) -> Any:
         """Return the keys and values of a row's first `n` tokens, images among them."""
-        own = {name: value[:, :n] if reading.is_of_tokens(value, row) else value for name, value in row.items()}
-        given = {name: value.to(self.card.device) for name, value in own.items() if name != "labels"}
+        own = {
+            name: value[:, :n] if reading.is_of_tokens(value, row) else value
+            for name, value in row.items()
+        }
+        given = {
+            name: value.to(self.card.device) for name, value in own.items() if name != "labels"
+        }
         with self._steady(1), self.computing():
             return self.model(**given, use_cache=True, logits_to_keep=1)[CACHE]
 
     def _places(self, row: reading.Inputs) -> reading.Inputs:
         """Return a row's tokens with the position of each: with three axes where the model places images so."""
-        rope, mask = getattr(self.model.base_model, "get_rope_index", None), torch.ones_like(row["input_ids"])
+        rope, mask = (
+            getattr(self.model.base_model, "get_rope_index", None),
+            torch.ones_like(row["input_ids"]),
+        )
         taken = inspect.signature(rope).parameters if rope else ()
-        places = rope(**{name: row[name] for name in taken if name in row})[0] if rope else mask.cumsum(-1) - 1
+        places = (
+            rope(**{name: row[name] for name in taken if name in row})[0]
+            if rope
+            else mask.cumsum(-1) - 1
+        )
         own = {**row, "attention_mask": mask, "position_ids": places}
-        return {name: own[name] for name in ("input_ids", "attention_mask", "position_ids", "labels") if name in own}
+        return {
+            name: own[name]
+            for name in ("input_ids", "attention_mask", "position_ids", "labels")
+            if name in own
+        }
 
     def _with_encoded_pages(self, samples: Sequence[reading.Sample]) -> list[reading.Sample]:
         """Return the samples with their pages encoded, each page once."""
         pages = {id(sample.view): sample for sample in samples}
-        encoded = dict(zip(pages, self._run([*pages.values()], self._encode_pages, lambda _: None), strict=True))
+        encoded = dict(
+            zip(
+                pages, self._run([*pages.values()], self._encode_pages, lambda _: None), strict=True
+            )
+        )
         return [replace(sample, encoded=encoded[id(sample.view)]) for sample in samples]
 
     def _encode_pages(self, samples: Sequence[reading.Sample], n_rows: int) -> list[torch.Tensor]:
@@ -296,7 +363,10 @@ class AnsweringTarget(batched.RowTarget):
                 output_logits=True,
             )
         tokens = out.sequences[:, -len(out.logits) :]
-        chosen = [_log_probabilities_of(step, column) for step, column in zip(out.logits, tokens.T, strict=True)]
+        chosen = [
+            _log_probabilities_of(step, column)
+            for step, column in zip(out.logits, tokens.T, strict=True)
+        ]
         log_probabilities = torch.stack(chosen, dim=1).cpu().double().numpy()
         rows = zip(tokens.tolist(), log_probabilities, strict=True)
         return [self._reply_of(ids, own) for (ids, own), _ in zip(rows, samples, strict=False)]
@@ -320,10 +390,16 @@ class AnsweringTarget(batched.RowTarget):
         if not self.model.config.is_encoder_decoder:
             # A decoder's scores at one position are for the token at the next one.
             labels = torch.nn.functional.pad(inputs.pop("labels")[:, 1:], (0, 1), value=NOT_READ)
-            read, keeps = labels != NOT_READ, "logits_to_keep" in inspect.signature(self.model.forward).parameters
+            read, keeps = (
+                labels != NOT_READ,
+                "logits_to_keep" in inspect.signature(self.model.forward).parameters,
+            )
             if keeps and CACHE not in inputs:
-                # The number follows from what samples of one batch share; full blocks keep the bits of each score.
-                first = max(0, labels.shape[1] - int(read.sum(dim=1).max()) - STEP - 1) // STEP * STEP
+                # The number follows from what samples of one batch share; full blocks keep the bits
+                # of each score.
+                first = (
+                    max(0, labels.shape[1] - int(read.sum(dim=1).max()) - STEP - 1) // STEP * STEP
+                )
                 first = 0 if bool(read[:, :first].any()) else first
                 inputs["logits_to_keep"], labels = labels.shape[1] - first, labels[:, first:]
         with self._steady(n_rows), self.computing():
@@ -332,8 +408,13 @@ class AnsweringTarget(batched.RowTarget):
         values = _log_probabilities_of(logits[read], labels[read]).cpu().double().numpy()
         return np.split(values, np.cumsum(read.sum(dim=1).cpu().numpy()))[: len(samples)]
 
-    def _laid(self, lay_out: Callable[..., reading.Inputs], samples: Sequence[reading.Sample], n_rows: int) -> Any:
-        """Return the model's inputs of one batch, on its device; the first sample is repeated to `n_rows`."""
+    def _laid(
+        self, lay_out: Callable[..., reading.Inputs], samples: Sequence[reading.Sample], n_rows: int
+    ) -> Any:
+        """Return the model's inputs of one batch, on its device.
+
+        The first sample is repeated to `n_rows`.
+        """
         begun = [sample.encoded for sample in samples if isinstance(sample.encoded, reading.Begun)]
         if begun:
             return self._continued([*begun, *begun[:1] * (n_rows - len(begun))])
@@ -344,15 +425,23 @@ class AnsweringTarget(batched.RowTarget):
         return rows
 
     def _continued(self, begun: Sequence[reading.Begun]) -> dict[str, Any]:
-        """Return rows that begin alike as the inputs of one batch; they are filled up behind what was read of them."""
+        """Return rows that begin alike as the inputs of one batch.
+
+        They are filled up behind what was read of them.
+        """
         cache, n = copy(begun[0].cache), begun[0].n
         cache.layers = [copy(layer) for layer in cache.layers]
         cache.batch_repeat_interleave(len(begun))
         inputs: dict[str, Any] = {CACHE: cache}
         for name, first in begun[0].row.items():
-            fill = first.new_full((*first.shape[:-1], begun[0].length), NOT_READ if name == "labels" else 0)
+            fill = first.new_full(
+                (*first.shape[:-1], begun[0].length), NOT_READ if name == "labels" else 0
+            )
             rows = [one.row[name] for one in begun]
-            filled = [torch.cat([row[..., :n], fill[..., row.shape[-1] :], row[..., n:]], dim=-1) for row in rows]
+            filled = [
+                torch.cat([row[..., :n], fill[..., row.shape[-1] :], row[..., n:]], dim=-1)
+                for row in rows
+            ]
             # Scoring takes the tokens that are not read yet, `generate` all of them.
             begin = n if "labels" in begun[0].row and name != "attention_mask" else 0
             inputs[name] = torch.cat(filled, dim=-2)[..., begin:].to(self.card.device)
@@ -378,8 +467,12 @@ def reads_beginnings(config: Any, card: TargetCard) -> bool:
     On a CPU in float32 it would change the last bits of answers.
     """
     text = config.get_text_config(decoder=True)
-    stretched = {"dynamic", "longrope"} & {*re.findall(r"\w+", str(getattr(text, "rope_parameters", None)))}
-    known = not stretched and {config.model_type, text.model_type} <= {*TABLE["answering"]["causal"]}
+    stretched = {"dynamic", "longrope"} & {
+        *re.findall(r"\w+", str(getattr(text, "rope_parameters", None)))
+    }
+    known = not stretched and {config.model_type, text.model_type} <= {
+        *TABLE["answering"]["causal"]
+    }
     return known and (card.device, card.dtype) != ("cpu", "float32")
 
 

@@ -1,10 +1,11 @@
 """The process that renders chat templates, run as a program: `templates.py` beside it is its other side.
 
-It reads a line of JSON for each text, and answers with one. The kernel ends it where a template takes too long, and
-refuses it memory; nothing that a template does can change that. It imports no torch.
+It reads a line of JSON for each text, and answers with one. The kernel ends it where a template
+takes too long, and refuses it memory; nothing that a template does can change that. It imports no
+torch.
 
-Its arguments are seconds of the processor for one text, bytes of memory beyond what it has when it starts, and letters
-of a text.
+Its arguments are seconds of the processor for one text, bytes of memory beyond what it has when it
+starts, and letters of a text.
 """
 
 import json
@@ -17,7 +18,10 @@ from transformers.utils import chat_template_utils
 
 
 def limit_memory(more: int) -> None:
-    """Have the kernel refuse memory beyond a bound; where a system does not, the time and length of texts bound it."""
+    """Have the kernel refuse memory beyond a bound.
+
+    Where a system does not, the time and length of texts bound it.
+    """
     # A core file would hold pages.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
@@ -32,7 +36,8 @@ def limit_memory(more: int) -> None:
 def limit_time(seconds: int) -> None:
     """Have the kernel end this process once it has taken so many seconds more.
 
-    The kernel counts whole seconds, which are rounded up: a template has at least what it is promised.
+    The kernel counts whole seconds, which are rounded up: a template has at least what it is
+    promised.
     """
     usage = resource.getrusage(resource.RUSAGE_SELF)
     used = usage.ru_utime + usage.ru_stime
@@ -51,7 +56,9 @@ def answer(request: dict[str, Any], most_letters: int) -> dict[str, str]:
         "text"; or "limit", that the template exceeds; or "failure", with what was raised.
     """
     try:
-        text = chat_template_utils._compile_jinja_template(request["template"]).render(**request["variables"])
+        text = chat_template_utils._compile_jinja_template(request["template"]).render(
+            **request["variables"]
+        )
     except MemoryError:
         return {"limit": "memory"}
     except Exception as error:  # noqa: BLE001 (whatever a template raises is the answer)

@@ -1,8 +1,9 @@
 """Chat templates of checkpoints: programs in Jinja, which are rendered in bounds.
 
-Jinja's sandbox, as transformers sets it up, keeps a template from everything but the text; it bounds neither time nor
-memory. So templates are compiled and rendered in a process of their own, by the same function of transformers, which
-the kernel ends (`template_process.py`). One process serves all models of this one.
+Jinja's sandbox, as transformers sets it up, keeps a template from everything but the text; it
+bounds neither time nor memory. So templates are compiled and rendered in a process of their own, by
+the same function of transformers, which the kernel ends (`template_process.py`). One process serves
+all models of this one.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ def write_turns(asked: Any, turns: list[dict[str, Any]], **settings: Any) -> str
         TargetError: the template takes too much time or memory, or its text is too long.
         ModelError: it raised something.
     """
-    name = str(getattr(asked, "name_or_path", "") or getattr(getattr(asked, "tokenizer", None), "name_or_path", ""))
+    name = str(
+        getattr(asked, "name_or_path", "")
+        or getattr(getattr(asked, "tokenizer", None), "name_or_path", "")
+    )
     with _bounded(name or "the model"):
         return str(asked.apply_chat_template(turns, tokenize=False, **settings))
 
@@ -72,7 +76,10 @@ def _bounded(name: str) -> Iterator[None]:
 
 
 class _Elsewhere:
-    """A template that is compiled and rendered in the other process; takes the place of `jinja2.Template`."""
+    """A template that is compiled and rendered in the other process.
+
+    Takes the place of `jinja2.Template`.
+    """
 
     def __init__(self, template: str) -> None:
         if len(template) > MOST_TEMPLATE:
@@ -89,15 +96,21 @@ class _Elsewhere:
         try:
             return _compile_here("").environment.parse(template)
         except (jinja2.TemplateError, RecursionError) as error:
-            raise ModelError(wording("template_failed", name=_IN_BOUNDS.get())[0], str(error)) from None
+            raise ModelError(
+                wording("template_failed", name=_IN_BOUNDS.get())[0], str(error)
+            ) from None
 
     def render(self, **variables: Any) -> str:
         """Return the text."""
         answer = _PROCESS.ask({"template": self._template, "variables": variables})
         if "failure" in answer:
-            raise ModelError(wording("template_failed", name=_IN_BOUNDS.get())[0], answer["failure"])
+            raise ModelError(
+                wording("template_failed", name=_IN_BOUNDS.get())[0], answer["failure"]
+            )
         if "limit" in answer:
-            raise TargetError(*wording("template_greedy", name=_IN_BOUNDS.get(), limit=answer["limit"]))
+            raise TargetError(
+                *wording("template_greedy", name=_IN_BOUNDS.get(), limit=answer["limit"])
+            )
         return answer["text"]
 
 
@@ -178,7 +191,10 @@ class TemplateProcess:
 
     @staticmethod
     def _exchange(process: subprocess.Popen[bytes], line: bytes) -> bytes:
-        """Return the line that answers; one without its end where the process ended, or took or wrote too much."""
+        """Return the line that answers.
+
+        One without its end where the process ended, or took or wrote too much.
+        """
         assert process.stdin is not None
         assert process.stdout is not None
         until = time.monotonic() + LONGEST_WAIT

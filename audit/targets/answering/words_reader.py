@@ -1,8 +1,9 @@
 """Text-only models over a page's OCR words: decoders (Llama, Qwen, GPT-2) and encoder-decoders (T5, BART, LED).
 
-A decoder is asked through its tokenizer's chat template, or in the very words of the manifest's recipe; an
-encoder-decoder in T5's form for SQuAD (Raffel et al. 2020, appendix D.15) unless the recipe says otherwise. A page that
-is too long loses its last words, never the question, as training with truncation of the context has it.
+A decoder is asked through its tokenizer's chat template, or in the very words of the manifest's
+recipe; an encoder-decoder in T5's form for SQuAD (Raffel et al. 2020, appendix D.15) unless the
+recipe says otherwise. A page that is too long loses its last words, never the question, as training
+with truncation of the context has it.
 """
 
 from __future__ import annotations
@@ -34,10 +35,16 @@ CHAT_PROMPT = f"{TEXT}\n\n{reading.QUESTION}"
 SQUAD_PROMPT = f"question: {reading.QUESTION} context: {TEXT}"
 """What T5 is trained with on SQuAD (Raffel et al. 2020, appendix D.15)."""
 MAX_TOKENS = 4096
-"""The longest row that is read of models that would take longer ones (a densely written page has 2,000)."""
+"""The longest row that is read of models that would take longer ones (a densely written page has
+2,000)."""
 _SQUAD_TOKENS = 512
 """Of encoder-decoders that name no longest row: T5's in training."""
-_POSITIONS = ("max_position_embeddings", "max_encoder_position_embeddings", "n_positions", "max_sequence_length")
+_POSITIONS = (
+    "max_position_embeddings",
+    "max_encoder_position_embeddings",
+    "n_positions",
+    "max_sequence_length",
+)
 
 
 def decoder_reader(
@@ -48,8 +55,9 @@ def decoder_reader(
     Args:
         folder: the checkpoint.
         config: its configuration.
-        prompt: with "{text}" and "{question}": the user's turn where the tokenizer has a chat template, else, or where
-            it holds marks of turns itself, all that the model is given; None: `CHAT_PROMPT`.
+        prompt: with "{text}" and "{question}": the user's turn where the tokenizer has a chat
+            template, else, or where it holds marks of turns itself, all that the model is given;
+            None: `CHAT_PROMPT`.
         system: the text of the system turn; None: what the template itself writes.
 
     Raises:
@@ -62,7 +70,9 @@ def decoder_reader(
     return DecoderReader(tokenizer, ends_of(folder, config, tokenizer), longest, prompt, system)
 
 
-def encoder_decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | None) -> EncoderDecoderReader:
+def encoder_decoder_reader(
+    folder: CheckpointFolder, config: Any, prompt: str | None
+) -> EncoderDecoderReader:
     """Return the reader of an encoder-decoder.
 
     Args:
@@ -73,15 +83,23 @@ def encoder_decoder_reader(folder: CheckpointFolder, config: Any, prompt: str | 
     Raises:
         TargetError: its tokenizer cannot be used.
     """
-    tokenizer = open_tokenizer(folder, ("eos", "pad"), config.get_text_config(decoder=True).vocab_size)
-    return EncoderDecoderReader(tokenizer, _longest_row(config, tokenizer, _SQUAD_TOKENS), prompt or SQUAD_PROMPT)
+    tokenizer = open_tokenizer(
+        folder, ("eos", "pad"), config.get_text_config(decoder=True).vocab_size
+    )
+    return EncoderDecoderReader(
+        tokenizer, _longest_row(config, tokenizer, _SQUAD_TOKENS), prompt or SQUAD_PROMPT
+    )
 
 
 def _longest_row(config: Any, tokenizer: Any, unnamed: int) -> int:
     """Return the longest row that the model and its tokenizer take, never more than `MAX_TOKENS`."""
     positions = reading.positions_of(config.get_text_config(), _POSITIONS)
     own = tokenizer.model_max_length
-    limits = [MAX_TOKENS, *([positions] if positions else []), *([int(own)] if own < VERY_LARGE_INTEGER else [])]
+    limits = [
+        MAX_TOKENS,
+        *([positions] if positions else []),
+        *([int(own)] if own < VERY_LARGE_INTEGER else []),
+    ]
     return min(limits if len(limits) > 1 else [unnamed])
 
 
@@ -101,7 +119,10 @@ class TextPrompt:
         self.text = text
 
     def parts(self, question: str) -> tuple[str, str]:
-        """Return what stands before the page's text and behind it; the page's text may hold "{question}" itself."""
+        """Return what stands before the page's text and behind it.
+
+        The page's text may hold "{question}" itself.
+        """
         before, after = self.text.split(TEXT)
         return before.replace(reading.QUESTION, question), after.replace(reading.QUESTION, question)
 
@@ -113,8 +134,8 @@ class TextPrompt:
 class DecoderReader(reading.Reader):
     """A decoder: the answer goes on where the prompt ends.
 
-    Prompts are filled on the left to a length that follows from their own, as `generate` needs it; samples with
-    answers on the right.
+    Prompts are filled on the left to a length that follows from their own, as `generate` needs it;
+    samples with answers on the right.
 
     """
 
@@ -123,11 +144,19 @@ class DecoderReader(reading.Reader):
     whole_rows = True
 
     def __init__(
-        self, tokenizer: Any, ends: frozenset[int], positions: int, prompt: str | None = None, system: str | None = None
+        self,
+        tokenizer: Any,
+        ends: frozenset[int],
+        positions: int,
+        prompt: str | None = None,
+        system: str | None = None,
     ) -> None:
         super().__init__(tokenizer)
         self._prompt = TextPrompt(prompt or CHAT_PROMPT)
-        self.max_tokens, self.max_new_tokens = positions, min(reading.LONGEST_ANSWER, positions // 4)
+        self.max_tokens, self.max_new_tokens = (
+            positions,
+            min(reading.LONGEST_ANSWER, positions // 4),
+        )
         self.scores = positions * len(tokenizer)
         self.ends, self.forbidden = ends, self.forbidden | ends
         pad, text = tokenizer.pad_token_id, self._prompt.text
@@ -139,7 +168,9 @@ class DecoderReader(reading.Reader):
         ended = text[-1:].isspace() or (marks and marks[-1].end() == len(text))
         self._gap = "" if self._turns or ended else " "
         self._system = [] if system is None else [{"role": "system", "content": system}]
-        if system is not None and not (self._turns and system.strip() in self._render("", "a", None)):
+        if system is not None and not (
+            self._turns and system.strip() in self._render("", "a", None)
+        ):
             raise TargetError(*wording("no_system_turn"))
         self._spelled = lru_cache(ROWS_KEPT)(self._spell)
 
@@ -153,20 +184,35 @@ class DecoderReader(reading.Reader):
         """See `Reader.taught`."""
         pairs = [self._tokens(sample) for sample in samples]
         length = max(bucket_of(len(prompt) + len(answer)) for prompt, answer in pairs)
-        unread = [0 if sample.whole else len(prompt) for sample, (prompt, _) in zip(samples, pairs, strict=True)]
+        unread = [
+            0 if sample.whole else len(prompt)
+            for sample, (prompt, _) in zip(samples, pairs, strict=True)
+        ]
         own = [[*prompt, *answer] for prompt, answer in pairs]
         labels = [[NOT_READ] * n + row[n:] for n, row in zip(unread, own, strict=True)]
-        return {**reading.with_mask(own, self._pad, length), "labels": reading.filled(labels, NOT_READ, length)}
+        return {
+            **reading.with_mask(own, self._pad, length),
+            "labels": reading.filled(labels, NOT_READ, length),
+        }
 
     def alike(self, sample: reading.Sample) -> object:
         """See `Reader.alike`."""
         prompt, answer = self._tokens(sample)
-        taught = None if sample.answer is None else (bucket_of(len(prompt) + len(answer)), len(answer), sample.whole)
+        taught = (
+            None
+            if sample.answer is None
+            else (bucket_of(len(prompt) + len(answer)), len(answer), sample.whole)
+        )
         return bucket_of(len(prompt)), taught
 
     def n_of_page(self, sample: reading.Sample, ids: Sequence[int], most: int) -> int:
-        """See `Reader.n_of_page`; lengths are few, so that long pages that lose their end share most of it."""
-        others = [self._tokens(replace(sample, question=text, answer=None))[0] for text in ("0", "a")]
+        """See `Reader.n_of_page`.
+
+        Lengths are few, so that long pages that lose their end share most of it.
+        """
+        others = [
+            self._tokens(replace(sample, question=text, answer=None))[0] for text in ("0", "a")
+        ]
         n = min(most, *(reading.n_shared(ids, other) for other in others))
         step = max(STEP, 1 << n.bit_length() >> 5)
         return n // step * step
@@ -180,9 +226,15 @@ class DecoderReader(reading.Reader):
     ) -> tuple[list[int], list[int]]:
         asked = self._plain(question, self.max_tokens // 4)
         text = self._fitting(self._plain(text_of_words(words)), asked)
-        prompt, whole = self._render(text, asked, None), self._render(text, asked, self._plain(answer or ""))
+        prompt, whole = (
+            self._render(text, asked, None),
+            self._render(text, asked, self._plain(answer or "")),
+        )
         if not whole.startswith(prompt):
-            before, after = reading.tokens_of(self.tokenizer, prompt), reading.tokens_of(self.tokenizer, whole)
+            before, after = (
+                reading.tokens_of(self.tokenizer, prompt),
+                reading.tokens_of(self.tokenizer, whole),
+            )
             after = after[reading.n_shared(before, after) :]
         else:
             before, after = reading.continued(self.tokenizer, prompt, whole[len(prompt) :])
@@ -190,7 +242,9 @@ class DecoderReader(reading.Reader):
 
     def _ended(self, answer: list[int]) -> list[int]:
         """Return the answer with its end: what a template writes after the end of the turn is no answer."""
-        last = max((index for index, token in enumerate(answer) if token in self.ends), default=None)
+        last = max(
+            (index for index, token in enumerate(answer) if token in self.ends), default=None
+        )
         return [*answer, int(self.tokenizer.eos_token_id)] if last is None else answer[: last + 1]
 
     def _render(self, text: str, question: str, answer: str | None) -> str:
@@ -206,7 +260,9 @@ class DecoderReader(reading.Reader):
 
     def _fitting(self, text: str, question: str) -> str:
         """Return the beginning of the page's text that leaves room for all else."""
-        taken = self.max_new_tokens + len(reading.tokens_of(self.tokenizer, self._render("", question, None)))
+        taken = self.max_new_tokens + len(
+            reading.tokens_of(self.tokenizer, self._render("", question, None))
+        )
         return whole_words(self.tokenizer, text, self.max_tokens - taken - len(self._start) - 1)
 
 
@@ -220,7 +276,9 @@ class EncoderDecoderReader(RowReader):
 
     def __init__(self, tokenizer: Any, positions: int, prompt: str = SQUAD_PROMPT) -> None:
         longest = min(reading.LONGEST_ANSWER, positions // 4)
-        super().__init__(tokenizer, positions, longest, int(tokenizer.eos_token_id), int(tokenizer.pad_token_id))
+        super().__init__(
+            tokenizer, positions, longest, int(tokenizer.eos_token_id), int(tokenizer.pad_token_id)
+        )
         self._prompt = TextPrompt(prompt)
         self.scores = positions * len(tokenizer)
         self._begin, self._after = around(tokenizer)
@@ -231,14 +289,20 @@ class EncoderDecoderReader(RowReader):
         rows = [self._row(sample).ids for sample in samples]
         return reading.with_mask(rows, self._pad, max(bucket_of(len(row)) for row in rows))
 
-    def _laid_out(self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str) -> SampleRow:
+    def _laid_out(
+        self, words: tuple[Word, ...], size: tuple[int, int] | None, question: str
+    ) -> SampleRow:
         asked = self._plain(question, self.max_tokens // 4)
         texts = [self._plain(word.text) for word in words]
         overhead = (
-            len(reading.tokens_of(self.tokenizer, self._prompt.fill("", asked))) + len(self._begin) + len(self._after)
+            len(reading.tokens_of(self.tokenizer, self._prompt.fill("", asked)))
+            + len(self._begin)
+            + len(self._after)
         )
         text = whole_words(self.tokenizer, " ".join(texts), self.max_tokens - overhead - 1)
-        row = unpadded(self.tokenizer).encode(self._prompt.fill(text, asked), add_special_tokens=False)
+        row = unpadded(self.tokenizer).encode(
+            self._prompt.fill(text, asked), add_special_tokens=False
+        )
         begin = len(self._prompt.parts(asked)[0])
         word_at = words_at(texts, begin, begin + len(text))
         own = [word_of(offsets, word_at) for offsets in row.offsets]
@@ -263,7 +327,10 @@ def words_at(texts: Sequence[str], begin: int, end: int) -> dict[int, int]:
 
 
 def word_of(offsets: tuple[int, int], word_at: dict[int, int]) -> int | None:
-    """Return the word that a token belongs to: that of its first character that is in one; None: none is."""
+    """Return the word that a token belongs to: that of its first character that is in one.
+
+    None: none is.
+    """
     return next((word_at[place] for place in range(*offsets) if place in word_at), None)
 
 

@@ -18,12 +18,19 @@ from audit.corpus.documents import Task, TaskKind
 from audit.corpus.validation import label_problems
 from audit.errors import TargetError
 from audit.targets import TABLE
-from audit.targets.checkpoint.tree import CODE, files_of, refuse_links, refuse_unknown_folders, unscanned_files
+from audit.targets.checkpoint.tree import (
+    CODE,
+    files_of,
+    refuse_links,
+    refuse_unknown_folders,
+    unscanned_files,
+)
 
 TRAINER_STATE = "trainer_state.json"
 """Says nothing about what a checkpoint does, so it is no part of its sha256."""
 _MAX_BYTES = 64 * 2**20
-"""The file holds a log of the whole training: some megabytes after a long one. A larger one is not read."""
+"""The file holds a log of the whole training: some megabytes after a long one. A larger one is not
+read."""
 _MAX_STEPS = 2**53
 """Whole numbers beyond this are no counts of steps, and lose digits in JSON."""
 
@@ -36,7 +43,10 @@ class TrainingProgress(BaseModel, strict=True, frozen=True):
 
 
 def training_progress(folder: Path) -> TrainingProgress:
-    """Return the progress in `trainer_state.json` of a checkpoint; none when it is missing, damaged or too large."""
+    """Return the progress in `trainer_state.json` of a checkpoint.
+
+    None when it is missing, damaged or too large.
+    """
     path = folder / TRAINER_STATE
     try:
         # Only a plain file: reading a pipe or a device would never end.
@@ -55,7 +65,11 @@ BASE = "base/"
 
 def other_weights(folder: Path) -> list[str]:
     """Weights in a checkpoint's folder itself that its sha256 says nothing of: a loader may take them instead."""
-    return [name for name in unscanned_files(folder) if "/" not in name and Path(name).suffix.lower() not in CODE]
+    return [
+        name
+        for name in unscanned_files(folder)
+        if "/" not in name and Path(name).suffix.lower() not in CODE
+    ]
 
 
 def code_that_runs(folder: Path) -> list[str]:
@@ -85,10 +99,12 @@ def file_digest(path: Path) -> bytes:
 def hash_files(folder: Path) -> dict[str, str]:
     """Return the sha256 of each file of a checkpoint, by name, as the card of a scan lists them.
 
-    Of an adapter: those of its own folder, and under "base/" those of the local folder that it names as its base.
+    Of an adapter: those of its own folder, and under "base/" those of the local folder that it
+    names as its base.
 
     Raises:
-        TargetError: it is no folder, a file cannot be read, or see `refuse_links` and `refuse_unknown_folders`.
+        TargetError: it is no folder, a file cannot be read, or see `refuse_links` and
+            `refuse_unknown_folders`.
     """
     if not folder.is_dir():
         raise TargetError(f"{folder}: no such folder")
@@ -99,12 +115,17 @@ def hash_files(folder: Path) -> dict[str, str]:
     if base is not None:
         refuse_links(base)
         refuse_unknown_folders(base)
-        hashes.update({f"{BASE}{name}": file_digest(path).hex() for name, path in files_of(base).items()})
+        hashes.update(
+            {f"{BASE}{name}": file_digest(path).hex() for name, path in files_of(base).items()}
+        )
     return hashes
 
 
 def named_base(folder: Path) -> Path | None:
-    """Return the folder of the base that an adapter names; None where it names none of this machine, or is none."""
+    """Return the folder of the base that an adapter names.
+
+    None where it names none of this machine, or is none.
+    """
     named = read_settings(folder / SETTINGS, damaged_is_empty=True).get("base_model_name_or_path")
     return next(iter(bases_named(folder, named)), None)
 
@@ -112,11 +133,16 @@ def named_base(folder: Path) -> Path | None:
 def bases_named(folder: Path, named: object) -> list[Path]:
     """Return the folders of models that an adapter's settings may mean by their `base_model_name_or_path`.
 
-    An adapter from elsewhere may name any folder of this machine: one that holds no model is not looked into.
+    An adapter from elsewhere may name any folder of this machine: one that holds no model is not
+    looked into.
     """
     places = [Path(named), folder / named] if isinstance(named, str) and named else []
     # os.path: a path may be too long or not allowed, which pathlib raises.
-    models = (place for place in places if any(os.path.isfile(place / name) for name in ("config.json", SETTINGS)))
+    models = (
+        place
+        for place in places
+        if any(os.path.isfile(place / name) for name in ("config.json", SETTINGS))
+    )
     return [place for place in models if place.resolve() != folder.resolve()]
 
 
@@ -139,7 +165,12 @@ HEADS: Mapping[str, TaskKind] = TABLE["tasks"]["heads"]
 """By how the name of an architecture ends; the first that fits."""
 ADAPTERS: Mapping[str, TaskKind] = TABLE["tasks"]["adapters"]
 """By the task type of a PEFT adapter."""
-LABELLED: tuple[TaskKind, ...] = ("token-classification", "spade-extraction", "document-classification", "intent-slots")
+LABELLED: tuple[TaskKind, ...] = (
+    "token-classification",
+    "spade-extraction",
+    "document-classification",
+    "intent-slots",
+)
 _PLACEHOLDER = re.compile(r"LABEL_\d+")
 
 
@@ -160,7 +191,8 @@ def recognise_task(folder: Path) -> RecognisedTask:
     """Tell a checkpoint's task from its config.json, or an adapter's from its adapter_config.json.
 
     Raises:
-        TargetError: there is neither, what it says is no task that docaudit knows, or see `refuse_links`.
+        TargetError: there is neither, what it says is no task that docaudit knows, or see
+            `refuse_links`.
     """
     if not folder.is_dir():
         raise TargetError(f"{folder}: no such folder", "give a local Hugging Face checkpoint")
@@ -168,7 +200,9 @@ def recognise_task(folder: Path) -> RecognisedTask:
     config, settings = read_settings(folder / "config.json"), read_settings(folder / SETTINGS)
     # PEFT writes the class of the base where it is given no task type.
     mapped = settings.get("auto_mapping")
-    named = config.get("architectures") or [mapped.get("base_model_class") if isinstance(mapped, dict) else None]
+    named = config.get("architectures") or [
+        mapped.get("base_model_class") if isinstance(mapped, dict) else None
+    ]
     for architecture in map(str, named if isinstance(named, list) else ()):
         kind = next((kind for ending, kind in HEADS.items() if architecture.endswith(ending)), None)
         if kind is not None:
@@ -180,8 +214,12 @@ def recognise_task(folder: Path) -> RecognisedTask:
     adapter = str(settings.get("task_type"))
     if adapter in ADAPTERS:
         return RecognisedTask(Task(ADAPTERS[adapter]), f"an adapter for {adapter}")
-    found = ", ".join(map(str, named)) if isinstance(named, list) and any(named) else "no architecture"
-    raise TargetError(f"{folder}: its configuration does not state its task ({found})", "give --task KIND")
+    found = (
+        ", ".join(map(str, named)) if isinstance(named, list) and any(named) else "no architecture"
+    )
+    raise TargetError(
+        f"{folder}: its configuration does not state its task ({found})", "give --task KIND"
+    )
 
 
 def _labels(config: Mapping[str, Any], kind: TaskKind) -> tuple[str, ...]:

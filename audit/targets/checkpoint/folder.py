@@ -20,7 +20,12 @@ from audit.plugins import find
 from audit.targets import wording
 from audit.targets.checkpoint import content
 from audit.targets.checkpoint.adapters import Adapter, assemble, base_folder, read_adapter
-from audit.targets.checkpoint.safety import method_of, refuse_training, refuse_unsafe, refuse_unsafe_adapter
+from audit.targets.checkpoint.safety import (
+    method_of,
+    refuse_training,
+    refuse_unsafe,
+    refuse_unsafe_adapter,
+)
 from audit.targets.checkpoint.tree import files_of
 
 PRIVACY_FILE = "docaudit_privacy.json"
@@ -43,7 +48,9 @@ def dump_privacy(card: PrivacyCard) -> bytes:
 
 
 def privacy_card(folder: AnyFolder) -> PrivacyCard | None:
-    """Read the guarantee that a checkpoint states; None where it states none of these weights that could be ours.
+    """Read the guarantee that a checkpoint states.
+
+    None where it states none of these weights that could be ours.
 
     Raises:
         TargetError: the folder is no checkpoint.
@@ -57,12 +64,20 @@ def privacy_card(folder: AnyFolder) -> PrivacyCard | None:
     except (OSError, ValidationError, RecursionError):
         return None
     private = card.epsilon is not None
-    could_be_ours = card.delta <= 1 / card.n_units and private == (card.secure and card.noise_multiplier > 0)
-    return card if could_be_ours and not card.curve and card.weights == weights_sha256(opened) else None
+    could_be_ours = card.delta <= 1 / card.n_units and private == (
+        card.secure and card.noise_multiplier > 0
+    )
+    return (
+        card
+        if could_be_ours and not card.curve and card.weights == weights_sha256(opened)
+        else None
+    )
 
 
 def stated_guarantee(model: AnyFolder) -> tuple[PrivacyCard | None, tuple[str, ...]]:
-    """Read the guarantee that a checkpoint states; one that does not follow from its numbers is not believed.
+    """Read the guarantee that a checkpoint states.
+
+    One that does not follow from its numbers is not believed.
 
     Returns:
         The card with its privacy curve, None where there is none to believe, and warnings.
@@ -90,17 +105,19 @@ NumberFormat = Literal["auto", "float32", "bfloat16"]
 class CheckpointFolder:
     """A folder that passed the safety checks; made by `open_checkpoint`.
 
-    Hashes are taken before weights are loaded (`seal`), or when first asked for, and belong to this object, never to a
-    path. Whoever keeps something under a hash opens the folder where the training begins, so that an older opening
-    never vouches for newer files.
+    Hashes are taken before weights are loaded (`seal`), or when first asked for, and belong to this
+    object, never to a path. Whoever keeps something under a hash opens the folder where the
+    training begins, so that an older opening never vouches for newer files.
 
     Attributes:
-        path: the folder that holds configuration, tokenizer and processor, and the weights but of an adapter.
+        path: the folder that holds configuration, tokenizer and processor, and the weights but of
+            an adapter.
         config: its config.json; of an adapter, the base's as the adapter changes it.
         progress: of its training.
         adapter: the adapter, when the folder that was opened holds one.
         base: the model that the adapter was trained on.
-        fresh: leave out the adapter's weights: the model is its base, with as many tokens as the adapted one has.
+        fresh: leave out the adapter's weights: the model is its base, with as many tokens as the
+            adapted one has.
         number_format: what its weights are held in.
     """
 
@@ -127,7 +144,8 @@ class CheckpointFolder:
 
     @property
     def _files(self) -> dict[str, Path]:
-        # An adapter's folder itself, not what was assembled of it and its base: `docaudit gate` can hash both alike.
+        # An adapter's folder itself, not what was assembled of it and its base: `docaudit gate` can
+        # hash both alike.
         return files_of(self.own_path)
 
     @cached_property
@@ -141,25 +159,40 @@ class CheckpointFolder:
         return digest_of_files(own, None if self.base is None else self.base.sha256)
 
     def seal(self) -> None:
-        """Hash all its files; whoever loads them does this first, so that hashes are of what was there before."""
+        """Hash all its files.
+
+        Whoever loads them does this first, so that hashes are of what was there before.
+        """
         assert self.sha256
 
     @property
     def file_hashes(self) -> dict[str, str]:
-        """The sha256 of each of these files by its path in its folder; those of an adapter's base under "base/"."""
+        """The sha256 of each of these files by its path in its folder.
+
+        Those of an adapter's base under "base/".
+        """
         own = {name: digest.hex() for name, digest in self._digests.items()}
         based = {} if self.base is None else self.base.file_hashes
         return {**own, **{f"{content.BASE}{name}": digest for name, digest in based.items()}}
 
     @property
     def weights(self) -> frozenset[bytes]:
-        """The digests of its own weight files, whatever they are called; an adapter's base has others."""
-        return frozenset(own for name, own in self._digests.items() if name.endswith(".safetensors"))
+        """The digests of its own weight files, whatever they are called.
+
+        An adapter's base has others.
+        """
+        return frozenset(
+            own for name, own in self._digests.items() if name.endswith(".safetensors")
+        )
 
     @property
     def weights_written(self) -> dt.date | None:
         """The day (UTC) on which its own weight files were last written, as far as the file system tells."""
-        times = [path.stat().st_mtime for name, path in self._files.items() if name.endswith(".safetensors")]
+        times = [
+            path.stat().st_mtime
+            for name, path in self._files.items()
+            if name.endswith(".safetensors")
+        ]
         return dt.datetime.fromtimestamp(max(times), dt.UTC).date() if times else None
 
     @property
@@ -177,15 +210,34 @@ class CheckpointFolder:
         return frozenset(names)
 
     def card(
-        self, model: Any, family: str, task: str, words: str, *, max_tokens: int, device: str, **more: Any
+        self,
+        model: Any,
+        family: str,
+        task: str,
+        words: str,
+        *,
+        max_tokens: int,
+        device: str,
+        **more: Any,
     ) -> TargetCard:
-        """Make the card of the model that was loaded from this folder; `words` say what it is for."""
-        method, architecture, revision = method_of(self.config), f"{family}, {words}", hub_revision(self.own_path)
+        """Make the card of the model that was loaded from this folder.
+
+        `words` say what it is for.
+        """
+        method, architecture, revision = (
+            method_of(self.config),
+            f"{family}, {words}",
+            hub_revision(self.own_path),
+        )
         return TargetCard(
-            name=self.own_path.resolve().name if revision is None else revision.partition("@")[0].rpartition("/")[2],
+            name=self.own_path.resolve().name
+            if revision is None
+            else revision.partition("@")[0].rpartition("/")[2],
             family=family,
             task=task,
-            architecture=architecture if method is None else f"{architecture}, weights quantised ({method})",
+            architecture=architecture
+            if method is None
+            else f"{architecture}, weights quantised ({method})",
             parameters=model.num_parameters(),
             max_tokens=max_tokens,
             sha256=self.sha256,
@@ -207,10 +259,12 @@ def open_checkpoint(folder: AnyFolder, base: Path | None = None) -> CheckpointFo
 
     Args:
         folder: a checkpoint, or an adapter that PEFT wrote.
-        base: the model that an adapter was trained on; None: the local folder that the adapter names.
+        base: the model that an adapter was trained on; None: the local folder that the adapter
+            names.
 
     Raises:
-        TargetError: it is no checkpoint, loading it could run code or read a pickle, or an adapter's base is missing.
+        TargetError: it is no checkpoint, loading it could run code or read a pickle, or an
+            adapter's base is missing.
     """
     if isinstance(folder, CheckpointFolder):
         return folder
@@ -232,7 +286,10 @@ Places = tuple[tuple[Path, tuple[str, ...]], ...]
 
 
 def places_of(folder: CheckpointFolder) -> Places:
-    """List what a folder was opened from: itself, and the base of an adapter; see `open_checkpoint`."""
+    """List what a folder was opened from: itself, and the base of an adapter.
+
+    See `open_checkpoint`.
+    """
     paths = (part.own_path.absolute() for part in (folder, folder.base) if part)
     return tuple((path, tuple(files_of(path))) for path in paths)
 
@@ -245,7 +302,11 @@ def in_format(folder: CheckpointFolder, number_format: NumberFormat) -> Checkpoi
 
 def is_checkpoint(folder: Path) -> bool:
     """Return True for a folder that holds a model's configuration or an adapter, and for the address of a server."""
-    return bool(re.match("https?:/", str(folder))) or (folder / "config.json").is_file() or content.is_adapter(folder)
+    return (
+        bool(re.match("https?:/", str(folder)))
+        or (folder / "config.json").is_file()
+        or content.is_adapter(folder)
+    )
 
 
 def _dtype_of(model: Any) -> str:

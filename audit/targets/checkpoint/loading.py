@@ -37,30 +37,47 @@ _UNWRAP = {r"_orig_mod\.": "", r"^module\.": ""}
 
 def not_finite(model: Any) -> list[str]:
     """Return the parameters of a model that hold numbers which are not finite."""
-    return [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
+    return [
+        name
+        for name, weights in model.named_parameters()
+        if not bool(torch.isfinite(weights).all())
+    ]
 
 
 LEAST_ROWS = 4
-"""Rows of usual pages for which a GPU beside a model's weights must have room: as one page at twice the resolution."""
+"""Rows of usual pages for which a GPU beside a model's weights must have room: as one page at twice
+the resolution."""
 
 
 def bytes_of_row(config: Any, n_tokens: int, n_answer: int) -> int:
     """Estimate the bytes that one row of a batch takes on a GPU, from a model's shape.
 
-    One layer has its values (8 times its width and 3 times its inner width), all layers have their keys and values, and
-    each token of an answer has its scores; in float32.
+    One layer has its values (8 times its width and 3 times its inner width), all layers have their
+    keys and values, and each token of an answer has its scores; in float32.
     """
     text = config.get_text_config(decoder=True)
-    names = ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers")
+    names = (
+        "hidden_size",
+        "intermediate_size",
+        "num_attention_heads",
+        "num_key_value_heads",
+        "num_hidden_layers",
+    )
     given = (getattr(text, name, None) or 0 for name in names)
     # Some families have a number for each layer.
-    wide, inner, n_heads, n_kept, n_layers = (own if isinstance(own, int) else max(own) for own in given)
+    wide, inner, n_heads, n_kept, n_layers = (
+        own if isinstance(own, int) else max(own) for own in given
+    )
     cached = 2 * wide * (n_kept or n_heads) // max(1, n_heads) * n_layers
-    return int(4 * (n_tokens * (8 * wide + 3 * (inner or 4 * wide) + cached) + n_answer * text.vocab_size))
+    return int(
+        4 * (n_tokens * (8 * wide + 3 * (inner or 4 * wide) + cached) + n_answer * text.vocab_size)
+    )
 
 
 def place(model: Any, device: str, row: int = 0, n_rows: int = 1) -> Any:
-    """Move a model to "cpu", "cuda" or "mps"; one that the first GPU cannot hold goes where `places_of` says.
+    """Move a model to "cpu", "cuda" or "mps".
+
+    One that the first GPU cannot hold goes where `places_of` says.
 
     Args:
         model: in the memory of the CPU, where its files are mapped, not copied.
@@ -82,25 +99,32 @@ def place(model: Any, device: str, row: int = 0, n_rows: int = 1) -> Any:
     except RuntimeError as error:
         if not out_of_memory(error):
             raise
-        raise TargetError("the model does not fit into the memory of the device", "use --device cpu") from None
+        raise TargetError(
+            "the model does not fit into the memory of the device", "use --device cpu"
+        ) from None
 
 
-def places_of(model: Any, free: Mapping[int | str, int], row: int, n_rows: int) -> dict[str, int | str]:
+def places_of(
+    model: Any, free: Mapping[int | str, int], row: int, n_rows: int
+) -> dict[str, int | str]:
     """Choose where the parts of a model lie: on one GPU, on several, or some in the memory of the CPU as a last resort.
 
-    Whole layers fill one GPU after the other; GPUs that are left over can hold the models that it is compared with.
+    Whole layers fill one GPU after the other; GPUs that are left over can hold the models that it
+    is compared with.
 
     Args:
         model: of any device, "meta" too.
         free: bytes by device: the number of a GPU, or "cpu".
         row: see `bytes_of_row`.
-        n_rows: of a batch; each GPU keeps free what they take, or a half, a quarter and so on, as far as `LEAST_ROWS`.
+        n_rows: of a batch; each GPU keeps free what they take, or a half, a quarter and so on, as
+            far as `LEAST_ROWS`.
 
     Returns:
         A GPU's number or "cpu" by the name of a part.
 
     Raises:
-        TargetError: a GPU has no room for a single layer, or all devices together have none for the model.
+        TargetError: a GPU has no room for a single layer, or all devices together have none for the
+            model.
     """
     from accelerate import infer_auto_device_map
 
@@ -108,11 +132,15 @@ def places_of(model: Any, free: Mapping[int | str, int], row: int, n_rows: int) 
     freest, size = max(gpus, key=gpus.__getitem__), model.get_memory_footprint()
     if size + row * LEAST_ROWS <= gpus[freest]:
         return {"": freest}
-    layers = (layer for part in model.modules() if isinstance(part, torch.nn.ModuleList) for layer in part)
+    layers = (
+        layer for part in model.modules() if isinstance(part, torch.nn.ModuleList) for layer in part
+    )
     whole = [*{*(model._no_split_modules or ()), *(type(layer).__name__ for layer in layers)}]
     batches = [n_rows >> step for step in range(n_rows.bit_length()) if n_rows >> step > LEAST_ROWS]
     for n, host in (*((n, 0) for n in (*batches, LEAST_ROWS)), (LEAST_ROWS, free.get("cpu", 0))):
-        most = {gpu: max(0, own - row * n) for gpu, own in gpus.items()} | ({"cpu": host} if host else {})
+        most = {gpu: max(0, own - row * n) for gpu, own in gpus.items()} | (
+            {"cpu": host} if host else {}
+        )
         places: dict[str, int | str] = infer_auto_device_map(model, most, whole)
         if "disk" not in places.values() and gpus.keys() & {*places.values()}:
             return places
@@ -121,15 +149,23 @@ def places_of(model: Any, free: Mapping[int | str, int], row: int, n_rows: int) 
 
 
 def spread(model: Any, places: Mapping[str, int | str], device: str = "cuda") -> Any:
-    """Move the parts of a model to their places; what is put in goes from one to the next, and comes back at the end.
+    """Move the parts of a model to their places.
 
-    transformers' tensor-parallel plan would need a process for each GPU, begun by torchrun; docaudit is one process.
+    What is put in goes from one to the next, and comes back at the end.
+
+    transformers' tensor-parallel plan would need a process for each GPU, begun by torchrun;
+    docaudit is one process.
     """
     from accelerate import dispatch_model
 
-    named = {name: place if isinstance(place, str) else f"{device}:{place}" for name, place in places.items()}
+    named = {
+        name: place if isinstance(place, str) else f"{device}:{place}"
+        for name, place in places.items()
+    }
     first = next(place for place in named.values() if place != "cpu")
-    return dispatch_model(model, named, first, skip_keys=model._skip_keys_device_placement, force_hooks=True)
+    return dispatch_model(
+        model, named, first, skip_keys=model._skip_keys_device_placement, force_hooks=True
+    )
 
 
 def is_offloaded(model: Any) -> bool:
@@ -146,10 +182,14 @@ def load_whole_model(folder: AnyFolder, model_class: type[Any]) -> Any:
     """
     model, missing = load_model(folder, model_class)
     if missing:
-        raise TargetError(*wording("weights_missing", folder=folder, n=len(missing), first=missing[0]))
+        raise TargetError(
+            *wording("weights_missing", folder=folder, n=len(missing), first=missing[0])
+        )
     broken = not_finite(model)
     if broken:
-        raise TargetError(*wording("weights_not_finite", folder=folder, n=len(broken), first=broken[0]))
+        raise TargetError(
+            *wording("weights_not_finite", folder=folder, n=len(broken), first=broken[0])
+        )
     return model
 
 
@@ -158,7 +198,8 @@ def load_model(
 ) -> tuple[Any, list[str]]:
     """Return the model and the names of the parameters that its files lack (initialised at random).
 
-    In float32; in bfloat16 when it is large and stored so; or as the folder says. An adapter is merged into its base.
+    In float32; in bfloat16 when it is large and stored so; or as the folder says. An adapter is
+    merged into its base.
 
     Args:
         folder: the checkpoint.
@@ -166,7 +207,8 @@ def load_model(
         settings: take the place of those in its configuration.
 
     Raises:
-        TargetError: no safetensors, or they cannot be read, do not fit the configuration, or cannot be merged.
+        TargetError: no safetensors, or they cannot be read, do not fit the configuration, or cannot
+            be merged.
     """
     folder = open_checkpoint(folder)
     folder.seal()
@@ -188,11 +230,16 @@ def _read_whole(
     if folder.fresh:
         return model, missing
     merged = merge_adapter(model, folder.adapter)
-    return merged, sorted(set(missing) - {name.removeprefix(PREFIX) for name in folder.adapter.shapes})
+    return merged, sorted(
+        set(missing) - {name.removeprefix(PREFIX) for name in folder.adapter.shapes}
+    )
 
 
 def score_exactly(scores: Any) -> None:
-    """Keep in float32 the layer that scores tokens or places, whatever the other weights are in; None is left alone."""
+    """Keep in float32 the layer that scores tokens or places, whatever the other weights are in.
+
+    None is left alone.
+    """
     weights = getattr(scores, "weight", None)
     if weights is not None and weights.dtype in (torch.bfloat16, torch.float16):
         scores.weight = torch.nn.Parameter(weights.detach().float())
@@ -204,7 +251,11 @@ def _adapted(folder: CheckpointFolder) -> dict[str, Any]:
     """Return the labels that the adapter's head has and the base's configuration has not."""
     assert folder.base is not None
     config = json.loads((folder.path / "config.json").read_text(encoding="utf-8"))
-    changed = {key: config[key] for key in ("id2label", "label2id") if config.get(key) != folder.base.config.get(key)}
+    changed = {
+        key: config[key]
+        for key in ("id2label", "label2id")
+        if config.get(key) != folder.base.config.get(key)
+    }
     if "id2label" in changed:
         changed["id2label"] = {int(index): name for index, name in changed["id2label"].items()}
     return {key: value for key, value in changed.items() if value}
@@ -219,14 +270,17 @@ def _read(
         try:
             n_parameters, n_rounded = _sizes(folder.path)
             dtype = _dtype_of(folder, n_parameters, n_rounded)
-            if folder.weight_names and all(name.startswith(_WRAPPED) for name in folder.weight_names):
+            if folder.weight_names and all(
+                name.startswith(_WRAPPED) for name in folder.weight_names
+            ):
                 more["key_mapping"] = _UNWRAP
             model, report = model_class.from_pretrained(
                 folder.path,
                 local_files_only=True,
                 use_safetensors=True,
                 trust_remote_code=False,
-                # The configuration may name a kernel of the Hub here, which transformers would download and run.
+                # The configuration may name a kernel of the Hub here, which transformers would
+                # download and run.
                 attn_implementation=None,
                 dtype=dtype,
                 output_loading_info=True,
@@ -238,7 +292,9 @@ def _read(
             raise TargetError(f"{folder}: the weights cannot be loaded: {reason}") from None
     left_over = _layers_beyond(folder, model, report["unexpected_keys"])
     if left_over:
-        raise TargetError(f"{folder}: config.json describes fewer layers than the weights have, no {left_over[0]}")
+        raise TargetError(
+            f"{folder}: config.json describes fewer layers than the weights have, no {left_over[0]}"
+        )
     return model, sorted(report["missing_keys"])
 
 
@@ -250,7 +306,10 @@ def _layers_beyond(folder: CheckpointFolder, model: Any, unexpected: Collection[
         name
         for name in unexpected
         if any(part in name for part in of_layers)
-        or any(name[: place.start()] + ".0." + name[place.end() :] in read for place in _NUMBER.finditer(name))
+        or any(
+            name[: place.start()] + ".0." + name[place.end() :] in read
+            for place in _NUMBER.finditer(name)
+        )
     )
 
 
@@ -261,7 +320,9 @@ def _dtype_of(folder: CheckpointFolder, n_parameters: int, n_rounded: int) -> to
     """
     if folder.number_format != "auto":
         return torch.bfloat16 if folder.number_format == "bfloat16" else torch.float32
-    return torch.bfloat16 if n_parameters > LARGE and 2 * n_rounded > n_parameters else torch.float32
+    return (
+        torch.bfloat16 if n_parameters > LARGE and 2 * n_rounded > n_parameters else torch.float32
+    )
 
 
 def _sizes(folder: Path) -> tuple[int, int]:
@@ -281,14 +342,17 @@ def _sizes(folder: Path) -> tuple[int, int]:
 _VOCABULARIES: list[str] = TABLE["files"]["vocabularies"]
 _LENGTHS = ("padding", "truncation", "max_length", "pad_to_multiple_of", "stride")
 _UNUSUAL = "\N{SNOWMAN}"
-_SAVE_TOKENIZER = "save the tokenizer that the model was trained with beside it: tokenizer.save_pretrained(DIR)"
+_SAVE_TOKENIZER = (
+    "save the tokenizer that the model was trained with beside it: tokenizer.save_pretrained(DIR)"
+)
 
 
 def load_tokenizer(folder: AnyFolder, n_tokens: int | None = None) -> Any:
     """Open the checkpoint's own fast tokenizer, for an encoder; see `open_tokenizer`.
 
     Raises:
-        TargetError: there is none, or it lacks [MASK], [PAD], or [UNK] where it is not one of bytes.
+        TargetError: there is none, or it lacks [MASK], [PAD], or [UNK] where it is not one of
+            bytes.
     """
     tokenizer = open_tokenizer(folder, ("mask", "pad"), n_tokens)
     of_bytes = _by_words(tokenizer.backend_tokenizer)
@@ -298,7 +362,9 @@ def load_tokenizer(folder: AnyFolder, n_tokens: int | None = None) -> Any:
 
 
 def _by_words(backend: Any) -> bool:
-    """Have each word spelled as one that begins; True for a tokenizer of bytes, which knows every word.
+    """Have each word spelled as one that begins.
+
+    True for a tokenizer of bytes, which knows every word.
 
     Words come one by one here: without it each would be spelled as if it continued the one before.
     """
@@ -306,10 +372,13 @@ def _by_words(backend: Any) -> bool:
     if isinstance(splitter, ByteLevel):
         splitter.add_prefix_space = True
         return True
-    of_bytes = isinstance(splitter, SplitterSequence) and any(isinstance(part, ByteLevel) for part in iter(splitter))
+    of_bytes = isinstance(splitter, SplitterSequence) and any(
+        isinstance(part, ByteLevel) for part in iter(splitter)
+    )
     normalizer = backend.normalizer
     if of_bytes and (normalizer is None or not normalizer.normalize_str("a").startswith(" ")):
-        # Its own switch would put a space before every piece that the splitters before it cut from a word.
+        # Its own switch would put a space before every piece that the splitters before it cut from
+        # a word.
         before = [] if normalizer is None else [normalizer]
         backend.normalizer = normalizers.Sequence([*before, normalizers.Prepend(" ")])
     return of_bytes
@@ -324,7 +393,8 @@ def open_tokenizer(folder: AnyFolder, needed: Sequence[str], n_tokens: int | Non
         n_tokens: tokens that the model knows; None: not checked.
 
     Raises:
-        TargetError: there is none, it lacks a special token, or has tokens that the model does not know.
+        TargetError: there is none, it lacks a special token, or has tokens that the model does not
+            know.
     """
     folder = open_checkpoint(folder)
     if not any((folder.path / name).is_file() for name in _VOCABULARIES):
@@ -336,14 +406,18 @@ def open_tokenizer(folder: AnyFolder, needed: Sequence[str], n_tokens: int | Non
             tokenizer = transformers.AutoTokenizer.from_pretrained(
                 folder.path, local_files_only=True, trust_remote_code=False, use_fast=True
             )
-            # A vocabulary without its own unknown token is found out here, not at the first word that it lacks.
+            # A vocabulary without its own unknown token is found out here, not at the first word
+            # that it lacks.
             if tokenizer.is_fast:
                 unpadded(tokenizer).encode(_UNUSUAL)
         except Exception as error:
-            # The tokenizers library raises bare `Exception`s; anything of another class goes on as a bug.
+            # The tokenizers library raises bare `Exception`s; anything of another class goes on as
+            # a bug.
             if not (isinstance(error, DAMAGE) or type(error) is Exception):
                 raise
-            raise TargetError(f"{folder}: the tokenizer cannot be loaded: {one_line(error)}") from None
+            raise TargetError(
+                f"{folder}: the tokenizer cannot be loaded: {one_line(error)}"
+            ) from None
     lacking = [name for name in needed if getattr(tokenizer, f"{name}_token_id") is None]
     if lacking or not tokenizer.is_fast:
         what = f"lacks the {', '.join(lacking)} token" if lacking else "is not a fast tokenizer"
@@ -377,13 +451,17 @@ def check_vocabulary(folder: AnyFolder, tokenizer: Any, n_tokens: int) -> None:
         TargetError: it has some.
     """
     if len(tokenizer) > n_tokens:
-        raise TargetError(f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {n_tokens}")
+        raise TargetError(
+            f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model {n_tokens}"
+        )
     # What is put around a text is numbered in a place of its own.
     with refuse_panics(folder, "the tokenizer cannot be used", _SAVE_TOKENIZER):
         around = unpadded(tokenizer).encode(_UNUSUAL).ids
     last = max([*tokenizer.get_vocab().values(), *around], default=0)
     if last >= n_tokens:
-        raise TargetError(f"{folder}: a token of the tokenizer has the number {last}, the model {n_tokens} tokens")
+        raise TargetError(
+            f"{folder}: a token of the tokenizer has the number {last}, the model {n_tokens} tokens"
+        )
 
 
 def _check_convertible(folder: CheckpointFolder) -> None:

@@ -22,9 +22,18 @@ from audit.targets import TABLE, wording
 from audit.targets.checkpoint.content import SETTINGS, named_base, other_weights, read_settings
 from audit.targets.checkpoint.tree import files_of, refuse_links, refuse_unknown_folders
 
-_BUILT_IN = (OSError, ValueError, TypeError, RuntimeError, AttributeError, LookupError, ArithmeticError)
+_BUILT_IN = (
+    OSError,
+    ValueError,
+    TypeError,
+    RuntimeError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+)
 DAMAGE = (*_BUILT_IN, AssertionError, ImportError, StrictDataclassError, SafetensorError)
-"""What transformers and its libraries raise on damaged files; none of them documents a closed list."""
+"""What transformers and its libraries raise on damaged files; none of them documents a closed
+list."""
 _STDERR = 2
 
 
@@ -60,8 +69,9 @@ def quiet(*, warn: bool = False) -> Iterator[None]:
 def refuse_panics(folder: object, what: str, hint: str = "") -> Iterator[None]:
     """Turn a panic of a library compiled from Rust into a refusal of the checkpoint that caused it.
 
-    A panic is no `Exception`, and its library writes a backtrace, and perhaps the text that it failed at, to standard
-    error past Python. So nothing that compiled code writes there is heard within.
+    A panic is no `Exception`, and its library writes a backtrace, and perhaps the text that it
+    failed at, to standard error past Python. So nothing that compiled code writes there is heard
+    within.
 
     Args:
         folder: the checkpoint.
@@ -83,7 +93,10 @@ def refuse_panics(folder: object, what: str, hint: str = "") -> Iterator[None]:
 
 @contextmanager
 def _compiled_code_silenced() -> Iterator[None]:
-    """Send to nowhere what is written to the descriptor of standard error; where that is closed, change nothing."""
+    """Send to nowhere what is written to the descriptor of standard error.
+
+    Where that is closed, change nothing.
+    """
     try:
         terminal = os.dup(_STDERR)
     except OSError:
@@ -102,12 +115,17 @@ def _compiled_code_silenced() -> Iterator[None]:
 
 
 def method_of(config: Mapping[str, Any]) -> str | None:
-    """Return the name of a configuration's quantisation; None for weights in full or half precision."""
+    """Return the name of a configuration's quantisation.
+
+    None for weights in full or half precision.
+    """
     settings = config.get("quantization_config")
     if settings is None:
         return None
     method = settings.get("quant_method") if isinstance(settings, dict) else None
-    loads = isinstance(settings, dict) and (settings.get("load_in_8bit") or settings.get("load_in_4bit"))
+    loads = isinstance(settings, dict) and (
+        settings.get("load_in_8bit") or settings.get("load_in_4bit")
+    )
     return str(method) if method is not None else "bitsandbytes" if loads else "unknown"
 
 
@@ -131,13 +149,19 @@ _HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*|[A-Za-z0-9][\w.-]*")
 
 
 def download_of(name: object, place: str = "DIR") -> str:
-    """Give the command that downloads a model of the hub into a folder; a name that could be none is left open."""
+    """Give the command that downloads a model of the hub into a folder.
+
+    A name that could be none is left open.
+    """
     known = isinstance(name, str) and _HUB.fullmatch(name)
     return f"hf download {name if known else 'NAME'} --local-dir {place}"
 
 
 def hub_hint(path: Path) -> str:
-    """Say what to do about a path that is no folder and may be a name of the hub; empty where it can be none."""
+    """Say what to do about a path that is no folder and may be a name of the hub.
+
+    Empty where it can be none.
+    """
     told = f"if it is a model of the Hub, add --allow-network, or run {download_of(path.as_posix())} and give DIR"
     return "" if path.exists() or not _HUB.fullmatch(path.as_posix()) else told
 
@@ -150,9 +174,14 @@ def _no_checkpoint(folder: Path, missing: str) -> TargetError:
         return TargetError(f"{problem}, only {others[0]}", SAFETENSORS)
     inside = sorted(path.parent.name for path in folder.glob("*/config.json"))
     if inside:
-        return TargetError(f"{problem}: the checkpoints are in folders inside it", f"give one: {', '.join(inside[:4])}")
+        return TargetError(
+            f"{problem}: the checkpoints are in folders inside it",
+            f"give one: {', '.join(inside[:4])}",
+        )
     if (folder / "manifest.toml").is_file():
-        return TargetError(f"{problem}: this is a data set", "MODEL_DIR comes before DATA_DIR in docaudit scan")
+        return TargetError(
+            f"{problem}: this is a data set", "MODEL_DIR comes before DATA_DIR in docaudit scan"
+        )
     return TargetError(problem, CHECKPOINT)
 
 
@@ -160,7 +189,8 @@ _INDEX = "model.safetensors.index.json"
 _MOST_BYTES = 8 * 2**20
 """Of a file of settings: a model that names 20,000 classes has two."""
 MOST_OTHER_BYTES = 128 * 2**20
-"""The size cap of a file beside the weights that a checkpoint's hash covers: the largest tokenizers have 35 MiB."""
+"""The size cap of a file beside the weights that a checkpoint's hash covers: the largest tokenizers
+have 35 MiB."""
 _FILE_SETTINGS: list[str] = TABLE["files"]["file_settings"]
 _MODEL_SETTINGS: list[str] = TABLE["files"]["model_settings"]
 _MOST = {re.compile(pattern, re.IGNORECASE): most for pattern, most in TABLE["most"].items()}
@@ -250,7 +280,9 @@ def _are_plain_names(value: Any) -> bool:
     """Test whether a setting holds nothing, or names without a folder."""
     if isinstance(value, list):
         return all(_are_plain_names(name) for name in value)
-    return value is None or (isinstance(value, str) and not {"/", "\\"} & {*value} and value not in (".", ".."))
+    return value is None or (
+        isinstance(value, str) and not {"/", "\\"} & {*value} and value not in (".", "..")
+    )
 
 
 def _refuse_large(folder: Path) -> None:
@@ -261,13 +293,18 @@ def _refuse_large(folder: Path) -> None:
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    """Return a file of settings that asks for no code, nor for a model beyond measure; empty when there is none."""
+    """Return a file of settings that asks for no code, nor for a model beyond measure.
+
+    Empty when there is none.
+    """
     _refuse_long(path)
     try:
         settings = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         problem = next(beyond_measure(settings), None)
     except (OSError, ValueError, RecursionError):
-        raise TargetError(f"{path}: not readable as JSON", "copy it again (git lfs pull fetches pointers)") from None
+        raise TargetError(
+            f"{path}: not readable as JSON", "copy it again (git lfs pull fetches pointers)"
+        ) from None
     if not isinstance(settings, dict):
         raise TargetError(f"{path}: not a JSON object")
     if "auto_map" in settings:
@@ -281,13 +318,19 @@ def _settings(path: Path) -> dict[str, Any]:
 def _refuse_long(path: Path) -> None:
     """Refuse a file of settings that is larger than any."""
     if path.is_file() and path.stat().st_size > _MOST_BYTES:
-        raise TargetError(f"{path}: larger than {_MOST_BYTES >> 20} MiB, which no file of settings is")
+        raise TargetError(
+            f"{path}: larger than {_MOST_BYTES >> 20} MiB, which no file of settings is"
+        )
 
 
 def beyond_measure(settings: Any, name: str = "") -> Iterator[str]:
     """Yield settings, at any depth, that ask for more of something than any model has."""
     if isinstance(settings, dict | list):
-        for key, value in settings.items() if isinstance(settings, dict) else ((name, value) for value in settings):
+        for key, value in (
+            settings.items()
+            if isinstance(settings, dict)
+            else ((name, value) for value in settings)
+        ):
             yield from beyond_measure(value, str(key))
     elif isinstance(settings, int):
         for named, most in _MOST.items():
@@ -302,7 +345,8 @@ def _refuse_weights(folder: Path) -> None:
     for index in sorted(folder.glob("*.safetensors.index.json")):
         missing = sorted(_shards_of(index) - weights)
         if index.name != _INDEX:
-            # The configuration may choose it; or it is for another loader, whose shards need not be there.
+            # The configuration may choose it; or it is for another loader, whose shards need not be
+            # there.
             missing = [shard for shard in missing if not _are_plain_names(shard)]
         if missing:
             raise TargetError(f"{folder}: the shard {missing[0]} is missing or lies elsewhere")
@@ -311,6 +355,9 @@ def _refuse_weights(folder: Path) -> None:
 def _shards_of(index: Path) -> set[str]:
     """Read the names of the files that an index says to hold a checkpoint's weights."""
     try:
-        return {str(shard) for shard in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
+        return {
+            str(shard)
+            for shard in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()
+        }
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise TargetError(f"{index}: not an index of shards") from None

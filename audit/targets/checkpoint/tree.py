@@ -14,7 +14,14 @@ _FILES = TABLE["files"]
 OTHER_WEIGHTS = frozenset(_FILES["other_weights"])
 CODE = frozenset({".py", ".so", ".pyc"})
 SAFETENSORS = ".safetensors"
-LEFT_OVER = ("training_args.bin", "optimizer.pt", "optimizer.bin", "scheduler.pt", "scaler.pt", "rng_state")
+LEFT_OVER = (
+    "training_args.bin",
+    "optimizer.pt",
+    "optimizer.bin",
+    "scheduler.pt",
+    "scaler.pt",
+    "rng_state",
+)
 """Beginnings of the names of files of a training that no model is loaded from."""
 _INERT: Mapping[str, str] = _FILES["inert"]
 """Patterns of names of files that say nothing about what a checkpoint does, and why."""
@@ -27,11 +34,12 @@ _LEFT_FOLDERS: Mapping[str, str] = _FILES["left_folders"]
 def files_of(folder: Path) -> dict[str, Path]:
     """List the files that may decide what a checkpoint does: a copy of them is the same checkpoint.
 
-    Every file counts but those that `families.toml` knows to be inert, and code and weights that docaudit never
-    loads (`unscanned_files` names these).
+    Every file counts but those that `families.toml` knows to be inert, and code and weights that
+    docaudit never loads (`unscanned_files` names these).
 
     Returns:
-        Paths by name, as "config.json" or "additional_chat_templates/tools.jinja", in the order of the names.
+        Paths by name, as "config.json" or "additional_chat_templates/tools.jinja", in the order of
+        the names.
     """
     files: dict[str, Path] = {}
     for inner in ("", *_READ_FOLDERS):
@@ -53,7 +61,8 @@ def is_hashed(name: str) -> bool:
     if suffix in CODE or suffix in OTHER_WEIGHTS:
         return False
     if folder:
-        # Only names in the folder itself are known to be inert: in others transformers reads whatever it finds.
+        # Only names in the folder itself are known to be inert: in others transformers reads
+        # whatever it finds.
         return folder in _READ_FOLDERS and suffix != SAFETENSORS
     return not any(fnmatchcase(file, pattern) for pattern in _INERT)
 
@@ -98,7 +107,8 @@ def refuse_unknown_folders(folder: Path, base: Path | None = None) -> None:
 
     Args:
         folder: the checkpoint or adapter.
-        base: the folder of an adapter's base, which may lie inside the adapter's and is checked on its own.
+        base: the folder of an adapter's base, which may lie inside the adapter's and is checked on
+            its own.
 
     Raises:
         TargetError: with the first of them.
@@ -128,7 +138,10 @@ def _is_left(path: Path, folder: Path, base: Path | None) -> bool:
 
 
 def _leaves(folder: Path, path: Path) -> bool:
-    """Test whether a link leads out of the folder; a snapshot in the Hub's cache may link to the blobs beside it."""
+    """Test whether a link leads out of the folder.
+
+    A snapshot in the Hub's cache may link to the blobs beside it.
+    """
     try:
         root = folder.resolve()
         place = path.resolve()

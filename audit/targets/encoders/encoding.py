@@ -30,11 +30,18 @@ def first_tokens(words: Ints) -> Ints:
     return np.flatnonzero((words >= 0) & np.append(True, words[1:] != words[:-1]))
 
 
-def tag_labels(document: Document, words: Ints, label_ids: Mapping[str, int], scheme: Scheme, all_tokens: bool) -> Ints:
-    """Return tags of the first token of each word, or of all its tokens; special tokens are not read."""
+def tag_labels(
+    document: Document, words: Ints, label_ids: Mapping[str, int], scheme: Scheme, all_tokens: bool
+) -> Ints:
+    """Return tags of the first token of each word, or of all its tokens.
+
+    Special tokens are not read.
+    """
     tags = [scheme.outside] * len(document.words)
     for entity in document.entities:
-        for index, tag in zip(entity.words, scheme.tags_of(entity.label, len(entity.words)), strict=True):
+        for index, tag in zip(
+            entity.words, scheme.tags_of(entity.label, len(entity.words)), strict=True
+        ):
             tags[index] = tag if tag in label_ids else scheme.outside
     labels = np.full(len(words), NOT_READ, np.int64)
     if all_tokens:
@@ -48,7 +55,9 @@ def tag_labels(document: Document, words: Ints, label_ids: Mapping[str, int], sc
 def spade_classes(document: Document, words: Ints, label_ids: Mapping[str, int]) -> Ints:
     """Return class of the first token of each word: its entity's at the entity's first word, "O" elsewhere."""
     outside = label_ids["O"]
-    classes = {entity.words[0]: label_ids.get(entity.label, outside) for entity in document.entities}
+    classes = {
+        entity.words[0]: label_ids.get(entity.label, outside) for entity in document.entities
+    }
     labels = np.full(len(words), NOT_READ, np.int64)
     first = first_tokens(words)
     labels[first] = [classes.get(index, outside) for index in words[first].tolist()]
@@ -56,7 +65,10 @@ def spade_classes(document: Document, words: Ints, label_ids: Mapping[str, int])
 
 
 def predecessors(document: Document, words: Ints) -> Ints:
-    """Return the position of each token's predecessor in its entity; `NO_LINK` where it has none."""
+    """Return the position of each token's predecessor in its entity.
+
+    `NO_LINK` where it has none.
+    """
     links = np.full(len(words), NO_LINK, np.int64)
     for entity in document.entities:
         chain = np.concatenate([np.flatnonzero(words == index) for index in entity.words])
@@ -67,8 +79,8 @@ def predecessors(document: Document, words: Ints) -> Ints:
 def parents(document: Document, words: Ints) -> Ints:
     """Return position of the first token of each entity's parent, at the entity's own first token.
 
-    `NO_LINK` at the first token of every other word, and where the page does not hold the parent; `NOT_READ` elsewhere.
-    An entity has one parent, that of its first link.
+    `NO_LINK` at the first token of every other word, and where the page does not hold the parent;
+    `NOT_READ` elsewhere. An entity has one parent, that of its first link.
     """
     links = np.full(len(words), NOT_READ, np.int64)
     first = first_tokens(words)
@@ -88,43 +100,63 @@ def parents(document: Document, words: Ints) -> Ints:
 def unknown_labels(
     task: HeadName, labels: Sequence[str], documents: Sequence[Document]
 ) -> Mapping[str, frozenset[str]]:
-    """By the id of a document, the labels of its entities that the model has no tag or class for; none: it is no key.
+    """By the id of a document, the labels of its entities that the model has no tag or class for.
 
-    Its training loss would be read as if these fields were outside every entity. For classifiers of pages it is the
-    page's own class.
+    None: it is no key.
+
+    Its training loss would be read as if these fields were outside every entity. For classifiers of
+    pages it is the page's own class.
     """
     if task == "document-classification":
         return {
-            one.id: frozenset({one.label}) for one in documents if one.label is not None and one.label not in labels
+            one.id: frozenset({one.label})
+            for one in documents
+            if one.label is not None and one.label not in labels
         }
     if task not in NAMING:
         return {}
     known = scheme_of(labels).knows if task == "token-classification" else labels.__contains__
     used = {entity.label for document in documents for entity in document.entities}
     strange = {label for label in used if not known(label)}
-    found = {document.id: {entity.label for entity in document.entities} & strange for document in documents}
+    found = {
+        document.id: {entity.label for entity in document.entities} & strange
+        for document in documents
+    }
     return {name: frozenset(own) for name, own in found.items() if own}
 
 
-def label_problem(task: HeadName, labels: Sequence[str], documents: Sequence[Document]) -> tuple[str, str] | None:
-    """Return why the training loss cannot be told from what the documents say, and what to do; None when it can.
+def label_problem(
+    task: HeadName, labels: Sequence[str], documents: Sequence[Document]
+) -> tuple[str, str] | None:
+    """Return why the training loss cannot be told from what the documents say, and what to do.
 
-    A manifest for another task has not been held against what this one needs. Documents whose labels the model lacks
-    are no problem as long as others with entities are left among the members, or among all where there are no members.
+    None when it can.
+
+    A manifest for another task has not been held against what this one needs. Documents whose
+    labels the model lacks are no problem as long as others with entities are left among the
+    members, or among all where there are no members.
     """
     if task == "mlm":
         return None
     if task == "document-classification" and any(document.label is None for document in documents):
-        return "the model classifies pages, and some documents have no class", "give each document its label"
+        return (
+            "the model classifies pages, and some documents have no class",
+            "give each document its label",
+        )
     unknown = unknown_labels(task, labels, documents)
-    annotated = [document for document in documents if document.entities or task == "document-classification"]
+    annotated = [
+        document for document in documents if document.entities or task == "document-classification"
+    ]
     members = [document for document in annotated if document.split == "member"]
     if unknown and all(document.id in unknown for document in members or annotated):
         return _nothing_known(task, labels, sorted(set().union(*unknown.values())))
     if not task.startswith("spade"):
         return None
     if task == "spade-linking" and not any(document.links for document in documents):
-        return "the model links entities, and no document has links", "add them: pairs of entity ids, the parent first"
+        return (
+            "the model links entities, and no document has links",
+            "add them: pairs of entity ids, the parent first",
+        )
     for document in documents:
         problems = [*words_in_two_entities(document)]
         if task == "spade-linking":
@@ -134,13 +166,21 @@ def label_problem(task: HeadName, labels: Sequence[str], documents: Sequence[Doc
     return None
 
 
-def _nothing_known(task: HeadName, labels: Sequence[str], unknown: Sequence[str]) -> tuple[str, str]:
+def _nothing_known(
+    task: HeadName, labels: Sequence[str], unknown: Sequence[str]
+) -> tuple[str, str]:
     """See `label_problem`: no document is left."""
     named = ", ".join(unknown)
     if task == "document-classification":
-        return f"the model has no class {named}", f"it has {', '.join(labels)}; use these names as labels"
+        return (
+            f"the model has no class {named}",
+            f"it has {', '.join(labels)}; use these names as labels",
+        )
     what = "tag" if task == "token-classification" else "class"
-    return f"the model has no {what} for entities labelled {named}", f"it has {', '.join(labels)}; {ADVICE}"
+    return (
+        f"the model has no {what} for entities labelled {named}",
+        f"it has {', '.join(labels)}; {ADVICE}",
+    )
 
 
 BOX_SCALE = 1000
@@ -148,14 +188,16 @@ BOX_SCALE = 1000
 NO_UNKNOWN = -1
 """In place of the id of [UNK], for byte-level tokenizers, which know every word."""
 UNKNOWN_SHARE = 0.01
-"""A tokenizer that turns more than this share of a corpus's words into [UNK] is refused (methods.md#reconstruction)."""
+"""A tokenizer that turns more than this share of a corpus's words into [UNK] is refused
+(methods.md#reconstruction)."""
 
 
 def ends_of(tokenizer: Any) -> tuple[list[int], list[int]]:
     """Return the special tokens before and after a page: [CLS] and [SEP], begin and end, or none."""
     names = (("cls_token_id", "bos_token_id"), ("sep_token_id", "eos_token_id"))
     first, last = (
-        [token for name in own if (token := getattr(tokenizer, name, None)) is not None][:1] for own in names
+        [token for name in own if (token := getattr(tokenizer, name, None)) is not None][:1]
+        for own in names
     )
     return first, last
 
@@ -165,15 +207,17 @@ class Encoder:
     """Turns documents into `Encoding`s with one checkpoint's tokenizer.
 
     Args:
-        tokenizer: a fast Hugging Face tokenizer with [MASK]. Pages begin with its [CLS] and end with its [SEP], or with
-            what stands for them where there is none (`ends_of`).
+        tokenizer: a fast Hugging Face tokenizer with [MASK]. Pages begin with its [CLS] and end
+            with its [SEP], or with what stands for them where there is none (`ends_of`).
         max_tokens: the longest page, special tokens included; longer documents are cut to a window.
-        labels: the tags or classes in the order of the model's outputs, "O" outside of entities (`tagging.canonical`);
-            empty for untagged tasks.
-        label_all_tokens: whether training labelled every token of a word, or the first one only (the default of
-            Hugging Face's token classification scripts); the training loss must read what training read.
+        labels: the tags or classes in the order of the model's outputs, "O" outside of entities
+            (`tagging.canonical`); empty for untagged tasks.
+        label_all_tokens: whether training labelled every token of a word, or the first one only
+            (the default of Hugging Face's token classification scripts); the training loss must
+            read what training read.
         needs_boxes: whether the model reads layout.
-        task: what the pages are labelled for; token classification where there are labels and nothing is named.
+        task: what the pages are labelled for; token classification where there are labels and
+            nothing is named.
         page_images: makes the picture of a page, for models that see it.
     """
 
@@ -190,14 +234,18 @@ class Encoder:
         tokenizer, self.labels = self.tokenizer, tuple(self.labels)
         if self.labels and self.task == "mlm":
             self.task = "token-classification"
-        # The last token's box is the page's far corner (LayoutLM, BROS), unless the tokenizer has another one.
+        # The last token's box is the page's far corner (LayoutLM, BROS), unless the tokenizer has
+        # another one.
         box = getattr(tokenizer, "sep_token_box", None) or [BOX_SCALE] * 4
         self._sep_box = np.array([box], float) / BOX_SCALE
         self._scheme = scheme_of(self.labels) if self.task == "token-classification" else None
         self._ends = ends_of(tokenizer)
-        self._unknown_id: int = NO_UNKNOWN if tokenizer.unk_token_id is None else tokenizer.unk_token_id
+        self._unknown_id: int = (
+            NO_UNKNOWN if tokenizer.unk_token_id is None else tokenizer.unk_token_id
+        )
         self._label_ids = {label: index for index, label in enumerate(self.labels)}
-        # Fields of one document are encoded one after the other, by trial listing and by the attack.
+        # Fields of one document are encoded one after the other, by trial listing and by the
+        # attack.
         self._tokens = lru_cache(maxsize=4096)(self._tokenise)
         # So are their pages, by every attack; pictures are too large to be kept.
         self._page = self._encode if self.page_images else lru_cache(maxsize=4096)(self._encode)
@@ -221,22 +269,33 @@ class Encoder:
         labels, links = self._read_by_the_loss(document, own)
         return Encoding(
             ids=np.concatenate([first, ids, last]).astype(np.int64),
-            boxes=np.concatenate([np.zeros((len(first), 4)), self._boxes(document, words), self._sep_box[: len(last)]]),
+            boxes=np.concatenate(
+                [
+                    np.zeros((len(first), 4)),
+                    self._boxes(document, words),
+                    self._sep_box[: len(last)],
+                ]
+            ),
             words=own,
             labels=labels,
             mask_id=self.tokenizer.mask_token_id,
             unknown_id=self._unknown_id,
             links=links,
             page_image=None if self.page_images is None else self.page_images(document),
-            page_class=self._label_ids.get(document.label or "") if self.task == "document-classification" else None,
+            page_class=self._label_ids.get(document.label or "")
+            if self.task == "document-classification"
+            else None,
         )
 
     def _tokenise(self, document: Document) -> tuple[Ints, Ints]:
         texts = [word.text for word in document.words]
         if not texts:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        # The tokenizers of layout models ask for boxes only to hand them back; what is under them asks for none.
-        encoded = unpadded(self.tokenizer).encode(texts, is_pretokenized=True, add_special_tokens=False)
+        # The tokenizers of layout models ask for boxes only to hand them back; what is under them
+        # asks for none.
+        encoded = unpadded(self.tokenizer).encode(
+            texts, is_pretokenized=True, add_special_tokens=False
+        )
         return np.array(encoded.ids, np.int64), np.array(encoded.word_ids, np.int64)
 
     @property
@@ -280,30 +339,43 @@ class Encoder:
             return None, parents(document, words)
         if self.task == "token-classification":
             assert self._scheme is not None
-            return tag_labels(document, words, self._label_ids, self._scheme, self.label_all_tokens), None
+            return tag_labels(
+                document, words, self._label_ids, self._scheme, self.label_all_tokens
+            ), None
         return None, None
 
     def check_vocabulary(self, documents: Sequence[Document]) -> None:
         """Refuse a tokenizer, or tags, that do not know the corpus.
 
         Raises:
-            TargetError: more than `UNKNOWN_SHARE` of the words hold an unknown token or give none, the model reads
-                layout or images and the documents have none, or its training loss cannot be told from what the
-                documents say.
+            TargetError: more than `UNKNOWN_SHARE` of the words hold an unknown token or give none,
+                the model reads layout or images and the documents have none, or its training loss
+                cannot be told from what the documents say.
         """
         words = unknown = 0
         for document in documents:
             ids, token_words = self._tokens(document)
             words += len(document.words)
             known = {*token_words.tolist()} - {*token_words[ids == self._unknown_id].tolist()}
-            # Some tokenizers leave out what they do not know, so that a word may have no token at all.
-            unknown += sum(index not in known for index, word in enumerate(document.words) if word.text.strip())
+            # Some tokenizers leave out what they do not know, so that a word may have no token at
+            # all.
+            unknown += sum(
+                index not in known for index, word in enumerate(document.words) if word.text.strip()
+            )
         if words and unknown / words > UNKNOWN_SHARE:
             raise TargetError(*wording("unknown_words", share=unknown / words, words=words))
-        bare = [one.id for one in documents if one.words and (one.size is None or one.words[0].box is None)]
+        bare = [
+            one.id
+            for one in documents
+            if one.words and (one.size is None or one.words[0].box is None)
+        ]
         if self.needs_boxes and bare:
             raise TargetError(*wording("no_boxes", n=len(bare), first=bare[0]))
-        if self.page_images is not None and any(document.words and document.image is None for document in documents):
-            raise TargetError("this model sees page images, and some documents have none", "add images and sizes")
+        if self.page_images is not None and any(
+            document.words and document.image is None for document in documents
+        ):
+            raise TargetError(
+                "this model sees page images, and some documents have none", "add images and sizes"
+            )
         if problem := label_problem(self.task, self.labels, documents):
             raise TargetError(*problem)

@@ -33,11 +33,14 @@ from audit.targets.encoders.heads import HeadName
 OpenImage = Callable[[Document], Image]
 """Opens a document's page, bounded: `audit.corpus.canaries.schema.open_page` of a corpus."""
 CACHED_BYTES = 128 * 2**20
-"""What the resized pages of one target may take in memory: all 626 receipts of SROIE at 256 x 256 pixels."""
+"""What the resized pages of one target may take in memory: all 626 receipts of SROIE at 256 x 256
+pixels."""
 REACH: dict[Resampling, float] = {Resampling[name]: reach for name, reach in TABLE["reach"].items()}
-"""How far each of Pillow's filters reaches beyond a pixel's edges, in pixels of the larger picture."""
+"""How far each of Pillow's filters reaches beyond a pixel's edges, in pixels of the larger
+picture."""
 PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
-"""Where a checkpoint says how it takes pages; transformers 5 writes the second, with an `image_processor` in it."""
+"""Where a checkpoint says how it takes pages; transformers 5 writes the second, with an
+`image_processor` in it."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,9 @@ class ImageInput:
 
     Attributes:
         size: height and width of the picture in pixels.
-        argument: of the encoder's forward pass. `pixel_values` takes pictures, (n_pages, 3, height, width);
-            `visual_embeds` what `visual_embeddings` of the encoder made of each, (n_pages, n_tokens, n_hidden).
+        argument: of the encoder's forward pass. `pixel_values` takes pictures, (n_pages, 3, height,
+            width); `visual_embeds` what `visual_embeddings` of the encoder made of each, (n_pages,
+            n_tokens, n_hidden).
         n_appended: tokens of the picture that the model puts after the page's own.
         scale: how it takes pixels.
         resample: how pages are brought to `size`.
@@ -62,7 +66,8 @@ class ImageInput:
     def as_processed(self, folder: Path) -> ImageInput:
         """Take over the scale and the resampling of the checkpoint's own image processor, where the folder has one.
 
-        As in transformers 5, settings in `processor_config.json` come before those of an older `preprocessor_config`.
+        As in transformers 5, settings in `processor_config.json` come before those of an older
+        `preprocessor_config`.
 
         Raises:
             TargetError: the processor's settings cannot be used.
@@ -71,16 +76,26 @@ class ImageInput:
         for path in (folder / name for name in PROCESSOR_FILES):
             try:
                 own = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-                settings = own.get("image_processor", settings) if path.name == "processor_config.json" else own
+                settings = (
+                    own.get("image_processor", settings)
+                    if path.name == "processor_config.json"
+                    else own
+                )
                 resample = Resampling(settings.get("resample", self.resample))
                 scale = _scale(settings, self.scale)
             except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-                raise TargetError(f"{path}: not the settings of an image processor for RGB pages") from None
+                raise TargetError(
+                    f"{path}: not the settings of an image processor for RGB pages"
+                ) from None
         return replace(self, scale=scale, resample=resample)
 
 
 def _scale(settings: dict[str, Any], default: PixelScale) -> PixelScale:
-    factor = float(settings.get("rescale_factor", default.factor)) if settings.get("do_rescale", True) else 1.0
+    factor = (
+        float(settings.get("rescale_factor", default.factor))
+        if settings.get("do_rescale", True)
+        else 1.0
+    )
     mean: tuple[float, ...] = (0.0,) * 3
     std: tuple[float, ...] = (1.0,) * 3
     if settings.get("do_normalize", True):
@@ -98,7 +113,8 @@ class PageImageReader:
     """Makes the picture of a document's page; nothing is opened before the pixels are asked for.
 
     Args:
-        open_image: opens a page; None: there are no pictures, for whoever only lists what could be asked.
+        open_image: opens a page; None: there are no pictures, for whoever only lists what could be
+            asked.
         sight: how the model sees it.
     """
 
@@ -108,14 +124,17 @@ class PageImageReader:
         self.scale = sight.scale
         self._resample = sight.resample
         height, width = sight.size
-        # Fields of one document are tried one after the other, each with a patch of its own over the same page.
+        # Fields of one document are tried one after the other, each with a patch of its own over
+        # the same page.
         self._page = lru_cache(maxsize=max(1, CACHED_BYTES // (3 * height * width)))(self._resize)
 
     def __call__(self, document: Document) -> PageImage | None:
         """Return the picture; None for a document without an image."""
         if document.image is None or self.open_image is None:
             return None
-        return PageImage(partial(self._page, document), self.size, self.scale, self._reach(document))
+        return PageImage(
+            partial(self._page, document), self.size, self.scale, self._reach(document)
+        )
 
     def _reach(self, document: Document) -> float:
         """Compute how far a page pixel shows beyond its edges after resizing, in pixels of the picture."""
@@ -135,10 +154,11 @@ class PageImageReader:
 class VisualInputs:
     """What the model takes from each page's picture, made once a picture and page.
 
-    An answer must not depend on the pages beside it. Visual embeddings are made of one picture alone: the convolutions
-    of an image branch may depend on the batch by rounding. Plain `pixel_values` go through the encoder as a batch; its
-    one convolution, over patches that do not overlap, gives each picture the same whatever stands beside it (tested
-    at LayoutLMv3's own size on a CPU).
+    An answer must not depend on the pages beside it. Visual embeddings are made of one picture
+    alone: the convolutions of an image branch may depend on the batch by rounding. Plain
+    `pixel_values` go through the encoder as a batch; its one convolution, over patches that do not
+    overlap, gives each picture the same whatever stands beside it (tested at LayoutLMv3's own size
+    on a CPU).
 
     Args:
         encoder: the model's encoder.
@@ -147,7 +167,9 @@ class VisualInputs:
         device: where the encoder is.
     """
 
-    def __init__(self, encoder: Any, sight: ImageInput, boxes: Callable[[Floats], NDArray[Any]], device: str) -> None:
+    def __init__(
+        self, encoder: Any, sight: ImageInput, boxes: Callable[[Floats], NDArray[Any]], device: str
+    ) -> None:
         self._encoder = encoder
         self._sight = sight
         self._boxes = boxes
@@ -157,10 +179,13 @@ class VisualInputs:
     def batch(self, pages: Sequence[Encoding], bucket: int) -> dict[str, torch.Tensor]:
         """Return the forward pass's argument for these pages, padded to `bucket` tokens where it is made of tokens."""
         rows = [self._of(page) for page in pages]
-        # Most rows are candidates for one page: each page's own is put on the device's side of the copy once.
+        # Most rows are candidates for one page: each page's own is put on the device's side of the
+        # copy once.
         different = {id(row): row for row in rows}
         if self._sight.argument == "visual_embeds":
-            different = {name: pad(row, (0, 0, 0, bucket - len(row))) for name, row in different.items()}
+            different = {
+                name: pad(row, (0, 0, 0, bucket - len(row))) for name, row in different.items()
+            }
         numbers = {name: number for number, name in enumerate(different)}
         chosen = torch.tensor([numbers[id(row)] for row in rows], device=self._device)
         return {self._sight.argument: torch.stack([*different.values()])[chosen]}
@@ -169,7 +194,8 @@ class VisualInputs:
         if page.page_image is None:
             raise TargetError("this model sees page images, and a page came without one")
         boxes, made = self._made.get(page.page_image, (None, None))
-        # Pages that differ in tokens only share their boxes; another window of the document does not.
+        # Pages that differ in tokens only share their boxes; another window of the document does
+        # not.
         if made is None or boxes is not page.boxes:
             made = torch.from_numpy(page.page_image.values()).to(self._device)
             if self._sight.argument != "pixel_values":
@@ -193,12 +219,15 @@ class Family:
         name: as people write it.
         encoder: the attribute of the model that holds its encoder.
         heads: the class for each head.
-        boxes: turns shares of the page, (n_pages, n_tokens, 4) in [0, 1], into the model's own input; None: no layout.
+        boxes: turns shares of the page, (n_pages, n_tokens, 4) in [0, 1], into the model's own
+            input; None: no layout.
         sight_of: how a model of this configuration sees the page's image; None: it sees none.
-        vocabulary_head: the attribute of a masked language model that holds its head, which takes hidden states and
-            nothing else; None: training runs the whole model.
-        alone: whether pages go through the model one by one, because those beside one would change its last bits.
-        counts_from_padding: whether positions are numbered from the one after the padding token's id, as in RoBERTa.
+        vocabulary_head: the attribute of a masked language model that holds its head, which takes
+            hidden states and nothing else; None: training runs the whole model.
+        alone: whether pages go through the model one by one, because those beside one would change
+            its last bits.
+        counts_from_padding: whether positions are numbered from the one after the padding token's
+            id, as in RoBERTa.
     """
 
     name: str
@@ -211,13 +240,18 @@ class Family:
     alone: bool = False
 
     def n_positions(self, config: Any) -> int:
-        """Return the number of positions for a page's tokens; `UNBOUNDED` where the configuration names none."""
+        """Return the number of positions for a page's tokens.
+
+        `UNBOUNDED` where the configuration names none.
+        """
         given = getattr(config, "max_position_embeddings", None)
         if not isinstance(given, int) or given < 1:
             return UNBOUNDED
         return given - ((config.pad_token_id or 0) + 1 if self.counts_from_padding else 0)
 
-    def inputs(self, ids: Ints, attention_mask: Ints, boxes: Floats, device: str) -> dict[str, torch.Tensor]:
+    def inputs(
+        self, ids: Ints, attention_mask: Ints, boxes: Floats, device: str
+    ) -> dict[str, torch.Tensor]:
         """Return the keyword arguments of the model's (or its encoder's) forward pass, on `device`."""
         inputs: dict[str, NDArray[Any]] = {"input_ids": ids, "attention_mask": attention_mask}
         if self.boxes is not None:
@@ -226,8 +260,13 @@ class Family:
 
 
 def _on(device: str, tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor on a device; from pinned memory to a GPU, so that the copy runs beside the computation."""
-    return tensor.pin_memory().to(device, non_blocking=True) if device == "cuda" else tensor.to(device)
+    """Return the tensor on a device.
+
+    From pinned memory to a GPU, so that the copy runs beside the computation.
+    """
+    return (
+        tensor.pin_memory().to(device, non_blocking=True) if device == "cuda" else tensor.to(device)
+    )
 
 
 def thousandths(boxes: Floats) -> Ints:
@@ -246,10 +285,15 @@ def _image_patches(config: Any) -> ImageInput | None:
     if not config.visual_embed:
         return None
     side = config.input_size // config.patch_size
-    return ImageInput((config.input_size, config.input_size), "pixel_values", n_appended=side * side + 1)
+    return ImageInput(
+        (config.input_size, config.input_size), "pixel_values", n_appended=side * side + 1
+    )
 
 
-_BOXES: dict[str | None, Callable[[Floats], NDArray[Any]]] = {"thousandths": thousandths, "shares": shares}
+_BOXES: dict[str | None, Callable[[Floats], NDArray[Any]]] = {
+    "thousandths": thousandths,
+    "shares": shares,
+}
 _CLASSES: dict[HeadName, dict[str, Any]] = {
     "mlm": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     "token-classification": modeling_auto.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES,
@@ -259,16 +303,20 @@ _CLASSES: dict[HeadName, dict[str, Any]] = {
 
 @lru_cache(maxsize=256)
 def family_of(kind: str) -> Family | None:
-    """Find the family of encoders with this `model_type`; None where it is none that reads the words of a page.
+    """Find the family of encoders with this `model_type`.
 
-    Those are the families of the table and of installed extensions, and all that transformers has a masked language
-    model of but for those that the table leaves out.
+    None where it is none that reads the words of a page.
+
+    Those are the families of the table and of installed extensions, and all that transformers has a
+    masked language model of but for those that the table leaves out.
     """
     added = plugins.find("docaudit.targets", kind)
     if isinstance(added, Family):
         return added
     own: dict[str, Any] = TABLE["encoders"].get(kind, {})
-    named = {head: f"transformers:{names[kind]}" for head, names in _CLASSES.items() if kind in names}
+    named = {
+        head: f"transformers:{names[kind]}" for head, names in _CLASSES.items() if kind in names
+    }
     if kind in TABLE["left_out"] or ("mlm" not in named and not own):
         return None
     heads: dict[HeadName, type[Any]] = {
@@ -303,4 +351,7 @@ def family_named(kind: str) -> Family:
 def counts_from_padding(model_class: type[Any]) -> bool:
     """Test whether the model numbers positions as RoBERTa does, with the function that transformers has for that."""
     module = sys.modules[model_class.__module__]
-    return any(hasattr(one, "create_position_ids_from_input_ids") for one in (module, *vars(module).values()))
+    return any(
+        hasattr(one, "create_position_ids_from_input_ids")
+        for one in (module, *vars(module).values())
+    )

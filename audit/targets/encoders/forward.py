@@ -20,12 +20,15 @@ from audit.targets.encoders.families import Family, VisualInputs
 from audit.targets.encoders.heads import running
 
 BATCH_TOKENS = {"cpu": 2048, "mps": 16384, "cuda": 65536}
-"""Padded tokens of one forward pass, by kind of device (the fastest of a few tried on two CPU cores)."""
+"""Padded tokens of one forward pass, by kind of device (the fastest of a few tried on two CPU
+cores)."""
 B = TypeVar("B")
 Judge = Callable[[torch.Tensor, Sequence[Encoding]], tuple[Floats, torch.Tensor]]
-"""Gives the loss of each page and their differentiable sum, from hidden states as `Forward.hidden` gives them."""
+"""Gives the loss of each page and their differentiable sum, from hidden states as `Forward.hidden`
+gives them."""
 Change = Callable[[Sequence[Encoding], torch.Tensor], torch.Tensor]
-"""Gives what stands in place of the word embeddings of some pages, (n_pages, n_padded_tokens, n_hidden)."""
+"""Gives what stands in place of the word embeddings of some pages, (n_pages, n_padded_tokens,
+n_hidden)."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -39,10 +42,10 @@ class Forward:
         pad_id: what pages are padded with.
         device: "cpu", "cuda" or "mps".
         batch_tokens: padded tokens a batch may hold.
-        dtype: what matrix products are computed in; sums and layer norms stay in float32 (autocast), and so do heads
-            and losses, which run elsewhere.
-        through_head: let the model call its encoder, for heads that give it something of their own (the global
-            attention of Longformer); what the head itself makes of it is thrown away.
+        dtype: what matrix products are computed in; sums and layer norms stay in float32
+            (autocast), and so do heads and losses, which run elsewhere.
+        through_head: let the model call its encoder, for heads that give it something of their own
+            (the global attention of Longformer); what the head itself makes of it is thrown away.
     """
 
     model: Any
@@ -60,11 +63,16 @@ class Forward:
         self.fixed_rows = self.device != "cpu"
         self._encoder = getattr(self.model, self.family.encoder)
         self.words = self._encoder.get_input_embeddings()
-        # What a backward pass needs of a row, compared with a forward pass: the states of all layers, not of one.
+        # What a backward pass needs of a row, compared with a forward pass: the states of all
+        # layers, not of one.
         self._backward_cost: int = self.model.config.num_hidden_layers
         splits_last = self.model.config.model_type in TABLE["splits_last"]
         self._last = self._encoder.encoder.layer[-1] if splits_last else None
-        sight, boxes, self._visual = self.family.sight_of(self.model.config), self.family.boxes, None
+        sight, boxes, self._visual = (
+            self.family.sight_of(self.model.config),
+            self.family.boxes,
+            None,
+        )
         self._n_appended = 0 if sight is None else sight.n_appended
         if sight is not None and boxes is not None:
             self._visual = VisualInputs(self._encoder, sight, boxes, self.device)
@@ -74,8 +82,9 @@ class Forward:
     ) -> Iterator[tuple[list[int], torch.Tensor]]:
         """Yield per batch: its rows, and the last hidden states, float32, (n_rows or more, n_padded_tokens, n_hidden).
 
-        When memory runs out the batch is halved and tried again, and batches stay that small. On a CPU no answer
-        depends on it; on a GPU later answers may differ from earlier ones in their last bits, and the record says so.
+        When memory runs out the batch is halved and tried again, and batches stay that small. On a
+        CPU no answer depends on it; on a GPU later answers may differ from earlier ones in their
+        last bits, and the record says so.
 
         Args:
             lengths: tokens of each row.
@@ -86,7 +95,9 @@ class Forward:
         """
 
         def run(rows: Sequence[int], bucket: int, n_rows: int) -> torch.Tensor:
-            return self._encode(self._padded([page_of(row) for row in rows], bucket, n_rows), bucket)
+            return self._encode(
+                self._padded([page_of(row) for row in rows], bucket, n_rows), bucket
+            )
 
         return self._run_batches(lengths, run)
 
@@ -95,8 +106,8 @@ class Forward:
     ) -> Iterator[tuple[list[int], torch.Tensor]]:
         """Yield per batch: its rows, and the last hidden states at each row's places, one row after the other.
 
-        See `hidden`; shape (n_places_of_all_rows, n_hidden). Where the family allows it, the last layer computes little
-        else; the states are the same.
+        See `hidden`; shape (n_places_of_all_rows, n_hidden). Where the family allows it, the last
+        layer computes little else; the states are the same.
         """
 
         def run(rows: Sequence[int], bucket: int, n_rows: int) -> torch.Tensor:
@@ -115,9 +126,9 @@ class Forward:
     ) -> Iterator[tuple[list[int], tuple[Floats, torch.Tensor]]]:
         """Yield per batch: its pages, and their losses (n_pages,) with the gradients of these.
 
-        A gradient is that of a page's own loss with respect to its word embeddings, as `change` left them: (n_pages,
-        n_padded_tokens, n_hidden), float32. Batches are smaller than those of `hidden`, so that memory stays about the
-        same.
+        A gradient is that of a page's own loss with respect to its word embeddings, as `change`
+        left them: (n_pages, n_padded_tokens, n_hidden), float32. Batches are smaller than those of
+        `hidden`, so that memory stays about the same.
 
         Raises:
             EngineError: not even a single page fits.
@@ -125,7 +136,9 @@ class Forward:
         lengths = [len(page.ids) for page in pages]
         run = partial(self._differentiate, judge, change)
         return self._run_batches(
-            lengths, lambda rows, *size: run([pages[row] for row in rows], *size), self._backward_cost
+            lengths,
+            lambda rows, *size: run([pages[row] for row in rows], *size),
+            self._backward_cost,
         )
 
     def _run_batches(
@@ -149,14 +162,17 @@ class Forward:
                     self.batch.lower(min(self.batch.size, tokens) // 2, self.device)
                     rest = rows[start:]
                     size = max(1, n_rows // 2)
-                    waiting.extendleft((bucket, rest[at : at + size]) for at in reversed(range(0, len(rest), size)))
+                    waiting.extendleft(
+                        (bucket, rest[at : at + size]) for at in reversed(range(0, len(rest), size))
+                    )
                     break
                 yield part, outcome
 
     def _encode(self, inputs: dict[str, torch.Tensor], bucket: int) -> torch.Tensor:
         with torch.autocast(self.device, DTYPES[self.dtype], enabled=self.dtype != "float32"):
             states = self._last_states(inputs)
-        # Of tokens that the model appended, only as many go on as fill the last block of the text's.
+        # Of tokens that the model appended, only as many go on as fill the last block of the
+        # text's.
         return states[:, : padded_rows(bucket)].float()
 
     def _last_states(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -170,7 +186,10 @@ class Forward:
     def _differentiate(
         self, judge: Judge, change: Change, pages: Sequence[Encoding], bucket: int, n_rows: int
     ) -> tuple[Floats, torch.Tensor]:
-        """Return the losses of one batch and their gradients; no gradient is left at the model's parameters."""
+        """Return the losses of one batch and their gradients.
+
+        No gradient is left at the model's parameters.
+        """
         filled = [*pages, *[pages[0]] * (n_rows - len(pages))]
         # Tensors that are made in inference mode cannot be differentiated later.
         with torch.inference_mode(False):
@@ -193,7 +212,9 @@ class Forward:
         with self.words.register_forward_hook(begin):
             yield leaves
 
-    def _padded(self, pages: Sequence[Encoding], bucket: int, n_rows: int) -> dict[str, torch.Tensor]:
+    def _padded(
+        self, pages: Sequence[Encoding], bucket: int, n_rows: int
+    ) -> dict[str, torch.Tensor]:
         ids = np.full((n_rows, bucket), self.pad_id, np.int64)
         mask = np.zeros((n_rows, bucket), np.int64)
         boxes = np.zeros((n_rows, bucket, 4))
@@ -207,37 +228,57 @@ class Forward:
 
 
 def _indices(places: Sequence[Sequence[int]], n_pages: int) -> list[torch.Tensor]:
-    """Return the page, the place, and the slot among its page's places of each place; and the places of each page.
+    """Return the page, the place, and the slot among its page's places of each place.
+
+    And the places of each page.
 
     Shapes (n_read,) three times and (n_pages, n_slots), filled up to full blocks.
     """
     counts = [len(own) for own in places]
-    pages, slots = np.repeat(np.arange(len(places)), counts), np.concatenate([*map(np.arange, counts)])
+    pages, slots = (
+        np.repeat(np.arange(len(places)), counts),
+        np.concatenate([*map(np.arange, counts)]),
+    )
     of_page = np.zeros((n_pages, padded_rows(max(counts))), np.int64)
     of_page[pages, slots] = found = np.concatenate(places)
-    read = np.pad(np.stack([pages, found, slots]), ((0, 0), (0, padded_rows(len(found)) - len(found))))
+    read = np.pad(
+        np.stack([pages, found, slots]), ((0, 0), (0, padded_rows(len(found)) - len(found)))
+    )
     return [*torch.from_numpy(read), torch.from_numpy(of_page)]
 
 
 @contextmanager
 def only_at(layer: Any, indices: Sequence[torch.Tensor]) -> Iterator[None]:
-    """Within, a layer as BERT's gives the states at some places alone, (1, n_read, n_hidden); bit for bit the same.
+    """Within, a layer as BERT's gives the states at some places alone, (1, n_read, n_hidden).
 
-    Keys and values are those of all tokens; queries, and all that follows from them, of these places.
+    Bit for bit the same.
+
+    Keys and values are those of all tokens; queries, and all that follows from them, of these
+    places.
     """
     pages, places, slots, of_page = indices
     own, rows = layer.attention.self, torch.arange(len(of_page))[:, None]
 
-    def attend(hidden: torch.Tensor, attention_mask: torch.Tensor | None = None, **_: Any) -> tuple[torch.Tensor, None]:
+    def attend(
+        hidden: torch.Tensor, attention_mask: torch.Tensor | None = None, **_: Any
+    ) -> tuple[torch.Tensor, None]:
         query, key, value = (
             part(states).unflatten(-1, (own.num_attention_heads, -1)).transpose(1, 2)
-            for part, states in ((own.query, hidden[rows, of_page]), (own.key, hidden), (own.value, hidden))
+            for part, states in (
+                (own.query, hidden[rows, of_page]),
+                (own.key, hidden),
+                (own.value, hidden),
+            )
         )
         mask = None if attention_mask is None else attention_mask[:, :, : of_page.shape[1]]
-        found = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, scale=own.scaling)
+        found = torch.nn.functional.scaled_dot_product_attention(
+            query, key, value, mask, scale=own.scaling
+        )
         return found.transpose(1, 2).flatten(2)[pages, slots][None], None
 
-    cut = layer.attention.output.register_forward_pre_hook(lambda _, given: (given[0], given[1][pages, places][None]))
+    cut = layer.attention.output.register_forward_pre_hook(
+        lambda _, given: (given[0], given[1][pages, places][None])
+    )
     with running(own, attend), cut:
         yield
 

@@ -1,7 +1,8 @@
 """Heads of an encoder: the questions that each answers, and the terms of its training loss.
 
-A head is run as the model without its encoder: while the model runs, its encoder answers with the given states, so that
-no part of a head (a dense layer before the classifier, a pooler, a mean over the page) need be known here.
+A head is run as the model without its encoder: while the model runs, its encoder answers with the
+given states, so that no part of a head (a dense layer before the classifier, a pooler, a mean over
+the page) need be known here.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ def own_page_scores(model: Any, hidden: torch.Tensor, lengths: Sequence[int]) ->
     mask = (torch.arange(hidden.shape[1], device=hidden.device) < n_own[:, None]).long()
     encoder = model.base_model
     # What its pooler, where it has one, makes of each page; ALBERT's is a linear layer alone.
-    pooler, activation = getattr(encoder, "pooler", None), getattr(encoder, "pooler_activation", None)
+    pooler, activation = (
+        getattr(encoder, "pooler", None),
+        getattr(encoder, "pooler_activation", None),
+    )
     pooled = None
     if pooler is not None:
         pooled = pooler(filled) if activation is None else activation(pooler(filled[:, 0]))
@@ -57,7 +61,10 @@ def own_page_scores(model: Any, hidden: torch.Tensor, lengths: Sequence[int]) ->
 
 
 class _Encoded(BaseModelOutputWithPooling):  # type: ignore[misc]  # transformers is untyped here
-    """What an encoder gives; None for all that families add to it and no head reads (Longformer's attention)."""
+    """What an encoder gives.
+
+    None for all that families add to it and no head reads (Longformer's attention).
+    """
 
     def __getattr__(self, name: str) -> None:
         if name.startswith("_"):
@@ -72,7 +79,9 @@ def running(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
     try:
         yield
     finally:
-        del module.forward  # the class has the true one, or a model that is spread over GPUs one of its own
+        del (
+            module.forward
+        )  # the class has the true one, or a model that is spread over GPUs one of its own
         if own is not None:
             module.forward = own
 
@@ -82,7 +91,9 @@ def answering(module: nn.Module, output: Any) -> AbstractContextManager[None]:
     return running(module, lambda *_, **__: output)
 
 
-HeadName = Literal["mlm", "token-classification", "document-classification", "spade-extraction", "spade-linking"]
+HeadName = Literal[
+    "mlm", "token-classification", "document-classification", "spade-extraction", "spade-linking"
+]
 LOSSES: frozenset[Any] = frozenset({asked.TrainingLoss, asked.CompletionLoss, asked.RelaxedLoss})
 """What every head with a training loss over tokens answers."""
 
@@ -92,7 +103,8 @@ class Costs:
     """Cross-entropies of some pages; the mean of a page's own is its loss, or a term of it.
 
     Attributes:
-        values: (n_read_of_all_pages,) on the model's device, page after page; differentiable outside inference mode.
+        values: (n_read_of_all_pages,) on the model's device, page after page; differentiable
+            outside inference mode.
         n_read: (n_pages,) how many are each page's.
     """
 
@@ -102,13 +114,16 @@ class Costs:
     def means(self) -> Floats:
         """Return each page's mean: shape (n_pages,), in double precision."""
         values = self.values.detach().cpu().double().numpy()
-        # A page's own costs are summed on their own, so that the sum does not depend on the pages beside it.
+        # A page's own costs are summed on their own, so that the sum does not depend on the pages
+        # beside it.
         return np.array([part.mean() for part in np.split(values, np.cumsum(self.n_read)[:-1])])
 
     def sum_of_means(self) -> torch.Tensor:
         """Sum all means for differentiation: the gradient at a page's inputs is that of its mean."""
         weights = 1 / np.repeat(self.n_read, self.n_read)
-        return (self.values * torch.from_numpy(weights.astype(np.float32)).to(self.values.device)).sum()
+        return (
+            self.values * torch.from_numpy(weights.astype(np.float32)).to(self.values.device)
+        ).sum()
 
 
 CostsOf = Callable[[Any, torch.Tensor, Sequence[Encoding]], tuple[Costs, ...]]
@@ -121,9 +136,11 @@ class Head:
     Attributes:
         words: as the record and people name it.
         answers: the query types it can answer.
-        costs: the terms of the training loss of each page, from the model and the encoder's hidden states
-            (n_pages, n_padded_tokens, n_hidden) in float32; None where no attack asks for one.
-        tags: gives the log-probability of each tag for each token, (n_pages, n_padded_tokens, n_labels).
+        costs: the terms of the training loss of each page, from the model and the encoder's hidden
+            states (n_pages, n_padded_tokens, n_hidden) in float32; None where no attack asks for
+            one.
+        tags: gives the log-probability of each tag for each token, (n_pages, n_padded_tokens,
+            n_labels).
         links: gives the best predecessor or parent of each token of each page, see `BestLinks`.
         classes: gives the log-probability of each class for each page, (n_pages, n_labels).
     """
@@ -153,13 +170,17 @@ def bio_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tu
 
 
 def label_costs(
-    head: Callable[[torch.Tensor], torch.Tensor], hidden: torch.Tensor, labels: Sequence[Ints | None]
+    head: Callable[[torch.Tensor], torch.Tensor],
+    hidden: torch.Tensor,
+    labels: Sequence[Ints | None],
 ) -> Costs:
     """Return cross-entropies of each page's `labels`, (n_tokens,) each, where they are read."""
     padded = padded_labels(labels, hidden.shape[1])
     read = padded != NOT_READ
     logits = in_blocks(hidden[torch.from_numpy(read).to(hidden.device)], head)
-    chosen = torch.log_softmax(logits, dim=-1).gather(-1, torch.from_numpy(padded[read]).to(hidden.device)[:, None])
+    chosen = torch.log_softmax(logits, dim=-1).gather(
+        -1, torch.from_numpy(padded[read]).to(hidden.device)[:, None]
+    )
     return Costs(-chosen[:, 0], read.sum(axis=1))
 
 
@@ -182,7 +203,9 @@ def class_scores(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) ->
     return torch.log_softmax(scores, dim=-1)
 
 
-def spade_extraction_costs(model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Costs, ...]:
+def spade_extraction_costs(
+    model: Any, hidden: torch.Tensor, pages: Sequence[Encoding]
+) -> tuple[Costs, ...]:
     """Return cross-entropies of the class of first tokens of words, and those of the predecessor of all tokens."""
     classes = label_costs(model.initial_token_classifier, hidden, [page.labels for page in pages])
     return classes, relation_costs(model.subsequent_token_classifier, hidden, pages)
@@ -194,7 +217,9 @@ def relation_costs(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encodin
     read = links != NOT_READ
     log_probabilities = torch.log_softmax(_relation_scores(extractor, hidden, read), dim=-1)
     true = np.where(links >= 0, links, hidden.shape[1])
-    chosen = log_probabilities.gather(-1, torch.from_numpy(true).to(hidden.device)[..., None])[..., 0]
+    chosen = log_probabilities.gather(-1, torch.from_numpy(true).to(hidden.device)[..., None])[
+        ..., 0
+    ]
     return Costs(-chosen[torch.from_numpy(read).to(hidden.device)], read.sum(axis=1))
 
 
@@ -208,7 +233,9 @@ def best_links(extractor: Any, hidden: torch.Tensor, pages: Sequence[Encoding]) 
     return [row[: len(page.ids)] for row, page in zip(best, pages, strict=True)]
 
 
-def _relation_scores(extractor: Any, hidden: torch.Tensor, read: np.ndarray[Any, Any]) -> torch.Tensor:
+def _relation_scores(
+    extractor: Any, hidden: torch.Tensor, read: np.ndarray[Any, Any]
+) -> torch.Tensor:
     """Compute a relation head's masked scores (n_pages, n_tokens, n_tokens + 1) of tokens that are read.
 
     Rows of tokens that are not read mean nothing. `extractor` is ours or transformers' BROS's.
@@ -235,10 +262,18 @@ def padded_labels(values: Sequence[Ints | None], length: int) -> Ints:
     return padded
 
 
-_MASKED = {asked.FillMask, asked.BestTokens, asked.CandidateLogits, asked.MaskedLoss, asked.MaskedCompletionLoss}
+_MASKED = {
+    asked.FillMask,
+    asked.BestTokens,
+    asked.CandidateLogits,
+    asked.MaskedLoss,
+    asked.MaskedCompletionLoss,
+}
 HEADS: dict[HeadName, Head] = {
     "mlm": Head("masked language model", frozenset(_MASKED)),
-    "token-classification": Head("token classification (BIO)", LOSSES | {asked.TagProbabilities}, bio_costs, bio_tags),
+    "token-classification": Head(
+        "token classification (BIO)", LOSSES | {asked.TagProbabilities}, bio_costs, bio_tags
+    ),
     "document-classification": Head(
         "document classification", LOSSES | {asked.BestClass}, class_costs, classes=class_scores
     ),

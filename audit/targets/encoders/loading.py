@@ -14,7 +14,13 @@ from audit.targets.checkpoint.folder import AnyFolder, CheckpointFolder, open_ch
 from audit.targets.checkpoint.loading import load_tokenizer, load_whole_model, place
 from audit.targets.checkpoint.safety import DAMAGE, one_line, quiet, refuse_training
 from audit.targets.encoders.encoding import Encoder
-from audit.targets.encoders.families import Family, OpenImage, PageImageReader, family_named, family_of
+from audit.targets.encoders.families import (
+    Family,
+    OpenImage,
+    PageImageReader,
+    family_named,
+    family_of,
+)
 from audit.targets.encoders.heads import HEADS, HeadName
 from audit.targets.encoders.target import EncoderTarget
 
@@ -39,10 +45,12 @@ def load(
         labels: see `labels_of`.
         label_all_tokens: see `Encoder`.
         batch_tokens: see `EncoderTarget`.
-        images: opens a document's page, for models that see it; without it such a model can be asked nothing.
+        images: opens a document's page, for models that see it; without it such a model can be
+            asked nothing.
 
     Raises:
-        TargetError: the folder is not a checkpoint docaudit knows, would run code, or lacks weights.
+        TargetError: the folder is not a checkpoint docaudit knows, would run code, or lacks
+            weights.
     """
     folder = open_checkpoint(folder)
     config, family, head = _recognise(folder)
@@ -87,7 +95,9 @@ def _recognise(folder: CheckpointFolder) -> tuple[Any, Family, HeadName]:
         classes += f"; transformers has no masked language model of {family.name}"
     if not architectures:
         raise TargetError(*wording("no_architecture", folder=folder, classes=classes))
-    raise TargetError(f"{folder}: unknown architecture {', '.join(architectures)}", f"docaudit knows {classes}")
+    raise TargetError(
+        f"{folder}: unknown architecture {', '.join(architectures)}", f"docaudit knows {classes}"
+    )
 
 
 def config_of(folder: AnyFolder) -> Any:
@@ -113,17 +123,25 @@ def _configuration(folder: CheckpointFolder, model_class: type[Any]) -> Any:
         try:
             return model_class.config_class.from_pretrained(folder.path, local_files_only=True)
         except DAMAGE as error:
-            raise TargetError(f"{folder}: the configuration cannot be used: {one_line(error)}") from None
+            raise TargetError(
+                f"{folder}: the configuration cannot be used: {one_line(error)}"
+            ) from None
 
 
-def page_images_of(folder: AnyFolder, config: Any, images: OpenImage | None) -> PageImageReader | None:
+def page_images_of(
+    folder: AnyFolder, config: Any, images: OpenImage | None
+) -> PageImageReader | None:
     """Return the maker of pictures for a model of this configuration; None when it sees none.
 
     Raises:
         TargetError: the settings of the checkpoint's image processor cannot be used.
     """
     sight = family_named(config.model_type).sight_of(config)
-    return None if sight is None else PageImageReader(images, sight.as_processed(open_checkpoint(folder).path))
+    return (
+        None
+        if sight is None
+        else PageImageReader(images, sight.as_processed(open_checkpoint(folder).path))
+    )
 
 
 def max_tokens_of(config: Any, tokenizer: Any) -> int:
@@ -148,13 +166,15 @@ _UNNAMED = "LABEL_"
 _KINDS = {"token-classification": "BIO tags", "spade-extraction": "classes of SPADE extraction"}
 
 
-def labels_of(config: Any, given: Sequence[str] | Task, folder: CheckpointFolder, head: HeadName) -> tuple[str, ...]:
+def labels_of(
+    config: Any, given: Sequence[str] | Task, folder: CheckpointFolder, head: HeadName
+) -> tuple[str, ...]:
     """Return the labels in the order of the model's outputs, "O" for the class outside of entities whatever its name.
 
     Args:
         config: the model's.
-        given: the manifest's task, or labels alone, which may then be told from their form to be another task's. Used
-            where the checkpoint's own names are the placeholders LABEL_0 ...
+        given: the manifest's task, or labels alone, which may then be told from their form to be
+            another task's. Used where the checkpoint's own names are the placeholders LABEL_0 ...
         folder: for messages.
         head: the model's; those that name no entities have no labels.
 
@@ -163,14 +183,21 @@ def labels_of(config: Any, given: Sequence[str] | Task, folder: CheckpointFolder
     """
     if head not in (*_KINDS, "document-classification"):
         return ()
-    outside, named = (given.outside, given.labels) if isinstance(given, Task) else (None, tuple(given))
-    own = tuple(str(config.id2label.get(index, f"{_UNNAMED}{index}")) for index in range(config.num_labels))
+    outside, named = (
+        (given.outside, given.labels) if isinstance(given, Task) else (None, tuple(given))
+    )
+    own = tuple(
+        str(config.id2label.get(index, f"{_UNNAMED}{index}")) for index in range(config.num_labels)
+    )
     if head == "document-classification":
         return _class_names(config, own, named, folder)
     unnamed = any(label.startswith(_UNNAMED) for label in own)
     if not unnamed:
         if named and sorted(named) != sorted(own):
-            raise TargetError(f"{folder}: the model's labels are not the manifest's", f"the model has {', '.join(own)}")
+            raise TargetError(
+                f"{folder}: the model's labels are not the manifest's",
+                f"the model has {', '.join(own)}",
+            )
         return _checked(own, outside, head, f"{folder}: ", f"the model has {', '.join(own)}")
     if len(named) != len(own):
         raise TargetError(*wording("unnamed_labels", folder=folder, n=len(own), named=len(named)))
@@ -190,7 +217,9 @@ def _class_names(
     return named
 
 
-def _checked(labels: tuple[str, ...], outside: str | None, head: HeadName, where: str, hint: str) -> tuple[str, ...]:
+def _checked(
+    labels: tuple[str, ...], outside: str | None, head: HeadName, where: str, hint: str
+) -> tuple[str, ...]:
     if head == "spade-extraction":
         if "O" not in labels:
             raise TargetError(f"{where}no label is O, so these are no {_KINDS[head]}", hint)

@@ -1,8 +1,9 @@
 """Heads that transformers lacks: SPADE (Hwang et al. 2021) on LayoutLM, and a masked language model on BROS.
 
-Attributes and keyword arguments are named as in transformers' BROS, so that one loss and one training batch serve both.
-What differs from it follows the original code of BROS (Hong et al. 2022; methods.md#reconstruction): the relation head
-projects to 128 numbers, not to the hidden size, and masks with -1e4.
+Attributes and keyword arguments are named as in transformers' BROS, so that one loss and one
+training batch serve both. What differs from it follows the original code of BROS (Hong et al. 2022;
+methods.md#reconstruction): the relation head projects to 128 numbers, not to the hidden size, and
+masks with -1e4.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class RelationExtractor(nn.Module):
 
 
 def masked_relations(scores: torch.Tensor, readable: torch.Tensor) -> torch.Tensor:
-    """`scores` with -1e4 where a token would point to itself or to one that is not `readable`; "none" always stays.
+    """`scores` with -1e4 where a token would point to itself or to one that is not `readable`.
+
+    "none" always stays.
 
     Args:
         scores: (n_pages, n_tokens, n_tokens + 1).
@@ -71,7 +74,9 @@ class _LayoutLMSpade(LayoutLMPreTrainedModel):  # type: ignore[misc]
 
     def _relation_extractor(self) -> RelationExtractor:
         config = self.config
-        return RelationExtractor(config.hidden_size, config.spade_hidden_size, config.hidden_dropout_prob)
+        return RelationExtractor(
+            config.hidden_size, config.spade_hidden_size, config.hidden_dropout_prob
+        )
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -111,13 +116,16 @@ class LayoutLMSpadeForExtraction(_LayoutLMSpade):
             input_ids: (n_pages, n_tokens).
             bbox: (n_pages, n_tokens, 4), whole thousandths of the page.
             attention_mask: (n_pages, n_tokens), 1 for tokens.
-            bbox_first_token_mask: (n_pages, n_tokens), boolean; where given, labels of other tokens are not read.
+            bbox_first_token_mask: (n_pages, n_tokens), boolean; where given, labels of other tokens
+                are not read.
             initial_token_labels: (n_pages, n_tokens), -100 where not read.
-            subsequent_token_labels: (n_pages, n_tokens), n_tokens for "none", -100 where not read. With both, the loss
-                is the sum of two mean cross-entropies.
+            subsequent_token_labels: (n_pages, n_tokens), n_tokens for "none", -100 where not read.
+                With both, the loss is the sum of two mean cross-entropies.
             **kwargs: passed on to the encoder.
         """
-        hidden = self.layoutlm(input_ids, bbox=bbox, attention_mask=attention_mask, **kwargs).last_hidden_state
+        hidden = self.layoutlm(
+            input_ids, bbox=bbox, attention_mask=attention_mask, **kwargs
+        ).last_hidden_state
         attended = _attended(attention_mask, hidden)
         initial = self.initial_token_classifier(hidden)
         subsequent = masked_relations(self.subsequent_token_classifier(hidden), attended)
@@ -126,7 +134,9 @@ class LayoutLMSpadeForExtraction(_LayoutLMSpade):
             first = attended if bbox_first_token_mask is None else bbox_first_token_mask.bool()
             loss = _cross_entropy(initial, initial_token_labels, first)
             loss = loss + _cross_entropy(subsequent, subsequent_token_labels, attended)
-        return BrosSpadeOutput(loss=loss, initial_token_logits=initial, subsequent_token_logits=subsequent)
+        return BrosSpadeOutput(
+            loss=loss, initial_token_logits=initial, subsequent_token_logits=subsequent
+        )
 
 
 class LayoutLMSpadeForLinking(_LayoutLMSpade):
@@ -152,12 +162,15 @@ class LayoutLMSpadeForLinking(_LayoutLMSpade):
             input_ids: (n_pages, n_tokens).
             bbox: (n_pages, n_tokens, 4), whole thousandths of the page.
             attention_mask: (n_pages, n_tokens), 1 for tokens.
-            bbox_first_token_mask: (n_pages, n_tokens), boolean: the tokens that are read and that may be parents; every
-                token when not given.
-            labels: (n_pages, n_tokens), n_tokens for "none", -100 where not read; gives the mean cross-entropy.
+            bbox_first_token_mask: (n_pages, n_tokens), boolean: the tokens that are read and that
+                may be parents; every token when not given.
+            labels: (n_pages, n_tokens), n_tokens for "none", -100 where not read; gives the mean
+                cross-entropy.
             **kwargs: passed on to the encoder.
         """
-        hidden = self.layoutlm(input_ids, bbox=bbox, attention_mask=attention_mask, **kwargs).last_hidden_state
+        hidden = self.layoutlm(
+            input_ids, bbox=bbox, attention_mask=attention_mask, **kwargs
+        ).last_hidden_state
         first = _attended(attention_mask, hidden)
         if bbox_first_token_mask is not None:
             first = first & bbox_first_token_mask.bool()
@@ -185,7 +198,8 @@ class BrosForMaskedLM(BrosPreTrainedModel):  # type: ignore[misc]
     }
 
     def __init__(self, config: BrosConfig) -> None:
-        # Unlike BERT's, BROS's configuration does not say so, and without it transformers ties nothing.
+        # Unlike BERT's, BROS's configuration does not say so, and without it transformers ties
+        # nothing.
         if not hasattr(config, "tie_word_embeddings"):
             config.tie_word_embeddings = True
         super().__init__(config)
@@ -204,7 +218,12 @@ class BrosForMaskedLM(BrosPreTrainedModel):  # type: ignore[misc]
         self.cls.predictions.bias = new_embeddings.bias
 
     def forward(
-        self, input_ids: Rows = None, bbox: Rows = None, attention_mask: Rows = None, labels: Rows = None, **kwargs: Any
+        self,
+        input_ids: Rows = None,
+        bbox: Rows = None,
+        attention_mask: Rows = None,
+        labels: Rows = None,
+        **kwargs: Any,
     ) -> MaskedLMOutput:
         """Return logits over the vocabulary.
 
@@ -212,10 +231,13 @@ class BrosForMaskedLM(BrosPreTrainedModel):  # type: ignore[misc]
             input_ids: (n_pages, n_tokens).
             bbox: (n_pages, n_tokens, 4), shares of the page in [0, 1].
             attention_mask: (n_pages, n_tokens), 1 for tokens.
-            labels: (n_pages, n_tokens), -100 where the loss does not read; gives the mean cross-entropy.
+            labels: (n_pages, n_tokens), -100 where the loss does not read; gives the mean
+                cross-entropy.
             **kwargs: passed on to the encoder.
         """
-        hidden = self.bros(input_ids, bbox=bbox, attention_mask=attention_mask, **kwargs).last_hidden_state
+        hidden = self.bros(
+            input_ids, bbox=bbox, attention_mask=attention_mask, **kwargs
+        ).last_hidden_state
         logits = self.cls(hidden)
         loss = None
         if labels is not None:

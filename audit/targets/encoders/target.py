@@ -28,19 +28,26 @@ HEAD_ROWS = 128
 
 
 class EncoderTarget:
-    """Answers queries about pages with one encoder checkpoint; implements `audit.targets.interface.Target`.
+    """Answers queries about pages with one encoder checkpoint.
+
+    Implements `audit.targets.interface.Target`.
 
     Args:
         model: the transformers model, loaded; put into evaluation mode here.
         family: its family.
         encoder: its tokenisation.
         card: what it is.
-        batch_tokens: padded tokens a forward pass may hold; None: `BATCH_TOKENS` of the device. Memory depends on it,
-            answers do not.
+        batch_tokens: padded tokens a forward pass may hold; None: `BATCH_TOKENS` of the device.
+            Memory depends on it, answers do not.
     """
 
     def __init__(
-        self, model: Any, family: Family, encoder: Encoder, card: TargetCard, batch_tokens: int | None = None
+        self,
+        model: Any,
+        family: Family,
+        encoder: Encoder,
+        card: TargetCard,
+        batch_tokens: int | None = None,
     ) -> None:
         self.model = model.eval()
         self.family = family
@@ -67,7 +74,9 @@ class EncoderTarget:
             interface.CompletionLoss: lambda asked: enumerate(losses.completions(asked)),
             interface.RelaxedLoss: lambda asked: enumerate(losses.relaxed(asked)),
             interface.FillMask: self._fill_mask,
-            interface.BestTokens: lambda asked: ((n, own.argmax(axis=1)) for n, own in self._logits_of(asked)),
+            interface.BestTokens: lambda asked: (
+                (n, own.argmax(axis=1)) for n, own in self._logits_of(asked)
+            ),
             interface.CandidateLogits: lambda asked: (
                 (n, own[0, asked[n].candidates]) for n, own in self._logits_of(asked)
             ),
@@ -119,13 +128,17 @@ class EncoderTarget:
             answers = dict(self._methods[kind](queries))
         return [answers[row] for row in range(len(queries))]
 
-    def _fill_mask(self, queries: Sequence[interface.FillMask]) -> Iterator[tuple[int, interface.Candidates]]:
+    def _fill_mask(
+        self, queries: Sequence[interface.FillMask]
+    ) -> Iterator[tuple[int, interface.Candidates]]:
         for row, (scores,) in self._logits_of(queries):
             scores[self._never_candidates] = -np.inf
             best = best_first(scores, queries[row].n_candidates)
             yield row, interface.Candidates(best, scores[best])
 
-    def _masked_losses(self, queries: Sequence[interface.MaskedLoss]) -> Iterator[tuple[int, Floats]]:
+    def _masked_losses(
+        self, queries: Sequence[interface.MaskedLoss]
+    ) -> Iterator[tuple[int, Floats]]:
         tokens = [query.page.ids[None, list(query.positions)] for query in queries]
         return ((row, found[0]) for row, found in self._surprisals(queries, tokens))
 
@@ -133,29 +146,44 @@ class EncoderTarget:
         found = self._surprisals(queries, [query.completions for query in queries])
         return ((row, surprisals.mean(axis=1)) for row, surprisals in found)
 
-    def _surprisals(self, queries: Sequence[Any], tokens: Sequence[Ints]) -> Iterator[tuple[int, Floats]]:
+    def _surprisals(
+        self, queries: Sequence[Any], tokens: Sequence[Ints]
+    ) -> Iterator[tuple[int, Floats]]:
         """Yield each query's index and minus the log-probabilities of `tokens` at its positions, all of them hidden.
 
         Shape (n_completions, n_positions), nats, as that of a query's tokens.
         """
-        for row, logits in self._logits_of([replace(own, page=own.page.masked(own.positions)) for own in queries]):
+        for row, logits in self._logits_of(
+            [replace(own, page=own.page.masked(own.positions)) for own in queries]
+        ):
             best = logits.max(axis=1)
             total = best + np.log(np.exp(logits - best[:, None]).sum(axis=1))
             yield row, total - logits[np.arange(len(logits)), tokens[row]]
 
     def _logits_of(self, queries: Sequence[Any]) -> Iterator[tuple[int, Floats]]:
         """Yield each query's index and the logits at its positions, shape (n_positions, n_vocabulary)."""
-        positions = [(own.position,) if hasattr(own, "position") else own.positions for own in queries]
+        positions = [
+            (own.position,) if hasattr(own, "position") else own.positions for own in queries
+        ]
         for rows, states in self.forward.hidden_at([own.page for own in queries], positions):
             ends = np.cumsum([0, *(len(positions[row]) for row in rows)])
             # The head scores many pages at once, in parts that bound memory.
-            for part in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(ends[:-1] // HEAD_ROWS)) + 1):
+            for part in np.split(
+                np.arange(len(rows)), np.flatnonzero(np.diff(ends[:-1] // HEAD_ROWS)) + 1
+            ):
                 first = ends[part[0]]
-                logits = in_blocks(states[first : ends[part[-1] + 1]], partial(own_scores, self.model)).cpu()
+                logits = in_blocks(
+                    states[first : ends[part[-1] + 1]], partial(own_scores, self.model)
+                ).cpu()
                 for number in part:
-                    yield rows[number], logits[ends[number] - first : ends[number + 1] - first].double().numpy()
+                    yield (
+                        rows[number],
+                        logits[ends[number] - first : ends[number + 1] - first].double().numpy(),
+                    )
 
-    def _tag_probabilities(self, queries: Sequence[interface.TagProbabilities]) -> Iterator[tuple[int, Floats]]:
+    def _tag_probabilities(
+        self, queries: Sequence[interface.TagProbabilities]
+    ) -> Iterator[tuple[int, Floats]]:
         for rows, hidden, pages in self._read(queries):
             tags = self.head.tags(self.model, hidden).cpu().double().numpy()
             for row, table, page in zip(rows, tags, pages, strict=False):
@@ -170,13 +198,17 @@ class EncoderTarget:
             scores = self.head.classes(self.model, hidden, pages).cpu().double().numpy()
             yield from zip(rows, scores.argmax(axis=1).tolist(), strict=False)
 
-    def _read(self, queries: Sequence[Any]) -> Iterator[tuple[list[int], torch.Tensor, list[Encoding]]]:
+    def _read(
+        self, queries: Sequence[Any]
+    ) -> Iterator[tuple[list[int], torch.Tensor, list[Encoding]]]:
         """Per batch: its rows, the last hidden states (n_rows or more, n_padded_tokens, n_hidden), and their pages.
 
         Rows beyond the last page repeat the first.
         """
         pages = [query.page for query in queries]
-        for rows, hidden in self.forward.hidden([len(page.ids) for page in pages], pages.__getitem__):
+        for rows, hidden in self.forward.hidden(
+            [len(page.ids) for page in pages], pages.__getitem__
+        ):
             own = [pages[row] for row in rows]
             yield rows, hidden, own + own[:1] * (len(hidden) - len(rows))
 
@@ -191,7 +223,9 @@ def best_first(scores: Floats, n: int) -> Ints:
 
 @dataclass(frozen=True)
 class TokenLosses:
-    """The losses of one checkpoint; its methods answer queries in order, under `torch.inference_mode`.
+    """The losses of one checkpoint.
+
+    Its methods answer queries in order, under `torch.inference_mode`.
 
     Attributes:
         model: the transformers model.
@@ -206,13 +240,17 @@ class TokenLosses:
     def training(self, queries: Sequence[interface.TrainingLoss]) -> list[Floats]:
         """Return the loss of each page with each candidate in place (step 2 of CDMI)."""
         return self.completions(
-            [interface.CompletionLoss(query.page, (query.position,), query.candidates[:, None]) for query in queries]
+            [
+                interface.CompletionLoss(query.page, (query.position,), query.candidates[:, None])
+                for query in queries
+            ]
         )
 
     def completions(self, queries: Sequence[interface.CompletionLoss]) -> list[Floats]:
         """Return the loss of each page with each completion in place, one row a completion.
 
-        Rows of all queries make one stream of length buckets; a row's page is made when its batch is.
+        Rows of all queries make one stream of length buckets; a row's page is made when its batch
+        is.
         """
         owners = [(query, tokens) for query in queries for tokens in query.completions.tolist()]
 
@@ -221,16 +259,23 @@ class TokenLosses:
             return query.page.with_tokens(query.positions, tokens)
 
         losses = np.empty(len(owners))
-        for rows, hidden in self.forward.hidden([len(query.page.ids) for query, _ in owners], page_of):
+        for rows, hidden in self.forward.hidden(
+            [len(query.page.ids) for query, _ in owners], page_of
+        ):
             pages = [owners[row][0].page for row in rows]
             pages += pages[:1] * (len(hidden) - len(rows))
-            losses[rows] = page_losses(self.costs_of(self.model, hidden.float(), pages))[: len(rows)]
+            losses[rows] = page_losses(self.costs_of(self.model, hidden.float(), pages))[
+                : len(rows)
+            ]
         return np.split(losses, [*accumulate(len(query.completions) for query in queries)][:-1])
 
     def relaxed(self, queries: Sequence[interface.RelaxedLoss]) -> list[interface.Relaxed]:
-        """See `RelaxedLoss`; mixtures take the place of the word embeddings, and what the encoder adds stays.
+        """See `RelaxedLoss`.
 
-        The gradient with respect to a weight is that with respect to the mixture, times the candidate's embedding.
+        Mixtures take the place of the word embeddings, and what the encoder adds stays.
+
+        The gradient with respect to a weight is that with respect to the mixture, times the
+        candidate's embedding.
         """
         pages = [replace(query.page) for query in queries]
         # Pages that queries share were copied, so that each one tells its query.
@@ -246,7 +291,8 @@ class TokenLosses:
 
         def mixed(batch: Sequence[Encoding], embedded: torch.Tensor) -> torch.Tensor:
             mixtures, device = embedded.clone(), embedded.device
-            # Inputs are exact in every number format: what is mixed is not rounded before the encoder rounds it.
+            # Inputs are exact in every number format: what is mixed is not rounded before the
+            # encoder rounds it.
             with torch.autocast(device.type, enabled=False):
                 for row, query in enumerate(query_of[page] for page in batch):
                     weights = torch.from_numpy(query.weights.astype(np.float32)).to(device)
@@ -256,11 +302,15 @@ class TokenLosses:
         answers: list[interface.Relaxed | None] = [None] * len(queries)
         for rows, (losses, gradients) in self.forward.gradients(pages, self._judge, mixed):
             for row, loss, gradient in zip(rows, losses, gradients, strict=True):
-                slopes = _product(gradient[list(queries[row].positions)], embeddings(queries[row]).T)
+                slopes = _product(
+                    gradient[list(queries[row].positions)], embeddings(queries[row]).T
+                )
                 answers[row] = interface.Relaxed(float(loss), slopes.cpu().double().numpy())
         return cast("list[interface.Relaxed]", answers)
 
-    def _judge(self, hidden: torch.Tensor, pages: Sequence[Encoding]) -> tuple[Floats, torch.Tensor]:
+    def _judge(
+        self, hidden: torch.Tensor, pages: Sequence[Encoding]
+    ) -> tuple[Floats, torch.Tensor]:
         costs = self.costs_of(self.model, hidden, pages)
         return page_losses(costs), sum_of_losses(costs)
 

@@ -1,7 +1,8 @@
 """DocVQA (Mathew et al. 2021), task 1: files of questions, a folder of page images, a folder of OCR results.
 
-Both layouts that it is handed out in: flat (`train_v1.0_withQT.json`, `spdocvqa_images/`, `spdocvqa_ocr/`) and by part
-(`train/train_v1.0.json`, `train/documents/`, `train/ocr_results/`). The test part has no answers and is not read.
+Both layouts that it is handed out in: flat (`train_v1.0_withQT.json`, `spdocvqa_images/`,
+`spdocvqa_ocr/`) and by part (`train/train_v1.0.json`, `train/documents/`, `train/ocr_results/`).
+The test part has no answers and is not read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,11 +22,18 @@ from audit.importers.words import fill
 
 PARTS: Mapping[str, Part] = {"train": "train", "val": "validation"}
 """By folder or beginning of a file's name, the part."""
-IMAGE_FOLDERS = (["spdocvqa_images"], ["documents"], ["images"], ["train/documents", "val/documents"])
+IMAGE_FOLDERS = (
+    ["spdocvqa_images"],
+    ["documents"],
+    ["images"],
+    ["train/documents", "val/documents"],
+)
 OCR_FOLDERS = (["spdocvqa_ocr"], ["ocr_results"], ["ocr"], ["train/ocr_results", "val/ocr_results"])
 LOOSE = ConfigDict(hide_input_in_errors=True, allow_inf_nan=False)
 """Other keys of a record are passed over, and no value is quoted."""
-Answers = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
+Answers = Annotated[
+    tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
+]
 """One answer or several, as a source gives them."""
 
 
@@ -49,9 +57,9 @@ _file_type = TypeAdapter(_File)
 class DocVQA(Importer):
     """One document a page, named as its image, with its questions.
 
-    Without a folder of OCR results, pages have no words. Pages of one source document stay in one split, as equal
-    images do. DocVQA names no providers. Questions have no category: its question types say the position of an answer,
-    not its kind.
+    Without a folder of OCR results, pages have no words. Pages of one source document stay in one
+    split, as equal images do. DocVQA names no providers. Questions have no category: its question
+    types say the position of an answer, not its kind.
     """
 
     name = "docvqa"
@@ -71,7 +79,9 @@ class DocVQA(Importer):
             with source.problems.catch():
                 for number, record in enumerate(read_json(path, _file_type).data):
                     place = f"{name_of(path)} data[{number}]"
-                    page = pages.find(place, PurePosixPath(record.image).stem, part, record.document)
+                    page = pages.find(
+                        place, PurePosixPath(record.image).stem, part, record.document
+                    )
                     if page is not None:
                         with source.problems.catch(f"{place}:"):
                             ask(page, str(record.identifier), record.question, record.answers)
@@ -80,38 +90,62 @@ class DocVQA(Importer):
 
 
 def _files(source: Source) -> dict[Path, Part]:
-    """List the file of questions of each part; the one with question types where both versions are there."""
+    """List the file of questions of each part.
+
+    The one with question types where both versions are there.
+    """
     found: dict[Path, Part] = {}
     for name, part in PARTS.items():
-        files = [path for folder in ("", "spdocvqa_qas", name) for path in (source.path / folder).glob(f"{name}*.json")]
+        files = [
+            path
+            for folder in ("", "spdocvqa_qas", name)
+            for path in (source.path / folder).glob(f"{name}*.json")
+        ]
         chosen = [path for path in files if "withqt" in path.name.lower()] or files
         if len(chosen) > 1:
             names = ", ".join(sorted(str(path.relative_to(source.path)) for path in chosen))
             raise UsageError(f"several files of questions: {names}", "leave one of them")
         found |= {source.at(path.relative_to(source.path).as_posix()): part for path in chosen}
     if not found:
-        raise UsageError(f"{source.path} holds neither train*.json nor val*.json", "give the folder that holds them")
+        raise UsageError(
+            f"{source.path} holds neither train*.json nor val*.json",
+            "give the folder that holds them",
+        )
     return found
 
 
 class QuestionPages:
-    """The pages of a source, by name. Officially, a page of the training part takes no question of another part."""
+    """The pages of a source, by name.
+
+    Officially, a page of the training part takes no question of another part.
+    """
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._pages: dict[str, Page] = {}
 
-    def find(self, place: str, name: str, part: Part, document: str | None, provider: str | None = None) -> Page | None:
-        """Find the page of this name, new at first, at the `place` of its record; None where a question is left out."""
+    def find(
+        self, place: str, name: str, part: Part, document: str | None, provider: str | None = None
+    ) -> Page | None:
+        """Find the page of this name, new at first, at the `place` of its record.
+
+        None where a question is left out.
+        """
         if name not in self._pages:
-            self._pages[name] = Page(name, part=part, source=document, provider=provider, place=place)
+            self._pages[name] = Page(
+                name, part=part, source=document, provider=provider, place=place
+            )
         page = self._pages[name]
         if page.part != part and self._source.official:
-            self._source.notes["questions of another part on pages of the training part, left out"] += 1
+            self._source.notes[
+                "questions of another part on pages of the training part, left out"
+            ] += 1
             return None
         return page
 
-    def filled(self, files: Mapping[str, Mapping[str, Path]], fill: Callable[[Page], None]) -> Iterator[Page]:
+    def filled(
+        self, files: Mapping[str, Mapping[str, Path]], fill: Callable[[Page], None]
+    ) -> Iterator[Page]:
         """Yield the pages with their images.
 
         Args:
@@ -120,7 +154,9 @@ class QuestionPages:
         """
         for name, page in sorted(self._pages.items()):
             missing = [kind for kind, paths in files.items() if name not in paths]
-            self._source.problems.add(f"{page.place}:", (f"the {kind} of its page is missing" for kind in missing))
+            self._source.problems.add(
+                f"{page.place}:", (f"the {kind} of its page is missing" for kind in missing)
+            )
             if not missing:
                 page.image = files["image"][name]
                 with self._source.problems.catch(f"{page.place}: OCR:"):

@@ -42,9 +42,10 @@ _annotation_type = TypeAdapter(_Annotation)
 class FUNSD(Importer):
     """One document a form; answers are what attacks try to reconstruct.
 
-    Words keep the order of the annotation. Words without text are left out, and with them fields that have no other
-    word; text labelled "other" is on the page but in no entity; of the links those between two entities are kept, once,
-    by the numbers of both: the parent (of an answer its question, of a question its header) comes first, as in FUNSD.
+    Words keep the order of the annotation. Words without text are left out, and with them fields
+    that have no other word; text labelled "other" is on the page but in no entity; of the links
+    those between two entities are kept, once, by the numbers of both: the parent (of an answer its
+    question, of a question its header) comes first, as in FUNSD.
     """
 
     name = "funsd"
@@ -75,7 +76,12 @@ def _page(source: Source, name: str, annotation: Path, image: Path) -> Page:
         first = len(words)
         words += [Word(word.text, word.box) for word in item.words]
         if item.label != "other":
-            field = Field(item.label.upper(), tuple(range(first, len(words))), category="misc", id=str(item.id))
+            field = Field(
+                item.label.upper(),
+                tuple(range(first, len(words))),
+                category="misc",
+                id=str(item.id),
+            )
             page.fields.append(field)
             known |= {item.id} if any(clean(word.text) for word in item.words) else set()
     every = sorted({(a, b) for item in form for a, b in item.linking})

@@ -1,9 +1,10 @@
 """PFL-DocVQA (Tito et al. 2024): records of questions with their page's OCR and provider, and a folder of page images.
 
-The data set is handed out as `.npy` files of pickled records. Reading a pickle runs whatever code is in it, so docaudit
-reads the same records as JSON only: a list (`blue_train.json`) or one record a line (`blue_train.jsonl`), in the folder
-itself or in `imdb/`, `imdbs/` or `annotations/`. A record without a question, such as the header each file begins with,
-is passed over. Names of keys are those of the records; where versions differ, each is accepted.
+The data set is handed out as `.npy` files of pickled records. Reading a pickle runs whatever code
+is in it, so docaudit reads the same records as JSON only: a list (`blue_train.json`) or one record
+a line (`blue_train.jsonl`), in the folder itself or in `imdb/`, `imdbs/` or `annotations/`. A
+record without a question, such as the header each file begins with, is passed over. Names of keys
+are those of the records; where versions differ, each is accepted.
 """
 
 import re
@@ -25,7 +26,10 @@ from audit.importers.source import Source
 
 RECORD_FOLDERS = ("", "imdb", "imdbs", "annotations")
 IMAGE_FOLDERS = (("images",), ("imgs",), ("documents",))
-NO_RECORDS = ("data_points", "provider_docs")  # parts of the names of files that hold indices of records
+NO_RECORDS = (
+    "data_points",
+    "provider_docs",
+)  # parts of the names of files that hold indices of records
 MAX_OVER = 0.01
 """How far a box may reach over the page, as a share of it: as rounding in OCR output does."""
 
@@ -35,7 +39,9 @@ _CONVERSION = (
     "' > {stem}.jsonl"
 )
 _LOOSE = ConfigDict(hide_input_in_errors=True, allow_inf_nan=False)
-_Name = Annotated[str | None, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
+_Name = Annotated[
+    str | None, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)
+]
 
 
 @strict_dataclass(frozen=True, config=_LOOSE)
@@ -43,24 +49,35 @@ class _Record:
     question: str
     image_name: str
     answers: Answers = Field(validation_alias=AliasChoices("answers", "answer"))
-    tokens: tuple[str, ...] = Field(default=(), validation_alias=AliasChoices("ocr_tokens", "words"))
-    boxes: tuple[Box, ...] = Field(default=(), validation_alias=AliasChoices("ocr_normalized_boxes", "boxes"))
-    identifier: _Name = Field(default=None, validation_alias=AliasChoices("question_id", "questionId"))
-    provider: _Name = Field(
-        default=None, validation_alias=AliasChoices("provider", "data_provider", "provider_name", "provider_id")
+    tokens: tuple[str, ...] = Field(
+        default=(), validation_alias=AliasChoices("ocr_tokens", "words")
     )
-    document: _Name = Field(default=None, validation_alias=AliasChoices("docid", "doc_id", "document_id", "docId"))
+    boxes: tuple[Box, ...] = Field(
+        default=(), validation_alias=AliasChoices("ocr_normalized_boxes", "boxes")
+    )
+    identifier: _Name = Field(
+        default=None, validation_alias=AliasChoices("question_id", "questionId")
+    )
+    provider: _Name = Field(
+        default=None,
+        validation_alias=AliasChoices("provider", "data_provider", "provider_name", "provider_id"),
+    )
+    document: _Name = Field(
+        default=None, validation_alias=AliasChoices("docid", "doc_id", "document_id", "docId")
+    )
 
 
 _record_type = TypeAdapter(_Record)
 
 
 class PFLDocVQA(Importer):
-    """One document a page, with its questions and provider; pages of one document stay in one split.
+    """One document a page, with its questions and provider.
 
-    Officially, the pages of BLUE's training files are the training part; those of its validation and test files, and
-    all of RED, were not trained on (RED asks about other documents, also of providers that were). Divided by provider,
-    a page may be of any part.
+    Pages of one document stay in one split.
+
+    Officially, the pages of BLUE's training files are the training part; those of its validation
+    and test files, and all of RED, were not trained on (RED asks about other documents, also of
+    providers that were). Divided by provider, a page may be of any part.
     """
 
     name = "pfl-docvqa"
@@ -79,7 +96,9 @@ class PFLDocVQA(Importer):
             for line, record in _records(source, path):
                 name = _page_name(record.image_name)
                 first = firsts.setdefault(name, record)
-                page = pages.find(line, name, part, record.document, clean(record.provider or "") or None)
+                page = pages.find(
+                    line, name, part, record.document, clean(record.provider or "") or None
+                )
                 if page is not None:
                     source.problems.add(line, _record_problems(record, first))
                     with source.problems.catch(line):
@@ -87,7 +106,9 @@ class PFLDocVQA(Importer):
 
         def fill(page: Page) -> None:
             first = firsts[page.name]  # unequal numbers are a problem already
-            page.words = [Word(text, box) for text, box in zip(first.tokens, first.boxes, strict=False)]
+            page.words = [
+                Word(text, box) for text, box in zip(first.tokens, first.boxes, strict=False)
+            ]
             page.unit = "shares"
 
         yield from pages.filled({"image": images}, fill)
@@ -104,11 +125,16 @@ def _files(source: Source) -> list[Path]:
     pickled = [path for path in records if path.suffix == ".npy" and path.stem not in converted]
     if pickled:
         raise UsageError(
-            [f"{path.relative_to(src)} holds pickled records: reading them would run code from it" for path in pickled],
+            [
+                f"{path.relative_to(src)} holds pickled records: reading them would run code from it"
+                for path in pickled
+            ],
             _CONVERSION.replace("{name}", pickled[0].name).replace("{stem}", pickled[0].stem),
         )
     if not found:
-        raise UsageError(f"{src} holds no records as .json or .jsonl", "give the folder that holds them")
+        raise UsageError(
+            f"{src} holds no records as .json or .jsonl", "give the folder that holds them"
+        )
     checked = [source.at(path.relative_to(src).as_posix()) for path in found]
     return sorted(checked, key=lambda path: (_part_named_in(path) != "train", path))
 
@@ -130,10 +156,15 @@ def _part(path: Path, *, official: bool) -> Part:
 
 
 def _records(source: Source, path: Path) -> Iterator[tuple[str, _Record]]:
-    """Yield the records of a file that have a question, with their lines; faulty ones are problems of the source."""
+    """Yield the records of a file that have a question, with their lines.
+
+    Faulty ones are problems of the source.
+    """
     with source.problems.catch():
         for line, value in _values(source, path):
-            if not isinstance(value, dict) or not {"question", "answers", "answer"}.isdisjoint(value):
+            if not isinstance(value, dict) or not {"question", "answers", "answer"}.isdisjoint(
+                value
+            ):
                 try:
                     yield line, _record_type.validate_python(value)
                 except ValidationError as error:

@@ -1,6 +1,7 @@
 """Snips (Coucke et al. 2018) as slot-filling models take it: `train/`, `valid/` and `test/` with three files each.
 
-A line of `seq.in` is an utterance, the same line of `seq.out` its tags, one a word, and of `label` its intent.
+A line of `seq.in` is an utterance, the same line of `seq.out` its tags, one a word, and of `label`
+its intent.
 """
 
 import codecs
@@ -24,10 +25,12 @@ _EMPTY = "empty lines, left out"
 
 
 class Snips(Importer):
-    """One document an utterance, its id the folder and the number of its line; in the report a field is a slot.
+    """One document an utterance, its id the folder and the number of its line.
 
-    The labels of the task are all tags of the source, sorted. Officially, an utterance of `valid/` or `test/` that is
-    in `train/` too is left out.
+    In the report a field is a slot.
+
+    The labels of the task are all tags of the source, sorted. Officially, an utterance of `valid/`
+    or `test/` that is in `train/` too is left out.
     """
 
     name = "snips"
@@ -49,7 +52,9 @@ class Snips(Importer):
                 continue
             files = [[*_lines(source, source.at(f"{folder}/{name}"))] for name in FILES]
             if len({len(lines) for lines in files}) > 1:
-                counts = ", ".join(f"{name} {len(lines)}" for name, lines in zip(FILES, files, strict=True))
+                counts = ", ".join(
+                    f"{name} {len(lines)}" for name, lines in zip(FILES, files, strict=True)
+                )
                 source.problems.add(f"{folder}:", [f"numbers of lines differ: {counts}"])
                 continue
             for number, (sentence, tags, intent) in enumerate(zip(*files, strict=True), start=1):
@@ -60,12 +65,17 @@ class Snips(Importer):
                 page.part = part
                 source.notes[_SPACES] += sentence != " ".join(word.text for word in page.words)
                 if not all(map(is_bio, page.tags or ())):
-                    source.problems.add(f"{folder}/seq.out:{number}:", ["a tag is none of O, B-..., I-..."])
+                    source.problems.add(
+                        f"{folder}/seq.out:{number}:", ["a tag is none of O, B-..., I-..."]
+                    )
                 yield page
 
 
 def _lines(source: Source, path: Path) -> Iterator[str]:
-    """Yield the lines of a file; one that is not UTF-8 is read as Latin-1, by itself. Controls become spaces."""
+    """Yield the lines of a file; one that is not UTF-8 is read as Latin-1, by itself.
+
+    Controls become spaces.
+    """
     content = read_source(path).removeprefix(codecs.BOM_UTF8).removesuffix(b"\n")
     for line in content.split(b"\n") if content else []:
         line = line.removesuffix(b"\r")

@@ -27,7 +27,8 @@ PHRASINGS: Mapping[str, Sequence[str]] = table_beside(__file__, "sroie_phrasings
 class SROIE(Importer):
     """One document a receipt, its id the name of its files; the company is the provider.
 
-    For question-answering every value of a receipt, found on the page or not, becomes a question (`phrasings_for`).
+    For question-answering every value of a receipt, found on the page or not, becomes a question
+    (`phrasings_for`).
     """
 
     name = "sroie"
@@ -50,13 +51,23 @@ class SROIE(Importer):
             source.problems.add("", (f"{folder}/{name}: missing" for folder in missing))
             if not missing:
                 with source.problems.catch(f"{name}:"):
-                    words, values = [*boxed_lines(files["box"][name], numbers=[8])], _values(files["key"][name])
+                    words, values = (
+                        [*boxed_lines(files["box"][name], numbers=[8])],
+                        _values(files["key"][name]),
+                    )
                     page = Page(
-                        name, files["img"][name], words, "pixels", provider=values["company"] or None, place=name
+                        name,
+                        files["img"][name],
+                        words,
+                        "pixels",
+                        provider=values["company"] or None,
+                        place=name,
                     )
                     for key, value in values.items():
                         asked = phrasings_for(name, key, source.seed)
-                        field = Field(key.upper(), value=value, category=FIELDS[key], id=key, phrasings=asked)
+                        field = Field(
+                            key.upper(), value=value, category=FIELDS[key], id=key, phrasings=asked
+                        )
                         page.fields.append(field)
                     yield page
 
@@ -74,8 +85,8 @@ def _values(path: Path) -> dict[str, str]:
 def phrasings_for(document: str, key: str, seed: int) -> tuple[str, ...]:
     """Order the phrasings of a key: the first is the question about the receipt, the others are its paraphrases.
 
-    Which phrasing is the question follows from the seed, the document and the key alone; the others, which the model
-    did not hear about this receipt, come in the order of `PHRASINGS`.
+    Which phrasing is the question follows from the seed, the document and the key alone; the
+    others, which the model did not hear about this receipt, come in the order of `PHRASINGS`.
     """
     phrasings = PHRASINGS[key]
     chosen = random.Random(f"{seed}/{document}/{key}").randrange(len(phrasings))

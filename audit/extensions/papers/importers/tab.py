@@ -1,9 +1,10 @@
 """The Text Anonymization Benchmark (Pilan et al. 2022): `echr_*.json`, or `texts.json` and `mentions.json`.
 
-The files that the benchmark comes in are a list of court cases each. A case has its text and `annotations`, by
-annotator, each with `entity_mentions` (or these at once, an entry for each annotator). Hidden is what one annotator
-marked as DIRECT or QUASI: the one whose work was checked by others, else the first. Of the two files, the first holds
-{document: text}, the second {document: [[start, end, CATEGORY], ...]}. Offsets count characters.
+The files that the benchmark comes in are a list of court cases each. A case has its text and
+`annotations`, by annotator, each with `entity_mentions` (or these at once, an entry for each
+annotator). Hidden is what one annotator marked as DIRECT or QUASI: the one whose work was checked
+by others, else the first. Of the two files, the first holds {document: text}, the second {document:
+[[start, end, CATEGORY], ...]}. Offsets count characters.
 """
 
 from bisect import bisect_left
@@ -40,8 +41,9 @@ PATTERN, TEXTS, MENTIONS = "echr_*.json", "texts.json", "mentions.json"
 PARTS: Mapping[str, Part] = {"train": "train", "dev": "validation", "test": "validation"}
 MASKED = ("DIRECT", "QUASI")
 CUT, BARE = "mentions that begin or end inside a word", "documents without a mention"
-# When a document's offsets are doubted: so many of its mentions begin or end inside a word, and this share of them.
-# In TAB it is at most 2 of a document, but 40 % and more with offsets shifted, in bytes, or made without "\r".
+# When a document's offsets are doubted: so many of its mentions begin or end inside a word, and
+# this share of them. In TAB it is at most 2 of a document, but 40 % and more with offsets shifted,
+# in bytes, or made without "\r".
 MIN_CUT = 3
 MAX_CUT = 0.25
 _LOOSE = ConfigDict(hide_input_in_errors=True)
@@ -87,12 +89,13 @@ class _Text:
 class TAB(Importer):
     """One document a text, and each mention a redacted span, an entity.
 
-    Words are separated by white space, and divided where a mention begins or ends inside one: so every span is whole
-    words, and the punctuation beside it is a word of its own. Of mentions that overlap, the longest is kept; of those
-    of equal length the first in the text, then the first in the file. A blank line begins a paragraph
-    (`Document.paragraphs`), for headings end no sentence; a single line end does not (paper, appendix A.1). The
-    manifest says that values are hidden under a mask of one length, the one that shows least of them and leaves the
-    text as it is; the benchmark hides nothing itself. A source is refused when a mention is outside its text, when the
+    Words are separated by white space, and divided where a mention begins or ends inside one: so
+    every span is whole words, and the punctuation beside it is a word of its own. Of mentions that
+    overlap, the longest is kept; of those of equal length the first in the text, then the first in
+    the file. A blank line begins a paragraph (`Document.paragraphs`), for headings end no sentence;
+    a single line end does not (paper, appendix A.1). The manifest says that values are hidden under
+    a mask of one length, the one that shows least of them and leaves the text as it is; the
+    benchmark hides nothing itself. A source is refused when a mention is outside its text, when the
     offsets do not fit the texts, and when there is no mention at all.
     """
 
@@ -105,7 +108,9 @@ class TAB(Importer):
 
     def pages(self, source: Source) -> Iterator[Page]:
         """See `Importer.pages`."""
-        texts = _read_official(source) if any(source.path.glob(PATTERN)) else _read_two_files(source)
+        texts = (
+            _read_official(source) if any(source.path.glob(PATTERN)) else _read_two_files(source)
+        )
         if not any(text.mentions for text in texts.values()):
             source.problems.add("", [f"{MENTIONS}: no mention in any text, so nothing is redacted"])
         source.redaction = Redaction("fixed")
@@ -114,7 +119,9 @@ class TAB(Importer):
             faults = [*_mention_problems(text)]
             source.problems.add(place, faults)
             if not faults:
-                source.notes[CUT] += sum(_cuts_word(text.text, mention) for mention in text.mentions)
+                source.notes[CUT] += sum(
+                    _cuts_word(text.text, mention) for mention in text.mentions
+                )
                 source.notes[BARE] += not text.mentions
                 page = page_of(name, text.text, text.mentions, text.part)
                 page.place = place
@@ -125,7 +132,8 @@ def _read_official(source: Source) -> dict[str, _Text]:
     """Read the cases of the official files.
 
     Raises:
-        ManifestError: a file is broken, or a case is in two files or has two texts; all problems are listed.
+        ManifestError: a file is broken, or a case is in two files or has two texts; all problems
+            are listed.
     """
     problems, cases, parts = source.problems, dict[str, _Case](), dict[str, Part]()
     for path in sorted(source.path.glob(PATTERN)):
@@ -138,7 +146,9 @@ def _read_official(source: Source) -> dict[str, _Text]:
                 first = cases.setdefault(case.name, case)
                 if first.text != case.text or parts.setdefault(case.name, part) != part:
                     place = f"{name_of(path)}[{number}]:"
-                    problems.add(place, ["another text or part than in an earlier entry of its name"])
+                    problems.add(
+                        place, ["another text or part than in an earlier entry of its name"]
+                    )
                 elif case.checked and not first.checked:
                     cases[case.name] = case
     marked = {
@@ -232,14 +242,18 @@ def page_of(name: str, text: str, mentions: Sequence[_Marked], part: Part = "tra
 
 def _without_overlaps(mentions: Sequence[_Marked]) -> tuple[list[_Marked], list[tuple[Label, str]]]:
     """Return the mentions to use, in order of the text, and label and reason of the others."""
-    chosen: list[_Marked] = []  # in order of the text; no two overlap, so that their ends are in order too
+    chosen: list[
+        _Marked
+    ] = []  # in order of the text; no two overlap, so that their ends are in order too
     lost: list[tuple[Label, str]] = []
     for mention in sorted(mentions, key=lambda mention: (mention[0] - mention[1], mention[0])):
         start, end, label = mention
         place = bisect_left(chosen, start, key=lambda earlier: earlier[0])
         if place < len(chosen) and chosen[place] == mention:
             lost.append((label, "repeated"))
-        elif (place < len(chosen) and chosen[place][0] < end) or (place > 0 and chosen[place - 1][1] > start):
+        elif (place < len(chosen) and chosen[place][0] < end) or (
+            place > 0 and chosen[place - 1][1] > start
+        ):
             lost.append((label, "overlapping"))
         else:
             chosen.insert(place, mention)
